@@ -1,0 +1,1 @@
+//! Placeholder text of the module `classification` until its first commit.

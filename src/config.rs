@@ -1,0 +1,1 @@
+//! Placeholder text of the module `config` until its first commit.

@@ -1,0 +1,85 @@
+//! Findings about a group repository, and how they are shown.
+//!
+//! A [`Diagnostic`] is a value: validation collects many of them and never
+//! stops at the first. The renderers are pure functions of a [`Report`].
+
+mod kind;
+
+use std::sync::Arc;
+
+use crate::document::Span;
+
+pub use kind::{Kind, Severity};
+
+/// A stretch of one file of the repository.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The path from the root of the group repository, with `/` between its parts.
+    pub file: Arc<str>,
+    /// Where in the file; [`Span::START`] if the finding is about the file as a whole.
+    pub span: Span,
+}
+
+/// One finding of validation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What was found.
+    pub kind: Kind,
+    /// How bad it is; policy may soften the kind's own severity.
+    pub severity: Severity,
+    /// One line, lowercase, without a full stop, the user's words in backticks.
+    pub message: String,
+    /// Where it was found.
+    pub place: Place,
+    /// The name of the node group that it concerns.
+    pub group: Option<String>,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// Other places that have to do with it.
+    pub related: Vec<Related>,
+}
+
+/// A second place of a finding, and what it has to do with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Related {
+    /// Where.
+    pub place: Place,
+    /// Why it matters, such as `first set here`.
+    pub message: String,
+}
+
+impl Diagnostic {
+    /// Creates a finding of the kind's own severity, without help or related places.
+    pub fn new(kind: Kind, place: Place, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            severity: kind.severity(),
+            message: message.into(),
+            place,
+            group: None,
+            help: None,
+            related: Vec::new(),
+        }
+    }
+
+    /// Names the node group that the finding concerns.
+    #[must_use]
+    pub fn in_group(mut self, name: impl Into<String>) -> Self {
+        self.group = Some(name.into());
+        self
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Adds a second place.
+    #[must_use]
+    pub fn with_related(mut self, place: Place, message: impl Into<String>) -> Self {
+        self.related.push(Related { place, message: message.into() });
+        self
+    }
+}

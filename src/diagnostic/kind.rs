@@ -1,0 +1,112 @@
+//! What can be found, by stable name.
+
+use std::fmt;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The commit is not valid and never answers.
+    Error,
+    /// The commit is valid; someone should look.
+    Warning,
+}
+
+impl Severity {
+    /// Returns the name used in every machine format.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $severity:ident;)+) => {
+        /// The kind of a finding; its name is stable and has a page in
+        /// `docs/reference/diagnostics/`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Kind {
+            /// Every kind, errors first.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// Returns the stable name.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// Returns the severity that a finding of this kind has unless policy says otherwise.
+            pub fn severity(self) -> Severity {
+                match self { $(Self::$variant => Severity::$severity,)+ }
+            }
+
+            /// Returns one sentence on what the kind means.
+            pub fn summary(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+).trim_ascii_start(),)+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The file is not YAML that the reader accepts.
+    MalformedYaml = "malformed-yaml", Error;
+    /// A key stands twice in one mapping.
+    DuplicateKey = "duplicate-key", Error;
+    /// A plain scalar means different things to different YAML readers.
+    AmbiguousScalar = "ambiguous-scalar", Error;
+    /// A document does not have the form that its schema asks for.
+    SchemaViolation = "schema-violation", Error;
+    /// An id is not a UUID.
+    MalformedUuid = "malformed-uuid", Error;
+    /// A rule is not one of the forms of the rule grammar.
+    InvalidRule = "invalid-rule", Error;
+    /// A pattern is not a regular expression that Java 17 accepts, or too large to be evaluated safely.
+    InvalidRegex = "invalid-regex", Error;
+    /// A group names a parent that does not exist.
+    MissingParent = "missing-parent", Error;
+    /// A group names its parent by a name that several groups have.
+    AmbiguousParent = "ambiguous-parent", Error;
+    /// Groups are each other's ancestors.
+    InheritanceCycle = "inheritance-cycle", Error;
+    /// Two groups share an id, or a name within one environment; or two files describe one node or environment.
+    UniquenessViolation = "uniqueness-violation", Error;
+    /// The root group was changed in a way that is not allowed.
+    RootGroup = "root-group", Error;
+    /// A group sets a class that its environment does not have.
+    MissingClass = "missing-class", Error;
+    /// A group sets a parameter that its class does not have.
+    MissingParameter = "missing-parameter", Error;
+    /// A file is larger than the reader accepts.
+    FileTooLarge = "file-too-large", Error;
+    /// A symbolic link or submodule stands where a file is expected; it is not followed.
+    NotAFile = "not-a-file", Warning;
+    /// Two groups that can match the same node set a value differently.
+    PotentialConflict = "potential-conflict", Warning;
+    /// A rule can match no node.
+    NeverMatches = "never-matches", Warning;
+    /// A rule is valid but most likely not what its author meant.
+    SuspiciousRule = "suspicious-rule", Warning;
+    /// A pattern is valid but most likely not what its author meant.
+    SuspiciousRegex = "suspicious-regex", Warning;
+    /// A rule compares with a value that can never be there.
+    SuspiciousValue = "suspicious-value", Warning;
+    /// A parameter's value does not have the type that the class declares.
+    ParameterType = "parameter-type", Warning;
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

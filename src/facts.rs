@@ -1,0 +1,1 @@
+//! Placeholder text of the module `facts` until its first commit.

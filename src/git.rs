@@ -1,0 +1,1 @@
+//! Placeholder text of the module `git` until its first commit.

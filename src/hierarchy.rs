@@ -1,0 +1,1 @@
+//! Placeholder text of the module `hierarchy` until its first commit.

@@ -1,0 +1,1 @@
+//! Placeholder text of the module `http` until its first commit.

@@ -1,0 +1,36 @@
+//! Clade: a `GitOps` node classifier for Puppet and `OpenVox`.
+//!
+//! One commit of a git repository of node groups is compiled into one immutable
+//! [`snapshot`], and every question is answered from exactly one of them. The
+//! modules below are in reading order; the first block is pure (no IO, no clock,
+//! no async), the second adapts it to the world. `tests/integration/layering.rs`
+//! holds the table of which module may use which.
+
+pub mod model;
+pub mod rule;
+
+pub mod hierarchy;
+
+pub mod classification;
+
+pub mod document;
+
+pub mod diagnostic;
+
+pub mod validation;
+
+pub mod snapshot;
+
+pub mod git;
+
+pub mod reconcile;
+
+pub mod facts;
+
+pub mod http;
+
+pub mod cli;
+
+pub mod config;
+
+pub mod telemetry;

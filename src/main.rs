@@ -1,0 +1,2 @@
+//! The `clade` program.
+fn main() {}

@@ -1,0 +1,24 @@
+//! Names, ids, values, nodes and groups: the words of the domain as types.
+//!
+//! A value of these types is valid once it exists; nothing downstream checks
+//! again. Values of parameters, variables, facts and config data are any JSON
+//! ([`Value`]); numbers keep the digits they were written with.
+
+mod commit;
+mod group;
+mod id;
+mod name;
+mod node;
+mod number;
+mod rule;
+mod value;
+
+pub use commit::{BlobId, CommitId, ObjectIdError};
+pub use group::{Classes, Group, Individual};
+pub use id::{GroupId, GroupIdError};
+pub use name::{ClassName, EnvironmentName, GroupName, Key, NameError, VariableName};
+pub use node::Node;
+pub use number::Decimal;
+pub use rule::{Comparison, Condition, Order, Path, Segment, Test};
+pub use serde_json::{Map, Value};
+pub use value::{same, text};

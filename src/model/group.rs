@@ -1,0 +1,47 @@
+//! Node groups and individual classifications.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{ClassName, Condition, EnvironmentName, GroupId, GroupName, Key, VariableName};
+
+/// Class -> parameter -> value; a class without parameters has an empty map, and a null value
+/// removes what is inherited.
+pub type Classes = BTreeMap<ClassName, BTreeMap<Key, Value>>;
+
+/// A node group that is valid by itself; its parent is an id that may or may not exist.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The id, unique.
+    pub id: GroupId,
+    /// The name, unique within the environment.
+    pub name: GroupName,
+    /// The id of the parent; the root group is its own.
+    pub parent: GroupId,
+    /// The environment that matching nodes get.
+    pub environment: EnvironmentName,
+    /// Whether the environment wins over that of groups where this is false.
+    pub environment_trumps: bool,
+    /// What the group is for.
+    pub description: Option<String>,
+    /// Which nodes match; `None` matches none and is skipped when rules are inherited.
+    pub rule: Option<Condition>,
+    /// Classes and their parameters.
+    pub classes: Classes,
+    /// Top-scope variables.
+    pub variables: BTreeMap<VariableName, Value>,
+    /// Data for Hiera, in the shape of classes.
+    pub config_data: Classes,
+}
+
+/// Values set for one node alone; they override those of its groups.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Individual {
+    /// Classes and their parameters.
+    pub classes: Classes,
+    /// Top-scope variables.
+    pub variables: BTreeMap<VariableName, Value>,
+    /// Data for Hiera, in the shape of classes.
+    pub config_data: Classes,
+}

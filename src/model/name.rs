@@ -1,0 +1,228 @@
+//! Names, each with its own grammar.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// A string is not a name of the wanted sort.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is not {sort}: {reason}")]
+pub struct NameError {
+    name: String,
+    sort: &'static str,
+    reason: &'static str,
+}
+
+impl NameError {
+    /// Returns what is wrong with the name, without the name.
+    pub fn reason(&self) -> &'static str {
+        self.reason
+    }
+}
+
+macro_rules! name {
+    ($(#[doc = $doc:literal])+ $name:ident, $sort:literal, $normalise:expr) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Returns the name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                let normalise: fn(&str) -> Result<&str, &'static str> = $normalise;
+                match normalise(text) {
+                    Ok(name) => Ok(Self(name.into())),
+                    Err(reason) => Err(NameError { name: text.to_owned(), sort: $sort, reason }),
+                }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NameError;
+
+            fn try_from(text: String) -> Result<Self, NameError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0.as_ref().to_owned()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({:?})"), &self.0)
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+name! {
+    /// The name of a node group: any text that is not blank, of at most 1,024 characters.
+    GroupName, "a group name", |text| {
+        if text.trim().is_empty() {
+            Err("it is blank")
+        } else if text.chars().any(char::is_control) {
+            Err("it has a control character")
+        } else if text.chars().nth(KEY_LIMIT).is_some() {
+            Err("it is longer than 1,024 characters")
+        } else {
+            Ok(text)
+        }
+    }
+}
+
+name! {
+    /// The name of a Puppet environment: lowercase letters, digits and underscores; or
+    /// `agent-specified`, which leaves the choice to the agent.
+    EnvironmentName, "an environment name", |text| match text {
+        "agent-specified" => Ok(text),
+        "" => Err("it is empty, which Puppet takes for an environment without any class"),
+        _ if text.bytes().all(is_word_byte) => Ok(text),
+        _ => Err("Puppet allows lowercase letters, digits and underscores"),
+    }
+}
+
+name! {
+    /// The name of a Puppet class, such as `profile::base`.
+    ///
+    /// A class name is one or more segments joined by `::`. A segment starts with a
+    /// lowercase ASCII letter and goes on with lowercase letters, digits and
+    /// underscores. A leading `::` is accepted and dropped, so that two spellings of
+    /// the same class compare equal.
+    ///
+    /// ```
+    /// use clade::model::ClassName;
+    ///
+    /// let name: ClassName = "::profile::base".parse()?;
+    /// assert_eq!(name.as_str(), "profile::base");
+    /// assert!("profile::Base".parse::<ClassName>().is_err());
+    /// # Ok::<(), clade::model::NameError>(())
+    /// ```
+    ClassName, "a class name", |text| {
+        let name = text.strip_prefix("::").unwrap_or(text);
+        let segment = |part: &str| {
+            part.starts_with(|c: char| c.is_ascii_lowercase()) && part.bytes().all(is_word_byte)
+        };
+        if name.chars().nth(KEY_LIMIT).is_some() {
+            Err("it is longer than 1,024 characters")
+        } else if name.split("::").all(segment) {
+            Ok(name)
+        } else {
+            Err("its segments start with a lowercase letter and go on with lowercase letters, digits and underscores")
+        }
+    }
+}
+
+name! {
+    /// The name of a class parameter or config-data key: what every reader of the ENC document
+    /// takes as a key.
+    Key, "a key", key
+}
+
+name! {
+    /// The name of a top-scope variable that Puppet lets an ENC set.
+    VariableName, "a variable name", |text| match text {
+        "facts" | "server_facts" | "module_name" => Err("Puppet reserves it and fails the run"),
+        "" => Err("it is empty"),
+        _ if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Err("Puppet reserves numbers for regular expression captures and fails the run")
+        }
+        _ => key(text),
+    }
+}
+
+/// The longest key, in characters, that YAML 1.1 readers take in flow style.
+const KEY_LIMIT: usize = 1024;
+
+fn key(text: &str) -> Result<&str, &'static str> {
+    if text == "<<" {
+        Err("YAML readers take it for a merge, even in quotes")
+    } else if text.chars().nth(KEY_LIMIT).is_some() {
+        Err("it is longer than 1,024 characters")
+    } else {
+        Ok(text)
+    }
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdicts<N: FromStr>(accepted: &[&str], rejected: &[&str]) {
+        for text in accepted {
+            assert!(text.parse::<N>().is_ok(), "{text:?} should be accepted");
+        }
+        for text in rejected {
+            assert!(text.parse::<N>().is_err(), "{text:?} should be rejected");
+        }
+    }
+
+    #[test]
+    fn group_names_are_any_visible_text() {
+        verdicts::<GroupName>(
+            &["All Nodes", "ウェブ", "a/b"],
+            &["", "  ", "a\nb", &"x".repeat(1025)],
+        );
+    }
+
+    #[test]
+    fn environment_names_follow_puppet() {
+        verdicts::<EnvironmentName>(
+            &["production", "feature_1", "1", "agent-specified"],
+            &["", "Production", "my-env", "a b", "prod\n", "é"],
+        );
+    }
+
+    #[test]
+    fn class_names_follow_puppet() {
+        verdicts::<ClassName>(
+            &["ntp", "profile::base", "::ntp", "a1_b::c"],
+            &["", "::", "Ntp", "ntp::", "1ntp", "a:b", "a::::b", "::::a", "_a"],
+        );
+        assert_eq!("::ntp".parse::<ClassName>().unwrap().as_str(), "ntp");
+    }
+
+    #[test]
+    fn variable_names_avoid_what_puppet_fails_on() {
+        verdicts::<VariableName>(
+            &["ntp_servers", "trusted", "log-level", "a1", "1a"],
+            &["facts", "server_facts", "module_name", "0", "42", "", "<<", &"x".repeat(1025)],
+        );
+    }
+
+    #[test]
+    fn keys_are_what_yaml_readers_take() {
+        verdicts::<Key>(&["", "é".repeat(1024).as_str(), "<"], &["<<", &"é".repeat(1025)]);
+    }
+}

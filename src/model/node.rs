@@ -1,0 +1,23 @@
+//! The node that is classified.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// A node: its certname, what it says of itself (`fact`) and what its certificate proves
+/// (`trusted`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Node {
+    /// The certname.
+    pub name: String,
+    /// The facts, untrusted.
+    pub fact: Map<String, Value>,
+    /// The trusted data.
+    pub trusted: Map<String, Value>,
+}
+
+impl Node {
+    /// Creates a node of which only the certname is known.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}

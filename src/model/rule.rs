@@ -1,0 +1,152 @@
+//! The abstract syntax of rules.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Decimal;
+use crate::rule::regex::Pattern;
+
+/// A boolean expression over a node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// All of at least one condition hold.
+    And(Vec<Self>),
+    /// At least one of at least one condition holds.
+    Or(Vec<Self>),
+    /// The condition does not hold.
+    Not(Box<Self>),
+    /// A value of the node compares as wanted.
+    Test(Test),
+}
+
+/// A comparison of one value of the node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Test {
+    /// Where the value is.
+    pub path: Path,
+    /// What it is compared with, and how.
+    pub comparison: Comparison,
+}
+
+/// An operator with its operand.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Comparison {
+    /// `=`: the text is the same.
+    Equals(Arc<str>),
+    /// `~`: a Java regular expression is found in the string.
+    Finds(Pattern),
+    /// `> >= < <=`: the number stands in this order to the operand.
+    Number {
+        /// The order wanted.
+        order: Order,
+        /// The operand as written.
+        operand: Arc<str>,
+        /// The operand as a number; `None` never holds.
+        number: Option<Decimal>,
+    },
+    /// `<:`: the array has an element with this text.
+    Contains(Arc<str>),
+}
+
+/// A numeric order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// `>`
+    Greater,
+    /// `>=`
+    AtLeast,
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+}
+
+impl Comparison {
+    /// Returns the operator as the array form writes it.
+    pub fn operator(&self) -> &'static str {
+        match self {
+            Self::Equals(_) => "=",
+            Self::Finds(_) => "~",
+            Self::Number { order: Order::Greater, .. } => ">",
+            Self::Number { order: Order::AtLeast, .. } => ">=",
+            Self::Number { order: Order::Less, .. } => "<",
+            Self::Number { order: Order::AtMost, .. } => "<=",
+            Self::Contains(_) => "<:",
+        }
+    }
+
+    /// Returns the operand as written.
+    pub fn operand(&self) -> &str {
+        match self {
+            Self::Equals(text) | Self::Contains(text) => text,
+            Self::Finds(pattern) => pattern.as_str(),
+            Self::Number { operand, .. } => operand,
+        }
+    }
+}
+
+/// Where in a node a value is.
+///
+/// The form it was written in is kept, since the API shows rules as they were written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Path {
+    /// The bare string `name`: the certname.
+    Name,
+    /// Any other bare string; nothing is ever there.
+    Bare(Arc<str>),
+    /// An array; the first segment is `fact`, `facts`, `trusted` or `name`.
+    Segments(Arc<[Segment]>),
+}
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Segment {
+    /// The value of a key.
+    Key(Arc<str>),
+    /// An element of an array, from 0.
+    Index(u64),
+}
+
+impl fmt::Display for Path {
+    /// Writes the path as the console does: `os.release.major`, `processors.models[0]`,
+    /// `trusted.extensions."1.3.6.1"`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name => f.write_str("name"),
+            Self::Bare(text) => write!(f, "{text:?}"),
+            Self::Segments(segments) => {
+                let facts = matches!(segments.first(), Some(Segment::Key(root)) if matches!(root.as_ref(), "fact" | "facts"));
+                let shadowed = matches!(segments.get(1), Some(Segment::Key(key)) if matches!(key.as_ref(), "fact" | "facts" | "trusted" | "name"));
+                let skip = usize::from(facts && segments.len() > 1 && !shadowed);
+                segments.iter().skip(skip).enumerate().try_for_each(|(at, segment)| match segment {
+                    Segment::Index(index) => write!(f, "[{index}]"),
+                    Segment::Key(key) => {
+                        if at > 0 {
+                            f.write_str(".")?;
+                        }
+                        if is_bare_segment(key) { f.write_str(key) } else { write_quoted(f, key) }
+                    }
+                })
+            }
+        }
+    }
+}
+
+/// Returns whether the console's notation writes a path segment without quotes.
+fn is_bare_segment(text: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let keyword = ["and", "or", "not"].iter().any(|word| text.eq_ignore_ascii_case(word));
+    !text.is_empty() && text.bytes().all(word) && !keyword
+}
+
+/// Writes text in the console's double quotes: only `"` and `\` are escaped.
+fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_str("\"")?;
+    for character in text.chars() {
+        if matches!(character, '"' | '\\') {
+            f.write_str("\\")?;
+        }
+        write!(f, "{character}")?;
+    }
+    f.write_str("\"")
+}

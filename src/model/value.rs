@@ -1,0 +1,97 @@
+//! Comparing and printing values.
+
+use serde_json::Value;
+
+/// Returns whether two values are the same: structure and type decide, so `1`, `1.0` and `"1"`
+/// are three values; the order of an object's keys does not matter, that of an array does.
+///
+/// Two spellings of one integer, or of one float, are the same value.
+pub fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(a), Value::Number(b)) => same_number(a, b),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
+        _ => left == right,
+    }
+}
+
+fn same_number(a: &serde_json::Number, b: &serde_json::Number) -> bool {
+    let (a, b) = (a.as_str(), b.as_str());
+    if a == b {
+        return true;
+    }
+    let is_float = |text: &str| text.contains(['.', 'e', 'E']);
+    match (is_float(a), is_float(b)) {
+        (true, true) => match (a.parse::<f64>(), b.parse::<f64>()) {
+            (Ok(a), Ok(b)) => a.is_finite() && a.to_bits() == b.to_bits(),
+            _ => false,
+        },
+        // `-0` is the only second spelling of an integer that JSON has.
+        (false, false) => matches!((a, b), ("0", "-0") | ("-0", "0")),
+        _ => false,
+    }
+}
+
+/// Returns the text that rules compare: a string itself, a number or boolean as its JSON text.
+///
+/// Objects, arrays and null have none.
+pub fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.as_str()),
+        Value::Bool(true) => Some("true"),
+        Value::Bool(false) => Some("false"),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn sameness_is_structural_and_strict_about_types() {
+        for (left, right, expected) in [
+            ("1", "1", true),
+            ("1", "1.0", false),
+            ("1", "\"1\"", false),
+            ("100", "1e2", false),
+            ("1.0", "1.00", true),
+            ("1e2", "100.0", true),
+            ("1e400", "1e401", false),
+            ("0", "-0", true),
+            ("12345678901234567890123", "12345678901234567890124", false),
+            ("true", "\"true\"", false),
+            ("[1]", "[1.0]", false),
+            ("[1,2]", "[2,1]", false),
+            (r#"{"a":1,"b":[{"k":1}]}"#, r#"{"b":[{"k":1}],"a":1}"#, true),
+            (r#"{"a":1}"#, r#"{"a":1,"b":null}"#, false),
+            ("null", "false", false),
+        ] {
+            assert_eq!(same(&value(left), &value(right)), expected, "{left} {right}");
+        }
+    }
+
+    #[test]
+    fn scalars_have_the_text_they_were_written_with() {
+        for (input, expected) in [
+            ("\"a\"", Some("a")),
+            ("5.0", Some("5.0")),
+            ("12345678901234567890123", Some("12345678901234567890123")),
+            ("false", Some("false")),
+            ("null", None),
+            ("[]", None),
+            ("{}", None),
+        ] {
+            assert_eq!(text(&value(input)), expected, "{input}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Placeholder text of the module `reconcile` until its first commit.

@@ -1,0 +1,3 @@
+//! The rule language: grammar, evaluation, explanation, translation.
+
+pub mod regex;

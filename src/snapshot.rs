@@ -1,0 +1,1 @@
+//! Placeholder text of the module `snapshot` until its first commit.

@@ -1,0 +1,1 @@
+//! Placeholder text of the module `telemetry` until its first commit.

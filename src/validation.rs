@@ -1,0 +1,1 @@
+//! Placeholder text of the module `validation` until its first commit.
