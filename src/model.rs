@@ -20,5 +20,6 @@ pub use name::{ClassName, EnvironmentName, GroupName, Key, NameError, VariableNa
 pub use node::Node;
 pub use number::Decimal;
 pub use rule::{Comparison, Condition, Order, Path, Segment, Test};
+pub(crate) use rule::{is_bare_segment, write_quoted};
 pub use serde_json::{Map, Value};
 pub use value::{same, text};

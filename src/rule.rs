@@ -1,3 +1,22 @@
 //! The rule language: grammar, evaluation, explanation, translation.
+//!
+//! A rule is written in the array form of the classifier API or in the console's
+//! notation; both are read into one [`Condition`](crate::model::Condition).
+
+mod array;
+mod console;
+mod evaluate;
+mod explain;
+mod fault;
+mod lookup;
+mod pins;
 
 pub mod regex;
+
+pub use array::{read, to_value};
+pub use console::read_console;
+pub use evaluate::{EvaluationError, evaluate, holds};
+pub use explain::{Explained, Form, explain};
+pub use fault::{FaultKind, RuleFault};
+pub use lookup::{Actual, actual, lookup};
+pub use pins::{split_pins, with_pins};

@@ -133,14 +133,14 @@ impl fmt::Display for Path {
 }
 
 /// Returns whether the console's notation writes a path segment without quotes.
-fn is_bare_segment(text: &str) -> bool {
+pub(crate) fn is_bare_segment(text: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let keyword = ["and", "or", "not"].iter().any(|word| text.eq_ignore_ascii_case(word));
     !text.is_empty() && text.bytes().all(word) && !keyword
 }
 
 /// Writes text in the console's double quotes: only `"` and `\` are escaped.
-fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+pub(crate) fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")?;
     for character in text.chars() {
         if matches!(character, '"' | '\\') {

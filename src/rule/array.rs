@@ -1,0 +1,347 @@
+//! The array form of rules, as the classifier API has it.
+
+use std::sync::Arc;
+
+use serde_json::{Number, Value};
+
+use super::fault::{FaultKind, RuleFault};
+use super::regex::Pattern;
+use crate::model::{Comparison, Condition, Decimal, Order, Path, Segment, Test};
+
+/// How deep conditions may be nested.
+const DEPTH_LIMIT: usize = 64;
+
+/// Reads a rule in the array form, or in the console's notation if it is a string.
+///
+/// # Errors
+///
+/// Returns every fault of the rule, in the order of the text.
+pub fn read(rule: &Value) -> Result<Condition, Vec<RuleFault>> {
+    if let Value::String(text) = rule {
+        return super::read_console(text);
+    }
+    let mut reader = Reader { faults: Vec::new(), element: Vec::new() };
+    let condition = reader.condition(rule);
+    match condition {
+        Some(condition) if reader.faults.is_empty() => Ok(condition),
+        _ => Err(reader.faults),
+    }
+}
+
+/// Reads the operand of a comparison; the operator is one of [`OPERATORS`].
+pub(super) fn comparison(operator: &str, operand: &str) -> Option<Result<Comparison, RuleFault>> {
+    let order = match operator {
+        "=" => return Some(Ok(Comparison::Equals(operand.into()))),
+        "<:" => return Some(Ok(Comparison::Contains(operand.into()))),
+        "~" => {
+            return Some(Pattern::parse(operand).map(Comparison::Finds).map_err(|error| {
+                RuleFault {
+                    kind: FaultKind::Pattern,
+                    element: Vec::new(),
+                    characters: Some(error.offset..error.offset + 1),
+                    message: format!("`{}` is not a pattern: {}", shorten(operand), error.message),
+                    help: None,
+                }
+            }));
+        }
+        ">" => Order::Greater,
+        ">=" => Order::AtLeast,
+        "<" => Order::Less,
+        "<=" => Order::AtMost,
+        _ => return None,
+    };
+    let number = Decimal::parse(operand);
+    Some(Ok(Comparison::Number { order, operand: operand.into(), number }))
+}
+
+/// The operators of comparisons.
+pub(super) const OPERATORS: &str = "`=`, `~`, `>`, `>=`, `<`, `<=`, `<:`";
+
+/// Cuts a text that is too long for a message.
+pub(super) fn shorten(text: &str) -> String {
+    const LIMIT: usize = 60;
+    if text.chars().nth(LIMIT).is_none() {
+        return text.to_owned();
+    }
+    text.chars().take(LIMIT - 1).chain(['…']).collect()
+}
+
+struct Reader {
+    faults: Vec<RuleFault>,
+    element: Vec<usize>,
+}
+
+impl Reader {
+    fn fault<T>(&mut self, message: impl Into<String>, help: Option<String>) -> Option<T> {
+        self.faults.push(RuleFault {
+            kind: FaultKind::Grammar,
+            element: self.element.clone(),
+            characters: None,
+            message: message.into(),
+            help,
+        });
+        None
+    }
+
+    /// Reads the element at `index` of the present array with `read`.
+    fn at<T>(&mut self, index: usize, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        self.element.push(index);
+        let result = read(self);
+        self.element.pop();
+        result
+    }
+
+    fn condition(&mut self, rule: &Value) -> Option<Condition> {
+        let Value::Array(parts) = rule else {
+            let help =
+                "a condition is a list such as [\"=\", [\"fact\", \"os\", \"family\"], \"Debian\"]";
+            return self.fault("a condition must be a list", Some(help.to_owned()));
+        };
+        if self.element.len() >= DEPTH_LIMIT {
+            return self.fault(format!("conditions are nested over {DEPTH_LIMIT} deep"), None);
+        }
+        let Some((head, rest)) = parts.split_first() else {
+            return self.fault("a condition must not be empty", None);
+        };
+        let Value::String(head) = head else {
+            let help = format!("start with `and`, `or`, `not` or an operator: {OPERATORS}");
+            return self
+                .at(0, |it| it.fault("a condition must start with an operator", Some(help)));
+        };
+        match head.as_str() {
+            "and" => self.terms(head, rest).map(Condition::And),
+            "or" => self.terms(head, rest).map(Condition::Or),
+            "not" => {
+                let [inner] = rest else {
+                    let message = format!("`not` takes one condition, here are {}", rest.len());
+                    let help =
+                        (rest.len() > 1).then(|| "join them: [\"not\", [\"and\", …]]".to_owned());
+                    return self.fault(message, help);
+                };
+                let inner = self.at(1, |it| it.condition(inner))?;
+                Some(Condition::Not(Box::new(inner)))
+            }
+            operator => self.test(operator, rest),
+        }
+    }
+
+    fn terms(&mut self, operator: &str, terms: &[Value]) -> Option<Vec<Condition>> {
+        if terms.is_empty() {
+            return self.fault(format!("`{operator}` needs at least one condition"), None);
+        }
+        let read: Vec<Option<Condition>> = terms
+            .iter()
+            .enumerate()
+            .map(|(index, term)| self.at(index + 1, |it| it.condition(term)))
+            .collect();
+        read.into_iter().collect()
+    }
+
+    fn test(&mut self, operator: &str, rest: &[Value]) -> Option<Condition> {
+        // The operator is looked at first: with another one the shape may be meant otherwise.
+        if comparison(operator, "").is_none() {
+            let help = operator_help(operator);
+            let message = format!("`{}` is not an operator", shorten(operator));
+            return self.at(0, |it| it.fault(message, Some(help)));
+        }
+        let [path, operand] = rest else {
+            let message = format!(
+                "`{operator}` takes a path and a value, here {}",
+                if rest.len() == 1 {
+                    "is one element".to_owned()
+                } else {
+                    format!("are {} elements", rest.len())
+                }
+            );
+            return self.fault(message, None);
+        };
+        let path = self.at(1, |it| it.path(path));
+        let comparison = self.at(2, |it| it.operand(operator, operand));
+        Some(Condition::Test(Test { path: path?, comparison: comparison? }))
+    }
+
+    fn operand(&mut self, operator: &str, operand: &Value) -> Option<Comparison> {
+        let Value::String(text) = operand else {
+            let help = match operand {
+                Value::Number(_) | Value::Bool(_) => {
+                    Some(format!("write it in quotes: \"{operand}\""))
+                }
+                _ => None,
+            };
+            return self.fault("the value of a comparison must be a string", help);
+        };
+        match comparison(operator, text)? {
+            Ok(comparison) => Some(comparison),
+            Err(fault) => {
+                self.faults.push(RuleFault { element: self.element.clone(), ..fault });
+                None
+            }
+        }
+    }
+
+    fn path(&mut self, path: &Value) -> Option<Path> {
+        match path {
+            Value::String(name) if name == "name" => Some(Path::Name),
+            Value::String(other) => Some(Path::Bare(other.as_str().into())),
+            Value::Array(segments) if segments.is_empty() => {
+                self.fault("a path must not be empty", None)
+            }
+            Value::Array(segments) => self.segments(segments),
+            _ => self.fault(
+                "a path must be `name` or a list such as [\"fact\", \"os\", \"family\"]",
+                None,
+            ),
+        }
+    }
+
+    fn segments(&mut self, segments: &[Value]) -> Option<Path> {
+        let read: Vec<Option<Segment>> = segments
+            .iter()
+            .enumerate()
+            .map(|(index, segment)| self.at(index, |it| it.segment(index, segment)))
+            .collect();
+        let read: Option<Arc<[Segment]>> = read.into_iter().collect();
+        read.map(Path::Segments)
+    }
+
+    fn segment(&mut self, index: usize, segment: &Value) -> Option<Segment> {
+        match (index, segment) {
+            (0, Value::String(root)) => match root.as_str() {
+                "fact" | "facts" | "trusted" | "name" => Some(Segment::Key(root.as_str().into())),
+                other => {
+                    let help = format!("for a fact write [\"fact\", \"{}\", …]", shorten(other));
+                    let message = format!(
+                        "a path starts with `fact`, `trusted` or `name`, not with `{}`",
+                        shorten(other)
+                    );
+                    self.fault(message, Some(help))
+                }
+            },
+            (0, _) => self.fault("a path starts with `fact`, `trusted` or `name`", None),
+            (_, Value::String(key)) => Some(Segment::Key(key.as_str().into())),
+            (_, Value::Number(number)) => match number.as_u64() {
+                Some(index) => Some(Segment::Index(index)),
+                None => self.fault("an index into a list is a whole number from 0", None),
+            },
+            _ => self.fault("a path consists of strings and whole numbers", None),
+        }
+    }
+}
+
+/// Returns the advice for what people write instead of an operator.
+fn operator_help(operator: &str) -> String {
+    let positive = match operator {
+        "!=" => "=",
+        "!~" => "~",
+        "/:" => "<:",
+        "==" | "eq" => return "equality is written `=`".to_owned(),
+        "AND" | "OR" | "NOT" | "And" | "Or" | "Not" => {
+            return format!("write it in lower case: `{}`", operator.to_lowercase());
+        }
+        "in" | "contains" => return "an array that contains a value is written `<:`".to_owned(),
+        "=~" | "match" => return "a regular expression is written `~`".to_owned(),
+        _ => return format!("the operators are `and`, `or`, `not`, {OPERATORS}"),
+    };
+    format!("in the array form write [\"not\", [\"{positive}\", path, value]]")
+}
+
+/// Writes a rule in the array form.
+pub fn to_value(condition: &Condition) -> Value {
+    let list = |operator: &str, terms: &[Condition]| {
+        std::iter::once(operator.into()).chain(terms.iter().map(to_value)).collect()
+    };
+    match condition {
+        Condition::And(terms) => Value::Array(list("and", terms)),
+        Condition::Or(terms) => Value::Array(list("or", terms)),
+        Condition::Not(inner) => Value::Array(vec!["not".into(), to_value(inner)]),
+        Condition::Test(test) => Value::Array(vec![
+            test.comparison.operator().into(),
+            path_to_value(&test.path),
+            test.comparison.operand().into(),
+        ]),
+    }
+}
+
+/// Writes a path in the form it was written in.
+pub(super) fn path_to_value(path: &Path) -> Value {
+    match path {
+        Path::Name => "name".into(),
+        Path::Bare(text) => text.as_ref().into(),
+        Path::Segments(segments) => segments
+            .iter()
+            .map(|segment| match segment {
+                Segment::Key(key) => Value::from(key.as_ref()),
+                Segment::Index(index) => Value::Number(Number::from(*index)),
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_read_is_written_back_the_same() {
+        for rule in [
+            json!(["=", "name", "a"]),
+            json!(["~", ["name"], "^a"]),
+            json!(["and", ["=", ["fact", "a", 0, "b"], "1"]]),
+            json!(["or", ["not", ["<:", ["trusted", "x"], "y"]], [">=", ["facts", "n"], " 5 "]]),
+            json!(["=", "clientcert", "x"]),
+            json!(["<", ["fact"], "nan"]),
+        ] {
+            assert_eq!(to_value(&read(&rule).unwrap()), rule, "{rule}");
+        }
+    }
+
+    #[test]
+    fn every_fault_is_found_with_its_place() {
+        let faults = |rule: Value| -> Vec<String> {
+            let faults = read(&rule).unwrap_err();
+            faults.iter().map(|fault| format!("{:?} {}", fault.element, fault.message)).collect()
+        };
+        for (rule, expected) in [
+            (json!([]), vec!["[] a condition must not be empty"]),
+            (json!({}), vec!["[] a condition must be a list"]),
+            (json!(["and"]), vec!["[] `and` needs at least one condition"]),
+            (json!(["not"]), vec!["[] `not` takes one condition, here are 0"]),
+            (json!(["!=", "name", "x"]), vec!["[0] `!=` is not an operator"]),
+            (json!(["=", "name"]), vec!["[] `=` takes a path and a value, here is one element"]),
+            (
+                json!(["=", ["fact", "n"], 5]),
+                vec!["[2] the value of a comparison must be a string"],
+            ),
+            (
+                json!(["=", ["fact", -1], "x"]),
+                vec!["[1, 1] an index into a list is a whole number from 0"],
+            ),
+            (
+                json!(["or", ["=", ["os"], "x"], ["and", "x"], ["=", [], "x"]]),
+                vec![
+                    "[1, 1, 0] a path starts with `fact`, `trusted` or `name`, not with `os`",
+                    "[2, 1] a condition must be a list",
+                    "[3, 1] a path must not be empty",
+                ],
+            ),
+        ] {
+            assert_eq!(faults(rule.clone()), expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn a_bad_pattern_is_a_fault_of_its_own_kind() {
+        let faults = read(&json!(["and", ["~", "name", "["]])).unwrap_err();
+        assert_eq!(
+            (faults[0].kind, faults[0].element.as_slice()),
+            (FaultKind::Pattern, &[1, 2][..])
+        );
+    }
+
+    #[test]
+    fn nesting_is_limited() {
+        let deep = (0..100).fold(json!(["=", "name", "x"]), |inner, _| json!(["not", inner]));
+        assert!(read(&deep).unwrap_err()[0].message.contains("nested over 64 deep"));
+    }
+}

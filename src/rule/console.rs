@@ -1,0 +1,271 @@
+//! The console's notation of rules: `trusted.certname ~ "www" and os.family = Debian`.
+
+mod scan;
+
+use std::fmt;
+use std::ops::Range;
+
+use super::array::{comparison, shorten};
+use super::fault::{FaultKind, RuleFault};
+use crate::model::{Condition, Path, Segment, Test, is_bare_segment, write_quoted};
+use scan::{Scanner, Token};
+
+/// How deep parentheses and `not` may be nested.
+const DEPTH_LIMIT: usize = 64;
+
+/// Reads a rule in the console's notation.
+///
+/// `and` binds tighter than `or`; `not` binds to the next comparison or parenthesis. Facts need
+/// no prefix, `name` alone is the certname. `!=`, `!~` and `/:` are `not` of `=`, `~` and `<:`.
+///
+/// # Errors
+///
+/// Returns the first fault of the grammar, or else every faulty pattern.
+pub fn read_console(text: &str) -> Result<Condition, Vec<RuleFault>> {
+    let mut reader = Reader { scanner: Scanner::new(text), patterns: Vec::new(), depth: 0 };
+    match reader.whole() {
+        Ok(_) if !reader.patterns.is_empty() => Err(reader.patterns),
+        Ok(condition) => Ok(condition),
+        Err(fault) => Err(reader.patterns.into_iter().chain([*fault]).collect()),
+    }
+}
+
+/// Boxed, since the results of the descent carry it on every level.
+type Fault = Box<RuleFault>;
+
+fn fault(characters: Range<usize>, message: impl Into<String>, help: Option<&str>) -> Fault {
+    Box::new(RuleFault {
+        kind: FaultKind::Grammar,
+        element: Vec::new(),
+        characters: Some(characters),
+        message: message.into(),
+        help: help.map(str::to_owned),
+    })
+}
+
+struct Reader {
+    scanner: Scanner,
+    patterns: Vec<RuleFault>,
+    depth: usize,
+}
+
+impl Reader {
+    fn whole(&mut self) -> Result<Condition, Fault> {
+        let condition = self.alternatives()?;
+        let at = self.scanner.position();
+        match self.scanner.condition_token()? {
+            Token::End => Ok(condition),
+            token => {
+                let help = match &token {
+                    Token::Word(word) if matches!(word.to_lowercase().as_str(), "and" | "or") => {
+                        Some("write it in lower case")
+                    }
+                    Token::Close => Some("there is no `(` before it"),
+                    _ => Some(
+                        "join comparisons with `and` or `or`, and put values with blanks in quotes",
+                    ),
+                };
+                let message = format!("expected `and`, `or` or the end, found {token}");
+                Err(fault(at..self.scanner.end(), message, help))
+            }
+        }
+    }
+
+    fn alternatives(&mut self) -> Result<Condition, Fault> {
+        self.chain("or", Self::conjunction, Condition::Or)
+    }
+
+    fn conjunction(&mut self) -> Result<Condition, Fault> {
+        self.chain("and", Self::unary, Condition::And)
+    }
+
+    fn chain(
+        &mut self,
+        word: &str,
+        term: impl Fn(&mut Self) -> Result<Condition, Fault>,
+        join: impl Fn(Vec<Condition>) -> Condition,
+    ) -> Result<Condition, Fault> {
+        let first = term(self)?;
+        let mut terms = vec![first];
+        while self.scanner.take_word(word) {
+            terms.push(term(self)?);
+        }
+        Ok(if terms.len() > 1 { join(terms) } else { terms.remove(0) })
+    }
+
+    fn unary(&mut self) -> Result<Condition, Fault> {
+        let at = self.scanner.position();
+        if self.depth >= DEPTH_LIMIT {
+            return Err(fault(
+                at..at + 1,
+                format!("conditions are nested over {DEPTH_LIMIT} deep"),
+                None,
+            ));
+        }
+        self.depth += 1;
+        let condition = if self.scanner.take_word("not") {
+            self.unary().map(|inner| Condition::Not(Box::new(inner)))
+        } else if self.scanner.take('(') {
+            self.parenthesis(at)
+        } else {
+            self.test()
+        };
+        self.depth -= 1;
+        condition
+    }
+
+    fn parenthesis(&mut self, opened: usize) -> Result<Condition, Fault> {
+        let condition = self.alternatives()?;
+        if self.scanner.take(')') {
+            return Ok(condition);
+        }
+        let at = self.scanner.position();
+        match self.scanner.condition_token()? {
+            Token::End => Err(fault(opened..opened + 1, "this `(` is never closed", None)),
+            token => {
+                let message = format!("expected `and`, `or` or `)`, found {token}");
+                Err(fault(at..self.scanner.end(), message, None))
+            }
+        }
+    }
+
+    fn test(&mut self) -> Result<Condition, Fault> {
+        let path = self.path()?;
+        let (negated, operator) = self.scanner.operator()?;
+        let start = self.scanner.position();
+        let value = self.scanner.value()?;
+        let comparison = match comparison(operator, &value.text) {
+            Some(Ok(comparison)) => Some(comparison),
+            Some(Err(fault)) => {
+                let characters = fault.characters.filter(|_| value.verbatim).map(|range| {
+                    range.start + value.inset + start..range.end + value.inset + start
+                });
+                let characters = characters.or(Some(start..self.scanner.end()));
+                self.patterns.push(RuleFault { characters, ..fault });
+                None
+            }
+            None => None,
+        };
+        // A faulty pattern is reported; what stands in its place is never used.
+        let comparison =
+            comparison.unwrap_or(crate::model::Comparison::Equals(value.text.as_str().into()));
+        let test = Condition::Test(Test { path, comparison });
+        Ok(if negated { Condition::Not(Box::new(test)) } else { test })
+    }
+
+    fn path(&mut self) -> Result<Path, Fault> {
+        let at = self.scanner.position();
+        let mut segments = vec![self.scanner.segment()?];
+        loop {
+            if self.scanner.take_adjacent('.') {
+                segments.push(self.scanner.segment()?);
+            } else if self.scanner.take_adjacent('[') {
+                segments.push(self.scanner.index()?);
+            } else {
+                break;
+            }
+        }
+        let root = match segments.first() {
+            Some(Segment::Key(root)) if !self.scanner.was_quoted(at) => root.as_ref(),
+            _ => "",
+        };
+        let with_root = match root {
+            "name" if segments.len() == 1 => return Ok(Path::Name),
+            "trusted" => true,
+            "fact" | "facts" => matches!(segments.get(1), Some(Segment::Key(_))),
+            _ => false,
+        };
+        if !with_root {
+            segments.insert(0, Segment::Key("fact".into()));
+        }
+        Ok(Path::Segments(segments.into()))
+    }
+}
+
+impl fmt::Display for Condition {
+    /// Writes the condition in the console's notation.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_condition(f, self, Binding::Or)
+    }
+}
+
+/// How tight the surroundings bind: what is looser needs parentheses.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Binding {
+    Or,
+    And,
+    Unary,
+}
+
+fn write_condition(
+    f: &mut fmt::Formatter<'_>,
+    condition: &Condition,
+    around: Binding,
+) -> fmt::Result {
+    let (terms, word, own) = match condition {
+        Condition::And(terms) => (terms, " and ", Binding::And),
+        Condition::Or(terms) => (terms, " or ", Binding::Or),
+        Condition::Not(inner) => {
+            return match (inner.as_ref(), negated(inner)) {
+                (Condition::Test(test), Some(operator)) => write_test(f, test, operator),
+                _ => {
+                    f.write_str("not ")?;
+                    write_condition(f, inner, Binding::Unary)
+                }
+            };
+        }
+        Condition::Test(test) => return write_test(f, test, test.comparison.operator()),
+    };
+    if let [term] = terms.as_slice() {
+        return write_condition(f, term, around);
+    }
+    let parentheses = own < around;
+    if parentheses {
+        f.write_str("(")?;
+    }
+    for (index, term) in terms.iter().enumerate() {
+        if index > 0 {
+            f.write_str(word)?;
+        }
+        // The same word inside keeps its parentheses: the structure is what was written.
+        let inside = if own == Binding::Or { Binding::And } else { Binding::Unary };
+        write_condition(f, term, inside)?;
+    }
+    if parentheses { f.write_str(")") } else { Ok(()) }
+}
+
+fn negated(inner: &Condition) -> Option<&'static str> {
+    let Condition::Test(test) = inner else { return None };
+    match test.comparison.operator() {
+        "=" => Some("!="),
+        "~" => Some("!~"),
+        "<:" => Some("/:"),
+        _ => None,
+    }
+}
+
+fn write_test(f: &mut fmt::Formatter<'_>, test: &Test, operator: &str) -> fmt::Result {
+    write!(f, "{} {operator} ", test.path)?;
+    let operand = test.comparison.operand();
+    let number = operand.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if is_bare_segment(operand) || (number && !operand.is_empty()) {
+        f.write_str(operand)
+    } else {
+        write_quoted(f, operand)
+    }
+}
+
+/// Names a token for a message.
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::End => f.write_str("the end"),
+            Self::Open => f.write_str("`(`"),
+            Self::Close => f.write_str("`)`"),
+            Self::Word(word) => write!(f, "`{}`", shorten(word)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

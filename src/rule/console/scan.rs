@@ -1,0 +1,251 @@
+//! The tokens of the console's notation.
+//!
+//! What a character means depends on where it stands (a dot parts the segments
+//! of a path but belongs to a value), so the reader asks for the token it needs.
+
+use super::{Fault, fault};
+use crate::model::Segment;
+
+/// A token where a condition starts or ends.
+pub(super) enum Token {
+    /// The end of the text.
+    End,
+    /// `(`
+    Open,
+    /// `)`
+    Close,
+    /// Anything else.
+    Word(String),
+}
+
+/// A value, as compared.
+pub(super) struct Text {
+    /// The text without quotes and escapes.
+    pub(super) text: String,
+    /// Whether every character stands for itself in the rule.
+    pub(super) verbatim: bool,
+    /// How many characters of the rule come before the text: 1 for a quote.
+    pub(super) inset: usize,
+}
+
+pub(super) struct Scanner {
+    characters: Vec<char>,
+    at: usize,
+}
+
+impl Scanner {
+    pub(super) fn new(text: &str) -> Self {
+        Self { characters: text.chars().collect(), at: 0 }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.characters.get(self.at).copied()
+    }
+
+    fn peek_at(&self, ahead: usize) -> Option<char> {
+        self.characters.get(self.at + ahead).copied()
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.peek().is_some_and(char::is_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    fn take_while(&mut self, wanted: impl Fn(&Self, char) -> bool) -> String {
+        let mut taken = String::new();
+        while let Some(character) = self.peek().filter(|character| wanted(self, *character)) {
+            taken.push(character);
+            self.at += 1;
+        }
+        taken
+    }
+
+    /// Returns the place of the next token, in characters from 0.
+    pub(super) fn position(&mut self) -> usize {
+        let end = self.at;
+        self.skip_blanks();
+        if self.peek().is_none() { end } else { self.at }
+    }
+
+    /// Returns the place behind the last token.
+    pub(super) fn end(&self) -> usize {
+        self.at
+    }
+
+    /// Returns whether a quote stands at the place.
+    pub(super) fn was_quoted(&self, at: usize) -> bool {
+        matches!(self.characters.get(at), Some('"' | '\''))
+    }
+
+    /// Takes the next token where a condition could go on.
+    pub(super) fn condition_token(&mut self) -> Result<Token, Fault> {
+        self.skip_blanks();
+        Ok(match self.peek() {
+            None => Token::End,
+            Some('(') => {
+                self.at += 1;
+                Token::Open
+            }
+            Some(')') => {
+                self.at += 1;
+                Token::Close
+            }
+            Some('"' | '\'') => Token::Word(self.quoted()?.text),
+            Some(_) => Token::Word(self.bare_value()),
+        })
+    }
+
+    /// Takes the character if it is the next token.
+    pub(super) fn take(&mut self, wanted: char) -> bool {
+        self.skip_blanks();
+        self.take_adjacent(wanted)
+    }
+
+    /// Takes the character if nothing stands before it.
+    pub(super) fn take_adjacent(&mut self, wanted: char) -> bool {
+        let taken = self.peek() == Some(wanted);
+        self.at += usize::from(taken);
+        taken
+    }
+
+    /// Takes the keyword if it is the next token: a whole word. A `not` that an operator follows
+    /// is a path, since a fact may be called so.
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
+        self.skip_blanks();
+        let length = word.chars().count();
+        let ahead = self.characters.get(self.at..self.at + length);
+        if !ahead.is_some_and(|ahead| ahead.iter().copied().eq(word.chars())) {
+            return false;
+        }
+        let after = self.characters.get(self.at + length..).unwrap_or_default();
+        let ends = after.first().is_none_or(|next| next.is_whitespace() || *next == '(');
+        let next = after.iter().find(|next| !next.is_whitespace());
+        let is_path = word == "not" && next.is_some_and(|next| "=~<>!/".contains(*next));
+        let taken = ends && !is_path;
+        self.at += if taken { length } else { 0 };
+        taken
+    }
+
+    /// Takes a segment of a path that is not an index.
+    pub(super) fn segment(&mut self) -> Result<Segment, Fault> {
+        self.skip_blanks();
+        let start = self.at;
+        if matches!(self.peek(), Some('"' | '\'')) {
+            return Ok(Segment::Key(self.quoted()?.text.into()));
+        }
+        let key = self.take_while(|it, character| {
+            let slash_operator = character == '/' && it.peek_at(1) == Some(':');
+            !character.is_whitespace() && !".[]()\"'=~<>!".contains(character) && !slash_operator
+        });
+        if key.is_empty() {
+            let found =
+                self.peek().map_or("the end".to_owned(), |character| format!("`{character}`"));
+            let message = format!("expected a path such as `os.family`, found {found}");
+            return Err(fault(start..start + 1, message, None));
+        }
+        Ok(Segment::Key(key.into()))
+    }
+
+    /// Takes the rest of an index after its `[`.
+    pub(super) fn index(&mut self) -> Result<Segment, Fault> {
+        let start = self.at;
+        let digits = self.take_while(|_, character| character != ']' && !character.is_whitespace());
+        match digits.parse() {
+            Ok(index) if self.take(']') && !digits.starts_with('+') => Ok(Segment::Index(index)),
+            _ => {
+                let message = "expected an index such as `[0]`";
+                Err(fault(start..self.at.max(start + 1), message, None))
+            }
+        }
+    }
+
+    /// Takes an operator; returns whether it is negated, and the operator of the array form.
+    pub(super) fn operator(&mut self) -> Result<(bool, &'static str), Fault> {
+        const OPERATORS: [(&str, bool, &str); 10] = [
+            ("<:", false, "<:"),
+            ("/:", true, "<:"),
+            ("!=", true, "="),
+            ("!~", true, "~"),
+            (">=", false, ">="),
+            ("<=", false, "<="),
+            ("=", false, "="),
+            ("~", false, "~"),
+            (">", false, ">"),
+            ("<", false, "<"),
+        ];
+        let start = self.position();
+        for (text, negated, operator) in OPERATORS {
+            let length = text.chars().count();
+            let ahead = self.characters.get(self.at..self.at + length);
+            if ahead.is_some_and(|ahead| ahead.iter().copied().eq(text.chars())) {
+                self.at += length;
+                if matches!(self.peek(), Some('=' | '~')) {
+                    let help = "equality is `=`, a regular expression is `~`";
+                    let wrong: String =
+                        [text, &self.peek().map(String::from).unwrap_or_default()].concat();
+                    return Err(fault(
+                        start..self.at + 1,
+                        format!("`{wrong}` is not an operator"),
+                        Some(help),
+                    ));
+                }
+                return Ok((negated, operator));
+            }
+        }
+        let word = self.take_while(|_, character| !character.is_whitespace());
+        let found = if word.is_empty() { "the end".to_owned() } else { format!("`{word}`") };
+        let help = "the operators are `=`, `!=`, `~`, `!~`, `>`, `>=`, `<`, `<=`, `<:`, `/:`";
+        let message = format!("expected an operator, found {found}");
+        Err(fault(start..self.at.max(start + 1), message, Some(help)))
+    }
+
+    /// Takes a value: a quoted string, or everything up to the next blank or parenthesis.
+    pub(super) fn value(&mut self) -> Result<Text, Fault> {
+        let start = self.position();
+        if matches!(self.peek(), Some('"' | '\'')) {
+            return self.quoted();
+        }
+        let text = self.bare_value();
+        let help = "put the value in quotes";
+        if text.is_empty() {
+            return Err(fault(start..start + 1, "expected a value", Some(help)));
+        }
+        if matches!(text.as_str(), "and" | "or" | "not") {
+            let message = format!("expected a value, found `{text}`");
+            return Err(fault(start..self.at, message, Some(help)));
+        }
+        Ok(Text { text, verbatim: true, inset: 0 })
+    }
+
+    fn bare_value(&mut self) -> String {
+        self.take_while(|_, character| !character.is_whitespace() && !"()\"'".contains(character))
+    }
+
+    /// Takes a quoted string; a backslash escapes the quote and itself, before anything else it
+    /// stands for itself, so that patterns need no doubling.
+    fn quoted(&mut self) -> Result<Text, Fault> {
+        let start = self.at;
+        let Some(quote) = self.peek() else {
+            return Err(fault(start..start + 1, "expected a quote", None));
+        };
+        self.at += 1;
+        let mut text = String::new();
+        let mut verbatim = true;
+        while let Some(character) = self.peek() {
+            self.at += 1;
+            match (character, self.peek()) {
+                (character, _) if character == quote => {
+                    return Ok(Text { text, verbatim, inset: 1 });
+                }
+                ('\\', Some(next)) if next == quote || next == '\\' => {
+                    self.at += 1;
+                    verbatim = false;
+                    text.push(next);
+                }
+                (character, _) => text.push(character),
+            }
+        }
+        Err(fault(start..start + 1, "this quote is never closed", None))
+    }
+}

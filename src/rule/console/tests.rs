@@ -1,0 +1,129 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::rule;
+
+#[test]
+fn the_notation_compiles_to_the_array_form() {
+    for (text, expected) in [
+        (
+            r#"trusted.certname ~ "www" and memory.system.total_bytes >= 512"#,
+            json!([
+                "and",
+                ["~", ["trusted", "certname"], "www"],
+                [">=", ["fact", "memory", "system", "total_bytes"], "512"]
+            ]),
+        ),
+        ("name = web1.example.com", json!(["=", "name", "web1.example.com"])),
+        ("os.family=Debian", json!(["=", ["fact", "os", "family"], "Debian"])),
+        ("fact.os.family = Debian", json!(["=", ["fact", "os", "family"], "Debian"])),
+        ("fact = x", json!(["=", ["fact", "fact"], "x"])),
+        ("fact.name = x", json!(["=", ["fact", "name"], "x"])),
+        ("\"name\" = x", json!(["=", ["fact", "name"], "x"])),
+        (
+            "processors.models[0] ~ Intel",
+            json!(["~", ["fact", "processors", "models", 0], "Intel"]),
+        ),
+        (
+            r#"trusted.extensions."1.3.6.1" = 'a b'"#,
+            json!(["=", ["trusted", "extensions", "1.3.6.1"], "a b"]),
+        ),
+        ("a != b", json!(["not", ["=", ["fact", "a"], "b"]])),
+        ("a !~ b", json!(["not", ["~", ["fact", "a"], "b"]])),
+        ("a /: b", json!(["not", ["<:", ["fact", "a"], "b"]])),
+        ("a <: b", json!(["<:", ["fact", "a"], "b"])),
+        ("a/b/:c", json!(["not", ["<:", ["fact", "a/b"], "c"]])),
+        (
+            "a = 1 or b = 2 and not c = 3",
+            json!([
+                "or",
+                ["=", ["fact", "a"], "1"],
+                ["and", ["=", ["fact", "b"], "2"], ["not", ["=", ["fact", "c"], "3"]]]
+            ]),
+        ),
+        (
+            "(a = 1 or b = 2) and not (c = 3 and d = 4)",
+            json!([
+                "and",
+                ["or", ["=", ["fact", "a"], "1"], ["=", ["fact", "b"], "2"]],
+                ["not", ["and", ["=", ["fact", "c"], "3"], ["=", ["fact", "d"], "4"]]]
+            ]),
+        ),
+        (r#"name ~ "^web\d+\.example\.com$""#, json!(["~", "name", r"^web\d+\.example\.com$"])),
+        (r#"a = "say \"x\" \\ y""#, json!(["=", ["fact", "a"], r#"say "x" \ y"#])),
+        ("a = ''", json!(["=", ["fact", "a"], ""])),
+        ("not = x", json!(["=", ["fact", "not"], "x"])),
+        (
+            "android = 1 and order = 2",
+            json!(["and", ["=", ["fact", "android"], "1"], ["=", ["fact", "order"], "2"]]),
+        ),
+        ("  a\n =\t1  ", json!(["=", ["fact", "a"], "1"])),
+        ("サーバ = アプリ", json!(["=", ["fact", "サーバ"], "アプリ"])),
+    ] {
+        assert_eq!(read_console(text).map(|rule| rule::to_value(&rule)), Ok(expected), "{text}");
+    }
+}
+
+#[test]
+fn faults_name_the_place_and_the_remedy() {
+    for (text, place, message) in [
+        ("", 0..1, "expected a path such as `os.family`, found the end"),
+        ("a", 1..2, "expected an operator, found the end"),
+        ("a =", 3..4, "expected a value"),
+        ("a = b c = d", 6..7, "expected `and`, `or` or the end, found `c`"),
+        ("a = b AND c = d", 6..9, "expected `and`, `or` or the end, found `AND`"),
+        ("(a = b", 0..1, "this `(` is never closed"),
+        ("a = b)", 5..6, "expected `and`, `or` or the end, found `)`"),
+        ("a == b", 2..4, "`==` is not an operator"),
+        ("a =~ b", 2..4, "`=~` is not an operator"),
+        ("a is b", 2..4, "expected an operator, found `is`"),
+        ("a[x] = 1", 2..3, "expected an index such as `[0]`"),
+        ("a = \"b", 4..5, "this quote is never closed"),
+        ("a = 1 and", 9..10, "expected a path such as `os.family`, found the end"),
+        ("a = and", 4..7, "expected a value, found `and`"),
+    ] {
+        let faults = read_console(text).unwrap_err();
+        let found = (faults[0].characters.clone(), faults[0].message.as_str());
+        assert_eq!(found, (Some(place), message), "{text}");
+    }
+}
+
+#[test]
+fn every_condition_is_written_in_the_notation_and_read_back() {
+    for (rule, written) in [
+        (json!(["=", "name", "x"]), "name = x"),
+        (json!(["=", ["fact", "os", "family"], "Red Hat"]), "os.family = \"Red Hat\""),
+        (json!(["not", ["~", ["fact", "a"], r"\d"]]), r#"a !~ "\\d""#),
+        (json!(["not", [">", ["fact", "a"], "1.5"]]), "not a > 1.5"),
+        (
+            json!(["not", ["or", ["=", "name", "a"], ["=", "name", "b"]]]),
+            "not (name = a or name = b)",
+        ),
+        (
+            json!([
+                "and",
+                ["or", ["=", "name", "a"], ["=", "name", "b"]],
+                ["and", ["=", "name", "c"], ["=", "name", "d"]]
+            ]),
+            "(name = a or name = b) and (name = c and name = d)",
+        ),
+        (json!(["=", ["fact", "name"], "x"]), "fact.name = x"),
+        (json!(["=", ["fact", "m", 0, "a.b"], ""]), "m[0].\"a.b\" = \"\""),
+        (
+            json!(["=", ["trusted", "extensions", "1.3.6"], "or"]),
+            "trusted.extensions.\"1.3.6\" = \"or\"",
+        ),
+    ] {
+        let condition = rule::read(&rule).unwrap();
+        assert_eq!(condition.to_string(), written);
+        assert_eq!(read_console(written).map(|rule| rule::to_value(&rule)), Ok(rule));
+    }
+}
+
+#[test]
+fn hostile_nesting_is_refused() {
+    let deep = format!("{}a = 1{}", "(".repeat(100_000), ")".repeat(100_000));
+    assert!(read_console(&deep).unwrap_err()[0].message.contains("nested over 64 deep"));
+    let value: Value = "not ".repeat(100_000).into();
+    assert!(rule::read(&value).is_err());
+}

@@ -1,0 +1,89 @@
+//! Pinned nodes, in the shape the console gives them.
+//!
+//! Nodes P pinned to a group with rule R are `["or", R, ["=", "name", P1], …]`,
+//! without a rule `["or", ["=", "name", P1], …]`.
+
+use std::sync::Arc;
+
+use crate::model::{Comparison, Condition, Path, Test};
+
+/// Joins a rule with the pinned nodes; `None` if there is neither.
+pub fn with_pins(rule: Option<Condition>, pinned: &[Arc<str>]) -> Option<Condition> {
+    if pinned.is_empty() {
+        return rule;
+    }
+    let pins = pinned.iter().map(|name| {
+        let comparison = Comparison::Equals(Arc::clone(name));
+        Condition::Test(Test { path: Path::Name, comparison })
+    });
+    Some(Condition::Or(rule.into_iter().chain(pins).collect()))
+}
+
+/// Takes a rule of the console's shape apart into the rule proper and the pinned nodes.
+///
+/// Any other rule is returned as it is, without pinned nodes; so [`with_pins`] of the parts
+/// is always the rule again.
+pub fn split_pins(rule: Condition) -> (Option<Condition>, Vec<Arc<str>>) {
+    let Condition::Or(terms) = rule else { return (Some(rule), Vec::new()) };
+    let own = usize::from(terms.first().and_then(pin).is_none());
+    let pinned: Option<Vec<Arc<str>>> = terms.iter().skip(own).map(pin).collect();
+    match pinned {
+        Some(pinned) if !pinned.is_empty() => (terms.into_iter().take(own).next(), pinned),
+        _ => (Some(Condition::Or(terms)), Vec::new()),
+    }
+}
+
+/// Returns the node that a term pins.
+fn pin(term: &Condition) -> Option<Arc<str>> {
+    match term {
+        Condition::Test(Test { path: Path::Name, comparison: Comparison::Equals(name) }) => {
+            Some(Arc::clone(name))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn the_consoles_shape_is_recognised_and_made_again() {
+        for (whole, own, pinned) in [
+            (json!(["or", ["=", "name", "a"], ["=", "name", "b"]]), Value::Null, vec!["a", "b"]),
+            (
+                json!(["or", ["and", ["~", "name", "x"]], ["=", "name", "a"]]),
+                json!(["and", ["~", "name", "x"]]),
+                vec!["a"],
+            ),
+            (
+                json!(["or", ["or", ["~", "name", "x"]], ["=", "name", "a"]]),
+                json!(["or", ["~", "name", "x"]]),
+                vec!["a"],
+            ),
+            (
+                json!(["or", ["~", "name", "x"], ["~", "name", "y"]]),
+                json!(["or", ["~", "name", "x"], ["~", "name", "y"]]),
+                vec![],
+            ),
+            (
+                json!(["or", ["and", ["~", "name", "x"]]]),
+                json!(["or", ["and", ["~", "name", "x"]]]),
+                vec![],
+            ),
+            (json!(["=", "name", "a"]), json!(["=", "name", "a"]), vec![]),
+            (
+                json!(["or", ["=", ["name"], "a"], ["=", "name", "b"]]),
+                json!(["=", ["name"], "a"]),
+                vec!["b"],
+            ),
+        ] {
+            let (rule, names) = split_pins(rule::read(&whole).unwrap());
+            assert_eq!(rule.as_ref().map_or(Value::Null, rule::to_value), own, "{whole}");
+            assert_eq!(names.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), pinned, "{whole}");
+            assert_eq!(rule::to_value(&with_pins(rule, &names).unwrap()), whole);
+        }
+    }
+}
