@@ -1,1 +1,126 @@
-//! Placeholder text of the module `hierarchy` until its first commit.
+//! Node groups as one tree: ancestors, descendants, inherited values.
+//!
+//! The groups stand in preorder, every parent before its children and every
+//! subtree in one run; so an ancestor test is a comparison of two numbers.
+
+mod build;
+mod estate;
+mod fault;
+mod inherit;
+
+use std::collections::HashMap;
+
+use crate::model::{Group, GroupId};
+
+pub use build::{check, root_group};
+pub use estate::{Catalogue, Estate};
+pub use fault::HierarchyFault;
+pub use inherit::{Inherited, InheritedClass, Sourced, inherited_rule};
+
+/// The place of a group in its [`Hierarchy`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupIndex(u32);
+
+/// All node groups of a commit, valid together.
+#[derive(Clone, Debug)]
+pub struct Hierarchy {
+    /// In preorder; the root group is the first.
+    members: Vec<Member>,
+    by_id: HashMap<GroupId, GroupIndex>,
+}
+
+#[derive(Clone, Debug)]
+struct Member {
+    group: Group,
+    /// The root group is its own parent.
+    parent: GroupIndex,
+    /// The first place behind the group's descendants.
+    end: GroupIndex,
+}
+
+impl Hierarchy {
+    /// Returns the place of the root group.
+    pub fn root(&self) -> GroupIndex {
+        GroupIndex(0)
+    }
+
+    /// Returns how many groups there are, the root group counted.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Returns whether there is no group; never, since there is a root group.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Returns every place, parents before their children.
+    pub fn indexes(&self) -> impl DoubleEndedIterator<Item = GroupIndex> + use<> {
+        (0..u32::try_from(self.members.len()).unwrap_or(u32::MAX)).map(GroupIndex)
+    }
+
+    /// Returns every group, parents before their children.
+    pub fn groups(&self) -> impl DoubleEndedIterator<Item = &Group> {
+        self.members.iter().map(|member| &member.group)
+    }
+
+    /// Returns the place of the group with this id.
+    pub fn find(&self, id: GroupId) -> Option<GroupIndex> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Returns the group at a place.
+    pub fn group(&self, index: GroupIndex) -> &Group {
+        &self.member(index).group
+    }
+
+    /// Returns the parent of a group; the root group has none.
+    pub fn parent(&self, index: GroupIndex) -> Option<GroupIndex> {
+        (index != self.root()).then(|| self.member(index).parent)
+    }
+
+    /// Returns the group itself, its parent, and so on up to the root group.
+    pub fn lineage(&self, index: GroupIndex) -> impl Iterator<Item = GroupIndex> {
+        std::iter::successors(Some(index), |index| self.parent(*index))
+    }
+
+    /// Returns the children of a group, in order.
+    pub fn children(&self, index: GroupIndex) -> impl Iterator<Item = GroupIndex> {
+        let end = self.end(index);
+        let mut next = GroupIndex(index.0 + 1);
+        std::iter::from_fn(move || {
+            let child = (next < end).then_some(next)?;
+            next = self.end(child);
+            Some(child)
+        })
+    }
+
+    /// Returns the first place behind the descendants of a group.
+    pub fn end(&self, index: GroupIndex) -> GroupIndex {
+        self.member(index).end
+    }
+
+    /// Returns whether one group is an ancestor of the other, which are not the same.
+    pub fn is_ancestor(&self, ancestor: GroupIndex, descendant: GroupIndex) -> bool {
+        ancestor < descendant && descendant < self.end(ancestor)
+    }
+
+    /// Returns those of the groups that have no descendant among them.
+    ///
+    /// The groups must be in the order of their places.
+    pub fn leaves(&self, groups: &[GroupIndex]) -> Vec<GroupIndex> {
+        let next = groups.iter().skip(1).map(Some).chain([None]);
+        let is_leaf = |(group, next): &(&GroupIndex, Option<&GroupIndex>)| {
+            next.is_none_or(|next| !self.is_ancestor(**group, *next))
+        };
+        groups.iter().zip(next).filter(is_leaf).map(|(group, _)| *group).collect()
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "an index is only made by its own hierarchy")]
+    fn member(&self, index: GroupIndex) -> &Member {
+        &self.members[index.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests;

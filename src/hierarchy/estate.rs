@@ -1,0 +1,24 @@
+//! Everything that one commit says, valid together.
+
+use std::collections::BTreeMap;
+
+use super::Hierarchy;
+use crate::model::{ClassName, EnvironmentName, Individual, Key, Value};
+
+/// The groups, individual classifications and class catalogues of one commit.
+#[derive(Clone, Debug)]
+pub struct Estate {
+    /// The groups.
+    pub hierarchy: Hierarchy,
+    /// The individual classification of each node that has one, by certname.
+    pub individuals: BTreeMap<String, Individual>,
+    /// The class catalogue of each environment that has one.
+    pub catalogues: BTreeMap<EnvironmentName, Catalogue>,
+}
+
+/// The classes that exist in an environment: class -> parameter -> default; null is no default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalogue {
+    /// The classes with their parameters.
+    pub classes: BTreeMap<ClassName, BTreeMap<Key, Value>>,
+}

@@ -1,0 +1,37 @@
+//! What can be wrong with groups that are valid by themselves.
+
+/// A fault among groups; each number is a place in the list of groups that was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HierarchyFault {
+    /// Two groups have one id.
+    DuplicateId {
+        /// The group that comes first.
+        first: usize,
+        /// The other group.
+        second: usize,
+    },
+    /// Two groups of one environment have one name.
+    DuplicateName {
+        /// The group that comes first.
+        first: usize,
+        /// The other group.
+        second: usize,
+    },
+    /// The parent of a group does not exist.
+    MissingParent {
+        /// The group.
+        group: usize,
+    },
+    /// Each of the groups is the parent of the one before it, and the first that of the last.
+    Cycle {
+        /// The groups; the first is the one that comes first in the list.
+        groups: Vec<usize>,
+    },
+    /// The root group has another parent, or a rule other than the one it must have.
+    Root {
+        /// The root group.
+        group: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}

@@ -1,0 +1,178 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::model::{Condition, GroupId};
+use crate::rule;
+
+/// A group of which only the number, the parent's number and the values matter; 0 is the root.
+fn group(number: u8, parent: u8, values: Value) -> Group {
+    let id = |number: u8| match number {
+        0 => GroupId::ROOT,
+        number => format!("00000000-0000-4000-8000-0000000000{number:02}").parse().unwrap(),
+    };
+    let mut group = root_group().unwrap();
+    group.id = id(number);
+    group.parent = id(parent);
+    if number > 0 {
+        group.name = format!("group {number}").parse().unwrap();
+    }
+    group.classes = serde_json::from_value(values["classes"].clone()).unwrap_or_default();
+    group.variables = serde_json::from_value(values["variables"].clone()).unwrap_or_default();
+    group.config_data = serde_json::from_value(values["config_data"].clone()).unwrap_or_default();
+    group
+}
+
+fn bare(number: u8, parent: u8) -> Group {
+    group(number, parent, json!({}))
+}
+
+fn numbers(hierarchy: &Hierarchy, indexes: impl IntoIterator<Item = GroupIndex>) -> Vec<String> {
+    let name = |index| hierarchy.group(index).name.to_string();
+    indexes.into_iter().map(name).collect()
+}
+
+#[test]
+fn groups_stand_in_preorder_whatever_order_they_come_in() {
+    let groups = [bare(1, 0), bare(2, 1), bare(3, 1), bare(4, 0), bare(5, 2)];
+    let forward = Hierarchy::build(groups.to_vec()).unwrap();
+    let backward = Hierarchy::build(groups.iter().rev().cloned().collect()).unwrap();
+    let order = ["All Nodes", "group 1", "group 2", "group 5", "group 3", "group 4"];
+    assert_eq!(numbers(&forward, forward.indexes()), order);
+    assert_eq!(numbers(&backward, backward.indexes()), order);
+
+    let at = |number: u8| forward.find(bare(number, 0).id).unwrap();
+    assert_eq!(
+        numbers(&forward, forward.lineage(at(5))),
+        ["group 5", "group 2", "group 1", "All Nodes"]
+    );
+    assert_eq!(numbers(&forward, forward.children(at(1))), ["group 2", "group 3"]);
+    assert_eq!(numbers(&forward, forward.children(forward.root())), ["group 1", "group 4"]);
+    assert!(forward.is_ancestor(at(1), at(5)) && !forward.is_ancestor(at(3), at(5)));
+    assert!(!forward.is_ancestor(at(5), at(1)) && !forward.is_ancestor(at(1), at(1)));
+    let matching = [forward.root(), at(1), at(2), at(3), at(4)];
+    assert_eq!(numbers(&forward, forward.leaves(&matching)), ["group 2", "group 3", "group 4"]);
+}
+
+#[test]
+fn faults_are_all_found_and_each_once() {
+    let mut named = bare(6, 0);
+    named.name = bare(1, 0).name;
+    for (groups, expected) in [
+        (vec![bare(1, 0), bare(1, 0)], vec![HierarchyFault::DuplicateId { first: 0, second: 1 }]),
+        (vec![bare(1, 0), named], vec![HierarchyFault::DuplicateName { first: 0, second: 1 }]),
+        (vec![bare(1, 9), bare(2, 1)], vec![HierarchyFault::MissingParent { group: 0 }]),
+        (vec![bare(1, 1)], vec![HierarchyFault::Cycle { groups: vec![0] }]),
+        (
+            vec![bare(4, 2), bare(1, 3), bare(2, 1), bare(3, 2), bare(5, 5)],
+            vec![
+                HierarchyFault::Cycle { groups: vec![1, 3, 2] },
+                HierarchyFault::Cycle { groups: vec![4] },
+            ],
+        ),
+        (
+            vec![bare(0, 1), bare(1, 0)],
+            vec![HierarchyFault::Root { group: 0, reason: "the root group is its own parent" }],
+        ),
+    ] {
+        assert_eq!(check(&groups), expected);
+    }
+}
+
+#[test]
+fn the_root_group_keeps_its_rule() {
+    for (rule, allowed) in [
+        (json!(["~", "name", ".*"]), true),
+        (json!(["and", ["~", "name", ".*"]]), true),
+        (json!(["or", ["~", "name", ".*"]]), false),
+        (json!(["~", "name", ".+"]), false),
+    ] {
+        let mut root = bare(0, 0);
+        root.rule = Some(rule::read(&rule).unwrap());
+        assert_eq!(check(&[root]).is_empty(), allowed, "{rule}");
+    }
+    let mut root = bare(0, 0);
+    root.rule = None;
+    assert!(!check(&[root]).is_empty());
+}
+
+#[test]
+fn a_deep_chain_is_no_problem() {
+    let id = |number: u32| -> GroupId {
+        format!("00000000-0000-4000-9000-{number:012}").parse().unwrap()
+    };
+    let chain = |number: u32| {
+        let mut group = bare(1, 0);
+        group.id = id(number);
+        group.name = format!("group {number}").parse().unwrap();
+        group.parent = if number == 0 { GroupId::ROOT } else { id(number - 1) };
+        group
+    };
+    let hierarchy = Hierarchy::build((0..20_000).map(chain).collect()).unwrap();
+    assert_eq!(hierarchy.lineage(hierarchy.find(id(19_999)).unwrap()).count(), 20_001);
+}
+
+#[test]
+fn the_nearest_value_wins_whole_and_null_removes() {
+    let hierarchy = Hierarchy::build(vec![
+        group(
+            1,
+            0,
+            json!({
+                "classes": {"a": {"x": 1, "h": {"k": 1, "l": 2}, "gone": 1}, "plain": {}},
+                "variables": {"v": "parent", "gone": 1, "back": 1},
+                "config_data": {"c": {"k": 1}, "emptied": {"k": 1}},
+            }),
+        ),
+        group(
+            2,
+            1,
+            json!({
+                "classes": {"a": {"h": {"k": 9}, "gone": null, "never": null}},
+                "variables": {"gone": null, "back": null},
+                "config_data": {"emptied": {"k": null}},
+            }),
+        ),
+        group(3, 2, json!({"classes": {"b": {}}, "variables": {"back": 3}})),
+    ])
+    .unwrap();
+    let inherited = hierarchy.inherited(hierarchy.find(bare(3, 0).id).unwrap());
+    let classes: Vec<(&str, Vec<(&str, &Value)>)> = inherited
+        .classes
+        .iter()
+        .map(|(class, it)| {
+            (
+                class.as_str(),
+                it.parameters.iter().map(|(key, it)| (key.as_str(), it.value)).collect(),
+            )
+        })
+        .collect();
+    let (h, x) = (json!({"k": 9}), json!(1));
+    assert_eq!(classes, [("a", vec![("h", &h), ("x", &x)]), ("b", vec![]), ("plain", vec![])]);
+    let variables: Vec<(&str, String, String)> = inherited
+        .variables
+        .iter()
+        .map(|(name, it)| {
+            (name.as_str(), it.value.to_string(), hierarchy.group(it.source).name.to_string())
+        })
+        .collect();
+    assert_eq!(
+        variables,
+        [
+            ("back", "3".to_owned(), "group 3".to_owned()),
+            ("v", "\"parent\"".to_owned(), "group 1".to_owned()),
+        ]
+    );
+    assert_eq!(inherited.config_data.len(), 1);
+}
+
+#[test]
+fn rules_are_inherited_without_those_that_are_absent() {
+    let mut middle = bare(1, 0);
+    middle.rule = None;
+    let mut low = bare(2, 1);
+    low.rule = Some(rule::read(&json!(["=", "name", "x"])).unwrap());
+    let hierarchy = Hierarchy::build(vec![middle, low]).unwrap();
+    let rule = inherited_rule(&hierarchy, hierarchy.find(bare(2, 0).id).unwrap()).unwrap();
+    assert!(matches!(&rule, Condition::And(terms) if terms.len() == 2));
+    assert_eq!(rule::to_value(&rule), json!(["and", ["=", "name", "x"], ["~", "name", ".*"]]));
+}
