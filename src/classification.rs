@@ -1,1 +1,94 @@
-//! Placeholder text of the module `classification` until its first commit.
+//! Classification: which classes, parameters, variables and environment a node gets, and why.
+//!
+//! 1. The groups whose rule, and every ancestor's, holds for the node.
+//! 2. Of these the leaves: groups without a matching descendant.
+//! 3. What each leaf inherits.
+//! 4. Conflicts: leaves that differ in a value. One distinct environment among the leaves that
+//!    trump wins; two such are a conflict; without any, all leaves must agree.
+//! 5. The leaves' values together.
+//! 6. The node's individual classification on top, which overrides without conflict.
+//!
+//! The [`Explanation`] is what is computed; the short answer is a projection of it.
+
+mod conflict;
+mod enc;
+mod matching;
+mod merge;
+mod published;
+
+use crate::hierarchy::{Estate, GroupIndex, Inherited};
+use crate::model::{GroupId, Individual, Node};
+
+pub use conflict::{Conflicts, Difference};
+pub use enc::{enc_document, to_yaml11};
+pub use matching::{Match, matches};
+pub use merge::{ClassSources, Final, Source, SourcedValue};
+pub use published::{Version, classified, conflict_details, conflict_message, explanation, hiera};
+
+/// How a node is classified, and why.
+#[derive(Clone, Debug)]
+pub struct Explanation<'e> {
+    /// The estate that answers.
+    pub estate: &'e Estate,
+    /// The node as it was used.
+    pub node: &'e Node,
+    /// The groups that match, parents first, with their own rule explained.
+    pub matches: Vec<Match<'e>>,
+    /// The matching groups without a matching descendant.
+    pub leaves: Vec<GroupIndex>,
+    /// What each leaf inherits, in the order of the leaves.
+    pub inherited: Vec<Inherited<'e>>,
+    /// The values set for this node alone.
+    pub individual: Option<&'e Individual>,
+    /// What comes out.
+    pub outcome: Outcome<'e>,
+}
+
+/// What comes out of a classification.
+#[derive(Clone, Debug)]
+pub enum Outcome<'e> {
+    /// The node has a classification.
+    Classified(Final<'e>),
+    /// Leaves differ.
+    Conflict(Conflicts<'e>),
+}
+
+/// Whether a group matches could not be found out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the rule of the group `{name}` could not be evaluated: {cause}")]
+pub struct ClassificationError {
+    /// The id of the group.
+    pub group: GroupId,
+    /// Its name.
+    pub name: String,
+    /// What went wrong.
+    #[source]
+    pub cause: crate::rule::EvaluationError,
+}
+
+/// Classifies a node.
+///
+/// # Errors
+///
+/// Returns [`ClassificationError`] if it cannot be found out whether a group matches.
+pub fn classify<'e>(
+    estate: &'e Estate,
+    node: &'e Node,
+) -> Result<Explanation<'e>, ClassificationError> {
+    let matches = matches(&estate.hierarchy, node)?;
+    let groups: Vec<GroupIndex> = matches.iter().map(|it| it.group).collect();
+    let leaves = estate.hierarchy.leaves(&groups);
+    let inherited: Vec<Inherited<'e>> =
+        leaves.iter().map(|leaf| estate.hierarchy.inherited(*leaf)).collect();
+    let individual = estate.individuals.get(&node.name);
+    let conflicts = conflict::find(&leaves, &inherited);
+    let outcome = if conflicts.is_empty() {
+        Outcome::Classified(merge::merge(estate, &leaves, &inherited, individual))
+    } else {
+        Outcome::Conflict(conflicts)
+    };
+    Ok(Explanation { estate, node, matches, leaves, inherited, individual, outcome })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,13 @@
-fn main() {}
+//! Tests of the program as a whole, in one binary.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "tests may stop at the first surprise and read files"
+)]
+
+mod conformance;
+mod layering;

@@ -1,0 +1,139 @@
+//! The leaves' values together, and the node's own on top.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::hierarchy::{Estate, GroupIndex, Inherited, InheritedClass};
+use crate::model::{ClassName, Classes, EnvironmentName, Individual, Key, VariableName};
+
+/// What defines a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A group.
+    Group(GroupIndex),
+    /// The node's individual classification.
+    Node,
+}
+
+/// A value with everything that defines it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourcedValue<'e> {
+    /// The value; never null.
+    pub value: &'e Value,
+    /// The groups that define it, or the node.
+    pub sources: BTreeSet<Source>,
+}
+
+/// A class with everything that names it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClassSources<'e> {
+    /// The groups that name the class, and the node if it does.
+    pub sources: BTreeSet<Source>,
+    /// Its parameters.
+    pub parameters: BTreeMap<&'e Key, SourcedValue<'e>>,
+}
+
+/// The classification of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Final<'e> {
+    /// The environment.
+    pub environment: &'e EnvironmentName,
+    /// The leaves that say so.
+    pub environment_sources: BTreeSet<Source>,
+    /// Classes and their parameters.
+    pub classes: BTreeMap<&'e ClassName, ClassSources<'e>>,
+    /// Variables.
+    pub variables: BTreeMap<&'e VariableName, SourcedValue<'e>>,
+    /// Config data.
+    pub config_data: BTreeMap<&'e ClassName, ClassSources<'e>>,
+}
+
+/// Joins leaves that do not differ, and puts the individual classification on top.
+pub(super) fn merge<'e>(
+    estate: &'e Estate,
+    leaves: &[GroupIndex],
+    inherited: &[Inherited<'e>],
+    individual: Option<&'e Individual>,
+) -> Final<'e> {
+    let trumped = inherited.iter().any(|leaf| leaf.environment_trumps);
+    let decisive: Vec<(&GroupIndex, &Inherited<'e>)> = leaves
+        .iter()
+        .zip(inherited)
+        .filter(|(_, inherited)| inherited.environment_trumps == trumped)
+        .collect();
+    let hierarchy = &estate.hierarchy;
+    // The root group always matches; without any leaf its environment stands all the same.
+    let root = &hierarchy.group(hierarchy.root()).environment;
+    let mut merged = Final {
+        environment: decisive.first().map_or(root, |(_, leaf)| leaf.environment),
+        environment_sources: decisive.iter().map(|(leaf, _)| Source::Group(**leaf)).collect(),
+        classes: BTreeMap::new(),
+        variables: BTreeMap::new(),
+        config_data: BTreeMap::new(),
+    };
+    for leaf in inherited {
+        add(&mut merged.classes, &leaf.classes);
+        add(&mut merged.config_data, &leaf.config_data);
+        for (name, it) in &leaf.variables {
+            put(&mut merged.variables, name, it.value, Source::Group(it.source));
+        }
+    }
+    if let Some(individual) = individual {
+        override_classes(&mut merged.classes, &individual.classes);
+        override_classes(&mut merged.config_data, &individual.config_data);
+        for (name, value) in &individual.variables {
+            replace(&mut merged.variables, name, value);
+        }
+    }
+    merged.config_data.retain(|_, class| !class.parameters.is_empty());
+    merged
+}
+
+fn add<'e>(
+    merged: &mut BTreeMap<&'e ClassName, ClassSources<'e>>,
+    leaf: &BTreeMap<&'e ClassName, InheritedClass<'e>>,
+) {
+    for (class, it) in leaf {
+        let entry = merged.entry(class).or_default();
+        entry.sources.extend(it.sources.iter().copied().map(Source::Group));
+        for (parameter, it) in &it.parameters {
+            put(&mut entry.parameters, parameter, it.value, Source::Group(it.source));
+        }
+    }
+}
+
+fn put<'e, K: Ord + ?Sized>(
+    merged: &mut BTreeMap<&'e K, SourcedValue<'e>>,
+    key: &'e K,
+    value: &'e Value,
+    source: Source,
+) {
+    let entry = merged.entry(key);
+    entry
+        .or_insert_with(|| SourcedValue { value, sources: BTreeSet::new() })
+        .sources
+        .insert(source);
+}
+
+fn override_classes<'e>(merged: &mut BTreeMap<&'e ClassName, ClassSources<'e>>, own: &'e Classes) {
+    for (class, parameters) in own {
+        let entry = merged.entry(class).or_default();
+        entry.sources.insert(Source::Node);
+        for (parameter, value) in parameters {
+            replace(&mut entry.parameters, parameter, value);
+        }
+    }
+}
+
+fn replace<'e, K: Ord + ?Sized>(
+    merged: &mut BTreeMap<&'e K, SourcedValue<'e>>,
+    key: &'e K,
+    value: &'e Value,
+) {
+    if value.is_null() {
+        merged.remove(key);
+    } else {
+        merged.insert(key, SourcedValue { value, sources: BTreeSet::from([Source::Node]) });
+    }
+}

@@ -1,0 +1,275 @@
+//! Classifications in the form that the classifier API publishes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::conflict::ClassDifferences;
+use super::{
+    ClassSources, Conflicts, Difference, Explanation, Final, Outcome, Source, SourcedValue,
+};
+use crate::hierarchy::{
+    GroupIndex, Hierarchy, classes_to_value, group_to_value, inherited_classes_to_value,
+};
+use crate::model::{ClassName, Key};
+
+/// A version of the classified document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// `groups` are ids.
+    V1,
+    /// `groups` are objects of id and name, by name.
+    V2,
+}
+
+/// Writes the classified document: `name`, `groups`, `environment`, `classes`, `parameters`, and
+/// `config_data` when there is any.
+pub fn classified(explanation: &Explanation<'_>, result: &Final<'_>, version: Version) -> Value {
+    let hierarchy = &explanation.estate.hierarchy;
+    let matching = || explanation.matches.iter().map(|it| hierarchy.group(it.group));
+    let groups: Value = match version {
+        Version::V1 => matching().map(|group| group.id.to_string()).collect(),
+        Version::V2 => {
+            let mut groups: Vec<_> = matching().collect();
+            groups.sort_by_key(|group| (&group.name, group.id));
+            groups
+                .into_iter()
+                .map(|group| json!({"id": group.id.to_string(), "name": group.name.as_str()}))
+                .collect()
+        }
+    };
+    let mut fields = Map::new();
+    fields.insert("name".to_owned(), explanation.node.name.as_str().into());
+    fields.insert("groups".to_owned(), groups);
+    fields.insert("environment".to_owned(), result.environment.as_str().into());
+    fields.insert("classes".to_owned(), classes(&result.classes));
+    fields.insert("parameters".to_owned(), values(&result.variables));
+    if !result.config_data.is_empty() {
+        fields.insert("config_data".to_owned(), classes(&result.config_data));
+    }
+    Value::Object(fields)
+}
+
+/// Writes config data as Hiera reads it: `{"class::key": value}`.
+pub fn hiera(result: &Final<'_>) -> Value {
+    let flat = result.config_data.iter().flat_map(|(class, it)| {
+        it.parameters.iter().map(move |(key, it)| (format!("{class}::{key}"), it.value.clone()))
+    });
+    Value::Object(flat.collect())
+}
+
+fn classes(classes: &BTreeMap<&ClassName, ClassSources<'_>>) -> Value {
+    let parameters =
+        classes.iter().map(|(name, class)| (name.to_string(), values(&class.parameters)));
+    Value::Object(parameters.collect())
+}
+
+fn values<K: ToString>(values: &BTreeMap<&K, SourcedValue<'_>>) -> Value {
+    Value::Object(values.iter().map(|(key, it)| (key.to_string(), it.value.clone())).collect())
+}
+
+/// Writes the explanation document.
+pub fn explanation(explanation: &Explanation<'_>) -> Value {
+    let hierarchy = &explanation.estate.hierarchy;
+    let id = |index: GroupIndex| hierarchy.group(index).id.to_string();
+    let matches: Map<String, Value> =
+        explanation.matches.iter().map(|it| (id(it.group), it.explained.to_value())).collect();
+    let leaves: Map<String, Value> = explanation
+        .leaves
+        .iter()
+        .map(|leaf| (id(*leaf), group_to_value(hierarchy.group(*leaf))))
+        .collect();
+    let inherited: Map<String, Value> = explanation
+        .leaves
+        .iter()
+        .zip(&explanation.inherited)
+        .map(|(leaf, it)| {
+            let variables: Map<String, Value> = it
+                .variables
+                .iter()
+                .map(|(name, it)| (name.to_string(), it.value.clone()))
+                .collect();
+            let mut fields = Map::new();
+            fields.insert("environment".to_owned(), it.environment.as_str().into());
+            fields.insert("classes".to_owned(), inherited_classes_to_value(&it.classes));
+            fields.insert("variables".to_owned(), variables.into());
+            if !it.config_data.is_empty() {
+                let data = inherited_classes_to_value(&it.config_data);
+                fields.insert("config_data".to_owned(), data);
+            }
+            (id(*leaf), Value::Object(fields))
+        })
+        .collect();
+    let node = explanation.node;
+    let mut document = Map::new();
+    let mut insert = |key: &str, value: Value| document.insert(key.to_owned(), value);
+    insert(
+        "node_as_received",
+        json!({"name": node.name, "fact": node.fact, "trusted": node.trusted}),
+    );
+    insert("match_explanations", matches.into());
+    insert("leaf_groups", leaves.into());
+    insert("inherited_classifications", inherited.into());
+    insert("individual_classification", individual(explanation));
+    match &explanation.outcome {
+        Outcome::Conflict(conflicts) => {
+            insert("conflicts", conflict_details(hierarchy, conflicts));
+        }
+        Outcome::Classified(result) => {
+            let mut fields = Map::new();
+            fields.insert("environment".to_owned(), result.environment.as_str().into());
+            fields.insert("classes".to_owned(), classes(&result.classes));
+            fields.insert("variables".to_owned(), values(&result.variables));
+            if !result.config_data.is_empty() {
+                fields.insert("config_data".to_owned(), classes(&result.config_data));
+            }
+            insert("final_classification", fields.into());
+            insert("classification_sources", sources(hierarchy, result));
+        }
+    }
+    Value::Object(document)
+}
+
+fn individual(explanation: &Explanation<'_>) -> Value {
+    let Some(own) = explanation.individual else {
+        return json!({"classes": {}, "variables": {}});
+    };
+    let variables: Map<String, Value> =
+        own.variables.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+    let mut fields = Map::new();
+    fields.insert("classes".to_owned(), classes_to_value(&own.classes));
+    fields.insert("variables".to_owned(), variables.into());
+    if !own.config_data.is_empty() {
+        fields.insert("config_data".to_owned(), classes_to_value(&own.config_data));
+    }
+    Value::Object(fields)
+}
+
+/// The key of a class's own sources among those of its parameters.
+const CLASS_SOURCES: &str = "puppetlabs.classifier/sources";
+
+fn sources(hierarchy: &Hierarchy, result: &Final<'_>) -> Value {
+    let list = |sources: &BTreeSet<Source>| -> Value {
+        let name = |source: &Source| match source {
+            Source::Group(index) => hierarchy.group(*index).id.to_string(),
+            Source::Node => "node".to_owned(),
+        };
+        sources.iter().map(name).collect()
+    };
+    let sourced = |it: &SourcedValue<'_>| json!({"value": it.value, "sources": list(&it.sources)});
+    let parameters = |parameters: &BTreeMap<&Key, SourcedValue<'_>>| -> Map<String, Value> {
+        parameters.iter().map(|(key, it)| (key.to_string(), sourced(it))).collect()
+    };
+    let classes: Map<String, Value> = result
+        .classes
+        .iter()
+        .map(|(name, class)| {
+            let own = (CLASS_SOURCES.to_owned(), list(&class.sources));
+            let all: Map<String, Value> =
+                std::iter::once(own).chain(parameters(&class.parameters)).collect();
+            (name.to_string(), all.into())
+        })
+        .collect();
+    let variables: Map<String, Value> =
+        result.variables.iter().map(|(name, it)| (name.to_string(), sourced(it))).collect();
+    let config_data: Map<String, Value> = result
+        .config_data
+        .iter()
+        .map(|(name, class)| (name.to_string(), parameters(&class.parameters).into()))
+        .collect();
+    let mut fields = Map::new();
+    fields.insert(
+        "environment".to_owned(),
+        json!({"value": result.environment.as_str(), "sources": list(&result.environment_sources)}),
+    );
+    fields.insert("classes".to_owned(), classes.into());
+    fields.insert("variables".to_owned(), variables.into());
+    if !config_data.is_empty() {
+        fields.insert("config_data".to_owned(), config_data.into());
+    }
+    Value::Object(fields)
+}
+
+/// Writes the details of a conflict, with whole groups.
+pub fn conflict_details(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Value {
+    let list = |differences: &[Difference<'_>]| -> Value {
+        let entry = |it: &Difference<'_>| {
+            json!({
+                "value": it.value,
+                "from": group_to_value(hierarchy.group(it.from)),
+                "defined_by": group_to_value(hierarchy.group(it.defined_by)),
+            })
+        };
+        differences.iter().map(entry).collect()
+    };
+    let by_class = |classes: &ClassDifferences<'_>| -> Value {
+        let parameters = |all: &BTreeMap<&Key, Vec<Difference<'_>>>| -> Map<String, Value> {
+            all.iter().map(|(key, it)| (key.to_string(), list(it))).collect()
+        };
+        let all = classes.iter().map(|(name, it)| (name.to_string(), parameters(it).into()));
+        Value::Object(all.collect())
+    };
+    let mut details = Map::new();
+    if !conflicts.environment.is_empty() {
+        details.insert("environment".to_owned(), list(&conflicts.environment));
+    }
+    if !conflicts.variables.is_empty() {
+        let all = conflicts.variables.iter().map(|(name, it)| (name.to_string(), list(it)));
+        details.insert("variables".to_owned(), Value::Object(all.collect()));
+    }
+    if !conflicts.classes.is_empty() {
+        details.insert("classes".to_owned(), by_class(&conflicts.classes));
+    }
+    if !conflicts.config_data.is_empty() {
+        details.insert("config_data".to_owned(), by_class(&conflicts.config_data));
+    }
+    Value::Object(details)
+}
+
+/// Writes the message of a conflict: the groups that differ, and in what.
+///
+/// It ends with the sentence that clients strip.
+pub fn conflict_message(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> String {
+    let quoted = |text: &str| format!("\"{text}\"");
+    let groups: Vec<String> = conflicts
+        .groups()
+        .into_iter()
+        .map(|it| quoted(hierarchy.group(it).name.as_str()))
+        .collect();
+    let by_class = |classes: &ClassDifferences<'_>| -> Vec<String> {
+        let all = classes.iter().flat_map(|(class, parameters)| {
+            parameters.keys().map(move |key| format!("\"{class}::{key}\""))
+        });
+        all.collect()
+    };
+    let mut parts = Vec::new();
+    if !conflicts.environment.is_empty() {
+        parts.push("the environment".to_owned());
+    }
+    if !conflicts.classes.is_empty() {
+        parts.push(format!("the class parameters {}", enumerate(&by_class(&conflicts.classes))));
+    }
+    if !conflicts.variables.is_empty() {
+        let names: Vec<String> = conflicts.variables.keys().map(|it| quoted(it.as_str())).collect();
+        parts.push(format!("the variables {}", enumerate(&names)));
+    }
+    if !conflicts.config_data.is_empty() {
+        parts.push(format!("the config data {}", enumerate(&by_class(&conflicts.config_data))));
+    }
+    format!(
+        "The node was classified into groups named {} that defined conflicting values for {}. \
+         See the `details` key for all conflicts.",
+        enumerate(&groups),
+        enumerate(&parts)
+    )
+}
+
+/// Joins parts as English does: `a`, `a and b`, `a, b, and c`.
+fn enumerate(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, second] => format!("{first} and {second}"),
+        [rest @ .., last] => format!("{}, and {last}", rest.join(", ")),
+    }
+}

@@ -1,0 +1,217 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::hierarchy::{Hierarchy, root_group};
+use crate::model::{Group, Individual};
+use crate::rule;
+
+/// A group that every node matches.
+fn group(number: u8, parent: u8, values: &Value) -> Group {
+    let id = |number: u8| match number {
+        0 => GroupId::ROOT,
+        number => format!("00000000-0000-4000-8000-0000000000{number:02}").parse().unwrap(),
+    };
+    let mut group = root_group().unwrap();
+    group.id = id(number);
+    group.parent = id(parent);
+    group.name = format!("g{number}").parse().unwrap();
+    if let Some(rule) = values.get("rule") {
+        group.rule = (!rule.is_null()).then(|| rule::read(rule).unwrap());
+    }
+    if let Some(environment) = values["environment"].as_str() {
+        group.environment = environment.parse().unwrap();
+    }
+    group.environment_trumps = values["trumps"] == true;
+    group.classes = serde_json::from_value(values["classes"].clone()).unwrap_or_default();
+    group.variables = serde_json::from_value(values["variables"].clone()).unwrap_or_default();
+    group.config_data = serde_json::from_value(values["config_data"].clone()).unwrap_or_default();
+    group
+}
+
+fn estate(groups: &[(u8, u8, Value)]) -> Estate {
+    let groups = groups.iter().map(|(number, parent, values)| group(*number, *parent, values));
+    let hierarchy = Hierarchy::build(groups.collect()).unwrap();
+    Estate { hierarchy, individuals: BTreeMap::new(), catalogues: BTreeMap::new() }
+}
+
+fn answer(estate: &Estate) -> Value {
+    let node = Node::named("n");
+    let explained = classify(estate, &node).unwrap();
+    match &explained.outcome {
+        Outcome::Classified(result) => {
+            let mut answer = classified(&explained, result, Version::V2);
+            let groups = answer["groups"].as_array().unwrap();
+            let names: Vec<String> =
+                groups.iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect();
+            answer["groups"] = names.join(" ").into();
+            answer.as_object_mut().unwrap().remove("name");
+            answer
+        }
+        Outcome::Conflict(conflicts) => conflict_message(&estate.hierarchy, conflicts).into(),
+    }
+}
+
+#[test]
+fn leaves_are_joined_and_differences_are_conflicts() {
+    for (groups, expected) in [
+        (
+            vec![],
+            json!({"groups": "All Nodes", "environment": "production", "classes": {}, "parameters": {}}),
+        ),
+        (
+            vec![
+                (1, 0, json!({"classes": {"a": {"x": 1}}, "variables": {"v": {"k": 1}}})),
+                (
+                    2,
+                    0,
+                    json!({"classes": {"a": {"y": [2]}, "b": {}}, "variables": {"v": {"k": 1}}}),
+                ),
+                (3, 1, json!({"rule": null, "classes": {"no": {}}})),
+            ],
+            json!({"groups": "All Nodes g1 g2", "environment": "production",
+                "classes": {"a": {"x": 1, "y": [2]}, "b": {}}, "parameters": {"v": {"k": 1}}}),
+        ),
+        (
+            vec![
+                (1, 0, json!({"classes": {"a": {"h": {"x": 1}}}, "variables": {"v": 1}})),
+                (2, 0, json!({"classes": {"a": {"h": {"y": 1}}}, "variables": {"v": 1.0}})),
+                (3, 0, json!({"config_data": {"c": {"k": "x"}}})),
+                (4, 0, json!({"config_data": {"c": {"k": "y"}}})),
+            ],
+            json!(
+                "The node was classified into groups named \"g1\", \"g2\", \"g3\", and \"g4\" that defined \
+                conflicting values for the class parameters \"a::h\", the variables \"v\", and the config data \
+                \"c::k\". See the `details` key for all conflicts."
+            ),
+        ),
+        (
+            vec![
+                (1, 0, json!({"environment": "staging"})),
+                (2, 0, json!({"environment": "dev", "trumps": true})),
+                (3, 0, json!({"environment": "dev", "trumps": true})),
+            ],
+            json!({"groups": "All Nodes g1 g2 g3", "environment": "dev", "classes": {}, "parameters": {}}),
+        ),
+        (
+            vec![
+                (1, 0, json!({"environment": "staging"})),
+                (2, 0, json!({"environment": "dev", "trumps": true})),
+                (3, 0, json!({"environment": "test", "trumps": true})),
+            ],
+            json!(
+                "The node was classified into groups named \"g2\" and \"g3\" that defined conflicting values \
+                for the environment. See the `details` key for all conflicts."
+            ),
+        ),
+        (
+            // A trumping parent does not trump: the flag is the leaf's own.
+            vec![
+                (1, 0, json!({"environment": "dev", "trumps": true})),
+                (2, 1, json!({"environment": "dev"})),
+                (3, 0, json!({"environment": "staging"})),
+            ],
+            json!(
+                "The node was classified into groups named \"g2\" and \"g3\" that defined conflicting values \
+                for the environment. See the `details` key for all conflicts."
+            ),
+        ),
+    ] {
+        assert_eq!(answer(&estate(&groups)), expected);
+    }
+}
+
+#[test]
+fn a_failing_ancestor_hides_its_descendants() {
+    let never = json!(["=", "name", "other"]);
+    let estate = estate(&[
+        (1, 0, json!({"rule": never})),
+        (2, 1, json!({"classes": {"hidden": {}}})),
+        (3, 0, json!({"rule": null})),
+        (4, 3, json!({"classes": {"shown": {}}})),
+    ]);
+    assert_eq!(answer(&estate)["groups"], "All Nodes g4");
+}
+
+#[test]
+fn individual_values_override_without_conflict_and_null_removes() {
+    let mut estate = estate(&[(
+        1,
+        0,
+        json!({
+            "classes": {"a": {"x": 1, "y": 1}}, "variables": {"v": 1, "w": 1}, "config_data": {"c": {"k": 1}}
+        }),
+    )]);
+    let individual = Individual {
+        classes: serde_json::from_value(json!({"a": {"x": 2, "y": null}, "own": {}})).unwrap(),
+        variables: serde_json::from_value(json!({"v": null, "w": 2})).unwrap(),
+        config_data: serde_json::from_value(json!({"c": {"k": null}})).unwrap(),
+    };
+    estate.individuals.insert("n".to_owned(), individual);
+    assert_eq!(
+        answer(&estate),
+        json!({"groups": "All Nodes g1", "environment": "production",
+            "classes": {"a": {"x": 2}, "own": {}}, "parameters": {"w": 2}})
+    );
+    let node = Node::named("n");
+    let document = explanation(&classify(&estate, &node).unwrap());
+    assert_eq!(
+        document["classification_sources"]["classes"]["a"],
+        json!({
+            "puppetlabs.classifier/sources": ["00000000-0000-4000-8000-000000000001", "node"],
+            "x": {"value": 2, "sources": ["node"]},
+        })
+    );
+    assert_eq!(document["individual_classification"]["variables"], json!({"v": null, "w": 2}));
+}
+
+#[test]
+fn a_conflict_names_leaf_and_definer_as_whole_groups() {
+    let estate = estate(&[
+        (1, 0, json!({"variables": {"v": "one"}})),
+        (2, 1, json!({})),
+        (3, 0, json!({"variables": {"v": "two"}})),
+        (4, 0, json!({"variables": {"v": null}})),
+    ]);
+    let node = Node::named("n");
+    let document = explanation(&classify(&estate, &node).unwrap());
+    let differences = document["conflicts"]["variables"]["v"].as_array().unwrap();
+    let names: Vec<String> = differences
+        .iter()
+        .map(|it| format!("{} {} {}", it["value"], it["from"]["name"], it["defined_by"]["name"]))
+        .collect();
+    assert_eq!(names, [r#""one" "g2" "g1""#, r#""two" "g3" "g3""#]);
+    assert!(document.get("final_classification").is_none());
+}
+
+#[test]
+fn config_data_is_flat_for_hiera() {
+    let estate = estate(&[(
+        1,
+        0,
+        json!({"config_data": {"profile::web": {"port": 443}, "ntp": {"a": [1]}}}),
+    )]);
+    let node = Node::named("n");
+    let explained = classify(&estate, &node).unwrap();
+    let Outcome::Classified(result) = &explained.outcome else { panic!("no conflict") };
+    assert_eq!(hiera(result), json!({"ntp::a": [1], "profile::web::port": 443}));
+}
+
+#[test]
+fn the_enc_document_leaves_out_an_environment_that_the_agent_chooses() {
+    for (environment, expected) in [
+        (
+            "dev",
+            "{\"classes\": {\"a\": {\"x\": 1}}, \"parameters\": {}, \"environment\": \"dev\"}\n",
+        ),
+        ("agent-specified", "{\"classes\": {\"a\": {\"x\": 1}}, \"parameters\": {}}\n"),
+    ] {
+        let estate =
+            estate(&[(1, 0, json!({"environment": environment, "classes": {"a": {"x": 1}}}))]);
+        let node = Node::named("n");
+        let explained = classify(&estate, &node).unwrap();
+        let Outcome::Classified(result) = &explained.outcome else { panic!("no conflict") };
+        assert_eq!(enc_document(result), expected);
+    }
+}
