@@ -1,31 +1,62 @@
 //! Bytes to values with places: the only YAML reader of the program.
+//!
+//! Untrusted input is the rule here: sizes, depth and the expansion of aliases are
+//! limited, and what two YAML readers would read differently is refused instead of
+//! being guessed.
 
-/// A point in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position {
-    /// The number of bytes before it.
-    pub offset: u32,
-    /// The line, from 1.
-    pub line: u32,
-    /// The column in Unicode characters, from 1.
-    pub column: u32,
+mod build;
+mod comment;
+mod fault;
+mod node;
+mod place;
+mod scalar;
+mod text;
+mod write;
+
+pub use comment::Ignore;
+pub use fault::{Fault, FaultKind};
+pub use node::{Content, Entry, Node};
+pub use place::{Position, Span};
+pub use text::read_text;
+pub use write::{Layout, quote, write};
+
+/// What one file may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The size of a file in bytes.
+    pub file_bytes: u64,
+    /// The levels of lists and mappings.
+    pub depth: usize,
+    /// The values that aliases may add.
+    pub alias_nodes: usize,
 }
 
-impl Position {
-    /// The first character of a file.
-    pub const START: Self = Self { offset: 0, line: 1, column: 1 };
+impl Limits {
+    /// The limits of a group repository: 1 MiB, 64 levels, 50,000 values.
+    pub const DEFAULT: Self = Self { file_bytes: 1 << 20, depth: 64, alias_nodes: 50_000 };
 }
 
-/// A stretch of a file, from `start` up to but not including `end`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span {
-    /// Where it begins.
-    pub start: Position,
-    /// The first point after it.
-    pub end: Position,
+/// Everything that was found in a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Contents {
+    /// The documents, as far as they could be read.
+    pub documents: Vec<Node>,
+    /// What is wrong; a file with faults must not be used.
+    pub faults: Vec<Fault>,
+    /// The warnings that comments silence.
+    pub ignores: Vec<Ignore>,
 }
 
-impl Span {
-    /// The empty stretch at the beginning of a file, for findings on the file as a whole.
-    pub const START: Self = Self { start: Position::START, end: Position::START };
+/// Reads the documents of a file.
+///
+/// Every fault that can be found is found; only a fault of the syntax ends the reading.
+pub fn read(bytes: &[u8], limits: &Limits) -> Contents {
+    let text = match read_text(bytes, limits) {
+        Ok(text) => text,
+        Err(fault) => return Contents { faults: vec![fault], ..Contents::default() },
+    };
+    build::build(text, limits)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! Comments that silence warnings.
+
+use super::Span;
+use super::place::Index;
+
+/// A comment `# clade: ignore <kind>`, which silences a warning on the line below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignore {
+    /// The line on which warnings are silenced.
+    pub line: u32,
+    /// The names of the kinds, as written.
+    pub kinds: Vec<String>,
+    /// Where the comment stands.
+    pub span: Span,
+}
+
+/// Finds the comments in a text; `scalars` are the stretches of bytes in which a `#` is no comment.
+///
+/// Comments may be stacked: the next line that is neither blank nor a comment is meant.
+pub(super) fn find(text: &str, scalars: &[(u32, u32)], index: &Index) -> Vec<Ignore> {
+    const MARK: &str = "clade: ignore ";
+    if !text.contains(MARK) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut waiting: Vec<(Vec<String>, Span)> = Vec::new();
+    let mut character = 0_u32;
+    let mut offset = 0_usize;
+    for (number, line) in (1_u32..).zip(text.split_inclusive('\n')) {
+        let indent = line.len() - line.trim_start().len();
+        let start = u32::try_from(offset + indent).unwrap_or(u32::MAX);
+        let in_scalar = scalars.iter().any(|(from, to)| *from <= start && start < *to);
+        let content = line.trim();
+        let length = u32::try_from(line.trim_end().chars().count()).unwrap_or(u32::MAX);
+        match content.strip_prefix('#') {
+            Some(comment) if !in_scalar => {
+                if let Some(kinds) = comment.trim_start().strip_prefix(MARK) {
+                    let kinds = kinds.split([',', ' ', '\t']).filter(|kind| !kind.is_empty());
+                    let span = Span {
+                        start: index.of_character(character),
+                        end: index.of_character(character + length),
+                    };
+                    waiting.push((kinds.map(str::to_owned).collect(), span));
+                }
+            }
+            _ if content.is_empty() => {}
+            _ => {
+                let ignores = waiting.drain(..);
+                found.extend(ignores.map(|(kinds, span)| Ignore { line: number, kinds, span }));
+            }
+        }
+        offset += line.len();
+        character += u32::try_from(line.chars().count()).unwrap_or_default();
+    }
+    found
+}

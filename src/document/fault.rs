@@ -1,0 +1,42 @@
+//! What can be wrong with a file.
+
+use super::Span;
+
+/// A fault in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What sort of fault.
+    pub kind: FaultKind,
+    /// One line, lowercase, without a full stop.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// Other places that have to do with it, and what.
+    pub related: Vec<(Span, &'static str)>,
+}
+
+impl Fault {
+    pub(super) fn new(kind: FaultKind, span: Span, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), span, help: None, related: Vec::new() }
+    }
+
+    pub(super) fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// The sorts of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The file is not YAML, or uses a part of it that is refused.
+    Malformed,
+    /// A key stands twice in one mapping.
+    DuplicateKey,
+    /// YAML readers read a plain scalar differently.
+    AmbiguousScalar,
+    /// The file is larger than the limit.
+    TooLarge,
+}

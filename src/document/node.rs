@@ -1,0 +1,124 @@
+//! Values with the places they were read from.
+
+use serde_json::{Map, Value};
+
+use super::Span;
+
+/// A value and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Where the value stands.
+    pub span: Span,
+    /// The value.
+    pub content: Content,
+}
+
+/// A value whose parts have places.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// Null, a boolean, a number or a string.
+    Scalar(Value),
+    /// A list.
+    Sequence(Vec<Node>),
+    /// A mapping; no key stands twice.
+    Mapping(Vec<Entry>),
+}
+
+/// A key of a mapping with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node,
+}
+
+impl Node {
+    /// Returns the value without places.
+    pub fn to_value(&self) -> Value {
+        match &self.content {
+            Content::Scalar(value) => value.clone(),
+            Content::Sequence(elements) => elements.iter().map(Self::to_value).collect(),
+            Content::Mapping(entries) => {
+                let fields = entries.iter().map(|it| (it.key.clone(), it.value.to_value()));
+                Value::Object(fields.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// Returns the entries of a mapping; none for any other value.
+    pub fn entries(&self) -> &[Entry] {
+        match &self.content {
+            Content::Mapping(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// Returns the elements of a list; none for any other value.
+    pub fn elements(&self) -> &[Self] {
+        match &self.content {
+            Content::Sequence(elements) => elements,
+            _ => &[],
+        }
+    }
+
+    /// Returns the entry of a mapping with this key.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries().iter().find(|entry| entry.key == key)
+    }
+
+    /// Returns the value of a mapping's key.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    /// Returns the text of a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.content {
+            Content::Scalar(value) => value.as_str(),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the value is null.
+    pub fn is_null(&self) -> bool {
+        matches!(&self.content, Content::Scalar(Value::Null))
+    }
+
+    /// Returns the sort of value for a message: `a string`, `a list`, ….
+    pub fn sort(&self) -> &'static str {
+        match &self.content {
+            Content::Scalar(Value::Null) => "null",
+            Content::Scalar(Value::Bool(_)) => "a boolean",
+            Content::Scalar(Value::Number(_)) => "a number",
+            Content::Scalar(_) => "a string",
+            Content::Sequence(_) => "a list",
+            Content::Mapping(_) => "a mapping",
+        }
+    }
+
+    /// Returns how many values there are, this one counted.
+    pub(super) fn count(&self) -> usize {
+        let inside: usize = match &self.content {
+            Content::Scalar(_) => 0,
+            Content::Sequence(elements) => elements.iter().map(Self::count).sum(),
+            Content::Mapping(entries) => entries.iter().map(|it| it.value.count()).sum(),
+        };
+        inside + 1
+    }
+
+    /// Returns how many levels of lists and mappings there are.
+    pub(super) fn depth(&self) -> usize {
+        match &self.content {
+            Content::Scalar(_) => 0,
+            Content::Sequence(elements) => {
+                elements.iter().map(Self::depth).max().unwrap_or_default() + 1
+            }
+            Content::Mapping(entries) => {
+                entries.iter().map(|it| it.value.depth()).max().unwrap_or_default() + 1
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Places in a file.
+
+/// A point in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// The number of bytes before it.
+    pub offset: u32,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in Unicode characters, from 1.
+    pub column: u32,
+}
+
+impl Position {
+    /// The first character of a file.
+    pub const START: Self = Self { offset: 0, line: 1, column: 1 };
+}
+
+/// A stretch of a file, from `start` up to but not including `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// Where it begins.
+    pub start: Position,
+    /// The first point after it.
+    pub end: Position,
+}
+
+impl Span {
+    /// The empty stretch at the beginning of a file, for findings on the file as a whole.
+    pub const START: Self = Self { start: Position::START, end: Position::START };
+}
+
+/// Turns the character numbers of the parser into places, each in logarithmic time.
+pub(super) struct Index {
+    /// The byte offset of every character and of the end; empty if all are single bytes.
+    offsets: Vec<u32>,
+    /// The character number at which each line starts.
+    lines: Vec<u32>,
+    characters: u32,
+    /// The bytes before the text, those of a byte-order mark.
+    skipped_bytes: u32,
+    /// The characters that were left out of the text, by the number of the one that follows.
+    shifts: Vec<(u32, u32)>,
+}
+
+impl Index {
+    /// Prepares the places of a text that follows `skipped` in its file, of which the parser was
+    /// given a copy without the characters in `shifts`.
+    pub(super) fn new(text: &str, skipped: &str, shifts: Vec<(u32, u32)>) -> Self {
+        let number = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
+        let mut lines = vec![0];
+        let mut characters = 0;
+        for character in text.chars() {
+            characters += 1;
+            if character == '\n' {
+                lines.push(characters);
+            }
+        }
+        let offsets = if text.is_ascii() {
+            Vec::new()
+        } else {
+            text.char_indices().map(|(at, _)| number(at)).chain([number(text.len())]).collect()
+        };
+        Self { offsets, lines, characters, skipped_bytes: number(skipped.len()), shifts }
+    }
+
+    /// Returns the place of a character of the parser's text.
+    pub(super) fn position(&self, parsed: usize) -> Position {
+        let parsed = u32::try_from(parsed).unwrap_or(u32::MAX);
+        let left_out = self.shifts.partition_point(|(at, _)| *at <= parsed);
+        let left_out: u32 =
+            left_out.checked_sub(1).and_then(|at| self.shifts.get(at)).map_or(0, |(_, it)| *it);
+        self.of_character(parsed + left_out)
+    }
+
+    /// Returns the place of a character of the file's text.
+    pub(super) fn of_character(&self, character: u32) -> Position {
+        let character = character.min(self.characters);
+        let line = self.lines.partition_point(|start| *start <= character).max(1);
+        let start = self.lines.get(line - 1).copied().unwrap_or(0);
+        let offset = self.offsets.get(character as usize).copied();
+        Position {
+            offset: offset.unwrap_or(character) + self.skipped_bytes,
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+            // A byte-order mark is no character of the first line to any editor.
+            column: character - start + 1,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Values to YAML in the house layout.
+//!
+//! Plain scalars are written only where every YAML reader takes them for the string they are.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::scalar::{Resolved, resolve};
+
+/// How a value is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Mappings and lists over several lines.
+    Block,
+    /// Everything on one line, as in JSON.
+    Flow,
+}
+
+/// Writes a document; `layout` says how the value below each way of keys is laid out.
+///
+/// The result ends with a line break. A mapping's null is written as nothing at all.
+pub fn write(value: &Value, layout: &dyn Fn(&[&str]) -> Layout) -> String {
+    let mut writer = Writer { text: String::new(), layout };
+    match value {
+        Value::Object(fields) if !fields.is_empty() => writer.block(value, 0, &mut Vec::new()),
+        Value::Array(elements) if !elements.is_empty() => writer.block(value, 0, &mut Vec::new()),
+        _ => {
+            writer.flow(value);
+            writer.text.push('\n');
+        }
+    }
+    writer.text
+}
+
+/// Writes text in double quotes, as JSON and YAML both read it.
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\r' => quoted.push_str("\\r"),
+            it if it.is_control()
+                || matches!(it, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}') =>
+            {
+                let _infallible = write!(quoted, "\\u{:04x}", u32::from(it));
+            }
+            it => quoted.push(it),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+struct Writer<'l> {
+    text: String,
+    layout: &'l dyn Fn(&[&str]) -> Layout,
+}
+
+impl Writer<'_> {
+    fn block<'v>(&mut self, value: &'v Value, indent: usize, way: &mut Vec<&'v str>) {
+        match value {
+            Value::Object(fields) => {
+                for (key, field) in fields {
+                    self.indent(indent);
+                    self.string(key);
+                    self.text.push(':');
+                    way.push(key);
+                    self.after_mark(field, indent, way);
+                    way.pop();
+                }
+            }
+            Value::Array(elements) => {
+                for element in elements {
+                    self.indent(indent);
+                    self.text.push('-');
+                    self.after_mark(element, indent, way);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes what follows a `key:` or a `-`.
+    fn after_mark<'v>(&mut self, value: &'v Value, indent: usize, way: &mut Vec<&'v str>) {
+        let nested = match value {
+            Value::Object(fields) => !fields.is_empty(),
+            Value::Array(elements) => !elements.is_empty(),
+            _ => false,
+        };
+        if nested && (self.layout)(way) == Layout::Block {
+            self.text.push('\n');
+            self.block(value, indent + 2, way);
+            return;
+        }
+        if !value.is_null() {
+            self.text.push(' ');
+            self.flow(value);
+        }
+        self.text.push('\n');
+    }
+
+    fn indent(&mut self, indent: usize) {
+        self.text.extend(std::iter::repeat_n(' ', indent));
+    }
+
+    fn flow(&mut self, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                self.text.push('{');
+                for (index, (key, field)) in fields.iter().enumerate() {
+                    self.text.push_str(if index > 0 { ", " } else { "" });
+                    self.string(key);
+                    self.text.push_str(": ");
+                    self.flow(field);
+                }
+                self.text.push('}');
+            }
+            Value::Array(elements) => {
+                self.text.push('[');
+                for (index, element) in elements.iter().enumerate() {
+                    self.text.push_str(if index > 0 { ", " } else { "" });
+                    match element {
+                        // Lists read best in one style.
+                        Value::String(text) => self.text.push_str(&quote(text)),
+                        element => self.flow(element),
+                    }
+                }
+                self.text.push(']');
+            }
+            Value::String(text) => self.string(text),
+            Value::Number(number) => self.number(number.as_str()),
+            other => self.text.push_str(&other.to_string()),
+        }
+    }
+
+    /// Writes a number so that YAML 1.1 readers take it for one: with a dot and a signed exponent.
+    fn number(&mut self, number: &str) {
+        let Some((mantissa, exponent)) = number.split_once(['e', 'E']) else {
+            return self.text.push_str(number);
+        };
+        let dot = if mantissa.contains('.') { "" } else { ".0" };
+        let sign = if exponent.starts_with(['+', '-']) { "" } else { "+" };
+        let _infallible = write!(self.text, "{mantissa}{dot}e{sign}{exponent}");
+    }
+
+    fn string(&mut self, text: &str) {
+        if is_plain(text) { self.text.push_str(text) } else { self.text.push_str(&quote(text)) }
+    }
+}
+
+/// Returns whether a string may stand without quotes: letters first, nothing that YAML gives a
+/// meaning, and no word that a reader takes for something else.
+fn is_plain(text: &str) -> bool {
+    let first = |it: char| it.is_alphabetic() || matches!(it, '_' | '/');
+    let inside = |it: char| {
+        it.is_alphanumeric()
+            || matches!(it, '_' | '-' | '.' | '/' | ' ' | '+' | '@' | '(' | ')' | '\'')
+    };
+    let colons = text.replace("::", "");
+    text.starts_with(first)
+        && !text.ends_with([' ', ':'])
+        && !text.contains("::\u{20}")
+        && colons.chars().all(inside)
+        && text.len() < 200
+        && matches!(resolve(text), Resolved::Value(Value::String(_)))
+}
