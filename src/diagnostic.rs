@@ -4,12 +4,14 @@
 //! stops at the first. The renderers are pure functions of a [`Report`].
 
 mod kind;
+mod similar;
 
 use std::sync::Arc;
 
 use crate::document::Span;
 
 pub use kind::{Kind, Severity};
+pub use similar::closest;
 
 /// A stretch of one file of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -24,6 +24,13 @@ pub use published::{classes_to_value, group_to_value, inherited_group_to_value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupIndex(u32);
 
+impl GroupIndex {
+    /// Returns how many groups stand before it.
+    pub fn number(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// All node groups of a commit, valid together.
 #[derive(Clone, Debug)]
 pub struct Hierarchy {

@@ -99,7 +99,7 @@ pub enum Path {
 }
 
 /// One step of a path.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Segment {
     /// The value of a key.
     Key(Arc<str>),

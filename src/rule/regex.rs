@@ -68,3 +68,19 @@ impl fmt::Debug for Pattern {
         write!(f, "Pattern({:?})", &self.text)
     }
 }
+
+/// Something in a pattern that is valid but most likely not what its author meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspicion {
+    /// The characters of the pattern, from 0.
+    pub range: std::ops::Range<usize>,
+    /// One line, lowercase, without a full stop.
+    pub message: String,
+    /// What to do about it.
+    pub help: String,
+}
+
+/// Looks for mistakes in a pattern that is valid.
+pub fn suspicions(_text: &str) -> Vec<Suspicion> {
+    Vec::new()
+}

@@ -1,0 +1,79 @@
+//! Class catalogues as written.
+
+use std::collections::BTreeMap;
+
+use super::individual::{single, stem};
+use super::shape::Shape;
+use crate::diagnostic::{Diagnostic, Kind, Place};
+use crate::document::Node;
+use crate::hierarchy::Catalogue;
+use crate::model::{ClassName, EnvironmentName, Key};
+
+/// The catalogue of an environment, as written.
+#[derive(Clone, Debug)]
+pub(super) struct EnvironmentFile {
+    name: EnvironmentName,
+    place: Place,
+    catalogue: Catalogue,
+}
+
+/// Reads the one document of an environment's file.
+pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<EnvironmentFile> {
+    let document = single(documents, shape)?;
+    shape.mapping(document, "an environment", &["name", "classes"])?;
+    let name: EnvironmentName = match document.get("name") {
+        Some(node) => shape.parsed(node, "`name`")?,
+        None => match stem(&shape.file).parse() {
+            Ok(name) => name,
+            Err(error) => {
+                shape.add(Kind::SchemaViolation, document.span, format!("{error}")).help =
+                    Some("rename the file, or write a `name`".to_owned());
+                return None;
+            }
+        },
+    };
+    let mut catalogue = Catalogue::default();
+    if let Some(classes) = document.get("classes") {
+        for entry in shape.free_mapping(classes, "`classes`") {
+            let parameters = read_class(&entry.value, shape);
+            match entry.key.parse::<ClassName>() {
+                Ok(name) => {
+                    catalogue.classes.insert(name, parameters);
+                }
+                Err(error) => {
+                    shape.add(Kind::SchemaViolation, entry.key_span, error.to_string());
+                }
+            }
+        }
+    }
+    let span = document.get("name").map_or(document.span, |node| node.span);
+    Some(EnvironmentFile { name, place: shape.place(span), catalogue })
+}
+
+fn read_class(node: &Node, shape: &mut Shape) -> BTreeMap<Key, crate::model::Value> {
+    if node.is_null() || shape.mapping(node, "a class", &["parameters"]).is_none() {
+        return BTreeMap::new();
+    }
+    node.get("parameters").map(|it| shape.values(it, "`parameters`")).unwrap_or_default()
+}
+
+/// Joins the catalogues of all files.
+pub(super) fn join(
+    files: &[&EnvironmentFile],
+    diagnostics: &mut Vec<Diagnostic>,
+) -> BTreeMap<EnvironmentName, Catalogue> {
+    let mut first: BTreeMap<&EnvironmentName, &EnvironmentFile> = BTreeMap::new();
+    for file in files {
+        if let Some(first) = first.get(&file.name) {
+            let message = format!("the environment `{}` has a second file", file.name);
+            diagnostics.push(
+                Diagnostic::new(Kind::UniquenessViolation, file.place.clone(), message)
+                    .with_help("put both together into one")
+                    .with_related(first.place.clone(), "first described here"),
+            );
+        } else {
+            first.insert(&file.name, file);
+        }
+    }
+    first.into_iter().map(|(name, file)| (name.clone(), file.catalogue.clone())).collect()
+}

@@ -1,0 +1,220 @@
+//! Node groups as written.
+
+use std::sync::Arc;
+
+use super::rule;
+use super::shape::Shape;
+use crate::diagnostic::{Kind, Place};
+use crate::document::{Node, Span};
+use crate::hierarchy::root_group;
+use crate::model::{Classes, Condition, EnvironmentName, Group, GroupId, GroupName};
+use crate::rule::with_pins;
+
+/// A group as written: valid by itself, but for its parent.
+#[derive(Clone, Debug)]
+pub struct GroupFile {
+    /// Where the group is written: its name, or the document.
+    pub place: Place,
+    /// The group, with the root group as its parent; `None` if it has errors.
+    pub group: Option<Group>,
+    /// The name, as far as it could be read.
+    pub name: Option<GroupName>,
+    /// The id that is written or follows from the name.
+    pub id: Option<GroupId>,
+    /// Whether an id is written.
+    pub has_id: bool,
+    /// The parent as written, and where.
+    pub parent: Option<(ParentName, Place)>,
+    /// Where the rule is written.
+    pub rule: Option<Place>,
+    /// Where each class is written, and each of its parameters.
+    pub classes: Vec<ClassPlace>,
+}
+
+/// Where a class is written.
+#[derive(Clone, Debug)]
+pub struct ClassPlace {
+    /// The class as written.
+    pub name: Arc<str>,
+    /// Its place.
+    pub place: Place,
+    /// Its parameters with their places.
+    pub parameters: Vec<(Arc<str>, Place)>,
+}
+
+/// How a group names its parent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParentName {
+    /// By id.
+    Id(GroupId),
+    /// By name.
+    Name(Arc<str>),
+}
+
+const KEYS: &[&str] = &[
+    "name",
+    "id",
+    "parent",
+    "environment",
+    "environment_trumps",
+    "description",
+    "rule",
+    "pinned",
+    "classes",
+    "variables",
+    "config_data",
+];
+
+/// Reads the groups of a file, one a document.
+pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Vec<GroupFile> {
+    documents
+        .iter()
+        .filter(|document| !document.is_null())
+        .filter_map(|document| {
+            let name = document.get("name").and_then(Node::as_str);
+            shape.group = name.map(str::to_owned);
+            let group = read_group(document, shape);
+            shape.group = None;
+            group
+        })
+        .collect()
+}
+
+fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
+    let errors_before = errors(shape);
+    shape.mapping(document, "a group", KEYS)?;
+    let name: Option<GroupName> = match document.get("name") {
+        Some(node) => shape.parsed(node, "`name`"),
+        None => {
+            let start = document.span.start;
+            shape.add(Kind::SchemaViolation, Span { start, end: start }, "a group needs a `name`");
+            None
+        }
+    };
+    let environment: Option<EnvironmentName> = match document.get("environment") {
+        Some(node) => shape.parsed(node, "`environment`"),
+        None => "production".parse().ok(),
+    };
+    let written_id = document.get("id").map(|node| read_id(node, shape));
+    let id = match (&written_id, &name, &environment) {
+        (Some(id), _, _) => *id,
+        (None, Some(name), Some(environment)) => Some(implied_id(document, name, environment)),
+        _ => None,
+    };
+    let is_root = id == Some(GroupId::ROOT);
+    let rule = read_rule(document, is_root, shape);
+    let flag = |key: &str, shape: &mut Shape| {
+        document.get(key).and_then(|node| shape.boolean(node, &format!("`{key}`")))
+    };
+    let classes = |key: &str, shape: &mut Shape| {
+        document.get(key).map_or_else(Classes::new, |node| shape.classes(node, &format!("`{key}`")))
+    };
+    let environment_trumps = flag("environment_trumps", shape).unwrap_or(false);
+    let description = document
+        .get("description")
+        .filter(|node| !node.is_null())
+        .and_then(|node| shape.text(node, "`description`"))
+        .map(str::to_owned);
+    let own_classes = classes("classes", shape);
+    let config_data = classes("config_data", shape);
+    let variables = document.get("variables").map(|node| shape.variables(node)).unwrap_or_default();
+    let parent = document
+        .get("parent")
+        .filter(|node| !node.is_null())
+        .and_then(|node| Some((read_parent(node, shape)?, shape.place(node.span))));
+    let valid = errors(shape) == errors_before;
+    let group = match (id, name.clone(), environment, rule) {
+        (Some(id), Some(name), Some(environment), Some(rule)) if valid => Some(Group {
+            id,
+            name,
+            parent: GroupId::ROOT,
+            environment,
+            environment_trumps,
+            description,
+            rule,
+            classes: own_classes,
+            variables,
+            config_data,
+        }),
+        _ => None,
+    };
+    Some(GroupFile {
+        place: shape.place(document.get("name").map_or(document.span, |node| node.span)),
+        group,
+        name,
+        id,
+        has_id: written_id.is_some(),
+        parent,
+        rule: document.get("rule").map(|node| shape.place(node.span)),
+        classes: class_places(document, shape),
+    })
+}
+
+fn errors(shape: &Shape) -> usize {
+    let severity = crate::diagnostic::Severity::Error;
+    shape.diagnostics.iter().filter(|it| it.severity == severity).count()
+}
+
+fn read_id(node: &Node, shape: &mut Shape) -> Option<GroupId> {
+    let text = shape.text(node, "`id`")?;
+    match text.parse() {
+        Ok(id) => Some(id),
+        Err(error) => {
+            let help = "leave `id` out: it then follows from environment and name";
+            shape.add(Kind::MalformedUuid, node.span, format!("{error}")).help =
+                Some(help.to_owned());
+            None
+        }
+    }
+}
+
+/// Returns the id of a group that has none written. `All Nodes` at the top is the root group.
+fn implied_id(document: &Node, name: &GroupName, environment: &EnvironmentName) -> GroupId {
+    let root = root_group();
+    let is_root = |root: &Group| {
+        root.name == *name && root.environment == *environment && document.get("parent").is_none()
+    };
+    if root.as_ref().is_some_and(is_root) {
+        return GroupId::ROOT;
+    }
+    GroupId::of_name(environment, name)
+}
+
+/// Reads rule and pinned nodes; the inner `None` is a group that has neither.
+fn read_rule(document: &Node, is_root: bool, shape: &mut Shape) -> Option<Option<Condition>> {
+    let pinned = match document.get("pinned").filter(|node| !node.is_null()) {
+        Some(node) if is_root => {
+            let message = "nodes cannot be pinned to the root group, every node is in it";
+            shape.add(Kind::RootGroup, node.span, message);
+            None
+        }
+        Some(node) => shape.texts(node, "`pinned`"),
+        None => Some(Vec::new()),
+    };
+    let rule = match document.get("rule").filter(|node| !node.is_null()) {
+        Some(node) => rule::read(node, shape).map(Some),
+        None if is_root => root_group().map(|root| root.rule),
+        None => Some(None),
+    };
+    Some(with_pins(rule?, &pinned?))
+}
+
+fn read_parent(node: &Node, shape: &mut Shape) -> Option<ParentName> {
+    let text = shape.text(node, "`parent`")?;
+    Some(text.parse().map_or_else(|_| ParentName::Name(text.into()), ParentName::Id))
+}
+
+fn class_places(document: &Node, shape: &Shape) -> Vec<ClassPlace> {
+    let entries = document.get("classes").map(Node::entries).unwrap_or_default();
+    let class = |entry: &crate::document::Entry| ClassPlace {
+        name: entry.key.strip_prefix("::").unwrap_or(&entry.key).into(),
+        place: shape.place(entry.key_span),
+        parameters: entry
+            .value
+            .entries()
+            .iter()
+            .map(|it| (it.key.as_str().into(), shape.place(it.key_span)))
+            .collect(),
+    };
+    entries.iter().map(class).collect()
+}

@@ -1,0 +1,76 @@
+//! Individual classifications as written.
+
+use std::collections::BTreeMap;
+
+use super::shape::Shape;
+use crate::diagnostic::{Diagnostic, Kind, Place};
+use crate::document::Node;
+use crate::model::{Classes, Individual};
+
+/// The individual classification of a node, as written.
+#[derive(Clone, Debug)]
+pub(super) struct NodeFile {
+    name: String,
+    place: Place,
+    individual: Individual,
+}
+
+const KEYS: &[&str] = &["name", "classes", "variables", "config_data"];
+
+/// Reads the one document of a node's file.
+pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<NodeFile> {
+    let document = single(documents, shape)?;
+    shape.mapping(document, "a node", KEYS)?;
+    let name = match document.get("name") {
+        Some(node) => shape.text(node, "`name`")?.to_owned(),
+        None => stem(&shape.file).to_owned(),
+    };
+    let classes = |key: &str, shape: &mut Shape| {
+        document.get(key).map_or_else(Classes::new, |node| shape.classes(node, &format!("`{key}`")))
+    };
+    let individual = Individual {
+        classes: classes("classes", shape),
+        variables: document.get("variables").map(|node| shape.variables(node)).unwrap_or_default(),
+        config_data: classes("config_data", shape),
+    };
+    let span = document.get("name").map_or(document.span, |node| node.span);
+    Some(NodeFile { name, place: shape.place(span), individual })
+}
+
+/// Returns the document of a file that must have one at the most.
+pub(super) fn single<'n>(documents: &'n [Node], shape: &mut Shape) -> Option<&'n Node> {
+    let mut documents = documents.iter().filter(|document| !document.is_null());
+    let first = documents.next()?;
+    if let Some(second) = documents.next() {
+        let message = "the file has a second document, one is allowed";
+        shape.add(Kind::SchemaViolation, second.span, message);
+    }
+    Some(first)
+}
+
+/// Returns the name of a file without directory and extension.
+pub(super) fn stem(path: &str) -> &str {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    file.strip_suffix(".yaml").or_else(|| file.strip_suffix(".yml")).unwrap_or(file)
+}
+
+/// Joins the individual classifications of all files.
+pub(super) fn join(
+    files: &[&NodeFile],
+    diagnostics: &mut Vec<Diagnostic>,
+) -> BTreeMap<String, Individual> {
+    let mut first: BTreeMap<&str, &NodeFile> = BTreeMap::new();
+    for file in files {
+        if let Some(first) = first.get(file.name.as_str()) {
+            let message = format!("the node `{}` has a second file", file.name);
+            diagnostics.push(
+                Diagnostic::new(Kind::UniquenessViolation, file.place.clone(), message)
+                    .with_help("put both together into one")
+                    .with_related(first.place.clone(), "first described here"),
+            );
+        } else {
+            first.insert(&file.name, file);
+        }
+    }
+    first.into_iter().map(|(name, file)| (name.to_owned(), file.individual.clone())).collect()
+}

@@ -1,0 +1,144 @@
+//! The mistakes that people make in rules.
+
+mod contradiction;
+mod legacy;
+
+use super::rule::{element, part_of};
+use super::shape::Shape;
+use crate::diagnostic::Kind;
+use crate::document::{Node, Span};
+use crate::model::{Comparison, Condition, Path, Segment, Test};
+use crate::rule::regex::suspicions;
+
+pub(super) use contradiction::contradictions;
+
+/// Looks for mistakes in a rule that is valid.
+pub(super) fn rule(condition: &Condition, node: &Node, shape: &mut Shape) {
+    let array_form = node.as_str().is_none();
+    let mut way = Vec::new();
+    walk(condition, &mut way, &mut |test, way| {
+        let parts = Parts { whole: node, test: array_form.then(|| element(node, way)) };
+        check_path(test, &parts, shape);
+        check_operand(test, &parts, shape);
+    });
+}
+
+/// Calls `visit` for every comparison, with its way through the array form.
+fn walk(condition: &Condition, way: &mut Vec<usize>, visit: &mut dyn FnMut(&Test, &[usize])) {
+    let mut inside = |term: &Condition, index: usize, way: &mut Vec<usize>| {
+        way.push(index);
+        walk(term, way, visit);
+        way.pop();
+    };
+    match condition {
+        Condition::And(terms) | Condition::Or(terms) => {
+            for (index, term) in terms.iter().enumerate() {
+                inside(term, index + 1, way);
+            }
+        }
+        Condition::Not(inner) => inside(inner, 1, way),
+        Condition::Test(test) => visit(test, way),
+    }
+}
+
+/// Where the parts of a comparison are written.
+struct Parts<'n> {
+    whole: &'n Node,
+    /// The comparison in the array form; `None` in the console's notation.
+    test: Option<&'n Node>,
+}
+
+impl<'n> Parts<'n> {
+    fn part(&self, index: usize) -> &'n Node {
+        self.test.and_then(|test| test.elements().get(index)).unwrap_or(self.whole)
+    }
+
+    fn path(&self) -> Span {
+        self.part(1).span
+    }
+
+    fn operand(&self) -> &'n Node {
+        self.part(2)
+    }
+}
+
+fn check_path(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
+    let mut warn = |message: String, help: String| {
+        shape.add(Kind::SuspiciousRule, parts.path(), message).help = Some(help);
+    };
+    let segments = match &test.path {
+        Path::Name => return,
+        Path::Bare(text) => {
+            let help = if matches!(text.as_ref(), "clientcert" | "nodename" | "certname" | "fqdn") {
+                "the certname is `name`".to_owned()
+            } else {
+                let keys: Vec<String> = text.split('.').map(|it| format!("\"{it}\"")).collect();
+                format!("for a fact write [\"fact\", {}]", keys.join(", "))
+            };
+            return warn(format!("nothing is ever found at the path `{text}`"), help);
+        }
+        Path::Segments(segments) => segments,
+    };
+    let keys: Vec<&str> = segments
+        .iter()
+        .map(|segment| match segment {
+            Segment::Key(key) => key.as_ref(),
+            Segment::Index(_) => "",
+        })
+        .collect();
+    match keys.as_slice() {
+        ["name"] => {}
+        ["name", ..] => {
+            warn(
+                "nothing is ever found below `name`".to_owned(),
+                "the certname is `name`".to_owned(),
+            );
+        }
+        [root] => {
+            let help = format!("name one of them: [\"{root}\", \"…\"]");
+            warn(format!("the path leads to all of `{root}`, which nothing compares with"), help);
+        }
+        [root @ ("fact" | "facts"), fact, rest @ ..] => {
+            if *root == "facts" {
+                let help = "write `fact`".to_owned();
+                warn("Puppet Enterprise never finds anything below `facts`".to_owned(), help);
+            }
+            if let Some(split) = legacy::dotted(fact) {
+                let help = format!("write [\"fact\", {split}]");
+                warn(format!("the fact `{fact}` has dots in its name; is a path meant?"), help);
+            } else if let Some(modern) = legacy::replacement(fact).filter(|_| rest.is_empty()) {
+                let help = format!("write [\"fact\", {modern}]");
+                warn(format!("the legacy fact `{fact}` is gone by default since Puppet 8"), help);
+            }
+        }
+        ["trusted", field, ..] if legacy::dotted(field).is_some() => {
+            let help =
+                format!("write [\"trusted\", {}]", legacy::dotted(field).unwrap_or_default());
+            warn(
+                format!("the trusted field `{field}` has dots in its name; is a path meant?"),
+                help,
+            );
+        }
+        _ => {}
+    }
+}
+
+fn check_operand(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
+    match &test.comparison {
+        Comparison::Number { operand, number: None, .. } => {
+            let message = format!("`{operand}` is no number, so the comparison is never true");
+            let help = "numbers are decimal, without unit: 1024, 0.5, 1e3".to_owned();
+            shape.add(Kind::SuspiciousValue, parts.operand().span, message).help = Some(help);
+        }
+        Comparison::Finds(pattern) => {
+            for found in suspicions(pattern.as_str()) {
+                let span = match parts.test {
+                    Some(_) => part_of(parts.operand(), found.range.start, found.range.end),
+                    None => parts.operand().span,
+                };
+                shape.add(Kind::SuspiciousRegex, span, found.message).help = Some(found.help);
+            }
+        }
+        _ => {}
+    }
+}

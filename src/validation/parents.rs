@@ -1,0 +1,91 @@
+//! Who the parent of each group is.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::group::{GroupFile, ParentName};
+use crate::diagnostic::{Diagnostic, Kind, closest};
+use crate::model::GroupId;
+
+/// Returns the parent of each group; `None` where it cannot be told, which is said.
+pub(super) fn resolve(
+    files: &[&GroupFile],
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<Option<GroupId>> {
+    let mut by_name: BTreeMap<&str, Vec<&GroupFile>> = BTreeMap::new();
+    for file in files {
+        if let Some(name) = &file.name {
+            by_name.entry(name.as_str()).or_default().push(file);
+        }
+    }
+    let root_is_written = files.iter().any(|file| file.id == Some(GroupId::ROOT));
+    files
+        .iter()
+        .map(|file| {
+            let Some((parent, _)) = &file.parent else { return Some(GroupId::ROOT) };
+            let name = match parent {
+                ParentName::Id(id) => return Some(*id),
+                ParentName::Name(name) => name.as_ref(),
+            };
+            match by_name.get(name).map(Vec::as_slice) {
+                Some([only]) => {
+                    // A group with errors of its own still is the parent that is meant; its
+                    // children are checked as far as they can be.
+                    Some(only.id.unwrap_or(GroupId::ROOT))
+                }
+                Some(several) => {
+                    diagnostics.push(ambiguous(file, name, several)?);
+                    None
+                }
+                None if name == "All Nodes" && !root_is_written => Some(GroupId::ROOT),
+                None => {
+                    let known = by_name.keys().copied().chain(["All Nodes"]);
+                    diagnostics.push(missing(file, name, closest(name, known))?);
+                    None
+                }
+            }
+        })
+        .collect()
+}
+
+fn missing(file: &GroupFile, name: &str, similar: Option<&str>) -> Option<Diagnostic> {
+    let (_, place) = file.parent.as_ref()?;
+    let message = format!("the parent `{name}` does not exist");
+    let mut diagnostic = Diagnostic::new(Kind::MissingParent, place.clone(), message);
+    diagnostic.group = file.name.as_ref().map(ToString::to_string);
+    Some(match similar {
+        Some(similar) => diagnostic.with_help(format!("did you mean `{similar}`?")),
+        None => diagnostic.with_help("name a group of this repository, by name or id"),
+    })
+}
+
+fn ambiguous(file: &GroupFile, name: &str, several: &[&GroupFile]) -> Option<Diagnostic> {
+    let (_, place) = file.parent.as_ref()?;
+    let message = format!("the parent `{name}` is the name of {} groups", several.len());
+    let ids: Vec<String> = several.iter().filter_map(|it| Some(format!("`{}`", it.id?))).collect();
+    let mut diagnostic = Diagnostic::new(Kind::AmbiguousParent, place.clone(), message)
+        .with_help(format!("name it by id: {}", ids.join(" or ")));
+    diagnostic.group = file.name.as_ref().map(ToString::to_string);
+    for it in several {
+        let environment = it.group.as_ref().map_or("", |group| group.environment.as_str());
+        diagnostic = diagnostic
+            .with_related(it.place.clone(), format!("one in the environment `{environment}`"));
+    }
+    Some(diagnostic)
+}
+
+/// Reports a parent whose id is not that of any group; one that has errors of its own is there.
+pub(super) fn missing_id(
+    file: &GroupFile,
+    files: &[&GroupFile],
+    valid: &HashSet<GroupId>,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let Some((ParentName::Id(id), _)) = &file.parent else { return };
+    let written = files.iter().any(|it| it.id == Some(*id));
+    if !written && !valid.contains(id) {
+        let known: Vec<String> = files.iter().filter_map(|it| Some(it.id?.to_string())).collect();
+        let text = id.to_string();
+        let similar = closest(&text, known.iter().map(String::as_str));
+        diagnostics.extend(missing(file, &text, similar));
+    }
+}

@@ -1,0 +1,202 @@
+//! Reading typed parts out of values with places.
+//!
+//! Each function returns the part or `None`, and in the second case has said why.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::diagnostic::{Diagnostic, Kind, Place, closest};
+use crate::document::{Content, Entry, Node, Span};
+use crate::model::{ClassName, Classes, Key, NameError, Value, VariableName};
+
+/// Collects the findings of one file.
+pub(super) struct Shape {
+    pub(super) file: Arc<str>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// The name of the group that is being read.
+    pub(super) group: Option<String>,
+}
+
+impl Shape {
+    pub(super) fn new(file: Arc<str>) -> Self {
+        Self { file, diagnostics: Vec::new(), group: None }
+    }
+
+    pub(super) fn place(&self, span: Span) -> Place {
+        Place { file: Arc::clone(&self.file), span }
+    }
+
+    /// Adds a finding and hands it out for help and related places.
+    pub(super) fn add(
+        &mut self,
+        kind: Kind,
+        span: Span,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
+        let mut diagnostic = Diagnostic::new(kind, self.place(span), message);
+        diagnostic.group.clone_from(&self.group);
+        let at = self.diagnostics.len();
+        self.diagnostics.push(diagnostic);
+        #[expect(clippy::indexing_slicing, reason = "it was pushed just now")]
+        &mut self.diagnostics[at]
+    }
+
+    fn violation<T>(&mut self, span: Span, message: impl Into<String>) -> Option<T> {
+        self.add(Kind::SchemaViolation, span, message);
+        None
+    }
+
+    /// Returns the entries of a mapping, having complained of unknown keys.
+    pub(super) fn mapping<'n>(
+        &mut self,
+        node: &'n Node,
+        what: &str,
+        known: &[&str],
+    ) -> Option<&'n [Entry]> {
+        let Content::Mapping(entries) = &node.content else {
+            return self.violation(
+                node.span,
+                format!("{what} must be a mapping, here is {}", node.sort()),
+            );
+        };
+        for entry in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+            let help = match closest(&entry.key, known.iter().copied()) {
+                Some(similar) => format!("did you mean `{similar}`?"),
+                None => format!(
+                    "the keys are {}",
+                    known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+                ),
+            };
+            let message = format!("unknown key `{}` in {what}", entry.key);
+            self.add(Kind::SchemaViolation, entry.key_span, message).help = Some(help);
+        }
+        Some(entries)
+    }
+
+    pub(super) fn text<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n str> {
+        if let Some(text) = node.as_str() {
+            return Some(text);
+        }
+        let help = match &node.content {
+            Content::Scalar(value) if !value.is_null() => {
+                Some(format!("put it in quotes: \"{value}\""))
+            }
+            _ => None,
+        };
+        let message = format!("{what} must be a string, here is {}", node.sort());
+        self.add(Kind::SchemaViolation, node.span, message).help = help;
+        None
+    }
+
+    /// Reads a string of a sort that has its own grammar.
+    pub(super) fn parsed<T: FromStr<Err: Display>>(
+        &mut self,
+        node: &Node,
+        what: &str,
+    ) -> Option<T> {
+        match self.text(node, what)?.parse() {
+            Ok(parsed) => Some(parsed),
+            Err(error) => self.violation(node.span, error.to_string()),
+        }
+    }
+
+    pub(super) fn boolean(&mut self, node: &Node, what: &str) -> Option<bool> {
+        match &node.content {
+            Content::Scalar(Value::Bool(value)) => Some(*value),
+            _ => self.violation(
+                node.span,
+                format!("{what} must be true or false, here is {}", node.sort()),
+            ),
+        }
+    }
+
+    pub(super) fn list<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Node]> {
+        match &node.content {
+            Content::Sequence(elements) => Some(elements),
+            _ => {
+                self.violation(node.span, format!("{what} must be a list, here is {}", node.sort()))
+            }
+        }
+    }
+
+    /// Reads a list of strings.
+    pub(super) fn texts(&mut self, node: &Node, what: &str) -> Option<Vec<Arc<str>>> {
+        let elements = self.list(node, what)?;
+        let texts: Vec<Option<Arc<str>>> = elements
+            .iter()
+            .map(|element| self.text(element, &format!("an element of {what}")).map(Arc::from))
+            .collect();
+        texts.into_iter().collect()
+    }
+
+    /// Reads class -> parameter -> value; null is a class without parameters.
+    pub(super) fn classes(&mut self, node: &Node, what: &str) -> Classes {
+        let mut classes = Classes::new();
+        for entry in self.free_mapping(node, what) {
+            let Some(name) = self.key::<ClassName>(entry) else { continue };
+            let parameters = if entry.value.is_null() {
+                BTreeMap::new()
+            } else {
+                self.values::<Key>(&entry.value, &format!("the parameters of `{name}`"))
+            };
+            if classes.insert(name.clone(), parameters).is_some() {
+                let message =
+                    format!("the class `{name}` is set twice, with and without a leading `::`");
+                self.add(Kind::DuplicateKey, entry.key_span, message);
+            }
+        }
+        classes
+    }
+
+    /// Reads name -> value.
+    pub(super) fn values<K>(&mut self, node: &Node, what: &str) -> BTreeMap<K, Value>
+    where
+        K: FromStr<Err = NameError> + Ord,
+    {
+        let mut values = BTreeMap::new();
+        for entry in self.free_mapping(node, what) {
+            self.inner_keys(&entry.value);
+            if let Some(key) = self.key::<K>(entry) {
+                values.insert(key, entry.value.to_value());
+            }
+        }
+        values
+    }
+
+    pub(super) fn variables(&mut self, node: &Node) -> BTreeMap<VariableName, Value> {
+        self.values(node, "`variables`")
+    }
+
+    /// Returns the entries of a mapping with any keys; null has none.
+    pub(super) fn free_mapping<'n>(&mut self, node: &'n Node, what: &str) -> &'n [Entry] {
+        match &node.content {
+            Content::Mapping(entries) => entries,
+            Content::Scalar(Value::Null) => &[],
+            _ => {
+                let message = format!("{what} must be a mapping, here is {}", node.sort());
+                self.add(Kind::SchemaViolation, node.span, message);
+                &[]
+            }
+        }
+    }
+
+    fn key<K: FromStr<Err = NameError>>(&mut self, entry: &Entry) -> Option<K> {
+        match entry.key.parse() {
+            Ok(key) => Some(key),
+            Err(error) => self.violation(entry.key_span, error.to_string()),
+        }
+    }
+
+    /// Complains of keys inside of a value that no reader of the ENC document takes.
+    fn inner_keys(&mut self, node: &Node) {
+        for entry in node.entries() {
+            self.key::<Key>(entry);
+            self.inner_keys(&entry.value);
+        }
+        for element in node.elements() {
+            self.inner_keys(element);
+        }
+    }
+}

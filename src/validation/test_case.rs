@@ -1,0 +1,124 @@
+//! Classification tests as written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::shape::Shape;
+use crate::diagnostic::{Kind, Place};
+use crate::document::Node;
+use crate::model::{Classes, EnvironmentName, Map, Value, VariableName};
+
+/// A classification test.
+#[derive(Clone, Debug)]
+pub struct TestCase {
+    /// What it shows.
+    pub name: String,
+    /// Where it is written.
+    pub place: Place,
+    /// The certname.
+    pub node: String,
+    /// The facts.
+    pub facts: Map<String, Value>,
+    /// A file with facts, from the directory of the test's file.
+    pub facts_file: Option<(Arc<str>, Place)>,
+    /// The trusted data.
+    pub trusted: Option<Map<String, Value>>,
+    /// What must come out.
+    pub expect: Expectation,
+}
+
+/// What must come out of a classification; what is absent is not looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Expectation {
+    /// The names of exactly the groups that match, the root group not counted.
+    pub groups: Option<BTreeSet<String>>,
+    /// The environment.
+    pub environment: Option<EnvironmentName>,
+    /// Classes and parameters that must be there.
+    pub classes: Classes,
+    /// Variables that must be there.
+    pub variables: BTreeMap<VariableName, Value>,
+    /// Config data that must be there.
+    pub config_data: Classes,
+    /// Whether leaves must differ.
+    pub conflict: bool,
+}
+
+const KEYS: &[&str] = &["name", "node", "facts", "facts_file", "trusted", "expect"];
+const EXPECT: &[&str] =
+    &["groups", "environment", "classes", "variables", "config_data", "conflict"];
+
+/// Reads the tests of a file: a list a document.
+pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Vec<TestCase> {
+    let mut tests = Vec::new();
+    for document in documents.iter().filter(|document| !document.is_null()) {
+        for test in shape.list(document, "a file of tests").unwrap_or_default() {
+            tests.extend(read_test(test, shape));
+        }
+    }
+    tests
+}
+
+fn read_test(test: &Node, shape: &mut Shape) -> Option<TestCase> {
+    shape.mapping(test, "a test", KEYS)?;
+    let required = |key: &str, shape: &mut Shape| match test.get(key) {
+        Some(node) => Some(shape.text(node, &format!("`{key}`"))?.to_owned()),
+        None => {
+            shape.add(Kind::SchemaViolation, test.span, format!("a test needs `{key}`"));
+            None
+        }
+    };
+    let (name, node) = (required("name", shape), required("node", shape));
+    let facts = test.get("facts").map(|node| object(node, "`facts`", shape));
+    let facts_file = test
+        .get("facts_file")
+        .and_then(|node| Some((shape.text(node, "`facts_file`")?.into(), shape.place(node.span))));
+    if let (Some(_), Some(file)) = (&facts, test.entry("facts_file")) {
+        shape.add(
+            Kind::SchemaViolation,
+            file.key_span,
+            "a test has `facts` or `facts_file`, not both",
+        );
+    }
+    let trusted = test.get("trusted").map(|node| object(node, "`trusted`", shape));
+    let expect = match test.get("expect") {
+        Some(node) => read_expectation(node, shape)?,
+        None => {
+            shape.add(Kind::SchemaViolation, test.span, "a test needs `expect`");
+            return None;
+        }
+    };
+    let place = shape.place(test.get("name").map_or(test.span, |node| node.span));
+    Some(TestCase {
+        name: name?,
+        place,
+        node: node?,
+        facts: facts.unwrap_or_default(),
+        facts_file,
+        trusted,
+        expect,
+    })
+}
+
+fn object(node: &Node, what: &str, shape: &mut Shape) -> Map<String, Value> {
+    shape.free_mapping(node, what).iter().map(|it| (it.key.clone(), it.value.to_value())).collect()
+}
+
+fn read_expectation(node: &Node, shape: &mut Shape) -> Option<Expectation> {
+    shape.mapping(node, "`expect`", EXPECT)?;
+    let groups = node.get("groups").and_then(|it| shape.texts(it, "`groups`"));
+    let classes = |key: &str, shape: &mut Shape| {
+        node.get(key).map_or_else(Classes::new, |it| shape.classes(it, &format!("`{key}`")))
+    };
+    Some(Expectation {
+        groups: groups.map(|groups| groups.iter().map(ToString::to_string).collect()),
+        environment: node.get("environment").and_then(|it| shape.parsed(it, "`environment`")),
+        classes: classes("classes", shape),
+        variables: node.get("variables").map(|it| shape.variables(it)).unwrap_or_default(),
+        config_data: classes("config_data", shape),
+        conflict: node
+            .get("conflict")
+            .and_then(|it| shape.boolean(it, "`conflict`"))
+            .unwrap_or(false),
+    })
+}

@@ -1,0 +1,411 @@
+use super::*;
+
+/// Validates files given as `path` and text.
+fn checked(files: &[(&str, &str)]) -> Checked {
+    let file = |(path, text): &(&str, &str)| SourceFile {
+        path: Arc::from(*path),
+        content: SourceContent::Bytes(text.as_bytes().into()),
+    };
+    validate(&files.iter().map(file).collect::<Vec<_>>())
+}
+
+/// Writes findings as `file:line:column kind message`, help behind `//`.
+fn findings(files: &[(&str, &str)]) -> Vec<String> {
+    let line = |it: &Diagnostic| {
+        let start = it.place.span.start;
+        let help = it.help.as_ref().map_or(String::new(), |help| format!(" // {help}"));
+        format!(
+            "{}:{}:{} {} {}{help}",
+            it.place.file, start.line, start.column, it.kind, it.message
+        )
+    };
+    checked(files).diagnostics.iter().map(line).collect()
+}
+
+fn group(text: &str) -> Vec<String> {
+    findings(&[("groups/g.yaml", text)])
+}
+
+#[test]
+fn a_repository_without_files_has_the_root_group() {
+    let checked = checked(&[]);
+    let estate = checked.estate.unwrap();
+    assert_eq!((estate.hierarchy.len(), checked.groups), (1, 0));
+}
+
+#[test]
+fn what_is_valid_is_read_whole() {
+    let checked = checked(&[
+        (
+            "groups/web.yaml",
+            "name: Webservers\nid: 58463036-0efa-4365-b367-b5401c0711d3\nparent: All Nodes\n\
+             environment: staging\nenvironment_trumps: true\ndescription: web\n\
+             rule: trusted.certname ~ \"www\" and memory.system.total_bytes >= 512\n\
+             pinned: [web1.example.com]\nclasses:\n  apache: {keepalive_timeout: 5}\n  \"::ssl\":\n\
+             variables: {ntp_servers: [0.pool.ntp.org], gone: null}\nconfig_data: {\"profile::web\": {port: 443}}\n---\n\
+             name: Child\nparent: Webservers\n",
+        ),
+        ("groups/deep/er/root.yml", "name: All Nodes\nclasses: {base: {}}\n"),
+        ("groups/README.md", "no group"),
+        ("nodes/web1.example.com.yaml", "variables: {x: 1}\n"),
+        ("environments/dev.yaml", "classes: {apache: {parameters: {port: 80, docroot: null}}}\n"),
+        (
+            "tests/a.yaml",
+            "- name: t\n  node: n\n  facts: {a: 1}\n  expect: {groups: [Child], conflict: false}\n",
+        ),
+        ("unrelated/x.yaml", "- [\n"),
+    ]);
+    assert_eq!(checked.diagnostics, []);
+    let estate = checked.estate.unwrap();
+    let names: Vec<&str> = estate.hierarchy.groups().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["All Nodes", "Webservers", "Child"]);
+    let web = estate.hierarchy.groups().nth(1).unwrap();
+    insta::assert_snapshot!(crate::hierarchy::group_to_value(web), @r#"{"name":"Webservers","id":"58463036-0efa-4365-b367-b5401c0711d3","description":"web","environment":"staging","environment_trumps":true,"parent":"00000000-0000-4000-8000-000000000000","rule":["or",["and",["~",["trusted","certname"],"www"],[">=",["fact","memory","system","total_bytes"],"512"]],["=","name","web1.example.com"]],"classes":{"apache":{"keepalive_timeout":5},"ssl":{}},"variables":{"gone":null,"ntp_servers":["0.pool.ntp.org"]},"config_data":{"profile::web":{"port":443}}}"#);
+    assert!(estate.individuals.contains_key("web1.example.com"));
+    assert!(estate.catalogues.contains_key("dev"));
+    assert_eq!(checked.tests.len(), 1);
+    assert_eq!(checked.groups, 3);
+}
+
+#[test]
+fn the_shape_of_a_group_is_checked() {
+    for (text, expected) in [
+        ("[]\n", vec!["1:1 schema-violation a group must be a mapping, here is a list"]),
+        ("parent: All Nodes\n", vec!["1:1 schema-violation a group needs a `name`"]),
+        (
+            "name: 5\n",
+            vec![
+                "1:7 schema-violation `name` must be a string, here is a number // put it in quotes: \"5\"",
+            ],
+        ),
+        (
+            "name: g\nparnet: x\n",
+            vec!["2:1 schema-violation unknown key `parnet` in a group // did you mean `parent`?"],
+        ),
+        (
+            "name: g\nid: 5846\n",
+            vec![
+                "2:5 schema-violation `id` must be a string, here is a number // put it in quotes: \"5846\"",
+            ],
+        ),
+        (
+            "name: g\nid: x5846\n",
+            vec![
+                "2:5 malformed-uuid `x5846` is not a UUID: 8-4-4-4-12 hexadecimal digits // leave `id` out: it then follows from environment and name",
+            ],
+        ),
+        (
+            "name: g\nenvironment: My-Env\n",
+            vec![
+                "2:14 schema-violation `My-Env` is not an environment name: Puppet allows lowercase letters, digits and underscores",
+            ],
+        ),
+        (
+            "name: g\nenvironment: \"\"\n",
+            vec![
+                "2:14 schema-violation `` is not an environment name: it is empty, which Puppet takes for an environment without any class",
+            ],
+        ),
+        (
+            "name: g\nenvironment_trumps: \"yes\"\n",
+            vec![
+                "2:21 schema-violation `environment_trumps` must be true or false, here is a string",
+            ],
+        ),
+        (
+            "name: g\nclasses: {Ntp: {}}\n",
+            vec![
+                "2:11 schema-violation `Ntp` is not a class name: its segments start with a lowercase letter and go on with lowercase letters, digits and underscores",
+            ],
+        ),
+        (
+            "name: g\nclasses: [ntp]\n",
+            vec!["2:10 schema-violation `classes` must be a mapping, here is a list"],
+        ),
+        (
+            "name: g\nclasses: {ntp: 5}\n",
+            vec![
+                "2:16 schema-violation the parameters of `ntp` must be a mapping, here is a number",
+            ],
+        ),
+        (
+            "name: g\nvariables: {facts: 1, \"0\": 2}\n",
+            vec![
+                "2:13 schema-violation `facts` is not a variable name: Puppet reserves it and fails the run",
+                "2:23 schema-violation `0` is not a variable name: Puppet reserves numbers for regular expression captures and fails the run",
+            ],
+        ),
+        (
+            "name: g\nvariables: {a: {\"<<\": 1}}\n",
+            vec![
+                "2:17 schema-violation `<<` is not a key: YAML readers take it for a merge, even in quotes",
+            ],
+        ),
+        (
+            "name: g\npinned: web1\n",
+            vec!["2:9 schema-violation `pinned` must be a list, here is a string"],
+        ),
+        (
+            "name: g\nclasses: {a: {}, \"::a\": {}}\n",
+            vec!["2:18 duplicate-key the class `a` is set twice, with and without a leading `::`"],
+        ),
+        (
+            "name: g\nname: h\n",
+            vec!["2:1 duplicate-key key `name` is set twice // keep one of the two"],
+        ),
+        (
+            "name: g\nvariables: {mode: 0644}\n",
+            vec![
+                "2:19 ambiguous-scalar `0644` is not the same to all YAML readers: YAML 1.1 reads an octal number, YAML 1.2 a decimal one // put a string in quotes: \"0644\"",
+            ],
+        ),
+    ] {
+        let expected: Vec<String> =
+            expected.iter().map(|it| format!("groups/g.yaml:{it}")).collect();
+        assert_eq!(group(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn rules_are_checked_with_the_place_of_the_fault() {
+    for (rule, expected) in [
+        ("[\"=\", \"name\"]", "1:1 invalid-rule `=` takes a path and a value, here is one element"),
+        (
+            "[\"and\", [\"!=\", name, x]]",
+            "1:10 invalid-rule `!=` is not an operator // in the array form write [\"not\", [\"=\", path, value]]",
+        ),
+        (
+            "[\"=\", [fact, n], 5]",
+            "1:18 invalid-rule the value of a comparison must be a string // write it in quotes: \"5\"",
+        ),
+        (
+            "os.family = Debian or",
+            "1:22 invalid-rule expected a path such as `os.family`, found the end",
+        ),
+        (
+            "os.family == Debian",
+            "1:11 invalid-rule `==` is not an operator // equality is `=`, a regular expression is `~`",
+        ),
+        (
+            "[\"=\", clientcert, x]",
+            "1:7 suspicious-rule nothing is ever found at the path `clientcert` // the certname is `name`",
+        ),
+        (
+            "[\"=\", [facts, kernel], x]",
+            "1:7 suspicious-rule Puppet Enterprise never finds anything below `facts` // write `fact`",
+        ),
+        (
+            "[\"=\", [fact, os.family], x]",
+            "1:7 suspicious-rule the fact `os.family` has dots in its name; is a path meant? // write [\"fact\", \"os\", \"family\"]",
+        ),
+        (
+            "[\"=\", [fact, osfamily], x]",
+            "1:7 suspicious-rule the legacy fact `osfamily` is gone by default since Puppet 8 // write [\"fact\", \"os\", \"family\"]",
+        ),
+        (
+            "[\">=\", [fact, n], 10K]",
+            "1:19 suspicious-value `10K` is no number, so the comparison is never true // numbers are decimal, without unit: 1024, 0.5, 1e3",
+        ),
+        ("a = x and a = y", "1:1 never-matches no node matches: `a` cannot be both `x` and `y`"),
+    ] {
+        let expected = format!("groups/g.yaml:{expected}");
+        assert_eq!(
+            group(&format!("rule: {rule}\nname: g\n")),
+            [expected.replace(":1:", ":1:")].map(|it| shift(&it)),
+            "{rule}"
+        );
+    }
+}
+
+/// Moves a column behind `rule: `.
+fn shift(finding: &str) -> String {
+    let mut parts = finding.splitn(4, ':');
+    let (file, line, rest) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
+    let (column, rest_of) = rest.split_once(' ').unwrap();
+    let column: u32 = column.parse().unwrap();
+    let tail = parts.next().map_or(String::new(), |tail| format!(":{tail}"));
+    format!("{file}:{line}:{} {rest_of}{tail}", column + 6)
+}
+
+#[test]
+fn groups_are_checked_against_each_other() {
+    for (text, expected) in [
+        (
+            "name: a\nparent: Productoin\n---\nname: Production\n",
+            vec![
+                "2:9 missing-parent the parent `Productoin` does not exist // did you mean `Production`?",
+            ],
+        ),
+        (
+            "name: a\nparent: 58463036-0efa-4365-b367-b5401c0711d3\n",
+            vec![
+                "2:9 missing-parent the parent `58463036-0efa-4365-b367-b5401c0711d3` does not exist // name a group of this repository, by name or id",
+            ],
+        ),
+        (
+            "name: a\nparent: b\n---\nname: b\nparent: c\n---\nname: c\nparent: a\n",
+            vec![
+                "2:9 inheritance-cycle groups are each other's ancestors: `a` -> `b` -> `c` -> `a` // give one of them a parent that is not below it",
+            ],
+        ),
+        (
+            "name: a\nparent: a\n",
+            vec![
+                "2:9 inheritance-cycle the group is its own parent // give one of them a parent that is not below it",
+            ],
+        ),
+        (
+            "name: a\n---\nname: a\n",
+            vec![
+                "3:7 uniqueness-violation the environment `production` has a second group `a` // a name must be unique within its environment: rename one of them",
+            ],
+        ),
+        (
+            "name: a\nid: 58463036-0efa-4365-b367-b5401c0711d3\n---\nname: b\nid: 58463036-0efa-4365-b367-b5401c0711d3\n",
+            vec![
+                "4:7 uniqueness-violation the id `58463036-0efa-4365-b367-b5401c0711d3` is that of another group // give one of the groups another id, or leave it out",
+            ],
+        ),
+        (
+            "name: a\n---\nname: a\nenvironment: dev\n---\nname: b\nparent: a\n",
+            vec![
+                "6:9 ambiguous-parent the parent `a` is the name of 2 groups // name it by id: `ID1` or `ID2`",
+            ],
+        ),
+        (
+            "name: All Nodes\nrule: name = x\n",
+            vec![
+                "2:7 root-group the rule of the root group cannot be changed // leave `rule` out, or write [\"~\", \"name\", \".*\"]",
+            ],
+        ),
+        ("name: Top\nid: 00000000-0000-4000-8000-000000000000\nparent: a\n---\nname: a\n", vec![]),
+        // A parent with errors of its own is there all the same.
+        (
+            "name: a\nbad: 1\n---\nname: b\nparent: a\n",
+            vec![
+                "2:1 schema-violation unknown key `bad` in a group // the keys are `name`, `id`, `parent`, `environment`, `environment_trumps`, `description`, `rule`, `pinned`, `classes`, `variables`, `config_data`",
+            ],
+        ),
+        (
+            "name: p\nrule: env = prod\n---\nname: c\nparent: p\nrule: env = dev\n",
+            vec![
+                "6:7 never-matches no node matches: `env` cannot be both `prod` and `dev` // a node must match its group's ancestors too: move the group out of `p`, or change one of the rules",
+            ],
+        ),
+    ] {
+        let found = group(text);
+        if text.contains("name: Top") {
+            assert!(found[0].contains("the root group is its own parent"), "{found:?}");
+            continue;
+        }
+        if expected.iter().any(|it| it.contains("ID1")) {
+            assert!(found.len() == 1 && found[0].contains(" ambiguous-parent the parent `a` is the name of 2 groups // name it by id: `"), "{found:?}");
+            continue;
+        }
+        let expected: Vec<String> =
+            expected.iter().map(|it| format!("groups/g.yaml:{it}")).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
+fn classes_are_checked_against_the_catalogue_of_the_environment() {
+    let catalogue = (
+        "environments/production.yaml",
+        "classes:\n  ntp: {parameters: {servers: []}}\n  apache:\n",
+    );
+    let groups = "name: a\nclasses:\n  npt: {}\n  ntp: {server: x}\n---\nname: b\nparent: a\nclasses: {apache: {}}\n---\n\
+                  name: free\nenvironment: dev\nclasses: {anything: {}}\n";
+    assert_eq!(
+        findings(&[catalogue, ("groups/g.yaml", groups)]),
+        [
+            "groups/g.yaml:3:3 missing-class the environment `production` has no class `npt` // did you mean `ntp`?",
+            "groups/g.yaml:4:9 missing-parameter the class `ntp` has no parameter `server` in the environment `production` // did you mean `servers`?",
+        ]
+    );
+    for (policy, count) in [("warn", 2), ("off", 0)] {
+        let settings = format!("policy: {{missing_referents: {policy}}}\n");
+        let checked = checked(&[catalogue, ("groups/g.yaml", groups), ("clade.yaml", &settings)]);
+        assert_eq!((checked.diagnostics.len(), checked.is_valid()), (count, true), "{policy}");
+    }
+}
+
+#[test]
+fn settings_move_directories_and_demand_more() {
+    let settings =
+        "groups: estate/groups\npolicy: {require_ids: true, require_description: true}\n";
+    assert_eq!(
+        findings(&[
+            ("clade.yaml", settings),
+            ("groups/x.yaml", "["),
+            ("estate/groups/a.yaml", "name: a\n")
+        ])
+        .len(),
+        2
+    );
+    assert_eq!(
+        findings(&[("clade.yaml", "group: x\nnodes: ../up\npolicy: {missing_referents: never}\n")]),
+        [
+            "clade.yaml:1:1 schema-violation unknown key `group` in `clade.yaml` // did you mean `groups`?",
+            "clade.yaml:2:8 schema-violation `../up` is no directory below the root of the repository",
+            "clade.yaml:3:29 schema-violation `missing_referents` must be `error`, `warn` or `\"off\"`",
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_file_is_not_followed() {
+    let file = |path: &str, content| SourceFile { path: path.into(), content };
+    let checked = validate(&[
+        file("groups/link.yaml", SourceContent::Link),
+        file("groups/sub", SourceContent::Submodule),
+        file("elsewhere/link", SourceContent::Link),
+        file("groups/big.yaml", SourceContent::TooLarge(1 << 21)),
+    ]);
+    let kinds: Vec<&str> = checked.diagnostics.iter().map(|it| it.kind.as_str()).collect();
+    assert_eq!(kinds, ["file-too-large", "not-a-file", "not-a-file"]);
+    assert!(!checked.is_valid());
+}
+
+#[test]
+fn a_comment_silences_a_warning_but_no_error() {
+    for (comment, count) in
+        [("# clade: ignore suspicious-rule\n", 0), ("# clade: ignore never-matches\n", 1), ("", 1)]
+    {
+        assert_eq!(
+            group(&format!("name: g\n{comment}rule: [\"=\", [fact, osfamily], x]\n")).len(),
+            count
+        );
+    }
+    assert_eq!(group("name: g\n# clade: ignore schema-violation\nbad: 1\n").len(), 1);
+}
+
+#[test]
+fn nodes_environments_and_tests_are_checked() {
+    assert_eq!(
+        findings(&[
+            ("nodes/a.yaml", "variables: {x: 1}\n"),
+            ("nodes/b.yaml", "name: a\n"),
+            ("nodes/c.yaml", "environment: x\n"),
+            ("environments/My.yaml", "classes: {}\n"),
+            ("environments/p.yaml", "name: production\nclasses: {a: {parameter: 1}}\n"),
+            ("environments/production.yaml", "classes: {}\n"),
+            (
+                "tests/t.yaml",
+                "- name: t\n  expect: {group: []}\n- node: n\n  facts: {}\n  facts_file: x\n"
+            ),
+        ]),
+        [
+            "environments/My.yaml:1:1 schema-violation `My` is not an environment name: Puppet allows lowercase letters, digits and underscores // rename the file, or write a `name`",
+            "environments/p.yaml:2:15 schema-violation unknown key `parameter` in a class // did you mean `parameters`?",
+            "environments/production.yaml:1:1 uniqueness-violation the environment `production` has a second file // put both together into one",
+            "nodes/b.yaml:1:7 uniqueness-violation the node `a` has a second file // put both together into one",
+            "nodes/c.yaml:1:1 schema-violation unknown key `environment` in a node // the keys are `name`, `classes`, `variables`, `config_data`",
+            "tests/t.yaml:1:3 schema-violation a test needs `node`",
+            "tests/t.yaml:2:12 schema-violation unknown key `group` in `expect` // did you mean `groups`?",
+            "tests/t.yaml:3:3 schema-violation a test needs `expect`",
+            "tests/t.yaml:3:3 schema-violation a test needs `name`",
+            "tests/t.yaml:5:3 schema-violation a test has `facts` or `facts_file`, not both",
+        ]
+    );
+}

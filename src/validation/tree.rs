@@ -1,0 +1,156 @@
+//! The groups of all files as one tree.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::group::{ClassPlace, GroupFile};
+use super::layout::Policy;
+use super::parents;
+use crate::diagnostic::{Diagnostic, Kind, Place};
+use crate::hierarchy::{Hierarchy, HierarchyFault, check};
+use crate::model::{Group, GroupId};
+
+/// The tree, if it could be built from what is valid.
+pub(super) struct Tree {
+    pub(super) hierarchy: Option<Hierarchy>,
+}
+
+/// Where the parts of a group are written.
+pub(super) struct GroupPlaces<'g> {
+    pub(super) rule: Option<&'g Place>,
+    pub(super) classes: &'g [ClassPlace],
+}
+
+impl Tree {
+    /// Returns where the parts of each group are written.
+    pub(super) fn places<'g>(
+        &self,
+        groups: &[&'g GroupFile],
+    ) -> BTreeMap<GroupId, GroupPlaces<'g>> {
+        let places = |it: &&'g GroupFile| {
+            let places = GroupPlaces { rule: it.rule.as_ref(), classes: &it.classes };
+            Some((it.group.as_ref()?.id, places))
+        };
+        groups.iter().filter_map(places).collect()
+    }
+}
+
+/// Builds the tree of the valid groups and says what is wrong among them.
+pub(super) fn build(
+    files: &[&GroupFile],
+    policy: &Policy,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Tree {
+    let before = diagnostics.len();
+    let parents = parents::resolve(files, diagnostics);
+    for file in files {
+        demand(file, policy, diagnostics);
+    }
+    let mut members: Vec<&GroupFile> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
+    for (file, parent) in files.iter().zip(parents) {
+        if let (Some(group), Some(parent)) = (&file.group, parent) {
+            members.push(file);
+            groups.push(Group { parent, ..group.clone() });
+        }
+    }
+    let valid: HashSet<GroupId> = groups.iter().map(|group| group.id).collect();
+    let mut broken = diagnostics.len() > before;
+    for fault in check(&groups) {
+        if let HierarchyFault::MissingParent { group } = fault {
+            // Names were resolved before; an id that is missing here is that of a group that has
+            // errors of its own, or of one that is missing itself.
+            broken = true;
+            let Some(file) = members.get(group) else { continue };
+            parents::missing_id(file, files, &valid, diagnostics);
+            continue;
+        }
+        broken = true;
+        diagnostics.extend(report(&fault, &members));
+    }
+    Tree { hierarchy: (!broken).then(|| Hierarchy::build(groups).ok()).flatten() }
+}
+
+/// Checks what the repository's policy demands of a group.
+fn demand(file: &GroupFile, policy: &Policy, diagnostics: &mut Vec<Diagnostic>) {
+    let Some(group) = &file.group else { return };
+    let mut add = |message: &str, help: &str| {
+        diagnostics.push(
+            Diagnostic::new(Kind::SchemaViolation, file.place.clone(), message)
+                .in_group(group.name.as_str())
+                .with_help(help),
+        );
+    };
+    if policy.require_ids && !file.has_id {
+        let help = format!("write `id: {}`, which it has now, or run `clade fmt --ids`", group.id);
+        add("the policy of this repository demands an `id`", &help);
+    }
+    if policy.require_description && group.description.is_none() {
+        add("the policy of this repository demands a `description`", "say what the group is for");
+    }
+}
+
+fn report(fault: &HierarchyFault, members: &[&GroupFile]) -> Option<Diagnostic> {
+    let name = |at: usize| members.get(at).and_then(|it| it.name.as_ref()).map(ToString::to_string);
+    let diagnostic = |kind: Kind, at: usize, message: String| -> Option<Diagnostic> {
+        let file = members.get(at)?;
+        Some(Diagnostic::new(kind, file.place.clone(), message).in_group(name(at)?))
+    };
+    match fault {
+        HierarchyFault::DuplicateId { first, second } => {
+            let (a, b) = (members.get(*first)?, members.get(*second)?);
+            let same_name =
+                a.name == b.name && a.group.as_ref()?.environment == b.group.as_ref()?.environment;
+            let (message, help) = if same_name {
+                duplicate_name(b)?
+            } else {
+                let message = format!("the id `{}` is that of another group", b.id?);
+                (message, "give one of the groups another id, or leave it out".to_owned())
+            };
+            let found = diagnostic(Kind::UniquenessViolation, *second, message)?;
+            Some(found.with_help(help).with_related(a.place.clone(), "first used here"))
+        }
+        HierarchyFault::DuplicateName { first, second } => {
+            let (a, b) = (members.get(*first)?, members.get(*second)?);
+            let (message, help) = duplicate_name(b)?;
+            let found = diagnostic(Kind::UniquenessViolation, *second, message)?;
+            Some(found.with_help(help).with_related(a.place.clone(), "first used here"))
+        }
+        HierarchyFault::Cycle { groups } => {
+            let way: Vec<String> =
+                groups.iter().chain(groups.first()).filter_map(|it| name(*it)).collect();
+            let message = match groups.as_slice() {
+                [_] => "the group is its own parent".to_owned(),
+                _ => format!("groups are each other's ancestors: `{}`", way.join("` -> `")),
+            };
+            let first = *groups.first()?;
+            let mut found = diagnostic(Kind::InheritanceCycle, first, message)?
+                .with_help("give one of them a parent that is not below it");
+            found.place =
+                members.get(first)?.parent.as_ref().map_or(found.place, |(_, place)| place.clone());
+            for at in groups.iter().skip(1) {
+                let (_, place) = members.get(*at)?.parent.as_ref()?;
+                found = found.with_related(place.clone(), "which has this parent");
+            }
+            Some(found)
+        }
+        HierarchyFault::Root { group, reason } => {
+            let mut found = diagnostic(Kind::RootGroup, *group, (*reason).to_owned())?;
+            let file = members.get(*group)?;
+            let (place, help) = if reason.contains("rule") {
+                (file.rule.as_ref(), "leave `rule` out, or write [\"~\", \"name\", \".*\"]")
+            } else {
+                (file.parent.as_ref().map(|(_, place)| place), "leave `parent` out")
+            };
+            found.place = place.cloned().unwrap_or(found.place);
+            Some(found.with_help(help))
+        }
+        HierarchyFault::MissingParent { .. } => None,
+    }
+}
+
+fn duplicate_name(file: &GroupFile) -> Option<(String, String)> {
+    let group = file.group.as_ref()?;
+    let message =
+        format!("the environment `{}` has a second group `{}`", group.environment, group.name);
+    Some((message, "a name must be unique within its environment: rename one of them".to_owned()))
+}
