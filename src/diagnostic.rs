@@ -3,14 +3,23 @@
 //! A [`Diagnostic`] is a value: validation collects many of them and never
 //! stops at the first. The renderers are pure functions of a [`Report`].
 
+mod github;
+mod gitlab;
+mod human;
+mod json;
+mod junit;
 mod kind;
+mod report;
+mod sarif;
 mod similar;
 
 use std::sync::Arc;
 
 use crate::document::Span;
 
+pub use json::to_value;
 pub use kind::{Kind, Severity};
+pub use report::{Colour, Format, Report};
 pub use similar::closest;
 
 /// A stretch of one file of the repository.
@@ -85,3 +94,6 @@ impl Diagnostic {
         self
     }
 }
+
+#[cfg(test)]
+mod tests;

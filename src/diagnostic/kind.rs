@@ -27,6 +27,10 @@ impl fmt::Display for Severity {
     }
 }
 
+/// Where the pages about the kinds are.
+const PAGES: &str =
+    "https://github.com/clade-classifier/clade/blob/main/docs/reference/diagnostics";
+
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $severity:ident;)+) => {
         /// The kind of a finding; its name is stable and has a page in
@@ -48,6 +52,11 @@ macro_rules! kinds {
             /// Returns the severity that a finding of this kind has unless policy says otherwise.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$variant => Severity::$severity,)+ }
+            }
+
+            /// Returns the address of the page about the kind.
+            pub fn page(self) -> String {
+                format!("{PAGES}/{self}.md")
             }
 
             /// Returns one sentence on what the kind means.

@@ -1,0 +1,41 @@
+//! Reports as a code quality report of GitLab.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Report, Severity};
+
+pub(super) fn render(report: &Report) -> String {
+    // A fingerprint must be unique and outlive changes elsewhere in the file: it hangs on what is
+    // said, not on the line, and on how often it was said before.
+    let mut said: BTreeMap<String, usize> = BTreeMap::new();
+    let findings: Vec<Value> = report
+        .diagnostics
+        .iter()
+        .map(|it| {
+            let path = format!("{}{}", report.prefix, it.place.file);
+            let group = it.group.as_deref().unwrap_or_default();
+            let what = format!("{path}\n{}\n{group}\n{}", it.kind, it.message);
+            let times = said.entry(what.clone()).or_default();
+            *times += 1;
+            let name = format!("{what}\n{times}");
+            let help = it.help.as_ref().map_or(String::new(), |help| format!(" ({help})"));
+            json!({
+                "description": format!("{}{help}", it.message),
+                "check_name": it.kind.as_str(),
+                "fingerprint": Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes()).simple().to_string(),
+                "severity": match it.severity {
+                    Severity::Error => "major",
+                    Severity::Warning => "minor",
+                },
+                "location": {
+                    "path": path,
+                    "lines": {"begin": it.place.span.start.line, "end": it.place.span.end.line},
+                },
+            })
+        })
+        .collect();
+    format!("{:#}\n", Value::from(findings))
+}

@@ -1,0 +1,55 @@
+//! Reports as JUnit XML: a suite a file, a case a finding, a passing case for a clean file.
+
+use std::time::Duration;
+
+use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
+
+use super::{Diagnostic, Report, Severity};
+
+pub(super) fn render(report: &Report) -> String {
+    let mut junit = quick_junit::Report::new("clade validate");
+    junit.set_time(Duration::ZERO);
+    for file in &report.files {
+        let findings = report.diagnostics.iter().filter(|it| it.place.file == *file);
+        let mut cases: Vec<TestCase> = findings.map(|it| case(it, &report.prefix)).collect();
+        if cases.is_empty() {
+            let mut clean = TestCase::new("valid", TestCaseStatus::success());
+            clean.set_classname(file.as_ref());
+            clean.set_time(Duration::ZERO);
+            cases.push(clean);
+        }
+        let mut suite = TestSuite::new(file.as_ref());
+        suite.set_time(Duration::ZERO);
+        suite.add_test_cases(cases);
+        junit.add_test_suite(suite);
+    }
+    // Strings without the characters that XML does not have always serialise.
+    let text = junit.to_string().unwrap_or_default();
+    format!("{}\n", text.trim_end())
+}
+
+fn case(diagnostic: &Diagnostic, prefix: &str) -> TestCase {
+    let place = &diagnostic.place;
+    let at =
+        format!("{prefix}{}:{}:{}", place.file, place.span.start.line, place.span.start.column);
+    let help = diagnostic.help.as_ref().map_or(String::new(), |help| format!("\nhelp: {help}"));
+    let text = format!("{at} {}{help}", diagnostic.message);
+    // A warning does not fail a run, so its case passes and says what was found.
+    let mut case = match diagnostic.severity {
+        Severity::Error => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_message(diagnostic.message.as_str());
+            status.set_type(diagnostic.kind.as_str());
+            status.set_description(text);
+            TestCase::new(diagnostic.kind.as_str(), status)
+        }
+        Severity::Warning => {
+            let mut case = TestCase::new(diagnostic.kind.as_str(), TestCaseStatus::success());
+            case.set_system_out(format!("warning: {text}"));
+            case
+        }
+    };
+    case.set_classname(place.file.as_ref());
+    case.set_time(Duration::ZERO);
+    case
+}

@@ -1,0 +1,99 @@
+//! A report: the findings on one commit or working tree.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Diagnostic, Severity, github, gitlab, human, json, junit, sarif};
+
+/// The findings on one commit or working tree.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The full id of the commit; none for a working tree.
+    pub commit: Option<String>,
+    /// How many groups there are.
+    pub groups: usize,
+    /// What was found, by place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Every file that was read.
+    pub files: Vec<Arc<str>>,
+    /// What stands before the path of a file for tools that look from the repository's root: empty,
+    /// or a directory with a `/` at its end.
+    pub prefix: String,
+    /// The text of the files that have findings.
+    pub sources: BTreeMap<Arc<str>, String>,
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people, as rustc writes.
+    Human,
+    /// One JSON object.
+    Json,
+    /// Workflow commands of GitHub Actions.
+    Github,
+    /// A code quality report of GitLab.
+    Gitlab,
+    /// SARIF 2.1.0.
+    Sarif,
+    /// JUnit XML.
+    Junit,
+}
+
+/// Whether text for people has colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// ANSI escapes.
+    Ansi,
+    /// None.
+    Plain,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: &'static [Self] =
+        &[Self::Human, Self::Json, Self::Github, Self::Gitlab, Self::Sarif, Self::Junit];
+
+    /// Returns the name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Human => "human",
+            Self::Json => "json",
+            Self::Github => "github",
+            Self::Gitlab => "gitlab",
+            Self::Sarif => "sarif",
+            Self::Junit => "junit",
+        }
+    }
+}
+
+impl Report {
+    /// Returns how many findings have a severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.diagnostics.iter().filter(|it| it.severity == severity).count()
+    }
+
+    /// Returns whether there is no error.
+    pub fn is_valid(&self) -> bool {
+        self.count(Severity::Error) == 0
+    }
+
+    /// Writes the report; the text ends with one line break, or is empty.
+    pub fn render(&self, format: Format, colour: Colour) -> String {
+        match format {
+            Format::Human => human::render(self, colour),
+            Format::Json => json::render(self),
+            Format::Github => github::render(self),
+            Format::Gitlab => gitlab::render(self),
+            Format::Sarif => sarif::render(self),
+            Format::Junit => junit::render(self),
+        }
+    }
+
+    /// Returns the findings with errors first, each by place.
+    pub(super) fn errors_first(&self) -> Vec<&Diagnostic> {
+        let mut all: Vec<&Diagnostic> = self.diagnostics.iter().collect();
+        all.sort_by_key(|it| it.severity);
+        all
+    }
+}

@@ -1,0 +1,112 @@
+//! Reports as SARIF 2.1.0.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Diagnostic, Kind, Place, Report, Severity};
+
+const SCHEMA: &str =
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+pub(super) fn render(report: &Report) -> String {
+    let rules: Vec<Value> = Kind::ALL.iter().map(|kind| rule(*kind)).collect();
+    let results: Vec<Value> =
+        report.errors_first().into_iter().map(|it| result(it, &report.prefix)).collect();
+    let log = json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "clade",
+                "version": env!("CARGO_PKG_VERSION"),
+                "informationUri": env!("CARGO_PKG_REPOSITORY"),
+                "rules": rules,
+            }},
+            // The tool ran; whether it found something is another matter.
+            "invocations": [{"executionSuccessful": true}],
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    });
+    format!("{log:#}\n")
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+fn rule(kind: Kind) -> Value {
+    json!({
+        "id": kind.as_str(),
+        "shortDescription": {"text": kind.summary()},
+        "helpUri": kind.page(),
+        "defaultConfiguration": {"level": level(kind.severity())},
+    })
+}
+
+fn result(diagnostic: &Diagnostic, prefix: &str) -> Value {
+    let text = match &diagnostic.help {
+        Some(help) => format!("{}; {help}", diagnostic.message),
+        None => diagnostic.message.clone(),
+    };
+    let related: Vec<Value> = diagnostic
+        .related
+        .iter()
+        .map(|it| {
+            let mut location = location(&it.place, prefix);
+            location["message"] = json!({"text": it.message});
+            location
+        })
+        .collect();
+    let what = format!("{}\n{}\n{}", diagnostic.place.file, diagnostic.kind, diagnostic.message);
+    let index = Kind::ALL.iter().position(|kind| *kind == diagnostic.kind);
+    let mut result = json!({
+        "ruleId": diagnostic.kind.as_str(),
+        "ruleIndex": index,
+        "level": level(diagnostic.severity),
+        "message": {"text": text},
+        "locations": [location(&diagnostic.place, prefix)],
+        "partialFingerprints": {
+            "clade/v1": Uuid::new_v5(&Uuid::NAMESPACE_URL, what.as_bytes()).simple().to_string(),
+        },
+    });
+    if !related.is_empty() {
+        result["relatedLocations"] = related.into();
+    }
+    result
+}
+
+fn location(place: &Place, prefix: &str) -> Value {
+    let span = place.span;
+    // In a URI some characters of a path are written otherwise.
+    let escaped = percent_encoding::utf8_percent_encode(&place.file, PATH);
+    json!({
+        "physicalLocation": {
+            "artifactLocation": {"uri": format!("{prefix}{escaped}"), "uriBaseId": "%SRCROOT%"},
+            "region": {
+                "startLine": span.start.line,
+                "startColumn": span.start.column,
+                "endLine": span.end.line,
+                "endColumn": span.end.column,
+            },
+        },
+    })
+}
+
+/// What a path in a URI escapes.
+const PATH: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'[')
+    .add(b']')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}');
