@@ -1,1 +1,5 @@
-//! Placeholder text of the module `facts` until its first commit.
+//! Facts of nodes, in every form in which people and Puppet keep them.
+
+mod read;
+
+pub use read::{FactsError, NodeFacts, read_facts, with_certname};

@@ -52,7 +52,7 @@ pub enum SourceContent {
 }
 
 /// What a file of the repository is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// `clade.yaml`
     Settings,
@@ -188,7 +188,7 @@ pub fn read_file(file: &SourceFile, kind: FileKind) -> FileReading {
 
 fn from_fault(file: &Arc<str>, fault: Fault) -> Diagnostic {
     let kind = match fault.kind {
-        FaultKind::Malformed => Kind::MalformedYaml,
+        FaultKind::Malformed | FaultKind::Refused => Kind::MalformedYaml,
         FaultKind::DuplicateKey => Kind::DuplicateKey,
         FaultKind::AmbiguousScalar => Kind::AmbiguousScalar,
         FaultKind::TooLarge => Kind::FileTooLarge,

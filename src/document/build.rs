@@ -67,6 +67,10 @@ struct Builder<'t> {
 
 type Stop = Box<Fault>;
 
+fn refused(span: Span, message: impl Into<String>) -> Fault {
+    Fault::new(FaultKind::Refused, span, message)
+}
+
 fn malformed(span: Span, message: impl Into<String>) -> Fault {
     Fault::new(FaultKind::Malformed, span, message)
 }
@@ -131,7 +135,7 @@ impl Builder<'_> {
     }
 
     fn refuse_tag(&mut self, tag: &str, span: Span) {
-        let fault = malformed(span, format!("tags such as `{tag}` are not allowed"));
+        let fault = refused(span, format!("tags such as `{tag}` are not allowed"));
         self.faults.push(fault.with_help("write the value without it; quotes make a string"));
     }
 
@@ -227,7 +231,7 @@ impl Builder<'_> {
                 let text = match &node.content {
                     Content::Scalar(Value::String(text)) => {
                         if plain == Some("<<") {
-                            let fault = malformed(node.span, "merge keys are not allowed");
+                            let fault = refused(node.span, "merge keys are not allowed");
                             self.faults.push(fault.with_help("write the keys out"));
                         }
                         text.clone()
@@ -237,7 +241,7 @@ impl Builder<'_> {
                         let message =
                             format!("the key `{text}` is {}, a key must be a string", node.sort());
                         let help = format!("put it in quotes: {}", quote(text));
-                        self.faults.push(malformed(node.span, message).with_help(help));
+                        self.faults.push(refused(node.span, message).with_help(help));
                         text.to_owned()
                     }
                     _ => {

@@ -31,8 +31,11 @@ impl Fault {
 /// The sorts of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The file is not YAML, or uses a part of it that is refused.
+    /// The file is not YAML.
     Malformed,
+    /// The file is YAML but uses a part of it that is refused: tags, merge keys, keys that are no
+    /// strings.
+    Refused,
     /// A key stands twice in one mapping.
     DuplicateKey,
     /// YAML readers read a plain scalar differently.

@@ -1,0 +1,192 @@
+//! Facts from the content of a file.
+
+use crate::document::{self, FaultKind, Limits, Node as DocumentNode};
+use crate::model::{Map, Value};
+
+/// What a file says of a node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeFacts {
+    /// The certname, where the form has one.
+    pub name: Option<String>,
+    /// The facts.
+    pub fact: Map<String, Value>,
+    /// The trusted data, where the form has them.
+    pub trusted: Option<Map<String, Value>>,
+}
+
+/// A file has no facts that can be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FactsError {
+    /// It is neither JSON nor YAML.
+    #[error("line {line}, column {column}: {message}")]
+    Syntax {
+        /// The line, from 1.
+        line: u32,
+        /// The column, from 1.
+        column: u32,
+        /// What is wrong.
+        message: String,
+    },
+    /// It is something else.
+    #[error("facts must be an object, here is {0}")]
+    NotAnObject(&'static str),
+    /// A part of a request body is something else.
+    #[error("`{0}` must be an object")]
+    PartNotAnObject(&'static str),
+}
+
+/// What facts may cost: they are larger than what people write.
+const LIMITS: Limits = Limits { file_bytes: 64 << 20, depth: 200, alias_nodes: 1_000_000 };
+
+/// Reads facts in any form: a request body (`{"fact": …, "trusted": …}`), a plain hash as `facter`
+/// prints it in JSON or YAML, the envelope of `puppet facts` and Puppet Server's cache
+/// (`{"name": …, "values": …}`, in YAML with a Ruby tag, which is read as data).
+///
+/// A *fact* called `trusted` is dropped: agents can make it up.
+///
+/// # Errors
+///
+/// Returns an error if the content is neither JSON nor YAML, or no object.
+pub fn read_facts(bytes: &[u8]) -> Result<NodeFacts, FactsError> {
+    let mut fields = match parse(bytes)? {
+        Value::Object(fields) => fields,
+        other => return Err(FactsError::NotAnObject(sort(&other))),
+    };
+    let body_key =
+        ["fact", "facts"].into_iter().find(|key| fields.get(*key).is_some_and(Value::is_object));
+    if let Some(key) = body_key {
+        let trusted = match fields.remove("trusted") {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(trusted)) => Some(trusted),
+            Some(_) => return Err(FactsError::PartNotAnObject("trusted")),
+        };
+        let Some(Value::Object(facts)) = fields.remove(key) else {
+            return Err(FactsError::PartNotAnObject("fact"));
+        };
+        let name = fields.get("certname").or(fields.get("name")).and_then(Value::as_str);
+        let facts = unwrap_envelope(facts);
+        return Ok(NodeFacts {
+            name: name.map(str::to_owned).or(facts.name),
+            fact: without_trusted(facts.fact),
+            trusted,
+        });
+    }
+    let facts = unwrap_envelope(fields);
+    Ok(NodeFacts { fact: without_trusted(facts.fact), ..facts })
+}
+
+fn without_trusted(mut facts: Map<String, Value>) -> Map<String, Value> {
+    facts.shift_remove("trusted");
+    facts
+}
+
+/// Takes the facts out of Puppet's envelope, if they are in one.
+fn unwrap_envelope(mut fields: Map<String, Value>) -> NodeFacts {
+    let is_envelope = fields.get("name").is_some_and(Value::is_string)
+        && fields.get("values").is_some_and(Value::is_object);
+    if !is_envelope {
+        return NodeFacts { fact: fields, ..NodeFacts::default() };
+    }
+    let name = fields.get("name").and_then(Value::as_str).map(str::to_owned);
+    match fields.remove("values") {
+        Some(Value::Object(fact)) => NodeFacts { name, fact, trusted: None },
+        _ => NodeFacts { name, ..NodeFacts::default() },
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, FactsError> {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if matches!(first, Some(b'{' | b'[')) {
+        match serde_json::from_slice(bytes) {
+            Ok(value) => return Ok(value),
+            Err(error) => {
+                let number = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
+                return Err(FactsError::Syntax {
+                    line: number(error.line()),
+                    column: number(error.column()),
+                    message: error.to_string(),
+                });
+            }
+        }
+    }
+    let contents = document::read(bytes, &LIMITS);
+    // Ruby wrote it, and what Ruby reads differently it has put in quotes.
+    let fault = contents
+        .faults
+        .into_iter()
+        .find(|fault| !matches!(fault.kind, FaultKind::AmbiguousScalar | FaultKind::Refused));
+    if let Some(fault) = fault {
+        let start = fault.span.start;
+        return Err(FactsError::Syntax {
+            line: start.line,
+            column: start.column,
+            message: fault.message,
+        });
+    }
+    Ok(contents.documents.first().map_or(Value::Null, DocumentNode::to_value))
+}
+
+fn sort(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Returns trusted data in which the certname is that of the node, as on a real server.
+pub fn with_certname(trusted: Option<Map<String, Value>>, name: &str) -> Map<String, Value> {
+    let mut trusted = trusted.unwrap_or_default();
+    if !trusted.contains_key("certname") {
+        trusted.insert("certname".to_owned(), name.into());
+    }
+    trusted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_form_gives_the_same_facts() {
+        let facts = json!({"os": {"family": "Debian"}, "n": 1, "clock": "12:30"});
+        for text in [
+            r#"{"os": {"family": "Debian"}, "n": 1, "clock": "12:30", "trusted": {"certname": "forged"}}"#,
+            r#"{"fact": {"os": {"family": "Debian"}, "n": 1, "clock": "12:30"}}"#,
+            r#"{"certname": "x", "facts": {"os": {"family": "Debian"}, "n": 1, "clock": "12:30"}}"#,
+            r#"{"fact": {"name": "x", "values": {"os": {"family": "Debian"}, "n": 1, "clock": "12:30"}}}"#,
+            r#"{"name": "x", "values": {"os": {"family": "Debian"}, "n": 1, "clock": "12:30"}, "timestamp": "t"}"#,
+            "---\nos:\n  family: Debian\nn: 1\nclock: '12:30'\n",
+            "--- !ruby/object:Puppet::Node::Facts\nname: x\nvalues:\n  os:\n    family: Debian\n  n: 1\n  clock: '12:30'\ntimestamp: 2026-11-20 21:25:23.694149531 +00:00\n",
+        ] {
+            assert_eq!(Value::Object(read_facts(text.as_bytes()).unwrap().fact), facts, "{text}");
+        }
+    }
+
+    #[test]
+    fn trusted_data_come_from_the_body_only() {
+        let read =
+            read_facts(br#"{"fact": {"a": 1, "trusted": {"x": 1}}, "trusted": {"certname": "n"}}"#)
+                .unwrap();
+        assert_eq!(Value::from(read.trusted.unwrap()), json!({"certname": "n"}));
+        assert_eq!(Value::from(read.fact), json!({"a": 1}));
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for (text, message) in [
+            ("[1]", "facts must be an object, here is a list"),
+            ("", "facts must be an object, here is nothing"),
+            ("{\"a\": }", "line 1, column 7: expected value at line 1 column 7"),
+            ("{\"fact\": {}, \"trusted\": 1}", "`trusted` must be an object"),
+            ("a: [", "line"),
+        ] {
+            let error = read_facts(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+}
