@@ -10,6 +10,7 @@ mod explain;
 mod fault;
 mod lookup;
 mod pins;
+mod puppetdb;
 
 pub mod regex;
 
@@ -20,3 +21,4 @@ pub use explain::{Explained, Form, explain};
 pub use fault::{FaultKind, RuleFault};
 pub use lookup::{Actual, actual, lookup};
 pub use pins::{split_pins, with_pins};
+pub use puppetdb::{QueryFormat, UntranslatableRule, to_query};

@@ -25,7 +25,7 @@ use crate::document::{self, Fault, FaultKind, Ignore, Limits, Span};
 use crate::hierarchy::Estate;
 use crate::model::GroupId;
 
-pub use group::GroupFile;
+pub use group::{GroupFile, ParentName};
 pub use layout::{Layout, Policy, Strictness};
 pub use test_case::{Expectation, TestCase};
 
@@ -75,6 +75,16 @@ pub struct FileReading {
     pub diagnostics: Vec<Diagnostic>,
     ignores: Vec<Ignore>,
     parts: Parts,
+}
+
+impl FileReading {
+    /// Returns the node groups of the file.
+    pub fn groups(&self) -> &[GroupFile] {
+        match &self.parts {
+            Parts::Groups(groups) => groups,
+            _ => &[],
+        }
+    }
 }
 
 /// What a file says.

@@ -127,10 +127,13 @@ impl Controller {
             poke: Condvar::new(),
         });
         controller.resume();
-        match controller.reconcile() {
-            Err(error) if controller.active.load().is_none() => Err(error),
-            _ => Ok(controller),
+        if controller.active.load().is_some() {
+            // A remote that is slow or dead must not delay the first answer: the loop looks there.
+            controller.state().wanted = true;
+            return Ok(controller);
         }
+        controller.reconcile()?;
+        Ok(controller)
     }
 
     /// Answers from the commit that answered before the restart, if the mirror has it.

@@ -1,0 +1,109 @@
+//! Which snapshot answers, and the header that says so.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+
+use super::error::ApiError;
+use super::router::App;
+use crate::snapshot::Snapshot;
+
+/// The snapshot of a request: taken once, and used to the end.
+#[derive(Debug)]
+pub(super) struct Answering {
+    pub(super) snapshot: Arc<Snapshot>,
+}
+
+/// The parameters of a request's query.
+#[derive(Debug)]
+pub(super) struct Parameters(HashMap<String, String>);
+
+impl FromRequestParts<App> for Parameters {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        match Query::<HashMap<String, String>>::from_request_parts(parts, app).await {
+            Ok(Query(parameters)) => Ok(Self(parameters)),
+            Err(_) => Err(ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "malformed-request",
+                "The query of your request cannot be read.",
+                parts.uri.query().unwrap_or_default(),
+            )),
+        }
+    }
+}
+
+impl Parameters {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Returns whether a switch is on: anything but `0` and `false` turns it on.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| !matches!(value, "0" | "false"))
+    }
+
+    /// Returns a number.
+    pub(super) fn number(&self, name: &str) -> Result<Option<usize>, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| ApiError::malformed_number(name, text))
+    }
+
+    /// Returns the part of a list that `limit` and `offset` ask for.
+    pub(super) fn page(&self, list: Vec<Value>) -> Result<Vec<Value>, ApiError> {
+        let offset = self.number("offset")?.unwrap_or(0);
+        let limit = self.number("limit")?.unwrap_or(usize::MAX);
+        Ok(list.into_iter().skip(offset).take(limit).collect())
+    }
+}
+
+impl FromRequestParts<App> for Answering {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let parameters = Parameters::from_request_parts(parts, app).await?;
+        if parameters.get("at").is_some() {
+            // An answer from now would look like one from then.
+            let message = "The parameter `at` is not supported yet; use `commit`.";
+            return Err(ApiError::new(StatusCode::BAD_REQUEST, "malformed-request", message, "at"));
+        }
+        let snapshot = match parameters.get("commit") {
+            None => app.controller.snapshot()?,
+            Some(revision) => {
+                let (controller, revision) = (Arc::clone(&app.controller), revision.to_owned());
+                tokio::task::spawn_blocking(move || controller.snapshot_at(&revision))
+                    .await
+                    .map_err(|_| ApiError::internal("The commit could not be built."))??
+            }
+        };
+        Ok(Self { snapshot })
+    }
+}
+
+const COMMIT: HeaderName = HeaderName::from_static("x-clade-commit");
+
+impl Answering {
+    /// Names the commit that answered.
+    pub(super) fn respond(&self, answer: impl IntoResponse) -> Response {
+        let mut response = answer.into_response();
+        if let Ok(commit) = HeaderValue::from_str(&self.snapshot.commit.to_string()) {
+            response.headers_mut().insert(COMMIT, commit);
+        }
+        response
+    }
+
+    /// Answers with JSON, or with an error; both name the commit.
+    pub(super) fn json(&self, answer: Result<Value, ApiError>) -> Response {
+        match answer {
+            Ok(value) => self.respond(Json(value)),
+            Err(error) => self.respond(error),
+        }
+    }
+}

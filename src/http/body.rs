@@ -1,0 +1,113 @@
+//! Bodies of requests.
+
+use axum::body::{Body, to_bytes};
+use serde_json::{Map, Value};
+
+use super::error::ApiError;
+use crate::model::Node;
+
+/// The largest body, in bytes.
+pub(super) const LIMIT: usize = 16 << 20;
+
+/// Reads a body as JSON; an empty one is `None`. The content type does not matter.
+pub(super) async fn read_json(body: Body) -> Result<Option<Value>, ApiError> {
+    let bytes = to_bytes(body, LIMIT).await.map_err(|error| {
+        // The one thing that can be wrong with a body that arrives is its length.
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        match source.as_deref() {
+            Some("length limit exceeded") => ApiError::payload_too_large(LIMIT),
+            _ => ApiError::malformed_request("", "the body did not arrive whole"),
+        }
+    })?;
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(None);
+    }
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+        let text = String::from_utf8_lossy(&bytes);
+        let shown: String = text.chars().take(4096).collect();
+        ApiError::malformed_request(&shown, &error.to_string())
+    })
+}
+
+/// Makes the node of a classification request: `fact`, or `facts` in its place, `trusted`; what
+/// else the body has is ignored, and the name is that of the URL.
+pub(super) fn node(name: String, body: Option<Value>) -> Result<Node, ApiError> {
+    let mut fields = match body {
+        None => return Ok(Node::named(name)),
+        Some(Value::Object(fields)) => fields,
+        Some(other) => {
+            let error = Value::from("(not (map? the-body))");
+            return Err(ApiError::schema_violation(&other, "Node", &error));
+        }
+    };
+    let submitted = |key: &str, value: Value| {
+        let error = Value::from(format!("([:{key} (not (map? {value}))])"));
+        ApiError::schema_violation(&serde_json::json!({ key: value }), "Node", &error)
+    };
+    let mut object = |key: &str| match fields.remove(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(object)) => Ok(Some(object)),
+        Some(other) => Err(submitted(key, other)),
+    };
+    let fact = match object("fact")? {
+        Some(fact) => Some(fact),
+        None => object("facts")?,
+    };
+    let trusted = object("trusted")?.unwrap_or_default();
+    Ok(Node { name, fact: fact.map(unwrap_envelope).unwrap_or_default(), trusted })
+}
+
+/// Takes facts out of Puppet's envelope: exactly `name`, `values`, and at the most `timestamp` and
+/// `expiration`.
+fn unwrap_envelope(mut fact: Map<String, Value>) -> Map<String, Value> {
+    let is_envelope = fact.get("name").is_some_and(Value::is_string)
+        && fact.get("values").is_some_and(Value::is_object)
+        && fact
+            .keys()
+            .all(|key| matches!(key.as_str(), "name" | "values" | "timestamp" | "expiration"));
+    if !is_envelope {
+        return fact;
+    }
+    match fact.remove("values") {
+        Some(Value::Object(values)) => values,
+        _ => fact,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_shape_of_request_gives_the_same_facts() {
+        for body in [
+            json!({"fact": {"x": 1}, "trusted": {"certname": "n"}}),
+            json!({"facts": {"x": 1}, "certname": "other", "trusted": {"certname": "n"}}),
+            json!({"fact": {"name": "n", "values": {"x": 1}, "timestamp": "t"}, "trusted": {"certname": "n"}}),
+            json!({"fact": null, "facts": {"x": 1}, "trusted": {"certname": "n"}, "name": "other"}),
+        ] {
+            let node = node("n".to_owned(), Some(body.clone())).unwrap();
+            assert_eq!(
+                serde_json::to_value(&node).unwrap(),
+                json!({"name": "n", "fact": {"x": 1}, "trusted": {"certname": "n"}}),
+                "{body}"
+            );
+        }
+        let more = json!({"fact": {"name": "n", "values": {"x": 1}, "kernel": "Linux"}});
+        assert_eq!(node("n".to_owned(), Some(more)).unwrap().fact.len(), 3);
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for body in [
+            json!([]),
+            json!("x"),
+            json!({"fact": []}),
+            json!({"trusted": "x"}),
+            json!({"facts": 1}),
+        ] {
+            assert!(node("n".to_owned(), Some(body.clone())).is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Errors, all of one shape: `{"kind", "msg", "details"}`.
+
+use axum::Json;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::classification::{ClassificationError, Conflicts, conflict_details, conflict_message};
+use crate::diagnostic;
+use crate::hierarchy::Hierarchy;
+use crate::reconcile::LookupError;
+
+/// An error as clients see it.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    kind: &'static str,
+    message: String,
+    details: Value,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl ApiError {
+    pub(super) fn new(
+        status: StatusCode,
+        kind: &'static str,
+        message: impl Into<String>,
+        details: impl Into<Value>,
+    ) -> Self {
+        Self { status, kind, message: message.into(), details: details.into(), header: None }
+    }
+
+    /// Adds a header, which must be one.
+    pub(super) fn with_header(mut self, name: HeaderName, value: &str) -> Self {
+        self.header = HeaderValue::from_str(value).ok().map(|value| (name, value));
+        self
+    }
+
+    pub(super) fn not_found(path: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", "The resource could not be found.", path)
+    }
+
+    pub(super) fn method_not_allowed(method: &str, path: &str) -> Self {
+        let message = format!("The method {method} is not allowed for this resource.");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message, path)
+    }
+
+    pub(super) fn malformed_request(body: &str, error: &str) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "malformed-request",
+            "The body of your request is not valid JSON.",
+            json!({"body": body, "error": error}),
+        )
+    }
+
+    pub(super) fn schema_violation(submitted: &Value, schema: &str, error: &Value) -> Self {
+        let problem = match error {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let message = format!(
+            "The object(s) in your submitted request did not conform to the schema. The problem is: {problem}"
+        );
+        let details = json!({"submitted": submitted, "schema": schema, "error": error});
+        Self::new(StatusCode::BAD_REQUEST, "schema-violation", message, details)
+    }
+
+    pub(super) fn malformed_uuid(text: &str) -> Self {
+        let message = "The group id in the request's URI is not a valid UUID.";
+        Self::new(StatusCode::BAD_REQUEST, "malformed-uuid", message, text)
+    }
+
+    pub(super) fn malformed_number(name: &str, text: &str) -> Self {
+        let message = format!("The parameter `{name}` must be a whole number from 0.");
+        Self::new(StatusCode::BAD_REQUEST, "malformed-number", message, text)
+    }
+
+    pub(super) fn payload_too_large(limit: usize) -> Self {
+        let message = format!("The body of your request is larger than {limit} bytes.");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload-too-large", message, Value::Null)
+    }
+
+    /// The answer to every write: groups are changed by commits.
+    pub(super) fn read_only(message: String) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "read-only", message, Value::Null)
+    }
+
+    pub(super) fn unprocessable(
+        kind: &'static str,
+        message: impl Into<String>,
+        details: Value,
+    ) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, kind, message, details)
+    }
+
+    pub(super) fn conflict(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "classification-conflict",
+            conflict_message(hierarchy, conflicts),
+            conflict_details(hierarchy, conflicts),
+        )
+    }
+
+    pub(super) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "application-error", message, Value::Null)
+    }
+}
+
+impl From<LookupError> for ApiError {
+    fn from(error: LookupError) -> Self {
+        match error {
+            LookupError::NoSnapshot => {
+                let message = "No commit of the repository answers yet; see /controller/status.";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "no-snapshot", message, Value::Null)
+                    .with_header(header::RETRY_AFTER, "5")
+            }
+            LookupError::Unknown(error) => {
+                let message = format!("The repository has no commit `{}`.", error.revision);
+                Self::new(StatusCode::NOT_FOUND, "unknown-commit", message, error.revision)
+            }
+            LookupError::Rejected(rejected) => {
+                let message = format!(
+                    "The commit {} is not valid and never answers; see the `details` key.",
+                    rejected.commit
+                );
+                let details: Vec<Value> =
+                    rejected.diagnostics.iter().map(diagnostic::to_value).collect();
+                Self::unprocessable("invalid-commit", message, details.into())
+            }
+            LookupError::Unreadable(message) => Self::internal(message),
+        }
+    }
+}
+
+impl From<ClassificationError> for ApiError {
+    fn from(error: ClassificationError) -> Self {
+        let message = format!(
+            "The rule of the group \"{}\" could not be evaluated: {}.",
+            error.name, error.cause
+        );
+        let details = json!({
+            "group": {"id": error.group.to_string(), "name": error.name},
+            "pattern": error.cause.pattern,
+        });
+        tracing::error!(group.id = %error.group, pattern = %error.cause.pattern, "a rule could not be evaluated");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "rule-evaluation-error", message, details)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = json!({"kind": self.kind, "msg": self.message, "details": self.details});
+        let mut response = (self.status, Json(body)).into_response();
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}

@@ -1,0 +1,129 @@
+//! Classes, environments, check-ins, and the writes that a read-only daemon refuses.
+
+use axum::Json;
+use axum::extract::{OriginalUri, Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::answer::{Answering, Parameters};
+use super::error::ApiError;
+use super::router::App;
+use crate::hierarchy::{Catalogue, Estate};
+use crate::model::EnvironmentName;
+
+/// Writes the classes of an environment's catalogue.
+fn classes_of(environment: &EnvironmentName, catalogue: &Catalogue) -> Vec<Value> {
+    catalogue
+        .classes
+        .iter()
+        .map(|(name, parameters)| {
+            json!({"name": name, "environment": environment, "parameters": parameters})
+        })
+        .collect()
+}
+
+pub(super) async fn classes(answering: Answering, parameters: Parameters) -> Response {
+    let catalogues = &answering.snapshot.estate.catalogues;
+    let all = catalogues.iter().flat_map(|(name, catalogue)| classes_of(name, catalogue)).collect();
+    answering.json(parameters.page(all).map(Value::from))
+}
+
+/// Returns the environments that the repository knows: by a catalogue, or by a group.
+fn known_environments(estate: &Estate) -> Vec<&EnvironmentName> {
+    let of_groups = estate.hierarchy.groups().map(|group| &group.environment);
+    let mut names: Vec<&EnvironmentName> = of_groups.chain(estate.catalogues.keys()).collect();
+    names.sort();
+    names.dedup();
+    names.retain(|name| name.as_str() != "agent-specified");
+    names
+}
+
+fn environment_to_value(name: &EnvironmentName) -> Value {
+    // A catalogue is a file of the commit that answers, so it is as fresh as everything else.
+    json!({"name": name, "sync_succeeded": true})
+}
+
+pub(super) async fn environments(answering: Answering, parameters: Parameters) -> Response {
+    let known = known_environments(&answering.snapshot.estate);
+    let all = known.into_iter().map(environment_to_value).collect();
+    answering.json(parameters.page(all).map(Value::from))
+}
+
+pub(super) async fn environment(
+    answering: Answering,
+    OriginalUri(uri): OriginalUri,
+    Path(name): Path<String>,
+) -> Response {
+    let known = known_environments(&answering.snapshot.estate);
+    let found = known.into_iter().find(|it| it.as_str() == name).map(environment_to_value);
+    answering.json(found.ok_or_else(|| ApiError::not_found(uri.path())))
+}
+
+pub(super) async fn environment_classes(
+    answering: Answering,
+    parameters: Parameters,
+    Path(name): Path<String>,
+) -> Response {
+    let found = answering.snapshot.estate.catalogues.iter().find(|(it, _)| it.as_str() == name);
+    let classes = found.map(|(name, catalogue)| classes_of(name, catalogue)).unwrap_or_default();
+    answering.json(parameters.page(classes).map(Value::from))
+}
+
+pub(super) async fn environment_class(
+    answering: Answering,
+    OriginalUri(uri): OriginalUri,
+    Path((environment, class)): Path<(String, String)>,
+) -> Response {
+    let catalogues = &answering.snapshot.estate.catalogues;
+    let found = catalogues.iter().find(|(it, _)| it.as_str() == environment);
+    let classes = found.map(|(name, catalogue)| classes_of(name, catalogue)).unwrap_or_default();
+    let class = classes.into_iter().find(|it| it["name"] == class.as_str());
+    answering.json(class.ok_or_else(|| ApiError::not_found(uri.path())))
+}
+
+pub(super) async fn last_class_update() -> Json<Value> {
+    Json(json!({"last_update": null}))
+}
+
+/// Catalogues are files of the repository; to update them is to look at it.
+pub(super) async fn update_classes(State(app): State<App>) -> StatusCode {
+    app.controller.poke();
+    StatusCode::CREATED
+}
+
+/// Check-ins are not kept.
+pub(super) async fn nodes() -> Json<Value> {
+    Json(json!([]))
+}
+
+/// Check-ins are not kept.
+pub(super) async fn one_node(OriginalUri(uri): OriginalUri) -> ApiError {
+    ApiError::not_found(uri.path())
+}
+
+/// Refuses a change of no group in particular.
+pub(super) async fn refuse(State(app): State<App>) -> Response {
+    ApiError::read_only(format!(
+        "Groups are managed in git: change them by a commit to {}.",
+        app.controller.address()
+    ))
+    .into_response()
+}
+
+/// Refuses the change of a group, naming its file.
+pub(super) async fn refuse_for(State(app): State<App>, Path(id): Path<String>) -> Response {
+    let Ok(group) = id.parse() else { return ApiError::malformed_uuid(&id).into_response() };
+    let Ok(snapshot) = app.controller.snapshot() else { return refuse(State(app)).await };
+    let Some(origin) = snapshot.origins.get(&group) else { return refuse(State(app)).await };
+    let directory = match app.controller.path().trim_matches('/') {
+        "" | "." => String::new(),
+        path => format!("{path}/"),
+    };
+    ApiError::read_only(format!(
+        "Groups are managed in git: change this one in the file {directory}{} of {}.",
+        origin.file,
+        app.controller.address()
+    ))
+    .into_response()
+}

@@ -1,0 +1,96 @@
+//! Puppet's status API, and the probes of an orchestrator.
+
+use axum::Json;
+use axum::extract::{OriginalUri, Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use super::answer::Parameters;
+use super::error::ApiError;
+use super::router::App;
+
+/// The services that clients of Puppet Enterprise wait for; the last two are always there, since
+/// this daemon does their part itself.
+const SERVICES: &[&str] = &["classifier-service", "rbac-service", "activity-service"];
+
+fn service(app: &App, name: &str, level: &str) -> Value {
+    let running = name != "classifier-service" || app.controller.snapshot().is_ok();
+    json!({
+        "service_name": name,
+        "service_version": env!("CARGO_PKG_VERSION"),
+        "service_status_version": 1,
+        "detail_level": level,
+        "state": if running { "running" } else { "error" },
+        "status": {},
+        "active_alerts": [],
+    })
+}
+
+fn level(parameters: &Parameters) -> Result<&str, ApiError> {
+    match parameters.get("level").unwrap_or("info") {
+        level @ ("critical" | "info" | "debug") => Ok(level),
+        other => {
+            let message = "The parameter `level` must be critical, info or debug.";
+            Err(ApiError::new(StatusCode::BAD_REQUEST, "schema-violation", message, other))
+        }
+    }
+}
+
+fn code(app: &App) -> StatusCode {
+    match app.controller.snapshot() {
+        Ok(_) => StatusCode::OK,
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+pub(super) async fn services(
+    State(app): State<App>,
+    parameters: Parameters,
+) -> Result<Response, ApiError> {
+    let level = level(&parameters)?;
+    let all: Map<String, Value> =
+        SERVICES.iter().map(|name| ((*name).to_owned(), service(&app, name, level))).collect();
+    Ok((code(&app), Json(all)).into_response())
+}
+
+pub(super) async fn one_service(
+    State(app): State<App>,
+    parameters: Parameters,
+    OriginalUri(uri): OriginalUri,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
+    let level = level(&parameters)?;
+    match SERVICES.iter().find(|it| **it == name) {
+        Some(name) => Ok((code(&app), Json(service(&app, name, level))).into_response()),
+        None => Err(ApiError::not_found(uri.path())),
+    }
+}
+
+pub(super) async fn simple(State(app): State<App>) -> (StatusCode, &'static str) {
+    let code = code(&app);
+    (code, if code == StatusCode::OK { "running" } else { "error" })
+}
+
+pub(super) async fn simple_service(
+    State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
+    Path(name): Path<String>,
+) -> Response {
+    if SERVICES.contains(&name.as_str()) {
+        simple(State(app)).await.into_response()
+    } else {
+        ApiError::not_found(uri.path()).into_response()
+    }
+}
+
+/// The process turns.
+pub(super) async fn livez() -> &'static str {
+    "ok\n"
+}
+
+/// A commit answers.
+pub(super) async fn readyz(State(app): State<App>) -> Result<&'static str, ApiError> {
+    app.controller.snapshot()?;
+    Ok("ok\n")
+}
