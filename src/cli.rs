@@ -1,1 +1,120 @@
-//! Placeholder text of the module `cli` until its first commit.
+//! The commands: one file each.
+#![expect(clippy::disallowed_methods, reason = "commands read files and the environment")]
+
+mod classify;
+mod completions;
+mod enc;
+mod export;
+mod import;
+mod node;
+mod output;
+mod repository;
+mod schema;
+mod serve;
+mod test;
+mod translate;
+mod tree;
+mod validate;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use output::Output;
+
+/// `GitOps` node classifier for Puppet and OpenVox
+#[derive(Debug, Parser)]
+#[command(
+    name = "clade",
+    version,
+    disable_help_subcommand = true,
+    after_help = "Exit status: 0 fine; 1 findings (errors in validation, failed tests, a conflict); 2 could not run."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Serve),
+    Validate(validate::Validate),
+    Test(test::Test),
+    Classify(classify::Classify),
+    Explain(tree::Explain),
+    Enc(enc::Enc),
+    Import(import::Import),
+    Export(export::Export),
+    Translate(translate::Translate),
+    Schema(schema::Schema),
+    Completions(completions::Completions),
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: fine.
+    Fine,
+    /// 1: errors in validation, failed tests, a conflict.
+    Findings,
+    /// 2: it could not run.
+    Failed,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Fine => Self::SUCCESS,
+            Exit::Findings => Self::from(1),
+            Exit::Failed => Self::from(2),
+        }
+    }
+}
+
+/// Runs the program with its arguments.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
+    let mut output = Output::new();
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are data; everything else goes to stderr.
+            let printed = error.print().is_ok();
+            return if error.use_stderr() || !printed { Exit::Failed } else { Exit::Fine };
+        }
+    };
+    let done = match cli.command {
+        Command::Serve(command) => command.run(),
+        Command::Validate(command) => command.run(&mut output),
+        Command::Test(command) => command.run(&mut output),
+        Command::Classify(command) => command.run(&mut output),
+        Command::Explain(command) => command.run(&mut output),
+        Command::Enc(command) => Ok(command.run(&mut output)),
+        Command::Import(command) => command.run(&mut output),
+        Command::Export(command) => command.run(&mut output),
+        Command::Translate(command) => command.run(&mut output),
+        Command::Schema(command) => command.run(&mut output),
+        Command::Completions(command) => command.run(&mut output),
+    };
+    match done {
+        Ok(exit) => exit,
+        Err(error) if output::is_broken_pipe(&error) => Exit::Fine,
+        Err(error) => {
+            output.error(&error);
+            Exit::Failed
+        }
+    }
+}
+
+/// Returns the definition of the command line, for generated documents.
+pub fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_well_defined() {
+        super::command().debug_assert();
+    }
+}

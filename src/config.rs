@@ -1,1 +1,5 @@
-//! Placeholder text of the module `config` until its first commit.
+//! Settings of the daemon.
+
+mod file;
+
+pub use file::{ServeFile, SettingsError};

@@ -1,2 +1,7 @@
 //! The `clade` program.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    clade::cli::run(std::env::args_os()).into()
+}

@@ -18,7 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
     ("git", &["model"]),
     ("facts", &["model", "document"]),
-    ("config", &["model"]),
+    ("config", &["document", "diagnostic"]),
     ("telemetry", &["config"]),
     ("reconcile", &["model", "git", "validation", "snapshot", "diagnostic", "telemetry", "config"]),
     (

@@ -1,0 +1,69 @@
+//! `clade classify`
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::Exit;
+use super::node::NodeArgs;
+use super::output::Output;
+use super::repository::RepositoryArgs;
+use crate::classification::{self, Outcome, Version, classify, conflict_details, conflict_message};
+
+/// Print the classification of a node, as the API answers it
+#[derive(Debug, Args)]
+pub(super) struct Classify {
+    /// The node's certname
+    #[arg(value_name = "NODE")]
+    node: String,
+    #[command(flatten)]
+    repository: RepositoryArgs,
+    #[command(flatten)]
+    facts: NodeArgs,
+    /// How the answer is written; a conflict is data only if asked for
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// JSON
+    Json,
+}
+
+impl Classify {
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        let node = self.facts.node(&self.node)?;
+        let estate = self.repository.estate()?;
+        let explanation = classify(&estate, &node)?;
+        match &explanation.outcome {
+            Outcome::Classified(result) => {
+                let answer = classification::classified(&explanation, result, Version::V1);
+                output.data(&pretty(&answer))?;
+                Ok(Exit::Fine)
+            }
+            Outcome::Conflict(conflicts) => {
+                let message = conflict_message(&estate.hierarchy, conflicts);
+                if self.format.is_some() {
+                    output.data(&pretty(&json!({
+                        "kind": "classification-conflict",
+                        "msg": message,
+                        "details": conflict_details(&estate.hierarchy, conflicts),
+                    })))?;
+                } else {
+                    output.note(&format!("error: {message}"));
+                    output.note(&format!(
+                        "help: `clade explain {}` shows the values side by side",
+                        self.node
+                    ));
+                }
+                Ok(Exit::Findings)
+            }
+        }
+    }
+}
+
+/// Writes JSON for people and machines.
+pub(super) fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}

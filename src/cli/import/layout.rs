@@ -1,0 +1,76 @@
+//! Which file each group is written to.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+
+use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::model::GroupId;
+
+/// Returns the file of each group, in directories that follow the hierarchy: a group is
+/// `<parent's directory>/<name>.yaml`, its children are in `<parent's directory>/<name>/`.
+pub(super) fn files(hierarchy: &Hierarchy) -> Vec<(PathBuf, GroupIndex)> {
+    // File systems may not tell upper from lower case, so names are lower case and unique.
+    let mut taken: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut directories: HashMap<GroupIndex, PathBuf> = HashMap::new();
+    let mut files = Vec::new();
+    for index in hierarchy.indexes() {
+        let group = hierarchy.group(index);
+        let parent = hierarchy.parent(index).and_then(|parent| directories.get(&parent)).cloned();
+        let parent = parent.unwrap_or_default();
+        let mut stem = file_name(group.name.as_str());
+        if stem.is_empty() || taken.contains(&parent.join(format!("{stem}.yaml"))) {
+            let id = group.id.to_string();
+            let head = id.split('-').next().unwrap_or_default();
+            stem = if stem.is_empty() { id } else { format!("{stem}-{head}") };
+            if taken.contains(&parent.join(format!("{stem}.yaml"))) {
+                stem = group.id.to_string();
+            }
+        }
+        let path = parent.join(format!("{stem}.yaml"));
+        taken.insert(path.clone());
+        // The children of the root group are at the top.
+        let below = if group.id == GroupId::ROOT { PathBuf::new() } else { parent.join(&stem) };
+        directories.insert(index, below);
+        files.push((path, index));
+    }
+    files
+}
+
+/// Returns a name without what file systems and shells stumble over.
+fn file_name(name: &str) -> String {
+    let mut file = String::new();
+    for character in name.to_lowercase().chars() {
+        if character.is_alphanumeric() || matches!(character, '_' | '.') {
+            file.push(character);
+        } else if !file.ends_with('-') {
+            file.push('-');
+        }
+    }
+    // The limit of most file systems is 255 bytes.
+    let mut limit = file.len().min(100);
+    while !file.is_char_boundary(limit) {
+        limit -= 1;
+    }
+    file.truncate(limit);
+    file.trim_matches(['-', '.']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_safe_file_names() {
+        for (name, file) in [
+            ("PE Infrastructure", "pe-infrastructure"),
+            ("a/b: c", "a-b-c"),
+            ("../etc", "etc"),
+            ("ウェブ", "ウェブ"),
+            ("***", ""),
+            (".hidden", "hidden"),
+        ] {
+            assert_eq!(file_name(name), file, "{name}");
+        }
+        assert!(file_name(&"é".repeat(500)).len() <= 100);
+    }
+}

@@ -1,0 +1,60 @@
+//! The node that a command is about.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+
+use crate::facts::{NodeFacts, read_facts, with_certname};
+use crate::model::{Map, Node, Value};
+
+/// Where facts and trusted data come from.
+#[derive(Clone, Debug, Args)]
+pub(super) struct NodeArgs {
+    /// The node's facts: a request body, a plain hash, the output of `facter` or `puppet facts`, or
+    /// a file of Puppet Server's cache; JSON or YAML
+    #[arg(long, value_name = "FILE")]
+    pub(super) facts: Option<PathBuf>,
+    /// The node's trusted data, JSON or YAML; without them only the certname is trusted
+    #[arg(long, value_name = "FILE")]
+    pub(super) trusted: Option<PathBuf>,
+}
+
+impl NodeArgs {
+    /// Makes the node of this name.
+    pub(super) fn node(&self, name: &str) -> Result<Node> {
+        let facts = match &self.facts {
+            Some(path) => facts_file(path)?,
+            None => NodeFacts::default(),
+        };
+        let trusted = match &self.trusted {
+            Some(path) => Some(trusted_file(path)?),
+            None => facts.trusted,
+        };
+        Ok(Node { name: name.to_owned(), fact: facts.fact, trusted: with_certname(trusted, name) })
+    }
+}
+
+/// Reads a file of facts.
+pub(super) fn facts_file(path: &Path) -> Result<NodeFacts> {
+    let what = || format!("cannot read the facts in `{}`", path.display());
+    let bytes = std::fs::read(path).with_context(what)?;
+    read_facts(&bytes).with_context(what)
+}
+
+fn trusted_file(path: &Path) -> Result<Map<String, Value>> {
+    let what = || format!("cannot read the trusted data in `{}`", path.display());
+    let bytes = std::fs::read(path).with_context(what)?;
+    let mut read = read_facts(&bytes).with_context(what)?;
+    if let Some(trusted) = read.trusted {
+        return Ok(trusted);
+    }
+    if read.fact.is_empty() {
+        bail!("`{}` has no trusted data", path.display());
+    }
+    // A whole request body has them inside; a file of their own is the object itself.
+    match read.fact.shift_remove("trusted") {
+        Some(Value::Object(trusted)) => Ok(trusted),
+        _ => Ok(read.fact),
+    }
+}

@@ -1,0 +1,53 @@
+//! Data on stdout, all else on stderr.
+
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
+
+use anyhow::Result;
+
+use crate::diagnostic::Colour;
+
+/// Where a command writes.
+#[derive(Debug)]
+pub(super) struct Output {
+    colour: Colour,
+}
+
+impl Output {
+    pub(super) fn new() -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
+        let colour =
+            if wanted && std::io::stdout().is_terminal() { Colour::Ansi } else { Colour::Plain };
+        Self { colour }
+    }
+
+    /// Returns whether data have colours.
+    pub(super) fn colour(&self) -> Colour {
+        self.colour
+    }
+
+    /// Writes data.
+    pub(super) fn data(&mut self, text: &str) -> Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()?;
+        Ok(())
+    }
+
+    /// Writes a line for people.
+    pub(super) fn note(&mut self, text: &str) {
+        // Nobody can be told that stderr is gone.
+        let _gone = writeln!(std::io::stderr().lock(), "{text}");
+    }
+
+    /// Writes an error with its causes on one line.
+    pub(super) fn error(&mut self, error: &anyhow::Error) {
+        let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+        self.note(&format!("error: {}", causes.join(": ").replace('\n', " ")));
+    }
+}
+
+/// Returns whether the reader of our output has gone, which is no error.
+pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    kind == Some(ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,202 @@
+//! The group repository that a command works on: a working tree or a revision.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::Args;
+
+use crate::diagnostic::{Colour, Format, Report, Severity};
+use crate::document::Limits;
+use crate::git::Repository;
+use crate::hierarchy::Estate;
+use crate::model::CommitId;
+use crate::reconcile::source_files;
+use crate::validation::{Checked, SourceContent, SourceFile, validate};
+
+/// Which repository, and which of its states.
+#[derive(Clone, Debug, Args)]
+pub(super) struct RepositoryArgs {
+    /// The directory of the group repository
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub(super) directory: PathBuf,
+    /// A revision of the git repository instead of the files as they are
+    #[arg(long, value_name = "REV")]
+    pub(super) rev: Option<String>,
+}
+
+/// A repository that has been validated.
+pub(super) struct Loaded {
+    pub(super) checked: Checked,
+    pub(super) commit: Option<CommitId>,
+    sources: Vec<SourceFile>,
+    directory: PathBuf,
+}
+
+impl RepositoryArgs {
+    /// Reads and validates the repository.
+    pub(super) fn load(&self) -> Result<Loaded> {
+        let (sources, commit) = match &self.rev {
+            None => (read_directory(&self.directory)?, None),
+            Some(revision) => {
+                let (sources, commit) = read_revision(&self.directory, revision)?;
+                (sources, Some(commit))
+            }
+        };
+        let checked = validate(&sources);
+        Ok(Loaded { checked, commit, sources, directory: self.directory.clone() })
+    }
+
+    /// Reads the repository and returns its estate.
+    ///
+    /// A repository that is not valid is an error: nothing answers from it.
+    pub(super) fn estate(&self) -> Result<Estate> {
+        let loaded = self.load()?;
+        let errors = loaded.checked.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+        let (count, first) = (errors.clone().count(), errors.into_iter().next());
+        match (loaded.checked.estate, first) {
+            (Some(estate), _) => Ok(estate),
+            (None, Some(first)) => {
+                let start = first.place.span.start;
+                Err(anyhow!(
+                    "the repository is not valid: {}:{}:{}: {}{}; see `clade validate`",
+                    first.place.file,
+                    start.line,
+                    start.column,
+                    first.message,
+                    if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() },
+                ))
+            }
+            (None, None) => Err(anyhow!("the repository is not valid; see `clade validate`")),
+        }
+    }
+}
+
+impl Loaded {
+    /// Makes the report of what validation found.
+    pub(super) fn report(&self) -> Report {
+        let with_findings = |path: &str| {
+            let files = self.checked.diagnostics.iter().flat_map(|it| {
+                std::iter::once(&it.place).chain(it.related.iter().map(|it| &it.place))
+            });
+            files.into_iter().any(|place| place.file.as_ref() == path)
+        };
+        let sources: BTreeMap<Arc<str>, String> = self
+            .sources
+            .iter()
+            .filter_map(|file| match &file.content {
+                SourceContent::Bytes(bytes) => Some((&file.path, bytes)),
+                _ => None,
+            })
+            .filter(|(path, _)| with_findings(path))
+            .filter_map(|(path, bytes)| {
+                Some((Arc::clone(path), String::from_utf8(bytes.to_vec()).ok()?))
+            })
+            .collect();
+        let relative = self.directory.is_relative().then(|| self.directory.to_string_lossy());
+        let prefix =
+            match relative.as_deref().map(|it| it.trim_start_matches("./").trim_end_matches('/')) {
+                None | Some("" | ".") => String::new(),
+                Some(directory) => format!("{directory}/"),
+            };
+        Report {
+            commit: self.commit.map(|commit| commit.to_string()),
+            groups: self.checked.groups,
+            diagnostics: self.checked.diagnostics.clone(),
+            files: self.checked.files.clone(),
+            prefix,
+            sources,
+        }
+    }
+
+    /// Writes the report.
+    pub(super) fn render(&self, format: Format, colour: Colour) -> String {
+        self.report().render(format, colour)
+    }
+}
+
+/// Reads the files of a working tree that can have a part in the repository.
+fn read_directory(directory: &Path) -> Result<Vec<SourceFile>> {
+    let what = || format!("cannot read the directory `{}`", directory.display());
+    let metadata = std::fs::metadata(directory).with_context(what)?;
+    if !metadata.is_dir() {
+        bail!("`{}` is not a directory", directory.display());
+    }
+    let mut files = Vec::new();
+    let settings: Vec<SourceFile> = ["clade.yaml", "clade.yml"]
+        .into_iter()
+        .filter(|name| directory.join(name).symlink_metadata().is_ok())
+        .map(|name| read_file(directory, name))
+        .collect::<Result<_>>()?;
+    let (layout, _) = crate::validation::read_layout(&settings);
+    files.extend(settings);
+    for part in [&layout.groups, &layout.nodes, &layout.environments, &layout.tests] {
+        let path = directory.join(part);
+        match path.symlink_metadata() {
+            Err(_) => {}
+            Ok(metadata) if metadata.is_dir() => walk(directory, part, &mut files)?,
+            Ok(_) => files.push(read_file(directory, part)?),
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files.dedup_by(|a, b| a.path == b.path);
+    Ok(files)
+}
+
+fn walk(root: &Path, relative: &str, files: &mut Vec<SourceFile>) -> Result<()> {
+    let directory = root.join(relative);
+    let what = || format!("cannot read the directory `{}`", directory.display());
+    for entry in std::fs::read_dir(&directory).with_context(what)? {
+        let entry = entry.with_context(what)?;
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let path = format!("{relative}/{}", name.to_string_lossy());
+        if entry.file_type().with_context(what)?.is_dir() {
+            if entry.path().join(".git").exists() {
+                files.push(SourceFile { path: path.into(), content: SourceContent::Submodule });
+            } else {
+                walk(root, &path, files)?;
+            }
+        } else if path.ends_with(".yaml") || path.ends_with(".yml") || entry.path().is_symlink() {
+            files.push(read_file(root, &path)?);
+        }
+    }
+    Ok(())
+}
+
+fn read_file(root: &Path, relative: &str) -> Result<SourceFile> {
+    let path = root.join(relative);
+    let what = || format!("cannot read `{}`", path.display());
+    let metadata = path.symlink_metadata().with_context(what)?;
+    let content = if metadata.is_symlink() {
+        SourceContent::Link
+    } else if metadata.len() > Limits::DEFAULT.file_bytes {
+        SourceContent::TooLarge(metadata.len())
+    } else {
+        SourceContent::Bytes(std::fs::read(&path).with_context(what)?.into())
+    };
+    Ok(SourceFile { path: relative.into(), content })
+}
+
+/// Reads the files of a directory at a revision of the repository that the directory lies in.
+fn read_revision(directory: &Path, revision: &str) -> Result<(Vec<SourceFile>, CommitId)> {
+    let what = || format!("cannot read the directory `{}`", directory.display());
+    let absolute = directory.canonicalize().with_context(what)?;
+    let repository = Repository::discover(&absolute)?;
+    let inside = match repository.worktree() {
+        Some(worktree) => absolute
+            .strip_prefix(worktree.canonicalize().with_context(what)?)
+            .map(|path| path.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        None => String::new(),
+    };
+    let commit = repository.resolve(revision)?;
+    let wanted = |path: &str| {
+        path.rsplit_once('.').is_none_or(|(_, it)| it.contains('/') || matches!(it, "yaml" | "yml"))
+    };
+    let sources = source_files(&repository, commit, &inside, &wanted)?;
+    Ok((sources, commit))
+}

@@ -1,0 +1,97 @@
+//! `clade translate`
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, anyhow};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::Exit;
+use super::classify::pretty;
+use super::output::Output;
+use crate::rule::{self, QueryFormat, RuleFault, to_query};
+
+/// Print a rule in the array form, the console's notation, and as `PuppetDB` queries
+#[derive(Debug, Args)]
+pub(super) struct Translate {
+    /// The rule, in either notation
+    #[arg(value_name = "RULE")]
+    rule: String,
+    /// How the translations are written
+    #[arg(long, value_enum, default_value = "human")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// A line each
+    Human,
+    /// One JSON object
+    Json,
+}
+
+impl Translate {
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        let text = self.rule.trim();
+        let value = if text.starts_with('[') {
+            serde_json::from_str(text)
+                .map_err(|error| anyhow!("the rule is not valid JSON: {error}"))?
+        } else {
+            Value::from(text)
+        };
+        let condition = match rule::read(&value) {
+            Ok(condition) => condition,
+            Err(faults) => {
+                for fault in &faults {
+                    output.note(&format!("error: {}", describe(text, fault)));
+                }
+                return Ok(Exit::Findings);
+            }
+        };
+        let query = |format| match to_query(&condition, format) {
+            Ok(Some(query)) => Ok(query),
+            Ok(None) => Ok(json!(["~", "certname", ".*"])),
+            Err(error) => Err(error.to_string()),
+        };
+        let (nodes, inventory) = (query(QueryFormat::Nodes), query(QueryFormat::Inventory));
+        let text = match self.format {
+            Format::Json => pretty(&json!({
+                "rule": rule::to_value(&condition),
+                "console": condition.to_string(),
+                "nodes": nodes.ok(),
+                "inventory": inventory.ok(),
+            })),
+            Format::Human => {
+                let mut text = String::new();
+                let mut line = |name: &str, value: &str| {
+                    let _infallible = writeln!(text, "{name:<10} {value}");
+                };
+                let show = |query: Result<Value, String>| match query {
+                    Ok(query) => query.to_string(),
+                    Err(reason) => format!("none: {reason}"),
+                };
+                line("array", &rule::to_value(&condition).to_string());
+                line("console", &condition.to_string());
+                line("nodes", &show(nodes));
+                line("inventory", &show(inventory));
+                text
+            }
+        };
+        output.data(&text)?;
+        Ok(Exit::Fine)
+    }
+}
+
+fn describe(text: &str, fault: &RuleFault) -> String {
+    let at = match &fault.characters {
+        Some(characters) if fault.element.is_empty() => {
+            let piece: String =
+                text.chars().skip(characters.start).take(characters.len()).collect();
+            let piece = if piece.is_empty() { "the end".to_owned() } else { format!("`{piece}`") };
+            format!(" (at character {}, {piece})", characters.start + 1)
+        }
+        _ => String::new(),
+    };
+    let help = fault.help.as_ref().map_or(String::new(), |help| format!("; {help}"));
+    format!("{}{at}{help}", fault.message)
+}

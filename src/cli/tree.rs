@@ -1,0 +1,111 @@
+//! `clade explain`
+
+mod draw;
+mod group;
+
+use anyhow::{Result, anyhow, bail};
+use clap::{Args, ValueEnum};
+
+use super::Exit;
+use super::classify::pretty;
+use super::node::NodeArgs;
+use super::output::Output;
+use super::repository::RepositoryArgs;
+use crate::classification::{self, Outcome, classify};
+use crate::hierarchy::{Estate, GroupIndex};
+use crate::model::GroupId;
+
+/// Explain the classification of a node: which groups match by which values, and where each class,
+/// parameter and variable comes from
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// The node's certname
+    #[arg(value_name = "NODE")]
+    node: String,
+    #[command(flatten)]
+    repository: RepositoryArgs,
+    #[command(flatten)]
+    facts: NodeArgs,
+    /// Explain why the node is in this group, or why not; a name or an id
+    #[arg(long, value_name = "GROUP")]
+    group: Option<String>,
+    /// How the explanation is written
+    #[arg(long, value_enum, default_value = "human")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A tree for people
+    Human,
+    /// The explanation document of the API
+    Json,
+}
+
+impl Explain {
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        let node = self.facts.node(&self.node)?;
+        let estate = self.repository.estate()?;
+        if let Some(wanted) = &self.group {
+            let index = find(&estate, wanted)?;
+            let why = group::Why::of(&estate.hierarchy, index, &node);
+            output.data(&match self.format {
+                Format::Human => why.draw(output.colour()),
+                Format::Json => pretty(&why.to_value()),
+            })?;
+            return Ok(Exit::Fine);
+        }
+        let explanation = match classify(&estate, &node) {
+            Ok(explanation) => explanation,
+            Err(error) => {
+                // The condition at fault is shown where it stands.
+                if let Some(index) = estate.hierarchy.find(error.group) {
+                    let why = group::Why::of(&estate.hierarchy, index, &node);
+                    output.data(&why.draw(output.colour()))?;
+                }
+                return Err(error.into());
+            }
+        };
+        output.data(&match self.format {
+            Format::Human => draw::draw(&explanation, output.colour()),
+            Format::Json => pretty(&classification::explanation(&explanation)),
+        })?;
+        Ok(match explanation.outcome {
+            Outcome::Classified(_) => Exit::Fine,
+            Outcome::Conflict(_) => Exit::Findings,
+        })
+    }
+}
+
+/// Finds a group by name or id.
+fn find(estate: &Estate, wanted: &str) -> Result<GroupIndex> {
+    let hierarchy = &estate.hierarchy;
+    if let Ok(id) = wanted.parse::<GroupId>() {
+        return hierarchy
+            .find(id)
+            .ok_or_else(|| anyhow!("there is no group with the id `{wanted}`"));
+    }
+    let named: Vec<GroupIndex> = hierarchy
+        .indexes()
+        .filter(|index| hierarchy.group(*index).name.as_str() == wanted)
+        .collect();
+    match named.as_slice() {
+        [only] => Ok(*only),
+        [] => {
+            let names = hierarchy.groups().map(|group| group.name.as_str());
+            match crate::diagnostic::closest(wanted, names) {
+                Some(similar) => bail!("there is no group `{wanted}`; did you mean `{similar}`?"),
+                None => bail!("there is no group `{wanted}`"),
+            }
+        }
+        several => {
+            let ids: Vec<String> =
+                several.iter().map(|index| hierarchy.group(*index).id.to_string()).collect();
+            bail!(
+                "{} groups are called `{wanted}`; name one by id: {}",
+                several.len(),
+                ids.join(", ")
+            )
+        }
+    }
+}

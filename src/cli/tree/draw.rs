@@ -1,0 +1,254 @@
+//! Explanations as trees for people.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::classification::{
+    ClassSources, Conflicts, Difference, Explanation, Final, Outcome, Source, SourcedValue,
+};
+use crate::diagnostic::Colour;
+use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::model::{ClassName, Condition};
+use crate::rule::{Explained, Form, explain};
+
+/// How many groups that do not match are shown.
+const MISSES: usize = 20;
+
+/// The longest value that is shown whole, in characters.
+const VALUE_LIMIT: usize = 100;
+
+/// Writes lines, with colours or without.
+pub(super) struct Pen {
+    text: String,
+    colour: Colour,
+}
+
+impl Pen {
+    pub(super) fn new(colour: Colour) -> Self {
+        Self { text: String::new(), colour }
+    }
+
+    pub(super) fn line(&mut self, depth: usize, text: &str) {
+        if !text.is_empty() {
+            self.text.extend(std::iter::repeat_n("  ", depth));
+            self.text.push_str(text);
+        }
+        self.text.push('\n');
+    }
+
+    fn painted(&self, code: &str, text: &str) -> String {
+        match self.colour {
+            Colour::Ansi => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            Colour::Plain => text.to_owned(),
+        }
+    }
+
+    pub(super) fn strong(&self, text: &str) -> String {
+        self.painted("1", text)
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.painted("2", text)
+    }
+
+    fn mark(&self, outcome: Option<bool>) -> String {
+        match outcome {
+            Some(true) => self.painted("32", "yes"),
+            Some(false) => self.painted("31", "no "),
+            None => self.painted("31", "?? "),
+        }
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
+}
+
+/// Draws the explanation of a node.
+pub(super) fn draw(explanation: &Explanation<'_>, colour: Colour) -> String {
+    let mut pen = Pen::new(colour);
+    let hierarchy = &explanation.estate.hierarchy;
+    pen.line(0, &pen.strong(&explanation.node.name));
+    if let Outcome::Classified(result) = &explanation.outcome {
+        let from = sources(hierarchy, &result.environment_sources);
+        let from = if from.is_empty() { String::new() } else { pen.dim(&format!("  from {from}")) };
+        pen.line(1, &format!("environment {}{from}", result.environment));
+    }
+    pen.line(0, "");
+    pen.line(0, &pen.strong("groups that match"));
+    for found in &explanation.matches {
+        let depth = hierarchy.lineage(found.group).count();
+        let group = hierarchy.group(found.group);
+        let leaf = if explanation.leaves.contains(&found.group) {
+            pen.dim("  (leaf)")
+        } else {
+            String::new()
+        };
+        pen.line(depth, &format!("{}{leaf}", group.name));
+        condition(&mut pen, depth + 1, &found.explained);
+    }
+    misses(&mut pen, explanation);
+    match &explanation.outcome {
+        Outcome::Classified(result) => values(&mut pen, hierarchy, result),
+        Outcome::Conflict(conflicts) => differences(&mut pen, hierarchy, conflicts),
+    }
+    pen.finish()
+}
+
+/// Draws a condition with all its terms and the values they saw.
+pub(super) fn condition(pen: &mut Pen, depth: usize, explained: &Explained<'_>) {
+    let mark = pen.mark(explained.outcome.as_ref().ok().copied());
+    let terms = |pen: &mut Pen, word: &str, terms: &[Explained<'_>]| {
+        if let [only] = terms {
+            return condition(pen, depth, only);
+        }
+        pen.line(depth, &format!("{mark} {word}"));
+        for term in terms {
+            condition(pen, depth + 1, term);
+        }
+    };
+    match &explained.form {
+        Form::And(inner) => terms(pen, "all of", inner),
+        Form::Or(inner) => terms(pen, "any of", inner),
+        Form::Not(inner) => {
+            pen.line(depth, &format!("{mark} not"));
+            condition(pen, depth + 1, inner);
+        }
+        Form::Test(test, value) => {
+            let comparison = Condition::Test((*test).clone());
+            let seen = match &explained.outcome {
+                Err(error) => error.to_string(),
+                Ok(_) if value.is_null() => "not there".to_owned(),
+                Ok(_) => format!("is {}", shorten(&value.to_string())),
+            };
+            let seen = pen.dim(&seen);
+            pen.line(depth, &format!("{mark} {comparison}  {seen}"));
+        }
+    }
+}
+
+/// Draws the groups whose parent matches but that do not match themselves.
+fn misses(pen: &mut Pen, explanation: &Explanation<'_>) {
+    let hierarchy = &explanation.estate.hierarchy;
+    let matching: BTreeSet<GroupIndex> = explanation.matches.iter().map(|it| it.group).collect();
+    // A group without a rule lets its descendants match through it.
+    let open = |index: GroupIndex| {
+        hierarchy
+            .lineage(index)
+            .skip(1)
+            .all(|it| matching.contains(&it) || hierarchy.group(it).rule.is_none())
+    };
+    let missed: Vec<GroupIndex> = hierarchy
+        .indexes()
+        .filter(|index| {
+            hierarchy.group(*index).rule.is_some() && !matching.contains(index) && open(*index)
+        })
+        .collect();
+    if missed.is_empty() {
+        return;
+    }
+    pen.line(0, "");
+    pen.line(0, &pen.strong("groups that do not match, below those that do"));
+    for index in missed.iter().take(MISSES) {
+        let group = hierarchy.group(*index);
+        pen.line(1, group.name.as_str());
+        if let Some(rule) = &group.rule {
+            condition(pen, 2, &explain(rule, explanation.node));
+        }
+    }
+    if missed.len() > MISSES {
+        let rest = missed.len() - MISSES;
+        pen.line(1, &pen.dim(&format!("and {rest} more; --group NAME shows one")));
+    }
+}
+
+fn values(pen: &mut Pen, hierarchy: &Hierarchy, result: &Final<'_>) {
+    classes(pen, hierarchy, "classes", &result.classes);
+    if !result.variables.is_empty() {
+        pen.line(0, "");
+        pen.line(0, &pen.strong("variables"));
+        for (name, it) in &result.variables {
+            value(pen, hierarchy, 1, name.as_str(), it);
+        }
+    }
+    classes(pen, hierarchy, "config data", &result.config_data);
+}
+
+fn classes(
+    pen: &mut Pen,
+    hierarchy: &Hierarchy,
+    title: &str,
+    classes: &BTreeMap<&ClassName, ClassSources<'_>>,
+) {
+    if classes.is_empty() {
+        return;
+    }
+    pen.line(0, "");
+    pen.line(0, &pen.strong(title));
+    for (name, class) in classes {
+        let from = pen.dim(&format!("  from {}", sources(hierarchy, &class.sources)));
+        pen.line(1, &format!("{name}{from}"));
+        for (key, it) in &class.parameters {
+            value(pen, hierarchy, 2, key.as_str(), it);
+        }
+    }
+}
+
+fn value(pen: &mut Pen, hierarchy: &Hierarchy, depth: usize, name: &str, it: &SourcedValue<'_>) {
+    let from = pen.dim(&format!("  from {}", sources(hierarchy, &it.sources)));
+    pen.line(depth, &format!("{name} = {}{from}", shorten(&it.value.to_string())));
+}
+
+fn sources(hierarchy: &Hierarchy, sources: &BTreeSet<Source>) -> String {
+    let names: Vec<&str> = sources
+        .iter()
+        .map(|source| match source {
+            Source::Group(index) => hierarchy.group(*index).name.as_str(),
+            Source::Node => "the node itself",
+        })
+        .collect();
+    names.join(", ")
+}
+
+/// Draws conflicts with the values side by side.
+fn differences(pen: &mut Pen, hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) {
+    pen.line(0, "");
+    pen.line(0, &pen.strong("conflicts"));
+    let mut one = |what: &str, all: &[Difference<'_>]| {
+        pen.line(1, what);
+        let width =
+            all.iter().map(|it| hierarchy.group(it.from).name.as_str().chars().count()).max();
+        for it in all {
+            let from = hierarchy.group(it.from).name.as_str();
+            let by = if it.from == it.defined_by {
+                String::new()
+            } else {
+                pen.dim(&format!("  set by {}", hierarchy.group(it.defined_by).name))
+            };
+            let value = shorten(&it.value.to_string());
+            pen.line(2, &format!("{from:width$}  {value}{by}", width = width.unwrap_or_default()));
+        }
+    };
+    if !conflicts.environment.is_empty() {
+        one("environment", &conflicts.environment);
+    }
+    for (class, parameters) in &conflicts.classes {
+        for (key, all) in parameters {
+            one(&format!("class {class}, parameter {key}"), all);
+        }
+    }
+    for (name, all) in &conflicts.variables {
+        one(&format!("variable {name}"), all);
+    }
+    for (class, keys) in &conflicts.config_data {
+        for (key, all) in keys {
+            one(&format!("config data {class}::{key}"), all);
+        }
+    }
+}
+
+fn shorten(text: &str) -> String {
+    if text.chars().nth(VALUE_LIMIT).is_none() {
+        return text.to_owned();
+    }
+    text.chars().take(VALUE_LIMIT - 1).chain(['…']).collect()
+}
