@@ -1,6 +1,6 @@
 //! The groups of all files as one tree.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::group::{ClassPlace, GroupFile};
 use super::layout::Policy;
@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::hierarchy::{Hierarchy, HierarchyFault, check};
 use crate::model::{Group, GroupId};
 
-/// The tree, if it could be built from what is valid.
+/// The tree of what is valid; where there are errors it is only good for further checks.
 pub(super) struct Tree {
     pub(super) hierarchy: Option<Hierarchy>,
 }
@@ -40,7 +40,6 @@ pub(super) fn build(
     policy: &Policy,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Tree {
-    let before = diagnostics.len();
     let parents = parents::resolve(files, diagnostics);
     for file in files {
         demand(file, policy, diagnostics);
@@ -48,26 +47,62 @@ pub(super) fn build(
     let mut members: Vec<&GroupFile> = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
     for (file, parent) in files.iter().zip(parents) {
-        if let (Some(group), Some(parent)) = (&file.group, parent) {
+        if let Some(group) = &file.group {
+            let parent = parent.unwrap_or(GroupId::ROOT);
             members.push(file);
             groups.push(Group { parent, ..group.clone() });
         }
     }
     let valid: HashSet<GroupId> = groups.iter().map(|group| group.id).collect();
-    let mut broken = diagnostics.len() > before;
-    for fault in check(&groups) {
+    let faults = check(&groups);
+    for fault in &faults {
         if let HierarchyFault::MissingParent { group } = fault {
             // Names were resolved before; an id that is missing here is that of a group that has
             // errors of its own, or of one that is missing itself.
-            broken = true;
-            let Some(file) = members.get(group) else { continue };
-            parents::missing_id(file, files, &valid, diagnostics);
-            continue;
+            if let Some(file) = members.get(*group) {
+                parents::missing_id(file, files, &valid, diagnostics);
+            }
+        } else {
+            diagnostics.extend(report(fault, &members));
         }
-        broken = true;
-        diagnostics.extend(report(&fault, &members));
     }
-    Tree { hierarchy: (!broken).then(|| Hierarchy::build(groups).ok()).flatten() }
+    Tree { hierarchy: Hierarchy::build(mend(groups, &faults)).ok() }
+}
+
+/// Takes the faults out of the groups, so that the rest can be checked: what has no place in the
+/// tree is put below the root group.
+fn mend(mut groups: Vec<Group>, faults: &[HierarchyFault]) -> Vec<Group> {
+    let mut surplus: BTreeSet<usize> = BTreeSet::new();
+    for fault in faults {
+        match fault {
+            HierarchyFault::DuplicateId { second, .. }
+            | HierarchyFault::DuplicateName { second, .. } => {
+                surplus.insert(*second);
+            }
+            HierarchyFault::Root { group, .. } => {
+                surplus.insert(*group);
+            }
+            HierarchyFault::MissingParent { group } => move_to_top(&mut groups, *group),
+            HierarchyFault::Cycle { groups: cycle } => {
+                cycle.iter().for_each(|group| move_to_top(&mut groups, *group));
+            }
+        }
+    }
+    let kept = groups.into_iter().enumerate().filter(|(at, _)| !surplus.contains(at));
+    let mut kept: Vec<Group> = kept.map(|(_, group)| group).collect();
+    let ids: HashSet<GroupId> = kept.iter().map(|group| group.id).collect();
+    for group in &mut kept {
+        if !ids.contains(&group.parent) {
+            group.parent = GroupId::ROOT;
+        }
+    }
+    kept
+}
+
+fn move_to_top(groups: &mut [Group], at: usize) {
+    if let Some(group) = groups.get_mut(at) {
+        group.parent = GroupId::ROOT;
+    }
 }
 
 /// Checks what the repository's policy demands of a group.
