@@ -1,15 +1,56 @@
 //! Java 17 regular expressions: the only place that knows a regex crate.
+//!
+//! A pattern is read by a parser of Java's own syntax into a tree of code-point sets, in which all
+//! flags, properties and case folding are resolved. Two matchers run it: the `regex` crate, in
+//! linear time, where the meaning can be kept, and a backtracker of our own that remembers what
+//! has failed for everything else, under a budget of steps.
 
+mod ast;
+mod backtrack;
+mod fold;
+mod parse;
+mod program;
+mod set;
+mod suspicion;
+mod translate;
+
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
+
+use program::Program;
+use translate::Subjects;
+
+pub use suspicion::{Suspicion, suspicions};
 
 /// A pattern of Java 17's `java.util.regex`, searched unanchored.
 ///
-/// Two patterns are equal if they are written the same.
+/// Two patterns are equal if they are written the same. A pattern is compiled when it is first
+/// looked for; equal patterns share that.
+///
+/// ```
+/// use clade::rule::regex::Pattern;
+///
+/// let pattern = Pattern::parse(r"^web\d+$")?;
+/// // As in Java, `$` also matches before a final line break, and `\d` is ASCII.
+/// assert_eq!(pattern.is_found_in("web01\n"), Ok(true));
+/// assert_eq!(pattern.is_found_in("web٣"), Ok(false));
+/// assert!(Pattern::parse("web[").is_err());
+/// # Ok::<(), clade::rule::regex::PatternError>(())
+/// ```
 #[derive(Clone)]
-pub struct Pattern {
-    text: Arc<str>,
-    regex: ::regex::Regex,
+pub struct Pattern(Arc<Inner>);
+
+struct Inner {
+    text: Box<str>,
+    matchers: OnceLock<Option<Matchers>>,
+}
+
+/// What runs a pattern.
+struct Matchers {
+    linear: Option<(::regex::Regex, Subjects)>,
+    program: Program,
 }
 
 /// A text is not a pattern, or one that cannot be evaluated safely.
@@ -27,6 +68,12 @@ pub struct PatternError {
 #[error("the pattern used up its step budget")]
 pub struct Overrun;
 
+/// Every pattern in use, by its text: snapshots share what is compiled.
+static IN_USE: LazyLock<Mutex<HashMap<Box<str>, Weak<Inner>>>> = LazyLock::new(Mutex::default);
+
+/// The most bytes that the `regex` crate may use for a pattern; larger ones are backtracked.
+const LINEAR_SIZE: usize = 4 << 20;
+
 impl Pattern {
     /// Reads a pattern.
     ///
@@ -34,15 +81,26 @@ impl Pattern {
     ///
     /// Returns what Java would say of it, or why it cannot be evaluated safely.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
-        match ::regex::Regex::new(text) {
-            Ok(regex) => Ok(Self { text: text.into(), regex }),
-            Err(error) => Err(PatternError { message: error.to_string(), offset: 0 }),
+        let known = {
+            let in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+            in_use.get(text).and_then(Weak::upgrade)
+        };
+        if let Some(inner) = known {
+            return Ok(Self(inner));
         }
+        program_of(text)?;
+        let inner = Arc::new(Inner { text: text.into(), matchers: OnceLock::new() });
+        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        if in_use.len() >= 1024 && in_use.len().is_power_of_two() {
+            in_use.retain(|_, it| it.strong_count() > 0);
+        }
+        in_use.insert(text.into(), Arc::downgrade(&inner));
+        Ok(Self(inner))
     }
 
     /// Returns the pattern as written.
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 
     /// Returns whether the pattern is found anywhere in the subject.
@@ -51,13 +109,87 @@ impl Pattern {
     ///
     /// Returns [`Overrun`] if that could not be found out within the step budget.
     pub fn is_found_in(&self, subject: &str) -> Result<bool, Overrun> {
-        Ok(self.regex.is_match(subject))
+        let matchers = self.matchers()?;
+        match matchers.linear_for(subject) {
+            Some(linear) => Ok(linear.is_match(subject)),
+            None => Ok(matchers.backtrack(subject)?.is_some()),
+        }
     }
+
+    /// Returns the bytes of the first match in the subject.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Overrun`] if that could not be found out within the step budget.
+    pub fn find(&self, subject: &str) -> Result<Option<Range<usize>>, Overrun> {
+        let matchers = self.matchers()?;
+        match matchers.linear_for(subject) {
+            Some(linear) => Ok(linear.find(subject).map(|found| found.range())),
+            None => matchers.backtrack(subject),
+        }
+    }
+
+    fn matchers(&self) -> Result<&Matchers, Overrun> {
+        // What was read once is read again the same; without matchers nothing is known.
+        self.0.matchers.get_or_init(|| Matchers::of(&self.0.text)).as_ref().ok_or(Overrun)
+    }
+}
+
+/// Reads a pattern into instructions.
+fn program_of(text: &str) -> Result<(ast::Ast, Program), PatternError> {
+    let parsed = parse::parse(text)?;
+    match program::compile(&parsed.ast, parsed.captures) {
+        Ok(program) => Ok((parsed.ast, program)),
+        Err(program::TooLarge) => Err(PatternError {
+            message: "the pattern is too large: its repetitions expand to over 50,000 steps"
+                .to_owned(),
+            offset: 0,
+        }),
+    }
+}
+
+impl Matchers {
+    fn of(text: &str) -> Option<Self> {
+        let (ast, program) = program_of(text).ok()?;
+        let linear = translate::translate(&ast).and_then(|(text, subjects)| {
+            let mut builder = ::regex::RegexBuilder::new(&text);
+            let regex = builder.size_limit(LINEAR_SIZE).nest_limit(2000).build().ok()?;
+            Some((regex, subjects))
+        });
+        Some(Self { linear, program })
+    }
+
+    /// Returns the matcher in linear time, if it may be asked about the subject.
+    fn linear_for(&self, subject: &str) -> Option<&::regex::Regex> {
+        let (regex, subjects) = self.linear.as_ref()?;
+        let easy = match subjects {
+            Subjects::OneLine => is_one_line(subject),
+            Subjects::OneLineAscii => subject.is_ascii() && is_one_line(subject),
+        };
+        easy.then_some(regex)
+    }
+
+    fn backtrack(&self, subject: &str) -> Result<Option<Range<usize>>, Overrun> {
+        let characters: Vec<char> = subject.chars().collect();
+        let found = backtrack::find(&self.program, &characters)?;
+        let offset =
+            |place: usize| -> usize { characters.iter().take(place).map(|it| it.len_utf8()).sum() };
+        Ok(found.map(|(start, end)| offset(start)..offset(end)))
+    }
+}
+
+/// Returns whether a subject is not empty and has no line terminator.
+fn is_one_line(subject: &str) -> bool {
+    let bytes = subject.as_bytes();
+    let suspect = |byte: &u8| matches!(byte, b'\n' | b'\r' | 0xc2 | 0xe2);
+    !subject.is_empty()
+        && (!bytes.iter().any(suspect)
+            || !subject.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']))
 }
 
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.0.text == other.0.text
     }
 }
 
@@ -65,22 +197,9 @@ impl Eq for Pattern {}
 
 impl fmt::Debug for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pattern({:?})", &self.text)
+        write!(f, "Pattern({:?})", &self.0.text)
     }
 }
 
-/// Something in a pattern that is valid but most likely not what its author meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Suspicion {
-    /// The characters of the pattern, from 0.
-    pub range: std::ops::Range<usize>,
-    /// One line, lowercase, without a full stop.
-    pub message: String,
-    /// What to do about it.
-    pub help: String,
-}
-
-/// Looks for mistakes in a pattern that is valid.
-pub fn suspicions(_text: &str) -> Vec<Suspicion> {
-    Vec::new()
-}
+#[cfg(test)]
+mod tests;

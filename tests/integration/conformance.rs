@@ -13,7 +13,7 @@ use clade::rule;
 use serde_json::{Map, Value};
 
 /// Returns every line of the carried file, and of the shared one if it is there.
-fn cases(name: &str) -> Vec<Value> {
+pub(crate) fn cases(name: &str) -> Vec<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shared: PathBuf = root.join("../shared/vectors").join(name);
     let path = if shared.exists() {

@@ -6,8 +6,10 @@
     clippy::indexing_slicing,
     clippy::disallowed_methods,
     clippy::print_stderr,
+    clippy::string_slice,
     reason = "tests may stop at the first surprise and read files"
 )]
 
 mod conformance;
+mod java_regex;
 mod layering;

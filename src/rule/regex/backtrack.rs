@@ -1,0 +1,269 @@
+//! Running a program: backtracking that remembers what has failed.
+//!
+//! Whether a state (instruction, place in the subject, which loops have moved on) leads to a match
+//! does not depend on how it was reached, unless the pattern refers to captures. So a state that
+//! has failed once is not tried again, and the work is bounded by the number of states. All of it
+//! runs under a budget of steps.
+
+mod place;
+
+use std::collections::HashSet;
+
+use super::Overrun;
+use super::ast::{Case, Direction, Reference};
+use super::fold;
+use super::program::{Instruction, Program};
+
+/// The most steps, whatever the pattern and subject: some tens of milliseconds.
+const MOST_STEPS: u64 = 3_000_000;
+
+/// The steps that every run may take.
+const LEAST_STEPS: u64 = 100_000;
+
+/// The most states that are remembered one bit each; above that, as a set.
+const BITMAP_LIMIT: usize = 1 << 27;
+
+/// Finds the first match in a subject; returns where it starts and ends, in characters.
+pub(super) fn find(program: &Program, subject: &[char]) -> Result<Option<(usize, usize)>, Overrun> {
+    let states = (program.code.len() as u64).saturating_mul(subject.len() as u64 + 1);
+    let budget = states.saturating_mul(4).clamp(LEAST_STEPS, MOST_STEPS);
+    let mut run = Run {
+        program,
+        subject,
+        steps: budget,
+        failed: Failed::new(program, subject.len()),
+        captures: vec![None; program.captures as usize * 2],
+    };
+    for start in 0..=subject.len() {
+        if let Some(end) = run.program(0, start, None)? {
+            return Ok(Some((start, end)));
+        }
+        run.captures.fill(None);
+    }
+    Ok(None)
+}
+
+/// The states that lead nowhere.
+enum Failed {
+    /// Captures are referred to: nothing can be said of a state.
+    Unknown,
+    Bits {
+        bits: Vec<u64>,
+        width: usize,
+    },
+    Set(HashSet<(u32, u32, u32)>),
+}
+
+impl Failed {
+    fn new(program: &Program, length: usize) -> Self {
+        let width = length + 1;
+        let states = program.code.len().saturating_mul(width);
+        if program.captures > 0 {
+            Self::Unknown
+        } else if program.bits == 0 && states <= BITMAP_LIMIT {
+            Self::Bits { bits: vec![0; states.div_ceil(64)], width }
+        } else {
+            Self::Set(HashSet::new())
+        }
+    }
+
+    /// Notes a state as tried; returns whether it was noted before.
+    fn note(&mut self, at: u32, place: usize, moved: u32) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Bits { bits, width } => {
+                let state = at as usize * *width + place;
+                let Some(word) = bits.get_mut(state / 64) else { return false };
+                let bit = 1 << (state % 64);
+                let before = *word & bit != 0;
+                *word |= bit;
+                before
+            }
+            Self::Set(states) => {
+                !states.insert((at, u32::try_from(place).unwrap_or(u32::MAX), moved))
+            }
+        }
+    }
+}
+
+/// What to go back to.
+enum Choice {
+    State { at: u32, place: usize, moved: u32 },
+    Capture { slot: usize, before: Option<usize> },
+}
+
+struct Run<'r> {
+    program: &'r Program,
+    subject: &'r [char],
+    steps: u64,
+    failed: Failed,
+    captures: Vec<Option<usize>>,
+}
+
+impl Run<'_> {
+    fn step(&mut self) -> Result<(), Overrun> {
+        self.steps = self.steps.checked_sub(1).ok_or(Overrun)?;
+        Ok(())
+    }
+
+    /// Runs a program at a place and returns where its first match ends; with `end`, only a match
+    /// that ends there counts.
+    fn program(
+        &mut self,
+        number: u32,
+        place: usize,
+        end: Option<usize>,
+    ) -> Result<Option<usize>, Overrun> {
+        let Some(start) = self.program.starts.get(number as usize).copied() else {
+            return Ok(None);
+        };
+        let mut choices: Vec<Choice> = Vec::new();
+        // With a given end, what fails for one may not fail for another; and what has matched once
+        // is no failure to a later run, so its states are taken back.
+        let mut tried: Vec<(u32, usize, u32)> = Vec::new();
+        let keeps = end.is_none();
+        let mut state = Some((start, place, 0_u32));
+        let found = loop {
+            let Some((at, place, moved)) = state else {
+                match choices.pop() {
+                    None => break None,
+                    Some(Choice::State { at, place, moved }) => state = Some((at, place, moved)),
+                    Some(Choice::Capture { slot, before }) => {
+                        if let Some(value) = self.captures.get_mut(slot) {
+                            *value = before;
+                        }
+                    }
+                }
+                continue;
+            };
+            self.step()?;
+            let Some(instruction) = self.program.code.get(at as usize) else { break None };
+            state = match instruction {
+                Instruction::Match => {
+                    if end.is_none_or(|end| end == place) {
+                        break Some(place);
+                    }
+                    None
+                }
+                Instruction::Set(set) => {
+                    let set = self.program.sets.get(*set as usize);
+                    let character = self.subject.get(place);
+                    let taken =
+                        set.zip(character).is_some_and(|(set, it)| set.contains(u32::from(*it)));
+                    taken.then_some((at + 1, place + 1, u32::MAX))
+                }
+                Instruction::Jump(to) => Some((*to, place, moved)),
+                Instruction::Split(first, second) => {
+                    let (first, second) = (*first, *second);
+                    let before = keeps && self.failed.note(at, place, moved);
+                    if before {
+                        None
+                    } else {
+                        if keeps {
+                            tried.push((at, place, moved));
+                        }
+                        choices.push(Choice::State { at: second, place, moved });
+                        Some((first, place, moved))
+                    }
+                }
+                Instruction::Assert(assertion) => {
+                    self.holds(*assertion, place).then_some((at + 1, place, moved))
+                }
+                Instruction::Save(slot) => {
+                    let slot = *slot as usize;
+                    if let Some(value) = self.captures.get_mut(slot) {
+                        let before = value.replace(place);
+                        choices.push(Choice::Capture { slot, before });
+                    }
+                    Some((at + 1, place, moved))
+                }
+                Instruction::Reference(reference) => {
+                    let reference = *reference;
+                    let after = self.referenced(reference, place)?;
+                    after.map(|after| (at + 1, after, if after > place { u32::MAX } else { moved }))
+                }
+                Instruction::Grapheme => {
+                    self.grapheme_end(place).map(|after| (at + 1, after, u32::MAX))
+                }
+                Instruction::Enter(bit) => Some((at + 1, place, moved & !(1 << bit))),
+                Instruction::Leave { bit, exit } => {
+                    let has_moved = moved & (1 << bit) != 0;
+                    Some((if has_moved { at + 1 } else { *exit }, place, moved))
+                }
+                Instruction::Atomic(number) => {
+                    let after = self.program(*number, place, None)?;
+                    after.map(|after| (at + 1, after, if after > place { u32::MAX } else { moved }))
+                }
+                Instruction::Look { program, direction, negative } => {
+                    let (number, direction, negative) = (*program, *direction, *negative);
+                    let found = self.look(number, direction, place)?;
+                    (found != negative).then_some((at + 1, place, moved))
+                }
+            };
+        };
+        if found.is_some() {
+            self.forget(&tried);
+        }
+        Ok(found)
+    }
+
+    /// Takes back that states have failed, of a run that did not fail.
+    fn forget(&mut self, tried: &[(u32, usize, u32)]) {
+        match &mut self.failed {
+            Failed::Unknown => {}
+            Failed::Bits { bits, width } => {
+                for (at, place, _) in tried {
+                    let state = *at as usize * *width + place;
+                    if let Some(word) = bits.get_mut(state / 64) {
+                        *word &= !(1 << (state % 64));
+                    }
+                }
+            }
+            Failed::Set(states) => {
+                for (at, place, moved) in tried {
+                    states.remove(&(*at, u32::try_from(*place).unwrap_or(u32::MAX), *moved));
+                }
+            }
+        }
+    }
+
+    fn look(&mut self, number: u32, direction: Direction, place: usize) -> Result<bool, Overrun> {
+        let Direction::Behind { least, most } = direction else {
+            return Ok(self.program(number, place, None)?.is_some());
+        };
+        // The sums are Java's, which overflow.
+        let here = i32::try_from(place).unwrap_or(i32::MAX);
+        let from = here.wrapping_sub(most).max(0);
+        let mut at = here.wrapping_sub(least);
+        while at >= from {
+            self.step()?;
+            let start = usize::try_from(at).unwrap_or(0);
+            if self.program(number, start, Some(place))?.is_some() {
+                return Ok(true);
+            }
+            at -= 1;
+        }
+        Ok(false)
+    }
+
+    /// Returns the place behind the text of a capture, if that text is here.
+    fn referenced(&mut self, reference: Reference, place: usize) -> Result<Option<usize>, Overrun> {
+        let Some(slot) = (reference.group as usize).checked_mul(2).and_then(|it| it.checked_sub(2))
+        else {
+            return Ok(None);
+        };
+        let value = |slot: usize| self.captures.get(slot).copied().flatten();
+        let (Some(start), Some(end)) = (value(slot), value(slot + 1)) else { return Ok(None) };
+        let length = end.saturating_sub(start);
+        self.steps = self.steps.checked_sub(length as u64).ok_or(Overrun)?;
+        let (text, here) = (self.subject.get(start..end), self.subject.get(place..place + length));
+        let (Some(text), Some(here)) = (text, here) else { return Ok(None) };
+        let alike = |a: char, b: char| match reference.case {
+            Case::Exact => a == b,
+            Case::Ascii => a.eq_ignore_ascii_case(&b),
+            Case::Unicode => a == b || fold::fold(u32::from(a)) == fold::fold(u32::from(b)),
+        };
+        let same = text.iter().zip(here).all(|(a, b)| alike(*a, *b));
+        Ok(same.then_some(place + length))
+    }
+}

@@ -1,0 +1,104 @@
+//! Sets of code points.
+
+/// A set of code points: ranges in order that neither touch nor overlap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct CodeSet(Vec<(u32, u32)>);
+
+/// The last code point.
+const LAST: u32 = 0x0010_ffff;
+
+impl CodeSet {
+    pub(super) fn all() -> Self {
+        Self(vec![(0, LAST)])
+    }
+
+    pub(super) fn of(character: u32) -> Self {
+        Self(vec![(character, character)])
+    }
+
+    pub(super) fn range(first: u32, last: u32) -> Self {
+        Self(vec![(first, last)])
+    }
+
+    /// Makes a set of ranges in any order.
+    pub(super) fn of_ranges(ranges: impl IntoIterator<Item = (u32, u32)>) -> Self {
+        let mut ranges: Vec<(u32, u32)> = ranges.into_iter().collect();
+        ranges.sort_unstable();
+        let mut joined: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
+        for (first, last) in ranges {
+            match joined.last_mut() {
+                Some(before) if first <= before.1.saturating_add(1) => {
+                    before.1 = before.1.max(last)
+                }
+                _ => joined.push((first, last)),
+            }
+        }
+        Self(joined)
+    }
+
+    pub(super) fn ranges(&self) -> &[(u32, u32)] {
+        &self.0
+    }
+
+    pub(super) fn contains(&self, character: u32) -> bool {
+        let at = self.0.partition_point(|(_, last)| *last < character);
+        self.0.get(at).is_some_and(|(first, _)| *first <= character)
+    }
+
+    pub(super) fn union(&self, other: &Self) -> Self {
+        Self::of_ranges(self.0.iter().chain(&other.0).copied())
+    }
+
+    pub(super) fn negate(&self) -> Self {
+        let mut ranges = Vec::with_capacity(self.0.len() + 1);
+        let mut next = 0;
+        for (first, last) in &self.0 {
+            if *first > next {
+                ranges.push((next, first - 1));
+            }
+            next = last + 1;
+        }
+        if next <= LAST {
+            ranges.push((next, LAST));
+        }
+        Self(ranges)
+    }
+
+    pub(super) fn intersect(&self, other: &Self) -> Self {
+        let mut ranges = Vec::new();
+        let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
+        while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+            let (first, last) = (a.0.max(b.0), a.1.min(b.1));
+            if first <= last {
+                ranges.push((first, last));
+            }
+            if a.1 < b.1 {
+                left.next()
+            } else {
+                right.next()
+            };
+        }
+        Self(ranges)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_follow_the_laws() {
+        let set = |ranges: &[(u32, u32)]| CodeSet::of_ranges(ranges.iter().copied());
+        let a = set(&[(5, 9), (0, 2), (3, 3), (20, 30)]);
+        assert_eq!(a.ranges(), [(0, 3), (5, 9), (20, 30)]);
+        assert_eq!(a.negate().negate(), a);
+        assert_eq!(a.intersect(&set(&[(2, 6), (25, 40)])).ranges(), [(2, 3), (5, 6), (25, 30)]);
+        assert_eq!(a.union(&a.negate()), CodeSet::all());
+        assert_eq!(a.intersect(&a.negate()), CodeSet::default());
+        for (character, inside) in
+            [(0, true), (4, false), (9, true), (10, false), (30, true), (31, false)]
+        {
+            assert_eq!(a.contains(character), inside, "{character}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+use super::*;
+
+fn found(pattern: &str, subject: &str) -> Option<Range<usize>> {
+    Pattern::parse(pattern).unwrap().find(subject).unwrap()
+}
+
+#[test]
+fn everyday_traps_are_javas() {
+    for (pattern, subject, expected) in [
+        (r"^web\d+$", "web01\n", Some(0..5)),
+        (r"^web\d+$", "web01\n\n", None),
+        (r"\w+", "é", None),
+        ("(?i)É", "é", None),
+        ("(?iu)É", "é", Some(0..2)),
+        ("a.b", "a\rb", None),
+        ("[[:digit:]]", "5", None),
+        ("[[:digit:]]", "t", Some(0..1)),
+        (r"\bweb\b", "éweb", None),
+        ("(?m)^", "", None),
+        ("a{2}{3}", "aaaa", Some(0..2)),
+        (r"\1(a)", "aa", None),
+        ("(?:^|a){2}b", "b", Some(0..1)),
+        ("(?<=a+)b", "aab", Some(2..3)),
+        (r"\Qa.b\E", "a.b", Some(0..3)),
+        ("(?:|a)*", "a", Some(0..0)),
+    ] {
+        assert_eq!(found(pattern, subject), expected, "{pattern:?} in {subject:?}");
+    }
+}
+
+#[test]
+fn what_java_refuses_is_refused_with_its_place() {
+    for (pattern, offset, message) in [
+        ("a[b", 1, "unclosed character class"),
+        ("*a", 0, "dangling meta character `*`"),
+        ("a(b", 3, "unclosed group"),
+        ("a)b", 1, "unmatched closing `)`"),
+        (r"a\i", 1, "illegal/unsupported escape sequence"),
+        ("x{,3}", 1, "illegal repetition"),
+        ("x{3,2}", 1, "illegal repetition range"),
+        ("[b-a]", 2, "illegal character range"),
+        (r"\p{Foo}", 0, "unknown character property name `Foo`"),
+        ("(?<a_b>x)", 4, "named capturing group is missing trailing `>`"),
+        (r"\k<x>", 0, "named capturing group `x` does not exist"),
+        ("(?<=(?:ab)*)x", 0, "look-behind group does not have an obvious maximum length"),
+        ("(?z)", 2, "unknown inline modifier"),
+        (r"\N{DIGIT ONE}", 0, "`\\N{…}` is not supported: write the character itself"),
+        ("[ac&&]", 3, "bad class syntax: nothing stands behind `&&`"),
+        (
+            "(?:a{1000}){1000}",
+            0,
+            "the pattern is too large: its repetitions expand to over 50,000 steps",
+        ),
+    ] {
+        let error = Pattern::parse(pattern).unwrap_err();
+        assert_eq!((error.offset, error.message.as_str()), (offset, message), "{pattern}");
+    }
+    assert!(Pattern::parse(&"(".repeat(300)).unwrap_err().message.contains("nested over 250 deep"));
+    assert!(Pattern::parse(&"a".repeat(9000)).unwrap_err().message.contains("9000 bytes"));
+}
+
+#[test]
+fn evil_patterns_are_answered() {
+    let subject = format!("{}!", "a".repeat(10_000));
+    for pattern in [
+        "(a+)+$",
+        "^(a+)+$",
+        "^(a|a)*$",
+        "^(a|aa)+$",
+        "(.*a){12}$",
+        "(x+x+)+y",
+        "^(?=(a+)+$)",
+        "(?!(a|aa)+$)^a+b",
+        "^(?:(?!b)a|a(?!b))*$",
+        "^(?>(a|aa)+)b",
+    ] {
+        assert_eq!(Pattern::parse(pattern).unwrap().is_found_in(&subject), Ok(false), "{pattern}");
+    }
+}
+
+#[test]
+fn a_budget_overrun_is_no_answer() {
+    let subject = format!("{}!", "a".repeat(10_000));
+    assert_eq!(Pattern::parse(r"^(a|aa)+\1b").unwrap().is_found_in(&subject), Err(Overrun));
+}
+
+#[test]
+fn equal_patterns_share_what_is_compiled() {
+    let (a, b) =
+        (Pattern::parse("shared pattern").unwrap(), Pattern::parse("shared pattern").unwrap());
+    assert!(Arc::ptr_eq(&a.0, &b.0));
+    assert!(a.0.matchers.get().is_none(), "nothing is compiled before it is looked for");
+}
+
+#[test]
+fn mistakes_are_suspected_and_nothing_else() {
+    for (pattern, expected) in [
+        ("[[:digit:]]", "Java has no such classes: this is a set of the characters in it"),
+        ("/^web/", "the slashes are part of the pattern"),
+        ("puppet.example.com", "a dot matches any character, and this looks like a host name"),
+        (r"^web\d+.example.com$", "a dot matches any character, and this looks like a host name"),
+        (r"cm\d.lmacchi.vm", "a dot matches any character, and this looks like a host name"),
+        ("^*web", "`^*` repeats the start of the string, which matches everywhere"),
+        ("ˆweb", "this is the letter `ˆ` (U+02C6), not the anchor `^`"),
+        ("(?i)é", "`(?i)` ignores the case of ASCII letters only"),
+        (
+            r"^(?!.*\d)",
+            "look-around without any literal text cannot be indexed: every node pays for it",
+        ),
+        ("", "the empty pattern is found in every string"),
+    ] {
+        let found = suspicions(pattern);
+        assert_eq!(found.first().map(|it| it.message.as_str()), Some(expected), "{pattern}");
+    }
+    for pattern in [
+        ".*",
+        ".+",
+        "^web",
+        r"\.example\.com$",
+        "^puppet/",
+        "8.*",
+        "^(?!db)",
+        r"^pdb\d+\.vm$",
+        "a.b",
+        "/srv/",
+        "web|db",
+    ] {
+        assert_eq!(suspicions(pattern), [], "{pattern}");
+    }
+}
