@@ -55,7 +55,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Contents {
         Ok(text) => text,
         Err(fault) => return Contents { faults: vec![fault], ..Contents::default() },
     };
-    build::build(text, limits)
+    build::build(&text, limits)
 }
 
 #[cfg(test)]

@@ -233,9 +233,9 @@ pub fn check(layout: &Layout, readings: &[Arc<FileReading>]) -> Checked {
     }
     let individuals = individual::join(&individuals, &mut diagnostics);
     let catalogues = catalogue::join(&catalogues, &mut diagnostics);
-    let tree = tree::build(&groups, &layout.policy, &mut diagnostics);
+    let tree = tree::build(&groups, layout.policy, &mut diagnostics);
     if let Some(hierarchy) = &tree.hierarchy {
-        let places = tree.places(&groups);
+        let places = tree::places(&groups);
         referents::check(
             hierarchy,
             &catalogues,

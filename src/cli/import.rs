@@ -130,7 +130,6 @@ fn document(group: &Group, hierarchy: &Hierarchy) -> String {
         insert("variables", Value::Object(all.collect()));
     }
     let mut text = write(&Value::Object(fields), &|way| match way {
-        ["rule", ..] => Layout::Flow,
         ["pinned" | "classes" | "variables" | "config_data"] => Layout::Block,
         ["classes" | "config_data", _] => Layout::Block,
         _ => Layout::Flow,

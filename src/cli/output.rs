@@ -26,6 +26,7 @@ impl Output {
     }
 
     /// Writes data.
+    #[expect(clippy::unused_self, reason = "whoever has no output writes nothing")]
     pub(super) fn data(&mut self, text: &str) -> Result<()> {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
@@ -34,6 +35,7 @@ impl Output {
     }
 
     /// Writes a line for people.
+    #[expect(clippy::unused_self, reason = "whoever has no output writes nothing")]
     pub(super) fn note(&mut self, text: &str) {
         // Nobody can be told that stderr is gone.
         let _gone = writeln!(std::io::stderr().lock(), "{text}");

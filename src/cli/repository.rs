@@ -160,11 +160,15 @@ fn walk(root: &Path, relative: &str, files: &mut Vec<SourceFile>) -> Result<()> 
             } else {
                 walk(root, &path, files)?;
             }
-        } else if path.ends_with(".yaml") || path.ends_with(".yml") || entry.path().is_symlink() {
+        } else if is_yaml(&path) || entry.path().is_symlink() {
             files.push(read_file(root, &path)?);
         }
     }
     Ok(())
+}
+
+fn is_yaml(path: &str) -> bool {
+    matches!(path.rsplit_once('.'), Some((_, "yaml" | "yml")))
 }
 
 fn read_file(root: &Path, relative: &str) -> Result<SourceFile> {

@@ -129,11 +129,17 @@ fn target(settings: &Effective) -> Result<Target> {
     Ok(Target::Remote(Mirror::open(&data, settings.remote.clone())?))
 }
 
+/// Returns the address for people; a path is written whole, since they may be elsewhere.
+fn address(remote: &Remote) -> String {
+    let whole = remote.as_path().and_then(|path| path.canonicalize().ok());
+    whole.map_or_else(|| remote.to_string(), |path| path.display().to_string())
+}
+
 async fn run(settings: Effective) -> Result<Exit> {
     let addresses: Vec<String> = settings.listen.iter().map(ToString::to_string).collect();
     let controller_settings = Settings {
         target: target(&settings)?,
-        address: settings.remote.to_string(),
+        address: address(&settings.remote),
         branch: settings.branch.clone(),
         path: settings.path.clone(),
         interval: settings.interval,

@@ -146,7 +146,7 @@ fn compare(
         None => faults.push(format!("expected {what} to be {expected}, it is not there")),
         Some(found) if same(expected, found.value) => {}
         Some(found) => {
-            faults.push(format!("expected {what} to be {expected}, it is {}", found.value))
+            faults.push(format!("expected {what} to be {expected}, it is {}", found.value));
         }
     }
 }

@@ -119,7 +119,7 @@ fn snippet<'r>(
     for (kind, place, label) in places {
         let start = offset(place.span.start.offset).saturating_sub(from);
         let end = offset(place.span.end.offset).saturating_sub(from).max(start);
-        let annotation = kind.clone().span(start..end);
+        let annotation = (*kind).span(start..end);
         snippet = snippet.annotation(match label {
             Some(label) => annotation.label(visible(label)),
             None => annotation,

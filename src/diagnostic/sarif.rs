@@ -56,9 +56,11 @@ fn result(diagnostic: &Diagnostic, prefix: &str) -> Value {
         .related
         .iter()
         .map(|it| {
-            let mut location = location(&it.place, prefix);
-            location["message"] = json!({"text": it.message});
-            location
+            let location = location(&it.place, prefix);
+            json!({
+                "physicalLocation": location.get("physicalLocation"),
+                "message": {"text": it.message},
+            })
         })
         .collect();
     let what = format!("{}\n{}\n{}", diagnostic.place.file, diagnostic.kind, diagnostic.message);
@@ -73,8 +75,10 @@ fn result(diagnostic: &Diagnostic, prefix: &str) -> Value {
             "clade/v1": Uuid::new_v5(&Uuid::NAMESPACE_URL, what.as_bytes()).simple().to_string(),
         },
     });
-    if !related.is_empty() {
-        result["relatedLocations"] = related.into();
+    if let Value::Object(fields) = &mut result
+        && !related.is_empty()
+    {
+        fields.insert("relatedLocations".to_owned(), related.into());
     }
     result
 }

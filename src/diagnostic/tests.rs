@@ -10,7 +10,7 @@ const WEB: &str = "name: Web\nparent: Productoin\nclasses:\n  ntp: {}\n  ntp: {x
 fn place(piece: &str, nth: usize) -> Place {
     let offset = WEB.match_indices(piece).nth(nth).unwrap().0;
     let position = |offset: usize| {
-        let before = &WEB[..offset];
+        let before = WEB.get(..offset).unwrap();
         Position {
             offset: u32::try_from(offset).unwrap(),
             line: u32::try_from(before.matches('\n').count() + 1).unwrap(),

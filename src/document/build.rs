@@ -13,7 +13,7 @@ use super::write::quote;
 use super::{Content, Contents, Entry, Fault, FaultKind, Limits, Node, Span};
 
 /// Reads every document of a text.
-pub(super) fn build(text: Text<'_>, limits: &Limits) -> Contents {
+pub(super) fn build(text: &Text<'_>, limits: &Limits) -> Contents {
     let mut builder = Builder {
         limits,
         index: &text.index,
@@ -117,6 +117,7 @@ impl Builder<'_> {
         Span { start: self.index.position(start.index()), end: self.index.position(end) }
     }
 
+    #[expect(clippy::unnecessary_box_returns, reason = "every step of the reading carries it")]
     fn syntax(&self, error: &ScanError) -> Stop {
         let at = *error.marker();
         let end = Marker::new(at.index() + 1, at.line(), at.col() + 1);

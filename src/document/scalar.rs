@@ -48,7 +48,7 @@ fn numeric(text: &str) -> Resolved {
         !text.is_empty() && text.bytes().all(|it| wanted(&it))
     };
     if let Some(digits) =
-        unsigned.strip_prefix("0x").filter(|it| all(it, |b| b.is_ascii_hexdigit() || separator(b)))
+        unsigned.strip_prefix("0x").filter(|it| all(it, |b| b.is_ascii_hexdigit() || separator(*b)))
     {
         return match u128::from_str_radix(digits, 16) {
             Ok(number) if unsigned == text => {
@@ -62,7 +62,7 @@ fn numeric(text: &str) -> Resolved {
     }
     if unsigned
         .strip_prefix("0b")
-        .is_some_and(|it| all(it, |b| matches!(b, b'0' | b'1') || separator(b)))
+        .is_some_and(|it| all(it, |b| matches!(b, b'0' | b'1') || separator(*b)))
     {
         return Resolved::Ambiguous("Ruby reads a binary number");
     }
@@ -73,7 +73,7 @@ fn numeric(text: &str) -> Resolved {
         return Resolved::Ambiguous("Ruby reads a number to the base 60");
     }
     let starts_right = unsigned.starts_with(|it: char| it.is_ascii_digit() || it == '.');
-    if unsigned.bytes().any(|it| separator(&it)) {
+    if unsigned.bytes().any(separator) {
         let plain: String = unsigned.chars().filter(|it| !matches!(it, '_' | ',')).collect();
         return if starts_right && Decimal::split(&plain).is_some() {
             Resolved::Ambiguous("Ruby reads a number")
@@ -87,7 +87,7 @@ fn numeric(text: &str) -> Resolved {
     }
 }
 
-fn separator(byte: &u8) -> bool {
+fn separator(byte: u8) -> bool {
     matches!(byte, b'_' | b',')
 }
 

@@ -108,11 +108,13 @@ fn hostile_files_are_faults_and_cost_little() {
     let bomb = {
         let mut text = "a0: &a0 [x, x]\n".to_owned();
         for level in 1..40 {
-            text.push_str(&format!("a{level}: &a{level} [*a{0}, *a{0}]\n", level - 1));
+            let below = level - 1;
+            let line = format!("a{level}: &a{level} [*a{below}, *a{below}]\n");
+            text += &line;
         }
         text
     };
-    let keys: String = (0..80_000).map(|number| format!("key{number}: 1\n")).collect();
+    let keys = (0..80_000).fold(String::new(), |keys, number| keys + &format!("key{number}: 1\n"));
     let repeated = "k: 1\n".repeat(1000);
     for (name, text, expected) in [
         ("brackets", "[".repeat(200_000), "nested over 64 deep"),

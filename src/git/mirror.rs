@@ -123,9 +123,9 @@ impl Mirror {
             match branch {
                 Some(branch) => {
                     let full = full_name(branch);
-                    heads.iter().find(|head| name(head) == full).map(|head| head.oid())
+                    heads.iter().find(|head| name(head) == full).map(git2::RemoteHead::oid)
                 }
-                None => heads.iter().find(|head| name(head) == "HEAD").map(|head| head.oid()),
+                None => heads.iter().find(|head| name(head) == "HEAD").map(git2::RemoteHead::oid),
             }
         };
         let Some(wanted) = wanted else {

@@ -5,7 +5,7 @@ use crate::model::{Condition, GroupId};
 use crate::rule;
 
 /// A group of which only the number, the parent's number and the values matter; 0 is the root.
-fn group(number: u8, parent: u8, values: Value) -> Group {
+fn group(number: u8, parent: u8, values: &Value) -> Group {
     let id = |number: u8| match number {
         0 => GroupId::ROOT,
         number => format!("00000000-0000-4000-8000-0000000000{number:02}").parse().unwrap(),
@@ -23,7 +23,7 @@ fn group(number: u8, parent: u8, values: Value) -> Group {
 }
 
 fn bare(number: u8, parent: u8) -> Group {
-    group(number, parent, json!({}))
+    group(number, parent, &json!({}))
 }
 
 fn numbers(hierarchy: &Hierarchy, indexes: impl IntoIterator<Item = GroupIndex>) -> Vec<String> {
@@ -117,7 +117,7 @@ fn the_nearest_value_wins_whole_and_null_removes() {
         group(
             1,
             0,
-            json!({
+            &json!({
                 "classes": {"a": {"x": 1, "h": {"k": 1, "l": 2}, "gone": 1}, "plain": {}},
                 "variables": {"v": "parent", "gone": 1, "back": 1},
                 "config_data": {"c": {"k": 1}, "emptied": {"k": 1}},
@@ -126,13 +126,13 @@ fn the_nearest_value_wins_whole_and_null_removes() {
         group(
             2,
             1,
-            json!({
+            &json!({
                 "classes": {"a": {"h": {"k": 9}, "gone": null, "never": null}},
                 "variables": {"gone": null, "back": null},
                 "config_data": {"emptied": {"k": null}},
             }),
         ),
-        group(3, 2, json!({"classes": {"b": {}}, "variables": {"back": 3}})),
+        group(3, 2, &json!({"classes": {"b": {}}, "variables": {"back": 3}})),
     ])
     .unwrap();
     let inherited = hierarchy.inherited(hierarchy.find(bare(3, 0).id).unwrap());

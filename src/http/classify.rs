@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::Path;
 use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
 
 use super::answer::Answering;

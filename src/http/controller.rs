@@ -12,7 +12,7 @@ use super::error::ApiError;
 use super::router::App;
 use crate::diagnostic;
 use crate::git::CommitInfo;
-use crate::reconcile::{LookupError, Outcome, Status};
+use crate::reconcile::{Controller, LookupError, Outcome, Status};
 
 pub(super) async fn status(State(app): State<App>) -> Json<Status> {
     Json(app.controller.status())
@@ -28,7 +28,7 @@ pub(super) async fn commits(
     State(app): State<App>,
     parameters: Parameters,
 ) -> Result<Json<Value>, ApiError> {
-    let commits = blocking(&app, |controller| controller.commits()).await?;
+    let commits = blocking(&app, Controller::commits).await?;
     let all = commits.iter().map(|(info, outcome)| to_value(info, outcome)).collect();
     Ok(Json(parameters.page(all)?.into()))
 }
@@ -45,7 +45,7 @@ pub(super) async fn commit(
 /// Runs what reads the repository where it holds up nobody.
 async fn blocking<T: Send + 'static>(
     app: &App,
-    work: impl FnOnce(&crate::reconcile::Controller) -> Result<T, LookupError> + Send + 'static,
+    work: impl FnOnce(&Controller) -> Result<T, LookupError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let controller = Arc::clone(&app.controller);
     let done = tokio::task::spawn_blocking(move || work(&controller)).await;

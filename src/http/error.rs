@@ -11,8 +11,13 @@ use crate::hierarchy::Hierarchy;
 use crate::reconcile::LookupError;
 
 /// An error as clients see it.
+///
+/// Boxed, since most results that carry it are small.
 #[derive(Debug)]
-pub(super) struct ApiError {
+pub(super) struct ApiError(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     status: StatusCode,
     kind: &'static str,
     message: String,
@@ -27,12 +32,13 @@ impl ApiError {
         message: impl Into<String>,
         details: impl Into<Value>,
     ) -> Self {
-        Self { status, kind, message: message.into(), details: details.into(), header: None }
+        let (message, details) = (message.into(), details.into());
+        Self(Box::new(Inner { status, kind, message, details, header: None }))
     }
 
     /// Adds a header, which must be one.
     pub(super) fn with_header(mut self, name: HeaderName, value: &str) -> Self {
-        self.header = HeaderValue::from_str(value).ok().map(|value| (name, value));
+        self.0.header = HeaderValue::from_str(value).ok().map(|value| (name, value));
         self
     }
 
@@ -151,9 +157,10 @@ impl From<ClassificationError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = json!({"kind": self.kind, "msg": self.message, "details": self.details});
-        let mut response = (self.status, Json(body)).into_response();
-        if let Some((name, value)) = self.header {
+        let Inner { status, kind, message, details, header } = *self.0;
+        let body = json!({"kind": kind, "msg": message, "details": details});
+        let mut response = (status, Json(body)).into_response();
+        if let Some((name, value)) = header {
             response.headers_mut().insert(name, value);
         }
         response

@@ -80,9 +80,11 @@ fn nested(hierarchy: &Hierarchy, top: GroupIndex, depth: usize) -> Value {
         }
         let mut group = group_to_value(hierarchy.group(index));
         let children: Vec<GroupIndex> = hierarchy.children(index).collect();
-        group["immediate_child_count"] = children.len().into();
-        group["children"] =
-            children.into_iter().filter_map(|child| written.remove(&child)).collect();
+        if let Value::Object(fields) = &mut group {
+            fields.insert("immediate_child_count".to_owned(), children.len().into());
+            let children = children.into_iter().filter_map(|child| written.remove(&child));
+            fields.insert("children".to_owned(), children.collect());
+        }
         written.insert(index, group);
     }
     written.remove(&top).unwrap_or_default()

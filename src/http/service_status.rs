@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse as _, Response};
 use serde_json::{Map, Value, json};
 
 use super::answer::Parameters;

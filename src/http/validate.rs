@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
 use super::answer::Answering;

@@ -46,8 +46,10 @@ pub struct BuildError {
 /// Files that have been read, by content and path; a commit reads only what it changes.
 #[derive(Debug, Default)]
 pub struct Cache {
-    readings: Mutex<HashMap<(BlobId, Arc<str>, FileKind), Arc<FileReading>>>,
+    readings: Mutex<Readings>,
 }
+
+type Readings = HashMap<(BlobId, Arc<str>, FileKind), Arc<FileReading>>;
 
 impl Cache {
     fn get(&self, blob: BlobId, path: &Arc<str>, kind: FileKind) -> Option<Arc<FileReading>> {
@@ -56,7 +58,7 @@ impl Cache {
     }
 
     /// Keeps what the newest commit uses and drops the rest.
-    fn replace(&self, used: HashMap<(BlobId, Arc<str>, FileKind), Arc<FileReading>>) {
+    fn replace(&self, used: Readings) {
         *self.readings.lock().unwrap_or_else(PoisonError::into_inner) = used;
     }
 }

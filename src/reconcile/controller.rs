@@ -256,7 +256,7 @@ impl Controller {
         let kind = if failure == FetchFailure::RefNotFound { "RefMissing" } else { "FetchFailed" };
         let mut state = self.state();
         set(&mut state, kind, "True", failure.reason(), error.to_string());
-        self.note_ready(&mut state);
+        note_ready(&mut state);
     }
 
     fn activate(&self, repository: &Repository, snapshot: Arc<Snapshot>) {
@@ -281,7 +281,7 @@ impl Controller {
         });
         state.failed = None;
         clear(&mut state, "CandidateRejected");
-        self.note_ready(&mut state);
+        note_ready(&mut state);
         tracing::info!(%commit, groups, "the commit answers");
     }
 
@@ -303,7 +303,7 @@ impl Controller {
             stage: "check",
             diagnostics: rejected.diagnostics.iter().map(diagnostic::to_value).collect(),
         });
-        self.note_ready(&mut state);
+        note_ready(&mut state);
         drop(state);
         for error in errors.iter().take(10) {
             let start = error.place.span.start;
@@ -314,18 +314,6 @@ impl Controller {
             );
         }
         tracing::error!(commit = %rejected.commit, errors = errors.len(), "the commit is rejected");
-    }
-
-    fn note_ready(&self, state: &mut State) {
-        match &state.active {
-            Some(active) => {
-                let message = format!("serving {}", active.commit);
-                set(state, "Ready", "True", "Serving", message);
-            }
-            None => {
-                set(state, "Ready", "False", "NoSnapshotYet", "no commit answers yet".to_owned())
-            }
-        }
     }
 
     fn remember(&self, commit: CommitId, outcome: Outcome) {
@@ -455,4 +443,16 @@ fn set(state: &mut State, kind: &'static str, status: &'static str, reason: &str
 
 fn clear(state: &mut State, kind: &str) {
     state.conditions.remove(kind);
+}
+
+fn note_ready(state: &mut State) {
+    match &state.active {
+        Some(active) => {
+            let message = format!("serving {}", active.commit);
+            set(state, "Ready", "True", "Serving", message);
+        }
+        None => {
+            set(state, "Ready", "False", "NoSnapshotYet", "no commit answers yet".to_owned());
+        }
+    }
 }

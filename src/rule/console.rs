@@ -30,9 +30,13 @@ pub fn read_console(text: &str) -> Result<Condition, Vec<RuleFault>> {
     }
 }
 
-/// Boxed, since the results of the descent carry it on every level.
+/// The fault that ends the reading.
 type Fault = Box<RuleFault>;
 
+#[expect(
+    clippy::unnecessary_box_returns,
+    reason = "the results of the descent carry it on every level"
+)]
 fn fault(characters: Range<usize>, message: impl Into<String>, help: Option<&str>) -> Fault {
     Box::new(RuleFault {
         kind: FaultKind::Grammar,
@@ -134,7 +138,7 @@ impl Reader {
         let (negated, operator) = self.scanner.operator()?;
         let start = self.scanner.position();
         let value = self.scanner.value()?;
-        let comparison = match comparison(operator, &value.text) {
+        let comparison = match comparison(operator, &value.content) {
             Some(Ok(comparison)) => Some(comparison),
             Some(Err(fault)) => {
                 let characters = fault.characters.filter(|_| value.verbatim).map(|range| {
@@ -148,7 +152,7 @@ impl Reader {
         };
         // A faulty pattern is reported; what stands in its place is never used.
         let comparison =
-            comparison.unwrap_or(crate::model::Comparison::Equals(value.text.as_str().into()));
+            comparison.unwrap_or(crate::model::Comparison::Equals(value.content.as_str().into()));
         let test = Condition::Test(Test { path, comparison });
         Ok(if negated { Condition::Not(Box::new(test)) } else { test })
     }

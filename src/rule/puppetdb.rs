@@ -152,11 +152,11 @@ fn value_query(
     }
     let dotted = way.iter().fold(entity.to_owned(), |mut path, segment| {
         match segment {
-            Segment::Index(index) => path.push_str(&format!("[{index}]")),
+            Segment::Index(index) => path.push_str(&["[", &index.to_string(), "]"].concat()),
             Segment::Key(key) if key.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_') => {
-                path.push_str(&format!(".{key}"));
+                path.push_str(&[".", key].concat());
             }
-            Segment::Key(key) => path.push_str(&format!(".\"{key}\"")),
+            Segment::Key(key) => path.push_str(&[".\"", key, "\""].concat()),
         }
         path
     });

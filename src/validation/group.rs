@@ -181,6 +181,7 @@ fn implied_id(document: &Node, name: &GroupName, environment: &EnvironmentName) 
 }
 
 /// Reads rule and pinned nodes; the inner `None` is a group that has neither.
+#[expect(clippy::option_option, reason = "a rule that is absent is not one that cannot be read")]
 fn read_rule(document: &Node, is_root: bool, shape: &mut Shape) -> Option<Option<Condition>> {
     let pinned = match document.get("pinned").filter(|node| !node.is_null()) {
         Some(node) if is_root => {

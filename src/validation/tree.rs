@@ -20,24 +20,19 @@ pub(super) struct GroupPlaces<'g> {
     pub(super) classes: &'g [ClassPlace],
 }
 
-impl Tree {
-    /// Returns where the parts of each group are written.
-    pub(super) fn places<'g>(
-        &self,
-        groups: &[&'g GroupFile],
-    ) -> BTreeMap<GroupId, GroupPlaces<'g>> {
-        let places = |it: &&'g GroupFile| {
-            let places = GroupPlaces { rule: it.rule.as_ref(), classes: &it.classes };
-            Some((it.group.as_ref()?.id, places))
-        };
-        groups.iter().filter_map(places).collect()
-    }
+/// Returns where the parts of each group are written.
+pub(super) fn places<'g>(groups: &[&'g GroupFile]) -> BTreeMap<GroupId, GroupPlaces<'g>> {
+    let places = |it: &&'g GroupFile| {
+        let places = GroupPlaces { rule: it.rule.as_ref(), classes: &it.classes };
+        Some((it.group.as_ref()?.id, places))
+    };
+    groups.iter().filter_map(places).collect()
 }
 
 /// Builds the tree of the valid groups and says what is wrong among them.
 pub(super) fn build(
     files: &[&GroupFile],
-    policy: &Policy,
+    policy: Policy,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Tree {
     let parents = parents::resolve(files, diagnostics);
@@ -84,7 +79,9 @@ fn mend(mut groups: Vec<Group>, faults: &[HierarchyFault]) -> Vec<Group> {
             }
             HierarchyFault::MissingParent { group } => move_to_top(&mut groups, *group),
             HierarchyFault::Cycle { groups: cycle } => {
-                cycle.iter().for_each(|group| move_to_top(&mut groups, *group));
+                for group in cycle {
+                    move_to_top(&mut groups, *group);
+                }
             }
         }
     }
@@ -106,7 +103,7 @@ fn move_to_top(groups: &mut [Group], at: usize) {
 }
 
 /// Checks what the repository's policy demands of a group.
-fn demand(file: &GroupFile, policy: &Policy, diagnostics: &mut Vec<Diagnostic>) {
+fn demand(file: &GroupFile, policy: Policy, diagnostics: &mut Vec<Diagnostic>) {
     let Some(group) = &file.group else { return };
     let mut add = |message: &str, help: &str| {
         diagnostics.push(

@@ -116,7 +116,7 @@ fn mutate(text: &str, random: &mut Random) -> String {
 }
 
 fn hex(text: &str) -> String {
-    text.encode_utf16().map(|unit| format!("{unit:04x}")).collect()
+    text.encode_utf16().fold(String::new(), |hex, unit| hex + &format!("{unit:04x}"))
 }
 
 /// Returns what Java says of each case; `None` where it gives up itself.
@@ -141,10 +141,8 @@ fn java(cases: &[(String, String)]) -> Option<Vec<Option<Answer>>> {
         .spawn()
         .ok()?;
     let mut stdin = child.stdin.take().unwrap();
-    let lines: String = cases
-        .iter()
-        .map(|(pattern, subject)| format!("{}\t{}\n", hex(pattern), hex(subject)))
-        .collect();
+    let line = |(pattern, subject): &(String, String)| hex(pattern) + "\t" + &hex(subject) + "\n";
+    let lines: String = cases.iter().map(line).collect();
     let writer = std::thread::spawn(move || stdin.write_all(lines.as_bytes()));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();

@@ -20,7 +20,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("facts", &["model", "document"]),
     ("config", &["document", "diagnostic"]),
     ("telemetry", &["config"]),
-    ("reconcile", &["model", "git", "validation", "snapshot", "diagnostic", "telemetry", "config"]),
+    (
+        "reconcile",
+        &[
+            "model",
+            "document",
+            "git",
+            "validation",
+            "snapshot",
+            "diagnostic",
+            "telemetry",
+            "config",
+        ],
+    ),
     (
         "http",
         &[

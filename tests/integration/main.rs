@@ -1,7 +1,6 @@
 //! Tests of the program as a whole, in one binary.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
@@ -10,6 +9,10 @@
     reason = "tests may stop at the first surprise and read files"
 )]
 
+mod commands;
 mod conformance;
+mod daemon;
 mod java_regex;
 mod layering;
+mod program;
+mod schemas;

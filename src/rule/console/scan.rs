@@ -21,7 +21,7 @@ pub(super) enum Token {
 /// A value, as compared.
 pub(super) struct Text {
     /// The text without quotes and escapes.
-    pub(super) text: String,
+    pub(super) content: String,
     /// Whether every character stands for itself in the rule.
     pub(super) verbatim: bool,
     /// How many characters of the rule come before the text: 1 for a quote.
@@ -91,7 +91,7 @@ impl Scanner {
                 self.at += 1;
                 Token::Close
             }
-            Some('"' | '\'') => Token::Word(self.quoted()?.text),
+            Some('"' | '\'') => Token::Word(self.quoted()?.content),
             Some(_) => Token::Word(self.bare_value()),
         })
     }
@@ -132,7 +132,7 @@ impl Scanner {
         self.skip_blanks();
         let start = self.at;
         if matches!(self.peek(), Some('"' | '\'')) {
-            return Ok(Segment::Key(self.quoted()?.text.into()));
+            return Ok(Segment::Key(self.quoted()?.content.into()));
         }
         let key = self.take_while(|it, character| {
             let slash_operator = character == '/' && it.peek_at(1) == Some(':');
@@ -215,7 +215,7 @@ impl Scanner {
             let message = format!("expected a value, found `{text}`");
             return Err(fault(start..self.at, message, Some(help)));
         }
-        Ok(Text { text, verbatim: true, inset: 0 })
+        Ok(Text { content: text, verbatim: true, inset: 0 })
     }
 
     fn bare_value(&mut self) -> String {
@@ -236,7 +236,7 @@ impl Scanner {
             self.at += 1;
             match (character, self.peek()) {
                 (character, _) if character == quote => {
-                    return Ok(Text { text, verbatim, inset: 1 });
+                    return Ok(Text { content: text, verbatim, inset: 1 });
                 }
                 ('\\', Some(next)) if next == quote || next == '\\' => {
                     self.at += 1;

@@ -126,7 +126,9 @@ impl Ast {
         visit(self);
         match self {
             Self::Sequence(parts) | Self::Choice(parts) => {
-                parts.iter().for_each(|part| part.walk(visit));
+                for part in parts {
+                    part.walk(visit);
+                }
             }
             Self::Repeat(repeat) => repeat.body.walk(visit),
             Self::Capture(_, body) | Self::Atomic(body) => body.walk(visit),

@@ -36,6 +36,10 @@ pub(super) struct Parsed {
 }
 
 /// The flags in force, as the letters that set them.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the syntax and none excludes another"
+)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Flags {
     /// `i`

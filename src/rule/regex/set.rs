@@ -28,7 +28,7 @@ impl CodeSet {
         for (first, last) in ranges {
             match joined.last_mut() {
                 Some(before) if first <= before.1.saturating_add(1) => {
-                    before.1 = before.1.max(last)
+                    before.1 = before.1.max(last);
                 }
                 _ => joined.push((first, last)),
             }

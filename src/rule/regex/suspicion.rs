@@ -82,6 +82,12 @@ fn find(characters: &[char], wanted: &str) -> Option<usize> {
     characters.windows(wanted.len()).position(|window| window == wanted)
 }
 
+/// Top-level domains as people use them in host names.
+const DOMAINS: &[&str] = &[
+    "com", "net", "org", "io", "de", "eu", "local", "lan", "internal", "vm", "corp", "example",
+    "edu", "gov",
+];
+
 /// Returns the first dot that stands for itself in what is plainly a host name: between letters,
 /// with at least two labels of letters behind each other at the end.
 fn bare_dot(characters: &[char]) -> Option<usize> {
@@ -89,11 +95,6 @@ fn bare_dot(characters: &[char]) -> Option<usize> {
     let body = text.trim_start_matches('^').trim_end_matches('$');
     let skipped = text.chars().take_while(|it| *it == '^').count();
     let (_, last) = body.rsplit_once('.')?;
-    // The last label is a top-level domain as people use them.
-    const DOMAINS: &[&str] = &[
-        "com", "net", "org", "io", "de", "eu", "local", "lan", "internal", "vm", "corp", "example",
-        "edu", "gov",
-    ];
     if !DOMAINS.contains(&last) {
         return None;
     }

@@ -23,6 +23,7 @@ pub(super) fn mirrored() -> CodeSet {
 }
 
 #[rustfmt::skip]
+#[expect(clippy::unreadable_literal, reason = "code points are written as Unicode does")]
 const BLOCKS: &[(u32, u32, &str)] = &[
     (0x0, 0x7f, "BASIC LATIN|BASICLATIN|BASIC_LATIN"),
     (0x80, 0xff, "LATIN-1 SUPPLEMENT|LATIN-1SUPPLEMENT|LATIN_1_SUPPLEMENT"),

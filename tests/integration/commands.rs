@@ -1,0 +1,352 @@
+//! The commands, as people and pipelines run them.
+
+use serde_json::Value;
+
+use crate::program::{GitRepository, clade, root, run};
+
+#[test]
+fn the_example_estates_are_valid_and_pass_their_tests() {
+    for estate in ["examples/fleet", "examples/minimal"] {
+        let validated = run(&["validate", estate]);
+        assert_eq!(validated.status, 0, "{}", validated.stdout);
+        let tested = run(&["test", estate]);
+        assert_eq!(tested.status, 0, "{}", tested.stdout);
+        assert!(tested.stdout.ends_with(" passed, 0 failed\n"), "{}", tested.stdout);
+    }
+}
+
+#[test]
+fn a_broken_estate_is_reported_whole() {
+    let done = run(&["validate", "examples/broken"]);
+    assert_eq!((done.status, done.stderr.as_str()), (1, ""));
+    insta::assert_snapshot!(done.stdout);
+}
+
+#[test]
+fn every_format_is_well_formed() {
+    let of = |format: &str| run(&["validate", "examples/broken", "--format", format]).stdout;
+    let json: Value = serde_json::from_str(&of("json")).unwrap();
+    assert_eq!((json["valid"].as_bool(), json["commit"].is_null()), (Some(false), true));
+    assert_eq!(
+        json["summary"]["error"],
+        json["diagnostics"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|it| it["severity"] == "error")
+            .count()
+    );
+    let gitlab: Value = serde_json::from_str(&of("gitlab")).unwrap();
+    assert_eq!(gitlab.as_array().unwrap().len(), json["diagnostics"].as_array().unwrap().len());
+    let sarif: Value = serde_json::from_str(&of("sarif")).unwrap();
+    assert_eq!(sarif["version"], "2.1.0");
+    assert!(of("github").lines().all(|line| line.starts_with("::error file=examples/broken/")
+        || line.starts_with("::warning file=examples/broken/")));
+    assert!(of("junit").starts_with("<?xml"));
+}
+
+#[test]
+fn a_revision_is_validated_as_it_was_committed() {
+    let repository = GitRepository::new();
+    let good = repository.commit("good", &[("estate/groups/a.yaml", "name: a\n")]);
+    repository.commit("bad", &[("estate/groups/a.yaml", "nam: a\n")]);
+    let directory = format!("{}/estate", repository.text_path());
+    let of = |revision: &str| run(&["validate", &directory, "--rev", revision, "--format", "json"]);
+    let (first, second) = (of("HEAD~1"), of("main"));
+    assert_eq!((first.status, second.status), (0, 1));
+    let report: Value = serde_json::from_str(&first.stdout).unwrap();
+    assert_eq!(report["commit"], good.as_str());
+    let unknown = of("nope");
+    assert_eq!(
+        (unknown.status, unknown.stderr.as_str()),
+        (2, "error: `nope` is no commit of the repository\n")
+    );
+}
+
+#[test]
+fn a_node_is_classified_and_explained() {
+    let facts = "examples/facts/web1.example.com.json";
+    let classified = run(&["classify", "web1.example.com", "examples/fleet", "--facts", facts]);
+    let answer: Value = serde_json::from_str(&classified.stdout).unwrap();
+    assert_eq!((classified.status, answer["environment"].as_str()), (0, Some("production")));
+    assert_eq!(answer["parameters"]["resolvers"], serde_json::json!(["203.0.113.53"]));
+
+    let explained = run(&["explain", "web1.example.com", "examples/fleet", "--facts", facts]);
+    assert_eq!(explained.status, 0);
+    insta::assert_snapshot!(explained.stdout);
+
+    let document = run(&[
+        "explain",
+        "web1.example.com",
+        "examples/fleet",
+        "--facts",
+        facts,
+        "--format",
+        "json",
+    ]);
+    let document: Value = serde_json::from_str(&document.stdout).unwrap();
+    assert_eq!(document["final_classification"]["environment"], "production");
+}
+
+#[test]
+fn one_group_is_explained_by_the_condition_that_keeps_a_node_out() {
+    let facts = "examples/facts/web2.example.com.json";
+    let done = run(&[
+        "explain",
+        "web2.example.com",
+        "examples/fleet",
+        "--facts",
+        facts,
+        "--group",
+        "Large webservers",
+    ]);
+    insta::assert_snapshot!(done.stdout, @r#"
+    web2.example.com is not in the group Large webservers
+    because its rule does not hold: memory.system.total_bytes is 17179869184, the rule wants memory.system.total_bytes >= 34359738368
+
+    All Nodes
+      yes name ~ ".*"  is "web2.example.com"
+
+      Roles
+        no rule
+
+        Webservers
+          yes trusted.extensions.pp_role = web  is "web"
+
+          Large webservers
+            no  memory.system.total_bytes >= 34359738368  is 17179869184
+    "#);
+    let unknown = run(&["explain", "n", "examples/fleet", "--group", "Large webserver"]);
+    assert_eq!(
+        (unknown.status, unknown.stderr.as_str()),
+        (2, "error: there is no group `Large webserver`; did you mean `Large webservers`?\n")
+    );
+}
+
+#[test]
+fn a_conflict_is_a_finding_and_no_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("groups")).unwrap();
+    let groups = "name: a\nrule: name ~ n\nvariables: {v: 1}\n---\nname: b\nrule: name ~ n\nvariables: {v: 2}\n";
+    std::fs::write(directory.path().join("groups/g.yaml"), groups).unwrap();
+    let path = directory.path().to_str().unwrap();
+    let classified = run(&["classify", "n1", path]);
+    assert_eq!((classified.status, classified.stdout.as_str()), (1, ""));
+    insta::assert_snapshot!(classified.stderr, @r#"
+    error: The node was classified into groups named "a" and "b" that defined conflicting values for the variables "v". See the `details` key for all conflicts.
+    help: `clade explain n1` shows the values side by side
+    "#);
+    let explained = run(&["explain", "n1", path]);
+    assert_eq!(explained.status, 1);
+    assert!(
+        explained.stdout.contains("conflicts\n  variable v\n    a  1\n    b  2\n"),
+        "{}",
+        explained.stdout
+    );
+    let enc = run(&["enc", "n1", "--repo", path]);
+    assert_eq!(enc.status, 1);
+    assert!(
+        enc.stdout.starts_with("clade enc: The node was classified into groups")
+            && enc.stdout == enc.stderr
+    );
+    let test = "- name: expected\n  node: n1\n  expect: {conflict: true}\n- name: not expected\n  node: n1\n  expect: {groups: [a]}\n";
+    std::fs::create_dir(directory.path().join("tests")).unwrap();
+    std::fs::write(directory.path().join("tests/t.yaml"), test).unwrap();
+    let tested = run(&["test", path]);
+    assert_eq!(tested.status, 1);
+    insta::assert_snapshot!(tested.stdout, @r#"
+    test expected ... ok
+    test not expected ... FAILED
+      at tests/t.yaml:4:9
+      the group `b` matches, which is not expected
+      The node was classified into groups named "a" and "b" that defined conflicting values for the variables "v". See the `details` key for all conflicts.
+      see: clade explain n1
+
+    1 passed, 1 failed
+    "#);
+}
+
+#[test]
+fn the_enc_document_is_what_ruby_reads() {
+    let done = run(&[
+        "enc",
+        "web1.example.com",
+        "--repo",
+        "examples/fleet",
+        "--facts-dir",
+        "examples/facts",
+    ]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    let ours: Value = serde_json::from_str(&done.stdout).unwrap();
+    let ruby = std::process::Command::new("ruby")
+        .args(["-ryaml", "-rjson", "-e", "puts JSON.generate(YAML.safe_load(STDIN.read))"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn();
+    let Ok(mut ruby) = ruby else {
+        eprintln!("skipped: needs ruby");
+        return;
+    };
+    std::io::Write::write_all(&mut ruby.stdin.take().unwrap(), done.stdout.as_bytes()).unwrap();
+    let output = ruby.wait_with_output().unwrap();
+    let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn certnames_that_lead_elsewhere_are_refused() {
+    let done = run(&["enc", "../web1", "--repo", "examples/fleet"]);
+    assert_eq!(
+        (done.status, done.stdout.as_str()),
+        (1, "clade enc: `../web1` is not a certname\n")
+    );
+}
+
+#[test]
+fn an_export_is_imported_and_exported_the_same() {
+    let export = r#"[
+      {"name":"All Nodes","id":"00000000-0000-4000-8000-000000000000","parent":"00000000-0000-4000-8000-000000000000","environment":"production","environment_trumps":false,"rule":["and",["~","name",".*"]],"classes":{},"variables":{},"config_data":{}},
+      {"name":"PE Infrastructure","id":"af56b3d1-e2ec-420f-aa9e-c420c245e8c5","parent":"00000000-0000-4000-8000-000000000000","environment":"production","environment_trumps":false,"classes":{"puppet_enterprise":{"hosts":["a",1,true,null],"mode":"0644"}},"variables":{"x":"yes"},"config_data":{},"serial_number":4,"last_edited":"2024-07-19T10:53:20.184Z"},
+      {"name":"Pins/and rules","id":"6d7e375f-6e46-4946-ab23-60206cd06c6b","parent":"af56b3d1-e2ec-420f-aa9e-c420c245e8c5","environment":"agent-specified","environment_trumps":true,"description":"line\nbreak: x","rule":["or",["and",["~",["fact","os","family"],"^D\\d"]],["=","name","web1.example.com"]],"classes":{"a":{},"b::c":{"p":{"k":[{"n":1.5e3}]}}},"variables":{},"config_data":{"b::c":{"q":"${trusted['certname']}"}}},
+      {"name":"pins/AND rules","id":"54b59786-2f29-4833-a904-96d7dec41d61","parent":"af56b3d1-e2ec-420f-aa9e-c420c245e8c5","environment":"production","environment_trumps":false,"rule":["or",["=","name","a"],["=","name","b"]],"classes":{},"variables":{},"config_data":{}}
+    ]"#;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("export.json");
+    std::fs::write(&file, export).unwrap();
+    check_round_trip(file.to_str().unwrap());
+}
+
+#[test]
+fn real_exports_are_imported_and_exported_the_same() {
+    let groups = root().join("../shared/data/groups");
+    if !groups.exists() {
+        eprintln!("skipped: needs ../shared");
+        return;
+    }
+    for file in ["pe-2016-default-groups.json", "pe-2023-peadm-style-groups.json"] {
+        check_round_trip(groups.join(file).to_str().unwrap());
+    }
+}
+
+fn check_round_trip(export: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let target = directory.path().join("estate");
+    let target = target.to_str().unwrap();
+    let imported = run(&["import", export, target]);
+    assert_eq!(imported.status, 0, "{}", imported.stderr);
+    let validated = run(&["validate", target]);
+    assert_eq!(validated.status, 0, "{}", validated.stdout);
+    let exported = run(&["export", target]);
+    let normal = |text: &str| -> Vec<Value> {
+        let mut groups: Vec<Value> = serde_json::from_str(text).unwrap();
+        for group in &mut groups {
+            let group = group.as_object_mut().unwrap();
+            group.retain(|key, _| {
+                !matches!(key.as_str(), "serial_number" | "last_edited" | "deleted")
+            });
+            group.entry("config_data").or_insert_with(|| serde_json::json!({}));
+            if group["name"] == "All Nodes" || group["id"] == "00000000-0000-4000-8000-000000000000"
+            {
+                group.entry("rule").or_insert_with(|| serde_json::json!(["~", "name", ".*"]));
+            }
+        }
+        groups.sort_by_key(|group| group["id"].to_string());
+        groups
+    };
+    let given = std::fs::read_to_string(export).unwrap();
+    assert_eq!(normal(&exported.stdout), normal(&given));
+    let again = run(&["import", export, target]);
+    assert_eq!(again.status, 2, "nothing is written over");
+}
+
+#[test]
+fn rules_are_translated() {
+    let done = run(&["translate", "os.family = Debian and not name ~ '^web'"]);
+    insta::assert_snapshot!(done.stdout, @r#"
+    array      ["and",["=",["fact","os","family"],"Debian"],["not",["~","name","^web"]]]
+    console    os.family = Debian and name !~ "^web"
+    nodes      ["and",["in","certname",["extract","certname",["select_inventory",["=","facts.os.family","Debian"]]]],["not",["~","certname","^web"]]]
+    inventory  ["and",["=","facts.os.family","Debian"],["not",["~","certname","^web"]]]
+    "#);
+    let wrong = run(&["translate", "os.family == Debian"]);
+    assert_eq!(
+        (wrong.status, wrong.stderr.as_str()),
+        (
+            1,
+            "error: `==` is not an operator (at character 11, `==`); equality is `=`, a regular expression is `~`\n"
+        )
+    );
+}
+
+#[test]
+fn what_cannot_run_says_why_on_one_line() {
+    for (arguments, expected) in [
+        (
+            &["validate", "/nonexistent"][..],
+            "error: cannot read the directory `/nonexistent`: No such file or directory (os error 2)\n",
+        ),
+        (&["validate", "Cargo.toml"], "error: `Cargo.toml` is not a directory\n"),
+        (
+            &["classify", "n", "examples/minimal", "--facts", "/nonexistent"],
+            "error: cannot read the facts in `/nonexistent`: No such file or directory (os error 2)\n",
+        ),
+        (
+            &["classify", "n", "examples/broken"],
+            "error: the repository is not valid: groups/files.yaml:3:16: `0644` is not the same to all YAML readers: YAML 1.1 reads an octal number, YAML 1.2 a decimal one (and 5 more); see `clade validate`\n",
+        ),
+        (&["serve"], "error: `--repo URL|PATH` is missing: the group repository to serve\n"),
+        (&["serve", "--repo", "/nonexistent"], "error: `/nonexistent` is not a git repository\n"),
+        (
+            &["serve", "--repo", "https://git.example.com/x.git"],
+            "error: repositories over `https` are not supported yet: use a path, `file://` or `git://`\n",
+        ),
+        (
+            &["serve", "--repo", ".", "--interval", "soon"],
+            "error: `soon` is not a duration such as 30s, 5m or 500ms\n",
+        ),
+        (
+            &["serve", "--repo", ".", "--listen", "0.0.0.0:0"],
+            "error: `0.0.0.0:0` is reachable from other machines and no authentication is configured: listen on 127.0.0.1, or pass --allow-anonymous\n",
+        ),
+        (
+            &["serve", "--repo", ".", "--listen", "nowhere"],
+            "error: `nowhere` is not an address such as 127.0.0.1:4433: invalid socket address\n",
+        ),
+        (
+            &["import", "Cargo.toml", "/tmp/never"],
+            "error: the export is not valid JSON: expected value at line 1 column 2\n",
+        ),
+    ] {
+        let done = run(arguments);
+        assert_eq!(
+            (done.status, done.stdout.as_str(), done.stderr.as_str()),
+            (2, "", expected),
+            "{arguments:?}"
+        );
+    }
+    let repository = GitRepository::new();
+    repository.commit("x", &[("groups/a.yaml", "name: a\n")]);
+    let done = run(&["serve", "--repo", &repository.text_path(), "--branch", "nope"]);
+    assert_eq!(
+        (done.status, done.stderr.as_str()),
+        (2, "error: the repository has no branch `nope`\n")
+    );
+    let unknown = run(&["validate", "--nope"]);
+    assert_eq!(unknown.status, 2);
+    assert!(unknown.stderr.starts_with("error: unexpected argument '--nope' found"));
+}
+
+#[test]
+fn completions_and_schemas_are_printed() {
+    assert!(run(&["completions", "bash"]).stdout.contains("clade"));
+    for kind in run(&["schema"]).stdout.lines() {
+        let schema: Value = serde_json::from_str(&run(&["schema", kind]).stdout).unwrap();
+        assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#", "{kind}");
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_only() {
+    let done = clade(&["validate", "examples/broken"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(!String::from_utf8(done.stdout).unwrap().contains('\u{1b}'));
+}

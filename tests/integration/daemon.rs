@@ -1,0 +1,347 @@
+//! The daemon, over real sockets and real repositories.
+
+use serde_json::{Value, json};
+
+use crate::program::{Daemon, GitRepository, run};
+
+const WEB: &str = "name: Webservers\nid: 58463036-0efa-4365-b367-b5401c0711d3\nrule: trusted.extensions.pp_role = web\nclasses: {apache: {port: 80}}\nconfig_data: {\"profile::web\": {port: 443}}\n";
+const WEB_ID: &str = "58463036-0efa-4365-b367-b5401c0711d3";
+const ROOT_ID: &str = "00000000-0000-4000-8000-000000000000";
+
+fn repository() -> GitRepository {
+    let repository = GitRepository::new();
+    repository.commit(
+        "first",
+        &[
+            ("groups/web.yaml", WEB),
+            ("groups/child.yaml", "name: Child\nparent: Webservers\nrule: name ~ canary\n"),
+            (
+                "groups/conflict.yaml",
+                "name: Other\nrule: name ~ conflict\nclasses: {apache: {port: 81}}\n",
+            ),
+            ("environments/production.yaml", "classes: {apache: {parameters: {port: 80}}}\n"),
+        ],
+    );
+    repository
+}
+
+#[test]
+fn every_read_route_answers() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let body = r#"{"fact": {"x": 1}, "trusted": {"extensions": {"pp_role": "web"}}, "transaction_uuid": "u"}"#;
+    for prefix in ["", "/classifier-api"] {
+        let answer = daemon.request("POST", &format!("{prefix}/v1/classified/nodes/web1"), body);
+        assert_eq!((answer.status, answer.header("Content-Type")), (200, Some("application/json")));
+        assert_eq!(answer.header("X-Clade-Commit").map(str::len), Some(40));
+        assert_eq!(
+            answer.json(),
+            json!({"name": "web1", "groups": [ROOT_ID, WEB_ID], "environment": "production",
+                "classes": {"apache": {"port": 80}}, "parameters": {}, "config_data": {"profile::web": {"port": 443}}})
+        );
+    }
+    let v2 = daemon.request("POST", "/v2/classified/nodes/web1", body).json();
+    assert_eq!(
+        v2["groups"],
+        json!([{"id": ROOT_ID, "name": "All Nodes"}, {"id": WEB_ID, "name": "Webservers"}])
+    );
+    let explained = daemon.request("POST", "/v1/classified/nodes/web1/explanation", body).json();
+    assert_eq!(explained["leaf_groups"][WEB_ID]["name"], "Webservers");
+    assert_eq!(
+        explained["classification_sources"]["classes"]["apache"]["port"],
+        json!({"value": 80, "sources": [WEB_ID]})
+    );
+
+    assert_eq!(daemon.get("/v1/groups").json().as_array().unwrap().len(), 4);
+    assert_eq!(daemon.get("/v1/groups?").status, 200);
+    assert_eq!(daemon.get("/v1/groups?limit=1&offset=1").json().as_array().unwrap().len(), 1);
+    let group = daemon.get(&format!("/v1/groups/{WEB_ID}?inherited=true")).json();
+    assert_eq!(
+        group["rule"],
+        json!(["and", ["=", ["trusted", "extensions", "pp_role"], "web"], ["~", "name", ".*"]])
+    );
+    let children = daemon.get(&format!("/v1/group-children/{ROOT_ID}?depth=1")).json();
+    assert_eq!(
+        (
+            children[0]["immediate_child_count"].clone(),
+            children[0]["children"][1]["children"].clone()
+        ),
+        (json!(2), json!([]))
+    );
+    assert_eq!(
+        daemon.get(&format!("/v1/groups/{WEB_ID}/rules")).json()["rule"],
+        json!(["=", ["trusted", "extensions", "pp_role"], "web"])
+    );
+    let translated = daemon.request("POST", "/v1/rules/translate", r#"["=", ["fact", "a"], "b"]"#);
+    assert_eq!(translated.json(), json!({"query": ["=", ["fact", "a"], "b"]}));
+    assert_eq!(
+        daemon.get("/v1/classes").json(),
+        json!([{"name": "apache", "environment": "production", "parameters": {"port": 80}}])
+    );
+    assert_eq!(
+        daemon.get("/v1/environments").json(),
+        json!([{"name": "production", "sync_succeeded": true}])
+    );
+    assert_eq!(daemon.get("/v1/environments/production/classes/apache").json()["name"], "apache");
+    assert_eq!(daemon.get("/v1/nodes").json(), json!([]));
+    assert_eq!(daemon.get("/v1/last-class-update").json(), json!({"last_update": null}));
+    assert_eq!(daemon.request("POST", "/v1/update-classes", "{}").status, 201);
+
+    let enc = daemon.request("POST", "/enc/web1", body);
+    assert_eq!(enc.header("Content-Type"), Some("text/yaml; charset=utf-8"));
+    assert_eq!(
+        enc.body,
+        "{\"classes\": {\"apache\": {\"port\": 80}}, \"parameters\": {}, \"environment\": \"production\"}\n"
+    );
+    assert_eq!(
+        daemon.get("/enc/web1").body,
+        "{\"classes\": {}, \"parameters\": {}, \"environment\": \"production\"}\n"
+    );
+    assert_eq!(daemon.get("/hiera/web1").json(), json!({}));
+    assert_eq!(daemon.get("/status/v1/services").json()["classifier-service"]["state"], "running");
+    assert_eq!(daemon.get("/status/v1/simple").body, "running");
+    assert_eq!((daemon.get("/livez").status, daemon.get("/readyz").status), (200, 200));
+    let status = daemon.get("/controller/status").json();
+    assert_eq!(
+        (status["active"]["subject"].as_str(), status["repository"]["branch"].as_str()),
+        (Some("first"), Some("main"))
+    );
+    assert_eq!(status["conditions"][0]["reason"], "Serving");
+    assert_eq!(daemon.get("/controller/commits").json()[0]["valid"], true);
+    assert_eq!(daemon.terminate(), 0);
+}
+
+#[test]
+fn every_error_has_the_same_shape() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    for (method, path, body, status, kind) in [
+        ("GET", "/nope", "", 404, "not-found"),
+        ("GET", "/v1/groups/00000000-0000-4000-8000-000000000009", "", 404, "not-found"),
+        ("GET", "/v1/groups/x", "", 400, "malformed-uuid"),
+        (
+            "GET",
+            "/v1/group-children/00000000-0000-4000-8000-000000000000?depth=x",
+            "",
+            400,
+            "malformed-number",
+        ),
+        ("PATCH", "/v1/groups", "", 405, "method-not-allowed"),
+        ("POST", "/v1/classified/nodes/n", "{", 400, "malformed-request"),
+        ("POST", "/v1/classified/nodes/n", "[]", 400, "schema-violation"),
+        ("POST", "/v1/classified/nodes/n", r#"{"fact": 1}"#, 400, "schema-violation"),
+        ("POST", "/v1/classified/nodes/n", r#"{"trusted": []}"#, 400, "schema-violation"),
+        ("GET", "/v1/groups?commit=nope", "", 404, "unknown-commit"),
+        ("GET", "/v1/groups?at=2026-10-03T02:10Z", "", 400, "malformed-request"),
+        ("POST", "/v1/groups", "{}", 403, "read-only"),
+        ("DELETE", "/v1/groups/58463036-0efa-4365-b367-b5401c0711d3", "{}", 403, "read-only"),
+        ("POST", "/v1/import-hierarchy", "[]", 403, "read-only"),
+        ("POST", "/v1/rules/translate", "false", 400, "schema-violation"),
+        (
+            "POST",
+            "/v1/rules/translate",
+            r#"["<:", ["fact", "x"], "a"]"#,
+            422,
+            "untranslatable-rule",
+        ),
+        ("POST", "/v1/validate/group", r#"{"name": "x"}"#, 400, "schema-violation"),
+        (
+            "POST",
+            "/v1/validate/group",
+            r#"{"name": "x", "classes": {}, "parent": "x"}"#,
+            400,
+            "malformed-uuid",
+        ),
+        (
+            "POST",
+            "/v1/validate/group",
+            r#"{"name": "x", "classes": {}, "parent": "00000000-0000-4000-8000-000000000009"}"#,
+            422,
+            "missing-parent",
+        ),
+        (
+            "POST",
+            "/v1/validate/group",
+            r#"{"name": "Webservers", "classes": {}, "parent": "00000000-0000-4000-8000-000000000000", "id": "00000000-0000-4000-9000-000000000001"}"#,
+            422,
+            "uniqueness-violation",
+        ),
+        (
+            "POST",
+            "/v1/validate/group",
+            r#"{"name": "x", "classes": {"nope": {}}, "parent": "00000000-0000-4000-8000-000000000000"}"#,
+            422,
+            "missing-referents",
+        ),
+        (
+            "POST",
+            "/v1/classified/nodes/web-conflict",
+            r#"{"trusted": {"extensions": {"pp_role": "web"}}}"#,
+            500,
+            "classification-conflict",
+        ),
+        ("GET", "/status/v1/services/nope", "", 404, "not-found"),
+    ] {
+        let answer = daemon.request(method, path, body);
+        let json = answer.json();
+        assert_eq!(
+            (answer.status, json["kind"].as_str()),
+            (status, Some(kind)),
+            "{method} {path} {body}"
+        );
+        let keys: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["kind", "msg", "details"], "{method} {path}");
+        assert!(json["msg"].as_str().is_some_and(|msg| !msg.is_empty()), "{method} {path}");
+    }
+    let conflict = daemon
+        .request(
+            "POST",
+            "/v1/classified/nodes/web-conflict",
+            r#"{"trusted": {"extensions": {"pp_role": "web"}}}"#,
+        )
+        .json();
+    assert!(
+        conflict["msg"].as_str().unwrap().ends_with(" See the `details` key for all conflicts.")
+    );
+    assert_eq!(conflict["details"]["classes"]["apache"]["port"][0]["from"]["name"], "Other");
+    let refused = daemon.request("DELETE", &format!("/v1/groups/{WEB_ID}"), "").json();
+    assert!(
+        refused["msg"].as_str().unwrap().contains("in the file groups/web.yaml of "),
+        "{refused}"
+    );
+    let large = format!("{{\"fact\": {{\"x\": \"{}\"}}}}", "x".repeat(17 << 20));
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/n", &large).status, 413);
+    let valid = daemon.request("POST", "/v1/validate/group", r#"{"name": "x", "classes": {}, "parent": "00000000-0000-4000-8000-000000000000", "serial_number": 4}"#);
+    assert_eq!((valid.status, valid.json()["environment"].as_str()), (200, Some("production")));
+}
+
+#[test]
+fn a_bad_commit_never_answers_and_the_next_good_one_does() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let before = daemon.get("/v1/groups");
+    let bad =
+        repository.commit("bad", &[("groups/web.yaml", "name: Webservers\nparent: Nowhere\n")]);
+    daemon.wait_until("the bad commit is rejected", |it| {
+        it.get("/controller/status").json()["last_failed"]["commit"] == bad.as_str()
+    });
+    let after = daemon.get("/v1/groups");
+    assert_eq!(
+        (after.body, after.head.lines().find(|it| it.starts_with("X-Clade")).map(str::to_owned)),
+        (
+            before.body.clone(),
+            before.head.lines().find(|it| it.starts_with("X-Clade")).map(str::to_owned)
+        )
+    );
+    let status = daemon.get("/controller/status").json();
+    assert_eq!(status["last_failed"]["diagnostics"][0]["kind"], "missing-parent");
+    assert_eq!(status["conditions"][1]["type"], "CandidateRejected");
+    let asked = daemon.get(&format!("/v1/groups?commit={bad}"));
+    assert_eq!((asked.status, asked.json()["kind"].as_str()), (422, Some("invalid-commit")));
+    assert_eq!(asked.json()["details"][0]["file"], "groups/web.yaml");
+
+    let good =
+        repository.commit("good", &[("groups/web.yaml", WEB), ("groups/new.yaml", "name: New\n")]);
+    daemon.wait_until("the good commit answers", |it| {
+        it.get("/v1/groups").header("X-Clade-Commit") == Some(good.as_str())
+    });
+    assert_eq!(daemon.get("/v1/groups").json().as_array().unwrap().len(), 5);
+    assert!(daemon.get("/controller/status").json()["last_failed"].is_null());
+    assert_eq!(daemon.get("/v1/groups?commit=HEAD~2").json().as_array().unwrap().len(), 4);
+    let known: Vec<Value> = serde_json::from_str(&daemon.get("/controller/commits").body).unwrap();
+    assert!(known.iter().any(|it| it["commit"] == bad.as_str() && it["valid"] == false));
+    assert_eq!(daemon.get(&format!("/controller/commits/{bad}")).json()["valid"], false);
+}
+
+#[test]
+fn without_a_valid_commit_the_daemon_waits_for_one() {
+    let repository = GitRepository::new();
+    repository.commit("bad", &[("groups/a.yaml", "nam: a\n")]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let answer = daemon.get("/v1/groups");
+    assert_eq!(
+        (answer.status, answer.json()["kind"].as_str(), answer.header("Retry-After")),
+        (503, Some("no-snapshot"), Some("5"))
+    );
+    assert_eq!((daemon.get("/readyz").status, daemon.get("/livez").status), (503, 200));
+    assert_eq!(daemon.get("/status/v1/simple").status, 503);
+    repository.commit("good", &[("groups/a.yaml", "name: a\n")]);
+    daemon.wait_until("the good commit answers", |it| it.get("/readyz").status == 200);
+}
+
+#[test]
+fn a_mirror_answers_after_a_restart_while_the_remote_is_gone() {
+    let repository = repository();
+    let data = tempfile::tempdir().unwrap();
+    let data = data.path().to_str().unwrap();
+    let remote = format!("file://{}", repository.text_path());
+    let arguments = ["--repo", &remote, "--data-dir", data, "--branch", "main"];
+    let daemon = Daemon::start(&arguments);
+    let second = run(&["serve", "--repo", &remote, "--data-dir", data, "--listen", "127.0.0.1:0"]);
+    assert_eq!(
+        (second.status, second.stderr),
+        (2, format!("error: the data directory `{data}` is in use by another process\n"))
+    );
+    let live = repository.commit("second", &[("groups/new.yaml", "name: New\n")]);
+    daemon.wait_until("the new commit answers", |it| {
+        it.get("/v1/groups").header("X-Clade-Commit") == Some(live.as_str())
+    });
+    daemon.kill();
+    // What a crash leaves behind must not block the next start.
+    std::fs::write(format!("{data}/mirror.git/config.lock"), "").unwrap();
+    let away = repository.path().with_extension("away");
+    std::fs::rename(repository.path(), &away).unwrap();
+    let daemon = Daemon::start(&arguments);
+    assert_eq!(daemon.get("/v1/groups").header("X-Clade-Commit"), Some(live.as_str()));
+    daemon.wait_until("the status says what is wrong", |it| {
+        it.get("/controller/status").json()["conditions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|it| it["type"] == "FetchFailed")
+    });
+    assert_eq!(daemon.get("/controller/status").json()["conditions"][0]["status"], "True");
+    std::fs::rename(&away, repository.path()).unwrap();
+    daemon.wait_until("the remote is back", |it| {
+        it.get("/controller/status").json()["conditions"].as_array().unwrap().len() == 1
+    });
+}
+
+#[test]
+fn a_branch_that_is_gone_is_said_and_the_last_commit_answers() {
+    let repository = repository();
+    let head = repository.git().head().unwrap().peel_to_commit().unwrap();
+    repository.git().branch("live", &head, false).unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let remote = format!("file://{}", repository.text_path());
+    let daemon = Daemon::start(&[
+        "--repo",
+        &remote,
+        "--data-dir",
+        data.path().to_str().unwrap(),
+        "--branch",
+        "live",
+    ]);
+    repository.git().find_branch("live", git2::BranchType::Local).unwrap().delete().unwrap();
+    daemon.wait_until("the missing branch is noticed", |it| {
+        it.get("/controller/status").json()["conditions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|it| it["type"] == "RefMissing")
+    });
+    assert_eq!(daemon.get("/v1/groups").status, 200);
+}
+
+#[test]
+fn the_port_being_taken_is_said() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let done = run(&["serve", "--repo", ".", "--path", "examples/minimal", "--listen", &address]);
+    assert_eq!(done.status, 2);
+    let last = done.stderr.lines().last().unwrap();
+    assert_eq!(
+        last,
+        format!("error: cannot listen on {address}: Address already in use (os error 98)")
+    );
+}

@@ -1,0 +1,203 @@
+//! Running the real program.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Returns the root of the project.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Prepares the program without anything from the surroundings, in the root of the project.
+pub(crate) fn clade(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clade"));
+    command.args(arguments).current_dir(root()).stdin(Stdio::null());
+    for (name, _) in std::env::vars() {
+        if name.starts_with("CLADE_") || name == "NO_COLOR" {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// What a run of the program left.
+pub(crate) struct Done {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Done {
+    fn from(output: Output) -> Self {
+        Self {
+            status: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &[&str]) -> Done {
+    clade(arguments).output().unwrap().into()
+}
+
+/// A daemon that is stopped when it is dropped.
+pub(crate) struct Daemon {
+    child: Child,
+    pub(crate) address: String,
+}
+
+impl Daemon {
+    /// Starts the daemon on a free port and waits until it listens.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let all = [&["serve", "--listen", "127.0.0.1:0", "--interval", "50ms"], arguments].concat();
+        let mut child = clade(&all).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = child.stderr.take().unwrap();
+        let (sender, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            use std::io::BufRead as _;
+            for line in std::io::BufReader::new(stderr).lines().map_while(Result::ok) {
+                if let Some((_, address)) = line.split_once("listening on http://") {
+                    let address = address.split(' ').next().unwrap().to_owned();
+                    // Later lines are read too, so that the daemon is not held up.
+                    sender.send(Ok(address)).ok();
+                } else {
+                    sender.send(Err(line)).ok();
+                }
+            }
+        });
+        let mut said = Vec::new();
+        loop {
+            match lines.recv_timeout(Duration::from_secs(20)) {
+                Ok(Ok(address)) => return Self { child, address },
+                Ok(Err(line)) => said.push(line),
+                Err(_) => panic!("the daemon did not start: {said:?}"),
+            }
+        }
+    }
+
+    /// Sends a request and returns status, head and body.
+    pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> Response {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: clade\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Response { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Response {
+        self.request("GET", path, "")
+    }
+
+    /// Waits until a condition holds.
+    pub(crate) fn wait_until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !holds(self) {
+            assert!(Instant::now() < deadline, "waited in vain until {what}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Asks the daemon to stop and returns its exit status.
+    pub(crate) fn terminate(mut self) -> i32 {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.child.wait().unwrap().code().unwrap()
+    }
+
+    /// Ends the daemon without warning.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Response {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+}
+
+/// A git repository in a temporary directory.
+pub(crate) struct GitRepository {
+    directory: tempfile::TempDir,
+    inner: git2::Repository,
+}
+
+impl GitRepository {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options = git2::RepositoryInitOptions::new();
+        let inner =
+            git2::Repository::init_opts(directory.path(), options.initial_head("main")).unwrap();
+        Self { directory, inner }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.path().to_owned()
+    }
+
+    pub(crate) fn text_path(&self) -> String {
+        self.directory.path().to_str().unwrap().to_owned()
+    }
+
+    /// Commits files, given as path and content, on top of what is there; empty content removes.
+    pub(crate) fn commit(&self, message: &str, files: &[(&str, &str)]) -> String {
+        let mut index = self.inner.index().unwrap();
+        for (path, content) in files {
+            let file = self.directory.path().join(path);
+            if content.is_empty() {
+                std::fs::remove_file(&file).unwrap();
+                index.remove_path(Path::new(path)).unwrap();
+            } else {
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(&file, content).unwrap();
+                index.add_path(Path::new(path)).unwrap();
+            }
+        }
+        index.write().unwrap();
+        let tree = self.inner.find_tree(index.write_tree().unwrap()).unwrap();
+        let parent = self.inner.head().ok().map(|head| head.peel_to_commit().unwrap());
+        let time = git2::Time::new(1_760_000_000, 0);
+        let author = git2::Signature::new("Ada", "ada@example.com", &time).unwrap();
+        let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
+        self.inner
+            .commit(Some("HEAD"), &author, &author, message, &tree, &parents)
+            .unwrap()
+            .to_string()
+    }
+
+    pub(crate) fn git(&self) -> &git2::Repository {
+        &self.inner
+    }
+}

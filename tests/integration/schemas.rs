@@ -1,0 +1,175 @@
+//! The schemas say of a document what `clade validate` says of its shape.
+
+use std::path::{Path, PathBuf};
+
+use clade::diagnostic::Kind;
+use clade::document::{self, Limits};
+use clade::validation::{SourceContent, SourceFile, validate};
+use serde_json::{Value, json};
+
+use crate::program::root;
+
+fn schema(kind: &str) -> Value {
+    let text = std::fs::read_to_string(root().join(format!("schemas/{kind}.json"))).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn kind_of(path: &str) -> (&'static str, &'static str) {
+    match path {
+        "group" => ("group", "groups/x.yaml"),
+        "node" => ("node", "nodes/x.yaml"),
+        "environment" => ("environment", "environments/x.yaml"),
+        "test" => ("test", "tests/x.yaml"),
+        _ => ("clade", "clade.yaml"),
+    }
+}
+
+/// Returns whether validation finds nothing wrong with the shape of a document.
+fn is_well_shaped(path: &str, document: &Value) -> bool {
+    let bytes = document.to_string().into_bytes();
+    let file = SourceFile { path: path.into(), content: SourceContent::Bytes(bytes.into()) };
+    let of_shape = [Kind::SchemaViolation, Kind::MalformedUuid, Kind::InvalidRule];
+    !validate(&[file]).diagnostics.iter().any(|it| of_shape.contains(&it.kind))
+}
+
+#[test]
+fn schemas_and_validation_agree_on_good_and_bad_documents() {
+    for (kind, document, good) in [
+        ("group", json!({"name": "a"}), true),
+        (
+            "group",
+            json!({"name": "a", "classes": {"::b::c": {"p": [1, {"k": null}]}, "d": null}, "pinned": ["x"]}),
+            true,
+        ),
+        (
+            "group",
+            json!({"name": "a", "rule": ["and", ["=", ["fact", "a", 0], "1"], ["not", ["~", "name", "x"]]]}),
+            true,
+        ),
+        (
+            "group",
+            json!({"name": "a", "rule": "os.family = Debian", "environment": "agent-specified"}),
+            true,
+        ),
+        ("group", json!({}), false),
+        ("group", json!({"name": 5}), false),
+        ("group", json!({"name": "  "}), false),
+        ("group", json!({"name": "a", "nam": "b"}), false),
+        ("group", json!({"name": "a", "id": "x"}), false),
+        ("group", json!({"name": "a", "environment": "My-Env"}), false),
+        ("group", json!({"name": "a", "environment_trumps": "yes"}), false),
+        ("group", json!({"name": "a", "classes": {"B": {}}}), false),
+        ("group", json!({"name": "a", "classes": {"b": []}}), false),
+        ("group", json!({"name": "a", "classes": {"b": {"<<": 1}}}), false),
+        ("group", json!({"name": "a", "variables": {"a": {"x".repeat(1025): 1}}}), false),
+        ("group", json!({"name": "a", "variables": {"facts": 1}}), false),
+        ("group", json!({"name": "a", "variables": {"42": 1}}), false),
+        ("group", json!({"name": "a", "rule": ["and"]}), false),
+        ("group", json!({"name": "a", "rule": ["!=", "name", "x"]}), false),
+        ("group", json!({"name": "a", "rule": ["=", ["os"], "x"]}), false),
+        ("group", json!({"name": "a", "rule": ["=", "name", 5]}), false),
+        ("group", json!({"name": "a", "rule": ["=", ["fact", -1], "x"]}), false),
+        ("group", json!({"name": "a", "pinned": "x"}), false),
+        ("node", json!({"name": "n", "variables": {"a": null}}), true),
+        ("node", json!({"environment": "x"}), false),
+        ("environment", json!({"classes": {"a": {"parameters": {"p": 1}}, "b": null}}), true),
+        ("environment", json!({"classes": {"a": {"parameter": {}}}}), false),
+        ("environment", json!({"name": "X"}), false),
+        (
+            "test",
+            json!([{"name": "t", "node": "n", "expect": {"groups": [], "conflict": true}}]),
+            true,
+        ),
+        ("test", json!([{"name": "t", "node": "n"}]), false),
+        ("test", json!([{"name": "t", "node": "n", "expect": {"group": []}}]), false),
+        (
+            "test",
+            json!([{"name": "t", "node": "n", "expect": {}, "facts": {}, "facts_file": "x"}]),
+            false,
+        ),
+        ("test", json!({}), false),
+        ("clade", json!({"groups": "estate/groups", "policy": {"missing_referents": "off"}}), true),
+        ("clade", json!({"groups": "../up"}), false),
+        ("clade", json!({"policy": {"missing_referents": "never"}}), false),
+    ] {
+        let (name, path) = kind_of(kind);
+        let by_schema = jsonschema::draft7::is_valid(&schema(name), &document);
+        assert_eq!(by_schema, good, "schema of {kind}: {document}");
+        assert_eq!(is_well_shaped(path, &document), good, "validation of {kind}: {document}");
+    }
+}
+
+#[test]
+fn the_examples_fit_the_schemas() {
+    let mut seen = 0;
+    for estate in ["examples/fleet", "examples/minimal"] {
+        for (directory, kind) in [
+            ("groups", "group"),
+            ("nodes", "node"),
+            ("environments", "environment"),
+            ("tests", "test"),
+        ] {
+            let schema = schema(kind);
+            for path in yaml_files(&root().join(estate).join(directory)) {
+                let contents = document::read(&std::fs::read(&path).unwrap(), &Limits::DEFAULT);
+                for document in &contents.documents {
+                    assert!(
+                        jsonschema::draft7::is_valid(&schema, &document.to_value()),
+                        "{}",
+                        path.display()
+                    );
+                    seen += 1;
+                }
+                check_modeline(&path, kind);
+            }
+        }
+    }
+    assert!(seen > 40, "the examples are there");
+}
+
+/// The first line names the schema, by a way that leads to it.
+fn check_modeline(path: &Path, kind: &str) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let line = text.lines().find(|line| line.contains("yaml-language-server")).unwrap_or_default();
+    let way = line.split_once("$schema=").unwrap_or_else(|| panic!("{}", path.display())).1;
+    let target = path.parent().unwrap().join(way).canonicalize();
+    let expected = root().join(format!("schemas/{kind}.json")).canonicalize().unwrap();
+    assert_eq!(target.ok(), Some(expected), "{}", path.display());
+}
+
+fn yaml_files(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(yaml_files(&path));
+        } else if path.extension().is_some_and(|it| it == "yaml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn every_key_is_described_and_has_an_example() {
+    fn check(schema: &Value, at: &str) {
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            for (key, property) in properties {
+                let at = format!("{at}/{key}");
+                assert!(property["description"].is_string(), "{at} has no description");
+                assert!(property["examples"].is_array(), "{at} has no example");
+                check(property, &at);
+            }
+        }
+        for inner in ["items", "additionalProperties"] {
+            if let Some(inner) = schema.get(inner) {
+                check(inner, at);
+            }
+        }
+    }
+    for kind in ["group", "node", "environment", "test", "clade"] {
+        check(&schema(kind), kind);
+    }
+}
