@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::rule;
 use super::shape::Shape;
-use crate::diagnostic::{Kind, Place};
+use crate::diagnostic::{Kind, Place, closest};
 use crate::document::{Node, Span};
 use crate::hierarchy::root_group;
 use crate::model::{Classes, Condition, EnvironmentName, Group, GroupId, GroupName};
@@ -86,8 +86,13 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
     let name: Option<GroupName> = match document.get("name") {
         Some(node) => shape.parsed(node, "`name`"),
         None => {
-            let start = document.span.start;
-            shape.add(Kind::SchemaViolation, Span { start, end: start }, "a group needs a `name`");
+            // A misspelt `name` has been said to be one.
+            let misspelt = |key: &str| closest(key, KEYS.iter().copied()) == Some("name");
+            if !document.entries().iter().any(|entry| misspelt(&entry.key)) {
+                let start = document.span.start;
+                let span = Span { start, end: start };
+                shape.add(Kind::SchemaViolation, span, "a group needs a `name`");
+            }
             None
         }
     };

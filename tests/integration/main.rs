@@ -12,6 +12,7 @@
 mod commands;
 mod conformance;
 mod daemon;
+mod diagnostics;
 mod java_regex;
 mod layering;
 mod program;
