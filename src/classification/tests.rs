@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -18,15 +19,17 @@ fn group(number: u8, parent: u8, values: &Value) -> Group {
     group.parent = id(parent);
     group.name = format!("g{number}").parse().unwrap();
     if let Some(rule) = values.get("rule") {
-        group.rule = (!rule.is_null()).then(|| rule::read(rule).unwrap());
+        group.rule = (!rule.is_null()).then(|| Arc::new(rule::read(rule).unwrap()));
     }
     if let Some(environment) = values["environment"].as_str() {
         group.environment = environment.parse().unwrap();
     }
     group.environment_trumps = values["trumps"] == true;
-    group.classes = serde_json::from_value(values["classes"].clone()).unwrap_or_default();
-    group.variables = serde_json::from_value(values["variables"].clone()).unwrap_or_default();
-    group.config_data = serde_json::from_value(values["config_data"].clone()).unwrap_or_default();
+    group.classes = Arc::new(serde_json::from_value(values["classes"].clone()).unwrap_or_default());
+    group.variables =
+        Arc::new(serde_json::from_value(values["variables"].clone()).unwrap_or_default());
+    group.config_data =
+        Arc::new(serde_json::from_value(values["config_data"].clone()).unwrap_or_default());
     group
 }
 

@@ -104,7 +104,7 @@ fn document(group: &Group, hierarchy: &Hierarchy) -> String {
     insert("name", group.name.as_str().into());
     insert("id", group.id.to_string().into());
     if let Some(description) = &group.description {
-        insert("description", description.as_str().into());
+        insert("description", description.as_ref().into());
     }
     if group.id != GroupId::ROOT {
         insert("parent", parent_name(group, hierarchy).into());
@@ -113,7 +113,7 @@ fn document(group: &Group, hierarchy: &Hierarchy) -> String {
     if group.environment_trumps {
         insert("environment_trumps", true.into());
     }
-    let (rule, pinned) = group.rule.clone().map_or((None, Vec::new()), split_pins);
+    let (rule, pinned) = group.rule.as_deref().cloned().map_or((None, Vec::new()), split_pins);
     if let Some(rule) = rule {
         insert("rule", to_value(&rule));
     }

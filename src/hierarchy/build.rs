@@ -1,6 +1,7 @@
 //! Building the tree, and finding out why it cannot be built.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::{GroupIndex, Hierarchy, HierarchyFault, Member};
 use crate::model::{Comparison, Condition, EnvironmentName, Group, GroupId, GroupName, Path, Test};
@@ -78,10 +79,10 @@ pub fn root_group() -> Option<Group> {
         environment: "production".parse().ok()?,
         environment_trumps: false,
         description: None,
-        rule: rule::read(&serde_json::json!(["~", "name", ".*"])).ok(),
-        classes: BTreeMap::new(),
-        variables: BTreeMap::new(),
-        config_data: BTreeMap::new(),
+        rule: rule::read(&serde_json::json!(["~", "name", ".*"])).ok().map(Arc::new),
+        classes: Arc::default(),
+        variables: Arc::default(),
+        config_data: Arc::default(),
     })
 }
 
@@ -123,7 +124,7 @@ fn root_fault(root: &Group) -> Option<&'static str> {
         matches!(condition, Condition::Test(Test { path: Path::Name, comparison: Comparison::Finds(pattern) })
             if pattern.as_str() == ".*")
     };
-    let allowed = match &root.rule {
+    let allowed = match root.rule.as_deref() {
         Some(Condition::And(terms)) => matches!(terms.as_slice(), [only] if everything(only)),
         Some(rule) => everything(rule),
         None => false,

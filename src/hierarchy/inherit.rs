@@ -61,7 +61,7 @@ impl Hierarchy {
             let group = self.group(source);
             add(&mut inherited.classes, &group.classes, source);
             add(&mut inherited.config_data, &group.config_data, source);
-            for (name, value) in &group.variables {
+            for (name, value) in group.variables.as_ref() {
                 inherited.variables.entry(name).or_insert(Sourced { value, source });
             }
         }
@@ -94,7 +94,9 @@ fn add<'h>(
 /// Returns the rule of a group joined with those of all its ancestors that have one, as the
 /// classifier API shows it: `["and", own, parent's, …, root's]`.
 pub fn inherited_rule(hierarchy: &Hierarchy, index: GroupIndex) -> Option<Condition> {
-    let rules: Vec<Condition> =
-        hierarchy.lineage(index).filter_map(|group| hierarchy.group(group).rule.clone()).collect();
+    let rules: Vec<Condition> = hierarchy
+        .lineage(index)
+        .filter_map(|group| hierarchy.group(group).rule.as_deref().cloned())
+        .collect();
     (!rules.is_empty()).then_some(Condition::And(rules))
 }

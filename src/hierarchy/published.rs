@@ -41,7 +41,7 @@ fn head(group: &Group) -> Map<String, Value> {
     insert("name", group.name.as_str().into());
     insert("id", group.id.to_string().into());
     if let Some(description) = &group.description {
-        insert("description", description.as_str().into());
+        insert("description", description.as_ref().into());
     }
     insert("environment", group.environment.as_str().into());
     insert("environment_trumps", group.environment_trumps.into());

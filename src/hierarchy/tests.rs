@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -16,9 +18,11 @@ fn group(number: u8, parent: u8, values: &Value) -> Group {
     if number > 0 {
         group.name = format!("group {number}").parse().unwrap();
     }
-    group.classes = serde_json::from_value(values["classes"].clone()).unwrap_or_default();
-    group.variables = serde_json::from_value(values["variables"].clone()).unwrap_or_default();
-    group.config_data = serde_json::from_value(values["config_data"].clone()).unwrap_or_default();
+    group.classes = Arc::new(serde_json::from_value(values["classes"].clone()).unwrap_or_default());
+    group.variables =
+        Arc::new(serde_json::from_value(values["variables"].clone()).unwrap_or_default());
+    group.config_data =
+        Arc::new(serde_json::from_value(values["config_data"].clone()).unwrap_or_default());
     group
 }
 
@@ -87,7 +91,7 @@ fn the_root_group_keeps_its_rule() {
         (json!(["~", "name", ".+"]), false),
     ] {
         let mut root = bare(0, 0);
-        root.rule = Some(rule::read(&rule).unwrap());
+        root.rule = Some(Arc::new(rule::read(&rule).unwrap()));
         assert_eq!(check(&[root]).is_empty(), allowed, "{rule}");
     }
     let mut root = bare(0, 0);
@@ -170,7 +174,7 @@ fn rules_are_inherited_without_those_that_are_absent() {
     let mut middle = bare(1, 0);
     middle.rule = None;
     let mut low = bare(2, 1);
-    low.rule = Some(rule::read(&json!(["=", "name", "x"])).unwrap());
+    low.rule = Some(Arc::new(rule::read(&json!(["=", "name", "x"])).unwrap()));
     let hierarchy = Hierarchy::build(vec![middle, low]).unwrap();
     let rule = inherited_rule(&hierarchy, hierarchy.find(bare(2, 0).id).unwrap()).unwrap();
     assert!(matches!(&rule, Condition::And(terms) if terms.len() == 2));

@@ -96,7 +96,7 @@ pub(super) async fn rules(answering: Answering, Path(id): Path<String>) -> Respo
         let inherited = inherited_rule(hierarchy, index);
         let query = |format| translated(inherited.as_ref(), format);
         json!({
-            "rule": hierarchy.group(index).rule.as_ref().map(rule::to_value),
+            "rule": hierarchy.group(index).rule.as_deref().map(rule::to_value),
             "rule_with_inherited": inherited.as_ref().map(rule::to_value),
             "translated": {
                 "nodes_query_format": query(QueryFormat::Nodes),

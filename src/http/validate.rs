@@ -128,7 +128,7 @@ fn missing_referents(group: &Group, estate: &Estate, parent: GroupIndex) -> Resu
                 "defined_by": definer.name,
             })
         };
-        for (class, parameters) in &definer.classes {
+        for (class, parameters) in definer.classes.as_ref() {
             match catalogue.classes.get(class) {
                 None => missing.push(entry("missing-class", json!(class))),
                 Some(known) => missing.extend(

@@ -1,6 +1,7 @@
 //! Node groups and individual classifications.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -11,6 +12,9 @@ use super::{ClassName, Condition, EnvironmentName, GroupId, GroupName, Key, Vari
 pub type Classes = BTreeMap<ClassName, BTreeMap<Key, Value>>;
 
 /// A node group that is valid by itself; its parent is an id that may or may not exist.
+///
+/// The large parts are shared: snapshots of several commits, and the files they were read from,
+/// hold them once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// The id, unique.
@@ -24,15 +28,15 @@ pub struct Group {
     /// Whether the environment wins over that of groups where this is false.
     pub environment_trumps: bool,
     /// What the group is for.
-    pub description: Option<String>,
+    pub description: Option<Arc<str>>,
     /// Which nodes match; `None` matches none and is skipped when rules are inherited.
-    pub rule: Option<Condition>,
+    pub rule: Option<Arc<Condition>>,
     /// Classes and their parameters.
-    pub classes: Classes,
+    pub classes: Arc<Classes>,
     /// Top-scope variables.
-    pub variables: BTreeMap<VariableName, Value>,
+    pub variables: Arc<BTreeMap<VariableName, Value>>,
     /// Data for Hiera, in the shape of classes.
-    pub config_data: Classes,
+    pub config_data: Arc<Classes>,
 }
 
 /// Values set for one node alone; they override those of its groups.

@@ -119,7 +119,7 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
         .get("description")
         .filter(|node| !node.is_null())
         .and_then(|node| shape.text(node, "`description`"))
-        .map(str::to_owned);
+        .map(Arc::from);
     let own_classes = classes("classes", shape);
     let config_data = classes("config_data", shape);
     let variables = document.get("variables").map(|node| shape.variables(node)).unwrap_or_default();
@@ -136,10 +136,10 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
             environment,
             environment_trumps,
             description,
-            rule,
-            classes: own_classes,
-            variables,
-            config_data,
+            rule: rule.map(Arc::new),
+            classes: Arc::new(own_classes),
+            variables: Arc::new(variables),
+            config_data: Arc::new(config_data),
         }),
         _ => None,
     };
@@ -199,7 +199,7 @@ fn read_rule(document: &Node, is_root: bool, shape: &mut Shape) -> Option<Option
     };
     let rule = match document.get("rule").filter(|node| !node.is_null()) {
         Some(node) => rule::read(node, shape).map(Some),
-        None if is_root => root_group().map(|root| root.rule),
+        None if is_root => root_group().map(|root| root.rule.as_deref().cloned()),
         None => Some(None),
     };
     Some(with_pins(rule?, &pinned?))

@@ -28,7 +28,7 @@ pub(super) fn check(
         let environment = &hierarchy.group(index).environment;
         let Some(catalogue) = catalogues.get(environment) else { continue };
         for source in hierarchy.lineage(index) {
-            for (class, parameters) in &hierarchy.group(source).classes {
+            for (class, parameters) in hierarchy.group(source).classes.as_ref() {
                 match catalogue.classes.get(class) {
                     None => {
                         missing.insert(Missing { source, class, parameter: None, environment });

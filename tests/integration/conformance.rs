@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clade::classification::{self, Outcome, Version, classify};
 use clade::hierarchy::{Estate, Hierarchy};
@@ -45,11 +46,11 @@ fn group(value: &Value) -> Group {
         parent: value["parent"].as_str().unwrap().parse().unwrap(),
         environment: value["environment"].as_str().unwrap().parse().unwrap(),
         environment_trumps: value["environment_trumps"] == true,
-        description: value["description"].as_str().map(str::to_owned),
-        rule: value.get("rule").map(|rule| rule::read(rule).unwrap()),
-        classes: field("classes"),
-        variables: serde_json::from_value(value["variables"].clone()).unwrap(),
-        config_data: BTreeMap::new(),
+        description: value["description"].as_str().map(Arc::from),
+        rule: value.get("rule").map(|rule| Arc::new(rule::read(rule).unwrap())),
+        classes: Arc::new(field("classes")),
+        variables: Arc::new(serde_json::from_value(value["variables"].clone()).unwrap()),
+        config_data: Arc::default(),
     }
 }
 

@@ -16,4 +16,5 @@ mod diagnostics;
 mod java_regex;
 mod layering;
 mod program;
+mod readme;
 mod schemas;

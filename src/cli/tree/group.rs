@@ -21,7 +21,7 @@ impl<'h> Why<'h> {
         let mut lineage: Vec<GroupIndex> = hierarchy.lineage(group).collect();
         lineage.reverse();
         let explained = |index: GroupIndex| {
-            let rule = hierarchy.group(index).rule.as_ref();
+            let rule = hierarchy.group(index).rule.as_deref();
             (index, rule.map(|rule| explain(rule, node)))
         };
         Self { hierarchy, group, node, rules: lineage.into_iter().map(explained).collect() }

@@ -1,0 +1,22 @@
+# Every step of `.ci/run` by name; `just check` before a commit.
+
+check: fmt clippy doc test
+
+fmt:
+    cargo fmt --check
+
+clippy:
+    cargo clippy --all-targets -- -D warnings
+
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+
+test:
+    cargo test
+
+# What the pages about diagnostics show, from the program itself
+update-docs:
+    UPDATE_DOCS=1 cargo test --test integration diagnostics readme
+
+bench-regex:
+    cargo bench --bench regex

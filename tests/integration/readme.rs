@@ -1,0 +1,124 @@
+//! What the README and the reference of commands show is what the program prints.
+
+use std::process::Command;
+
+use crate::program::{Daemon, GitRepository, clade, root};
+
+fn updating() -> bool {
+    std::env::var_os("UPDATE_DOCS").is_some()
+}
+
+/// Puts the example estate into a repository of its own and serves it.
+fn serve_fleet() -> (GitRepository, Daemon) {
+    fn collect(directory: &std::path::Path, files: &mut Vec<(String, String)>) {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, files);
+            } else {
+                let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+                files.push((name, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    let mut files = Vec::new();
+    collect(&root().join("examples/fleet"), &mut files);
+    let repository = GitRepository::new();
+    let borrowed: Vec<(&str, &str)> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    repository.commit("the fleet", &borrowed);
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--path", "examples/fleet"]);
+    (repository, daemon)
+}
+
+/// Splits a command line as a shell does, as far as the README needs it.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for character in line.chars() {
+        match character {
+            '"' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            _ => words.last_mut().unwrap().push(character),
+        }
+    }
+    words
+}
+
+fn printed(line: &str, daemon: &Daemon, repository: &GitRepository) -> String {
+    let line = line.replace("127.0.0.1:4433", &daemon.address);
+    let words = words(&line);
+    let arguments: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+    let output = match words[0].as_str() {
+        "clade" => clade(&arguments).output().unwrap(),
+        "curl" => Command::new("curl").args(&arguments).current_dir(root()).output().unwrap(),
+        other => panic!("`{other}` is no command of the README"),
+    };
+    let mut text =
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    text = text
+        .replace(repository.path().canonicalize().unwrap().to_str().unwrap(), "/home/ada/clade");
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn every_block_of_the_readme_is_what_one_gets() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        eprintln!("skipped: needs curl");
+        return;
+    }
+    let (repository, daemon) = serve_fleet();
+    let path = root().join("README.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut updated = String::new();
+    let mut blocks = 0;
+    for (index, part) in text.split("```console\n").enumerate() {
+        if index == 0 {
+            updated.push_str(part);
+            continue;
+        }
+        let (block, rest) = part.split_once("```").unwrap();
+        let commands = block.lines().filter_map(|line| line.strip_prefix("$ "));
+        let expected = commands.fold(String::new(), |all, command| {
+            all + "$ " + command + "\n" + &printed(command, &daemon, &repository)
+        });
+        if !updating() {
+            assert_eq!(block, expected, "run with UPDATE_DOCS=1 and read the difference");
+        }
+        updated += &format!("```console\n{expected}```{rest}");
+        blocks += 1;
+    }
+    assert!(blocks >= 5, "the blocks are there");
+    if updating() {
+        std::fs::write(path, updated).unwrap();
+    }
+}
+
+#[test]
+fn the_reference_of_commands_is_what_help_prints() {
+    let mut help = String::new();
+    let names: Vec<String> =
+        clade::cli::command().get_subcommands().map(|it| it.get_name().to_owned()).collect();
+    for name in std::iter::once(None).chain(names.iter().map(Some)) {
+        let arguments: Vec<&str> = name.map(String::as_str).into_iter().chain(["--help"]).collect();
+        let output = clade(&arguments).env("COLUMNS", "120").output().unwrap();
+        help += &format!(
+            "$ clade {}\n{}\n",
+            arguments.join(" "),
+            String::from_utf8(output.stdout).unwrap()
+        );
+    }
+    let help: String = help.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
+    let path = root().join("docs/reference/commands.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once("```text\n").unwrap();
+    let (shown, after) = rest.split_once("```").unwrap();
+    let help = help.trim_end().to_owned() + "\n";
+    if updating() {
+        std::fs::write(path, format!("{before}```text\n{help}```{after}")).unwrap();
+    } else {
+        assert_eq!(shown, help, "run with UPDATE_DOCS=1 and read the difference");
+    }
+}
