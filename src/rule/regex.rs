@@ -44,13 +44,11 @@ pub struct Pattern(Arc<Inner>);
 
 struct Inner {
     text: Box<str>,
-    matchers: OnceLock<Option<Matchers>>,
-}
-
-/// What runs a pattern.
-struct Matchers {
-    linear: Option<(::regex::Regex, Subjects)>,
-    program: Program,
+    /// The matcher in linear time, and the subjects it may be asked about; none for a pattern whose
+    /// meaning cannot be kept.
+    linear: OnceLock<Option<(::regex::Regex, Subjects)>>,
+    /// The backtracker, made only for a subject that needs it.
+    program: OnceLock<Option<Program>>,
 }
 
 /// A text is not a pattern, or one that cannot be evaluated safely.
@@ -89,7 +87,8 @@ impl Pattern {
             return Ok(Self(inner));
         }
         program_of(text)?;
-        let inner = Arc::new(Inner { text: text.into(), matchers: OnceLock::new() });
+        let (linear, program) = (OnceLock::new(), OnceLock::new());
+        let inner = Arc::new(Inner { text: text.into(), linear, program });
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if in_use.len() >= 1024 && in_use.len().is_power_of_two() {
             in_use.retain(|_, it| it.strong_count() > 0);
@@ -109,10 +108,9 @@ impl Pattern {
     ///
     /// Returns [`Overrun`] if that could not be found out within the step budget.
     pub fn is_found_in(&self, subject: &str) -> Result<bool, Overrun> {
-        let matchers = self.matchers()?;
-        match matchers.linear_for(subject) {
+        match self.0.linear_for(subject) {
             Some(linear) => Ok(linear.is_match(subject)),
-            None => Ok(matchers.backtrack(subject)?.is_some()),
+            None => Ok(self.0.backtrack(subject)?.is_some()),
         }
     }
 
@@ -122,46 +120,33 @@ impl Pattern {
     ///
     /// Returns [`Overrun`] if that could not be found out within the step budget.
     pub fn find(&self, subject: &str) -> Result<Option<Range<usize>>, Overrun> {
-        let matchers = self.matchers()?;
-        match matchers.linear_for(subject) {
+        match self.0.linear_for(subject) {
             Some(linear) => Ok(linear.find(subject).map(|found| found.range())),
-            None => matchers.backtrack(subject),
+            None => self.0.backtrack(subject),
         }
-    }
-
-    fn matchers(&self) -> Result<&Matchers, Overrun> {
-        // What was read once is read again the same; without matchers nothing is known.
-        self.0.matchers.get_or_init(|| Matchers::of(&self.0.text)).as_ref().ok_or(Overrun)
     }
 }
 
 /// Reads a pattern into instructions.
-fn program_of(text: &str) -> Result<(ast::Ast, Program), PatternError> {
+fn program_of(text: &str) -> Result<Program, PatternError> {
     let parsed = parse::parse(text)?;
-    match program::compile(&parsed.ast, parsed.captures) {
-        Ok(program) => Ok((parsed.ast, program)),
-        Err(program::TooLarge) => Err(PatternError {
-            message: "the pattern is too large: its repetitions expand to over 50,000 steps"
-                .to_owned(),
-            offset: 0,
-        }),
-    }
+    program::compile(&parsed.ast, parsed.captures).map_err(|program::TooLarge| PatternError {
+        message: "the pattern is too large: its repetitions expand to over 50,000 steps".to_owned(),
+        offset: 0,
+    })
 }
 
-impl Matchers {
-    fn of(text: &str) -> Option<Self> {
-        let (ast, program) = program_of(text).ok()?;
-        let linear = translate::translate(&ast).and_then(|(text, subjects)| {
+impl Inner {
+    /// Returns the matcher in linear time, if it may be asked about the subject.
+    fn linear_for(&self, subject: &str) -> Option<&::regex::Regex> {
+        let linear = self.linear.get_or_init(|| {
+            let parsed = parse::parse(&self.text).ok()?;
+            let (text, subjects) = translate::translate(&parsed.ast)?;
             let mut builder = ::regex::RegexBuilder::new(&text);
             let regex = builder.size_limit(LINEAR_SIZE).nest_limit(2000).build().ok()?;
             Some((regex, subjects))
         });
-        Some(Self { linear, program })
-    }
-
-    /// Returns the matcher in linear time, if it may be asked about the subject.
-    fn linear_for(&self, subject: &str) -> Option<&::regex::Regex> {
-        let (regex, subjects) = self.linear.as_ref()?;
+        let (regex, subjects) = linear.as_ref()?;
         let easy = match subjects {
             Subjects::OneLine => is_one_line(subject),
             Subjects::OneLineAscii => subject.is_ascii() && is_one_line(subject),
@@ -170,8 +155,11 @@ impl Matchers {
     }
 
     fn backtrack(&self, subject: &str) -> Result<Option<Range<usize>>, Overrun> {
+        let program = self.program.get_or_init(|| program_of(&self.text).ok());
+        // What was read once is read again the same; without a program nothing would be known.
+        let program = program.as_ref().ok_or(Overrun)?;
         let characters: Vec<char> = subject.chars().collect();
-        let found = backtrack::find(&self.program, &characters)?;
+        let found = backtrack::find(program, &characters)?;
         let offset =
             |place: usize| -> usize { characters.iter().take(place).map(|it| it.len_utf8()).sum() };
         Ok(found.map(|(start, end)| offset(start)..offset(end)))

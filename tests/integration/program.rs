@@ -76,7 +76,7 @@ impl Daemon {
             match lines.recv_timeout(Duration::from_secs(20)) {
                 Ok(Ok(address)) => return Self { child, address },
                 Ok(Err(line)) => said.push(line),
-                Err(_) => panic!("the daemon did not start: {said:?}"),
+                Err(error) => panic!("the daemon did not start: {error}: {said:?}"),
             }
         }
     }

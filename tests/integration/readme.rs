@@ -87,7 +87,8 @@ fn every_block_of_the_readme_is_what_one_gets() {
         if !updating() {
             assert_eq!(block, expected, "run with UPDATE_DOCS=1 and read the difference");
         }
-        updated += &format!("```console\n{expected}```{rest}");
+        let shown = format!("```console\n{expected}```{rest}");
+        updated += &shown;
         blocks += 1;
     }
     assert!(blocks >= 5, "the blocks are there");
@@ -104,11 +105,9 @@ fn the_reference_of_commands_is_what_help_prints() {
     for name in std::iter::once(None).chain(names.iter().map(Some)) {
         let arguments: Vec<&str> = name.map(String::as_str).into_iter().chain(["--help"]).collect();
         let output = clade(&arguments).env("COLUMNS", "120").output().unwrap();
-        help += &format!(
-            "$ clade {}\n{}\n",
-            arguments.join(" "),
-            String::from_utf8(output.stdout).unwrap()
-        );
+        let text = String::from_utf8(output.stdout).unwrap();
+        let shown = format!("$ clade {}\n{text}\n", arguments.join(" "));
+        help += &shown;
     }
     let help: String = help.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
     let path = root().join("docs/reference/commands.md");
