@@ -68,7 +68,7 @@ fn hostile() -> Vec<String> {
         "(?:a{1000}){1000}".to_owned(),
         r"\p{L}{500}".to_owned(),
         r"(?iu)[\p{L}&&[^a]]{300}x".to_owned(),
-        (0..1300).map(|number| format!("w{number:04}|")).collect(),
+        (0..1300).fold(String::new(), |all, number| all + &format!("w{number:04}|")),
         "(".repeat(300),
         "[".repeat(300),
         r"\p{IsAlphabetic}\p{L}\p{javaLetterOrDigit}".repeat(150),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::individual::{single, stem};
+use super::individual::{first_of_each, single, stem};
 use super::shape::Shape;
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::Node;
@@ -62,18 +62,11 @@ pub(super) fn join(
     files: &[&EnvironmentFile],
     diagnostics: &mut Vec<Diagnostic>,
 ) -> BTreeMap<EnvironmentName, Catalogue> {
-    let mut first: BTreeMap<&EnvironmentName, &EnvironmentFile> = BTreeMap::new();
-    for file in files {
-        if let Some(first) = first.get(&file.name) {
-            let message = format!("the environment `{}` has a second file", file.name);
-            diagnostics.push(
-                Diagnostic::new(Kind::UniquenessViolation, file.place.clone(), message)
-                    .with_help("put both together into one")
-                    .with_related(first.place.clone(), "first described here"),
-            );
-        } else {
-            first.insert(&file.name, file);
-        }
-    }
-    first.into_iter().map(|(name, file)| (name.clone(), file.catalogue.clone())).collect()
+    let of_each = first_of_each(
+        files,
+        |file| (&file.name, &file.place),
+        |name| format!("the environment `{name}` has a second file"),
+        diagnostics,
+    );
+    of_each.into_iter().map(|(name, file)| (name.clone(), file.catalogue.clone())).collect()
 }

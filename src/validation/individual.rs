@@ -59,18 +59,34 @@ pub(super) fn join(
     files: &[&NodeFile],
     diagnostics: &mut Vec<Diagnostic>,
 ) -> BTreeMap<String, Individual> {
-    let mut first: BTreeMap<&str, &NodeFile> = BTreeMap::new();
+    let of_each = first_of_each(
+        files,
+        |file| (&file.name, &file.place),
+        |name| format!("the node `{name}` has a second file"),
+        diagnostics,
+    );
+    of_each.into_iter().map(|(name, file)| (name.clone(), file.individual.clone())).collect()
+}
+
+/// Returns the first file of each name, having complained of the others.
+pub(super) fn first_of_each<'f, F, N: Ord>(
+    files: &[&'f F],
+    what: impl Fn(&'f F) -> (&'f N, &'f Place),
+    message: impl Fn(&N) -> String,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> BTreeMap<&'f N, &'f F> {
+    let mut first: BTreeMap<&N, &F> = BTreeMap::new();
     for file in files {
-        if let Some(first) = first.get(file.name.as_str()) {
-            let message = format!("the node `{}` has a second file", file.name);
+        let (name, place) = what(file);
+        if let Some(before) = first.get(name) {
             diagnostics.push(
-                Diagnostic::new(Kind::UniquenessViolation, file.place.clone(), message)
+                Diagnostic::new(Kind::UniquenessViolation, place.clone(), message(name))
                     .with_help("put both together into one")
-                    .with_related(first.place.clone(), "first described here"),
+                    .with_related(what(before).1.clone(), "first described here"),
             );
         } else {
-            first.insert(&file.name, file);
+            first.insert(name, file);
         }
     }
-    first.into_iter().map(|(name, file)| (name.to_owned(), file.individual.clone())).collect()
+    first
 }
