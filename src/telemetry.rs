@@ -1,6 +1,10 @@
-//! Logs.
+//! Logs and metrics.
+
+mod metrics;
 
 use tracing_subscriber::EnvFilter;
+
+pub use metrics::{Classified, Metrics};
 
 /// Writes the log to stderr: a line an event, from `info` on unless `CLADE_LOG` says otherwise.
 pub fn init() {

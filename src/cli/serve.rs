@@ -165,7 +165,7 @@ async fn run(settings: Effective) -> Result<Exit> {
             move || controller.run()
         })
         .context("cannot start a thread")?;
-    let routes = router(App { controller: Arc::clone(&controller) });
+    let routes = router(App { controller: Arc::clone(&controller), metrics: Arc::default() });
     tokio::select! {
         () = serve(listener, routes.clone(), stop.clone()) => {}
         () = async { signals.await; std::future::pending::<()>().await } => {}

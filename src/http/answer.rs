@@ -13,11 +13,13 @@ use serde_json::Value;
 use super::error::ApiError;
 use super::router::App;
 use crate::snapshot::Snapshot;
+use crate::telemetry::Metrics;
 
 /// The snapshot of a request: taken once, and used to the end.
 #[derive(Debug)]
 pub(super) struct Answering {
     pub(super) snapshot: Arc<Snapshot>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 /// The parameters of a request's query.
@@ -83,7 +85,7 @@ impl FromRequestParts<App> for Answering {
                     .map_err(|_| ApiError::internal("The commit could not be built."))??
             }
         };
-        Ok(Self { snapshot })
+        Ok(Self { snapshot, metrics: Arc::clone(&app.metrics) })
     }
 }
 

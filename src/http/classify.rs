@@ -12,6 +12,18 @@ use super::error::ApiError;
 use crate::classification::{self, Explanation, Final, Outcome, Version};
 use crate::facts::with_certname;
 use crate::model::Node;
+use crate::telemetry::Classified;
+
+/// Classifies a node and counts how that ended.
+fn explained<'a>(answering: &'a Answering, node: &'a Node) -> Result<Explanation<'a>, ApiError> {
+    let explained = answering.snapshot.classify(node);
+    answering.metrics.count(match &explained {
+        Ok(it) if matches!(it.outcome, Outcome::Conflict(_)) => Classified::Conflict,
+        Ok(_) => Classified::Answered,
+        Err(_) => Classified::EvaluationError,
+    });
+    Ok(explained?)
+}
 
 /// Calls `use_it` with the classification of a node, or answers with why there is none.
 fn classified<T>(
@@ -19,7 +31,7 @@ fn classified<T>(
     node: &Node,
     use_it: impl FnOnce(&Explanation<'_>, &Final<'_>) -> T,
 ) -> Result<T, ApiError> {
-    let explanation = answering.snapshot.classify(node)?;
+    let explanation = explained(answering, node)?;
     match &explanation.outcome {
         Outcome::Classified(result) => Ok(use_it(&explanation, result)),
         Outcome::Conflict(conflicts) => {
@@ -79,11 +91,7 @@ pub(super) async fn explanation(
     body: Body,
 ) -> Result<Response, ApiError> {
     let node = node(name, read_json(body).await?)?;
-    let answer = answering
-        .snapshot
-        .classify(&node)
-        .map(|explanation| classification::explanation(&explanation))
-        .map_err(ApiError::from);
+    let answer = explained(&answering, &node).map(|it| classification::explanation(&it));
     Ok(answering.json(answer))
 }
 

@@ -11,12 +11,15 @@ use axum::routing::{get, post};
 use super::error::ApiError;
 use super::{classify, controller, groups, maintenance, service_status, validate};
 use crate::reconcile::Controller;
+use crate::telemetry::Metrics;
 
 /// Everything that a handler may reach.
 #[derive(Clone, Debug)]
 pub struct App {
     /// Follows the branch and hands out snapshots.
     pub controller: Arc<Controller>,
+    /// Counts what is answered.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Returns the routes of the daemon.
@@ -34,6 +37,7 @@ pub fn router(app: App) -> Router {
         .route("/status/v1/simple/{service}", get(service_status::simple_service))
         .route("/livez", get(service_status::livez))
         .route("/readyz", get(service_status::readyz))
+        .route("/metrics", get(service_status::metrics))
         // the controller
         .route("/controller/status", get(controller::status))
         .route("/controller/commits", get(controller::commits))

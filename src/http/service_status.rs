@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Map, Value, json};
 
@@ -87,6 +87,13 @@ pub(super) async fn simple_service(
 /// The process turns.
 pub(super) async fn livez() -> &'static str {
     "ok\n"
+}
+
+/// The metrics, in the text format of `OpenMetrics`.
+pub(super) async fn metrics(State(app): State<App>) -> Response {
+    let groups = app.controller.snapshot().map_or(0, |it| it.estate.hierarchy.len());
+    let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, format)], app.metrics.render(groups)).into_response()
 }
 
 /// A commit answers.

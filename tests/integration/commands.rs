@@ -350,3 +350,53 @@ fn colours_are_for_terminals_only() {
     let done = clade(&["validate", "examples/broken"]).env("CLICOLOR_FORCE", "1").output().unwrap();
     assert!(!String::from_utf8(done.stdout).unwrap().contains('\u{1b}'));
 }
+
+#[test]
+fn an_evaluation_error_is_shown_at_its_condition() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("groups")).unwrap();
+    let group = "name: Evil\nrule: [\"~\", [fact, x], '^(a|aa)+\\1b']\n";
+    std::fs::write(directory.path().join("groups/evil.yaml"), group).unwrap();
+    let facts = directory.path().join("facts.json");
+    std::fs::write(
+        &facts,
+        serde_json::json!({"x": format!("{}!", "a".repeat(10_000))}).to_string(),
+    )
+    .unwrap();
+    let done = run(&[
+        "explain",
+        "n",
+        directory.path().to_str().unwrap(),
+        "--facts",
+        facts.to_str().unwrap(),
+    ]);
+    assert_eq!(done.status, 2);
+    insta::assert_snapshot!(done.stdout);
+    assert_eq!(
+        done.stderr,
+        "error: the rule of the group `Evil` could not be evaluated: the pattern `^(a|aa)+\\1b` used up its step budget\n"
+    );
+}
+
+#[test]
+fn what_is_no_file_or_too_large_is_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let groups = directory.path().join("groups");
+    std::fs::create_dir(&groups).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", groups.join("link.yaml")).unwrap();
+    std::fs::write(groups.join("big.yaml"), "#".repeat(2 << 20)).unwrap();
+    let done = run(&["validate", directory.path().to_str().unwrap()]);
+    insta::assert_snapshot!(done.stdout, @r"
+    error[file-too-large]: the file has 2097152 bytes, 1048576 are allowed
+    --> groups/big.yaml:1:1
+     = help: split it into several files
+     = note: https://github.com/clade-classifier/clade/blob/main/docs/reference/diagnostics/file-too-large.md
+
+    warning[not-a-file]: this is a symbolic link; it is not followed
+    --> groups/link.yaml:1:1
+     = help: put the file itself here
+     = note: https://github.com/clade-classifier/clade/blob/main/docs/reference/diagnostics/not-a-file.md
+
+    1 error and 1 warning in 0 groups, 2 files
+    ");
+}

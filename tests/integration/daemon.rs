@@ -345,3 +345,27 @@ fn the_port_being_taken_is_said() {
         format!("error: cannot listen on {address}: Address already in use (os error 98)")
     );
 }
+
+#[test]
+fn a_pattern_that_runs_out_of_steps_is_an_error_and_counted() {
+    let repository = GitRepository::new();
+    let group = "name: Evil\nrule: [\"~\", [fact, x], '^(a|aa)+\\1b']\nclasses: {never: {}}\n";
+    repository.commit("evil", &[("groups/evil.yaml", group)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let body = json!({"fact": {"x": format!("{}!", "a".repeat(10_000))}}).to_string();
+    for path in ["/v1/classified/nodes/n", "/v1/classified/nodes/n/explanation", "/enc/n"] {
+        let answer = daemon.request("POST", path, &body);
+        let error = answer.json();
+        assert_eq!(
+            (answer.status, error["kind"].as_str()),
+            (500, Some("rule-evaluation-error")),
+            "{path}"
+        );
+        assert_eq!(error["details"]["group"]["name"], "Evil", "{path}");
+        assert_eq!(error["details"]["pattern"], "^(a|aa)+\\1b", "{path}");
+    }
+    let other = daemon.request("POST", "/v1/classified/nodes/n", r#"{"fact": {"x": "short"}}"#);
+    assert_eq!(other.status, 200);
+    let metrics = daemon.get("/metrics").body;
+    assert!(metrics.contains("clade_rule_evaluation_errors_total 3\n"), "{metrics}");
+}

@@ -27,29 +27,37 @@ impl<'h> Why<'h> {
         Self { hierarchy, group, node, rules: lineage.into_iter().map(explained).collect() }
     }
 
-    /// Returns the first group whose rule does not hold.
+    /// Returns the first group whose rule does not hold, or else the first whose rule could not be
+    /// evaluated.
     fn failing(&self) -> Option<(GroupIndex, &Explained<'h>)> {
-        self.rules.iter().find_map(|(index, explained)| {
-            let explained = explained.as_ref()?;
-            (explained.outcome != Ok(true)).then_some((*index, explained))
-        })
+        let explained = || self.rules.iter().filter_map(|(at, it)| Some((*at, it.as_ref()?)));
+        let fails = explained().find(|(_, it)| it.outcome == Ok(false));
+        fails.or_else(|| explained().find(|(_, it)| it.outcome.is_err()))
     }
 
     fn has_rule(&self) -> bool {
         self.hierarchy.group(self.group).rule.is_some()
     }
 
-    fn matches(&self) -> bool {
-        self.has_rule() && self.failing().is_none()
+    /// Returns whether the node is in the group; `None` if that could not be found out.
+    fn matches(&self) -> Option<bool> {
+        match self.failing() {
+            None => Some(self.has_rule()),
+            Some((_, explained)) => explained.outcome.as_ref().ok().map(|_| false),
+        }
     }
 
     pub(super) fn draw(&self, colour: Colour) -> String {
         let mut pen = Pen::new(colour);
-        let name = &self.hierarchy.group(self.group).name;
-        let verdict = if self.matches() { "is in" } else { "is not in" };
+        let name = pen.strong(self.hierarchy.group(self.group).name.as_str());
+        let node = &self.node.name;
         pen.line(
             0,
-            &format!("{} {verdict} the group {}", self.node.name, pen.strong(name.as_str())),
+            &match self.matches() {
+                Some(true) => format!("{node} is in the group {name}"),
+                Some(false) => format!("{node} is not in the group {name}"),
+                None => format!("whether {node} is in the group {name} is not known"),
+            },
         );
         if let Some((index, explained)) = self.failing() {
             let whose = if index == self.group {
@@ -57,8 +65,12 @@ impl<'h> Why<'h> {
             } else {
                 format!("the rule of its ancestor {}", self.hierarchy.group(index).name)
             };
+            let what = match explained.outcome {
+                Ok(_) => "does not hold",
+                Err(_) => "could not be evaluated",
+            };
             let cause = first_cause(explained).map_or_else(String::new, |it| format!(": {it}"));
-            pen.line(0, &format!("because {whose} does not hold{cause}"));
+            pen.line(0, &format!("because {whose} {what}{cause}"));
         } else if !self.has_rule() {
             pen.line(
                 0,
