@@ -55,7 +55,7 @@ pub enum Outcome<'e> {
 
 /// Whether a group matches could not be found out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the rule of the group `{name}` could not be evaluated: {cause}")]
+#[error("the rule of the group `{name}` could not be evaluated")]
 pub struct ClassificationError {
     /// The id of the group.
     pub group: GroupId,
