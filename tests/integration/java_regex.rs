@@ -235,3 +235,178 @@ fn random_patterns_agree_with_java() {
     assert!(wrong * 1000 <= compared * 5, "over 0.5 % differ");
     assert!(accepted.len() * 10_000 <= compared * 10, "over 0.1 % are accepted that Java refuses");
 }
+
+/// Properties, predefined classes and flags, asked about characters of every kind.
+#[test]
+fn every_property_agrees_with_java() {
+    const NAMES: &[&str] = &[
+        "Lu",
+        "Ll",
+        "Lt",
+        "Lm",
+        "Lo",
+        "L",
+        "Mn",
+        "Me",
+        "Mc",
+        "M",
+        "Nd",
+        "Nl",
+        "No",
+        "N",
+        "Pd",
+        "Ps",
+        "Pe",
+        "Pc",
+        "Po",
+        "Pi",
+        "Pf",
+        "P",
+        "Sm",
+        "Sc",
+        "Sk",
+        "So",
+        "S",
+        "Zs",
+        "Zl",
+        "Zp",
+        "Z",
+        "Cc",
+        "Cf",
+        "Co",
+        "Cn",
+        "C",
+        "LC",
+        "LD",
+        "L1",
+        "all",
+        "ASCII",
+        "Alnum",
+        "Alpha",
+        "Blank",
+        "Cntrl",
+        "Digit",
+        "Graph",
+        "Lower",
+        "Print",
+        "Punct",
+        "Space",
+        "Upper",
+        "XDigit",
+        "javaLowerCase",
+        "javaUpperCase",
+        "javaAlphabetic",
+        "javaIdeographic",
+        "javaTitleCase",
+        "javaDigit",
+        "javaDefined",
+        "javaLetter",
+        "javaLetterOrDigit",
+        "javaJavaIdentifierStart",
+        "javaJavaIdentifierPart",
+        "javaUnicodeIdentifierStart",
+        "javaUnicodeIdentifierPart",
+        "javaIdentifierIgnorable",
+        "javaSpaceChar",
+        "javaWhitespace",
+        "javaISOControl",
+        "javaMirrored",
+        "IsAlphabetic",
+        "IsIdeographic",
+        "IsLetter",
+        "IsLowercase",
+        "IsUppercase",
+        "IsTitlecase",
+        "IsPunctuation",
+        "IsControl",
+        "IsWhite_Space",
+        "IsDigit",
+        "IsHex_Digit",
+        "IsJoin_Control",
+        "IsNoncharacter_Code_Point",
+        "IsAssigned",
+        "IsLatin",
+        "IsGreek",
+        "IsCyrillic",
+        "IsHan",
+        "IsCommon",
+        "IsInherited",
+        "IsHiragana",
+        "IsOld_Persian",
+        "sc=Arab",
+        "script=Deva",
+        "gc=Lu",
+        "general_category=Nd",
+        "blk=Basic Latin",
+        "InGreek",
+        "InCyrillic",
+        "InLatin-1Supplement",
+        "InCJK_Unified_Ideographs",
+        "IsL",
+        "IsLu",
+        "IsAlnum",
+        "IsEmoji",
+        "Greek",
+        "InNope",
+        "IsNope",
+        "lower",
+        "IsLOWERCASE",
+        "isLatin",
+        "Is Latin",
+        "IsOldPersian",
+        "IsUnknown",
+    ];
+    let mut random = Random(5);
+    let mut characters: Vec<char> = "aZ5_ -\t\n\r\u{b}\u{85}éÉßẞ\u{130}ıſK\u{2028}٣٥一ぁЖжΣςσǅǆ😀\u{200c}\u{301}\u{ad}\u{feff}\u{e000}\u{378}\u{fdd0}".chars().collect();
+    while characters.len() < 130 {
+        let limit = [0x250, 0x3000, 0x1_0000, 0x2_0000, 0x11_0000][random.below(5)];
+        characters.extend(u32::try_from(random.below(limit)).ok().and_then(char::from_u32));
+    }
+    let mut cases = Vec::new();
+    for name in NAMES {
+        for form in ["", "(?i)", "(?U)", "(?iU)"] {
+            // With flags, fewer characters are asked: the tables are the same.
+            let step = if form.is_empty() { 1 } else { 5 };
+            for character in characters.iter().step_by(step) {
+                cases.push((format!("{form}\\p{{{name}}}"), character.to_string()));
+            }
+        }
+    }
+    for class in [
+        "\\d",
+        "\\w",
+        "\\s",
+        "\\h",
+        "\\v",
+        "\\b",
+        ".",
+        "\\X",
+        "[a-zß-ÿ]",
+        "k",
+        "ſ",
+        "[^k]",
+        "ß",
+        "ς",
+    ] {
+        for form in ["", "(?i)", "(?iu)", "(?U)", "(?iU)", "(?d)"] {
+            cases.extend(characters.iter().map(|it| (format!("{form}{class}"), it.to_string())));
+        }
+    }
+    let Some(theirs) = java(&cases) else {
+        eprintln!("skipped: needs a JDK 17 (java and javac)");
+        return;
+    };
+    let mut wrong: Vec<String> = Vec::new();
+    // While a pattern is in use it is read once.
+    let mut in_use: Option<(String, Option<Pattern>)> = None;
+    for ((pattern, subject), theirs) in cases.iter().zip(theirs) {
+        if in_use.as_ref().is_none_or(|(text, _)| text != pattern) {
+            in_use = Some((pattern.clone(), Pattern::parse(pattern).ok()));
+        }
+        let ours = ours(pattern, subject);
+        if theirs.as_ref().is_some_and(|theirs| *theirs != ours) {
+            wrong.push(format!("{pattern} in {subject:?}: {ours:?}, Java {theirs:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}

@@ -197,10 +197,7 @@ fn wide_posix(name: &str, any_case: bool) -> Option<CodeSet> {
 
 fn script(name: &str) -> Option<CodeSet> {
     match block::script(name)? {
-        "UNKNOWN" => {
-            let known = unicode(r"\P{sc=Zzzz}").or_else(|| unassigned().map(|it| it.negate()))?;
-            Some(known.negate())
-        }
+        "UNKNOWN" => categories(&["Cn", "Co", "Cs"]),
         name => unicode(&format!(r"\p{{sc={name}}}")),
     }
 }
