@@ -11,6 +11,7 @@ mod name;
 mod node;
 mod number;
 mod rule;
+mod table;
 mod value;
 
 pub use commit::{BlobId, CommitId, ObjectIdError};
@@ -22,4 +23,5 @@ pub use number::Decimal;
 pub use rule::{Comparison, Condition, Order, Path, Segment, Test};
 pub(crate) use rule::{is_bare_segment, write_quoted};
 pub use serde_json::{Map, Value};
+pub use table::{Entries, Table};
 pub use value::{same, text};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Hierarchy;
-use crate::model::{ClassName, EnvironmentName, Individual, Key, Value};
+use crate::model::{Classes, EnvironmentName, Individual};
 
 /// The groups, individual classifications and class catalogues of one commit.
 #[derive(Clone, Debug)]
@@ -20,5 +20,5 @@ pub struct Estate {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalogue {
     /// The classes with their parameters.
-    pub classes: BTreeMap<ClassName, BTreeMap<Key, Value>>,
+    pub classes: Classes,
 }

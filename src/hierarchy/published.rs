@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{GroupIndex, Hierarchy, InheritedClass, inherited_rule};
-use crate::model::{ClassName, Classes, Group};
+use crate::model::{ClassName, Classes, Group, Table};
 use crate::rule;
 
 /// Writes a group as the classifier API does; `rule` and `description` are left out where the
@@ -72,6 +72,6 @@ pub(crate) fn inherited_classes_to_value(
         .into()
 }
 
-fn to_map<K: ToString>(values: &std::collections::BTreeMap<K, Value>) -> Map<String, Value> {
+fn to_map<K: ToString>(values: &Table<K, Value>) -> Map<String, Value> {
     values.iter().map(|(key, value)| (key.to_string(), value.clone())).collect()
 }

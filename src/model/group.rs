@@ -1,15 +1,14 @@
 //! Node groups and individual classifications.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{ClassName, Condition, EnvironmentName, GroupId, GroupName, Key, VariableName};
+use super::{ClassName, Condition, EnvironmentName, GroupId, GroupName, Key, Table, VariableName};
 
 /// Class -> parameter -> value; a class without parameters has an empty map, and a null value
 /// removes what is inherited.
-pub type Classes = BTreeMap<ClassName, BTreeMap<Key, Value>>;
+pub type Classes = Table<ClassName, Table<Key, Value>>;
 
 /// A node group that is valid by itself; its parent is an id that may or may not exist.
 ///
@@ -34,7 +33,7 @@ pub struct Group {
     /// Classes and their parameters.
     pub classes: Arc<Classes>,
     /// Top-scope variables.
-    pub variables: Arc<BTreeMap<VariableName, Value>>,
+    pub variables: Arc<Table<VariableName, Value>>,
     /// Data for Hiera, in the shape of classes.
     pub config_data: Arc<Classes>,
 }
@@ -45,7 +44,7 @@ pub struct Individual {
     /// Classes and their parameters.
     pub classes: Classes,
     /// Top-scope variables.
-    pub variables: BTreeMap<VariableName, Value>,
+    pub variables: Table<VariableName, Value>,
     /// Data for Hiera, in the shape of classes.
     pub config_data: Classes,
 }

@@ -7,7 +7,7 @@ use super::shape::Shape;
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::Node;
 use crate::hierarchy::Catalogue;
-use crate::model::{ClassName, EnvironmentName, Key};
+use crate::model::{ClassName, EnvironmentName, Key, Table, Value};
 
 /// The catalogue of an environment, as written.
 #[derive(Clone, Debug)]
@@ -32,13 +32,13 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<EnvironmentF
             }
         },
     };
-    let mut catalogue = Catalogue::default();
+    let mut known = Vec::new();
     if let Some(classes) = document.get("classes") {
         for entry in shape.free_mapping(classes, "`classes`") {
             let parameters = read_class(&entry.value, shape);
             match entry.key.parse::<ClassName>() {
                 Ok(name) => {
-                    catalogue.classes.insert(name, parameters);
+                    known.push((name, parameters));
                 }
                 Err(error) => {
                     shape.add(Kind::SchemaViolation, entry.key_span, error.to_string());
@@ -46,13 +46,14 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<EnvironmentF
             }
         }
     }
+    let catalogue = Catalogue { classes: known.into_iter().collect() };
     let span = document.get("name").map_or(document.span, |node| node.span);
     Some(EnvironmentFile { name, place: shape.place(span), catalogue })
 }
 
-fn read_class(node: &Node, shape: &mut Shape) -> BTreeMap<Key, crate::model::Value> {
+fn read_class(node: &Node, shape: &mut Shape) -> Table<Key, Value> {
     if node.is_null() || shape.mapping(node, "a class", &["parameters"]).is_none() {
-        return BTreeMap::new();
+        return Table::default();
     }
     node.get("parameters").map(|it| shape.values(it, "`parameters`")).unwrap_or_default()
 }

@@ -112,7 +112,9 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
         document.get(key).and_then(|node| shape.boolean(node, &format!("`{key}`")))
     };
     let classes = |key: &str, shape: &mut Shape| {
-        document.get(key).map_or_else(Classes::new, |node| shape.classes(node, &format!("`{key}`")))
+        document
+            .get(key)
+            .map_or_else(Classes::default, |node| shape.classes(node, &format!("`{key}`")))
     };
     let environment_trumps = flag("environment_trumps", shape).unwrap_or(false);
     let description = document

@@ -26,7 +26,9 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<NodeFile> {
         None => stem(&shape.file).to_owned(),
     };
     let classes = |key: &str, shape: &mut Shape| {
-        document.get(key).map_or_else(Classes::new, |node| shape.classes(node, &format!("`{key}`")))
+        document
+            .get(key)
+            .map_or_else(Classes::default, |node| shape.classes(node, &format!("`{key}`")))
     };
     let individual = Individual {
         classes: classes("classes", shape),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Kind, Place, closest};
 use crate::document::{Content, Entry, Node, Span};
-use crate::model::{ClassName, Classes, Key, NameError, Value, VariableName};
+use crate::model::{ClassName, Classes, Key, NameError, Table, Value, VariableName};
 
 /// Collects the findings of one file.
 pub(super) struct Shape {
@@ -133,11 +133,11 @@ impl Shape {
 
     /// Reads class -> parameter -> value; null is a class without parameters.
     pub(super) fn classes(&mut self, node: &Node, what: &str) -> Classes {
-        let mut classes = Classes::new();
+        let mut classes = BTreeMap::new();
         for entry in self.free_mapping(node, what) {
             let Some(name) = self.key::<ClassName>(entry) else { continue };
             let parameters = if entry.value.is_null() {
-                BTreeMap::new()
+                Table::default()
             } else {
                 self.values::<Key>(&entry.value, &format!("the parameters of `{name}`"))
             };
@@ -147,25 +147,25 @@ impl Shape {
                 self.add(Kind::DuplicateKey, entry.key_span, message);
             }
         }
-        classes
+        classes.into_iter().collect()
     }
 
     /// Reads name -> value.
-    pub(super) fn values<K>(&mut self, node: &Node, what: &str) -> BTreeMap<K, Value>
+    pub(super) fn values<K>(&mut self, node: &Node, what: &str) -> Table<K, Value>
     where
         K: FromStr<Err = NameError> + Ord,
     {
-        let mut values = BTreeMap::new();
+        let mut values = Vec::new();
         for entry in self.free_mapping(node, what) {
             self.inner_keys(&entry.value);
             if let Some(key) = self.key::<K>(entry) {
-                values.insert(key, entry.value.to_value());
+                values.push((key, entry.value.to_value()));
             }
         }
-        values
+        values.into_iter().collect()
     }
 
-    pub(super) fn variables(&mut self, node: &Node) -> BTreeMap<VariableName, Value> {
+    pub(super) fn variables(&mut self, node: &Node) -> Table<VariableName, Value> {
         self.values(node, "`variables`")
     }
 

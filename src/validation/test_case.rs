@@ -1,12 +1,12 @@
 //! Classification tests as written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::shape::Shape;
 use crate::diagnostic::{Kind, Place};
 use crate::document::Node;
-use crate::model::{Classes, EnvironmentName, Map, Value, VariableName};
+use crate::model::{Classes, EnvironmentName, Map, Table, Value, VariableName};
 
 /// A classification test.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct Expectation {
     /// Classes and parameters that must be there.
     pub classes: Classes,
     /// Variables that must be there.
-    pub variables: BTreeMap<VariableName, Value>,
+    pub variables: Table<VariableName, Value>,
     /// Config data that must be there.
     pub config_data: Classes,
     /// Whether leaves must differ.
@@ -108,7 +108,7 @@ fn read_expectation(node: &Node, shape: &mut Shape) -> Option<Expectation> {
     shape.mapping(node, "`expect`", EXPECT)?;
     let groups = node.get("groups").and_then(|it| shape.texts(it, "`groups`"));
     let classes = |key: &str, shape: &mut Shape| {
-        node.get(key).map_or_else(Classes::new, |it| shape.classes(it, &format!("`{key}`")))
+        node.get(key).map_or_else(Classes::default, |it| shape.classes(it, &format!("`{key}`")))
     };
     Some(Expectation {
         groups: groups.map(|groups| groups.iter().map(ToString::to_string).collect()),
