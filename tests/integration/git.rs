@@ -1,0 +1,4 @@
+//! The git adapter against real repositories, real servers, and servers that misbehave.
+
+mod mirror;
+mod reading;
