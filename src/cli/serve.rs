@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Exit;
 use crate::config::ServeFile;
-use crate::git::{Mirror, Remote, Repository};
+use crate::git::{Mirror, MirrorOptions, Remote, Repository, Scheme};
 use crate::http::{App, router, serve};
 use crate::reconcile::{Controller, Settings, Target};
 use crate::telemetry;
@@ -126,7 +126,9 @@ fn target(settings: &Effective) -> Result<Target> {
             bail!("`--data-dir DIR` is missing: where the mirror of `{}` is kept", settings.remote)
         }
     };
-    Ok(Target::Remote(Mirror::open(&data, settings.remote.clone())?))
+    let schemes = [Scheme::Https, Scheme::Git, Scheme::File].into();
+    let options = MirrorOptions { schemes, ..MirrorOptions::default() };
+    Ok(Target::Remote(Mirror::open(&data, settings.remote.clone(), options)?))
 }
 
 /// Returns the address for people; a path is written whole, since they may be elsewhere.

@@ -1,22 +1,32 @@
 //! The bare mirror that follows a remote.
-#![expect(clippy::disallowed_methods, reason = "the mirror is a directory on disk")]
+//!
+//! Beside the branches (`refs/remotes/origin/*`) and tags of the remote it has refs of its own:
+//! `refs/clade/watched/<full name>` is where the watched ref was last, `refs/clade/live` is the
+//! commit that answers, and `HEAD` names the watched one.
 
-use std::fs::{File, TryLockError};
+mod advertised;
+mod directory;
+
 use std::path::{Path, PathBuf};
 
-use git2::{Direction, FetchOptions};
+use git2::{AutotagOption, Direction, FetchOptions, RemoteCallbacks, RemoteUpdateFlags};
 
-use super::remote::{FetchError, FetchFailure, Remote};
+use self::advertised::{Advertised, Watched};
+use self::directory::Directory;
+use super::failure::{FetchError, FetchFailure};
+use super::libgit2;
+use super::options::MirrorOptions;
+use super::remote::Remote;
 use super::repository::{OpenError, Repository, RevisionError, id_of, oid};
+use super::transport::Attempt;
 use crate::model::CommitId;
 
 /// A bare copy of a remote repository, in a directory that one process owns.
 #[derive(Debug)]
 pub struct Mirror {
     remote: Remote,
-    directory: PathBuf,
-    /// Held as long as the mirror lives.
-    _lock: File,
+    options: Box<MirrorOptions>,
+    directory: Directory,
 }
 
 /// The mirror cannot be used.
@@ -34,57 +44,70 @@ pub enum MirrorError {
         #[source]
         source: std::io::Error,
     },
+    /// The scheme of the URL is not allowed.
+    #[error("repositories over `{0}://` are not allowed: anybody on the way could change them")]
+    SchemeNotAllowed(&'static str),
     /// The repository in it cannot be used.
     #[error(transparent)]
     Repository(#[from] OpenError),
 }
 
-/// What a fetch brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fetched {
-    /// The commit that the watched branch names now.
+/// What the remote has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// The full name of the watched ref; a detached `HEAD` is `HEAD`.
+    pub branch: String,
+    /// The commit that it names.
     pub head: CommitId,
+}
+
+/// What a fetch brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetched {
+    /// The full name of the watched ref; a detached `HEAD` is `HEAD`.
+    pub branch: String,
+    /// The commit that it names now.
+    pub head: CommitId,
+    /// How it came there.
+    pub movement: Movement,
+}
+
+/// How a ref moved since the fetch before, restarts included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Movement {
+    /// It was not watched before.
+    First,
+    /// It did not.
+    Unchanged,
+    /// To a descendant of the commit.
+    Forward(CommitId),
+    /// Back to an ancestor of the commit: a replica that lags, or history cut short.
+    Behind(CommitId),
+    /// To a commit that the commit is no part of.
+    Rewritten(CommitId),
 }
 
 /// The ref that names the commit that answers, so that a restart finds it.
 const LIVE: &str = "refs/clade/live";
+const WATCHED: &str = "refs/clade/watched/";
 
 impl Mirror {
     /// Opens the mirror in a data directory, or makes it.
     ///
-    /// Locks that a crash left behind are removed. A mirror that cannot be opened is put aside and
-    /// made anew: everything in it can be fetched again.
+    /// Locks that a crash left behind are removed. A mirror that cannot be opened, or that is one
+    /// of another remote, is put aside and made anew: everything in it can be fetched again.
     ///
     /// # Errors
     ///
-    /// Returns an error if another process has the directory, or it cannot be written.
-    pub fn open(data: &Path, remote: Remote) -> Result<Self, MirrorError> {
-        let io = |source| MirrorError::Directory { path: data.to_owned(), source };
-        std::fs::create_dir_all(data).map_err(io)?;
-        let lock = File::create(data.join("lock")).map_err(io)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(MirrorError::Locked(data.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(io(source)),
+    /// Returns an error if the scheme of the remote is not allowed, another process has the
+    /// directory, or it cannot be written.
+    pub fn open(data: &Path, remote: Remote, options: MirrorOptions) -> Result<Self, MirrorError> {
+        if let Some(scheme) = remote.scheme().filter(|it| !options.schemes.contains(it)) {
+            return Err(MirrorError::SchemeNotAllowed(scheme.as_str()));
         }
-        let directory = data.join("mirror.git");
-        if directory.exists() {
-            remove_stale_locks(&directory).map_err(io)?;
-        }
-        if git2::Repository::open_bare(&directory).is_err() {
-            if directory.exists() {
-                let aside = data.join("mirror.git.broken");
-                if aside.exists() {
-                    std::fs::remove_dir_all(&aside).map_err(io)?;
-                }
-                std::fs::rename(&directory, aside).map_err(io)?;
-            }
-            git2::Repository::init_bare(&directory).map_err(|error| OpenError::Unusable {
-                path: directory.clone(),
-                reason: error.message().to_owned(),
-            })?;
-        }
-        Ok(Self { remote, directory, _lock: lock })
+        libgit2::prepare().map_err(|error| OpenError::of(data, &error))?;
+        let directory = Directory::open(data, &remote)?;
+        Ok(Self { remote, options: Box::new(options), directory })
     }
 
     /// Opens the repository for reading.
@@ -93,66 +116,77 @@ impl Mirror {
     ///
     /// Returns an error if it cannot be opened.
     pub fn repository(&self) -> Result<Repository, OpenError> {
-        self.open_inner().map(Repository::wrap)
+        Repository::open_mirror(&self.directory.repository())
     }
 
-    fn open_inner(&self) -> Result<git2::Repository, OpenError> {
-        git2::Repository::open_bare(&self.directory).map_err(|error| OpenError::Unusable {
-            path: self.directory.clone(),
-            reason: error.message().to_owned(),
-        })
-    }
-
-    /// Fetches all branches and tags, and returns the commit of the watched branch: the given one,
-    /// or what the remote's HEAD names.
+    /// Returns what the remote has, without fetching it: the given ref, or what `HEAD` names.
+    ///
+    /// A short name is a branch, or else a tag.
     ///
     /// # Errors
     ///
-    /// Returns an error if the remote cannot be fetched or does not have the branch.
+    /// Returns an error if the remote cannot be asked or does not have the ref.
+    pub fn observe(&self, branch: Option<&str>) -> Result<Observed, FetchError> {
+        let attempt = Attempt::new(&self.remote, &self.options);
+        let _entered = attempt.enter();
+        let repository = self.open_for_fetch(&self.directory.repository())?;
+        let mut remote = self.address_in(repository.inner())?;
+        let fail = |error: git2::Error| attempt.explain(&error);
+        let connection = remote.connect_auth(Direction::Fetch, None, None).map_err(fail)?;
+        let advertised = Advertised::list(&connection).map_err(fail)?;
+        let watched = advertised.find(&self.remote, branch)?;
+        Ok(Observed { branch: watched.name, head: id_of(watched.commit) })
+    }
+
+    /// Fetches all branches and tags, and returns where the watched ref is: the given one, or what
+    /// the remote's `HEAD` names. One connection does both, so the two agree.
+    ///
+    /// A mirror that turns out to be damaged is fetched into a fresh directory.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the remote cannot be fetched or does not have the ref; the mirror is
+    /// then as it was.
     pub fn fetch(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
-        let other = |message: String| FetchError { failure: FetchFailure::Other, message };
-        let repository = self.open_inner().map_err(|error| other(error.to_string()))?;
-        let fail = |error: git2::Error| FetchError::of(&self.remote, &error);
-        let mut remote = repository.remote_anonymous(&self.remote.address()).map_err(fail)?;
-        // A fetch of a branch that is gone succeeds and leaves the old one, so what the remote has
-        // is looked at first.
-        let wanted = {
-            let connection = remote.connect_auth(Direction::Fetch, None, None).map_err(fail)?;
-            let heads = connection.list().map_err(fail)?;
-            let name = |head: &git2::RemoteHead<'_>| head.name().to_owned();
-            match branch {
-                Some(branch) => {
-                    let full = full_name(branch);
-                    heads.iter().find(|head| name(head) == full).map(git2::RemoteHead::oid)
-                }
-                None => heads.iter().find(|head| name(head) == "HEAD").map(git2::RemoteHead::oid),
+        let fetched = self.fetch_into(&self.directory.repository(), branch);
+        match fetched {
+            Err(FetchError { failure: FetchFailure::CorruptObjects, .. }) if !self.is_sound() => {
+                self.renew(branch)
             }
-        };
-        let Some(wanted) = wanted else {
-            let what =
-                branch.map_or_else(|| "HEAD".to_owned(), |branch| format!("the branch `{branch}`"));
-            let message = format!("`{}` does not have {what}", self.remote);
-            return Err(FetchError { failure: FetchFailure::RefNotFound, message });
-        };
-        let mut options = FetchOptions::new();
-        options.prune(git2::FetchPrune::On).download_tags(git2::AutotagOption::All);
-        // A detached HEAD is on no branch.
-        let specs = ["+refs/heads/*:refs/remotes/origin/*", "+HEAD:refs/clade/detached"];
-        let taken = if branch.is_some() { 1 } else { 2 };
-        let specs: Vec<&str> = specs.into_iter().take(taken).collect();
-        remote.fetch(&specs, Some(&mut options), None).map_err(fail)?;
-        if repository.find_commit(wanted).is_err() {
-            return Err(other(format!("`{}` did not send the commit {wanted}", self.remote)));
+            fetched => fetched,
         }
-        let head = id_of(wanted).ok_or_else(|| other("the remote uses another hash".to_owned()))?;
-        Ok(Fetched { head })
+    }
+
+    /// Fetches everything into a fresh directory and puts it in the place of the old one, which is
+    /// kept aside. Repositories that are open keep reading what they have mapped.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the remote cannot be fetched; the mirror is then as it was.
+    pub fn renew(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
+        let live = self.live();
+        let io = |error: std::io::Error| {
+            let failure = match error.kind() {
+                std::io::ErrorKind::StorageFull => FetchFailure::DiskFull,
+                _ => FetchFailure::Other,
+            };
+            FetchError::new(failure, format!("the mirror cannot be replaced: {error}"))
+        };
+        let fresh = self.directory.prepare_fresh(&self.remote).map_err(|error| {
+            FetchError::new(FetchFailure::Other, format!("the mirror cannot be replaced: {error}"))
+        })?;
+        let fetched = self.fetch_into(&fresh, branch)?;
+        self.directory.replace_with(&fresh).map_err(io)?;
+        // A commit that is gone from the remote cannot answer after the next restart.
+        if let Some(live) = live {
+            self.set_live(live).ok();
+        }
+        Ok(fetched)
     }
 
     /// Returns the commit that answered last.
     pub fn live(&self) -> Option<CommitId> {
-        let repository = self.open_inner().ok()?;
-        let target = repository.find_reference(LIVE).ok()?.target()?;
-        id_of(target)
+        self.repository().ok()?.target_of(LIVE)
     }
 
     /// Notes the commit that answers.
@@ -162,26 +196,115 @@ impl Mirror {
     /// Returns an error if it cannot be written.
     pub fn set_live(&self, commit: CommitId) -> Result<(), RevisionError> {
         let fail = || RevisionError { revision: commit.to_string() };
-        let repository = self.open_inner().map_err(|_| fail())?;
-        repository.reference(LIVE, oid(commit), true, "activated").map(drop).map_err(|_| fail())
+        let repository = self.repository().map_err(|_| fail())?;
+        let reference = repository.inner().reference(LIVE, oid(commit), true, "activated");
+        reference.map(drop).map_err(|_| fail())
+    }
+
+    fn fetch_into(&self, directory: &Path, branch: Option<&str>) -> Result<Fetched, FetchError> {
+        let attempt = Attempt::new(&self.remote, &self.options);
+        let _entered = attempt.enter();
+        let repository = self.open_for_fetch(directory)?;
+        let mut remote = self.address_in(repository.inner())?;
+        let fail = |error: git2::Error| attempt.explain(&error);
+        let mut connection = remote.connect_auth(Direction::Fetch, None, None).map_err(fail)?;
+        // A fetch of a ref that is gone succeeds and leaves the old one, so what the remote has is
+        // looked at first.
+        let watched = Advertised::list(&connection).map_err(fail)?.find(&self.remote, branch)?;
+        let noted = format!("{WATCHED}{}", watched.name);
+        let before = repository.target_of(&noted);
+
+        let specs = self.refspecs(&watched, &noted);
+        let mut callbacks = RemoteCallbacks::new();
+        callbacks.transfer_progress(|_| {
+            attempt.remaining().map_err(|error| attempt.note(error)).is_ok()
+        });
+        let mut options = FetchOptions::new();
+        options.remote_callbacks(callbacks).download_tags(AutotagOption::None);
+        let remote = connection.remote();
+        remote.download(&specs, Some(&mut options)).map_err(fail)?;
+        forget_other_watched(&repository, &noted).map_err(fail)?;
+        // What is gone goes first: a branch `a` would be in the way of `a/b`.
+        remote.prune(None).map_err(fail)?;
+        remote
+            .update_tips(None, RemoteUpdateFlags::empty(), AutotagOption::None, Some("fetch"))
+            .map_err(fail)?;
+        let reference = repository.inner().reference_symbolic("HEAD", &noted, true, "watch");
+        reference.map_err(fail)?;
+
+        let commit = repository.inner().find_commit(watched.commit).map_err(fail)?;
+        commit.tree().map_err(fail)?;
+        let head = id_of(commit.id());
+        let movement = movement(&repository, before, head)
+            .map_err(|error| FetchError::at(&self.remote, FetchFailure::CorruptObjects, error))?;
+        Ok(Fetched { branch: watched.name, head, movement })
+    }
+
+    fn open_for_fetch(&self, directory: &Path) -> Result<Repository, FetchError> {
+        let broken = |error| FetchError::at(&self.remote, FetchFailure::CorruptObjects, error);
+        Repository::open_mirror(directory).map_err(broken)
+    }
+
+    fn address_in<'a>(
+        &self,
+        repository: &'a git2::Repository,
+    ) -> Result<git2::Remote<'a>, FetchError> {
+        // libgit2 would say that it does not know the protocol.
+        if let Some(path) = self.remote.as_path().filter(|path| !path.is_dir()) {
+            let detail = format!("`{}` is no directory", path.display());
+            return Err(FetchError::at(&self.remote, FetchFailure::RepositoryNotFound, detail));
+        }
+        let fail = |error: git2::Error| FetchError::of(&self.remote, &error);
+        repository.remote_anonymous(&self.remote.address()).map_err(fail)
+    }
+
+    fn refspecs(&self, watched: &Watched, noted: &str) -> Vec<String> {
+        let mut specs = vec![
+            "+refs/heads/*:refs/remotes/origin/*".to_owned(),
+            "+refs/tags/*:refs/tags/*".to_owned(),
+            format!("+{}:{noted}", watched.name),
+        ];
+        specs.extend(self.options.refspecs.iter().map(|spec| {
+            let plain = spec.strip_prefix('+').unwrap_or(spec);
+            let (from, to) = plain.split_once(':').unwrap_or((plain, plain));
+            format!("+{from}:{to}")
+        }));
+        specs
+    }
+
+    /// Returns whether what the mirror's own refs name can be read.
+    fn is_sound(&self) -> bool {
+        let Ok(repository) = self.repository() else { return false };
+        let inner = repository.inner();
+        let Ok(references) = inner.references() else { return false };
+        references.into_iter().all(|reference| {
+            let Ok(reference) = reference else { return false };
+            reference.kind() == Some(git2::ReferenceType::Symbolic)
+                || reference.peel_to_tree().is_ok()
+        })
     }
 }
 
-fn full_name(branch: &str) -> String {
-    if branch.starts_with("refs/") { branch.to_owned() } else { format!("refs/heads/{branch}") }
+fn movement(
+    repository: &Repository,
+    before: Option<CommitId>,
+    head: CommitId,
+) -> Result<Movement, super::ReadError> {
+    Ok(match before {
+        None => Movement::First,
+        Some(before) if before == head => Movement::Unchanged,
+        Some(before) if repository.is_ancestor(before, head)? => Movement::Forward(before),
+        Some(before) if repository.is_ancestor(head, before)? => Movement::Behind(before),
+        Some(before) => Movement::Rewritten(before),
+    })
 }
 
-/// Removes the lock files of a process that is gone: ours is the only one here.
-fn remove_stale_locks(directory: &Path) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let path = entry.path();
-        if entry.file_type()?.is_dir() {
-            if path.file_name().is_some_and(|name| name != "objects") {
-                remove_stale_locks(&path)?;
-            }
-        } else if path.extension().is_some_and(|it| it == "lock") {
-            std::fs::remove_file(&path)?;
+/// Forgets where refs were that are watched no more: they would be in the way of others.
+fn forget_other_watched(repository: &Repository, noted: &str) -> Result<(), git2::Error> {
+    for reference in repository.inner().references_glob(&format!("{WATCHED}*"))? {
+        let mut reference = reference?;
+        if reference.name_bytes() != noted.as_bytes() {
+            reference.delete()?;
         }
     }
     Ok(())

@@ -1,28 +1,67 @@
-//! Where groups come from, and what can go wrong on the way.
+//! Where groups come from.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A place that a repository is fetched from.
+use percent_encoding::percent_decode_str;
+
+/// A place that a repository is fetched from: a directory or a URL.
+///
+/// Credentials in a URL are kept apart and shown by neither `Display` nor `Debug`.
+///
+/// ```
+/// use clade::git::Remote;
+///
+/// let remote = Remote::parse("https://ci:secret@git.example.com/groups.git")?;
+/// assert_eq!(remote.to_string(), "https://git.example.com/groups.git");
+/// # Ok::<(), clade::git::RemoteError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
-pub enum Remote {
-    /// A directory of this machine.
+pub struct Remote(Place);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Place {
     Path(PathBuf),
-    /// A URL; credentials in it are never shown.
-    Url(String),
+    Url(Url),
+}
+
+/// The scheme of a URL that can be fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scheme {
+    /// A directory of this machine.
+    File,
+    /// The daemon of git: neither secret nor authentic.
+    Git,
+    /// HTTP in the clear: neither secret nor authentic.
+    Http,
+    /// HTTP over TLS.
+    Https,
+}
+
+/// A URL in its parts.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Url {
+    pub(super) scheme: Scheme,
+    /// User and password, decoded.
+    pub(super) user: Option<(String, String)>,
+    /// Host and port as written, in lower case; empty for a file.
+    pub(super) authority: String,
+    /// From the first `/` on.
+    pub(super) path: String,
 }
 
 /// A text names no place that a repository can be fetched from.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
     /// The transport is not there yet.
-    #[error(
-        "repositories over `{scheme}` are not supported yet: use a path, `file://` or `git://`"
-    )]
+    #[error("repositories over `{scheme}` are not supported yet: use `https://` or a path")]
     Unsupported {
         /// The scheme of the URL.
         scheme: String,
     },
+    /// The URL lacks a part, or has one too many.
+    #[error("the address of the repository is no URL to fetch from: it {0}")]
+    Malformed(&'static str),
     /// There is nothing.
     #[error("the address of the repository is empty")]
     Empty,
@@ -33,54 +72,144 @@ impl Remote {
     ///
     /// # Errors
     ///
-    /// Returns an error if the transport is not supported.
+    /// Returns an error if the transport is not supported or the URL is malformed; the message
+    /// repeats nothing of the URL but its scheme.
     pub fn parse(text: &str) -> Result<Self, RemoteError> {
         let unsupported = |scheme: &str| RemoteError::Unsupported { scheme: scheme.to_owned() };
         match text.split_once("://") {
             _ if text.trim().is_empty() => Err(RemoteError::Empty),
-            Some(("file" | "git", _)) => Ok(Self::Url(text.to_owned())),
-            Some((scheme, _)) => Err(unsupported(scheme)),
-            None if is_scp(text) => Err(unsupported("ssh")),
-            None => Ok(Self::Path(PathBuf::from(text))),
+            Some((scheme, rest)) if is_scheme(scheme) => {
+                let known = Scheme::of(scheme).ok_or_else(|| unsupported(scheme))?;
+                Url::parse(known, rest).map(|url| Self(Place::Url(url)))
+            }
+            _ if is_scp(text) => Err(unsupported("ssh")),
+            _ => Ok(Self(Place::Path(PathBuf::from(text)))),
         }
     }
 
-    /// Returns the path of a directory of this machine.
+    /// Returns the path of a directory of this machine; a `file://` URL is none.
     pub fn as_path(&self) -> Option<&Path> {
-        match self {
-            Self::Path(path) => Some(path),
-            Self::Url(_) => None,
+        match &self.0 {
+            Place::Path(path) => Some(path),
+            Place::Url(_) => None,
         }
     }
 
-    /// Returns what git is given.
+    /// Returns the scheme of a URL.
+    pub fn scheme(&self) -> Option<Scheme> {
+        self.url().map(|url| url.scheme)
+    }
+
+    pub(super) fn url(&self) -> Option<&Url> {
+        match &self.0 {
+            Place::Path(_) => None,
+            Place::Url(url) => Some(url),
+        }
+    }
+
+    /// Returns what libgit2 is given: without credentials, and a path never looks like a URL.
     pub(super) fn address(&self) -> String {
-        match self {
-            Self::Path(path) => path.to_string_lossy().into_owned(),
-            Self::Url(url) => url.clone(),
+        match &self.0 {
+            Place::Path(path) => {
+                std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
+            }
+            Place::Url(url) => url.to_string(),
         }
     }
 }
 
-/// Returns whether ssh is meant: `git@host:path`, but not a path that exists.
+impl Scheme {
+    /// Returns the scheme as URLs have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Git => "git",
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    fn of(text: &str) -> Option<Self> {
+        [Self::File, Self::Git, Self::Http, Self::Https]
+            .into_iter()
+            .find(|it| it.as_str().eq_ignore_ascii_case(text))
+    }
+}
+
+impl Url {
+    /// Reads what comes after `://`.
+    pub(super) fn parse(scheme: Scheme, rest: &str) -> Result<Self, RemoteError> {
+        if rest.chars().any(|it| it.is_control() || it == ' ') {
+            return Err(RemoteError::Malformed("has a blank or control character in it"));
+        }
+        if scheme != Scheme::File && rest.contains(['?', '#']) {
+            return Err(RemoteError::Malformed("has a query or fragment"));
+        }
+        let end = rest.find('/').unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, authority),
+        };
+        if path.len() < 2 {
+            return Err(RemoteError::Malformed("has no path"));
+        }
+        match (scheme, host) {
+            (Scheme::File, "" | "localhost") => {}
+            (Scheme::File, _) => return Err(RemoteError::Malformed("names a host for a file")),
+            (_, host) if host.is_empty() || host.starts_with(':') => {
+                return Err(RemoteError::Malformed("has no host"));
+            }
+            _ => {}
+        }
+        let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let user = user.map(|it| it.split_once(':').unwrap_or((it, "")));
+        Ok(Self {
+            scheme,
+            user: user.map(|(name, password)| (decode(name), decode(password))),
+            authority: host.to_ascii_lowercase(),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Returns the host, without the brackets of an IPv6 address, and the port if there is one.
+    pub(super) fn host_and_port(&self) -> (&str, Option<&str>) {
+        if let Some((host, rest)) =
+            self.authority.strip_prefix('[').and_then(|it| it.split_once(']'))
+        {
+            return (host, rest.strip_prefix(':').filter(|it| !it.is_empty()));
+        }
+        match self.authority.split_once(':') {
+            Some((host, port)) => (host, Some(port).filter(|it| !it.is_empty())),
+            None => (&self.authority, None),
+        }
+    }
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|it: char| it.is_ascii_alphabetic())
+        && text.chars().all(|it| it.is_ascii_alphanumeric() || "+-.".contains(it))
+}
+
+/// Returns whether ssh is meant: `git@host:path`, `host:path`; a path with a colon is written with
+/// a `/` before it, as git wants it too.
 fn is_scp(text: &str) -> bool {
-    let host = text.split_once(':').map(|(host, _)| host);
-    host.is_some_and(|host| host.contains('@') && !host.contains('/'))
+    text.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'))
+}
+
+impl fmt::Display for Url {
+    /// Writes the URL without credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme.as_str(), self.authority, self.path)
+    }
 }
 
 impl fmt::Display for Remote {
     /// Writes the address without credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Path(path) => path.display().fmt(f),
-            Self::Url(url) => match url.split_once("://") {
-                Some((scheme, rest)) => {
-                    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-                    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-                    write!(f, "{scheme}://{host}/{path}")
-                }
-                None => f.write_str(url),
-            },
+        match &self.0 {
+            Place::Path(path) => path.display().fmt(f),
+            Place::Url(url) => url.fmt(f),
         }
     }
 }
@@ -88,52 +217,6 @@ impl fmt::Display for Remote {
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Remote({self})")
-    }
-}
-
-/// The remote could not be looked at or fetched.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct FetchError {
-    /// What went wrong.
-    pub failure: FetchFailure,
-    /// One line for people.
-    pub message: String,
-}
-
-/// What can go wrong between us and the remote.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FetchFailure {
-    /// There is no connection.
-    ConnectFailed,
-    /// The repository is not there.
-    RepositoryNotFound,
-    /// The branch is not there.
-    RefNotFound,
-    /// Something else.
-    Other,
-}
-
-impl FetchFailure {
-    /// Returns the reason as conditions show it.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::ConnectFailed => "ConnectFailed",
-            Self::RepositoryNotFound => "RepositoryNotFound",
-            Self::RefNotFound => "RefNotFound",
-            Self::Other => "FetchFailed",
-        }
-    }
-}
-
-impl FetchError {
-    pub(super) fn of(remote: &Remote, error: &git2::Error) -> Self {
-        let failure = match (error.class(), error.code()) {
-            (git2::ErrorClass::Net, _) => FetchFailure::ConnectFailed,
-            (_, git2::ErrorCode::NotFound) => FetchFailure::RepositoryNotFound,
-            _ => FetchFailure::Other,
-        };
-        Self { failure, message: format!("`{remote}` cannot be fetched: {}", error.message()) }
     }
 }
 
@@ -145,25 +228,59 @@ mod tests {
     fn credentials_are_never_shown() {
         for (text, shown) in [
             ("git://user:secret@host:9418/a/b.git", "git://host:9418/a/b.git"),
+            ("https://user:se%63ret@Host/a.git", "https://host/a.git"),
+            ("HTTPS://secret@host/a@b.git", "https://host/a@b.git"),
+            ("https://a:b@secret@host/x", "https://host/x"),
             ("file:///srv/groups.git", "file:///srv/groups.git"),
             ("/srv/groups.git", "/srv/groups.git"),
+            ("./a:b", "./a:b"),
         ] {
             let remote = Remote::parse(text).unwrap();
             assert_eq!(remote.to_string(), shown);
-            assert!(!format!("{remote:?}").contains("secret"));
+            assert!(!format!("{remote:?} {}", remote.address()).contains("secret"), "{text}");
         }
     }
 
     #[test]
-    fn transports_that_are_not_there_are_named() {
-        for (text, scheme) in
-            [("https://host/x.git", "https"), ("ssh://host/x", "ssh"), ("git@host:x.git", "ssh")]
-        {
-            assert_eq!(
-                Remote::parse(text),
-                Err(RemoteError::Unsupported { scheme: scheme.into() })
-            );
+    fn credentials_are_decoded() {
+        let remote = Remote::parse("https://ci%40x:p%3Aw@host/a.git").unwrap();
+        assert_eq!(remote.url().unwrap().user, Some(("ci@x".into(), "p:w".into())));
+        assert_eq!(Remote::parse("https://host/a.git").unwrap().url().unwrap().user, None);
+    }
+
+    #[test]
+    fn host_and_port_are_told_apart() {
+        for (text, expected) in [
+            ("git://host/a", ("host", None)),
+            ("git://host:1/a", ("host", Some("1"))),
+            ("git://[::1]/a", ("::1", None)),
+            ("git://[::1]:1/a", ("::1", Some("1"))),
+        ] {
+            let remote = Remote::parse(text).unwrap();
+            assert_eq!(remote.url().unwrap().host_and_port(), expected, "{text}");
         }
-        assert_eq!(Remote::parse(" "), Err(RemoteError::Empty));
+    }
+
+    #[test]
+    fn what_cannot_be_fetched_is_refused() {
+        let unsupported = |scheme: &str| RemoteError::Unsupported { scheme: scheme.into() };
+        for (text, error) in [
+            ("ssh://host/x", unsupported("ssh")),
+            ("git@host:x.git", unsupported("ssh")),
+            ("host:x.git", unsupported("ssh")),
+            ("ftp://host/x", unsupported("ftp")),
+            (" ", RemoteError::Empty),
+            ("https://host", RemoteError::Malformed("has no path")),
+            ("https:///x", RemoteError::Malformed("has no host")),
+            ("https://u:p@:1/x", RemoteError::Malformed("has no host")),
+            ("https://host/x?token=secret", RemoteError::Malformed("has a query or fragment")),
+            (
+                "https://host/x\r\ny",
+                RemoteError::Malformed("has a blank or control character in it"),
+            ),
+            ("file://host/x", RemoteError::Malformed("names a host for a file")),
+        ] {
+            assert_eq!(Remote::parse(text), Err(error), "{text}");
+        }
     }
 }

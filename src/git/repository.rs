@@ -2,14 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{ObjectType, TreeWalkMode, TreeWalkResult};
+use git2::ObjectType;
 use jiff::Timestamp;
 
+use super::libgit2;
 use crate::model::{BlobId, CommitId};
 
 /// A repository that is read, bare or with a working tree.
+///
+/// It may move to another thread, but serves one at a time: each thread opens its own.
 pub struct Repository {
     inner: git2::Repository,
+    branches: Branches,
+}
+
+/// Whose branches a name means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Branches {
+    /// Those of the repository.
+    Own,
+    /// Those of the remote that the repository mirrors.
+    Mirrored,
 }
 
 /// A repository cannot be opened.
@@ -26,6 +39,15 @@ pub enum OpenError {
         /// What git says.
         reason: String,
     },
+}
+
+impl OpenError {
+    pub(super) fn of(path: &Path, error: &git2::Error) -> Self {
+        match error.code() {
+            git2::ErrorCode::NotFound => Self::NotARepository(path.to_owned()),
+            _ => Self::Unusable { path: path.to_owned(), reason: error.message().to_owned() },
+        }
+    }
 }
 
 /// A revision leads to no commit.
@@ -45,8 +67,8 @@ pub struct ReadError {
 }
 
 impl ReadError {
-    fn new(what: impl Into<String>, error: &git2::Error) -> Self {
-        Self { what: what.into(), reason: error.message().to_owned() }
+    pub(super) fn new(what: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { what: what.into(), reason: reason.into() }
     }
 }
 
@@ -63,26 +85,6 @@ pub struct CommitInfo {
     pub subject: String,
 }
 
-/// A file of a tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreeEntry {
-    /// The path from the directory that was asked for, with `/`; what is not UTF-8 is replaced.
-    pub path: String,
-    /// What it is.
-    pub kind: EntryKind,
-}
-
-/// What stands in a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    /// A file with its content.
-    File(BlobId),
-    /// A symbolic link.
-    Link,
-    /// A submodule.
-    Submodule,
-}
-
 impl Repository {
     /// Opens the repository at a path, or the one that the path lies in.
     ///
@@ -90,19 +92,28 @@ impl Repository {
     ///
     /// Returns an error if there is no repository, or one that cannot be used.
     pub fn discover(path: &Path) -> Result<Self, OpenError> {
-        git2::Repository::discover(path).map(|inner| Self { inner }).map_err(|error| {
-            match error.code() {
-                git2::ErrorCode::NotFound => OpenError::NotARepository(path.to_owned()),
-                _ => OpenError::Unusable {
-                    path: path.to_owned(),
-                    reason: error.message().to_owned(),
-                },
-            }
-        })
+        let fail = |error: git2::Error| OpenError::of(path, &error);
+        libgit2::prepare().map_err(fail)?;
+        let inner = git2::Repository::discover(path).map_err(fail)?;
+        Ok(Self { inner, branches: Branches::Own })
     }
 
-    pub(super) fn wrap(inner: git2::Repository) -> Self {
-        Self { inner }
+    /// Opens the bare repository in a directory that mirrors a remote.
+    pub(super) fn open_mirror(path: &Path) -> Result<Self, OpenError> {
+        let fail = |error: git2::Error| OpenError::of(path, &error);
+        libgit2::prepare().map_err(fail)?;
+        let inner = git2::Repository::open_bare(path).map_err(fail)?;
+        Ok(Self { inner, branches: Branches::Mirrored })
+    }
+
+    pub(super) fn inner(&self) -> &git2::Repository {
+        &self.inner
+    }
+
+    /// Returns the commit that a ref leads to.
+    pub(super) fn target_of(&self, reference: &str) -> Option<CommitId> {
+        let commit = self.inner.find_reference(reference).ok()?.peel_to_commit().ok()?;
+        Some(id_of(commit.id()))
     }
 
     /// Returns the directory of the working tree; a bare repository has none.
@@ -112,7 +123,9 @@ impl Repository {
 
     /// Returns the commit of a revision: anything that `git rev-parse` understands.
     ///
-    /// In a mirror the branches of the remote are known by their own names.
+    /// A full id is always the commit itself, whatever branches are called. In a mirror the
+    /// branches of the remote are known by their own names, before tags, and `HEAD` is the watched
+    /// branch.
     ///
     /// # Errors
     ///
@@ -122,24 +135,29 @@ impl Repository {
         if revision.is_empty() || revision.contains('\0') {
             return Err(unknown());
         }
-        let candidates = [
-            revision.strip_prefix("refs/heads/").map(|it| format!("refs/remotes/origin/{it}")),
-            Some(format!("refs/remotes/origin/{revision}")),
-            Some(revision.to_owned()),
-        ];
-        let is_mirror = self.inner.is_bare();
-        candidates
-            .into_iter()
-            .flatten()
-            .filter(|it| is_mirror || it == revision)
-            .find_map(|it| self.peel(&it))
+        if let Ok(id) = git2::Oid::from_str(revision)
+            && revision.len() == 40
+        {
+            let commit = self.inner.find_object(id, None).and_then(|it| it.peel_to_commit());
+            return commit.map(|it| id_of(it.id())).map_err(|_| unknown());
+        }
+        let mirrored = match self.branches {
+            Branches::Own => None,
+            Branches::Mirrored => {
+                let branch = revision.strip_prefix("refs/heads/").unwrap_or(revision);
+                Some(format!("refs/remotes/origin/{branch}"))
+            }
+        };
+        mirrored
+            .and_then(|name| self.peel(&name))
+            .or_else(|| self.peel(revision))
             .ok_or_else(unknown)
     }
 
     fn peel(&self, revision: &str) -> Option<CommitId> {
         let object = self.inner.revparse_single(revision).ok()?;
         let commit = object.peel(ObjectType::Commit).ok()?;
-        id_of(commit.id())
+        Some(id_of(commit.id()))
     }
 
     /// Returns the commit of a branch, or of what HEAD names; a detached HEAD counts.
@@ -193,59 +211,31 @@ impl Repository {
     /// Returns an error if a commit cannot be read.
     pub fn log(&self, from: CommitId, limit: usize) -> Result<Vec<CommitId>, ReadError> {
         let mut walk = Vec::new();
-        let mut next = Some(self.find_commit(from)?);
-        while let Some(commit) = next.filter(|_| walk.len() < limit) {
-            walk.extend(id_of(commit.id()));
-            next = commit.parent(0).ok();
+        let mut next = Some(from);
+        while let Some(id) = next.filter(|_| walk.len() < limit) {
+            walk.push(id);
+            next = self.find_commit(id)?.parent_ids().next().map(id_of);
         }
         Ok(walk)
     }
 
-    /// Returns whether one commit is an ancestor of the other.
-    pub fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> bool {
-        self.inner.graph_descendant_of(oid(descendant), oid(ancestor)).unwrap_or(false)
-    }
-
-    fn find_commit(&self, id: CommitId) -> Result<git2::Commit<'_>, ReadError> {
-        let fail = |error: git2::Error| ReadError::new(format!("the commit {id}"), &error);
-        self.inner.find_commit(oid(id)).map_err(fail)
-    }
-
-    /// Returns every file below a directory of a commit's tree, by path; links are not followed.
+    /// Returns whether one commit is the other or an ancestor of it.
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory does not exist or a tree cannot be read.
-    pub fn files(&self, commit: CommitId, directory: &str) -> Result<Vec<TreeEntry>, ReadError> {
-        let what = || match directory {
-            "" | "." => format!("the tree of the commit {commit}"),
-            _ => format!("the directory `{directory}` of the commit {commit}"),
-        };
-        let fail = |error: git2::Error| ReadError::new(what(), &error);
-        let mut tree = self.find_commit(commit)?.tree().map_err(fail)?;
-        let path = directory.trim_matches('/');
-        if !matches!(path, "" | ".") {
-            let entry = tree.get_path(Path::new(path)).map_err(fail)?;
-            let object = entry.to_object(&self.inner).map_err(fail)?;
-            tree = object.peel_to_tree().map_err(fail)?;
+    /// Returns an error if a commit on the way cannot be read.
+    pub fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> Result<bool, ReadError> {
+        let what = || format!("the history of the commit {descendant}");
+        let fail = |error: git2::Error| ReadError::new(what(), error.message());
+        if ancestor == descendant {
+            return Ok(true);
         }
-        let mut files = Vec::new();
-        tree.walk(TreeWalkMode::PreOrder, |parent, entry| {
-            let kind = match (entry.kind(), entry.filemode()) {
-                (Some(ObjectType::Commit), _) => Some(EntryKind::Submodule),
-                (Some(ObjectType::Blob), 0o120_000) => Some(EntryKind::Link),
-                (Some(ObjectType::Blob), _) => Some(EntryKind::File(blob_of(entry.id()))),
-                _ => None,
-            };
-            if let Some(kind) = kind {
-                let name = String::from_utf8_lossy(entry.name_bytes());
-                files.push(TreeEntry { path: format!("{parent}{name}"), kind });
-            }
-            TreeWalkResult::Ok
-        })
-        .map_err(fail)?;
-        files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(files)
+        self.inner.graph_descendant_of(oid(descendant), oid(ancestor)).map_err(fail)
+    }
+
+    pub(super) fn find_commit(&self, id: CommitId) -> Result<git2::Commit<'_>, ReadError> {
+        let fail = |error: git2::Error| ReadError::new(format!("the commit {id}"), error.message());
+        self.inner.find_commit(oid(id)).map_err(fail)
     }
 
     /// Returns the size of a blob in bytes, without reading it.
@@ -254,7 +244,7 @@ impl Repository {
     ///
     /// Returns an error if the blob cannot be found.
     pub fn blob_size(&self, id: BlobId) -> Result<u64, ReadError> {
-        let fail = |error: git2::Error| ReadError::new(format!("the blob {id}"), &error);
+        let fail = |error: git2::Error| ReadError::new(format!("the blob {id}"), error.message());
         let database = self.inner.odb().map_err(fail)?;
         let (size, _) = database.read_header(blob_oid(id)).map_err(fail)?;
         Ok(size as u64)
@@ -266,7 +256,7 @@ impl Repository {
     ///
     /// Returns an error if the blob cannot be read.
     pub fn blob(&self, id: BlobId) -> Result<Vec<u8>, ReadError> {
-        let fail = |error: git2::Error| ReadError::new(format!("the blob {id}"), &error);
+        let fail = |error: git2::Error| ReadError::new(format!("the blob {id}"), error.message());
         self.inner.find_blob(blob_oid(id)).map(|blob| blob.content().to_vec()).map_err(fail)
     }
 }
@@ -277,18 +267,25 @@ impl std::fmt::Debug for Repository {
     }
 }
 
-pub(super) fn id_of(oid: git2::Oid) -> Option<CommitId> {
-    oid.as_bytes().try_into().ok().map(CommitId::from_bytes)
+/// Returns the bytes of an id.
+pub(super) fn bytes(oid: git2::Oid) -> [u8; 20] {
+    // libgit2 is built for SHA-1 alone here and opens no other repository.
+    oid.as_bytes().try_into().unwrap_or_default()
 }
 
-fn blob_of(oid: git2::Oid) -> BlobId {
-    BlobId::from_bytes(oid.as_bytes().try_into().unwrap_or_default())
+pub(super) fn id_of(oid: git2::Oid) -> CommitId {
+    CommitId::from_bytes(bytes(oid))
 }
 
 pub(super) fn oid(id: CommitId) -> git2::Oid {
-    git2::Oid::from_bytes(id.as_bytes()).unwrap_or(git2::Oid::ZERO_SHA1)
+    raw(id.as_bytes())
 }
 
 fn blob_oid(id: BlobId) -> git2::Oid {
-    git2::Oid::from_bytes(id.as_bytes()).unwrap_or(git2::Oid::ZERO_SHA1)
+    raw(id.as_bytes())
+}
+
+/// Returns the id with the given bytes; the zero id, which names nothing, cannot come of 20 bytes.
+fn raw(bytes: &[u8; 20]) -> git2::Oid {
+    git2::Oid::from_bytes(bytes).unwrap_or(git2::Oid::ZERO_SHA1)
 }

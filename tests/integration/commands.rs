@@ -297,8 +297,8 @@ fn what_cannot_run_says_why_on_one_line() {
         (&["serve"], "error: `--repo URL|PATH` is missing: the group repository to serve\n"),
         (&["serve", "--repo", "/nonexistent"], "error: `/nonexistent` is not a git repository\n"),
         (
-            &["serve", "--repo", "https://git.example.com/x.git"],
-            "error: repositories over `https` are not supported yet: use a path, `file://` or `git://`\n",
+            &["serve", "--repo", "ssh://git.example.com/x.git"],
+            "error: repositories over `ssh` are not supported yet: use `https://` or a path\n",
         ),
         (
             &["serve", "--repo", ".", "--interval", "soon"],

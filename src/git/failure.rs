@@ -1,0 +1,169 @@
+//! What can go wrong between us and a remote.
+
+use std::fmt::Display;
+
+use git2::{ErrorClass, ErrorCode};
+
+use super::remote::Remote;
+
+/// The remote could not be looked at or fetched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct FetchError {
+    /// What went wrong.
+    pub failure: FetchFailure,
+    /// One line for people, without credentials.
+    pub message: String,
+}
+
+/// What can go wrong between us and the remote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FetchFailure {
+    /// The remote does not accept who we are.
+    AuthenticationFailed,
+    /// Its certificate is not one to trust, or there is no TLS.
+    TlsFailed,
+    /// Its name is not known.
+    DnsFailed,
+    /// There is no connection, or it broke.
+    ConnectFailed,
+    /// The deadline passed.
+    Timeout,
+    /// The repository is not there.
+    RepositoryNotFound,
+    /// The remote sends us to another host, or to what is no repository.
+    RedirectRefused,
+    /// The ref is not there.
+    RefNotFound,
+    /// There is more than we take.
+    LimitExceeded,
+    /// Objects are damaged, in the mirror or on their way here.
+    CorruptObjects,
+    /// The disk of the mirror is full.
+    DiskFull,
+    /// Somebody else holds a lock in the mirror.
+    LockHeld,
+    /// A setting cannot be used, such as a file of a password.
+    InvalidSettings,
+    /// Something else, such as an error of the server.
+    Other,
+}
+
+impl FetchFailure {
+    /// Returns the reason as conditions show it.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::AuthenticationFailed => "AuthenticationFailed",
+            Self::TlsFailed => "TlsFailed",
+            Self::DnsFailed => "DnsFailed",
+            Self::ConnectFailed => "ConnectFailed",
+            Self::Timeout => "Timeout",
+            Self::RepositoryNotFound => "RepositoryNotFound",
+            Self::RedirectRefused => "RedirectRefused",
+            Self::RefNotFound => "RefNotFound",
+            Self::LimitExceeded => "LimitExceeded",
+            Self::CorruptObjects => "CorruptObjects",
+            Self::DiskFull => "DiskFull",
+            Self::LockHeld => "LockHeld",
+            Self::InvalidSettings => "InvalidSettings",
+            Self::Other => "FetchFailed",
+        }
+    }
+}
+
+impl FetchError {
+    pub(super) fn new(failure: FetchFailure, message: impl Into<String>) -> Self {
+        // The text crosses C on its way up: no NUL.
+        Self { failure, message: message.into().replace('\0', "\u{fffd}") }
+    }
+
+    /// An error of a remote: `` `URL` cannot be fetched: detail ``.
+    pub(super) fn at(remote: &Remote, failure: FetchFailure, detail: impl Display) -> Self {
+        Self::new(failure, format!("`{remote}` cannot be fetched: {detail}"))
+    }
+
+    /// Tells an error of libgit2 apart.
+    pub(super) fn of(remote: &Remote, error: &git2::Error) -> Self {
+        Self::at(remote, failure_of(error), error.message())
+    }
+}
+
+fn failure_of(error: &git2::Error) -> FetchFailure {
+    let message = error.message();
+    match (error.class(), error.code()) {
+        _ if message.contains("No space left on device") => FetchFailure::DiskFull,
+        (_, ErrorCode::Locked) => FetchFailure::LockHeld,
+        // The code is lost where libgit2 updates several refs.
+        _ if message.starts_with("failed to lock file") => FetchFailure::LockHeld,
+        // What `git daemon` and the servers of forges say of a repository that is not there.
+        (ErrorClass::Net, _)
+            if ["not exported", "not found", "no such repository"]
+                .iter()
+                .any(|it| message.to_lowercase().contains(it)) =>
+        {
+            FetchFailure::RepositoryNotFound
+        }
+        (ErrorClass::Net, _) => FetchFailure::ConnectFailed,
+        (ErrorClass::Repository | ErrorClass::Os, ErrorCode::NotFound) => {
+            FetchFailure::RepositoryNotFound
+        }
+        (
+            ErrorClass::Odb
+            | ErrorClass::Indexer
+            | ErrorClass::Zlib
+            | ErrorClass::Object
+            | ErrorClass::Tree
+            | ErrorClass::Tag
+            | ErrorClass::Sha1,
+            _,
+        ) => FetchFailure::CorruptObjects,
+        _ => FetchFailure::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_libgit2_are_told_apart() {
+        for (code, class, message, expected) in [
+            (
+                ErrorCode::GenericError,
+                ErrorClass::Os,
+                "failed to write: No space left on device",
+                FetchFailure::DiskFull,
+            ),
+            (ErrorCode::Locked, ErrorClass::Os, "busy", FetchFailure::LockHeld),
+            (
+                ErrorCode::GenericError,
+                ErrorClass::Os,
+                "failed to lock file 'x' for writing: ",
+                FetchFailure::LockHeld,
+            ),
+            (
+                ErrorCode::GenericError,
+                ErrorClass::Net,
+                "remote error: access denied or repository not exported: /x",
+                FetchFailure::RepositoryNotFound,
+            ),
+            (ErrorCode::Eof, ErrorClass::Net, "early EOF", FetchFailure::ConnectFailed),
+            (
+                ErrorCode::NotFound,
+                ErrorClass::Odb,
+                "object not found",
+                FetchFailure::CorruptObjects,
+            ),
+            (
+                ErrorCode::NotFound,
+                ErrorClass::Repository,
+                "could not find repository",
+                FetchFailure::RepositoryNotFound,
+            ),
+            (ErrorCode::GenericError, ErrorClass::Config, "bad", FetchFailure::Other),
+        ] {
+            let error = git2::Error::new(code, class, message);
+            assert_eq!(failure_of(&error), expected, "{message}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What libgit2 is told once for the whole process.
+#![expect(
+    unsafe_code,
+    reason = "settings of libgit2 are global, so git2 marks their setters unsafe"
+)]
+
+use std::sync::OnceLock;
+
+use git2::ConfigLevel;
+
+use super::transport;
+
+/// Prepares libgit2; everything in `git` that opens a repository calls this first.
+///
+/// # Errors
+///
+/// Returns an error if libgit2 does not take the settings; without them it must not be used, since
+/// its own transports know no deadline.
+pub(super) fn prepare() -> Result<(), git2::Error> {
+    static PREPARED: OnceLock<Result<(), String>> = OnceLock::new();
+    let prepared = PREPARED.get_or_init(|| set_up().map_err(|error| error.message().to_owned()));
+    prepared.as_ref().map_err(|message| git2::Error::from_str(message)).copied()
+}
+
+fn set_up() -> Result<(), git2::Error> {
+    // SAFETY: these write to globals of libgit2 without a lock. The only caller is the initialiser
+    // of a `OnceLock` that every use of libgit2 in this crate waits for, so nothing reads them yet.
+    unsafe {
+        // A mirror on a volume that belongs to another user must open (`fsGroup` in Kubernetes).
+        // The check guards against hooks and commands in a foreign configuration; we run none.
+        git2::opts::set_verify_owner_validation(false)?;
+        // Settings of whoever starts us must not change what is fetched (`url.<base>.insteadOf`).
+        for level in [ConfigLevel::System, ConfigLevel::XDG, ConfigLevel::Global] {
+            git2::opts::set_search_path(level, "")?;
+        }
+        git2::transport::register("http", transport::http)?;
+        git2::transport::register("https", transport::http)?;
+        git2::transport::register("git", transport::daemon)?;
+    }
+    Ok(())
+}

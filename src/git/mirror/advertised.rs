@@ -1,0 +1,116 @@
+//! The refs that a remote has, as it tells them on every connection.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use git2::{Oid, RemoteConnection, RemoteHead};
+
+use crate::git::failure::{FetchError, FetchFailure};
+use crate::git::remote::Remote;
+
+/// The refs of a remote.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Advertised {
+    refs: BTreeMap<String, Oid>,
+    /// What a `HEAD` that is not detached names.
+    head: Option<String>,
+}
+
+/// The ref that is followed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Watched {
+    /// Its full name; `HEAD` if that is detached.
+    pub(super) name: String,
+    /// Its commit, or what it names if it names none.
+    pub(super) commit: Oid,
+}
+
+impl Advertised {
+    pub(super) fn list(connection: &RemoteConnection<'_, '_, '_>) -> Result<Self, git2::Error> {
+        let mut refs = BTreeMap::new();
+        let mut head = None;
+        for it in connection.list()? {
+            // A ref that nobody can write down here is nobody's to watch.
+            let Some((name, target)) = names(it) else { continue };
+            if name == "HEAD" {
+                head = target;
+            }
+            refs.insert(name, it.oid());
+        }
+        Ok(Self { refs, head })
+    }
+
+    /// Finds a ref by its full name, or as a branch, or as a tag; without a name, what `HEAD`
+    /// names.
+    pub(super) fn find(
+        &self,
+        remote: &Remote,
+        branch: Option<&str>,
+    ) -> Result<Watched, FetchError> {
+        let (candidates, what) = match branch {
+            None => (
+                vec![self.head.clone().unwrap_or_else(|| "HEAD".to_owned())],
+                "a commit that `HEAD` names".to_owned(),
+            ),
+            Some(name) if name.starts_with("refs/") => {
+                (vec![name.to_owned()], format!("the ref `{name}`"))
+            }
+            Some(name) => (
+                vec![format!("refs/heads/{name}"), format!("refs/tags/{name}")],
+                format!("the branch `{name}`"),
+            ),
+        };
+        let found = candidates.into_iter().find_map(|name| {
+            let itself = *self.refs.get(&name)?;
+            // An annotated tag is told twice: itself, and what it leads to.
+            let commit = self.refs.get(&format!("{name}^{{}}")).copied().unwrap_or(itself);
+            Some(Watched { name, commit })
+        });
+        let missing = || {
+            FetchError::new(FetchFailure::RefNotFound, format!("`{remote}` does not have {what}"))
+        };
+        found.ok_or_else(missing)
+    }
+}
+
+/// Returns the name of a ref and of what it points to; git2 panics where one is not UTF-8.
+fn names(head: &RemoteHead<'_>) -> Option<(String, Option<String>)> {
+    let read = || (head.name().to_owned(), head.symref_target().map(str::to_owned));
+    catch_unwind(AssertUnwindSafe(read)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advertised(head: Option<&str>, names: &[&str]) -> Advertised {
+        let id = |index| Oid::from_str(&format!("{:040x}", index + 1)).unwrap();
+        let refs = names.iter().enumerate().map(|(index, name)| ((*name).to_owned(), id(index)));
+        Advertised { refs: refs.collect(), head: head.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_ref_is_found_by_what_people_call_it() {
+        let all =
+            ["HEAD", "refs/heads/main", "refs/tags/v1", "refs/tags/v1^{}", "refs/pull/1/head"];
+        let remote = Remote::parse("/srv/x").unwrap();
+        for (head, branch, expected) in [
+            (Some("refs/heads/main"), None, Some(("refs/heads/main", 2))),
+            (None, None, Some(("HEAD", 1))),
+            (Some("refs/heads/unborn"), None, None),
+            (None, Some("main"), Some(("refs/heads/main", 2))),
+            (None, Some("refs/heads/main"), Some(("refs/heads/main", 2))),
+            (None, Some("v1"), Some(("refs/tags/v1", 4))),
+            (None, Some("refs/pull/1/head"), Some(("refs/pull/1/head", 5))),
+            (None, Some("other"), None),
+            (None, Some("heads/main"), None),
+        ] {
+            let found = advertised(head, &all).find(&remote, branch).ok();
+            let expected = expected.map(|(name, id)| Watched {
+                name: name.to_owned(),
+                commit: Oid::from_str(&format!("{id:040x}")).unwrap(),
+            });
+            assert_eq!(found, expected, "{head:?} {branch:?}");
+        }
+    }
+}

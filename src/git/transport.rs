@@ -1,0 +1,139 @@
+//! Our transports, and the one look at a remote that they work for.
+//!
+//! libgit2 makes a transport from a URL alone, in the thread that fetches. What else a transport
+//! needs (deadline, credentials, limits) and what it has to say (a typed error) is the [`Attempt`]
+//! that this thread has entered.
+#![expect(clippy::disallowed_methods, reason = "deadlines are measured by the clock")]
+
+mod daemon;
+mod http;
+
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use git2::transport::Transport;
+
+use super::failure::{FetchError, FetchFailure};
+use super::options::{HttpOptions, MirrorOptions};
+use super::remote::Remote;
+
+/// One look at a remote: connect, list, perhaps fetch.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    remote: Remote,
+    http: HttpOptions,
+    timeout: Duration,
+    deadline: Instant,
+    max_bytes: u64,
+    received: AtomicU64,
+    /// The first thing that went wrong: what libgit2 says afterwards only follows from it.
+    failure: OnceLock<FetchError>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Attempt>>> = const { RefCell::new(None) };
+}
+
+/// Ends the attempt of this thread when dropped.
+#[derive(Debug)]
+pub(super) struct Entered(());
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.set(None);
+    }
+}
+
+impl Attempt {
+    /// Begins a look at a remote; the clock runs from here.
+    pub(super) fn new(remote: &Remote, options: &MirrorOptions) -> Arc<Self> {
+        Arc::new(Self {
+            remote: remote.clone(),
+            http: options.http.clone(),
+            timeout: options.timeout,
+            deadline: Instant::now() + options.timeout,
+            max_bytes: options.max_bytes,
+            received: AtomicU64::new(0),
+            failure: OnceLock::new(),
+        })
+    }
+
+    /// Has the transports of this thread work for this attempt.
+    pub(super) fn enter(self: &Arc<Self>) -> Entered {
+        CURRENT.set(Some(Arc::clone(self)));
+        Entered(())
+    }
+
+    /// Returns the time that is left.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is none.
+    pub(super) fn remaining(&self) -> Result<Duration, FetchError> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(self.timed_out()) } else { Ok(left) }
+    }
+
+    /// Returns the error that fits what libgit2 says.
+    pub(super) fn explain(&self, error: &git2::Error) -> FetchError {
+        self.failure.get().cloned().unwrap_or_else(|| FetchError::of(&self.remote, error))
+    }
+
+    /// Notes what went wrong.
+    pub(super) fn note(&self, error: FetchError) {
+        // A later one only follows from the first.
+        self.failure.set(error).ok();
+    }
+
+    fn timed_out(&self) -> FetchError {
+        self.error(FetchFailure::Timeout, format_args!("it took longer than {:?}", self.timeout))
+    }
+
+    fn error(&self, failure: FetchFailure, detail: impl Display) -> FetchError {
+        FetchError::at(&self.remote, failure, detail)
+    }
+
+    /// Counts bytes from the network.
+    fn count(&self, bytes: usize) -> Result<(), FetchError> {
+        let before = self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+        if before + bytes as u64 > self.max_bytes {
+            let detail = format_args!("it sends more than {} bytes", self.max_bytes);
+            return Err(self.error(FetchFailure::LimitExceeded, detail));
+        }
+        Ok(())
+    }
+
+    /// Notes an error and returns what libgit2 is given instead.
+    fn fail(&self, error: FetchError) -> git2::Error {
+        let stand_in = git2::Error::from_str(&error.message);
+        self.note(error);
+        stand_in
+    }
+
+    /// The same for a stream.
+    fn fail_io(&self, error: FetchError) -> io::Error {
+        let stand_in = io::Error::other(error.message.clone());
+        self.note(error);
+        stand_in
+    }
+}
+
+/// Makes the transport of `http` and `https`.
+pub(super) fn http(remote: &git2::Remote<'_>) -> Result<Transport, git2::Error> {
+    Transport::smart(remote, true, http::Http::new(current()?))
+}
+
+/// Makes the transport of `git`.
+pub(super) fn daemon(remote: &git2::Remote<'_>) -> Result<Transport, git2::Error> {
+    Transport::smart(remote, false, daemon::Daemon::new(current()?))
+}
+
+fn current() -> Result<Arc<Attempt>, git2::Error> {
+    CURRENT
+        .with_borrow(Clone::clone)
+        .ok_or_else(|| git2::Error::from_str("no look at a remote is under way in this thread"))
+}

@@ -1,0 +1,299 @@
+//! The requests to one repository over HTTP: who we are, where it is, what the answers mean.
+#![expect(clippy::disallowed_methods, reason = "certificates and secrets are files")]
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ureq::http::{HeaderMap, Response, header};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Body, BodyReader};
+
+use super::super::Attempt;
+use crate::git::failure::{FetchError, FetchFailure};
+use crate::git::options::{Credentials, Proxy};
+use crate::git::remote::{Scheme, Url};
+
+const REDIRECTS: usize = 5;
+const QUERY: &str = "/info/refs?service=git-upload-pack";
+
+pub(super) struct Session {
+    agent: Agent,
+    /// The URL of the repository, after redirects.
+    base: String,
+    authorization: Option<String>,
+}
+
+impl Session {
+    /// Asks for the refs of the repository, following redirects on its host.
+    pub(super) fn open(attempt: &Attempt) -> Result<(Self, BodyReader<'static>), FetchError> {
+        let wrong = |detail: &str| attempt.error(FetchFailure::InvalidSettings, detail);
+        let mut url = attempt.remote.url().cloned().ok_or_else(|| wrong("it is no URL"))?;
+        url.path.truncate(url.path.trim_end_matches('/').len());
+        let authorization = authorization(attempt, &url)?;
+        let agent = agent(attempt)?;
+        for _ in 0..=REDIRECTS {
+            let session = Self {
+                agent: agent.clone(),
+                base: url.to_string(),
+                authorization: authorization.clone(),
+            };
+            let response = session.get_refs(attempt)?;
+            if response.status().is_redirection() {
+                url = redirected(attempt, &url, response.headers())?;
+                continue;
+            }
+            let body = accept(attempt, response, "application/x-git-upload-pack-advertisement")?;
+            return Ok((session, body));
+        }
+        Err(attempt.error(FetchFailure::RedirectRefused, "it redirects without end"))
+    }
+
+    fn get_refs(&self, attempt: &Attempt) -> Result<Response<Body>, FetchError> {
+        let mut request = self.agent.get(format!("{}{QUERY}", self.base));
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let request = request.config().timeout_global(Some(attempt.remaining()?)).build();
+        request.call().map_err(|error| tell(attempt, error))
+    }
+
+    /// Asks for objects.
+    pub(super) fn post(
+        &self,
+        attempt: &Attempt,
+        question: &[u8],
+    ) -> Result<BodyReader<'static>, FetchError> {
+        let mut request = self
+            .agent
+            .post(format!("{}/git-upload-pack", self.base))
+            .header(header::CONTENT_TYPE, "application/x-git-upload-pack-request");
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let request = request.config().timeout_global(Some(attempt.remaining()?)).build();
+        let response = request.send(question).map_err(|error| tell(attempt, error))?;
+        accept(attempt, response, "application/x-git-upload-pack-result")
+    }
+}
+
+fn agent(attempt: &Attempt) -> Result<Agent, FetchError> {
+    let roots = match &attempt.http.ca_file {
+        Some(path) => RootCerts::Specific(Arc::new(certificates(attempt, path)?)),
+        None => RootCerts::WebPki,
+    };
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        // Redirects are followed here, where the host is looked at.
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .user_agent(concat!("git/clade-", env!("CARGO_PKG_VERSION")))
+        .tls_config(TlsConfig::builder().root_certs(roots).build());
+    let config = match &attempt.http.proxy {
+        Proxy::Environment => config,
+        Proxy::Direct => config.proxy(None),
+        Proxy::Url(url) => {
+            let wrong = |_| attempt.error(FetchFailure::InvalidSettings, "the proxy is no URL");
+            config.proxy(Some(ureq::Proxy::new(url).map_err(wrong)?))
+        }
+    };
+    Ok(Agent::new_with_config(config.build()))
+}
+
+fn certificates(attempt: &Attempt, path: &Path) -> Result<Vec<Certificate<'static>>, FetchError> {
+    let wrong = |detail: &str| {
+        let detail = format!("the certificates in `{}` {detail}", path.display());
+        attempt.error(FetchFailure::InvalidSettings, detail)
+    };
+    let pem = std::fs::read(path).map_err(|error| wrong(&format!("cannot be read: {error}")))?;
+    let mut certificates = Vec::new();
+    for item in parse_pem(&pem) {
+        match item {
+            Ok(PemItem::Certificate(certificate)) => certificates.push(certificate),
+            Ok(_) => {}
+            Err(_) => return Err(wrong("are no PEM")),
+        }
+    }
+    if certificates.is_empty() { Err(wrong("are none")) } else { Ok(certificates) }
+}
+
+/// Returns the header that says who we are.
+fn authorization(attempt: &Attempt, url: &Url) -> Result<Option<String>, FetchError> {
+    let basic = |name: &str, password: &str| {
+        Some(format!("Basic {}", STANDARD.encode(format!("{name}:{password}"))))
+    };
+    Ok(match &attempt.http.credentials {
+        Credentials::FromUrl => {
+            url.user.as_ref().and_then(|(name, password)| basic(name, password))
+        }
+        Credentials::Basic { username, password_file } => {
+            basic(username, &secret(attempt, password_file)?)
+        }
+        Credentials::Bearer { token_file } => {
+            Some(format!("Bearer {}", secret(attempt, token_file)?))
+        }
+    })
+}
+
+/// Reads a secret; the line break that editors leave at the end is none of it.
+fn secret(attempt: &Attempt, path: &Path) -> Result<String, FetchError> {
+    let wrong = |detail: &str| {
+        let detail = format!("the secret in `{}` {detail}", path.display());
+        attempt.error(FetchFailure::InvalidSettings, detail)
+    };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| wrong(&format!("cannot be read: {error}")))?;
+    let text = text.trim_end_matches(['\r', '\n']);
+    match text {
+        "" => Err(wrong("is empty")),
+        _ if text.chars().any(char::is_control) => Err(wrong("has more than one line")),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// Returns where the repository is now, if that is on the same host.
+fn redirected(attempt: &Attempt, from: &Url, headers: &HeaderMap) -> Result<Url, FetchError> {
+    let refuse = |detail: String| attempt.error(FetchFailure::RedirectRefused, detail);
+    let location = headers.get(header::LOCATION).and_then(|it| it.to_str().ok());
+    let location = location.ok_or_else(|| refuse("it redirects to nowhere".to_owned()))?;
+    let whole = if location.starts_with('/') && !location.starts_with("//") {
+        format!("{}://{}{location}", from.scheme.as_str(), from.authority)
+    } else {
+        location.to_owned()
+    };
+    let (scheme, rest) = match whole.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
+        _ => return Err(refuse("it redirects to what is no URL".to_owned())),
+    };
+    // A query may hold secrets: only what stands before it is shown.
+    let Some(repository) = rest.strip_suffix(QUERY) else {
+        let shown = rest.split(['?', '#']).next().unwrap_or_default();
+        let shown = shown.rsplit_once('@').map_or(shown, |(_, it)| it);
+        return Err(refuse(format!("it redirects to `{shown}`, which is no repository")));
+    };
+    let to = Url::parse(scheme, repository)
+        .map_err(|_| refuse("it redirects to what is no URL".to_owned()))?;
+    if same_host(from, &to) {
+        Ok(Url { user: None, ..to })
+    } else {
+        Err(refuse(format!(
+            "it redirects to another host, `{}://{}`",
+            to.scheme.as_str(),
+            to.authority
+        )))
+    }
+}
+
+/// Returns whether a redirect stays where the credentials belong: same scheme, host and port, or
+/// from `http` to `https` at the same name.
+fn same_host(from: &Url, to: &Url) -> bool {
+    let default = |scheme: Scheme| if scheme == Scheme::Https { "443" } else { "80" };
+    let place = |url: &Url| {
+        let (host, port) = url.host_and_port();
+        (host.to_owned(), port.unwrap_or(default(url.scheme)).to_owned())
+    };
+    match (from.scheme, to.scheme) {
+        (Scheme::Http, Scheme::Https) => {
+            place(from) == (from.host_and_port().0.to_owned(), "80".to_owned())
+                && place(to) == (from.host_and_port().0.to_owned(), "443".to_owned())
+        }
+        (a, b) => a == b && place(from) == place(to),
+    }
+}
+
+/// Returns the body of an answer that is what was asked for.
+fn accept(
+    attempt: &Attempt,
+    response: Response<Body>,
+    media_type: &str,
+) -> Result<BodyReader<'static>, FetchError> {
+    let status = response.status();
+    let answered = |failure| attempt.error(failure, format_args!("it answered {status}"));
+    match status.as_u16() {
+        200 => {}
+        401 | 403 => return Err(answered(FetchFailure::AuthenticationFailed)),
+        404 | 410 => return Err(answered(FetchFailure::RepositoryNotFound)),
+        300..=399 => return Err(answered(FetchFailure::RedirectRefused)),
+        407 => return Err(answered(FetchFailure::ConnectFailed)),
+        _ => return Err(answered(FetchFailure::Other)),
+    }
+    let body = response.into_body();
+    if body.mime_type() == Some(media_type) {
+        Ok(body.into_reader())
+    } else {
+        let detail = "what answers there does not speak git's smart protocol";
+        Err(attempt.error(FetchFailure::RepositoryNotFound, detail))
+    }
+}
+
+/// Tells an error of a request apart.
+pub(super) fn tell(attempt: &Attempt, error: ureq::Error) -> FetchError {
+    use ureq::Error;
+    let failure = match &error {
+        Error::Timeout(_) => return attempt.timed_out(),
+        Error::HostNotFound => FetchFailure::DnsFailed,
+        Error::Tls(_) | Error::Rustls(_) | Error::Pem(_) | Error::TlsRequired => {
+            FetchFailure::TlsFailed
+        }
+        Error::BadUri(_) | Error::InvalidProxyUrl | Error::Http(_) => FetchFailure::InvalidSettings,
+        Error::Io(error) => failure_of(error),
+        _ => FetchFailure::ConnectFailed,
+    };
+    match failure {
+        FetchFailure::Timeout => attempt.timed_out(),
+        _ => attempt.error(failure, error),
+    }
+}
+
+fn failure_of(error: &io::Error) -> FetchFailure {
+    match error.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => FetchFailure::Timeout,
+        // So rustls tells of a certificate and of a peer that speaks no TLS.
+        io::ErrorKind::InvalidData => FetchFailure::TlsFailed,
+        // The resolver of the system has no kind of its own.
+        _ if error.to_string().starts_with("failed to lookup address") => FetchFailure::DnsFailed,
+        _ => FetchFailure::ConnectFailed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::{MirrorOptions, Remote};
+
+    #[test]
+    fn redirects_stay_on_the_host() {
+        let refused = Err(FetchFailure::RedirectRefused);
+        for (from, location, expected) in [
+            ("https://h/a", "/b/info/refs?service=git-upload-pack", Ok("https://h/b")),
+            (
+                "https://h/a",
+                "https://H:443/b/info/refs?service=git-upload-pack",
+                Ok("https://h:443/b"),
+            ),
+            ("http://h/a", "https://h/a/info/refs?service=git-upload-pack", Ok("https://h/a")),
+            ("https://h/a", "https://u:p@h/b/info/refs?service=git-upload-pack", Ok("https://h/b")),
+            ("https://h/a", "http://h/a/info/refs?service=git-upload-pack", refused),
+            ("https://h/a", "https://evil/a/info/refs?service=git-upload-pack", refused),
+            ("https://h/a", "//evil/a/info/refs?service=git-upload-pack", refused),
+            ("https://h/a", "https://h:444/a/info/refs?service=git-upload-pack", refused),
+            ("http://h:81/a", "https://h/a/info/refs?service=git-upload-pack", refused),
+            ("https://h/a", "https://h@evil/a/info/refs?service=git-upload-pack", refused),
+            ("https://h/a", "/users/sign_in?token=secret", refused),
+            ("https://h/a", "file:///etc/info/refs?service=git-upload-pack", refused),
+        ] {
+            let remote = Remote::parse(from).unwrap();
+            let attempt = Attempt::new(&remote, &MirrorOptions::default());
+            let headers = HeaderMap::from_iter([(header::LOCATION, location.parse().unwrap())]);
+            let url = redirected(&attempt, remote.url().unwrap(), &headers);
+            if let Err(error) = &url {
+                assert!(!error.message.contains("secret"), "{error}");
+            }
+            let shown = url.map(|url| url.to_string()).map_err(|error| error.failure);
+            assert_eq!(shown, expected.map(str::to_owned), "{from} {location}");
+        }
+    }
+}

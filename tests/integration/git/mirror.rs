@@ -1,0 +1,319 @@
+//! The mirror: what it follows, what it survives, whom it refuses.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use clade::git::{
+    FetchFailure, Fetched, Mirror, MirrorError, MirrorOptions, Movement, Remote, Scheme,
+};
+use clade::model::CommitId;
+
+use crate::repository::{Origin, Put};
+
+fn open(data: &Path, origin: &Origin) -> Mirror {
+    let remote = Remote::parse(origin.path().to_str().unwrap()).unwrap();
+    Mirror::open(data, remote, MirrorOptions::default()).unwrap()
+}
+
+fn id(text: &str) -> CommitId {
+    text.parse().unwrap()
+}
+
+fn fetched(branch: &str, head: &str, movement: Movement) -> Fetched {
+    Fetched { branch: branch.to_owned(), head: id(head), movement }
+}
+
+#[test]
+fn a_branch_is_followed_wherever_it_goes() {
+    let (origin, first) = Origin::with_a_commit();
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    let main = "refs/heads/main";
+    assert_eq!(mirror.fetch(None), Ok(fetched(main, &first, Movement::First)));
+    assert_eq!(mirror.fetch(Some("main")), Ok(fetched(main, &first, Movement::Unchanged)));
+    let second = origin.commit("main", &[("a", Put::File("a"))]);
+    let observed = mirror.observe(Some("main")).unwrap();
+    assert_eq!((observed.branch.as_str(), observed.head), (main, id(&second)));
+    assert!(mirror.repository().unwrap().commit(id(&second)).is_err(), "only looked at");
+    assert_eq!(mirror.fetch(None), Ok(fetched(main, &second, Movement::Forward(id(&first)))));
+    origin.set("main", &first);
+    // How a ref moved is known across a restart.
+    drop(mirror);
+    let mirror = open(data.path(), &origin);
+    assert_eq!(mirror.fetch(None), Ok(fetched(main, &first, Movement::Behind(id(&second)))));
+    let third = origin.rewrite("main", &[("a", Put::File("b"))]);
+    assert_eq!(mirror.fetch(None), Ok(fetched(main, &third, Movement::Rewritten(id(&first)))));
+}
+
+#[test]
+fn a_ref_that_is_gone_is_an_error_and_changes_nothing() {
+    let (origin, first) = Origin::with_a_commit();
+    origin.set("live", &first);
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    mirror.fetch(Some("live")).unwrap();
+    origin.delete("live");
+    for error in
+        [mirror.fetch(Some("live")).unwrap_err(), mirror.observe(Some("live")).unwrap_err()]
+    {
+        assert_eq!(error.failure, FetchFailure::RefNotFound);
+        let expected = format!("`{}` does not have the branch `live`", origin.path().display());
+        assert_eq!(error.to_string(), expected);
+    }
+    assert_eq!(mirror.repository().unwrap().resolve("live").unwrap(), id(&first));
+    origin.set("live", &first);
+    assert_eq!(mirror.fetch(Some("live")).unwrap().movement, Movement::Unchanged);
+}
+
+#[test]
+fn tags_and_detached_heads_are_followed_too() {
+    let (origin, first) = Origin::with_a_commit();
+    let second = origin.commit("main", &[("a", Put::File("a"))]);
+    origin.tag("v1", &first);
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    assert_eq!(mirror.fetch(Some("v1")), Ok(fetched("refs/tags/v1", &first, Movement::First)));
+    origin.tag("v1", &second);
+    let moved = Movement::Forward(id(&first));
+    assert_eq!(mirror.fetch(Some("v1")), Ok(fetched("refs/tags/v1", &second, moved)));
+    origin.git().set_head_detached(first.parse().unwrap()).unwrap();
+    assert_eq!(mirror.fetch(None), Ok(fetched("HEAD", &first, Movement::First)));
+    assert_eq!(mirror.repository().unwrap().resolve("HEAD").unwrap(), id(&first));
+}
+
+#[test]
+fn an_empty_repository_has_no_commit_to_follow() {
+    let origin = Origin::new();
+    let data = tempfile::tempdir().unwrap();
+    let error = open(data.path(), &origin).fetch(None).unwrap_err();
+    let expected =
+        format!("`{}` does not have a commit that `HEAD` names", origin.path().display());
+    assert_eq!((error.failure, error.to_string()), (FetchFailure::RefNotFound, expected));
+}
+
+#[test]
+fn revisions_mean_what_the_remote_calls_them() {
+    let (origin, first) = Origin::with_a_commit();
+    let second = origin.commit("main", &[("a", Put::File("a"))]);
+    let side = origin.commit("feature/x", &[("b", Put::File("b"))]);
+    origin.tag("v1", &first);
+    origin.reference("refs/pull/7/head", &side);
+    origin.set(&first, &second);
+    let data = tempfile::tempdir().unwrap();
+    let remote = Remote::parse(origin.path().to_str().unwrap()).unwrap();
+    let refspecs = vec!["refs/pull/*/head".to_owned()];
+    let options = MirrorOptions { refspecs, ..MirrorOptions::default() };
+    let mirror = Mirror::open(data.path(), remote, options).unwrap();
+    mirror.fetch(None).unwrap();
+    let repository = mirror.repository().unwrap();
+    for (revision, expected) in [
+        ("main", Some(&second)),
+        ("origin/main", Some(&second)),
+        ("refs/heads/main", Some(&second)),
+        ("refs/heads/main~1", Some(&first)),
+        ("main^{commit}", Some(&second)),
+        ("HEAD", Some(&second)),
+        ("HEAD~1", Some(&first)),
+        ("feature/x", Some(&side)),
+        ("v1", Some(&first)),
+        ("refs/pull/7/head", Some(&side)),
+        (&first, Some(&first)),
+        (&side[..12], Some(&side)),
+        ("nope", None),
+    ] {
+        let resolved = repository.resolve(revision).ok().map(|it| it.to_string());
+        assert_eq!(resolved.as_ref(), expected, "{revision}");
+    }
+    origin.delete("feature/x");
+    mirror.fetch(None).unwrap();
+    assert!(repository.resolve("feature/x").is_err(), "what is gone is forgotten");
+}
+
+#[test]
+fn a_branch_may_become_a_directory_of_branches_and_back() {
+    let (origin, first) = Origin::with_a_commit();
+    origin.set("a", &first);
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    mirror.fetch(Some("a")).unwrap();
+    origin.delete("a");
+    origin.set("a/b", &first);
+    assert_eq!(mirror.fetch(Some("a/b")).unwrap().head, id(&first));
+    origin.delete("a/b");
+    origin.set("a", &first);
+    assert_eq!(mirror.fetch(Some("a")).unwrap().head, id(&first));
+}
+
+#[test]
+fn a_ref_whose_name_is_not_utf8_harms_nobody() {
+    let (origin, first) = Origin::with_a_commit();
+    let name = std::ffi::OsStr::from_bytes(b"refs/heads/\xff");
+    std::fs::write(origin.path().join(name), format!("{first}\n")).unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    assert_eq!(mirror.fetch(None).unwrap().head, id(&first));
+    assert_eq!(mirror.observe(None).unwrap().head, id(&first));
+}
+
+#[test]
+fn the_live_commit_survives_a_restart() {
+    let (origin, first) = Origin::with_a_commit();
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    assert_eq!(mirror.live(), None);
+    mirror.fetch(None).unwrap();
+    mirror.set_live(id(&first)).unwrap();
+    assert!(mirror.set_live(CommitId::from_bytes([9; 20])).is_err());
+    // Nothing of the remote is needed, not even after it forgot the commit.
+    origin.rewrite("main", &[("a", Put::File("a"))]);
+    mirror.fetch(None).unwrap();
+    drop(mirror);
+    std::fs::remove_dir_all(origin.path()).unwrap();
+    let mirror = open(data.path(), &origin);
+    assert_eq!(mirror.live(), Some(id(&first)));
+    assert_eq!(mirror.repository().unwrap().files(id(&first), "groups").unwrap().len(), 1);
+    let error = mirror.fetch(None).unwrap_err();
+    assert_eq!(error.failure, FetchFailure::RepositoryNotFound);
+}
+
+#[test]
+fn a_mirror_has_one_owner() {
+    let (origin, _) = Origin::with_a_commit();
+    let data = tempfile::tempdir().unwrap();
+    let first = open(data.path(), &origin);
+    let remote = Remote::parse(origin.path().to_str().unwrap()).unwrap();
+    let second = Mirror::open(data.path(), remote, MirrorOptions::default()).unwrap_err();
+    assert_eq!(
+        second.to_string(),
+        format!("the data directory `{}` is in use by another process", data.path().display())
+    );
+    drop(first);
+    open(data.path(), &origin).fetch(None).unwrap();
+}
+
+#[test]
+fn what_a_crash_left_behind_is_removed() {
+    let (origin, _) = Origin::with_a_commit();
+    let data = tempfile::tempdir().unwrap();
+    open(data.path(), &origin).fetch(None).unwrap();
+    let left = [
+        "config.lock",
+        "packed-refs.lock",
+        "refs/remotes/origin/main.lock",
+        "refs/clade/watched/refs/heads/main.lock",
+        "objects/pack/pack_git2_0123456789abcdef",
+    ]
+    .map(|name| data.path().join("mirror.git").join(name));
+    for path in &left {
+        std::fs::write(path, "").unwrap();
+    }
+    let second = origin.commit("main", &[("a", Put::File("a"))]);
+    assert_eq!(open(data.path(), &origin).fetch(None).unwrap().head, id(&second));
+    for path in &left {
+        assert!(!path.exists(), "{}", path.display());
+    }
+}
+
+#[test]
+fn a_lock_that_somebody_holds_is_said() {
+    let (origin, _) = Origin::with_a_commit();
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    mirror.fetch(None).unwrap();
+    origin.commit("main", &[("a", Put::File("a"))]);
+    let lock = data.path().join("mirror.git/refs/remotes/origin/main.lock");
+    std::fs::write(&lock, "").unwrap();
+    assert_eq!(mirror.fetch(None).unwrap_err().failure, FetchFailure::LockHeld);
+    std::fs::remove_file(lock).unwrap();
+    mirror.fetch(None).unwrap();
+}
+
+#[test]
+fn a_damaged_mirror_is_fetched_anew() {
+    let (origin, first) = Origin::with_a_commit();
+    for what in ["objects", "objects/pack", "refs", "HEAD"] {
+        let data = tempfile::tempdir().unwrap();
+        open(data.path(), &origin).fetch(None).unwrap();
+        let damaged = data.path().join("mirror.git").join(what);
+        if what == "HEAD" {
+            std::fs::remove_file(damaged).unwrap();
+        } else {
+            std::fs::remove_dir_all(&damaged).unwrap();
+            std::fs::create_dir(&damaged).unwrap();
+        }
+        let mirror = open(data.path(), &origin);
+        assert_eq!(mirror.fetch(None).map(|it| it.head), Ok(id(&first)), "{what}");
+        let files = mirror.repository().unwrap().files(id(&first), "").unwrap();
+        assert_eq!(files.len(), 1, "{what}");
+    }
+}
+
+#[test]
+fn renewing_keeps_the_live_commit() {
+    let (origin, first) = Origin::with_a_commit();
+    let second = origin.commit("main", &[("a", Put::File("a"))]);
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    mirror.fetch(None).unwrap();
+    mirror.set_live(id(&first)).unwrap();
+    let before = mirror.repository().unwrap();
+    assert_eq!(mirror.renew(None).unwrap().head, id(&second));
+    assert_eq!(mirror.live(), Some(id(&first)));
+    assert_eq!(before.files(id(&second), "").unwrap().len(), 2, "readers read on");
+    // A crash between the two renames leaves only what was set aside.
+    drop(mirror);
+    std::fs::remove_dir_all(data.path().join("mirror.git")).unwrap();
+    assert!(open(data.path(), &origin).repository().unwrap().commit(id(&second)).is_ok());
+}
+
+#[test]
+fn another_remote_never_answers_from_the_mirror_of_this_one() {
+    let (origin, first) = Origin::with_a_commit();
+    let data = tempfile::tempdir().unwrap();
+    let mirror = open(data.path(), &origin);
+    mirror.fetch(None).unwrap();
+    mirror.set_live(id(&first)).unwrap();
+    drop(mirror);
+    let other = Origin::new();
+    let mirror = open(data.path(), &other);
+    assert_eq!(mirror.live(), None);
+    assert!(mirror.repository().unwrap().commit(id(&first)).is_err());
+}
+
+#[test]
+fn schemes_that_are_not_allowed_are_refused() {
+    let data = tempfile::tempdir().unwrap();
+    for (url, allowed) in [
+        ("https://host/x", true),
+        ("http://host/x", false),
+        ("git://host/x", false),
+        ("file:///x", false),
+        ("/x", true),
+    ] {
+        let remote = Remote::parse(url).unwrap();
+        let opened = Mirror::open(data.path(), remote.clone(), MirrorOptions::default());
+        match opened.map(drop) {
+            Ok(()) => assert!(allowed, "{url}"),
+            Err(MirrorError::SchemeNotAllowed(scheme)) => {
+                assert!(!allowed && url.starts_with(scheme), "{url}");
+            }
+            Err(error) => panic!("{url}: {error}"),
+        }
+        let schemes = [Scheme::File, Scheme::Git, Scheme::Http, Scheme::Https].into();
+        Mirror::open(data.path(), remote, MirrorOptions { schemes, ..MirrorOptions::default() })
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_mirror_of_another_user_opens() {
+    let (origin, first) = Origin::with_a_commit();
+    let data = tempfile::tempdir().unwrap();
+    open(data.path(), &origin).fetch(None).unwrap();
+    let mirror = data.path().join("mirror.git");
+    if std::os::unix::fs::chown(&mirror, Some(4711), Some(4711)).is_err() {
+        // Only root can give a directory away.
+        return;
+    }
+    assert_eq!(open(data.path(), &origin).fetch(None).unwrap().head, id(&first));
+}

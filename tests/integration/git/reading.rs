@@ -1,0 +1,185 @@
+//! Revisions, trees and blobs.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use clade::git::{EntryKind, Repository};
+use clade::model::CommitId;
+use git2::Oid;
+
+use crate::repository::{Origin, Put};
+
+fn listed(repository: &Repository, commit: &str, directory: &str) -> Vec<(String, &'static str)> {
+    let files = repository.files(commit.parse().unwrap(), directory).unwrap();
+    let kind = |kind| match kind {
+        EntryKind::File(_) => "file",
+        EntryKind::Link => "link",
+        EntryKind::Submodule => "submodule",
+    };
+    files.into_iter().map(|it| (it.path, kind(it.kind))).collect()
+}
+
+#[test]
+fn files_are_listed_by_path_and_never_followed() {
+    let origin = Origin::new();
+    let commit = origin.commit(
+        "main",
+        &[
+            ("estate/groups/web.yaml", Put::File("name: Web\n")),
+            ("estate/groups/a/b.yaml", Put::File("name: B\n")),
+            ("estate/groups/a.yaml", Put::File("name: A\n")),
+            ("estate/groups/passwd", Put::Link("/etc/passwd")),
+            ("estate/nodes", Put::Submodule),
+            ("elsewhere.txt", Put::File("")),
+        ],
+    );
+    let repository = Repository::discover(&origin.path()).unwrap();
+    let expected = [
+        ("groups/a.yaml", "file"),
+        ("groups/a/b.yaml", "file"),
+        ("groups/passwd", "link"),
+        ("groups/web.yaml", "file"),
+        ("nodes", "submodule"),
+    ];
+    for directory in ["estate", "estate/", "/estate"] {
+        let listed = listed(&repository, &commit, directory);
+        assert_eq!(listed, expected.map(|(path, kind)| (path.to_owned(), kind)), "{directory}");
+    }
+    assert_eq!(listed(&repository, &commit, ".").len(), 6);
+    for (directory, expected) in [
+        (
+            "nope",
+            "the directory `nope` of the commit ID cannot be read: the path 'nope' does not exist in the given tree",
+        ),
+        (
+            "elsewhere.txt",
+            "the directory `elsewhere.txt` of the commit ID cannot be read: it is a file",
+        ),
+    ] {
+        let error = repository.files(commit.parse().unwrap(), directory).unwrap_err().to_string();
+        assert_eq!(error.replace(&commit, "ID"), expected);
+    }
+}
+
+#[test]
+fn content_and_size_of_a_blob_are_read() {
+    let (origin, commit) = Origin::with_a_commit();
+    let repository = Repository::discover(&origin.path()).unwrap();
+    let files = repository.files(commit.parse().unwrap(), "").unwrap();
+    let EntryKind::File(blob) = files[0].kind else { panic!("{files:?}") };
+    assert_eq!(repository.blob_size(blob).unwrap(), 10);
+    assert_eq!(repository.blob(blob).unwrap(), b"name: Web\n");
+}
+
+#[test]
+fn names_that_are_not_utf8_are_shown_replaced() {
+    let origin = Origin::new();
+    let blob = origin.git().blob(b"x").unwrap();
+    let mut builder = origin.git().treebuilder(None).unwrap();
+    builder.insert(std::ffi::OsStr::from_bytes(b"\xff.yaml"), blob, 0o100_644).unwrap();
+    let commit = origin.commit_tree("main", builder.write().unwrap());
+    let repository = Repository::discover(&origin.path()).unwrap();
+    assert_eq!(listed(&repository, &commit, ""), [("\u{fffd}.yaml".to_owned(), "file")]);
+}
+
+/// Nests a tree in directories `a`, so many deep; in each it stands so many times.
+fn nested(origin: &Origin, depth: usize, times: usize) -> Oid {
+    let blob = origin.git().blob(b"x").unwrap();
+    let mut builder = origin.git().treebuilder(None).unwrap();
+    builder.insert("x.yaml", blob, 0o100_644).unwrap();
+    let mut tree = builder.write().unwrap();
+    for _ in 0..depth {
+        let mut builder = origin.git().treebuilder(None).unwrap();
+        for index in 0..times {
+            builder.insert(format!("{index}"), tree, 0o040_000).unwrap();
+        }
+        tree = builder.write().unwrap();
+    }
+    tree
+}
+
+#[test]
+fn trees_made_to_exhaust_the_reader_are_refused() {
+    let origin = Origin::new();
+    let files = |depth, times| {
+        let commit = origin.commit_tree("main", nested(&origin, depth, times));
+        let repository = Repository::discover(&origin.path()).unwrap();
+        let files = repository.files(commit.parse().unwrap(), "");
+        files.map(|it| it.len()).map_err(|error| error.to_string().replace(&commit, "ID"))
+    };
+    assert_eq!(files(128, 1), Ok(1));
+    let deep =
+        "the tree of the commit ID cannot be read: directories lie in each other over 128 deep";
+    assert_eq!(files(129, 1), Err(deep.to_owned()));
+    assert_eq!(files(5000, 1), Err(deep.to_owned()));
+    // Twelve small objects that look like 10^12 files.
+    let wide = "the tree of the commit ID cannot be read: it has more than 1000000 entries";
+    assert_eq!(files(12, 10), Err(wide.to_owned()));
+}
+
+#[test]
+fn a_commit_says_who_when_and_what() {
+    let (origin, commit) = Origin::with_a_commit();
+    let repository = Repository::discover(&origin.path()).unwrap();
+    let info = repository.commit(commit.parse().unwrap()).unwrap();
+    assert_eq!(
+        (info.author.as_str(), info.time.to_string().as_str(), info.subject.as_str()),
+        ("Ada", "2025-10-09T08:53:20Z", "A commit")
+    );
+}
+
+#[test]
+fn history_follows_first_parents() {
+    let (origin, first) = Origin::with_a_commit();
+    let second = origin.commit("main", &[("a", Put::File("a"))]);
+    let third = origin.commit("main", &[("a", Put::File("b"))]);
+    let other = origin.rewrite("other", &[("a", Put::File("c"))]);
+    let repository = Repository::discover(&origin.path()).unwrap();
+    let [first, second, third, other]: [CommitId; 4] =
+        [first, second, third, other].map(|it| it.parse().unwrap());
+    assert_eq!(repository.log(third, 9).unwrap(), [third, second, first]);
+    assert_eq!(repository.log(third, 2).unwrap(), [third, second]);
+    for (ancestor, descendant, expected) in
+        [(first, third, true), (third, third, true), (third, first, false), (other, third, false)]
+    {
+        assert_eq!(repository.is_ancestor(ancestor, descendant), Ok(expected));
+    }
+    let nobody = CommitId::from_bytes([9; 20]);
+    assert!(repository.log(nobody, 1).is_err() && repository.is_ancestor(nobody, first).is_err());
+}
+
+#[test]
+fn a_revision_is_what_rev_parse_understands() {
+    let (origin, first) = Origin::with_a_commit();
+    let second = origin.commit("main", &[("a", Put::File("a"))]);
+    origin.tag("v1", &first);
+    // Whoever may push a branch must not say what a full id means.
+    origin.set(&first, &second);
+    let repository = Repository::discover(&origin.path()).unwrap();
+    for (revision, expected) in [
+        ("main", Some(&second)),
+        ("refs/heads/main", Some(&second)),
+        ("HEAD", Some(&second)),
+        ("HEAD~1", Some(&first)),
+        ("main^{commit}", Some(&second)),
+        ("v1", Some(&first)),
+        (&first, Some(&first)),
+        (&second[..10], Some(&second)),
+        ("main:a", None),
+        ("HEAD~2", None),
+        ("HEAD..main", None),
+        ("nope", None),
+        ("", None),
+        ("ma\0in", None),
+        ("ffffffffffffffffffffffffffffffffffffffff", None),
+    ] {
+        let resolved = repository.resolve(revision).ok().map(|it| it.to_string());
+        assert_eq!(resolved.as_ref(), expected, "{revision:?}");
+    }
+}
+
+#[test]
+fn what_is_no_repository_is_said() {
+    let empty = tempfile::tempdir().unwrap();
+    let error = Repository::discover(empty.path()).unwrap_err().to_string();
+    assert_eq!(error, format!("`{}` is not a git repository", empty.path().display()));
+}
