@@ -20,7 +20,7 @@ use crate::telemetry;
 /// Run the controller daemon: follow a branch, validate every commit, answer over HTTP
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// The group repository: a path, `file://` or `git://`
+    /// The group repository: a path, `https://`, `git://` or `file://`
     #[arg(long, value_name = "URL|PATH", env = "CLADE_REPO")]
     repo: Option<String>,
     /// The branch to follow [default: what the repository's HEAD names]
