@@ -132,6 +132,8 @@ fn every_error_has_the_same_shape() {
         ("POST", "/v1/classified/nodes/n", r#"{"fact": 1}"#, 400, "schema-violation"),
         ("POST", "/v1/classified/nodes/n", r#"{"trusted": []}"#, 400, "schema-violation"),
         ("GET", "/v1/groups?commit=nope", "", 404, "unknown-commit"),
+        ("GET", "/v1/groups?commit=HEAD%5E%7B/first%7D", "", 404, "unknown-commit"),
+        ("GET", "/v1/groups?commit=:/first", "", 404, "unknown-commit"),
         ("GET", "/v1/groups?at=2026-10-03T02:10Z", "", 400, "malformed-request"),
         ("POST", "/v1/groups", "{}", 403, "read-only"),
         ("DELETE", "/v1/groups/58463036-0efa-4365-b367-b5401c0711d3", "{}", 403, "read-only"),
