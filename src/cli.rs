@@ -38,7 +38,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     Validate(validate::Validate),
     Test(test::Test),
     Classify(classify::Classify),
@@ -75,7 +75,8 @@ impl From<Exit> for ExitCode {
 /// Runs the program with its arguments.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let mut output = Output::new();
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are data; everything else goes to stderr.
@@ -84,7 +85,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         }
     };
     let done = match cli.command {
-        Command::Serve(command) => command.run(),
+        Command::Serve(command) => command.run(&arguments, &mut output),
         Command::Validate(command) => command.run(&mut output),
         Command::Test(command) => command.run(&mut output),
         Command::Classify(command) => command.run(&mut output),

@@ -2,4 +2,4 @@
 
 mod file;
 
-pub use file::{ServeFile, SettingsError};
+pub use file::{Known, Setting, SettingsError, Takes, read_settings};

@@ -4,9 +4,9 @@
 //! opening one costs well under a millisecond, so each thread that needs one opens its own with
 //! [`Mirror::repository`] or [`Repository::discover`].
 //!
-//! Paths, `file://`, `git://`, `http://` and `https://` can be mirrored. Network transports are
-//! ours ([`transport`]), since those of libgit2 know time-outs per read only and would need
-//! OpenSSL. `ssh` would be one more file there; until then [`Remote::parse`] refuses it.
+//! Paths, `file://`, `git://`, `http://`, `https://` and `ssh://` can be mirrored. Network transports
+//! are ours ([`transport`]), since those of libgit2 know time-outs per read only and would need
+//! OpenSSL.
 
 mod failure;
 mod libgit2;
@@ -14,12 +14,14 @@ mod mirror;
 mod options;
 mod remote;
 mod repository;
+mod signature;
 mod transport;
 mod tree;
 
 pub use failure::{FetchError, FetchFailure};
 pub use mirror::{Fetched, Mirror, MirrorError, Movement, Observed};
-pub use options::{Credentials, HttpOptions, MirrorOptions, Proxy};
+pub use options::{Credentials, HttpOptions, MirrorOptions, Proxy, SshOptions};
 pub use remote::{Remote, RemoteError, Scheme};
 pub use repository::{CommitInfo, OpenError, ReadError, Repository, RevisionError};
+pub use signature::{SignatureFault, Signer, Verification, VerifyMode};
 pub use tree::{EntryKind, TreeEntry};

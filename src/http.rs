@@ -1,9 +1,12 @@
 //! The daemon's HTTP interface: the classifier API, the ENC, Hiera, status and controller.
 
+mod access;
 mod answer;
 mod body;
+mod check_ins;
 mod classify;
 mod controller;
+mod enc;
 mod error;
 mod groups;
 mod maintenance;
@@ -11,6 +14,10 @@ mod router;
 mod server;
 mod service_status;
 mod validate;
+mod webhook;
 
-pub use router::{App, router};
-pub use server::serve;
+pub use access::{Access, AccessError, TokensError};
+pub use enc::FactsPolicy;
+pub use router::{App, Face, router};
+pub use server::{Door, Endpoint, Tls, TlsError, serve};
+pub use webhook::Webhooks;

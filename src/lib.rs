@@ -27,6 +27,8 @@ pub mod reconcile;
 
 pub mod facts;
 
+pub mod store;
+
 pub mod http;
 
 pub mod cli;

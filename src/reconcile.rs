@@ -1,9 +1,29 @@
 //! The control loop: from a branch of a repository to the snapshot that answers.
+//!
+//! Observe → fetch → verify → build and check → activate. [`Controller`] has the two threads that
+//! do it and what they share; each stage notes what it found in `standing`, and the conditions of
+//! the status are computed there alone.
 
 mod build;
 mod controller;
+mod decide;
+mod fate;
+mod journal;
+mod look;
+mod lookup;
+mod retained;
+mod schedule;
+mod settings;
+mod standing;
 mod status;
+mod trigger;
 
-pub use build::{BuildError, Cache, Outcome, Rejected, build, load, source_files};
-pub use controller::{Controller, LookupError, Settings, StartError, Target};
-pub use status::{Active, Condition, Observed, Status};
+pub use build::{BuildError, Outcome, Rejected, load, source_files};
+pub use controller::{Controller, LookupError, StartError, Threads};
+pub use fate::Fate;
+pub use journal::{Event, Journal, Record, Stage};
+pub use lookup::Known;
+pub use settings::{OnRewrite, OnStale, Policy, Settings, Target};
+pub use standing::Freshness;
+pub use status::{Active, Condition, ConditionKind, Observed, Reason, Status, Truth};
+pub use trigger::Trigger;

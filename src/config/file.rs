@@ -1,96 +1,117 @@
-//! The settings file of `clade serve`: the flags' names as keys.
+//! The settings file of `clade serve`: the names of its flags as keys.
 
 use crate::diagnostic::closest;
-use crate::document::{self, FaultKind, Limits, Node};
+use crate::document::{self, Content, FaultKind, Limits, Node};
 
-/// The settings that a file has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServeFile {
-    /// `repo`
-    pub repo: Option<String>,
-    /// `branch`
-    pub branch: Option<String>,
-    /// `path`
-    pub path: Option<String>,
-    /// `listen`
-    pub listen: Option<String>,
-    /// `data-dir`
-    pub data_dir: Option<String>,
-    /// `interval`
-    pub interval: Option<String>,
-    /// `allow-anonymous`
-    pub allow_anonymous: Option<bool>,
+/// A setting that a file may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The name of the flag.
+    pub name: String,
+    /// What it takes.
+    pub takes: Takes,
+}
+
+/// What a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// True or false.
+    Switch,
+    /// A string.
+    One,
+    /// A string, or a list of them.
+    Many,
+}
+
+/// A setting that a file has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The name of the flag.
+    pub name: String,
+    /// Its values, as flags would have them.
+    pub values: Vec<String>,
+    /// The line of the value, from 1.
+    pub line: u32,
+    /// Its column, from 1.
+    pub column: u32,
 }
 
 /// A settings file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct SettingsError {
-    line: u32,
-    column: u32,
-    message: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+    /// What is wrong.
+    pub message: String,
 }
 
-const KEYS: &[&str] =
-    &["repo", "branch", "path", "listen", "data-dir", "interval", "allow-anonymous"];
+impl SettingsError {
+    fn at(span: document::Span, message: impl Into<String>) -> Self {
+        Self { line: span.start.line, column: span.start.column, message: message.into() }
+    }
+}
 
-impl ServeFile {
-    /// Reads a settings file; `_` in a key is as good as `-`.
-    ///
-    /// # Errors
-    ///
-    /// Returns the first thing that is wrong with it.
-    pub fn read(bytes: &[u8]) -> Result<Self, SettingsError> {
-        let contents = document::read(bytes, &Limits::DEFAULT);
-        let at = |span: document::Span, message: String| SettingsError {
-            line: span.start.line,
-            column: span.start.column,
-            message,
-        };
-        let fault = contents.faults.into_iter().find(|it| it.kind != FaultKind::AmbiguousScalar);
-        if let Some(fault) = fault {
-            return Err(at(fault.span, fault.message));
-        }
-        let mut settings = Self::default();
-        let Some(document) = contents.documents.first().filter(|it| !it.is_null()) else {
-            return Ok(settings);
-        };
-        if !matches!(document.content, document::Content::Mapping(_)) {
-            return Err(at(
-                document.span,
-                format!("the settings must be a mapping, here is {}", document.sort()),
-            ));
-        }
-        for entry in document.entries() {
-            let key = entry.key.replace('_', "-");
-            let text = |node: &Node| {
-                let message = || format!("`{key}` must be a string, here is {}", node.sort());
-                node.as_str().map(str::to_owned).ok_or_else(|| at(node.span, message()))
+/// Reads a settings file; `_` in a key is as good as `-`.
+///
+/// # Errors
+///
+/// Returns the first thing that is wrong with it.
+pub fn read_settings(bytes: &[u8], known: &[Known]) -> Result<Vec<Setting>, SettingsError> {
+    let contents = document::read(bytes, &Limits::DEFAULT);
+    let fault = contents.faults.into_iter().find(|it| it.kind != FaultKind::AmbiguousScalar);
+    if let Some(fault) = fault {
+        return Err(SettingsError::at(fault.span, fault.message));
+    }
+    if let Some(second) = contents.documents.get(1) {
+        return Err(SettingsError::at(
+            second.span,
+            "the settings are one document, here is another",
+        ));
+    }
+    let Some(document) = contents.documents.first().filter(|it| !it.is_null()) else {
+        return Ok(Vec::new());
+    };
+    if !matches!(document.content, Content::Mapping(_)) {
+        let message = format!("the settings must be a mapping, here is {}", document.sort());
+        return Err(SettingsError::at(document.span, message));
+    }
+    document
+        .entries()
+        .iter()
+        .map(|entry| {
+            let name = entry.key.replace('_', "-");
+            let Some(setting) = known.iter().find(|it| it.name == name) else {
+                let help = closest(&name, known.iter().map(|it| it.name.as_str()));
+                let help = help.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
+                let message = format!("unknown setting `{}`{help}", entry.key);
+                return Err(SettingsError::at(entry.key_span, message));
             };
-            match key.as_str() {
-                "repo" => settings.repo = Some(text(&entry.value)?),
-                "branch" => settings.branch = Some(text(&entry.value)?),
-                "path" => settings.path = Some(text(&entry.value)?),
-                "listen" => settings.listen = Some(text(&entry.value)?),
-                "data-dir" => settings.data_dir = Some(text(&entry.value)?),
-                "interval" => settings.interval = Some(text(&entry.value)?),
-                "allow-anonymous" => {
-                    let value = entry.value.to_value().as_bool();
-                    let message = || "`allow-anonymous` must be true or false".to_owned();
-                    settings.allow_anonymous =
-                        Some(value.ok_or_else(|| at(entry.value.span, message()))?);
-                }
-                _ => {
-                    let help = match closest(&key, KEYS.iter().copied()) {
-                        Some(similar) => format!("; did you mean `{similar}`?"),
-                        None => String::new(),
-                    };
-                    let message = format!("unknown setting `{}`{help}", entry.key);
-                    return Err(at(entry.key_span, message));
-                }
-            }
+            let values = values(&entry.value, setting)?;
+            let start = entry.value.span.start;
+            Ok(Setting { name, values, line: start.line, column: start.column })
+        })
+        .collect()
+}
+
+fn values(node: &Node, setting: &Known) -> Result<Vec<String>, SettingsError> {
+    let name = &setting.name;
+    let text = |node: &Node| match node.as_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => {
+            let message = format!("`{name}` must be a string, here is {}", node.sort());
+            Err(SettingsError::at(node.span, message))
         }
-        Ok(settings)
+    };
+    match (setting.takes, &node.content) {
+        (Takes::Switch, _) => match node.to_value().as_bool() {
+            Some(value) => Ok(vec![value.to_string()]),
+            None => Err(SettingsError::at(node.span, format!("`{name}` must be true or false"))),
+        },
+        (Takes::Many, Content::Sequence(items)) => items.iter().map(text).collect(),
+        _ => Ok(vec![text(node)?]),
     }
 }
 
@@ -98,18 +119,36 @@ impl ServeFile {
 mod tests {
     use super::*;
 
+    fn known() -> Vec<Known> {
+        [
+            ("repo", Takes::One),
+            ("listen", Takes::One),
+            ("data-dir", Takes::One),
+            ("fetch-refspec", Takes::Many),
+            ("allow-anonymous", Takes::Switch),
+        ]
+        .map(|(name, takes)| Known { name: name.to_owned(), takes })
+        .to_vec()
+    }
+
     #[test]
     fn settings_have_the_names_of_the_flags() {
-        let read = ServeFile::read(b"repo: /srv/groups.git\ndata_dir: /var/lib/clade\ninterval: 30s\nallow-anonymous: true\n");
-        let expected = ServeFile {
-            repo: Some("/srv/groups.git".to_owned()),
-            data_dir: Some("/var/lib/clade".to_owned()),
-            interval: Some("30s".to_owned()),
-            allow_anonymous: Some(true),
-            ..ServeFile::default()
-        };
-        assert_eq!(read, Ok(expected));
-        assert_eq!(ServeFile::read(b"# nothing\n"), Ok(ServeFile::default()));
+        let text = "repo: /srv/groups.git\ndata_dir: /var/lib/clade\nallow-anonymous: true\nfetch-refspec: [a, b]\n";
+        let read = read_settings(text.as_bytes(), &known()).unwrap();
+        let read: Vec<(&str, String, u32, u32)> = read
+            .iter()
+            .map(|it| (it.name.as_str(), it.values.join(" "), it.line, it.column))
+            .collect();
+        assert_eq!(
+            read,
+            [
+                ("repo", "/srv/groups.git".to_owned(), 1, 7),
+                ("data-dir", "/var/lib/clade".to_owned(), 2, 11),
+                ("allow-anonymous", "true".to_owned(), 3, 18),
+                ("fetch-refspec", "a b".to_owned(), 4, 16),
+            ]
+        );
+        assert_eq!(read_settings(b"# nothing\n", &known()), Ok(Vec::new()));
     }
 
     #[test]
@@ -117,10 +156,16 @@ mod tests {
         for (text, message) in [
             ("listn: x\n", "line 1, column 1: unknown setting `listn`; did you mean `listen`?"),
             ("repo: 5\n", "line 1, column 7: `repo` must be a string, here is a number"),
+            ("repo: [a]\n", "line 1, column 7: `repo` must be a string, here is a list"),
+            (
+                "allow-anonymous: maybe\n",
+                "line 1, column 18: `allow-anonymous` must be true or false",
+            ),
             ("- x\n", "line 1, column 1: the settings must be a mapping, here is a list"),
             ("repo: [\n", "line 2, column 1:"),
+            ("repo: a\n---\nrepo: b\n", "line 3, column 1: the settings are one document"),
         ] {
-            let error = ServeFile::read(text.as_bytes()).unwrap_err().to_string();
+            let error = read_settings(text.as_bytes(), &known()).unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");
         }
     }

@@ -21,6 +21,8 @@ pub struct FetchError {
 pub enum FetchFailure {
     /// The remote does not accept who we are.
     AuthenticationFailed,
+    /// Its host key is not the known one, or none is known.
+    HostKeyMismatch,
     /// Its certificate is not one to trust, or there is no TLS.
     TlsFailed,
     /// Its name is not known.
@@ -54,6 +56,7 @@ impl FetchFailure {
     pub fn reason(self) -> &'static str {
         match self {
             Self::AuthenticationFailed => "AuthenticationFailed",
+            Self::HostKeyMismatch => "HostKeyMismatch",
             Self::TlsFailed => "TlsFailed",
             Self::DnsFailed => "DnsFailed",
             Self::ConnectFailed => "ConnectFailed",

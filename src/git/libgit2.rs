@@ -36,6 +36,7 @@ fn set_up() -> Result<(), git2::Error> {
         git2::transport::register("http", transport::http)?;
         git2::transport::register("https", transport::http)?;
         git2::transport::register("git", transport::daemon)?;
+        git2::transport::register("ssh", transport::ssh)?;
     }
     Ok(())
 }

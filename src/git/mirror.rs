@@ -89,7 +89,7 @@ pub enum Movement {
 
 /// The ref that names the commit that answers, so that a restart finds it.
 const LIVE: &str = "refs/clade/live";
-const WATCHED: &str = "refs/clade/watched/";
+pub(super) const WATCHED: &str = "refs/clade/watched/";
 
 impl Mirror {
     /// Opens the mirror in a data directory, or makes it.

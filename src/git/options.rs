@@ -20,17 +20,20 @@ pub struct MirrorOptions {
     pub max_bytes: u64,
     /// What `http` and `https` need.
     pub http: HttpOptions,
+    /// What `ssh` needs.
+    pub ssh: SshOptions,
 }
 
 impl Default for MirrorOptions {
-    /// Returns what is safe without being asked: `https` only, two minutes, 4 GiB.
+    /// Returns what is safe without being asked: `https` and `ssh` only, two minutes, 4 GiB.
     fn default() -> Self {
         Self {
-            schemes: BTreeSet::from([Scheme::Https]),
+            schemes: BTreeSet::from([Scheme::Https, Scheme::Ssh]),
             refspecs: Vec::new(),
             timeout: Duration::from_mins(2),
             max_bytes: 4 << 30,
             http: HttpOptions::default(),
+            ssh: SshOptions::default(),
         }
     }
 }
@@ -44,6 +47,15 @@ pub struct HttpOptions {
     pub ca_file: Option<PathBuf>,
     /// The way out.
     pub proxy: Proxy,
+}
+
+/// What `ssh` needs; both files are read anew for each look at the remote.
+#[derive(Clone, Debug, Default)]
+pub struct SshOptions {
+    /// The private key, without a passphrase.
+    pub key_file: Option<PathBuf>,
+    /// The host keys to trust, in the form of OpenSSH's `known_hosts`.
+    pub known_hosts_file: Option<PathBuf>,
 }
 
 /// Who we are to the remote. Files are read anew for each look at the remote, so that a secret can

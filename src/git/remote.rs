@@ -36,6 +36,8 @@ pub enum Scheme {
     Http,
     /// HTTP over TLS.
     Https,
+    /// SSH.
+    Ssh,
 }
 
 /// A URL in its parts.
@@ -48,13 +50,15 @@ pub(super) struct Url {
     pub(super) authority: String,
     /// From the first `/` on.
     pub(super) path: String,
+    /// Whether the path begins at the home of the user, as in `git@host:path`.
+    pub(super) from_home: bool,
 }
 
 /// A text names no place that a repository can be fetched from.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
-    /// The transport is not there yet.
-    #[error("repositories over `{scheme}` are not supported yet: use `https://` or a path")]
+    /// There is no such transport.
+    #[error("repositories over `{scheme}` are not supported: use `https://`, `ssh://` or a path")]
     Unsupported {
         /// The scheme of the URL.
         scheme: String,
@@ -82,7 +86,7 @@ impl Remote {
                 let known = Scheme::of(scheme).ok_or_else(|| unsupported(scheme))?;
                 Url::parse(known, rest).map(|url| Self(Place::Url(url)))
             }
-            _ if is_scp(text) => Err(unsupported("ssh")),
+            _ if is_scp(text) => Url::parse_scp(text).map(|url| Self(Place::Url(url))),
             _ => Ok(Self(Place::Path(PathBuf::from(text)))),
         }
     }
@@ -126,11 +130,12 @@ impl Scheme {
             Self::Git => "git",
             Self::Http => "http",
             Self::Https => "https",
+            Self::Ssh => "ssh",
         }
     }
 
     fn of(text: &str) -> Option<Self> {
-        [Self::File, Self::Git, Self::Http, Self::Https]
+        [Self::File, Self::Git, Self::Http, Self::Https, Self::Ssh]
             .into_iter()
             .find(|it| it.as_str().eq_ignore_ascii_case(text))
     }
@@ -169,7 +174,26 @@ impl Url {
             user: user.map(|(name, password)| (decode(name), decode(password))),
             authority: host.to_ascii_lowercase(),
             path: path.to_owned(),
+            from_home: false,
         })
+    }
+
+    /// Reads `user@host:path`.
+    fn parse_scp(text: &str) -> Result<Self, RemoteError> {
+        let (authority, path) = text.split_once(':').unwrap_or((text, ""));
+        if path.is_empty() {
+            return Err(RemoteError::Malformed("has no path"));
+        }
+        let from_home = !path.starts_with('/');
+        let rest = format!("{authority}/{}", path.trim_start_matches('/'));
+        Ok(Self { from_home, ..Self::parse(Scheme::Ssh, &rest)? })
+    }
+
+    /// Returns the path as the command at the other end of `ssh` wants it: `/~user/x` begins at
+    /// the home of a user.
+    pub(super) fn ssh_path(&self) -> &str {
+        let inside = self.path.strip_prefix('/').unwrap_or(&self.path);
+        if self.from_home || inside.starts_with('~') { inside } else { &self.path }
     }
 
     /// Returns the host, without the brackets of an IPv6 address, and the port if there is one.
@@ -198,8 +222,12 @@ fn is_scp(text: &str) -> bool {
 }
 
 impl fmt::Display for Url {
-    /// Writes the URL without credentials.
+    /// Writes the URL without credentials; a user of `ssh` is none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.from_home {
+            let user = self.user.as_ref().map(|(name, _)| format!("{name}@")).unwrap_or_default();
+            return write!(f, "ssh://{user}{}/~/{}", self.authority, self.ssh_path());
+        }
         write!(f, "{}://{}{}", self.scheme.as_str(), self.authority, self.path)
     }
 }
@@ -249,6 +277,27 @@ mod tests {
     }
 
     #[test]
+    fn the_path_of_ssh_is_what_the_command_wants() {
+        for (text, shown, user, path) in [
+            (
+                "ssh://git@host:2222/srv/x.git",
+                "ssh://host:2222/srv/x.git",
+                Some("git"),
+                "/srv/x.git",
+            ),
+            ("ssh://host/~ada/x.git", "ssh://host/~ada/x.git", None, "~ada/x.git"),
+            ("git@Host:org/x.git", "ssh://git@host/~/org/x.git", Some("git"), "org/x.git"),
+            ("git@host:/srv/x.git", "ssh://host/srv/x.git", Some("git"), "/srv/x.git"),
+            ("host:x.git", "ssh://host/~/x.git", None, "x.git"),
+        ] {
+            let remote = Remote::parse(text).unwrap();
+            let url = remote.url().unwrap();
+            let named = url.user.as_ref().map(|(name, _)| name.as_str());
+            assert_eq!((remote.to_string().as_str(), named, url.ssh_path()), (shown, user, path));
+        }
+    }
+
+    #[test]
     fn host_and_port_are_told_apart() {
         for (text, expected) in [
             ("git://host/a", ("host", None)),
@@ -265,9 +314,7 @@ mod tests {
     fn what_cannot_be_fetched_is_refused() {
         let unsupported = |scheme: &str| RemoteError::Unsupported { scheme: scheme.into() };
         for (text, error) in [
-            ("ssh://host/x", unsupported("ssh")),
-            ("git@host:x.git", unsupported("ssh")),
-            ("host:x.git", unsupported("ssh")),
+            ("git@host:", RemoteError::Malformed("has no path")),
             ("ftp://host/x", unsupported("ftp")),
             (" ", RemoteError::Empty),
             ("https://host", RemoteError::Malformed("has no path")),

@@ -178,11 +178,18 @@ impl Repository {
         }
     }
 
-    /// Returns the name of the branch that HEAD names; a detached HEAD names none.
-    pub fn head_branch(&self) -> Option<String> {
+    /// Returns the full name of the ref that HEAD names; a detached HEAD names none.
+    pub fn head_ref(&self) -> Option<String> {
         let head = self.inner.find_reference("HEAD").ok()?;
         let target = head.symbolic_target().ok()??;
-        Some(target.strip_prefix("refs/heads/").unwrap_or(target).to_owned())
+        let name = target.strip_prefix(super::mirror::WATCHED).unwrap_or(target);
+        (name != "HEAD").then(|| name.to_owned())
+    }
+
+    /// Returns the name of the branch that HEAD names; a detached HEAD names none.
+    pub fn head_branch(&self) -> Option<String> {
+        let name = self.head_ref()?;
+        Some(name.strip_prefix("refs/heads/").map(str::to_owned).unwrap_or(name))
     }
 
     /// Returns what people want to know of a commit.
@@ -233,6 +240,21 @@ impl Repository {
             return Ok(true);
         }
         self.inner.graph_descendant_of(oid(descendant), oid(ancestor)).map_err(fail)
+    }
+
+    /// Returns the commits that one has and another lacks, newest first.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a commit on the way cannot be read.
+    pub fn between(&self, lacking: CommitId, having: CommitId) -> Result<Vec<CommitId>, ReadError> {
+        let fail = |error: git2::Error| {
+            ReadError::new(format!("the history of the commit {having}"), error.message())
+        };
+        let mut walk = self.inner.revwalk().map_err(fail)?;
+        walk.push(oid(having)).map_err(fail)?;
+        walk.hide(oid(lacking)).map_err(fail)?;
+        walk.map(|id| id.map(id_of).map_err(fail)).collect()
     }
 
     pub(super) fn find_commit(&self, id: CommitId) -> Result<git2::Commit<'_>, ReadError> {

@@ -7,6 +7,7 @@
 
 mod daemon;
 mod http;
+mod ssh;
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 use git2::transport::Transport;
 
 use super::failure::{FetchError, FetchFailure};
-use super::options::{HttpOptions, MirrorOptions};
+use super::options::{HttpOptions, MirrorOptions, SshOptions};
 use super::remote::Remote;
 
 /// One look at a remote: connect, list, perhaps fetch.
@@ -26,6 +27,7 @@ use super::remote::Remote;
 pub(super) struct Attempt {
     remote: Remote,
     http: HttpOptions,
+    ssh: SshOptions,
     timeout: Duration,
     deadline: Instant,
     max_bytes: u64,
@@ -54,6 +56,7 @@ impl Attempt {
         Arc::new(Self {
             remote: remote.clone(),
             http: options.http.clone(),
+            ssh: options.ssh.clone(),
             timeout: options.timeout,
             deadline: Instant::now() + options.timeout,
             max_bytes: options.max_bytes,
@@ -125,6 +128,11 @@ impl Attempt {
 /// Makes the transport of `http` and `https`.
 pub(super) fn http(remote: &git2::Remote<'_>) -> Result<Transport, git2::Error> {
     Transport::smart(remote, true, http::Http::new(current()?))
+}
+
+/// Makes the transport of `ssh`.
+pub(super) fn ssh(remote: &git2::Remote<'_>) -> Result<Transport, git2::Error> {
+    Transport::smart(remote, false, ssh::Ssh::new(current()?))
 }
 
 /// Makes the transport of `git`.

@@ -8,10 +8,12 @@ use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::error::ApiError;
 use super::router::App;
+use crate::reconcile::{Controller, Freshness, LookupError};
 use crate::snapshot::Snapshot;
 use crate::telemetry::Metrics;
 
@@ -20,6 +22,8 @@ use crate::telemetry::Metrics;
 pub(super) struct Answering {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) metrics: Arc<Metrics>,
+    /// How many seconds ago the branch was seen, if that is too long.
+    stale: Option<u64>,
 }
 
 /// The parameters of a request's query.
@@ -71,25 +75,55 @@ impl FromRequestParts<App> for Answering {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let parameters = Parameters::from_request_parts(parts, app).await?;
-        if parameters.get("at").is_some() {
-            // An answer from now would look like one from then.
-            let message = "The parameter `at` is not supported yet; use `commit`.";
-            return Err(ApiError::new(StatusCode::BAD_REQUEST, "malformed-request", message, "at"));
-        }
-        let snapshot = match parameters.get("commit") {
-            None => app.controller.snapshot()?,
-            Some(revision) => {
-                let (controller, revision) = (Arc::clone(&app.controller), revision.to_owned());
-                tokio::task::spawn_blocking(move || controller.snapshot_at(&revision))
-                    .await
-                    .map_err(|_| ApiError::internal("The commit could not be built."))??
+        let snapshot = match (parameters.get("commit"), parameters.get("at")) {
+            (None, None) => app.controller.snapshot()?,
+            (Some(_), Some(_)) => {
+                let message = "Either `commit` or `at` can be given, not both.";
+                return Err(ApiError::new(
+                    StatusCode::BAD_REQUEST,
+                    "malformed-request",
+                    message,
+                    Value::Null,
+                ));
+            }
+            (Some(revision), None) => {
+                let revision = revision.to_owned();
+                blocking(app, move |controller| controller.snapshot_at(&revision)).await?
+            }
+            (None, Some(time)) => {
+                let time = read_time(time)?;
+                blocking(app, move |controller| controller.snapshot_then(time)).await?
             }
         };
-        Ok(Self { snapshot, metrics: Arc::clone(&app.metrics) })
+        let stale = match app.controller.freshness() {
+            Freshness::Stale(age, _) => Some(age.as_secs()),
+            Freshness::Fresh => None,
+        };
+        Ok(Self { snapshot, metrics: Arc::clone(&app.metrics), stale })
     }
 }
 
+/// Runs what reads the repository where it holds up nobody.
+pub(super) async fn blocking<T: Send + 'static>(
+    app: &App,
+    work: impl FnOnce(&Controller) -> Result<T, LookupError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let controller = Arc::clone(&app.controller);
+    let done = tokio::task::spawn_blocking(move || work(&controller)).await;
+    Ok(done.map_err(|_| ApiError::internal("The repository could not be read."))??)
+}
+
+/// Reads a time as RFC 3339 has it; seconds may be left out.
+fn read_time(text: &str) -> Result<Timestamp, ApiError> {
+    // A `+` that nobody encoded arrives as a blank.
+    text.replace(' ', "+").parse().map_err(|_| {
+        let message = format!("`{text}` is not a time such as 2026-10-03T02:10:00Z.");
+        ApiError::new(StatusCode::BAD_REQUEST, "malformed-request", message, "at")
+    })
+}
+
 const COMMIT: HeaderName = HeaderName::from_static("x-clade-commit");
+const STALE: HeaderName = HeaderName::from_static("x-clade-stale");
 
 impl Answering {
     /// Names the commit that answered.
@@ -97,6 +131,9 @@ impl Answering {
         let mut response = answer.into_response();
         if let Ok(commit) = HeaderValue::from_str(&self.snapshot.commit.to_string()) {
             response.headers_mut().insert(COMMIT, commit);
+        }
+        if let Some(seconds) = self.stale {
+            response.headers_mut().insert(STALE, seconds.into());
         }
         response
     }

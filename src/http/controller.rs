@@ -1,18 +1,18 @@
 //! The controller's own routes.
 
-use std::sync::Arc;
-
-use axum::Json;
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 
-use super::answer::Parameters;
+use super::access::Caller;
+use super::answer::{Parameters, blocking};
+use super::body::read_json;
 use super::error::ApiError;
 use super::router::App;
 use crate::diagnostic;
-use crate::git::CommitInfo;
-use crate::reconcile::{Controller, LookupError, Outcome, Status};
+use crate::reconcile::{Controller, Known, Outcome, Status, Trigger};
 
 pub(super) async fn status(State(app): State<App>) -> Json<Status> {
     Json(app.controller.status())
@@ -20,8 +20,32 @@ pub(super) async fn status(State(app): State<App>) -> Json<Status> {
 
 /// Has the branch looked at now.
 pub(super) async fn reconcile(State(app): State<App>) -> (StatusCode, Json<Value>) {
-    app.controller.poke();
+    app.controller.want(Trigger::Manual);
     (StatusCode::ACCEPTED, Json(json!({"requested": true})))
+}
+
+/// Keeps a commit answering.
+pub(super) async fn pin(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    body: Body,
+) -> Result<Json<Value>, ApiError> {
+    let body = read_json(body).await?.unwrap_or_default();
+    let Some(revision) = body.get("commit").and_then(Value::as_str).map(str::to_owned) else {
+        let error = Value::from("({:commit missing-required-key})");
+        return Err(ApiError::schema_violation(&body, "Pin", &error));
+    };
+    let commit = blocking(&app, move |it| it.pin(&revision, caller.name)).await?;
+    Ok(Json(json!({"pinned": commit})))
+}
+
+/// Follows the branch again.
+pub(super) async fn resume(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> (StatusCode, Json<Value>) {
+    app.controller.resume(caller.name);
+    (StatusCode::ACCEPTED, Json(json!({"pinned": null})))
 }
 
 pub(super) async fn commits(
@@ -29,37 +53,26 @@ pub(super) async fn commits(
     parameters: Parameters,
 ) -> Result<Json<Value>, ApiError> {
     let commits = blocking(&app, Controller::commits).await?;
-    let all = commits.iter().map(|(info, outcome)| to_value(info, outcome)).collect();
-    Ok(Json(parameters.page(all)?.into()))
+    Ok(Json(parameters.page(commits.iter().map(to_value).collect())?.into()))
 }
 
 pub(super) async fn commit(
     State(app): State<App>,
     Path(revision): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let (info, outcome) =
-        blocking(&app, move |controller| controller.outcome_of(&revision)).await?;
-    Ok(Json(to_value(&info, &outcome)))
+    let known = blocking(&app, move |controller| controller.known(&revision)).await?;
+    Ok(Json(to_value(&known)))
 }
 
-/// Runs what reads the repository where it holds up nobody.
-async fn blocking<T: Send + 'static>(
-    app: &App,
-    work: impl FnOnce(&Controller) -> Result<T, LookupError> + Send + 'static,
-) -> Result<T, ApiError> {
-    let controller = Arc::clone(&app.controller);
-    let done = tokio::task::spawn_blocking(move || work(&controller)).await;
-    Ok(done.map_err(|_| ApiError::internal("The repository could not be read."))??)
-}
-
-fn to_value(info: &CommitInfo, outcome: &Outcome) -> Value {
+fn to_value(known: &Known) -> Value {
+    let Known { info, outcome, fate } = known;
     let (valid, groups, diagnostics) = match outcome {
         Outcome::Valid(snapshot) => {
             (true, Some(snapshot.estate.hierarchy.len()), &snapshot.warnings)
         }
         Outcome::Rejected(rejected) => (false, None, &rejected.diagnostics),
     };
-    json!({
+    let mut value = json!({
         "commit": info.id,
         "author": info.author,
         "time": info.time,
@@ -67,5 +80,11 @@ fn to_value(info: &CommitInfo, outcome: &Outcome) -> Value {
         "valid": valid,
         "groups": groups,
         "diagnostics": diagnostics.iter().map(diagnostic::to_value).collect::<Vec<_>>(),
-    })
+        "message": fate.in_words(),
+    });
+    if let (Value::Object(all), Ok(Value::Object(fate))) = (&mut value, serde_json::to_value(fate))
+    {
+        all.extend(fate);
+    }
+    value
 }

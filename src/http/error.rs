@@ -87,6 +87,29 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload-too-large", message, Value::Null)
     }
 
+    pub(super) fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    /// Nobody said who they are, or nobody knows them.
+    pub(super) fn unauthenticated() -> Self {
+        let message = "Route requires authentication: show a token or a client certificate.";
+        Self::new(StatusCode::UNAUTHORIZED, "user-unauthenticated", message, Value::Null)
+            .with_header(header::WWW_AUTHENTICATE, "Bearer")
+    }
+
+    /// A webhook is not signed with a secret of ours.
+    pub(super) fn unsigned() -> Self {
+        let message =
+            "The signature of the delivery is missing or not made with a configured secret.";
+        Self::new(StatusCode::UNAUTHORIZED, "user-unauthenticated", message, Value::Null)
+    }
+
+    pub(super) fn permission_denied(name: &str, role: &str) -> Self {
+        let message = format!("`{name}` does not have the role `{role}` that this route needs.");
+        Self::new(StatusCode::FORBIDDEN, "permission-denied", message, role)
+    }
+
     /// The answer to every write: groups are changed by commits.
     pub(super) fn read_only(message: String) -> Self {
         Self::new(StatusCode::FORBIDDEN, "read-only", message, Value::Null)
@@ -121,6 +144,19 @@ impl From<LookupError> for ApiError {
                 let message = "No commit of the repository answers yet; see /controller/status.";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "no-snapshot", message, Value::Null)
                     .with_header(header::RETRY_AFTER, "5")
+            }
+            LookupError::Stale(age) => {
+                let seconds = age.as_secs();
+                let message = format!(
+                    "The repository was last seen {seconds} s ago, longer than answers may be old."
+                );
+                let details = json!({"staleness_seconds": seconds});
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "no-snapshot", message, details)
+                    .with_header(header::RETRY_AFTER, "5")
+            }
+            LookupError::NothingThen(time) => {
+                let message = format!("No commit answered here at {time}.");
+                Self::new(StatusCode::NOT_FOUND, "unknown-commit", message, time.to_string())
             }
             LookupError::Unknown(error) => {
                 let message = format!("The repository has no commit `{}`.", error.revision);

@@ -11,6 +11,7 @@ use super::error::ApiError;
 use super::router::App;
 use crate::hierarchy::{Catalogue, Estate};
 use crate::model::EnvironmentName;
+use crate::reconcile::Trigger;
 
 /// Writes the classes of an environment's catalogue.
 fn classes_of(environment: &EnvironmentName, catalogue: &Catalogue) -> Vec<Value> {
@@ -88,18 +89,8 @@ pub(super) async fn last_class_update() -> Json<Value> {
 
 /// Catalogues are files of the repository; to update them is to look at it.
 pub(super) async fn update_classes(State(app): State<App>) -> StatusCode {
-    app.controller.poke();
+    app.controller.want(Trigger::Manual);
     StatusCode::CREATED
-}
-
-/// Check-ins are not kept.
-pub(super) async fn nodes() -> Json<Value> {
-    Json(json!([]))
-}
-
-/// Check-ins are not kept.
-pub(super) async fn one_node(OriginalUri(uri): OriginalUri) -> ApiError {
-    ApiError::not_found(uri.path())
 }
 
 /// Refuses a change of no group in particular.

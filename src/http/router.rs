@@ -3,14 +3,22 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::OriginalUri;
-use axum::http::Method;
-use axum::response::Response;
+use axum::extract::{MatchedPath, OriginalUri, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 
+use super::access::{Access, Caller, Roles};
+use super::enc::FactsPolicy;
 use super::error::ApiError;
-use super::{classify, controller, groups, maintenance, service_status, validate};
+use super::server::Peer;
+use super::webhook::Webhooks;
+use super::{
+    check_ins, classify, controller, enc, groups, maintenance, service_status, validate, webhook,
+};
 use crate::reconcile::Controller;
+use crate::store::CheckIns;
 use crate::telemetry::Metrics;
 
 /// Everything that a handler may reach.
@@ -20,33 +28,142 @@ pub struct App {
     pub controller: Arc<Controller>,
     /// Counts what is answered.
     pub metrics: Arc<Metrics>,
+    /// Who may do what.
+    pub access: Arc<Access>,
+    /// What is configured for webhooks.
+    pub webhooks: Arc<Webhooks>,
+    /// What nodes last asked.
+    pub check_ins: CheckIns,
+    /// Where the facts of nodes come from that send none.
+    pub facts: FactsPolicy,
 }
 
-/// Returns the routes of the daemon.
-pub fn router(app: App) -> Router {
+/// Which routes an address has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Face {
+    /// All.
+    Whole,
+    /// What nodes, people and forges ask: no metrics and no operator actions.
+    Public,
+    /// Probes, metrics and operator actions.
+    Admin,
+}
+
+/// Returns the routes of an address.
+pub fn router(app: App, face: Face) -> Router {
+    let probes = Router::new()
+        .route("/livez", get(service_status::livez))
+        .route("/readyz", get(service_status::readyz))
+        .route("/controller/status", get(controller::status))
+        .route("/controller/commits", get(controller::commits))
+        .route("/controller/commits/{*revision}", get(controller::commit));
+    let routes = match face {
+        Face::Whole => probes.merge(public()).merge(operator()),
+        Face::Public => probes.merge(public()),
+        Face::Admin => probes.merge(operator()),
+    };
+    routes
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(axum::middleware::map_response(complete_error))
+        .layer(axum::middleware::from_fn_with_state((app.clone(), face), guard))
+        .with_state(app)
+}
+
+/// What nodes, people and forges ask.
+fn public() -> Router<App> {
     Router::new()
         .merge(classifier())
         .nest("/classifier-api", classifier())
-        // Puppet Server and Hiera
-        .route("/enc/{certname}", get(classify::enc_without_facts).post(classify::enc_with_facts))
-        .route("/hiera/{certname}", get(classify::hiera))
-        // Puppet's status API and probes
+        // Puppet Server, Hiera, and what Foreman's clients ask
+        .route("/enc/{certname}", get(enc::without_facts).post(enc::with_facts))
+        .route("/node/{certname}", get(enc::without_facts))
+        .route("/api/hosts/facts", post(enc::upload_facts))
+        .route("/hiera/{certname}", get(enc::hiera))
+        // Puppet's status API
         .route("/status/v1/services", get(service_status::services))
         .route("/status/v1/services/{service}", get(service_status::one_service))
         .route("/status/v1/simple", get(service_status::simple))
         .route("/status/v1/simple/{service}", get(service_status::simple_service))
-        .route("/livez", get(service_status::livez))
-        .route("/readyz", get(service_status::readyz))
+        .route("/webhook/{provider}", post(webhook::receive))
+}
+
+/// What operators and their monitoring ask.
+fn operator() -> Router<App> {
+    Router::new()
         .route("/metrics", get(service_status::metrics))
-        // the controller
-        .route("/controller/status", get(controller::status))
-        .route("/controller/commits", get(controller::commits))
-        .route("/controller/commits/{*revision}", get(controller::commit))
         .route("/controller/reconcile", post(controller::reconcile))
-        .fallback(not_found)
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(axum::middleware::map_response(complete_error))
-        .with_state(app)
+        .route("/controller/pin", post(controller::pin))
+        .route("/controller/resume", post(controller::resume))
+}
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Finds out who asks, whether they may, and counts what they get.
+async fn guard(
+    State((app, face)): State<(App, Face)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    #[expect(clippy::disallowed_methods, reason = "requests take time")]
+    let began = std::time::Instant::now();
+    let id = request_id(request.headers());
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map(|it| it.as_str().to_owned());
+    let response = match admit(&app, face, &request) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    };
+    // Where no route matches, the path is anybody's choice: one label for all of them.
+    let route = route.as_deref().unwrap_or("none");
+    let took = began.elapsed();
+    app.metrics.count_request(route, method_label(&method), response.status().as_u16(), took);
+    tracing::debug!(target: "clade::access", %method, route, status = response.status().as_u16(), ?took, request_id = id.to_str().unwrap_or_default());
+    let mut response = response;
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+/// Returns a method as a label: what is none of HTTP's is one of them.
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        _ => "other",
+    }
+}
+
+fn admit(app: &App, face: Face, request: &Request) -> Result<Caller, ApiError> {
+    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+    if peer.is_local {
+        return Ok(Caller { roles: Roles::all(), ..Caller::default() });
+    }
+    let caller = app.access.caller(request.headers(), peer.certificate.as_deref())?;
+    let path = request.uri().path();
+    // Who can reach the address for monitoring may scrape it.
+    if face == Face::Admin && path == "/metrics" {
+        return Ok(caller);
+    }
+    Access::check(&caller, request.method(), path)?;
+    Ok(caller)
+}
+
+/// Returns the id of a request: the client's, if it is fit for a log, or a fresh one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let fits = |it: &&HeaderValue| {
+        let bytes = it.as_bytes();
+        !bytes.is_empty() && bytes.len() <= 128 && bytes.iter().all(u8::is_ascii_graphic)
+    };
+    headers.get(REQUEST_ID).filter(fits).cloned().unwrap_or_else(|| {
+        let fresh = format!("{:032x}", fastrand::u128(..));
+        HeaderValue::from_str(&fresh).unwrap_or(HeaderValue::from_static("0"))
+    })
 }
 
 /// The classifier API of Puppet Enterprise.
@@ -84,8 +201,8 @@ fn classifier() -> Router<App> {
         )
         .route("/v1/last-class-update", get(maintenance::last_class_update))
         .route("/v1/update-classes", post(maintenance::update_classes))
-        .route("/v1/nodes", get(maintenance::nodes))
-        .route("/v1/nodes/{name}", get(maintenance::one_node))
+        .route("/v1/nodes", get(check_ins::list))
+        .route("/v1/nodes/{name}", get(check_ins::one))
 }
 
 async fn not_found(OriginalUri(uri): OriginalUri) -> ApiError {
@@ -99,8 +216,6 @@ async fn method_not_allowed(method: Method, OriginalUri(uri): OriginalUri) -> Ap
 /// Gives an error that the framework made, such as for a path that is not UTF-8, the shape of all
 /// errors.
 async fn complete_error(response: Response) -> Response {
-    use axum::response::IntoResponse as _;
-
     let is_text = response
         .headers()
         .get(axum::http::header::CONTENT_TYPE)

@@ -1,43 +1,129 @@
 //! Accepting connections until told to stop.
 
+mod tls;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long a client may take for the head of a request.
+pub use tls::{Tls, TlsError};
+
+use super::access::Certificate;
+
+/// How long a client may take for the head of a request, and for the handshake of TLS.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long requests in flight may take after the stop.
-const GRACE: Duration = Duration::from_secs(25);
-
-/// How many connections are served at once; more wait.
+/// How many connections are served at once at each address; more wait.
 const CONNECTIONS: usize = 4096;
 
-/// Serves the routes until `stop`, then finishes what is in flight.
-pub async fn serve(listener: TcpListener, routes: Router, stop: CancellationToken) {
+/// The longest head of a request, in bytes.
+const HEAD_LIMIT: usize = 64 << 10;
+
+/// An address with what answers there.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// Where clients come in.
+    pub door: Door,
+    /// What answers.
+    pub routes: Router,
+}
+
+impl Endpoint {
+    /// Writes to the log where clients come in.
+    pub fn announce(&self) {
+        let version = env!("CARGO_PKG_VERSION");
+        match &self.door {
+            Door::Plain(listener) => match listener.local_addr() {
+                Ok(address) => tracing::info!(version, "listening on http://{address}"),
+                Err(error) => tracing::warn!(%error, "cannot tell the address"),
+            },
+            Door::Tls(listener, _) => match listener.local_addr() {
+                Ok(address) => tracing::info!(version, "listening on https://{address}"),
+                Err(error) => tracing::warn!(%error, "cannot tell the address"),
+            },
+            Door::Unix(_) => tracing::info!(version, "listening on a unix socket"),
+        }
+    }
+}
+
+/// Where clients come in.
+#[derive(Debug)]
+pub enum Door {
+    /// In the clear.
+    Plain(TcpListener),
+    /// Over TLS.
+    Tls(TcpListener, Arc<Tls>),
+    /// A unix socket.
+    Unix(UnixListener),
+}
+
+/// What is known of a connection, for the handlers of its requests.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Peer {
+    /// The certificate that the client showed.
+    pub(super) certificate: Option<Arc<Certificate>>,
+    /// Whether it came through the unix socket, whose file says who may.
+    pub(super) is_local: bool,
+}
+
+/// Serves all endpoints until `stop`, then finishes what is in flight within the grace period.
+pub async fn serve(endpoints: Vec<Endpoint>, stop: CancellationToken, grace: Duration) {
     let connections = TaskTracker::new();
-    let places = std::sync::Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
+    let accepting = TaskTracker::new();
+    for endpoint in endpoints {
+        accepting.spawn(accept(endpoint, connections.clone(), stop.clone()));
+    }
+    accepting.close();
+    accepting.wait().await;
+    connections.close();
+    if tokio::time::timeout(grace, connections.wait()).await.is_err() {
+        tracing::warn!("some requests did not finish in time");
+    }
+}
+
+async fn accept(endpoint: Endpoint, connections: TaskTracker, stop: CancellationToken) {
+    let Endpoint { door, routes } = endpoint;
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let place = tokio::select! {
             () = stop.cancelled() => break,
-            place = std::sync::Arc::clone(&places).acquire_owned() => place,
+            place = Arc::clone(&places).acquire_owned() => place.ok(),
         };
+        let (routes, stop) = (routes.clone(), stop.clone());
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
-            accepted = listener.accept() => accepted,
+            accepted = door.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let connection = connection(stream, routes.clone(), stop.clone());
+            Ok(Accepted::Plain(stream)) => {
+                connections.spawn(connection(stream, Peer::default(), routes, stop, place));
+            }
+            Ok(Accepted::Unix(stream)) => {
+                let peer = Peer { certificate: None, is_local: true };
+                connections.spawn(connection(stream, peer, routes, stop, place));
+            }
+            Ok(Accepted::Tls(stream, tls)) => {
                 connections.spawn(async move {
-                    connection.await;
-                    drop(place);
+                    // Slow handshakes hold up nobody but themselves.
+                    let shaken = tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await;
+                    match shaken {
+                        Ok(Ok((stream, certificate))) => {
+                            let certificate = certificate.map(Arc::new);
+                            let peer = Peer { certificate, is_local: false };
+                            connection(stream, peer, routes, stop, place).await;
+                        }
+                        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                        Err(_) => tracing::debug!("a TLS handshake took too long"),
+                    }
                 });
             }
             Err(error) => {
@@ -47,27 +133,54 @@ pub async fn serve(listener: TcpListener, routes: Router, stop: CancellationToke
             }
         }
     }
-    connections.close();
-    if tokio::time::timeout(GRACE, connections.wait()).await.is_err() {
-        tracing::warn!("some requests did not finish in time");
+}
+
+enum Accepted {
+    Plain(tokio::net::TcpStream),
+    Tls(tokio::net::TcpStream, Arc<Tls>),
+    Unix(tokio::net::UnixStream),
+}
+
+impl Door {
+    async fn accept(&self) -> std::io::Result<Accepted> {
+        Ok(match self {
+            Self::Plain(listener) => Accepted::Plain(prepared(listener.accept().await?.0)),
+            Self::Tls(listener, tls) => {
+                Accepted::Tls(prepared(listener.accept().await?.0), Arc::clone(tls))
+            }
+            Self::Unix(listener) => Accepted::Unix(listener.accept().await?.0),
+        })
     }
 }
 
-async fn connection(stream: TcpStream, routes: Router, stop: CancellationToken) {
+fn prepared(stream: tokio::net::TcpStream) -> tokio::net::TcpStream {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "the connection is gone already");
     }
+    stream
+}
+
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: Peer,
+    routes: Router,
+    stop: CancellationToken,
+    place: Option<OwnedSemaphorePermit>,
+) {
     let service =
         TowerToHyperService::new(tower::ServiceExt::<axum::extract::Request>::map_request(
             routes,
-            |request: axum::http::Request<hyper::body::Incoming>| {
-                request.map(axum::body::Body::new)
+            move |request: axum::http::Request<hyper::body::Incoming>| {
+                let mut request = request.map(axum::body::Body::new);
+                request.extensions_mut().insert(peer.clone());
+                request
             },
         ));
     let serving = http1::Builder::new()
         .title_case_headers(true)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(HEAD_LIMIT)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     let done = tokio::select! {
@@ -80,4 +193,5 @@ async fn connection(stream: TcpStream, routes: Router, stop: CancellationToken) 
     if let Err(error) = done {
         tracing::debug!(%error, "the connection ended early");
     }
+    drop(place);
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::answer::Parameters;
 use super::error::ApiError;
 use super::router::App;
+use crate::reconcile::{Freshness, LookupError, OnStale};
 
 /// The services that clients of Puppet Enterprise wait for; the last two are always there, since
 /// this daemon does their part itself.
@@ -91,13 +92,17 @@ pub(super) async fn livez() -> &'static str {
 
 /// The metrics, in the text format of `OpenMetrics`.
 pub(super) async fn metrics(State(app): State<App>) -> Response {
-    let groups = app.controller.snapshot().map_or(0, |it| it.estate.hierarchy.len());
     let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, format)], app.metrics.render(groups)).into_response()
+    ([(header::CONTENT_TYPE, format)], app.metrics.render(&app.controller.scrape())).into_response()
 }
 
-/// A commit answers.
+/// A commit answers, and policy does not mind its age.
 pub(super) async fn readyz(State(app): State<App>) -> Result<&'static str, ApiError> {
     app.controller.snapshot()?;
-    Ok("ok\n")
+    match app.controller.freshness() {
+        Freshness::Stale(age, OnStale::Unready | OnStale::Refuse) => {
+            Err(LookupError::Stale(age).into())
+        }
+        Freshness::Stale(_, OnStale::Serve) | Freshness::Fresh => Ok("ok\n"),
+    }
 }

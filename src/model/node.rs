@@ -1,11 +1,11 @@
 //! The node that is classified.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A node: its certname, what it says of itself (`fact`) and what its certificate proves
 /// (`trusted`).
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// The certname.
     pub name: String,

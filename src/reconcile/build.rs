@@ -1,7 +1,7 @@
 //! From a commit to a snapshot, or to what is wrong with it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rayon::prelude::*;
 
@@ -32,50 +32,76 @@ pub struct Rejected {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// A commit could not be read.
+/// No snapshot was built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the commit {commit} cannot be read")]
-pub struct BuildError {
-    /// The commit.
-    pub commit: CommitId,
-    /// Why.
-    #[source]
-    pub source: ReadError,
+pub enum BuildError {
+    /// A commit could not be read.
+    #[error("the commit {commit} cannot be read")]
+    Unreadable {
+        /// The commit.
+        commit: CommitId,
+        /// Why.
+        #[source]
+        source: ReadError,
+    },
+    /// It is not wanted any more.
+    #[error("the commit {0} is superseded")]
+    Cancelled(CommitId),
 }
 
-/// Files that have been read, by content and path; a commit reads only what it changes.
+/// Files that have been read, by content and path; a commit reads only what it changes, and
+/// snapshots share what they have in common.
 #[derive(Debug, Default)]
-pub struct Cache {
-    readings: Mutex<Readings>,
+pub(super) struct Cache {
+    readings: Mutex<Shelf>,
 }
 
-type Readings = HashMap<(BlobId, Arc<str>, FileKind), Arc<FileReading>>;
+#[derive(Debug, Default)]
+struct Shelf {
+    readings: HashMap<Key, Weak<FileReading>>,
+    /// At this size, what nobody holds any more is looked for.
+    clean_at: usize,
+}
+
+type Key = (BlobId, Arc<str>, FileKind);
+
+/// The readings that keep the cache warm: as long as they are held, a build may use them.
+pub(super) type Readings = Vec<Arc<FileReading>>;
 
 impl Cache {
     fn get(&self, blob: BlobId, path: &Arc<str>, kind: FileKind) -> Option<Arc<FileReading>> {
-        let readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
-        readings.get(&(blob, Arc::clone(path), kind)).cloned()
+        let shelf = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        shelf.readings.get(&(blob, Arc::clone(path), kind)).and_then(Weak::upgrade)
     }
 
-    /// Keeps what the newest commit uses and drops the rest.
-    fn replace(&self, used: Readings) {
-        *self.readings.lock().unwrap_or_else(PoisonError::into_inner) = used;
+    fn keep(&self, fresh: impl Iterator<Item = (Key, Weak<FileReading>)>) {
+        let mut shelf = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        shelf.readings.extend(fresh);
+        if shelf.readings.len() >= shelf.clean_at {
+            shelf.readings.retain(|_, reading| reading.strong_count() > 0);
+            shelf.clean_at = 2 * shelf.readings.len() + 1024;
+        }
     }
 }
 
-/// Builds the snapshot of a commit's directory.
+/// Whether a build is still wanted; asked now and then.
+pub(super) type Wanted<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Builds the snapshot of a commit's directory, and returns what keeps its files in the cache.
 ///
 /// # Errors
 ///
-/// Returns an error if the commit cannot be read; a commit that is not valid is no error.
-pub fn build(
+/// Returns an error if the commit cannot be read or is not wanted any more; a commit that is not
+/// valid is no error.
+pub(super) fn build(
     repository: &Repository,
     commit: CommitId,
     directory: &str,
     cache: &Cache,
-) -> Result<Outcome, BuildError> {
-    let checked = load(repository, commit, directory, cache)?;
-    Ok(match checked.estate {
+    wanted: Wanted<'_>,
+) -> Result<(Outcome, Readings), BuildError> {
+    let (checked, readings) = read(repository, commit, directory, cache, wanted)?;
+    let outcome = match checked.estate {
         Some(estate) => Outcome::Valid(Arc::new(Snapshot {
             commit,
             estate,
@@ -83,7 +109,8 @@ pub fn build(
             warnings: checked.diagnostics,
         })),
         None => Outcome::Rejected(Arc::new(Rejected { commit, diagnostics: checked.diagnostics })),
-    })
+    };
+    Ok((outcome, readings))
 }
 
 /// Reads and checks the files of a commit's directory.
@@ -95,9 +122,19 @@ pub fn load(
     repository: &Repository,
     commit: CommitId,
     directory: &str,
-    cache: &Cache,
 ) -> Result<Checked, BuildError> {
-    let fail = |source| BuildError { commit, source };
+    read(repository, commit, directory, &Cache::default(), &|| true).map(|(checked, _)| checked)
+}
+
+fn read(
+    repository: &Repository,
+    commit: CommitId,
+    directory: &str,
+    cache: &Cache,
+    wanted: Wanted<'_>,
+) -> Result<(Checked, Readings), BuildError> {
+    let fail = |source| BuildError::Unreadable { commit, source };
+    let check_wanted = || if wanted() { Ok(()) } else { Err(BuildError::Cancelled(commit)) };
     let entries = repository.files(commit, directory).map_err(fail)?;
     let is_settings =
         |entry: &&TreeEntry| matches!(entry.path.as_str(), "clade.yaml" | "clade.yml");
@@ -109,7 +146,7 @@ pub fn load(
         .map_err(fail)?;
     let (layout, settings) = read_layout(&settings);
     // Blobs are read by one thread, as the repository wants it, and parsed by all.
-    let mut known = Vec::new();
+    let mut readings: Readings = Vec::new();
     let mut fresh = Vec::new();
     for entry in &entries {
         let placeholder =
@@ -120,22 +157,27 @@ pub fn load(
             EntryKind::Link | EntryKind::Submodule => None,
         };
         match blob.and_then(|blob| Some((blob, cache.get(blob, &placeholder.path, kind)?))) {
-            Some((blob, reading)) => known.push((Some(blob), kind, reading)),
-            None => fresh.push((blob, kind, source_file(repository, entry).map_err(fail)?)),
+            Some((_, reading)) => readings.push(reading),
+            None => {
+                check_wanted()?;
+                fresh.push((blob, kind, source_file(repository, entry).map_err(fail)?));
+            }
         }
     }
-    let read: Vec<_> = fresh
+    let read: Vec<(Option<BlobId>, FileKind, Arc<FileReading>)> = fresh
         .into_par_iter()
-        .map(|(blob, kind, file)| (blob, kind, Arc::new(read_file(&file, kind))))
-        .collect();
-    known.extend(read);
-    let used = known.iter().filter_map(|(blob, kind, reading)| {
-        Some((((*blob)?, Arc::clone(&reading.path), *kind), Arc::clone(reading)))
-    });
-    cache.replace(used.collect());
-    let mut readings: Vec<Arc<FileReading>> = known.into_iter().map(|(_, _, it)| it).collect();
+        .map(|(blob, kind, file)| {
+            check_wanted()?;
+            Ok((blob, kind, Arc::new(read_file(&file, kind))))
+        })
+        .collect::<Result<_, BuildError>>()?;
+    cache.keep(read.iter().filter_map(|(blob, kind, reading)| {
+        Some((((*blob)?, Arc::clone(&reading.path), *kind), Arc::downgrade(reading)))
+    }));
+    readings.extend(read.into_iter().map(|(_, _, reading)| reading));
     readings.extend(settings.map(Arc::new));
-    Ok(check(&layout, &readings))
+    check_wanted()?;
+    Ok((check(&layout, &readings), readings))
 }
 
 /// Returns the kind of content without reading it.
@@ -174,7 +216,7 @@ pub fn source_files(
     directory: &str,
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<SourceFile>, BuildError> {
-    let fail = |source| BuildError { commit, source };
+    let fail = |source| BuildError::Unreadable { commit, source };
     let entries = repository.files(commit, directory).map_err(fail)?;
     entries
         .iter()

@@ -1,47 +1,26 @@
-//! Following a branch: the loop, what answers, and how things stand.
+//! Following a branch: two threads, what they share, and what operators may ask of them.
+//!
+//! The *looker* observes and fetches; the *builder* verifies, builds and activates the newest
+//! commit that the looker found. Polls, webhooks and operators only say "look now".
+#![expect(clippy::disallowed_methods, reason = "ages are measured by the clock")]
 
-use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use indexmap::IndexMap;
 use jiff::Timestamp;
 
-use super::build::{BuildError, Cache, Outcome, Rejected, build};
-use super::status::{Active, Condition, LastFailed, Observed, Status, Watched};
-use crate::diagnostic;
-use crate::git::{
-    CommitInfo, FetchError, FetchFailure, Mirror, MirrorError, OpenError, ReadError, Repository,
-    RevisionError,
-};
+use super::build::{BuildError, Cache, Outcome, Rejected};
+use super::journal::{Event, Journal};
+use super::retained::Retained;
+use super::settings::{Settings, Target};
+use super::standing::{Candidate, Expected, Freshness, Progress, Standing};
+use super::status::{Reason, Remote, Status, Watched};
+use super::trigger::Trigger;
+use crate::git::{FetchError, MirrorError, OpenError, ReadError, Repository, RevisionError};
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
-
-/// Where the branch is.
-#[derive(Debug)]
-pub enum Target {
-    /// In a repository of this machine that is read as it is.
-    Local(PathBuf),
-    /// At a remote that a mirror follows.
-    Remote(Mirror),
-}
-
-/// What the controller follows.
-#[derive(Debug)]
-pub struct Settings {
-    /// Where the branch is.
-    pub target: Target,
-    /// The address for the status, without credentials.
-    pub address: String,
-    /// The branch; none for what HEAD names.
-    pub branch: Option<String>,
-    /// The directory of the groups in the repository.
-    pub path: String,
-    /// How often the branch is looked at.
-    pub interval: Duration,
-}
+use crate::telemetry::Metrics;
 
 /// The controller cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -55,15 +34,12 @@ pub enum StartError {
     /// The remote cannot be fetched, and nothing is there from before.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// The branch does not exist.
-    #[error("the repository has no branch `{0}`")]
-    NoBranch(String),
-    /// There is no commit.
-    #[error("the repository has no commit yet")]
-    NoCommit,
-    /// The commit cannot be read.
-    #[error(transparent)]
-    Build(#[from] BuildError),
+    /// The journal cannot be used.
+    #[error("the journal in the data directory cannot be used")]
+    Journal(#[source] std::io::Error),
+    /// A thread cannot be started.
+    #[error("a thread cannot be started")]
+    Thread(#[source] std::io::Error),
 }
 
 /// No snapshot answers for a revision.
@@ -72,351 +48,331 @@ pub enum LookupError {
     /// No commit answers yet.
     #[error("no commit answers yet")]
     NoSnapshot,
+    /// The snapshot that answered is too old to do so.
+    #[error("the branch was last seen {} s ago, longer than answers may be old", .0.as_secs())]
+    Stale(Duration),
     /// There is no such commit.
     #[error(transparent)]
     Unknown(#[from] RevisionError),
     /// The commit is not valid.
     #[error("the commit {} is not valid", .0.commit)]
     Rejected(Arc<Rejected>),
+    /// No commit answered at a time.
+    #[error("no commit answered here at {0}")]
+    NothingThen(Timestamp),
     /// The repository cannot be read.
     #[error("{0}")]
     Unreadable(String),
 }
 
-/// How many commits are kept built beside the one that answers.
-const KEPT: usize = 32;
-
 /// Follows a branch and hands out snapshots.
 #[derive(Debug)]
 pub struct Controller {
-    settings: Settings,
-    active: ArcSwapOption<Snapshot>,
-    known: Mutex<IndexMap<CommitId, Outcome>>,
+    pub(super) settings: Settings,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) active: ArcSwapOption<Snapshot>,
+    pub(super) retained: Mutex<Retained>,
+    pub(super) journal: Mutex<Journal>,
+    pub(super) cache: Cache,
     state: Mutex<State>,
-    cache: Cache,
-    poke: Condvar,
+    changed: Condvar,
+    /// Held while the commit that answers is changed.
+    activating: Mutex<()>,
+    started: Instant,
+    started_at: Timestamp,
 }
 
+/// What the threads share.
 #[derive(Debug, Default)]
-struct State {
-    active: Option<Active>,
-    observed: Option<Observed>,
-    failed: Option<LastFailed>,
-    conditions: HashMap<&'static str, Condition>,
-    /// Somebody wants the branch to be looked at, or the loop to end.
-    wanted: bool,
-    stopping: bool,
+pub(super) struct State {
+    pub(super) standing: Standing,
+    /// Why the branch is to be looked at now.
+    pub(super) wanted: Option<Trigger>,
+    pub(super) stopping: bool,
 }
 
 impl Controller {
-    /// Looks at the branch once and builds its commit.
+    /// Prepares to follow a branch.
     ///
-    /// A commit that is not valid is no error: the controller waits for a better one. Neither is a
-    /// remote that cannot be reached, if the mirror has the commit that answered last.
+    /// What answered last answers again, from the mirror and without a look at the remote. A
+    /// repository of this machine is looked at once; a remote is left to the threads.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is nothing to answer from and nothing to wait for.
-    pub fn start(settings: Settings) -> Result<Arc<Self>, StartError> {
+    /// Returns an error if a repository of this machine or the journal cannot be used.
+    pub fn start(settings: Settings, metrics: Arc<Metrics>) -> Result<Arc<Self>, StartError> {
+        let journal = match &settings.data {
+            Some(data) => Journal::open(&data.join("journal")).map_err(StartError::Journal)?,
+            None => Journal::default(),
+        };
         let controller = Arc::new(Self {
             settings,
+            metrics,
             active: ArcSwapOption::empty(),
-            known: Mutex::default(),
-            state: Mutex::default(),
+            retained: Mutex::default(),
+            journal: Mutex::new(journal),
             cache: Cache::default(),
-            poke: Condvar::new(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            activating: Mutex::default(),
+            started: Instant::now(),
+            started_at: Timestamp::now(),
         });
-        controller.resume();
+        controller.recover();
         if controller.active.load().is_some() {
-            // A remote that is slow or dead must not delay the first answer: the loop looks there.
-            controller.state().wanted = true;
+            // A remote that is slow or dead must not delay the first answer.
+            controller.want(Trigger::Startup);
             return Ok(controller);
         }
-        controller.reconcile()?;
+        match &controller.settings.target {
+            Target::Remote(_) => controller.want(Trigger::Startup),
+            // What is wrong with a repository of this machine will not mend itself.
+            Target::Local(_) => {
+                controller.look(Trigger::Startup)?;
+                controller.build_candidate();
+            }
+        }
         Ok(controller)
     }
 
-    /// Answers from the commit that answered before the restart, if the mirror has it.
-    fn resume(&self) {
-        let Target::Remote(mirror) = &self.settings.target else { return };
-        let Some(live) = mirror.live() else { return };
-        let Ok(repository) = mirror.repository() else { return };
-        match build(&repository, live, &self.settings.path, &self.cache) {
-            Ok(Outcome::Valid(snapshot)) => self.activate(&repository, snapshot),
-            Ok(Outcome::Rejected(_)) | Err(_) => {
-                tracing::warn!(commit = %live, "the commit that answered last cannot be used");
+    /// Waits until it is known whether there is something to answer from. Blocking.
+    pub fn wait_until_decided(&self, longest: Duration) {
+        let undecided = |it: &mut State| {
+            let standing = &it.standing;
+            let on_its_way = match &standing.candidate {
+                Some(candidate) => {
+                    matches!(candidate.progress, Progress::Pending | Progress::Building)
+                }
+                None => standing.failure.is_none(),
+            };
+            standing.active.is_none() && on_its_way && !it.stopping
+        };
+        // Whether it was in time shows in the answers.
+        let _decided = self.changed.wait_timeout_while(self.state(), longest, undecided);
+    }
+
+    /// Answers from what answered before the restart, if the mirror has it.
+    fn recover(&self) {
+        let pinned = self.journal().pinned();
+        self.state().standing.pinned = pinned.map(|(commit, _)| commit);
+        let noted = match &self.settings.target {
+            Target::Local(_) => None,
+            Target::Remote(mirror) => mirror.live(),
+        };
+        let live = pinned.map(|(commit, _)| commit).or_else(|| self.journal().live()).or(noted);
+        let Some(live) = live else { return };
+        let recovered = self.repository().map_err(|error| error.to_string()).and_then(|it| {
+            let outcome = self.outcome(&it, live).map_err(|error| error.to_string())?;
+            Ok((it, outcome))
+        });
+        match recovered {
+            Ok((repository, Outcome::Valid(snapshot))) => {
+                self.activate(&repository, snapshot, Trigger::Startup, Instant::now());
+            }
+            Ok((_, Outcome::Rejected(_))) => {
+                tracing::warn!(commit = %live, "the commit that answered last is not valid any more");
+            }
+            Err(error) => {
+                tracing::warn!(commit = %live, %error, "the commit that answered last cannot be read");
             }
         }
     }
 
-    /// Looks at the branch at each interval, or when asked, until stopped.
-    pub fn run(&self) {
+    /// Starts the two threads.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if one cannot be started.
+    pub fn spawn(self: &Arc<Self>) -> Result<Threads, StartError> {
+        let start = |name: &str, work: fn(&Self)| {
+            let controller = Arc::clone(self);
+            std::thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(move || work(&controller))
+                .map_err(StartError::Thread)
+        };
+        Ok(Threads(vec![
+            start("looker", Self::keep_looking)?,
+            start("builder", Self::keep_building)?,
+        ]))
+    }
+
+    fn keep_looking(&self) {
+        let mut wait =
+            if self.state().wanted.is_some() { Duration::ZERO } else { self.next_look() };
         loop {
-            let state = self.state();
-            let (mut state, _) = self
-                .poke
-                .wait_timeout_while(state, self.settings.interval, |it| !it.wanted && !it.stopping)
-                .unwrap_or_else(PoisonError::into_inner);
-            if state.stopping {
-                return;
-            }
-            state.wanted = false;
-            drop(state);
-            if let Err(error) = self.reconcile() {
+            let trigger = {
+                let idle = |it: &mut State| it.wanted.is_none() && !it.stopping;
+                let (mut state, _) = self
+                    .changed
+                    .wait_timeout_while(self.state(), wait, idle)
+                    .unwrap_or_else(PoisonError::into_inner);
+                if state.stopping {
+                    return;
+                }
+                let again = state.standing.failure.is_some() || !state.standing.expected.is_empty();
+                let itself = if again { Trigger::Retry } else { Trigger::Poll };
+                state.wanted.take().unwrap_or(itself)
+            };
+            if let Err(error) = self.look(trigger) {
                 tracing::warn!(%error, "the branch could not be looked at");
             }
+            wait = self.next_look();
+        }
+    }
+
+    fn keep_building(&self) {
+        loop {
+            {
+                let idle = |it: &mut State| !it.stopping && !it.has_pending();
+                let state = self
+                    .changed
+                    .wait_while(self.state(), idle)
+                    .unwrap_or_else(PoisonError::into_inner);
+                if state.stopping {
+                    return;
+                }
+            }
+            self.build_candidate();
         }
     }
 
     /// Has the branch looked at now.
-    pub fn poke(&self) {
-        self.state().wanted = true;
-        self.poke.notify_all();
+    pub fn want(&self, trigger: Trigger) {
+        self.state().wanted = Some(trigger);
+        self.changed.notify_all();
     }
 
-    /// Ends the loop.
+    /// Has the branch looked at now, and again for a while until a commit is there.
+    pub fn expect(&self, commit: Option<CommitId>) {
+        /// More than anybody pushes before the first look; a flood must not fill memory.
+        const MOST: usize = 64;
+        if let Some(commit) = commit {
+            let expected = Expected { commit, since: Instant::now(), tries: 0 };
+            let mut state = self.state();
+            let standing = &mut state.standing;
+            let known = standing.observed.is_some_and(|it| it.commit == commit)
+                || standing.expected.iter().any(|it| it.commit == commit);
+            if !known && standing.expected.len() < MOST {
+                standing.expected.push(expected);
+            }
+        }
+        self.want(Trigger::Webhook);
+    }
+
+    /// Ends the threads.
     pub fn stop(&self) {
         self.state().stopping = true;
-        self.poke.notify_all();
+        self.changed.notify_all();
     }
 
-    /// Looks at the branch and makes its commit answer, if it is a new one and valid.
-    fn reconcile(&self) -> Result<(), StartError> {
-        let (repository, head) = match self.observe() {
-            Ok(observed) => observed,
-            Err(error) => {
-                self.note_fetch_failure(&error);
-                return Err(error);
-            }
-        };
-        let now = Timestamp::now();
-        let changed = {
-            let mut state = self.state();
-            let before = state.observed.replace(Observed { commit: head, fetched_at: now });
-            clear(&mut state, "FetchFailed");
-            clear(&mut state, "RefMissing");
-            before.is_none_or(|before| before.commit != head)
-        };
-        let active = self.active.load_full();
-        if !changed || active.is_some_and(|active| active.commit == head) {
-            let mut state = self.state();
-            if state.active.as_ref().is_some_and(|active| active.commit == head) {
-                state.failed = None;
-                clear(&mut state, "CandidateRejected");
-            }
-            return Ok(());
-        }
-        match build(&repository, head, &self.settings.path, &self.cache) {
-            Ok(outcome) => {
-                self.remember(head, outcome.clone());
-                match outcome {
-                    Outcome::Valid(snapshot) => self.activate(&repository, snapshot),
-                    Outcome::Rejected(rejected) => self.reject(&rejected),
-                }
-                Ok(())
-            }
-            Err(error) => {
-                let mut state = self.state();
-                // The next look tries again.
-                state.observed = None;
-                let message = format!("{head}: {}", error.source);
-                state.failed =
-                    Some(LastFailed { commit: head, stage: "load", diagnostics: Vec::new() });
-                set(&mut state, "CandidateRejected", "True", "CorruptObjects", message);
-                Err(error.into())
+    /// Keeps a commit answering until [`Controller::resume`]. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit, or it is not valid.
+    pub fn pin(&self, revision: &str, actor: Option<String>) -> Result<CommitId, LookupError> {
+        let repository = self.repository().map_err(|it| LookupError::Unreadable(it.to_string()))?;
+        let commit = repository.resolve(revision)?;
+        match self.outcome(&repository, commit).map_err(LookupError::from)? {
+            Outcome::Rejected(rejected) => Err(LookupError::Rejected(rejected)),
+            Outcome::Valid(snapshot) => {
+                self.note(Event::Pinned { commit, actor });
+                self.state().standing.pinned = Some(commit);
+                self.activate(&repository, snapshot, Trigger::Manual, Instant::now());
+                tracing::info!(%commit, "an operator pinned the commit");
+                Ok(commit)
             }
         }
     }
 
-    /// Returns the repository and the commit of the branch.
-    fn observe(&self) -> Result<(Repository, CommitId), StartError> {
-        let branch = self.settings.branch.as_deref();
-        match &self.settings.target {
-            Target::Local(path) => {
-                let repository = Repository::discover(path)?;
-                let head = repository.branch_head(branch).map_err(|_| match branch {
-                    Some(branch) => StartError::NoBranch(branch.to_owned()),
-                    None => StartError::NoCommit,
-                })?;
-                Ok((repository, head))
-            }
-            Target::Remote(mirror) => {
-                let fetched = mirror.fetch(branch)?;
-                Ok((mirror.repository()?, fetched.head))
-            }
-        }
-    }
-
-    fn note_fetch_failure(&self, error: &StartError) {
-        let failure = match error {
-            StartError::Fetch(error) => error.failure,
-            StartError::NoBranch(_) | StartError::NoCommit => FetchFailure::RefNotFound,
-            _ => FetchFailure::Other,
-        };
-        let kind = if failure == FetchFailure::RefNotFound { "RefMissing" } else { "FetchFailed" };
+    /// Follows the branch again, also where it left its history.
+    pub fn resume(&self, actor: Option<String>) {
+        self.note(Event::Resumed { actor });
         let mut state = self.state();
-        set(&mut state, kind, "True", failure.reason(), error.to_string());
-        note_ready(&mut state);
-    }
-
-    fn activate(&self, repository: &Repository, snapshot: Arc<Snapshot>) {
-        let commit = snapshot.commit;
-        let groups = snapshot.estate.hierarchy.len();
-        let info = repository.commit(commit).ok();
-        self.remember(commit, Outcome::Valid(Arc::clone(&snapshot)));
-        self.active.store(Some(snapshot));
-        if let Target::Remote(mirror) = &self.settings.target
-            && mirror.set_live(commit).is_err()
-        {
-            tracing::warn!(%commit, "the commit that answers could not be noted for a restart");
+        let standing = &mut state.standing;
+        standing.pinned = None;
+        standing.behind = None;
+        if let Some(rewrite) = &mut standing.rewritten {
+            rewrite.accepted = true;
         }
-        let mut state = self.state();
-        state.active = info.map(|CommitInfo { id, author, time, subject }| Active {
-            commit: id,
-            author,
-            time,
-            subject,
-            activated_at: Timestamp::now(),
-            groups,
-        });
-        state.failed = None;
-        clear(&mut state, "CandidateRejected");
-        note_ready(&mut state);
-        tracing::info!(%commit, groups, "the commit answers");
-    }
-
-    fn reject(&self, rejected: &Rejected) {
-        let errors: Vec<&diagnostic::Diagnostic> = rejected
-            .diagnostics
-            .iter()
-            .filter(|it| it.severity == diagnostic::Severity::Error)
-            .collect();
-        let mut state = self.state();
-        let serving = state.active.as_ref().map_or_else(
-            || "no commit answers".to_owned(),
-            |active| format!("still serving {}", active.commit),
-        );
-        let message = format!("{}: {} errors; {serving}", rejected.commit, errors.len());
-        set(&mut state, "CandidateRejected", "True", "ValidationFailed", message);
-        state.failed = Some(LastFailed {
-            commit: rejected.commit,
-            stage: "check",
-            diagnostics: rejected.diagnostics.iter().map(diagnostic::to_value).collect(),
-        });
-        note_ready(&mut state);
+        let live = standing.active.as_ref().map(|it| it.commit);
+        if let Some(head) = standing.observed.map(|it| it.commit).filter(|it| Some(*it) != live) {
+            let (trigger, since) = (Trigger::Manual, Instant::now());
+            let progress = Progress::Pending;
+            standing.candidate = Some(Candidate { commit: head, trigger, since, progress });
+        }
+        state.wanted = Some(Trigger::Manual);
         drop(state);
-        for error in errors.iter().take(10) {
-            let start = error.place.span.start;
-            tracing::error!(
-                commit = %rejected.commit,
-                kind = %error.kind,
-                "{}:{}:{}: {}", error.place.file, start.line, start.column, error.message
-            );
-        }
-        tracing::error!(commit = %rejected.commit, errors = errors.len(), "the commit is rejected");
-    }
-
-    fn remember(&self, commit: CommitId, outcome: Outcome) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.shift_remove(&commit);
-        known.insert(commit, outcome);
-        while known.len() > KEPT {
-            known.shift_remove_index(0);
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.changed.notify_all();
+        tracing::info!("an operator has the branch followed again");
     }
 
     /// Returns the snapshot that answers.
     ///
     /// # Errors
     ///
-    /// Returns an error if no commit answers yet.
+    /// Returns an error if no commit answers yet, or the one that did is too old.
     pub fn snapshot(&self) -> Result<Arc<Snapshot>, LookupError> {
-        self.active.load_full().ok_or(LookupError::NoSnapshot)
-    }
-
-    /// Returns the snapshot of a revision, building it if need be. Blocking.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if there is no such commit, or it is not valid.
-    pub fn snapshot_at(&self, revision: &str) -> Result<Arc<Snapshot>, LookupError> {
-        match self.outcome_of(revision)?.1 {
-            Outcome::Valid(snapshot) => Ok(snapshot),
-            Outcome::Rejected(rejected) => Err(LookupError::Rejected(rejected)),
+        let snapshot = self.active.load_full().ok_or(LookupError::NoSnapshot)?;
+        match self.freshness() {
+            Freshness::Stale(age, super::OnStale::Refuse) => Err(LookupError::Stale(age)),
+            Freshness::Stale(..) | Freshness::Fresh => Ok(snapshot),
         }
     }
 
-    /// Returns what came of a revision, building it if need be. Blocking.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if there is no such commit or it cannot be read.
-    pub fn outcome_of(&self, revision: &str) -> Result<(CommitInfo, Outcome), LookupError> {
-        let unreadable = |error: &dyn std::fmt::Display| LookupError::Unreadable(error.to_string());
-        let repository = self.repository().map_err(|error| unreadable(&error))?;
-        let commit = repository.resolve(revision)?;
-        let info = repository.commit(commit).map_err(|error: ReadError| unreadable(&error))?;
-        if let Some(active) = self.active.load_full().filter(|active| active.commit == commit) {
-            return Ok((info, Outcome::Valid(active)));
+    /// Returns how fresh the answers are.
+    pub fn freshness(&self) -> Freshness {
+        // Where nobody minds, no lock is taken on the way to an answer.
+        if self.settings.policy.max_staleness.is_none() {
+            return Freshness::Fresh;
         }
-        let known = {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.get(&commit).cloned()
-        };
-        if let Some(outcome) = known {
-            return Ok((info, outcome));
-        }
-        // A cache of its own: what the branch uses stays.
-        let outcome = build(&repository, commit, &self.settings.path, &Cache::default())
-            .map_err(|error| unreadable(&error.source))?;
-        self.remember(commit, outcome.clone());
-        Ok((info, outcome))
+        self.state().standing.freshness(&self.settings.policy, Instant::now(), self.started)
     }
 
-    /// Returns the commits that have been built, newest first. Blocking.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the repository cannot be opened.
-    pub fn commits(&self) -> Result<Vec<(CommitInfo, Outcome)>, LookupError> {
-        let repository =
-            self.repository().map_err(|error| LookupError::Unreadable(error.to_string()))?;
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut commits: Vec<(CommitInfo, Outcome)> = known
-            .into_iter()
-            .filter_map(|(commit, outcome)| Some((repository.commit(commit).ok()?, outcome)))
-            .collect();
-        commits.sort_by_key(|(info, _)| std::cmp::Reverse((info.time, info.id)));
-        Ok(commits)
-    }
-
-    fn repository(&self) -> Result<Repository, OpenError> {
-        match &self.settings.target {
-            Target::Local(path) => Repository::discover(path),
-            Target::Remote(mirror) => mirror.repository(),
-        }
+    /// Returns whether the daemon is ready: a commit answers, and policy does not mind its age.
+    pub fn is_ready(&self) -> bool {
+        self.active.load().is_some()
+            && matches!(
+                self.freshness(),
+                Freshness::Fresh | Freshness::Stale(_, super::OnStale::Serve)
+            )
     }
 
     /// Returns how things stand.
     pub fn status(&self) -> Status {
         let branch = self.settings.branch.clone().or_else(|| self.repository().ok()?.head_branch());
-        let state = self.state();
-        let mut conditions: Vec<Condition> = state.conditions.values().cloned().collect();
-        conditions.sort_by_key(|it| (it.kind != "Ready", it.kind));
+        let now = Timestamp::now();
+        let freshness = self.freshness();
+        let mut state = self.state();
+        let standing = &mut state.standing;
+        let conditions = standing.conditions(&self.settings.policy, freshness, now);
+        let last_failed = match &standing.candidate {
+            Some(Candidate { progress: Progress::Failed(failed, _), .. }) => Some(failed.clone()),
+            _ => None,
+        };
         Status {
+            version: env!("CARGO_PKG_VERSION"),
+            started_at: self.started_at,
             repository: Watched {
                 url: self.settings.address.clone(),
                 branch,
                 path: self.settings.path.clone(),
             },
-            active: state.active.clone(),
-            observed: state.observed,
-            last_failed: state.failed.clone(),
-            pinned: None,
+            active: standing.active.clone(),
+            observed: standing.observed,
+            remote: Remote {
+                last_attempt: standing.last_attempt,
+                last_contact: standing.observed.map(|it| it.fetched_at),
+                last_change: standing.last_change,
+                staleness_seconds: standing.seen.map(|it| it.elapsed().as_secs()),
+                consecutive_failures: standing.failures,
+                error: standing.failure.as_ref().map(|(_, message)| message.clone()),
+                expected: standing.expected.iter().map(|it| it.commit).collect(),
+            },
+            last_failed,
+            pinned: standing.pinned,
+            verification: self.settings.verification.mode.as_str(),
             conditions,
         }
     }
@@ -430,29 +386,82 @@ impl Controller {
     pub fn path(&self) -> &str {
         &self.settings.path
     }
-}
 
-/// Sets a condition; the time of its last transition stays if nothing but the message changes.
-fn set(state: &mut State, kind: &'static str, status: &'static str, reason: &str, message: String) {
-    let now = Timestamp::now();
-    let before = state.conditions.get(kind).filter(|it| it.status == status && it.reason == reason);
-    let last_transition = before.map_or(now, |it| it.last_transition);
-    let condition = Condition { kind, status, reason: reason.to_owned(), message, last_transition };
-    state.conditions.insert(kind, condition);
-}
-
-fn clear(state: &mut State, kind: &str) {
-    state.conditions.remove(kind);
-}
-
-fn note_ready(state: &mut State) {
-    match &state.active {
-        Some(active) => {
-            let message = format!("serving {}", active.commit);
-            set(state, "Ready", "True", "Serving", message);
+    /// Opens the repository that is followed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be opened.
+    pub fn repository(&self) -> Result<Repository, OpenError> {
+        match &self.settings.target {
+            Target::Local(path) => Repository::discover(path),
+            Target::Remote(mirror) => mirror.repository(),
         }
-        None => {
-            set(state, "Ready", "False", "NoSnapshotYet", "no commit answers yet".to_owned());
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn activating(&self) -> MutexGuard<'_, ()> {
+        self.activating.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn notify(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Appends to the journal; where that fails, answers go on and the status says so.
+    pub(super) fn note(&self, event: Event) {
+        let written = self.journal().append(event);
+        let storage = written.err().map(|error| {
+            tracing::warn!(%error, "the journal cannot be written");
+            let reason = match error.kind() {
+                std::io::ErrorKind::StorageFull => Reason::DiskFull,
+                _ => Reason::WriteFailed,
+            };
+            (reason, format!("the journal cannot be written: {error}"))
+        });
+        self.state().standing.storage = storage;
+    }
+}
+
+impl State {
+    fn has_pending(&self) -> bool {
+        matches!(&self.standing.candidate, Some(it) if matches!(it.progress, Progress::Pending))
+    }
+}
+
+impl From<BuildError> for LookupError {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Unreadable { source, .. } => Self::Unreadable(source.to_string()),
+            BuildError::Cancelled(_) => Self::Unreadable(error.to_string()),
+        }
+    }
+}
+
+impl From<ReadError> for LookupError {
+    fn from(error: ReadError) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+}
+
+/// The threads of a controller.
+#[derive(Debug)]
+pub struct Threads(Vec<std::thread::JoinHandle<()>>);
+
+impl Threads {
+    /// Waits until they have ended, after [`Controller::stop`].
+    pub fn join(self) {
+        for thread in self.0 {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the control loop failed");
+            }
         }
     }
 }

@@ -1,10 +1,17 @@
 //! Metrics, for Prometheus.
+//!
+//! No label holds a certname, a path, a URL or anything else without bounds; the one commit that is
+//! a label is that of the snapshot that answers.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
@@ -19,36 +26,191 @@ pub enum Classified {
     EvaluationError,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Result {
-    result: Classified,
+/// How the building of a commit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Built {
+    /// With a snapshot.
+    Live,
+    /// With findings.
+    Rejected,
+    /// A newer commit came.
+    Superseded,
+    /// It could not be read.
+    Error,
 }
 
-/// What the daemon counts. No label holds a certname, a commit or anything else without bounds.
-#[derive(Debug)]
-pub struct Metrics {
-    registry: Registry,
-    classifications: Family<Result, Counter>,
-    rule_evaluation_errors: Counter,
-    groups: Gauge,
+/// How a webhook's request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Delivered {
+    /// The branch is looked at.
+    Accepted,
+    /// It was here before.
+    Duplicate,
+    /// It is about something else.
+    Ignored,
+    /// Its signature is wrong or missing.
+    Unauthenticated,
+    /// It cannot be read.
+    Malformed,
+    /// It is too large.
+    TooLarge,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        let mut registry = Registry::with_prefix("clade");
-        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "The version of the daemon", build);
-        let classifications = Family::default();
-        let help = "Classifications, by how they ended";
-        registry.register("classifications", help, classifications.clone());
-        let rule_evaluation_errors = Counter::default();
-        let help = "Classifications that failed for a pattern that used up its step budget";
-        registry.register("rule_evaluation_errors", help, rule_evaluation_errors.clone());
-        let groups = Gauge::default();
-        let help = "Groups of the commit that answers, the root group counted; 0 if none answers";
-        registry.register("snapshot_groups", help, groups.clone());
-        Self { registry, classifications, rule_evaluation_errors, groups }
+impl Built {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Rejected => "rejected",
+            Self::Superseded => "superseded",
+            Self::Error => "error",
+        }
     }
+}
+
+impl Delivered {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Duplicate => "duplicate",
+            Self::Ignored => "ignored",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Malformed => "malformed",
+            Self::TooLarge => "too_large",
+        }
+    }
+}
+
+macro_rules! labels {
+    ($($name:ident { $($label:ident: $of:ty),+ })+) => {
+        $(#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+        struct $name { $($label: $of),+ })+
+    };
+}
+
+labels! {
+    Result { result: Classified }
+    Named { result: &'static str }
+    Fetch { trigger: &'static str, outcome: &'static str }
+    Reason { reason: &'static str }
+    Triggered { trigger: &'static str }
+    Finding { code: &'static str, severity: &'static str }
+    Webhook { provider: &'static str, result: &'static str }
+    Request { route: String, method: String, code: u16 }
+    Shape { shape: &'static str }
+    Revision { revision: String }
+    Standing { r#type: String, status: &'static str }
+}
+
+/// How things stand at the time of a scrape.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scrape {
+    /// The commit that answers.
+    pub revision: Option<String>,
+    /// Its groups, the root group counted.
+    pub groups: usize,
+    /// How many commits are kept built.
+    pub retained: usize,
+    /// Conditions: type, and whether it holds.
+    pub conditions: Vec<(String, bool)>,
+    /// When the remote was tried last, in seconds since 1970.
+    pub last_attempt: Option<i64>,
+    /// When it answered last.
+    pub last_contact: Option<i64>,
+    /// When the branch moved last.
+    pub last_change: Option<i64>,
+    /// When a commit began to answer last.
+    pub last_activation: Option<i64>,
+    /// How many seconds ago the branch was seen.
+    pub staleness: Option<u64>,
+    /// How many looks failed in a row.
+    pub failures: u32,
+}
+
+type Seconds = Gauge<f64, AtomicU64>;
+
+macro_rules! metrics {
+    ($($field:ident: $of:ty = $make:expr, $name:literal, $help:literal;)+) => {
+        /// What the daemon counts.
+        #[derive(Debug)]
+        pub struct Metrics {
+            registry: Registry,
+            $($field: $of,)+
+        }
+
+        impl Default for Metrics {
+            fn default() -> Self {
+                let mut registry = Registry::with_prefix("clade");
+                let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+                registry.register("build", "The version of the daemon", build);
+                $(
+                    let $field: $of = $make;
+                    registry.register($name, $help, $field.clone());
+                )+
+                Self { registry, $($field,)+ }
+            }
+        }
+    };
+}
+
+metrics! {
+    classifications: Family<Result, Counter> = Family::default(),
+        "classifications", "Classifications, by how they ended";
+    rule_evaluation_errors: Counter = Counter::default(),
+        "rule_evaluation_errors", "Classifications that failed for a pattern that used up its step budget";
+    request_shapes: Family<Shape, Counter> = Family::default(),
+        "request_shapes", "Classification requests, by the shape of their body";
+    requests: Family<Request, Counter> = Family::default(),
+        "http_requests", "Requests that were answered";
+    request_duration: Family<Request, Histogram> = Family::new_with_constructor(durations),
+        "http_request_duration_seconds", "Time from a request's head to its answer's head";
+    fetches: Family<Fetch, Counter> = Family::default(),
+        "source_fetches", "Looks at the branch, by what caused them and how they ended";
+    fetch_errors: Family<Reason, Counter> = Family::default(),
+        "source_fetch_errors", "Looks at the branch that failed, by reason";
+    fetch_duration: Family<Fetch, Histogram> = Family::new_with_constructor(durations),
+        "source_fetch_duration_seconds", "Time of a look at the branch";
+    builds: Family<Named, Counter> = Family::default(),
+        "snapshot_builds", "Commits that were decided about, by result";
+    build_duration: Family<Named, Histogram> = Family::new_with_constructor(durations),
+        "snapshot_build_duration_seconds", "Time to verify, build and check a commit";
+    findings: Family<Finding, Counter> = Family::default(),
+        "snapshot_findings", "Findings in commits that were decided about, by kind and severity";
+    activation_latency: Family<Triggered, Histogram> = Family::new_with_constructor(durations),
+        "activation_latency_seconds", "Time from the first sign of a commit until it answers";
+    generation: Counter = Counter::default(),
+        "snapshot_generation", "How often another commit began to answer";
+    webhooks: Family<Webhook, Counter> = Family::default(),
+        "webhook_requests", "Requests of webhooks, by provider and result";
+    commit_statuses: Family<Webhook, Counter> = Family::default(),
+        "commit_status_posts", "Commit statuses that were posted, by forge and result";
+    revision: Family<Revision, Gauge> = Family::default(),
+        "source_live_revision_info", "The commit that answers";
+    conditions: Family<Standing, Gauge> = Family::default(),
+        "source_condition", "Conditions of the status document: 1 for the status that holds";
+    groups: Gauge = Gauge::default(),
+        "snapshot_groups", "Groups of the commit that answers, the root group counted; 0 if none answers";
+    retained: Gauge = Gauge::default(),
+        "snapshots_retained", "Commits that are kept built";
+    last_attempt: Seconds = Gauge::default(),
+        "source_last_attempt_timestamp_seconds", "When the remote was tried last";
+    last_contact: Seconds = Gauge::default(),
+        "source_last_contact_timestamp_seconds", "When the branch was seen last";
+    last_change: Seconds = Gauge::default(),
+        "source_last_change_timestamp_seconds", "When the branch moved last";
+    last_activation: Seconds = Gauge::default(),
+        "source_last_activation_timestamp_seconds", "When a commit began to answer last";
+    staleness: Seconds = Gauge::default(),
+        "source_staleness_seconds", "How long ago the branch was seen, by a clock that nobody sets";
+    failures: Gauge = Gauge::default(),
+        "source_consecutive_failures", "How many looks at the branch failed in a row";
+}
+
+/// From a tenth of a millisecond to two minutes.
+fn durations() -> Histogram {
+    Histogram::new([
+        0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
+        2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
+    ])
 }
 
 impl Metrics {
@@ -60,9 +222,95 @@ impl Metrics {
         }
     }
 
+    /// Counts the shape of a classification request's body.
+    pub fn count_shape(&self, shape: &'static str) {
+        self.request_shapes.get_or_create(&Shape { shape }).inc();
+    }
+
+    /// Counts a request by the template of its route.
+    pub fn count_request(&self, route: &str, method: &str, code: u16, time: Duration) {
+        let request = Request { route: route.to_owned(), method: method.to_owned(), code };
+        self.requests.get_or_create(&request).inc();
+        self.request_duration.get_or_create(&request).observe(time.as_secs_f64());
+    }
+
+    /// Counts a look at the branch: whether it moved, or why it could not be seen.
+    pub fn count_fetch(
+        &self,
+        trigger: &'static str,
+        moved: std::result::Result<bool, &'static str>,
+        time: Duration,
+    ) {
+        let outcome = match moved {
+            Ok(true) => "updated",
+            Ok(false) => "unchanged",
+            Err(_) => "error",
+        };
+        let fetch = Fetch { trigger, outcome };
+        self.fetches.get_or_create(&fetch).inc();
+        self.fetch_duration.get_or_create(&fetch).observe(time.as_secs_f64());
+        if let Err(reason) = moved {
+            self.fetch_errors.get_or_create(&Reason { reason }).inc();
+        }
+    }
+
+    /// Counts a decision about a commit.
+    pub fn count_build(&self, built: Built, time: Duration) {
+        let result = Named { result: built.as_str() };
+        self.builds.get_or_create(&result).inc();
+        self.build_duration.get_or_create(&result).observe(time.as_secs_f64());
+    }
+
+    /// Counts a finding.
+    pub fn count_finding(&self, code: &'static str, severity: &'static str) {
+        self.findings.get_or_create(&Finding { code, severity }).inc();
+    }
+
+    /// Counts an activation.
+    pub fn count_activation(&self, trigger: &'static str, since_first_sign: Duration) {
+        let latency = self.activation_latency.get_or_create(&Triggered { trigger });
+        latency.observe(since_first_sign.as_secs_f64());
+        self.generation.inc();
+    }
+
+    /// Counts a request of a webhook.
+    pub fn count_webhook(&self, provider: &'static str, delivered: Delivered) {
+        let webhook = Webhook { provider, result: delivered.as_str() };
+        self.webhooks.get_or_create(&webhook).inc();
+    }
+
+    /// Counts a commit status that was posted, or not.
+    pub fn count_commit_status(&self, provider: &'static str, result: &'static str) {
+        self.commit_statuses.get_or_create(&Webhook { provider, result }).inc();
+    }
+
     /// Writes all metrics in the text format of `OpenMetrics`.
-    pub fn render(&self, groups: usize) -> String {
-        self.groups.set(i64::try_from(groups).unwrap_or(i64::MAX));
+    pub fn render(&self, scrape: &Scrape) -> String {
+        self.revision.clear();
+        if let Some(revision) = &scrape.revision {
+            self.revision.get_or_create(&Revision { revision: revision.clone() }).set(1);
+        }
+        self.conditions.clear();
+        for (kind, holds) in &scrape.conditions {
+            for (status, value) in [("true", *holds), ("false", !*holds)] {
+                let standing = Standing { r#type: kind.clone(), status };
+                self.conditions.get_or_create(&standing).set(i64::from(value));
+            }
+        }
+        let count = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+        self.groups.set(count(scrape.groups));
+        self.retained.set(count(scrape.retained));
+        self.failures.set(i64::from(scrape.failures));
+        for (gauge, value) in [
+            (&self.last_attempt, scrape.last_attempt),
+            (&self.last_contact, scrape.last_contact),
+            (&self.last_change, scrape.last_change),
+            (&self.last_activation, scrape.last_activation),
+            (&self.staleness, scrape.staleness.and_then(|it| i64::try_from(it).ok())),
+        ] {
+            // Seconds since 1970 are exact in a double for longer than anybody will ask.
+            gauge.set(jiff::SignedDuration::from_secs(value.unwrap_or_default()).as_secs_f64());
+        }
         let mut text = String::new();
         match encode(&mut text, &self.registry) {
             Ok(()) => text,
@@ -81,14 +329,37 @@ mod tests {
         let metrics = Metrics::default();
         metrics.count(Classified::Answered);
         metrics.count(Classified::EvaluationError);
-        let text = metrics.render(42);
+        metrics.count_fetch("poll", Ok(true), Duration::from_millis(3));
+        metrics.count_fetch("poll", Err("Timeout"), Duration::from_secs(3));
+        metrics.count_build(Built::Live, Duration::from_millis(30));
+        metrics.count_webhook("github", Delivered::TooLarge);
+        metrics.count_request("/v1/groups/{id}", "GET", 200, Duration::from_micros(90));
+        let scrape = Scrape {
+            groups: 42,
+            revision: Some("abc".to_owned()),
+            conditions: vec![("Ready".to_owned(), true)],
+            staleness: Some(7),
+            ..Scrape::default()
+        };
+        metrics.render(&Scrape { revision: Some("old".to_owned()), ..scrape.clone() });
+        let text = metrics.render(&scrape);
         for line in [
             "clade_build_info{version=\"0.1.0\"} 1",
             "clade_classifications_total{result=\"Answered\"} 1",
             "clade_rule_evaluation_errors_total 1",
+            "clade_source_fetches_total{trigger=\"poll\",outcome=\"updated\"} 1",
+            "clade_source_fetch_errors_total{reason=\"Timeout\"} 1",
+            "clade_snapshot_builds_total{result=\"live\"} 1",
+            "clade_webhook_requests_total{provider=\"github\",result=\"too_large\"} 1",
+            "clade_http_requests_total{route=\"/v1/groups/{id}\",method=\"GET\",code=\"200\"} 1",
+            "clade_source_live_revision_info{revision=\"abc\"} 1",
+            "clade_source_condition{type=\"Ready\",status=\"true\"} 1",
+            "clade_source_condition{type=\"Ready\",status=\"false\"} 0",
+            "clade_source_staleness_seconds 7.0",
             "clade_snapshot_groups 42",
         ] {
             assert!(text.lines().any(|it| it == line), "{line} is not in {text}");
         }
+        assert!(!text.contains("revision=\"old\""));
     }
 }

@@ -298,15 +298,19 @@ fn what_cannot_run_says_why_on_one_line() {
         (&["serve", "--repo", "/nonexistent"], "error: `/nonexistent` is not a git repository\n"),
         (
             &["serve", "--repo", "ssh://git.example.com/x.git"],
-            "error: repositories over `ssh` are not supported yet: use `https://` or a path\n",
+            "error: `--ssh-known-hosts-file FILE` is missing: without it nobody could tell who answers\n",
         ),
         (
-            &["serve", "--repo", ".", "--interval", "soon"],
-            "error: `soon` is not a duration such as 30s, 5m or 500ms\n",
+            &["serve", "--repo", "http://git.example.com/x.git", "--data-dir", "/tmp/never"],
+            "error: repositories over `http://` are not allowed, since anybody on the way could change them: use `https` or `ssh`, or pass --allow-insecure-remotes\n",
+        ),
+        (
+            &["serve", "--repo", "ftp://git.example.com/x.git"],
+            "error: repositories over `ftp` are not supported: use `https://`, `ssh://` or a path\n",
         ),
         (
             &["serve", "--repo", ".", "--listen", "0.0.0.0:0"],
-            "error: `0.0.0.0:0` is reachable from other machines and no authentication is configured: listen on 127.0.0.1, or pass --allow-anonymous\n",
+            "error: `--listen 0.0.0.0:0` is reachable from other machines and no authentication is configured: listen on 127.0.0.1, configure `--tokens-file` or `--tls-client-ca`, or pass --allow-anonymous\n",
         ),
         (
             &["serve", "--repo", ".", "--listen", "nowhere"],

@@ -83,7 +83,15 @@ fn every_read_route_answers() {
         json!([{"name": "production", "sync_succeeded": true}])
     );
     assert_eq!(daemon.get("/v1/environments/production/classes/apache").json()["name"], "apache");
-    assert_eq!(daemon.get("/v1/nodes").json(), json!([]));
+    let nodes = daemon.get("/v1/nodes").json();
+    assert_eq!((nodes.as_array().unwrap().len(), &nodes[0]["name"]), (1, &json!("web1")));
+    let check_in = &nodes[0]["check_ins"][0];
+    assert_eq!(
+        (&check_in["transaction_uuid"], &check_in["explanation"][WEB_ID]["value"]),
+        (&json!("u"), &json!(true))
+    );
+    assert_eq!(daemon.get("/v1/nodes/web1").json()["name"], "web1");
+    assert_eq!(daemon.get("/v1/nodes/web1?facts=true").json()["fact"], json!({"x": 1}));
     assert_eq!(daemon.get("/v1/last-class-update").json(), json!({"last_update": null}));
     assert_eq!(daemon.request("POST", "/v1/update-classes", "{}").status, 201);
 
@@ -93,11 +101,12 @@ fn every_read_route_answers() {
         enc.body,
         "{\"classes\": {\"apache\": {\"port\": 80}}, \"parameters\": {}, \"environment\": \"production\"}\n"
     );
+    assert_eq!(daemon.get("/enc/web1").body, enc.body, "the facts of the last check-in count");
     assert_eq!(
-        daemon.get("/enc/web1").body,
+        daemon.get("/enc/unseen").body,
         "{\"classes\": {}, \"parameters\": {}, \"environment\": \"production\"}\n"
     );
-    assert_eq!(daemon.get("/hiera/web1").json(), json!({}));
+    assert_eq!(daemon.get("/hiera/unseen").json(), json!({}));
     assert_eq!(daemon.get("/status/v1/services").json()["classifier-service"]["state"], "running");
     assert_eq!(daemon.get("/status/v1/simple").body, "running");
     assert_eq!((daemon.get("/livez").status, daemon.get("/readyz").status), (200, 200));
@@ -132,7 +141,15 @@ fn every_error_has_the_same_shape() {
         ("POST", "/v1/classified/nodes/n", r#"{"fact": 1}"#, 400, "schema-violation"),
         ("POST", "/v1/classified/nodes/n", r#"{"trusted": []}"#, 400, "schema-violation"),
         ("GET", "/v1/groups?commit=nope", "", 404, "unknown-commit"),
-        ("GET", "/v1/groups?at=2026-10-03T02:10Z", "", 400, "malformed-request"),
+        ("GET", "/v1/groups?at=2026-10-03T02:10Z", "", 404, "unknown-commit"),
+        ("GET", "/v1/groups?at=2199-10-03T02:10Z", "", 404, "unknown-commit"),
+        ("GET", "/v1/groups?at=yesterday", "", 400, "malformed-request"),
+        ("GET", "/v1/groups?at=2026-10-03T02:10Z&commit=HEAD", "", 400, "malformed-request"),
+        ("POST", "/controller/pin", "{}", 400, "schema-violation"),
+        ("POST", "/controller/pin", r#"{"commit": "nope"}"#, 404, "unknown-commit"),
+        ("POST", "/webhook/github", "{}", 401, "user-unauthenticated"),
+        ("POST", "/webhook/nobody", "{}", 404, "not-found"),
+        ("POST", "/api/hosts/facts", "{}", 400, "schema-violation"),
         ("POST", "/v1/groups", "{}", 403, "read-only"),
         ("DELETE", "/v1/groups/58463036-0efa-4365-b367-b5401c0711d3", "{}", 403, "read-only"),
         ("POST", "/v1/import-hierarchy", "[]", 403, "read-only"),

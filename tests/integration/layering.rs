@@ -19,7 +19,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("git", &["model"]),
     ("facts", &["model", "document"]),
     ("config", &["document", "diagnostic"]),
-    ("telemetry", &["config"]),
+    ("telemetry", &[]),
+    ("store", &["model"]),
     (
         "reconcile",
         &[
@@ -45,6 +46,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "validation",
             "reconcile",
             "facts",
+            "store",
             "git",
             "telemetry",
             "config",

@@ -1,0 +1,279 @@
+//! The settings of the daemon, each in one place: flag, variable, key of the file, default, help.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::git::VerifyMode;
+use crate::reconcile::{OnRewrite, OnStale};
+use crate::telemetry::LogFormat;
+
+/// Run the controller daemon: follow a branch, validate every commit, answer over HTTP
+///
+/// Every flag is also a variable `CLADE_<FLAG>` and a key of the file of `--config`; a flag wins over
+/// a variable, and a variable over the file.
+#[derive(Clone, Debug, Args)]
+pub(in crate::cli) struct Serve {
+    /// A YAML file with the same settings; flags and environment win over it
+    #[arg(long, value_name = "FILE", env = "CLADE_CONFIG")]
+    pub(super) config: Option<PathBuf>,
+    /// Check the settings, print the effective ones without secrets, and do nothing else
+    #[arg(long)]
+    pub(super) check: bool,
+
+    /// The group repository: a path, or a URL of `https`, `ssh`, `http`, `git` or `file`
+    #[arg(long, value_name = "URL|PATH", env = "CLADE_REPO", help_heading = "Repository")]
+    pub(super) repo: Option<String>,
+    /// The branch to follow: a branch, a tag or a full ref name [default: what the repository's HEAD names]
+    #[arg(long, value_name = "NAME", env = "CLADE_BRANCH", help_heading = "Repository")]
+    pub(super) branch: Option<String>,
+    /// The directory of the groups in the repository
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "CLADE_PATH",
+        default_value = ".",
+        help_heading = "Repository"
+    )]
+    pub(super) path: String,
+    /// The directory of the mirror and the journal; a path is read in place without one
+    #[arg(long, value_name = "DIR", env = "CLADE_DATA_DIR", help_heading = "Repository")]
+    pub(super) data_dir: Option<PathBuf>,
+    /// How often the branch is looked at, ten per cent more or less
+    #[arg(long, value_name = "DURATION", env = "CLADE_INTERVAL", default_value = "30s", value_parser = interval, help_heading = "Repository")]
+    pub(super) interval: Duration,
+    /// How long one look at the remote may take as a whole
+    #[arg(long, value_name = "DURATION", env = "CLADE_FETCH_TIMEOUT", default_value = "2m", value_parser = interval, help_heading = "Repository")]
+    pub(super) fetch_timeout: Duration,
+    /// How many bytes one look may bring over the network
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "CLADE_FETCH_LIMIT",
+        default_value = "4294967296",
+        help_heading = "Repository"
+    )]
+    pub(super) fetch_limit: u64,
+    /// Refs to fetch beside all branches and tags, such as `refs/pull/*/head`; repeatable
+    #[arg(
+        long,
+        value_name = "REFSPEC",
+        env = "CLADE_FETCH_REFSPEC",
+        value_delimiter = ',',
+        help_heading = "Repository"
+    )]
+    pub(super) fetch_refspec: Vec<String>,
+    /// Allow `http`, `git` and `file` URLs, which anybody on the way could change
+    #[arg(long, env = "CLADE_ALLOW_INSECURE_REMOTES", help_heading = "Repository")]
+    pub(super) allow_insecure_remotes: bool,
+    /// What a rewritten history does
+    #[arg(
+        long,
+        value_enum,
+        env = "CLADE_ON_REWRITE",
+        default_value = "follow",
+        help_heading = "Repository"
+    )]
+    pub(super) on_rewrite: OnRewrite,
+    /// How long a head that is older than the commit that answers is taken for a replica's lag
+    #[arg(long, value_name = "DURATION", env = "CLADE_REWIND_GRACE", default_value = "30s", value_parser = duration, help_heading = "Repository")]
+    pub(super) rewind_grace: Duration,
+    /// After how long without a look at the remote the answers are stale [default: never]
+    #[arg(long, value_name = "DURATION", env = "CLADE_MAX_STALENESS", value_parser = interval, help_heading = "Repository")]
+    pub(super) max_staleness: Option<Duration>,
+    /// What being stale does: answer and say so, not be ready, or not answer
+    #[arg(
+        long,
+        value_enum,
+        env = "CLADE_ON_STALE",
+        default_value = "serve",
+        help_heading = "Repository"
+    )]
+    pub(super) on_stale: OnStale,
+
+    /// The user of `https`; with `--git-password-file`
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CLADE_GIT_USERNAME",
+        requires = "git_password_file",
+        help_heading = "Credentials"
+    )]
+    pub(super) git_username: Option<String>,
+    /// The file that holds the password, read anew for each look
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_GIT_PASSWORD_FILE",
+        requires = "git_username",
+        help_heading = "Credentials"
+    )]
+    pub(super) git_password_file: Option<PathBuf>,
+    /// The file that holds a bearer token, read anew for each look
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_GIT_TOKEN_FILE",
+        conflicts_with = "git_username",
+        help_heading = "Credentials"
+    )]
+    pub(super) git_token_file: Option<PathBuf>,
+    /// The private key of `ssh`, without a passphrase, read anew for each look
+    #[arg(long, value_name = "FILE", env = "CLADE_SSH_KEY_FILE", help_heading = "Credentials")]
+    pub(super) ssh_key_file: Option<PathBuf>,
+    /// The host keys to trust over `ssh`, in the form of OpenSSH's `known_hosts`
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_SSH_KNOWN_HOSTS_FILE",
+        help_heading = "Credentials"
+    )]
+    pub(super) ssh_known_hosts_file: Option<PathBuf>,
+    /// Certificates, as PEM, to trust for `https` instead of those of the public authorities
+    #[arg(long, value_name = "FILE", env = "CLADE_GIT_CA_FILE", help_heading = "Credentials")]
+    pub(super) git_ca_file: Option<PathBuf>,
+    /// The proxy for `https`: a URL, or `none` [default: what the environment says]
+    #[arg(long, value_name = "URL", env = "CLADE_GIT_PROXY", help_heading = "Credentials")]
+    pub(super) git_proxy: Option<String>,
+
+    /// Which commits must be signed by an allowed key
+    #[arg(
+        long,
+        value_enum,
+        env = "CLADE_VERIFY",
+        default_value = "off",
+        help_heading = "Signatures"
+    )]
+    pub(super) verify: VerifyMode,
+    /// The allowed SSH keys, in the form of OpenSSH's `allowed_signers`
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_ALLOWED_SIGNERS_FILE",
+        help_heading = "Signatures"
+    )]
+    pub(super) allowed_signers_file: Option<PathBuf>,
+    /// The allowed `OpenPGP` keys, armoured
+    #[arg(long, value_name = "FILE", env = "CLADE_OPENPGP_KEYS_FILE", help_heading = "Signatures")]
+    pub(super) openpgp_keys_file: Option<PathBuf>,
+
+    /// The address to listen on
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "CLADE_LISTEN",
+        default_value = "127.0.0.1:4433",
+        help_heading = "Service"
+    )]
+    pub(super) listen: String,
+    /// A second address, for probes, metrics and operators; the first one then has no metrics and no operator actions
+    #[arg(long, value_name = "ADDRESS", env = "CLADE_ADMIN_LISTEN", help_heading = "Service")]
+    pub(super) admin_listen: Option<String>,
+    /// A unix socket to listen on as well; who may open it may ask everything
+    #[arg(long, value_name = "PATH", env = "CLADE_SOCKET", help_heading = "Service")]
+    pub(super) socket: Option<PathBuf>,
+    /// How long requests in flight may take after SIGTERM
+    #[arg(long, value_name = "DURATION", env = "CLADE_GRACE", default_value = "25s", value_parser = duration, help_heading = "Service")]
+    pub(super) grace: Duration,
+    /// Whether a node that nobody has facts of is classified by its name alone over `GET /enc`
+    #[arg(
+        long,
+        value_enum,
+        env = "CLADE_ENC_FACTS",
+        default_value = "optional",
+        help_heading = "Service"
+    )]
+    pub(super) enc_facts: EncFacts,
+    /// A directory of facts files for nodes that have not checked in, as Puppet Server keeps them
+    #[arg(long, value_name = "DIR", env = "CLADE_FACTS_DIR", help_heading = "Service")]
+    pub(super) facts_dir: Option<PathBuf>,
+    /// The form of the log
+    #[arg(
+        long,
+        value_enum,
+        env = "CLADE_LOG_FORMAT",
+        default_value = "text",
+        help_heading = "Service"
+    )]
+    pub(super) log_format: LogFormat,
+
+    /// The certificate of the daemon with its chain, as PEM; turns on TLS
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_TLS_CERT",
+        requires = "tls_key",
+        help_heading = "Access"
+    )]
+    pub(super) tls_cert: Option<PathBuf>,
+    /// Its private key
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_TLS_KEY",
+        requires = "tls_cert",
+        help_heading = "Access"
+    )]
+    pub(super) tls_key: Option<PathBuf>,
+    /// The authority of client certificates, such as Puppet's `ca_crt.pem`
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_TLS_CLIENT_CA",
+        requires = "tls_cert",
+        help_heading = "Access"
+    )]
+    pub(super) tls_client_ca: Option<PathBuf>,
+    /// Its list of revoked certificates, such as Puppet's `ca_crl.pem`
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_TLS_CLIENT_CRL",
+        requires = "tls_client_ca",
+        help_heading = "Access"
+    )]
+    pub(super) tls_client_crl: Option<PathBuf>,
+    /// Which client certificates may do what; others may classify their own node alone
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_TLS_ALLOW",
+        requires = "tls_client_ca",
+        help_heading = "Access"
+    )]
+    pub(super) tls_allow: Option<PathBuf>,
+    /// The tokens that clients may show, hashed, with what they may do
+    #[arg(long, value_name = "FILE", env = "CLADE_TOKENS_FILE", help_heading = "Access")]
+    pub(super) tokens_file: Option<PathBuf>,
+    /// Let everybody who can connect classify and read, wherever the daemon listens
+    #[arg(long, env = "CLADE_ALLOW_ANONYMOUS", help_heading = "Access")]
+    pub(super) allow_anonymous: bool,
+
+    /// The secrets of webhooks, one a line; without it webhooks are refused
+    #[arg(long, value_name = "FILE", env = "CLADE_WEBHOOK_SECRET_FILE", help_heading = "Forge")]
+    pub(super) webhook_secret_file: Option<PathBuf>,
+}
+
+/// Whether a node is classified without facts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(in crate::cli) enum EncFacts {
+    /// Facts must be known.
+    Required,
+    /// The name is enough.
+    Optional,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a duration such as 30s, 5m or 500ms");
+    let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(parsed).map_err(|_| wrong())
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = duration(text)?;
+    if interval < Duration::from_millis(10) {
+        return Err(format!("`{text}` is too short: 10ms is the least"));
+    }
+    Ok(interval)
+}

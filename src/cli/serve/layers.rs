@@ -1,0 +1,208 @@
+//! Flags over environment over file, each setting read by the same parser.
+//!
+//! What a file says becomes the default of its flag, and the command line is read once more: so
+//! there is one list of settings, one order of precedence, and one set of messages.
+#![expect(clippy::disallowed_methods, reason = "settings come from a file and the environment")]
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, FromArgMatches as _};
+
+use super::{Serve, definition};
+use crate::config::{Known, Setting, Takes, read_settings};
+use crate::diagnostic::closest;
+use crate::git::Remote;
+
+/// The effective settings.
+pub(super) struct Layered {
+    pub(super) serve: Serve,
+    /// The same for people, without secrets.
+    pub(super) shown: String,
+}
+
+/// Puts the settings file, if there is one, under the flags and the environment.
+pub(super) fn apply(first: &Serve, arguments: &[OsString]) -> Result<Layered> {
+    check_environment(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
+    let settings = match &first.config {
+        None => Vec::new(),
+        Some(path) => {
+            let bytes = std::fs::read(path)
+                .with_context(|| format!("cannot read the settings in `{}`", path.display()))?;
+            read_settings(&bytes, &known()).map_err(|error| {
+                anyhow!("{}:{}:{}: {}", path.display(), error.line, error.column, error.message)
+            })?
+        }
+    };
+    let command = crate::cli::command().mut_subcommand("serve", |serve| {
+        settings.iter().fold(serve, |serve, setting| {
+            let values: Vec<OsString> = setting.values.iter().map(OsString::from).collect();
+            serve.mut_arg(id_of(&setting.name), |arg| arg.default_values(values))
+        })
+    });
+    let matches = command
+        .try_get_matches_from(arguments)
+        .map_err(|error| explain(&error, &settings, first.config.as_deref()))?;
+    let Some(matches) = matches.subcommand_matches("serve") else {
+        bail!("the command line cannot be read twice");
+    };
+    let serve = Serve::from_arg_matches(matches)?;
+    Ok(Layered { serve, shown: show(matches, &settings) })
+}
+
+fn id_of(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// Returns the flags that may stand in a file.
+fn settable() -> Vec<Arg> {
+    let of_the_command = ["config", "check", "help"];
+    let arguments = definition();
+    let all = arguments.get_arguments();
+    all.filter(|it| !of_the_command.contains(&it.get_id().as_str())).cloned().collect()
+}
+
+fn known() -> Vec<Known> {
+    let of = |arg: &Arg| {
+        let takes = match arg.get_action() {
+            ArgAction::SetTrue => Takes::Switch,
+            ArgAction::Append => Takes::Many,
+            _ => Takes::One,
+        };
+        Some(Known { name: arg.get_long()?.to_owned(), takes })
+    };
+    settable().iter().filter_map(of).collect()
+}
+
+/// Refuses variables that look like settings and are none.
+fn check_environment(names: impl Iterator<Item = String>) -> Result<()> {
+    let mut known: BTreeSet<String> = BTreeSet::from(["CLADE_LOG".to_owned()]);
+    for command in crate::cli::command().get_subcommands() {
+        let variables = command.get_arguments().filter_map(Arg::get_env);
+        known.extend(variables.filter_map(|it| it.to_str()).map(str::to_owned));
+    }
+    for name in names {
+        let is_ours = name.starts_with("CLADE_") && !is_service_link(&name);
+        if !is_ours || known.contains(&name) {
+            continue;
+        }
+        let help = closest(&name, known.iter().map(String::as_str));
+        let help = help.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
+        bail!("the variable `{name}` is no setting{help}");
+    }
+    Ok(())
+}
+
+/// Returns whether Kubernetes made a variable for a service that is called `clade…`.
+fn is_service_link(name: &str) -> bool {
+    name.contains("_SERVICE_HOST") || name.contains("_SERVICE_PORT") || {
+        let (_, port) = name.split_once("_PORT").unwrap_or_default();
+        name.ends_with("_PORT") || port.starts_with('_')
+    }
+}
+
+/// Says where in the file a value stands that a flag would refuse.
+fn explain(error: &clap::Error, settings: &[Setting], file: Option<&Path>) -> anyhow::Error {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let at_fault = settings.iter().find(|setting| {
+        let flag = format!("--{}", setting.name);
+        text(ContextKind::InvalidArg).is_some_and(|it| it.split(' ').next() == Some(flag.as_str()))
+            && text(ContextKind::InvalidValue)
+                .is_some_and(|it| setting.values.iter().any(|value| value == it))
+    });
+    let rendered = error.render().to_string();
+    let message = rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end();
+    match (at_fault, file) {
+        (Some(setting), Some(file)) => {
+            anyhow!("{}:{}:{}: {message}", file.display(), setting.line, setting.column)
+        }
+        _ => anyhow!("{message}"),
+    }
+}
+
+/// Writes the effective settings as a settings file, each with where it comes from.
+fn show(matches: &ArgMatches, settings: &[Setting]) -> String {
+    let mut text = String::new();
+    for arg in settable() {
+        let (id, Some(name)) = (arg.get_id().as_str(), arg.get_long()) else { continue };
+        let Some(raw) = matches.get_raw(id) else { continue };
+        let values: Vec<String> = raw.map(|it| it.to_string_lossy().into_owned()).collect();
+        let source = match matches.value_source(id) {
+            Some(ValueSource::CommandLine) => "flag",
+            Some(ValueSource::EnvVariable) => "environment",
+            _ if settings.iter().any(|it| it.name == name) => "file",
+            _ => "default",
+        };
+        let shown: Vec<String> = values.iter().map(|value| masked(name, value)).collect();
+        let value = match (arg.get_action(), shown.as_slice()) {
+            (ArgAction::SetTrue, [one]) => one.clone(),
+            (ArgAction::Append, _) => serde_json::json!(shown).to_string(),
+            (_, all) => serde_json::Value::from(all.join(" ")).to_string(),
+        };
+        // A string takes whatever is written to it.
+        writeln!(text, "{name}: {value}  # {source}").ok();
+    }
+    text
+}
+
+/// Returns a value without what nobody may read.
+fn masked(name: &str, value: &str) -> String {
+    match name {
+        "repo" => Remote::parse(value).map_or_else(|_| "…".to_owned(), |it| it.to_string()),
+        "git-proxy" => match value
+            .split_once("://")
+            .and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1)))
+        {
+            Some((scheme, host)) => format!("{scheme}://{host}"),
+            None => value.to_owned(),
+        },
+        _ => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_variable_is_no_setting() {
+        let check = |names: &[&str]| {
+            check_environment(names.iter().map(|it| (*it).to_owned())).map_err(|it| it.to_string())
+        };
+        assert_eq!(check(&["CLADE_REPO", "CLADE_LOG", "PATH", "OTHER_REPO"]), Ok(()));
+        assert_eq!(
+            check(&["CLADE_REPOO"]),
+            Err("the variable `CLADE_REPOO` is no setting; did you mean `CLADE_REPO`?".to_owned())
+        );
+        let links = [
+            "CLADE_SERVICE_HOST",
+            "CLADE_SERVICE_PORT",
+            "CLADE_SERVICE_PORT_HTTP",
+            "CLADE_PORT",
+            "CLADE_PORT_4433_TCP_ADDR",
+            "CLADE_ADMIN_SERVICE_HOST",
+        ];
+        assert_eq!(check(&links), Ok(()));
+    }
+
+    #[test]
+    fn secrets_in_urls_are_masked() {
+        for (name, value, shown) in [
+            ("repo", "https://u:secret@host/x", "https://host/x"),
+            ("repo", "gopher://u:secret@host/x", "…"),
+            ("git-proxy", "http://u:secret@proxy:3128", "http://proxy:3128"),
+            ("git-proxy", "none", "none"),
+            ("path", "a@b", "a@b"),
+        ] {
+            assert_eq!(masked(name, value), shown);
+        }
+    }
+}

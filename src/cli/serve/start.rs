@@ -1,0 +1,401 @@
+//! From settings to a daemon that answers.
+
+use std::net::{SocketAddr, TcpListener as StdListener, ToSocketAddrs as _};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use tokio::net::{TcpListener, UnixListener};
+use tokio_util::sync::CancellationToken;
+
+use super::arguments::{EncFacts, Serve};
+use crate::cli::Exit;
+use crate::git::{
+    Credentials, HttpOptions, Mirror, MirrorOptions, Proxy, Remote, Repository, Scheme, SshOptions,
+    Verification, VerifyMode,
+};
+use crate::http::{Access, App, Door, Endpoint, Face, FactsPolicy, Tls, Webhooks, router, serve};
+use crate::reconcile::{Controller, Policy, Settings, Target};
+use crate::store::CheckIns;
+use crate::telemetry::{self, Metrics};
+
+/// How often files of secrets and certificates are looked at for a change.
+const RELOAD: Duration = Duration::from_secs(5);
+
+/// How long the first answer is waited for before clients are let in to be told that there is none.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+
+/// What is ready before anything is opened.
+pub(super) struct Prepared {
+    remote: Remote,
+    listen: Vec<SocketAddr>,
+    admin: Option<Vec<SocketAddr>>,
+    tls: Option<Arc<Tls>>,
+    access: Arc<Access>,
+    webhooks: Arc<Webhooks>,
+}
+
+/// Checks everything that can be checked without touching the repository.
+pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
+    let Some(repo) = &serve.repo else {
+        bail!("`--repo URL|PATH` is missing: the group repository to serve");
+    };
+    let remote = Remote::parse(repo)?;
+    if let Some(scheme) = remote.scheme().filter(|it| !schemes(serve).contains(it)) {
+        bail!(
+            "repositories over `{}://` are not allowed, since anybody on the way could change them: \
+             use `https` or `ssh`, or pass --allow-insecure-remotes",
+            scheme.as_str()
+        );
+    }
+    if remote.scheme() == Some(Scheme::Ssh) {
+        if serve.ssh_known_hosts_file.is_none() {
+            bail!(
+                "`--ssh-known-hosts-file FILE` is missing: without it nobody could tell who answers"
+            );
+        }
+        if serve.ssh_key_file.is_none() {
+            bail!("`--ssh-key-file FILE` is missing: the private key for `ssh`");
+        }
+    }
+    if remote.as_path().is_none() && serve.data_dir.is_none() {
+        bail!("`--data-dir DIR` is missing: where the mirror of `{remote}` is kept");
+    }
+    if serve.verify != VerifyMode::Off
+        && serve.allowed_signers_file.is_none()
+        && serve.openpgp_keys_file.is_none()
+    {
+        bail!("`--verify` needs `--allowed-signers-file` or `--openpgp-keys-file`: who may sign");
+    }
+    let tls = match (&serve.tls_cert, &serve.tls_key) {
+        (Some(certificate), Some(key)) => Some(Arc::new(Tls::new(
+            certificate.clone(),
+            key.clone(),
+            serve.tls_client_ca.clone(),
+            serve.tls_client_crl.clone(),
+        )?)),
+        _ => None,
+    };
+    let access = Access::new(
+        serve.tokens_file.clone(),
+        serve.tls_client_ca.is_some(),
+        serve.tls_allow.clone(),
+        serve.allow_anonymous,
+    )?;
+    let listen = addresses(&serve.listen)?;
+    let admin = serve.admin_listen.as_deref().map(addresses).transpose()?;
+    if access.is_open() && !serve.allow_anonymous {
+        for (flag, text, addresses) in [
+            ("--listen", Some(&serve.listen), Some(&listen)),
+            ("--admin-listen", serve.admin_listen.as_ref(), admin.as_ref()),
+        ] {
+            let reachable =
+                addresses.is_some_and(|all| all.iter().any(|it| !it.ip().is_loopback()));
+            if let Some(text) = text.filter(|_| reachable) {
+                bail!(
+                    "`{flag} {text}` is reachable from other machines and no authentication is configured: \
+                     listen on 127.0.0.1, configure `--tokens-file` or `--tls-client-ca`, or pass --allow-anonymous"
+                );
+            }
+        }
+    }
+    let fetches_pull_requests = !serve.fetch_refspec.is_empty();
+    let webhooks = Webhooks::new(serve.webhook_secret_file.clone(), fetches_pull_requests)
+        .with_context(|| {
+            let path = serve.webhook_secret_file.as_deref().unwrap_or(Path::new(""));
+            format!("the webhook secrets in `{}` cannot be used", path.display())
+        })?;
+    Ok(Prepared {
+        remote,
+        listen,
+        admin,
+        tls,
+        access: Arc::new(access),
+        webhooks: Arc::new(webhooks),
+    })
+}
+
+fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
+    let found = text
+        .to_socket_addrs()
+        .with_context(|| format!("`{text}` is not an address such as 127.0.0.1:4433"))?;
+    Ok(found.collect())
+}
+
+fn schemes(serve: &Serve) -> std::collections::BTreeSet<Scheme> {
+    let insecure = [Scheme::Http, Scheme::Git, Scheme::File];
+    // What is given on the command line as a file is as good as a path.
+    let file = [Scheme::File];
+    let more: &[Scheme] = if serve.allow_insecure_remotes { &insecure } else { &file };
+    [Scheme::Https, Scheme::Ssh].into_iter().chain(more.iter().copied()).collect()
+}
+
+fn mirror_options(serve: &Serve) -> MirrorOptions {
+    let credentials = match (&serve.git_username, &serve.git_password_file, &serve.git_token_file) {
+        (Some(username), Some(password_file), _) => {
+            Credentials::Basic { username: username.clone(), password_file: password_file.clone() }
+        }
+        (_, _, Some(token_file)) => Credentials::Bearer { token_file: token_file.clone() },
+        _ => Credentials::FromUrl,
+    };
+    let proxy = match serve.git_proxy.as_deref() {
+        None => Proxy::Environment,
+        Some("none") => Proxy::Direct,
+        Some(url) => Proxy::Url(url.to_owned()),
+    };
+    MirrorOptions {
+        schemes: schemes(serve),
+        refspecs: serve.fetch_refspec.clone(),
+        timeout: serve.fetch_timeout,
+        max_bytes: serve.fetch_limit,
+        http: HttpOptions { credentials, ca_file: serve.git_ca_file.clone(), proxy },
+        ssh: SshOptions {
+            key_file: serve.ssh_key_file.clone(),
+            known_hosts_file: serve.ssh_known_hosts_file.clone(),
+        },
+    }
+}
+
+/// Finds where the branch is: a path without a data directory is read in place.
+fn target(serve: &Serve, remote: &Remote) -> Result<Target> {
+    match (&serve.data_dir, remote.as_path()) {
+        (None, Some(path)) => {
+            // What is wrong with it is said before anything else is done.
+            Repository::discover(path)?;
+            Ok(Target::Local(path.to_owned()))
+        }
+        (Some(data), _) => {
+            Ok(Target::Remote(Mirror::open(data, remote.clone(), mirror_options(serve))?))
+        }
+        (None, None) => Err(anyhow!("`--data-dir DIR` is missing")),
+    }
+}
+
+/// Returns the address for people; a path is written whole, since they may be elsewhere.
+fn address(remote: &Remote) -> String {
+    let whole = remote.as_path().and_then(|path| path.canonicalize().ok());
+    whole.map_or_else(|| remote.to_string(), |path| path.display().to_string())
+}
+
+/// Runs the daemon until it is told to stop.
+pub(super) fn run(serve: Serve) -> Result<Exit> {
+    telemetry::init(serve.log_format);
+    let prepared = prepare(&serve)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(run_within(serve, prepared))
+}
+
+async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
+    let serve_settings = Arc::new(serve_settings);
+    let settings = Settings {
+        target: target(&serve_settings, &prepared.remote)?,
+        address: address(&prepared.remote),
+        branch: serve_settings.branch.clone(),
+        path: serve_settings.path.clone(),
+        interval: serve_settings.interval,
+        data: serve_settings.data_dir.clone(),
+        policy: Policy {
+            on_rewrite: serve_settings.on_rewrite,
+            rewind_grace: serve_settings.rewind_grace,
+            max_staleness: serve_settings.max_staleness,
+            on_stale: serve_settings.on_stale,
+        },
+        verification: Verification {
+            mode: serve_settings.verify,
+            allowed_signers: serve_settings.allowed_signers_file.clone(),
+            openpgp_keys: serve_settings.openpgp_keys_file.clone(),
+        },
+    };
+    let metrics: Arc<Metrics> = Arc::default();
+    let check_ins = serve_settings.data_dir.as_deref().map(|it| it.join("check-ins.redb"));
+    let check_ins = CheckIns::open(check_ins.as_deref())?;
+    let stop = CancellationToken::new();
+    let mut signals = signals(stop.clone())?;
+    let starting = tokio::task::spawn_blocking({
+        let metrics = Arc::clone(&metrics);
+        move || Controller::start(settings, metrics)
+    });
+    let controller = starting.await.context("the controller failed")??;
+    let app = App {
+        controller: Arc::clone(&controller),
+        metrics,
+        access: Arc::clone(&prepared.access),
+        webhooks: Arc::clone(&prepared.webhooks),
+        check_ins: check_ins.clone(),
+        facts: FactsPolicy {
+            directory: serve_settings.facts_dir.clone().map(Arc::new),
+            required: serve_settings.enc_facts == EncFacts::Required,
+        },
+    };
+    let endpoints = open(&serve_settings, &prepared, &app)?;
+    let threads = controller.spawn()?;
+    let writer = std::thread::Builder::new()
+        .name("check-ins".to_owned())
+        .spawn({
+            let check_ins = check_ins.clone();
+            move || check_ins.keep_writing()
+        })
+        .context("cannot start a thread")?;
+    let deciding = Arc::clone(&controller);
+    tokio::select! {
+        _ = tokio::task::spawn_blocking(move || deciding.wait_until_decided(FIRST_ANSWER)) => {}
+        () = &mut signals => {}
+    }
+    for endpoint in &endpoints {
+        endpoint.announce();
+    }
+    let watched = Watched::new(&serve_settings, prepared);
+    tokio::select! {
+        () = serve(endpoints, stop.clone(), serve_settings.grace) => {}
+        () = async {
+            tokio::join!(watched.keep_fresh(), supervise());
+        } => {}
+        () = async {
+            signals.await;
+            supervisor(sd_notify::NotifyState::Stopping);
+            std::future::pending::<()>().await;
+        } => {}
+    }
+    controller.stop();
+    threads.join();
+    check_ins.stop();
+    if writer.join().is_err() {
+        tracing::error!("the writer of check-ins failed");
+    }
+    tracing::info!("stopped");
+    Ok(Exit::Fine)
+}
+
+/// Opens every address.
+fn open(settings: &Serve, prepared: &Prepared, app: &App) -> Result<Vec<Endpoint>> {
+    let listen = |addresses: &[SocketAddr]| -> Result<TcpListener> {
+        let listener = StdListener::bind(addresses).with_context(|| {
+            let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            format!("cannot listen on {}", all.join(", "))
+        })?;
+        listener.set_nonblocking(true).context("cannot prepare the socket")?;
+        TcpListener::from_std(listener).context("cannot prepare the socket")
+    };
+    let door = |listener| match &prepared.tls {
+        Some(tls) => Door::Tls(listener, Arc::clone(tls)),
+        None => Door::Plain(listener),
+    };
+    let face = if prepared.admin.is_some() { Face::Public } else { Face::Whole };
+    let mut endpoints =
+        vec![Endpoint { door: door(listen(&prepared.listen)?), routes: router(app.clone(), face) }];
+    if let Some(admin) = &prepared.admin {
+        let routes = router(app.clone(), Face::Admin);
+        endpoints.push(Endpoint { door: door(listen(admin)?), routes });
+    }
+    if let Some(path) = &settings.socket {
+        let routes = router(app.clone(), Face::Whole);
+        endpoints.push(Endpoint { door: Door::Unix(socket(path)?), routes });
+    }
+    Ok(endpoints)
+}
+
+/// Opens a unix socket in the place of one that a daemon before us left behind.
+fn socket(path: &Path) -> Result<UnixListener> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let shown = path.display();
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => {
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                bail!("another process listens on `{shown}`");
+            }
+            std::fs::remove_file(path).with_context(|| format!("cannot replace `{shown}`"))?;
+        }
+        Ok(_) => bail!("`{shown}` is there and is no socket"),
+        Err(_) => {}
+    }
+    let listener =
+        UnixListener::bind(path).with_context(|| format!("cannot listen on `{shown}`"))?;
+    let mode = std::fs::Permissions::from_mode(0o660);
+    std::fs::set_permissions(path, mode).with_context(|| format!("cannot protect `{shown}`"))?;
+    Ok(listener)
+}
+
+/// The files that are read anew when they change.
+struct Watched {
+    tls: Option<Arc<Tls>>,
+    access: Arc<Access>,
+    webhooks: Arc<Webhooks>,
+    files: Vec<PathBuf>,
+}
+
+impl Watched {
+    fn new(settings: &Serve, prepared: Prepared) -> Self {
+        let mut files: Vec<PathBuf> =
+            [&settings.tokens_file, &settings.tls_allow, &settings.webhook_secret_file]
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect();
+        files.extend(prepared.tls.iter().flat_map(|tls| tls.files()));
+        let Prepared { tls, access, webhooks, .. } = prepared;
+        Self { tls, access, webhooks, files }
+    }
+
+    fn times(&self) -> Vec<Option<SystemTime>> {
+        let time = |path: &PathBuf| std::fs::metadata(path).ok()?.modified().ok();
+        self.files.iter().map(time).collect()
+    }
+
+    async fn keep_fresh(&self) {
+        let mut known = self.times();
+        loop {
+            tokio::time::sleep(RELOAD).await;
+            let now = self.times();
+            if now == known {
+                continue;
+            }
+            known = now;
+            self.access.reload();
+            self.webhooks.reload();
+            if let Some(tls) = &self.tls {
+                tls.reload();
+            }
+        }
+    }
+}
+
+/// Tells the supervisor something, if there is one.
+fn supervisor(state: sd_notify::NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(%error, "the supervisor cannot be told");
+    }
+}
+
+/// Tells the supervisor that we are there, and goes on doing so as often as it wants.
+async fn supervise() {
+    supervisor(sd_notify::NotifyState::Ready);
+    let Some(every) = sd_notify::watchdog_enabled() else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::time::sleep(every / 2).await;
+        supervisor(sd_notify::NotifyState::Watchdog);
+    }
+}
+
+/// Returns what waits for SIGTERM or SIGINT and then stops everything.
+fn signals(stop: CancellationToken) -> Result<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for signals")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
+    Ok(Box::pin(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+        stop.cancel();
+    }))
+}

@@ -1,0 +1,118 @@
+//! Puppet's certificate extensions: their short names, and their values as text.
+//!
+//! The numbers are those that Puppet documents for `csr_attributes.yaml`.
+
+/// The arcs of Puppet's registered, private and authorisation extensions.
+const REGISTERED: &str = "1.3.6.1.4.1.34380.1.1.";
+const PRIVATE: &str = "1.3.6.1.4.1.34380.1.2.";
+const AUTHORISATION: &str = "1.3.6.1.4.1.34380.1.3.";
+
+/// The registered extensions, from 1 on.
+const NAMES: [&str; 26] = [
+    "pp_uuid",
+    "pp_instance_id",
+    "pp_image_name",
+    "pp_preshared_key",
+    "pp_cost_center",
+    "pp_product",
+    "pp_project",
+    "pp_application",
+    "pp_service",
+    "pp_employee",
+    "pp_created_by",
+    "pp_environment",
+    "pp_role",
+    "pp_software_version",
+    "pp_department",
+    "pp_cluster",
+    "pp_provisioner",
+    "pp_region",
+    "pp_datacenter",
+    "pp_zone",
+    "pp_network",
+    "pp_securitypolicy",
+    "pp_cloudplatform",
+    "pp_apptier",
+    "pp_hostname",
+    "pp_owner",
+];
+
+/// Returns the name that trusted data have for an extension of Puppet's: the short one, or the
+/// number itself for a private one.
+pub fn extension_name(oid: &str) -> Option<String> {
+    if let Some(number) = oid.strip_prefix(REGISTERED) {
+        let index = number.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
+        let name = index.and_then(|index| NAMES.get(index));
+        return Some(name.map_or_else(|| oid.to_owned(), |it| (*it).to_owned()));
+    }
+    if let Some(number) = oid.strip_prefix(AUTHORISATION) {
+        return Some(match number {
+            "1" => "pp_authorization".to_owned(),
+            "13" => "pp_auth_role".to_owned(),
+            "39" => "pp_cli_auth".to_owned(),
+            _ => oid.to_owned(),
+        });
+    }
+    oid.starts_with(PRIVATE).then(|| oid.to_owned())
+}
+
+/// Returns the value of an extension as text: Puppet wraps it in a DER string, old versions do not.
+pub fn extension_text(value: &[u8]) -> String {
+    /// `UTF8String`, `PrintableString` and `IA5String`.
+    const STRINGS: [u8; 3] = [0x0c, 0x13, 0x16];
+    let inner = match value {
+        [tag, length, rest @ ..] if STRINGS.contains(tag) && usize::from(*length) == rest.len() => {
+            rest
+        }
+        [tag, 0x81, length, rest @ ..]
+            if STRINGS.contains(tag) && usize::from(*length) == rest.len() =>
+        {
+            rest
+        }
+        [tag, 0x82, high, low, rest @ ..]
+            if STRINGS.contains(tag)
+                && usize::from(*high) * 256 + usize::from(*low) == rest.len() =>
+        {
+            rest
+        }
+        plain => plain,
+    };
+    String::from_utf8_lossy(inner).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_have_puppets_names() {
+        for (oid, name) in [
+            ("1.3.6.1.4.1.34380.1.1.1", Some("pp_uuid")),
+            ("1.3.6.1.4.1.34380.1.1.13", Some("pp_role")),
+            ("1.3.6.1.4.1.34380.1.1.26", Some("pp_owner")),
+            ("1.3.6.1.4.1.34380.1.1.99", Some("1.3.6.1.4.1.34380.1.1.99")),
+            ("1.3.6.1.4.1.34380.1.2.1.1", Some("1.3.6.1.4.1.34380.1.2.1.1")),
+            ("1.3.6.1.4.1.34380.1.3.1", Some("pp_authorization")),
+            ("1.3.6.1.4.1.34380.1.3.13", Some("pp_auth_role")),
+            ("2.5.29.15", None),
+        ] {
+            assert_eq!(extension_name(oid).as_deref(), name, "{oid}");
+        }
+    }
+
+    #[test]
+    fn values_are_unwrapped() {
+        let long = "x".repeat(200);
+        let wrapped = [&[0x0c, 0x81, 200], long.as_bytes()].concat();
+        for (value, text) in [
+            (b"\x0c\x03web".as_slice(), "web"),
+            (b"\x13\x03web", "web"),
+            (b"web", "web"),
+            (b"\x0c\x09web", "\u{c}\twe\u{62}"),
+            (&wrapped, long.as_str()),
+            (b"", ""),
+        ] {
+            assert_eq!(extension_text(value), text);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Who signed a commit, and whether they may.
+//!
+//! The keys come from files of the operator, never from the watched tree, and are read anew at each
+//! check: a key that is taken away counts at once.
+#![expect(clippy::disallowed_methods, reason = "the files of allowed keys are read at each check")]
+
+mod openpgp;
+mod ssh;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::repository::{ReadError, Repository, oid};
+use crate::model::CommitId;
+
+/// Whose commits may answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// Which commits must be signed.
+    pub mode: VerifyMode,
+    /// OpenSSH's `allowed_signers`.
+    pub allowed_signers: Option<PathBuf>,
+    /// `OpenPGP` public keys, armoured, any number in a file.
+    pub openpgp_keys: Option<PathBuf>,
+}
+
+/// Which commits must be signed by an allowed key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum VerifyMode {
+    /// None.
+    #[default]
+    Off,
+    /// The head of the branch.
+    Head,
+    /// Every commit since the one that answers; the head alone where none answers yet.
+    Range,
+}
+
+impl VerifyMode {
+    /// Returns the word of settings and status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Head => "head",
+            Self::Range => "range",
+        }
+    }
+}
+
+/// Who signed a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signer {
+    /// Whom the key belongs to, as the file of keys has it.
+    pub name: String,
+    /// The fingerprint of the key.
+    pub key: String,
+}
+
+impl fmt::Display for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.key)
+    }
+}
+
+/// A commit is not signed by somebody who may.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureFault {
+    /// There is no signature.
+    #[error("the commit {commit} is not signed")]
+    Missing {
+        /// The commit.
+        commit: CommitId,
+    },
+    /// The signature is not one over this commit by the key that it names.
+    #[error("the signature of the commit {commit} is not valid: {reason}")]
+    Invalid {
+        /// The commit.
+        commit: CommitId,
+        /// Why.
+        reason: String,
+    },
+    /// The key is not among the allowed ones.
+    #[error("the commit {commit} is signed by the key {key}, which is not allowed: {reason}")]
+    NotAllowed {
+        /// The commit.
+        commit: CommitId,
+        /// The fingerprint of the key.
+        key: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The keys or the commit cannot be read, so nobody can tell.
+    #[error("the signature of the commit {commit} cannot be checked: {reason}")]
+    Unreadable {
+        /// The commit.
+        commit: CommitId,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Verification {
+    /// Checks the signatures that the mode asks for; without any, there is no signer.
+    ///
+    /// # Errors
+    ///
+    /// Returns the fault of the first commit, newest first, that nobody allowed has signed.
+    pub fn check(
+        &self,
+        repository: &Repository,
+        head: CommitId,
+        live: Option<CommitId>,
+    ) -> Result<Option<Signer>, SignatureFault> {
+        if self.mode == VerifyMode::Off {
+            return Ok(None);
+        }
+        let signer = self.signer_of(repository, head)?;
+        if let (VerifyMode::Range, Some(live)) = (self.mode, live) {
+            let unreadable = |error: ReadError| SignatureFault::Unreadable {
+                commit: head,
+                reason: error.to_string(),
+            };
+            for commit in repository.between(live, head).map_err(unreadable)? {
+                if commit != head {
+                    self.signer_of(repository, commit)?;
+                }
+            }
+        }
+        Ok(Some(signer))
+    }
+
+    /// Returns who signed a commit.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error unless the key is allowed.
+    pub fn signer_of(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<Signer, SignatureFault> {
+        let signed = Signed::read(repository, commit)?;
+        if signed.signature.contains("-----BEGIN SSH SIGNATURE-----") {
+            let text = read_keys(self.allowed_signers.as_deref(), &signed, "SSH")?;
+            ssh::check(&signed, &text)
+        } else {
+            let text = read_keys(self.openpgp_keys.as_deref(), &signed, "OpenPGP")?;
+            openpgp::check(&signed, &text)
+        }
+    }
+}
+
+/// A commit with its signature taken out.
+struct Signed {
+    commit: CommitId,
+    signature: String,
+    content: Vec<u8>,
+    /// When it was made, by its committer's clock: keys have their times.
+    time: Timestamp,
+}
+
+impl Signed {
+    fn read(repository: &Repository, commit: CommitId) -> Result<Self, SignatureFault> {
+        let unreadable = |reason: String| SignatureFault::Unreadable { commit, reason };
+        let time = repository.commit(commit).map_err(|error| unreadable(error.to_string()))?.time;
+        match repository.inner().extract_signature(&oid(commit), None) {
+            Ok((signature, content)) => Ok(Self {
+                commit,
+                signature: String::from_utf8_lossy(&signature).into_owned(),
+                content: content.to_vec(),
+                time,
+            }),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => {
+                Err(SignatureFault::Missing { commit })
+            }
+            Err(error) => Err(unreadable(error.message().to_owned())),
+        }
+    }
+
+    fn invalid(&self, reason: impl fmt::Display) -> SignatureFault {
+        SignatureFault::Invalid { commit: self.commit, reason: reason.to_string() }
+    }
+
+    fn not_allowed(&self, key: String, reason: impl fmt::Display) -> SignatureFault {
+        SignatureFault::NotAllowed { commit: self.commit, key, reason: reason.to_string() }
+    }
+
+    fn unreadable(&self, reason: impl fmt::Display) -> SignatureFault {
+        SignatureFault::Unreadable { commit: self.commit, reason: reason.to_string() }
+    }
+}
+
+fn read_keys(path: Option<&Path>, signed: &Signed, sort: &str) -> Result<String, SignatureFault> {
+    let Some(path) = path else {
+        let reason = format!("no {sort} keys are configured");
+        return Err(signed.not_allowed(format!("of an {sort} signature"), reason));
+    };
+    std::fs::read_to_string(path)
+        .map_err(|error| signed.unreadable(format_args!("`{}`: {error}", path.display())))
+}

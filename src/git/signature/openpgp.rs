@@ -1,0 +1,156 @@
+//! `OpenPGP` signatures.
+
+use jiff::Timestamp;
+use pgp::composed::{Deserializable as _, DetachedSignature, SignedPublicKey};
+use pgp::crypto::hash::HashAlgorithm;
+use pgp::packet::Signature;
+use pgp::types::{Fingerprint, KeyDetails as _, KeyId};
+
+use super::{SignatureFault, Signed, Signer};
+
+/// Checks an `OpenPGP` signature against armoured public keys.
+pub(super) fn check(signed: &Signed, keys: &str) -> Result<Signer, SignatureFault> {
+    let (detached, _) = DetachedSignature::from_string(signed.signature.trim())
+        .map_err(|error| signed.invalid(error))?;
+    let signature = &detached.signature;
+    if matches!(
+        signature.hash_alg(),
+        None | Some(HashAlgorithm::Md5 | HashAlgorithm::Sha1 | HashAlgorithm::Ripemd160)
+    ) {
+        return Err(signed.invalid("its hash function is broken"));
+    }
+    let issuer = issuer(signature).ok_or_else(|| signed.invalid("it names no key"))?;
+    for key in read(keys).map_err(|fault| signed.unreadable(fault))? {
+        if let Some(result) = try_key(signed, &detached, &issuer, &key) {
+            return result;
+        }
+    }
+    Err(signed.not_allowed(issuer.to_string(), "it is not among the allowed keys"))
+}
+
+/// Which key a signature says that it is of.
+enum Issuer {
+    Fingerprint(Fingerprint),
+    Id(KeyId),
+}
+
+impl std::fmt::Display for Issuer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Fingerprint(fingerprint) => write!(f, "{fingerprint:X}"),
+            Self::Id(id) => write!(f, "{}", id.to_string().to_uppercase()),
+        }
+    }
+}
+
+fn issuer(signature: &Signature) -> Option<Issuer> {
+    let fingerprint = signature.issuer_fingerprint().first().map(|it| (*it).clone());
+    let id = || signature.issuer_key_id().first().map(|it| Issuer::Id(**it));
+    fingerprint.map(Issuer::Fingerprint).or_else(id)
+}
+
+impl Issuer {
+    fn is(&self, fingerprint: &Fingerprint, id: KeyId) -> bool {
+        match self {
+            Self::Fingerprint(it) => it == fingerprint,
+            Self::Id(it) => *it == id,
+        }
+    }
+}
+
+/// Reads every key of a file: blocks of armour one after another.
+fn read(text: &str) -> Result<Vec<SignedPublicKey>, String> {
+    const BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
+    let mut keys = Vec::new();
+    for block in text.split(BEGIN).skip(1) {
+        let armoured = format!("{BEGIN}{block}");
+        let many = SignedPublicKey::from_armor_many(armoured.as_bytes());
+        let (many, _) = many.map_err(|error| format!("a key cannot be read: {error}"))?;
+        for key in many {
+            keys.push(key.map_err(|error| format!("a key cannot be read: {error}"))?);
+        }
+    }
+    if keys.is_empty() {
+        return Err("the file of keys has none".to_owned());
+    }
+    Ok(keys)
+}
+
+/// Checks a signature by a key or one of its subkeys; a key that it is not of has no say.
+fn try_key(
+    signed: &Signed,
+    detached: &DetachedSignature,
+    issuer: &Issuer,
+    key: &SignedPublicKey,
+) -> Option<Result<Signer, SignatureFault>> {
+    let primary = &key.primary_key;
+    let refuse = |reason: &str| Some(Err(signed.not_allowed(issuer.to_string(), reason)));
+    let subkey = key
+        .public_subkeys
+        .iter()
+        .find(|it| issuer.is(&it.key.fingerprint(), it.key.legacy_key_id()));
+    let is_primary = issuer.is(&primary.fingerprint(), primary.legacy_key_id());
+    if !is_primary && subkey.is_none() {
+        return None;
+    }
+    if key.verify_bindings().is_err() {
+        return refuse("its bindings are not valid");
+    }
+    if !key.details.revocation_signatures.is_empty() {
+        return refuse("it is revoked");
+    }
+    let made = created(&detached.signature).unwrap_or(signed.time);
+    let self_signatures: Vec<&Signature> = key
+        .details
+        .users
+        .iter()
+        .flat_map(|user| &user.signatures)
+        .chain(&key.details.direct_signatures)
+        .collect();
+    if has_expired(&self_signatures, primary.created_at().as_secs(), made) {
+        return refuse("it had expired when the commit was made");
+    }
+    let verified = match subkey {
+        None => detached.verify(primary, &signed.content),
+        Some(subkey) => {
+            let signatures: Vec<&Signature> = subkey.signatures.iter().collect();
+            if signatures
+                .iter()
+                .any(|it| it.typ() == Some(pgp::packet::SignatureType::SubkeyRevocation))
+            {
+                return refuse("its subkey is revoked");
+            }
+            if !signatures.iter().any(|it| it.key_flags().sign()) {
+                return refuse("its subkey is not for signatures");
+            }
+            if has_expired(&signatures, subkey.key.created_at().as_secs(), made) {
+                return refuse("its subkey had expired when the commit was made");
+            }
+            detached.verify(&subkey.key, &signed.content)
+        }
+    };
+    if let Err(error) = verified {
+        return Some(Err(signed.invalid(error)));
+    }
+    let user = key.details.users.first();
+    let name = user.map(|user| String::from_utf8_lossy(user.id.id()).into_owned());
+    Some(Ok(Signer {
+        name: name.unwrap_or_else(|| "a key without a name".to_owned()),
+        key: issuer.to_string(),
+    }))
+}
+
+fn created(signature: &Signature) -> Option<Timestamp> {
+    Timestamp::from_second(i64::from(signature.created()?.as_secs())).ok()
+}
+
+/// Returns whether a key had expired: its newest signature that tells a lifetime counts.
+fn has_expired(signatures: &[&Signature], key_created: u32, at: Timestamp) -> bool {
+    let newest =
+        signatures.iter().max_by_key(|it| it.created().map(pgp::types::Timestamp::as_secs));
+    let lifetime =
+        newest.and_then(|it| it.key_expiration_time()).map(pgp::types::Duration::as_secs);
+    lifetime
+        .filter(|it| *it > 0)
+        .is_some_and(|lifetime| at.as_second() >= i64::from(key_created) + i64::from(lifetime))
+}

@@ -1,0 +1,283 @@
+//! Who may do what.
+//!
+//! A request comes with a token, a client certificate, both or neither. What they allow is a set of
+//! [`Role`]s; each route needs one. Where nothing is configured, everybody may do everything: the
+//! daemon then listens on the loopback interface alone.
+
+mod certificates;
+mod roles;
+mod tokens;
+
+use std::path::PathBuf;
+
+use arc_swap::ArcSwap;
+use axum::http::{HeaderMap, Method, header};
+
+pub(crate) use certificates::{Allowed, Certificate};
+pub(crate) use roles::{Role, Roles, Scope};
+pub(crate) use tokens::Tokens;
+pub use tokens::TokensError;
+
+use super::error::ApiError;
+
+/// What is configured.
+#[derive(Debug, Default)]
+pub struct Access {
+    tokens: Option<Watched<Tokens>>,
+    allowed: Option<Watched<Allowed>>,
+    certificates: bool,
+    anonymous: bool,
+}
+
+/// A file that is read anew when it changes.
+#[derive(Debug)]
+struct Watched<T> {
+    path: PathBuf,
+    content: ArcSwap<T>,
+}
+
+/// Who asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Caller {
+    /// The name of the token or certificate.
+    pub name: Option<String>,
+    /// What they may do.
+    pub roles: Roles,
+    /// The node that they may classify whatever their roles: their own.
+    pub own_node: Option<String>,
+    /// Below which groups they may write; none is everywhere.
+    pub scope: Option<Scope>,
+}
+
+/// The files of access cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// Those of tokens.
+    #[error("the tokens in `{}` cannot be used", .path.display())]
+    Tokens {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: TokensError,
+    },
+    /// Those of certificates.
+    #[error("the allowed certificates in `{}` cannot be used", .path.display())]
+    Allowed {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: TokensError,
+    },
+}
+
+impl Access {
+    /// Reads what is configured.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file cannot be used.
+    pub fn new(
+        tokens: Option<PathBuf>,
+        certificates: bool,
+        allowed: Option<PathBuf>,
+        anonymous: bool,
+    ) -> Result<Self, AccessError> {
+        let tokens = tokens
+            .map(|path| match Tokens::read(&path) {
+                Ok(content) => Ok(Watched { content: ArcSwap::from_pointee(content), path }),
+                Err(source) => Err(AccessError::Tokens { path, source }),
+            })
+            .transpose()?;
+        let allowed = allowed
+            .map(|path| match Allowed::read(&path) {
+                Ok(content) => Ok(Watched { content: ArcSwap::from_pointee(content), path }),
+                Err(source) => Err(AccessError::Allowed { path, source }),
+            })
+            .transpose()?;
+        Ok(Self { tokens, allowed, certificates, anonymous })
+    }
+
+    /// Returns whether nobody has to say who they are.
+    pub fn is_open(&self) -> bool {
+        self.tokens.is_none() && !self.certificates
+    }
+
+    /// Reads the files anew; one that cannot be used leaves what is known.
+    pub fn reload(&self) {
+        if let Some(watched) = &self.tokens {
+            match Tokens::read(&watched.path) {
+                Ok(content) => watched.content.store(content.into()),
+                Err(error) => tracing::warn!(%error, "the tokens cannot be read anew"),
+            }
+        }
+        if let Some(watched) = &self.allowed {
+            match Allowed::read(&watched.path) {
+                Ok(content) => watched.content.store(content.into()),
+                Err(error) => {
+                    tracing::warn!(%error, "the allowed certificates cannot be read anew");
+                }
+            }
+        }
+    }
+
+    /// Finds out who asks.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for a token that is none of ours: it is never taken for nobody's.
+    pub(super) fn caller(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<&Certificate>,
+    ) -> Result<Caller, ApiError> {
+        let mut caller = Caller::default();
+        if self.is_open() {
+            caller.roles = Roles::all();
+        } else if self.anonymous {
+            caller.roles = Roles::of(&[Role::Classify, Role::Read]);
+        }
+        if let Some(certificate) = certificate {
+            caller.name = Some(certificate.certname.clone());
+            caller.own_node = Some(certificate.certname.clone());
+            if let Some(allowed) = &self.allowed {
+                let entry = allowed.content.load().of(certificate);
+                caller.roles = caller.roles.with(entry.roles);
+                caller.scope = entry.scope;
+            }
+        }
+        if let Some(tokens) = &self.tokens
+            && let Some(token) = token_in(headers)
+        {
+            let tokens = tokens.content.load();
+            let found = tokens.find(token).ok_or_else(ApiError::unauthenticated)?;
+            caller.name = Some(found.name.clone());
+            caller.roles = caller.roles.with(found.roles);
+            caller.scope.clone_from(&found.scope);
+        }
+        Ok(caller)
+    }
+
+    /// Checks that a caller may use a route.
+    ///
+    /// # Errors
+    ///
+    /// Returns 401 for nobody and 403 for somebody who may not.
+    pub(super) fn check(caller: &Caller, method: &Method, path: &str) -> Result<(), ApiError> {
+        let Some(role) = needed(method, path) else { return Ok(()) };
+        if caller.roles.has(role) {
+            return Ok(());
+        }
+        let own =
+            caller.own_node.as_deref().is_some_and(|own| node_of(path).as_deref() == Some(own));
+        if role == Role::Classify && own {
+            return Ok(());
+        }
+        match &caller.name {
+            None => Err(ApiError::unauthenticated()),
+            Some(name) => Err(ApiError::permission_denied(name, role.as_str())),
+        }
+    }
+}
+
+/// Returns the token of a request, as Puppet Enterprise's clients or everybody else's show it.
+fn token_in(headers: &HeaderMap) -> Option<&str> {
+    let text = |name: header::HeaderName| headers.get(name).and_then(|it| it.to_str().ok());
+    let bearer = || {
+        let (scheme, token) = text(header::AUTHORIZATION)?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    };
+    text(header::HeaderName::from_static("x-authentication")).or_else(bearer)
+}
+
+/// Returns the role that a route needs; probes, and what has signatures of its own, need none.
+fn needed(method: &Method, path: &str) -> Option<Role> {
+    let path = path.strip_prefix("/classifier-api").unwrap_or(path);
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    Some(match path {
+        "/livez" | "/readyz" | "/openapi.json" => return None,
+        _ if path.starts_with("/webhook/") || path.starts_with("/status/v1/") => return None,
+        _ if node_of(path).is_some() => Role::Classify,
+        "/controller/reconcile" | "/controller/pin" | "/controller/resume" => Role::Operate,
+        "/api/hosts/facts" => Role::Classify,
+        // They change nothing, whatever their method.
+        "/v1/rules/translate" | "/v1/validate/group" => Role::Read,
+        _ if reads => Role::Read,
+        _ => Role::Write,
+    })
+}
+
+/// Returns the node that a route classifies.
+fn node_of(path: &str) -> Option<String> {
+    let path = path.strip_prefix("/classifier-api").unwrap_or(path);
+    let rest = ["/v1/classified/nodes/", "/v2/classified/nodes/", "/enc/", "/hiera/", "/node/"]
+        .iter()
+        .find_map(|start| path.strip_prefix(start))?;
+    let name = rest.strip_suffix("/explanation").unwrap_or(rest);
+    percent_encoding::percent_decode_str(name).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_needs_the_role_of_what_it_does() {
+        for (method, path, role) in [
+            ("GET", "/livez", None),
+            ("GET", "/status/v1/simple", None),
+            ("POST", "/webhook/github", None),
+            ("POST", "/v1/classified/nodes/n", Some(Role::Classify)),
+            ("POST", "/classifier-api/v2/classified/nodes/n", Some(Role::Classify)),
+            ("POST", "/v1/classified/nodes/n/explanation", Some(Role::Classify)),
+            ("GET", "/enc/n", Some(Role::Classify)),
+            ("GET", "/node/n", Some(Role::Classify)),
+            ("GET", "/v1/groups", Some(Role::Read)),
+            ("POST", "/v1/groups", Some(Role::Write)),
+            ("DELETE", "/classifier-api/v1/groups/x", Some(Role::Write)),
+            ("POST", "/v1/commands/unpin-from-all", Some(Role::Write)),
+            ("POST", "/v1/rules/translate", Some(Role::Read)),
+            ("POST", "/v1/update-classes", Some(Role::Write)),
+            ("POST", "/controller/pin", Some(Role::Operate)),
+            ("GET", "/controller/status", Some(Role::Read)),
+            ("GET", "/metrics", Some(Role::Read)),
+            ("GET", "/", Some(Role::Read)),
+        ] {
+            let method: Method = method.parse().unwrap();
+            assert_eq!(needed(&method, path), role, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn an_agent_may_ask_for_its_own_node_alone() {
+        let access = Access { certificates: true, ..Access::default() };
+        let certificate = Certificate::named("web1.example.com");
+        let caller = access.caller(&HeaderMap::new(), Some(&certificate)).unwrap();
+        for (path, may) in [
+            ("/enc/web1.example.com", true),
+            ("/v1/classified/nodes/web1.example.com/explanation", true),
+            ("/enc/web1%2Eexample.com", true),
+            ("/enc/web2.example.com", false),
+            ("/v1/groups", false),
+        ] {
+            assert_eq!(Access::check(&caller, &Method::GET, path).is_ok(), may, "{path}");
+        }
+        let nobody = access.caller(&HeaderMap::new(), None).unwrap();
+        assert!(Access::check(&nobody, &Method::GET, "/enc/web1.example.com").is_err());
+        assert!(Access::check(&nobody, &Method::GET, "/readyz").is_ok());
+    }
+
+    #[test]
+    fn tokens_are_taken_from_either_header() {
+        let of = |name: &'static str, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            token_in(&headers).map(str::to_owned)
+        };
+        assert_eq!(of("x-authentication", "abc"), Some("abc".to_owned()));
+        assert_eq!(of("authorization", "Bearer abc"), Some("abc".to_owned()));
+        assert_eq!(of("authorization", "bearer  abc"), Some("abc".to_owned()));
+        assert_eq!(of("authorization", "Basic abc"), None);
+    }
+}

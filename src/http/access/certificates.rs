@@ -1,0 +1,137 @@
+//! Client certificates: who they name, and the list of those that may do more than ask for
+//! themselves.
+//!
+//! ```yaml
+//! - certname: puppet.example.com
+//!   roles: [classify]
+//! - extension: pp_role=classifier-admin
+//!   roles: [classify, read, write]
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::roles::{Roles, Scope};
+use super::tokens::{Fields, TokensError, entries, fault};
+use crate::facts::extension_name;
+
+/// What a client certificate says; rustls has checked that our authority says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Certificate {
+    /// The common name, as Puppet has it.
+    pub certname: String,
+    /// Puppet's extensions by their short names.
+    pub extensions: BTreeMap<String, String>,
+}
+
+impl Certificate {
+    /// Reads a certificate in DER.
+    pub(crate) fn read(der: &[u8]) -> Option<Self> {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        let name = certificate.subject().iter_common_name().next()?.as_str().ok()?;
+        let mut extensions = BTreeMap::new();
+        for extension in certificate.extensions() {
+            if let Some(short) = extension_name(&extension.oid.to_id_string()) {
+                extensions.insert(short, crate::facts::extension_text(extension.value));
+            }
+        }
+        Some(Self { certname: name.to_owned(), extensions })
+    }
+
+    #[cfg(test)]
+    pub(super) fn named(certname: &str) -> Self {
+        Self { certname: certname.to_owned(), extensions: BTreeMap::new() }
+    }
+}
+
+/// The certificates that may do more.
+#[derive(Debug, Default)]
+pub(crate) struct Allowed(Vec<Entry>);
+
+#[derive(Debug)]
+struct Entry {
+    who: Who,
+    roles: Roles,
+    scope: Option<Scope>,
+}
+
+#[derive(Debug)]
+enum Who {
+    Certname(String),
+    Extension(String, String),
+}
+
+/// What a certificate may do.
+#[derive(Debug, Default)]
+pub(super) struct May {
+    pub(super) roles: Roles,
+    pub(super) scope: Option<Scope>,
+}
+
+impl Allowed {
+    pub(super) fn read(path: &Path) -> Result<Self, TokensError> {
+        #[expect(clippy::disallowed_methods, reason = "the list is a file")]
+        let bytes = std::fs::read(path).map_err(TokensError::Unreadable)?;
+        Self::parse(&bytes)
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, TokensError> {
+        let read = |node: &crate::document::Node| {
+            let fields = Fields::of(node, &["certname", "extension", "roles", "groups", "keys"])?;
+            let who = match (fields.maybe_text("certname"), fields.maybe_text("extension")) {
+                (Some(certname), None) => Who::Certname(certname),
+                (None, Some(extension)) => match extension.split_once('=') {
+                    Some((name, value)) => Who::Extension(name.to_owned(), value.to_owned()),
+                    None => return Err(fault(node, "`extension` must be `NAME=VALUE`")),
+                },
+                _ => return Err(fault(node, "either `certname` or `extension` must be there")),
+            };
+            Ok(Entry { who, roles: fields.roles()?, scope: fields.scope()? })
+        };
+        entries(bytes)?.iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(super) fn of(&self, certificate: &Certificate) -> May {
+        let mut may = May::default();
+        for entry in &self.0 {
+            let is_it = match &entry.who {
+                Who::Certname(name) => *name == certificate.certname,
+                Who::Extension(name, value) => certificate.extensions.get(name) == Some(value),
+            };
+            if is_it {
+                may.roles = may.roles.with(entry.roles);
+                may.scope.clone_from(&entry.scope);
+            }
+        }
+        may
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::access::roles::Role;
+
+    #[test]
+    fn certificates_are_allowed_by_name_or_extension() {
+        let allowed = Allowed::parse(
+            b"- certname: puppet\n  roles: [classify]\n- extension: pp_role=admin\n  roles: [write]\n",
+        )
+        .unwrap();
+        let mut certificate = Certificate::named("puppet");
+        assert_eq!(allowed.of(&certificate).roles, Roles::of(&[Role::Classify]));
+        certificate.extensions.insert("pp_role".to_owned(), "admin".to_owned());
+        let both = Roles::of(&[Role::Classify, Role::Write]);
+        assert_eq!(allowed.of(&certificate).roles, both);
+        assert_eq!(allowed.of(&Certificate::named("Puppet")).roles, Roles::default());
+    }
+
+    #[test]
+    fn an_entry_is_about_one_thing() {
+        for text in ["- roles: [read]\n", "- certname: a\n  extension: b=c\n", "- extension: b\n"] {
+            assert!(Allowed::parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

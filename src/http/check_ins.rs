@@ -1,0 +1,90 @@
+//! Check-ins: which nodes asked, and what they met.
+
+use axum::Json;
+use axum::extract::{OriginalUri, Path, State};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::answer::Parameters;
+use super::error::ApiError;
+use super::router::App;
+use crate::classification;
+use crate::model::{CommitId, Node};
+use crate::store::{CheckIn, StoreError};
+
+/// The largest page of a list that is made without being asked for a limit.
+const PAGE: usize = 1000;
+
+/// Notes that a node asked.
+pub(super) fn note(
+    app: &App,
+    node: &Node,
+    commit: Option<CommitId>,
+    transaction_uuid: Option<String>,
+) {
+    let time = Timestamp::now();
+    app.check_ins.note(&CheckIn { time, transaction_uuid, commit, node: node.clone() });
+}
+
+pub(super) async fn list(
+    State(app): State<App>,
+    parameters: Parameters,
+) -> Result<Json<Value>, ApiError> {
+    let offset = parameters.number("offset")?.unwrap_or(0);
+    let limit = parameters.number("limit")?.unwrap_or(PAGE);
+    let with_facts = parameters.is_on("facts");
+    let found = blocking(&app, move |app| app.check_ins.page(offset, limit)).await?;
+    Ok(Json(found.iter().map(|it| to_value(&app, it, with_facts)).collect()))
+}
+
+pub(super) async fn one(
+    State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
+    parameters: Parameters,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let with_facts = parameters.is_on("facts");
+    let found = blocking(&app, move |app| app.check_ins.get(&name)).await?;
+    let found = found.ok_or_else(|| ApiError::not_found(uri.path()))?;
+    Ok(Json(to_value(&app, &found, with_facts)))
+}
+
+/// Reads the store where it holds up nobody.
+pub(super) async fn blocking<T: Send + 'static>(
+    app: &App,
+    work: impl FnOnce(&App) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let app = app.clone();
+    let done = tokio::task::spawn_blocking(move || work(&app)).await;
+    let done = done.map_err(|_| ApiError::internal("The check-ins could not be read."))?;
+    done.map_err(|error| ApiError::internal(format!("{error}.")))
+}
+
+/// Writes a check-in; which groups matched is found out by what answers now.
+fn to_value(app: &App, check_in: &CheckIn, with_facts: bool) -> Value {
+    let node = &check_in.node;
+    let explanation = app.controller.snapshot().ok().and_then(|snapshot| {
+        let explained = snapshot.classify(node).ok()?;
+        let mut document = classification::explanation(&explained);
+        document.get_mut("match_explanations").map(Value::take)
+    });
+    let mut entry = Map::new();
+    entry.insert("time".to_owned(), check_in.time.to_string().into());
+    entry.insert("explanation".to_owned(), explanation.unwrap_or_else(|| json!({})));
+    entry.insert("transaction_uuid".to_owned(), json!(check_in.transaction_uuid));
+    if let Some(commit) = check_in.commit {
+        entry.insert("commit".to_owned(), json!(commit));
+    }
+    let mut value = json!({
+        "name": node.name,
+        "check_ins": [entry],
+        "transaction_uuid": check_in.transaction_uuid,
+    });
+    if let Value::Object(fields) = &mut value
+        && with_facts
+    {
+        fields.insert("fact".to_owned(), node.fact.clone().into());
+        fields.insert("trusted".to_owned(), node.trusted.clone().into());
+    }
+    value
+}

@@ -1,0 +1,170 @@
+//! The ENC document, Hiera's data, and what clients of Foreman ask instead.
+
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Map, Value, json};
+
+use super::answer::Answering;
+use super::body::{node, read_json};
+use super::check_ins::note;
+use super::classify::classified;
+use super::error::ApiError;
+use super::router::App;
+use crate::classification;
+use crate::facts::{read_facts, with_certname};
+use crate::model::Node;
+
+/// Where the facts of a node come from that sends none: its last check-in, or a file.
+#[derive(Clone, Debug, Default)]
+pub struct FactsPolicy {
+    /// Facts files by certname, as Puppet Server keeps them.
+    pub directory: Option<Arc<PathBuf>>,
+    /// Whether the name alone is not enough.
+    pub required: bool,
+}
+
+/// Prints the ENC document. The certname is that of the URL, so it is as trusted as the caller.
+fn document(answering: &Answering, mut node: Node) -> Response {
+    node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
+    let answer = classified(answering, &node, |_, result| classification::enc_document(result));
+    match answer {
+        Ok(text) => answering.respond(([(header::CONTENT_TYPE, "text/yaml; charset=utf-8")], text)),
+        Err(error) => answering.respond(error.into_response()),
+    }
+}
+
+pub(super) async fn without_facts(
+    State(app): State<App>,
+    answering: Answering,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
+    let node = known_node(&app, name).await?;
+    Ok(document(&answering, node))
+}
+
+pub(super) async fn with_facts(
+    State(app): State<App>,
+    answering: Answering,
+    Path(name): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let body = read_json(body).await?;
+    if body.is_none() {
+        let node = known_node(&app, name).await?;
+        return Ok(document(&answering, node));
+    }
+    let node = node(name, body.map(as_facts))?;
+    note(&app, &node, Some(answering.snapshot.commit), None);
+    Ok(document(&answering, node))
+}
+
+/// A hash of facts alone is taken for facts.
+fn as_facts(mut body: Value) -> Value {
+    if let Value::Object(fields) = &mut body
+        && !["fact", "facts", "trusted"].into_iter().any(|key| fields.contains_key(key))
+        && !fields.is_empty()
+    {
+        let fact = std::mem::take(fields);
+        fields.insert("fact".to_owned(), fact.into());
+    }
+    body
+}
+
+/// Takes facts from Foreman's clients: `{"name", "facts", …}`. They are the node's from now on.
+pub(super) async fn upload_facts(State(app): State<App>, body: Body) -> Result<Response, ApiError> {
+    let body = read_json(body).await?.unwrap_or_default();
+    let name = ["certname", "name"].into_iter().find_map(|key| body.get(key)?.as_str());
+    let (Some(name), Some(Value::Object(facts))) = (name, body.get("facts")) else {
+        let error = Value::from("({:name missing-required-key} {:facts missing-required-key})");
+        return Err(ApiError::schema_violation(&body, "Facts", &error));
+    };
+    let mut fact = facts.clone();
+    // Anybody can send a fact of this name; it is not what a certificate proves.
+    fact.remove("trusted");
+    // What the node proved before stays.
+    let trusted = check_in(&app, name.to_owned()).await?.map(|it| it.trusted).unwrap_or_default();
+    let node = Node { name: name.to_owned(), fact, trusted };
+    note(&app, &node, None, None);
+    let answer = json!({"id": 1, "name": name, "message": "Facts were stored"});
+    Ok((StatusCode::CREATED, Json(answer)).into_response())
+}
+
+pub(super) async fn hiera(
+    State(app): State<App>,
+    answering: Answering,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
+    let mut node = known_node(&app, name).await?;
+    node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
+    let answer = classified(&answering, &node, |_, result| classification::hiera(result));
+    Ok(answering.json(answer))
+}
+
+/// Returns what is known of a node: from its last check-in, a file of facts, or its name alone.
+async fn known_node(app: &App, name: String) -> Result<Node, ApiError> {
+    if let Some(node) = check_in(app, name.clone()).await? {
+        return Ok(node);
+    }
+    if let Some(directory) = app.facts.directory.clone() {
+        let wanted = name.clone();
+        let found = tokio::task::spawn_blocking(move || facts_of(&directory, &wanted)).await;
+        let found = found.map_err(|_| ApiError::internal("The facts could not be read."))?;
+        if let Some((fact, trusted)) = found? {
+            return Ok(Node { name, fact, trusted });
+        }
+    }
+    if app.facts.required {
+        let message = format!(
+            "Nobody knows facts of the node `{name}`: it has not checked in, and its name alone is not enough here."
+        );
+        let path = format!("/enc/{name}");
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "not-found", message, path));
+    }
+    Ok(Node::named(name))
+}
+
+async fn check_in(app: &App, name: String) -> Result<Option<Node>, ApiError> {
+    let store = app.check_ins.clone();
+    let found = tokio::task::spawn_blocking(move || store.get(&name)).await;
+    let found = found.map_err(|_| ApiError::internal("The check-ins could not be read."))?;
+    match found {
+        Ok(found) => Ok(found.map(|it| it.node)),
+        Err(error) => Err(ApiError::internal(format!("{error}."))),
+    }
+}
+
+type Facts = (Map<String, Value>, Map<String, Value>);
+
+/// Reads the facts file of a node.
+fn facts_of(directory: &FilePath, name: &str) -> Result<Option<Facts>, ApiError> {
+    if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
+        return Ok(None);
+    }
+    for extension in ["json", "yaml"] {
+        let path = directory.join(format!("{name}.{extension}"));
+        #[expect(clippy::disallowed_methods, reason = "facts are files")]
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                return Err(ApiError::internal(format!(
+                    "The facts of {name} cannot be read: {error}."
+                )));
+            }
+        };
+        let facts = read_facts(&bytes).map_err(|error| {
+            ApiError::internal(format!("The facts of {name} cannot be read: {error}."))
+        })?;
+        let mut fact = facts.fact;
+        // An agent can send a fact of this name; trusted data do not come from facts.
+        fact.remove("trusted");
+        return Ok(Some((fact, facts.trusted.unwrap_or_default())));
+    }
+    Ok(None)
+}

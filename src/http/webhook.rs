@@ -1,0 +1,177 @@
+//! Webhooks: a forge tells of a push, and the branch is looked at now.
+//!
+//! The signature over the raw bytes is checked before anything is read of them, in constant time
+//! and memory. What the payload says is a hint at most: which commit to expect. The remote alone
+//! tells where the branch is, so replays, forgeries and disorder change nothing.
+
+mod deliveries;
+mod payload;
+mod signature;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use http_body_util::BodyExt as _;
+use serde_json::json;
+
+use self::deliveries::Deliveries;
+use self::payload::{Interest, Provider};
+use self::signature::Check;
+use super::error::ApiError;
+use super::router::App;
+use crate::telemetry::Delivered;
+
+/// The largest body that is taken: forges send 25 MiB at the most.
+const LIMIT: usize = 26 << 20;
+
+/// The largest body that is read for its commit; larger ones only say that something happened.
+const PARSED: usize = 1 << 20;
+
+/// How long a body may take.
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// What is configured for webhooks, and what came lately.
+#[derive(Debug, Default)]
+pub struct Webhooks {
+    file: Option<PathBuf>,
+    secrets: ArcSwap<Vec<String>>,
+    deliveries: Deliveries,
+    /// Whether refs of pull requests are fetched, so that news of them matter.
+    pull_requests: bool,
+}
+
+impl Webhooks {
+    /// Reads the secrets.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read or has no secret.
+    pub fn new(file: Option<PathBuf>, pull_requests: bool) -> std::io::Result<Self> {
+        let secrets = file.as_deref().map(read_secrets).transpose()?.unwrap_or_default();
+        let secrets = ArcSwap::from_pointee(secrets);
+        Ok(Self { file, secrets, deliveries: Deliveries::default(), pull_requests })
+    }
+
+    /// Reads the secrets anew; a file that cannot be used leaves those that are known.
+    pub fn reload(&self) {
+        if let Some(file) = &self.file {
+            match read_secrets(file) {
+                Ok(secrets) => self.secrets.store(Arc::new(secrets)),
+                Err(error) => tracing::warn!(%error, "the webhook secrets cannot be read anew"),
+            }
+        }
+    }
+}
+
+/// Reads secrets, one a line; several are for the time in which one is exchanged for another.
+fn read_secrets(file: &std::path::Path) -> std::io::Result<Vec<String>> {
+    #[expect(clippy::disallowed_methods, reason = "the secrets are a file")]
+    let text = std::fs::read_to_string(file)?;
+    let secrets: Vec<String> =
+        text.lines().map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect();
+    if secrets.is_empty() {
+        return Err(std::io::Error::other("there is no secret in it"));
+    }
+    Ok(secrets)
+}
+
+pub(super) async fn receive(
+    State(app): State<App>,
+    Path(provider): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let Some(provider) = Provider::of(&provider) else {
+        return Err(ApiError::not_found(&format!("/webhook/{provider}")));
+    };
+    let result = deliver(&app, provider, &headers, body).await;
+    let counted = match &result {
+        Ok((delivered, _)) => *delivered,
+        Err(error) => match error.status() {
+            StatusCode::UNAUTHORIZED => Delivered::Unauthenticated,
+            StatusCode::PAYLOAD_TOO_LARGE => Delivered::TooLarge,
+            _ => Delivered::Malformed,
+        },
+    };
+    app.metrics.count_webhook(provider.as_str(), counted);
+    result.map(|(_, response)| response)
+}
+
+async fn deliver(
+    app: &App,
+    provider: Provider,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(Delivered, Response), ApiError> {
+    let secrets = app.webhooks.secrets.load();
+    let mut check = Check::begin(provider, headers, &secrets, jiff::Timestamp::now())
+        .ok_or_else(ApiError::unsigned)?;
+    let start = read(body, &mut check).await?;
+    if !check.passes() {
+        return Err(ApiError::unsigned());
+    }
+    let delivery = provider.delivery(headers);
+    let answer = |status, delivered, action: &str| {
+        (delivered, (status, Json(json!({"delivery": delivery, "action": action}))).into_response())
+    };
+    if delivery.as_deref().is_some_and(|id| !app.webhooks.deliveries.note(provider, id)) {
+        return Ok(answer(StatusCode::OK, Delivered::Duplicate, "duplicate"));
+    }
+    let interest = match start {
+        None => Interest::Something,
+        Some(bytes) => {
+            let branch = app.controller.watched_ref();
+            let payload = serde_json::from_slice(&bytes).map_err(|error| {
+                ApiError::malformed_request("", &format!("the payload is no JSON: {error}"))
+            })?;
+            payload::interest(
+                provider,
+                headers,
+                &payload,
+                branch.as_deref(),
+                app.webhooks.pull_requests,
+            )
+        }
+    };
+    let commit = match interest {
+        Interest::None => return Ok(answer(StatusCode::OK, Delivered::Ignored, "ignored")),
+        Interest::Something => None,
+        Interest::Commit(commit) => Some(commit),
+    };
+    app.controller.expect(commit);
+    Ok(answer(StatusCode::ACCEPTED, Delivered::Accepted, "fetch"))
+}
+
+/// Reads a body through the check; one that is too large to be looked into is not kept.
+async fn read(body: Body, check: &mut Check) -> Result<Option<Vec<u8>>, ApiError> {
+    let reading = async {
+        let mut body = body;
+        let mut start = Some(Vec::new());
+        let mut length = 0;
+        while let Some(frame) = body.frame().await {
+            let lost = |_| ApiError::malformed_request("", "the body did not arrive whole");
+            let Ok(data) = frame.map_err(lost)?.into_data() else { continue };
+            length += data.len();
+            if length > LIMIT {
+                return Err(ApiError::payload_too_large(LIMIT));
+            }
+            check.update(&data);
+            if length > PARSED {
+                start = None;
+            }
+            if let Some(start) = &mut start {
+                start.extend_from_slice(&data);
+            }
+        }
+        Ok(start)
+    };
+    let late = |_| ApiError::malformed_request("", "the body took too long");
+    tokio::time::timeout(BODY_TIMEOUT, reading).await.map_err(late)?
+}

@@ -1,0 +1,257 @@
+//! The journal: what became of commits here, and when.
+//!
+//! One JSON object a line, appended and synced before it takes effect. A crash leaves the last
+//! record whole or cuts it short; a record cut short is dropped when the journal is opened again.
+//! Everything that must survive a restart beside the commits themselves is read from here: what
+//! answers, what is pinned, what answered at a given time.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::trigger::Trigger;
+use crate::model::CommitId;
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// When, by the clock of this machine.
+    pub time: Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What can happen to a commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The watched branch was seen at it.
+    Fetched {
+        /// The commit.
+        commit: CommitId,
+    },
+    /// It began to answer.
+    Activated {
+        /// The commit.
+        commit: CommitId,
+        /// What brought it here.
+        trigger: Trigger,
+    },
+    /// It was found wanting, and never answers.
+    Rejected {
+        /// The commit.
+        commit: CommitId,
+        /// Where it failed.
+        stage: Stage,
+    },
+    /// A newer one came before it was built.
+    Superseded {
+        /// The commit.
+        commit: CommitId,
+        /// The newer one.
+        by: CommitId,
+    },
+    /// An operator keeps it answering.
+    Pinned {
+        /// The commit.
+        commit: CommitId,
+        /// Who.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+    },
+    /// An operator has the branch followed again.
+    Resumed {
+        /// Who.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+    },
+}
+
+/// Where a commit can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Its signature.
+    Verify,
+    /// It could not be read.
+    Load,
+    /// Its files.
+    Check,
+}
+
+/// The journal of a data directory, or of this process alone.
+#[derive(Debug, Default)]
+pub struct Journal {
+    records: Vec<Record>,
+    file: Option<(File, u64)>,
+}
+
+impl Journal {
+    /// Opens the journal in a file, or begins one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read or written.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let mut records = Vec::new();
+        for line in bytes.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n') {
+            match serde_json::from_slice(line) {
+                Ok(record) => records.push(record),
+                Err(_) if line.is_empty() => {}
+                // Such as a line of a newer version: what it says does not matter to this one.
+                Err(error) => tracing::warn!(%error, "a line of the journal cannot be read"),
+            }
+        }
+        let length = whole as u64;
+        file.set_len(length)?;
+        file.seek(SeekFrom::End(0))?;
+        Ok(Self { records, file: Some((file, length)) })
+    }
+
+    /// Notes what happens now; in memory also if the file cannot be written.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be written; it is then as it was.
+    pub fn append(&mut self, event: Event) -> io::Result<()> {
+        // The clock may be set back; the order of the journal is that of its lines.
+        let last = self.records.last().map_or(Timestamp::UNIX_EPOCH, |it| it.time);
+        let record = Record { time: Timestamp::now().max(last), event };
+        let written = match &mut self.file {
+            None => Ok(()),
+            Some((file, length)) => write(file, length, &record),
+        };
+        self.records.push(record);
+        written
+    }
+
+    /// Returns everything that happened, oldest first.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Returns the commit that answered last.
+    pub fn live(&self) -> Option<CommitId> {
+        self.activations().next_back().map(|(_, commit)| commit)
+    }
+
+    /// Returns the commit that answered at a time.
+    pub fn live_at(&self, time: Timestamp) -> Option<CommitId> {
+        self.activations().take_while(|(since, _)| *since <= time).last().map(|(_, commit)| commit)
+    }
+
+    /// Returns the commit that an operator keeps answering, and since when.
+    pub fn pinned(&self) -> Option<(CommitId, Timestamp)> {
+        let last = self
+            .records
+            .iter()
+            .rev()
+            .find(|it| matches!(it.event, Event::Pinned { .. } | Event::Resumed { .. }))?;
+        match last.event {
+            Event::Pinned { commit, .. } => Some((commit, last.time)),
+            _ => None,
+        }
+    }
+
+    /// Returns since when which commits answered, oldest first.
+    pub fn activations(&self) -> impl DoubleEndedIterator<Item = (Timestamp, CommitId)> {
+        self.records.iter().filter_map(|it| match it.event {
+            Event::Activated { commit, .. } => Some((it.time, commit)),
+            _ => None,
+        })
+    }
+}
+
+fn write(file: &mut File, length: &mut u64, record: &Record) -> io::Result<()> {
+    let mut line = serde_json::to_vec(record)?;
+    line.push(b'\n');
+    let written = file.write_all(&line).and_then(|()| file.sync_data());
+    match written {
+        Ok(()) => *length += line.len() as u64,
+        Err(_) => {
+            // Half a record must not begin the next line; where even this fails, opening drops it.
+            file.set_len(*length).ok();
+            file.seek(SeekFrom::Start(*length)).ok();
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests cut the file short")]
+mod tests {
+    use super::*;
+
+    fn commit(digit: u8) -> CommitId {
+        CommitId::from_bytes([digit; 20])
+    }
+
+    fn activated(digit: u8) -> Event {
+        Event::Activated { commit: commit(digit), trigger: Trigger::Poll }
+    }
+
+    #[test]
+    fn what_happened_survives_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        let mut journal = Journal::open(&path).unwrap();
+        assert_eq!((journal.live(), journal.pinned()), (None, None));
+        journal.append(activated(1)).unwrap();
+        journal.append(Event::Pinned { commit: commit(1), actor: Some("ada".into()) }).unwrap();
+        journal.append(Event::Rejected { commit: commit(2), stage: Stage::Check }).unwrap();
+        let records = journal.records().to_vec();
+        drop(journal);
+        let mut journal = Journal::open(&path).unwrap();
+        assert_eq!(journal.records(), records);
+        assert_eq!(journal.live(), Some(commit(1)));
+        assert_eq!(journal.pinned().map(|it| it.0), Some(commit(1)));
+        journal.append(Event::Resumed { actor: None }).unwrap();
+        journal.append(activated(3)).unwrap();
+        assert_eq!((journal.live(), journal.pinned()), (Some(commit(3)), None));
+        let first = journal.records()[0].time;
+        let before = first - jiff::SignedDuration::from_secs(1);
+        assert_eq!(journal.live_at(before), None);
+        assert!(journal.live_at(first).is_some());
+        assert_eq!(journal.live_at(Timestamp::MAX), Some(commit(3)));
+    }
+
+    #[test]
+    fn a_record_cut_short_is_absent_wherever_the_cut_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        let mut journal = Journal::open(&path).unwrap();
+        journal.append(activated(1)).unwrap();
+        let one = std::fs::metadata(&path).unwrap().len();
+        journal.append(activated(2)).unwrap();
+        drop(journal);
+        let whole = std::fs::read(&path).unwrap();
+        for end in usize::try_from(one).unwrap()..whole.len() {
+            std::fs::write(&path, &whole[..end]).unwrap();
+            let mut journal = Journal::open(&path).unwrap();
+            assert_eq!(journal.live(), Some(commit(1)), "cut at {end}");
+            journal.append(activated(3)).unwrap();
+            assert_eq!(Journal::open(&path).unwrap().records().len(), 2, "cut at {end}");
+        }
+        assert_eq!(whole.last(), Some(&b'\n'));
+    }
+
+    #[test]
+    fn lines_that_nobody_understands_are_passed_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        Journal::open(&path).unwrap().append(activated(1)).unwrap();
+        let mut bytes = b"{\"event\": \"of a later version\"}\n\xff\xfe\n".to_vec();
+        bytes.extend(std::fs::read(&path).unwrap());
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(Journal::open(&path).unwrap().live(), Some(commit(1)));
+    }
+}

@@ -1,0 +1,230 @@
+//! Looking at the branch: observe, fetch, and what follows from where it is.
+#![expect(clippy::disallowed_methods, reason = "ages are measured by the clock")]
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::controller::Controller;
+use super::journal::Event;
+use super::schedule;
+use super::settings::{OnRewrite, Policy, Target};
+use super::standing::{Behind, Candidate, Progress, Rewrite, Standing};
+use super::status::Observed;
+use super::trigger::Trigger;
+use crate::git::{FetchError, FetchFailure, Repository};
+use crate::model::CommitId;
+
+/// Where the branch is.
+struct Seen {
+    repository: Repository,
+    head: CommitId,
+}
+
+impl Controller {
+    /// Looks at the branch and hands its commit to the builder, if it is a new one.
+    pub(super) fn look(&self, trigger: Trigger) -> Result<(), FetchError> {
+        let began = Instant::now();
+        self.state().standing.last_attempt = Some(Timestamp::now());
+        let seen = self.observe();
+        let outcome = match &seen {
+            Err(error) => Err(error.failure),
+            Ok(seen) => Ok(self.state().standing.observed.is_none_or(|it| it.commit != seen.head)),
+        };
+        self.metrics.count_fetch(
+            trigger.as_str(),
+            outcome.map_err(FetchFailure::reason),
+            began.elapsed(),
+        );
+        match seen {
+            Ok(seen) => {
+                self.accept(&seen, trigger);
+                Ok(())
+            }
+            Err(error) => {
+                let mut state = self.state();
+                state.standing.failures = state.standing.failures.saturating_add(1);
+                state.standing.failure = Some((error.failure, error.message.clone()));
+                drop(state);
+                self.notify();
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the repository and the commit of the branch.
+    fn observe(&self) -> Result<Seen, FetchError> {
+        let branch = self.settings.branch.as_deref();
+        match &self.settings.target {
+            Target::Local(path) => {
+                let fail = |failure, message: String| FetchError { failure, message };
+                let repository = Repository::discover(path)
+                    .map_err(|error| fail(FetchFailure::RepositoryNotFound, error.to_string()))?;
+                let head = repository.branch_head(branch).map_err(|_| {
+                    fail(
+                        FetchFailure::RefNotFound,
+                        match branch {
+                            Some(branch) => format!("the repository has no branch `{branch}`"),
+                            None => "the repository has no commit yet".to_owned(),
+                        },
+                    )
+                })?;
+                Ok(Seen { repository, head })
+            }
+            Target::Remote(mirror) => {
+                let fetched = mirror.fetch(branch)?;
+                let repository = mirror.repository().map_err(|error| FetchError {
+                    failure: FetchFailure::CorruptObjects,
+                    message: error.to_string(),
+                })?;
+                Ok(Seen { repository, head: fetched.head })
+            }
+        }
+    }
+
+    fn accept(&self, seen: &Seen, trigger: Trigger) {
+        let Seen { repository, head } = seen;
+        let head = *head;
+        let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
+        let before = self.state().standing.observed;
+        let moved = before.is_none_or(|it| it.commit != head);
+        if moved && self.journal().activations().next_back().is_none_or(|(_, it)| it != head) {
+            self.note(Event::Fetched { commit: head });
+        }
+        // A key that was taken away counts for what answers, too.
+        let live = self.active.load().as_ref().map(|it| it.commit);
+        let verified = live.map(|live| self.settings.verification.check(repository, live, None));
+        let mut state = self.state();
+        let standing = &mut state.standing;
+        standing.note_contact(head, moved);
+        if let Some(verified) = verified {
+            standing.verified = verified.transpose();
+        }
+        standing.expected.retain(|it| !is_ancestor(it.commit, head));
+        if standing.invisible.is_some_and(|it| is_ancestor(it, head)) {
+            standing.invisible = None;
+        }
+        if let Some(before) = before.filter(|_| moved) {
+            let lost = !is_ancestor(before.commit, head) && !is_ancestor(head, before.commit);
+            standing.rewritten =
+                lost.then_some(Rewrite { from: before.commit, to: head, accepted: false });
+        }
+        if live == Some(head) {
+            standing.settle();
+            return;
+        }
+        let known = standing.candidate.as_ref().filter(|it| it.commit == head);
+        let waits = known.map(|it| matches!(it.progress, Progress::Held));
+        if waits == Some(false) {
+            // It is on its way, or was found wanting: what is wrong with it does not change.
+            return;
+        }
+        let from = live.filter(|live| *live != head);
+        let rewound = from.is_some_and(|live| is_ancestor(head, live));
+        let off = from.is_some_and(|live| !rewound && !is_ancestor(live, head));
+        let held = standing.pinned.is_some()
+            || standing.holds_rewind(head, rewound, &self.settings)
+            || standing.holds_rewrite(head, from.filter(|_| off || rewound), &self.settings.policy);
+        if held && waits.is_some() {
+            return;
+        }
+        let since = standing.first_evidence(head).unwrap_or_else(Instant::now);
+        // A held commit is built all the same: whether it is valid is worth knowing.
+        standing.candidate =
+            Some(Candidate { commit: head, trigger, since, progress: Progress::Pending });
+        drop(state);
+        self.notify();
+    }
+
+    /// Returns how long to wait until the next look, and counts looks for expected commits.
+    pub(super) fn next_look(&self) -> Duration {
+        let interval = self.settings.interval;
+        let chance = fastrand::f64();
+        let mut state = self.state();
+        let standing = &mut state.standing;
+        let mut wait = match &standing.failure {
+            None => schedule::after_success(interval, chance),
+            Some((failure, _)) => {
+                schedule::after_failure(interval, *failure, standing.failures, chance)
+            }
+        };
+        if let Some(behind) = standing.behind {
+            let left = self.settings.policy.rewind_grace.saturating_sub(behind.since.elapsed());
+            wait = wait.min(left.max(Duration::from_millis(10)));
+        }
+        for expected in &mut standing.expected {
+            let age = expected.since.elapsed();
+            while schedule::look_for_expected(expected.tries).is_some_and(|at| at <= age) {
+                expected.tries += 1;
+            }
+            if let Some(at) = schedule::look_for_expected(expected.tries) {
+                wait = wait.min(at.saturating_sub(age));
+            }
+        }
+        let (expected, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut standing.expected)
+            .into_iter()
+            .partition(|it| schedule::look_for_expected(it.tries).is_some());
+        standing.expected = expected;
+        if let Some(gone) = gone.last() {
+            standing.invisible = Some(gone.commit);
+            tracing::warn!(commit = %gone.commit, "a webhook told of a commit that never came");
+        }
+        wait
+    }
+}
+
+impl Standing {
+    fn note_contact(&mut self, head: CommitId, moved: bool) {
+        let now = Timestamp::now();
+        if moved {
+            self.last_change = Some(now);
+        }
+        self.observed = Some(Observed { commit: head, fetched_at: now });
+        self.seen = Some(Instant::now());
+        self.failure = None;
+        self.failures = 0;
+    }
+
+    /// The head of the branch answers.
+    fn settle(&mut self) {
+        self.candidate = None;
+        self.behind = None;
+        if self.rewritten.is_some_and(|it| Some(it.to) != self.observed.map(|it| it.commit)) {
+            self.rewritten = None;
+        }
+    }
+
+    /// Returns when a commit was first heard of.
+    fn first_evidence(&self, commit: CommitId) -> Option<Instant> {
+        self.expected.iter().find(|it| it.commit == commit).map(|it| it.since)
+    }
+
+    /// Returns whether a head that is older than what answers is taken for a replica's lag.
+    fn holds_rewind(&mut self, head: CommitId, rewound: bool, settings: &super::Settings) -> bool {
+        // A repository of this machine has no replicas.
+        if !rewound || matches!(settings.target, Target::Local(_)) {
+            self.behind = None;
+            return false;
+        }
+        let behind = match self.behind {
+            Some(behind) if behind.head == head => behind,
+            _ => Behind { head, since: Instant::now() },
+        };
+        let lags = behind.since.elapsed() < settings.policy.rewind_grace;
+        self.behind = lags.then_some(behind);
+        lags
+    }
+
+    /// Returns whether a head that lacks what answers waits for an operator.
+    fn holds_rewrite(&mut self, head: CommitId, live: Option<CommitId>, policy: &Policy) -> bool {
+        let Some(live) = live else { return false };
+        let rewrite = match self.rewritten {
+            Some(rewrite) if rewrite.to == head => rewrite,
+            _ => Rewrite { from: live, to: head, accepted: false },
+        };
+        if self.behind.is_none() {
+            self.rewritten = Some(rewrite);
+        }
+        policy.on_rewrite == OnRewrite::Hold && !rewrite.accepted
+    }
+}

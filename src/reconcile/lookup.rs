@@ -1,0 +1,134 @@
+//! Answering about commits: any revision, any time, and what became of one.
+
+use std::sync::{Arc, PoisonError};
+
+use jiff::Timestamp;
+
+use super::build::Outcome;
+use super::controller::{Controller, LookupError};
+use super::fate::{Fate, Surroundings};
+use super::standing::Progress;
+use super::status::Truth;
+use crate::git::CommitInfo;
+use crate::model::CommitId;
+use crate::snapshot::Snapshot;
+use crate::telemetry::Scrape;
+
+/// What is known of a commit.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The commit itself.
+    pub info: CommitInfo,
+    /// What came of building it.
+    pub outcome: Outcome,
+    /// What became of it here.
+    pub fate: Fate,
+}
+
+impl Controller {
+    /// Returns the snapshot of a revision, building it if need be. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit, or it is not valid.
+    pub fn snapshot_at(&self, revision: &str) -> Result<Arc<Snapshot>, LookupError> {
+        let active = self.active.load_full();
+        if let Some(active) = active.filter(|it| it.commit.to_string() == revision) {
+            return Ok(active);
+        }
+        let repository = self.repository().map_err(|it| LookupError::Unreadable(it.to_string()))?;
+        let commit = repository.resolve(revision)?;
+        match self.outcome(&repository, commit)? {
+            Outcome::Valid(snapshot) => Ok(snapshot),
+            Outcome::Rejected(rejected) => Err(LookupError::Rejected(rejected)),
+        }
+    }
+
+    /// Returns the snapshot that answered here at a time. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if none did, or the time has not come.
+    pub fn snapshot_then(&self, time: Timestamp) -> Result<Arc<Snapshot>, LookupError> {
+        let then = self.journal().live_at(time).filter(|_| time <= Timestamp::now());
+        let commit = then.ok_or(LookupError::NothingThen(time))?;
+        self.snapshot_at(&commit.to_string())
+    }
+
+    /// Returns what is known of a revision, building it if need be. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit or it cannot be read.
+    pub fn known(&self, revision: &str) -> Result<Known, LookupError> {
+        let repository = self.repository().map_err(|it| LookupError::Unreadable(it.to_string()))?;
+        let commit = repository.resolve(revision)?;
+        let info = repository.commit(commit)?;
+        let outcome = self.outcome(&repository, commit)?;
+        let fate = self.fate(&repository, commit);
+        Ok(Known { info, outcome, fate })
+    }
+
+    /// Returns the commits that are kept built, newest first. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the repository cannot be opened.
+    pub fn commits(&self) -> Result<Vec<Known>, LookupError> {
+        let repository = self.repository().map_err(|it| LookupError::Unreadable(it.to_string()))?;
+        let all = self.retained.lock().unwrap_or_else(PoisonError::into_inner).all();
+        let mut commits: Vec<Known> = all
+            .into_iter()
+            .filter_map(|(commit, outcome)| {
+                let info = repository.commit(commit).ok()?;
+                Some(Known { info, outcome, fate: self.fate(&repository, commit) })
+            })
+            .collect();
+        commits.sort_by_key(|known| std::cmp::Reverse((known.info.time, known.info.id)));
+        Ok(commits)
+    }
+
+    /// Returns the full name of the ref that is followed, if there is one.
+    pub fn watched_ref(&self) -> Option<String> {
+        match self.settings.branch.as_deref() {
+            Some(name) if name.starts_with("refs/") => Some(name.to_owned()),
+            Some(name) => Some(format!("refs/heads/{name}")),
+            None => self.repository().ok()?.head_ref(),
+        }
+    }
+
+    /// Returns how things stand, for metrics.
+    pub fn scrape(&self) -> Scrape {
+        let status = self.status();
+        let second = |time: Option<Timestamp>| time.map(Timestamp::as_second);
+        Scrape {
+            revision: status.active.as_ref().map(|it| it.commit.to_string()),
+            groups: status.active.as_ref().map_or(0, |it| it.groups),
+            retained: self.retained.lock().unwrap_or_else(PoisonError::into_inner).all().len(),
+            conditions: status
+                .conditions
+                .iter()
+                .map(|it| (format!("{:?}", it.kind), it.status == Truth::True))
+                .collect(),
+            last_attempt: second(status.remote.last_attempt),
+            last_contact: second(status.remote.last_contact),
+            last_change: second(status.remote.last_change),
+            last_activation: second(status.active.as_ref().map(|it| it.activated_at)),
+            staleness: status.remote.staleness_seconds,
+            failures: status.remote.consecutive_failures,
+        }
+    }
+
+    fn fate(&self, repository: &crate::git::Repository, commit: CommitId) -> Fate {
+        let (head, held) = {
+            let state = self.state();
+            let standing = &state.standing;
+            let held =
+                standing.candidate.as_ref().filter(|it| matches!(it.progress, Progress::Held));
+            (standing.observed.map(|it| it.commit), held.map(|it| it.commit))
+        };
+        let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
+        let around = Surroundings { head, held, is_ancestor: &is_ancestor };
+        Fate::of(commit, &self.journal(), around)
+    }
+}

@@ -1,0 +1,35 @@
+//! Why the branch is looked at.
+
+use serde::{Deserialize, Serialize};
+
+/// What says "look now".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trigger {
+    /// The daemon started.
+    Startup,
+    /// The interval passed.
+    Poll,
+    /// A forge told of a push.
+    Webhook,
+    /// An operator asked.
+    Manual,
+    /// The look before failed, or did not show what it should.
+    Retry,
+    /// A write through the API.
+    Write,
+}
+
+impl Trigger {
+    /// Returns the word for metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Startup => "startup",
+            Self::Poll => "poll",
+            Self::Webhook => "webhook",
+            Self::Manual => "manual",
+            Self::Retry => "retry",
+            Self::Write => "write",
+        }
+    }
+}
