@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "commands read files and the environment")]
 
 mod classify;
+mod client;
 mod completions;
 mod enc;
 mod export;
@@ -15,6 +16,7 @@ mod test;
 mod translate;
 mod tree;
 mod validate;
+mod why;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -47,6 +49,8 @@ enum Command {
     Import(import::Import),
     Export(export::Export),
     Translate(translate::Translate),
+    Why(why::Why),
+    Wait(why::Wait),
     Schema(schema::Schema),
     Completions(completions::Completions),
 }
@@ -60,6 +64,8 @@ pub enum Exit {
     Findings,
     /// 2: it could not run.
     Failed,
+    /// 3: what was waited for did not happen in time.
+    TimedOut,
 }
 
 impl From<Exit> for ExitCode {
@@ -68,6 +74,7 @@ impl From<Exit> for ExitCode {
             Exit::Fine => Self::SUCCESS,
             Exit::Findings => Self::from(1),
             Exit::Failed => Self::from(2),
+            Exit::TimedOut => Self::from(3),
         }
     }
 }
@@ -94,6 +101,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Import(command) => command.run(&mut output),
         Command::Export(command) => command.run(&mut output),
         Command::Translate(command) => command.run(&mut output),
+        Command::Why(command) => command.run(&mut output),
+        Command::Wait(command) => command.run(&mut output),
         Command::Schema(command) => command.run(&mut output),
         Command::Completions(command) => command.run(&mut output),
     };
@@ -105,6 +114,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
             Exit::Failed
         }
     }
+}
+
+/// Reads a duration such as `30s` or `5m`.
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let wrong = || format!("`{text}` is not a duration such as 30s, 5m or 500ms");
+    let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    std::time::Duration::try_from(parsed).map_err(|_| wrong())
 }
 
 /// Returns the definition of the command line, for generated documents.

@@ -11,6 +11,7 @@
 
 mod commands;
 mod conformance;
+mod controller;
 mod daemon;
 mod diagnostics;
 mod git;

@@ -48,21 +48,25 @@ pub(crate) fn run(arguments: &[&str]) -> Done {
 
 /// A daemon that is stopped when it is dropped.
 pub(crate) struct Daemon {
-    child: Child,
+    child: Option<Child>,
     pub(crate) address: String,
 }
 
 impl Daemon {
     /// Starts the daemon on a free port and waits until it listens.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let all = [&["serve", "--listen", "127.0.0.1:0", "--interval", "50ms"], arguments].concat();
+        let often: &[&str] =
+            if arguments.contains(&"--interval") { &[] } else { &["--interval", "50ms"] };
+        let all = [&["serve", "--listen", "127.0.0.1:0"], often, arguments].concat();
         let mut child = clade(&all).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let (sender, lines) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             use std::io::BufRead as _;
             for line in std::io::BufReader::new(stderr).lines().map_while(Result::ok) {
-                if let Some((_, address)) = line.split_once("listening on http://") {
+                let listening = line.split_once("listening on http").map(|(_, rest)| rest);
+                let address = listening.and_then(|it| it.split_once("://"));
+                if let Some((_, address)) = address {
                     let address = address.split(' ').next().unwrap().to_owned();
                     // Later lines are read too, so that the daemon is not held up.
                     sender.send(Ok(address)).ok();
@@ -74,23 +78,41 @@ impl Daemon {
         let mut said = Vec::new();
         loop {
             match lines.recv_timeout(Duration::from_secs(20)) {
-                Ok(Ok(address)) => return Self { child, address },
+                Ok(Ok(address)) => return Self { child: Some(child), address },
                 Ok(Err(line)) => said.push(line),
                 Err(error) => panic!("the daemon did not start: {error}: {said:?}"),
             }
         }
     }
 
+    /// Another address of a daemon, which this does not stop.
+    pub(crate) fn at(address: &str) -> Self {
+        Self { child: None, address: address.to_owned() }
+    }
+
     /// Sends a request and returns status, head and body.
     pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> Response {
+        self.request_with(method, path, "", body)
+    }
+
+    /// Sends a request with more headers, each with its line end.
+    pub(crate) fn request_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &str,
+    ) -> Response {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: clade\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nHost: clade\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         );
-        stream.write_all(request.as_bytes()).unwrap();
+        // The answer to a request that is too large may come before all of it is sent.
+        let sent = stream.write_all(request.as_bytes());
         let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
+        let read = stream.read_to_string(&mut text);
+        assert!(!text.is_empty(), "no answer: {sent:?} {read:?}");
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         Response { status, head: head.to_owned(), body: body.to_owned() }
@@ -111,23 +133,27 @@ impl Daemon {
 
     /// Asks the daemon to stop and returns its exit status.
     pub(crate) fn terminate(mut self) -> i32 {
-        let id = self.child.id().to_string();
+        let mut child = self.child.take().unwrap();
+        let id = child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        self.child.wait().unwrap().code().unwrap()
+        child.wait().unwrap().code().unwrap()
     }
 
     /// Ends the daemon without warning.
     pub(crate) fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended already.
-        self.child.kill().ok();
-        self.child.wait().ok();
+        if let Some(child) = &mut self.child {
+            // It may have ended already.
+            child.kill().ok();
+            child.wait().ok();
+        }
     }
 }
 

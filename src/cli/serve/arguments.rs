@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::cli::duration;
 use crate::git::VerifyMode;
 use crate::reconcile::{OnRewrite, OnStale};
 use crate::telemetry::LogFormat;
@@ -262,12 +263,6 @@ pub(in crate::cli) enum EncFacts {
     Required,
     /// The name is enough.
     Optional,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a duration such as 30s, 5m or 500ms");
-    let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
-    Duration::try_from(parsed).map_err(|_| wrong())
 }
 
 fn interval(text: &str) -> Result<Duration, String> {

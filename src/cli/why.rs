@@ -1,0 +1,189 @@
+//! `clade why` and `clade wait`: what became of a commit.
+#![expect(clippy::disallowed_methods, reason = "waiting takes time")]
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use super::Exit;
+use super::client::{Daemon, DaemonArgs};
+use super::output::Output;
+
+/// What a revision keeps as it is in a path.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'/');
+
+/// How long one question may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often a daemon is asked again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Say what became of a commit: live, replaced, rejected with its findings, superseded, not seen yet
+#[derive(Debug, Args)]
+pub(super) struct Why {
+    /// The commit: anything that `git rev-parse` understands
+    commit: String,
+    #[command(flatten)]
+    daemon: DaemonArgs,
+    /// How the answer is written
+    #[arg(long, value_enum, default_value = "human")]
+    format: Format,
+}
+
+/// Wait until a commit answers: 0 it does, 1 it never will, 2 the daemon could not be asked, 3 time is up
+#[derive(Debug, Args)]
+pub(super) struct Wait {
+    /// The commit: anything that `git rev-parse` understands
+    commit: String,
+    #[command(flatten)]
+    daemon: DaemonArgs,
+    /// How long to wait
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = super::duration)]
+    timeout: Duration,
+}
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// For people
+    Human,
+    /// One JSON object
+    Json,
+}
+
+/// What the daemon knows of a commit.
+enum Answer {
+    NotSeen,
+    Known(Value),
+}
+
+impl Answer {
+    fn ask(daemon: &Daemon, commit: &str) -> Result<Self> {
+        let revision = utf8_percent_encode(commit, PLAIN);
+        let said = daemon.get(&format!("/controller/commits/{revision}"))?;
+        if said.kind() == Some("unknown-commit") {
+            return Ok(Self::NotSeen);
+        }
+        said.document().map(Self::Known)
+    }
+
+    fn state(&self) -> &str {
+        match self {
+            Self::NotSeen => "not-seen",
+            Self::Known(document) => text(document, "state"),
+        }
+    }
+}
+
+fn text<'a>(document: &'a Value, key: &str) -> &'a str {
+    document.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+impl Why {
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        let daemon = self.daemon.daemon(PATIENCE)?;
+        let answer = Answer::ask(&daemon, &self.commit)?;
+        let written = match (&answer, self.format) {
+            (Answer::Known(document), Format::Json) => format!("{document:#}\n"),
+            (Answer::NotSeen, Format::Json) => {
+                let document = serde_json::json!({"commit": self.commit, "state": "not-seen"});
+                format!("{document:#}\n")
+            }
+            (Answer::Known(document), Format::Human) => describe(document),
+            (Answer::NotSeen, Format::Human) => not_seen(&daemon, &self.commit),
+        };
+        output.data(&written)?;
+        Ok(if answer.state() == "rejected" { Exit::Findings } else { Exit::Fine })
+    }
+}
+
+/// Says what a commit is and what became of it, with what is wrong in it.
+fn describe(document: &Value) -> String {
+    let mut written = format!(
+        "{} {} ({})\n{}\n",
+        text(document, "commit"),
+        text(document, "subject"),
+        text(document, "author"),
+        text(document, "message"),
+    );
+    for finding in document.get("diagnostics").and_then(Value::as_array).into_iter().flatten() {
+        let number = |key: &str| finding.get(key).and_then(Value::as_u64).unwrap_or_default();
+        // A string takes whatever is written to it.
+        writeln!(
+            written,
+            "{}:{}:{}: {}[{}]: {}",
+            text(finding, "file"),
+            number("line"),
+            number("column"),
+            text(finding, "severity"),
+            text(finding, "kind"),
+            text(finding, "message"),
+        )
+        .ok();
+    }
+    written
+}
+
+/// A commit that the mirror does not have: what stands in the way of seeing it is worth knowing.
+fn not_seen(daemon: &Daemon, commit: &str) -> String {
+    let mut written = format!("{commit}\nnot seen yet: the daemon has not fetched such a commit\n");
+    let status = daemon.get("/controller/status").and_then(super::client::Said::document);
+    let Ok(status) = status else { return written };
+    if let Some(contact) = status.pointer("/remote/last_contact").and_then(Value::as_str) {
+        writeln!(written, "the branch was last seen at {contact}").ok();
+    }
+    for condition in status.get("conditions").and_then(Value::as_array).into_iter().flatten() {
+        if text(condition, "type") != "Ready" {
+            let (kind, message) = (text(condition, "type"), text(condition, "message"));
+            writeln!(written, "{kind}: {message}").ok();
+        }
+    }
+    written
+}
+
+impl Wait {
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        let daemon = self.daemon.daemon(PATIENCE.min(self.timeout))?;
+        let began = Instant::now();
+        loop {
+            let answer = Answer::ask(&daemon, &self.commit)?;
+            let end = match answer.state() {
+                // What was live was live; what came after it is another question.
+                "live" | "replaced" => Some(Exit::Fine),
+                "rejected" => Some(Exit::Findings),
+                // The daemon answers with a newer commit that contains it.
+                "superseded" => superseded(&daemon, &answer)?,
+                _ => None,
+            };
+            if let Some(exit) = end {
+                if let Answer::Known(document) = &answer {
+                    output.note(&describe(document));
+                }
+                return Ok(exit);
+            }
+            if began.elapsed() >= self.timeout {
+                let said = match &answer {
+                    Answer::Known(document) => describe(document),
+                    Answer::NotSeen => not_seen(&daemon, &self.commit),
+                };
+                output.note(&format!("{said}it does not answer after {:?}", self.timeout));
+                return Ok(Exit::TimedOut);
+            }
+            std::thread::sleep(PAUSE.min(self.timeout.saturating_sub(began.elapsed())));
+        }
+    }
+}
+
+/// A commit that was overtaken answers as soon as the one that overtook it does.
+fn superseded(daemon: &Daemon, answer: &Answer) -> Result<Option<Exit>> {
+    let Answer::Known(document) = answer else { return Ok(None) };
+    Ok(match Answer::ask(daemon, text(document, "by"))?.state() {
+        "live" | "replaced" => Some(Exit::Fine),
+        "rejected" => Some(Exit::Findings),
+        _ => None,
+    })
+}

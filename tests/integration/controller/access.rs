@@ -1,0 +1,283 @@
+//! Who may do what: tokens, client certificates over TLS, the socket, the second address.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType, IsCa, KeyPair,
+};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::json;
+
+use super::group;
+use crate::program::{Daemon, GitRepository};
+
+fn repository() -> GitRepository {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    repository
+}
+
+// `hello` and `goodbye`.
+const TOKENS: &str = "- name: agent\n  sha256: 2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\n  roles: [classify]\n- name: admin\n  sha256: 82e35a63ceba37e9646434c5dd412ea577147f1e4a41ccde1614253187e3dbf9\n  roles: [classify, read, operate]\n";
+
+#[test]
+fn tokens_have_roles() {
+    let repository = repository();
+    let directory = tempfile::tempdir().unwrap();
+    let tokens = directory.path().join("tokens.yaml");
+    std::fs::write(&tokens, TOKENS).unwrap();
+    let daemon = Daemon::start(&[
+        "--repo",
+        &repository.text_path(),
+        "--tokens-file",
+        tokens.to_str().unwrap(),
+    ]);
+    for (header, method, path, status, kind) in [
+        ("", "GET", "/readyz", 200, None),
+        ("", "GET", "/status/v1/simple", 200, None),
+        ("", "GET", "/v1/groups", 401, Some("user-unauthenticated")),
+        ("", "POST", "/v1/classified/nodes/n", 401, Some("user-unauthenticated")),
+        ("X-Authentication: wrong\r\n", "GET", "/readyz", 401, Some("user-unauthenticated")),
+        ("X-Authentication: hello\r\n", "POST", "/v1/classified/nodes/n", 200, None),
+        ("Authorization: Bearer hello\r\n", "GET", "/enc/n", 200, None),
+        ("X-Authentication: hello\r\n", "GET", "/v1/groups", 403, Some("permission-denied")),
+        ("X-Authentication: hello\r\n", "POST", "/controller/pin", 403, Some("permission-denied")),
+        ("X-Authentication: goodbye\r\n", "GET", "/v1/groups", 200, None),
+        ("X-Authentication: goodbye\r\n", "POST", "/controller/reconcile", 202, None),
+        ("X-Authentication: goodbye\r\n", "POST", "/v1/groups", 403, Some("permission-denied")),
+        ("X-Authentication: goodbye\r\n", "GET", "/metrics", 200, None),
+    ] {
+        let answer = daemon.request_with(method, path, header, "");
+        let said = answer
+            .body
+            .starts_with('{')
+            .then(|| answer.json()["kind"].as_str().map(str::to_owned))
+            .flatten();
+        assert_eq!((answer.status, said.as_deref()), (status, kind), "{header:?} {method} {path}");
+    }
+}
+
+#[test]
+fn a_request_has_an_id() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let given = daemon.request_with("GET", "/livez", "X-Request-Id: abc-1\r\n", "");
+    assert_eq!(given.header("X-Request-Id"), Some("abc-1"));
+    let made = daemon.get("/livez");
+    assert_eq!(made.header("X-Request-Id").map(str::len), Some(32));
+    let unfit = daemon.request_with("GET", "/livez", "X-Request-Id: a b\r\n", "");
+    assert_eq!(unfit.header("X-Request-Id").map(str::len), Some(32));
+}
+
+#[test]
+fn a_second_address_has_what_operators_need() {
+    let repository = repository();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let daemon =
+        Daemon::start(&["--repo", &repository.text_path(), "--admin-listen", &free.to_string()]);
+    let admin = Daemon::at(&free.to_string());
+    for (path, public, operators) in [
+        ("/readyz", 200, 200),
+        ("/metrics", 404, 200),
+        ("/controller/status", 200, 200),
+        ("/v1/groups", 200, 404),
+    ] {
+        let got = (daemon.get(path).status, admin.get(path).status);
+        assert_eq!(got, (public, operators), "{path}");
+    }
+    assert_eq!(daemon.request("POST", "/controller/reconcile", "").status, 404);
+    assert_eq!(admin.request("POST", "/controller/reconcile", "").status, 202);
+}
+
+#[test]
+fn a_unix_socket_answers_whoever_may_open_it() {
+    let repository = repository();
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("clade.sock");
+    let tokens = directory.path().join("tokens.yaml");
+    std::fs::write(&tokens, TOKENS).unwrap();
+    let arguments = [
+        "--repo",
+        &repository.text_path(),
+        "--socket",
+        socket.to_str().unwrap(),
+        "--tokens-file",
+        tokens.to_str().unwrap(),
+    ];
+    // One that a crash left behind is in nobody's way.
+    Daemon::start(&arguments).kill();
+    let daemon = Daemon::start(&arguments);
+    assert_eq!(daemon.get("/v1/groups").status, 401);
+    let mut stream = UnixStream::connect(&socket).unwrap();
+    stream.write_all(b"GET /v1/groups HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+}
+
+/// An authority such as Puppet's, with what it signs.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "Puppet CA");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// Returns certificate and key of a host.
+    fn sign(&self, name: &str, role: Option<&str>) -> (String, String) {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        if let Some(role) = role {
+            let value = [&[0x0c, u8::try_from(role.len()).unwrap()], role.as_bytes()].concat();
+            let oid = [1, 3, 6, 1, 4, 1, 34380, 1, 1, 13];
+            params.custom_extensions.push(CustomExtension::from_oid_content(&oid, value));
+        }
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+}
+
+/// Asks over TLS, with a certificate or without, and returns the status.
+fn ask(
+    address: &str,
+    authority: &Authority,
+    own: Option<&(String, String)>,
+    path: &str,
+) -> Result<u16, String> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(authority.0.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let config = match own {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+            builder.with_client_auth_cert(chain, key).unwrap()
+        }
+    };
+    let name = "localhost".try_into().unwrap();
+    let mut session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut socket = std::net::TcpStream::connect(address).unwrap();
+    let mut stream = rustls::Stream::new(&mut session, &mut socket);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
+    let mut answer = Vec::new();
+    // The end of the stream may come without a farewell.
+    let read = stream.read_to_end(&mut answer);
+    let text = String::from_utf8_lossy(&answer).into_owned();
+    let status = text.split(' ').nth(1).and_then(|it| it.parse().ok());
+    status.ok_or_else(|| format!("{read:?}"))
+}
+
+#[test]
+fn client_certificates_say_who_asks() {
+    let repository = repository();
+    let directory = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    let stranger = Authority::new();
+    let write = |name: &str, content: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let own = authority.sign("localhost", None);
+    let arguments = [
+        "--repo",
+        &repository.text_path(),
+        "--tls-cert",
+        &write("cert.pem", &own.0),
+        "--tls-key",
+        &write("key.pem", &own.1),
+        "--tls-client-ca",
+        &write("ca.pem", &authority.0.pem()),
+        "--tls-allow",
+        &write(
+            "allow.yaml",
+            "- certname: puppet.example.com\n  roles: [classify]\n- extension: pp_role=admin\n  roles: [read]\n",
+        ),
+    ];
+    let daemon = Daemon::start(&arguments);
+    let agent = authority.sign("web1.example.com", None);
+    let puppet = authority.sign("puppet.example.com", None);
+    let admin = authority.sign("ada.example.com", Some("admin"));
+    let forged = stranger.sign("puppet.example.com", None);
+    for (who, path, status) in [
+        (None, "/readyz", Ok(200)),
+        (None, "/enc/web1.example.com", Ok(401)),
+        (Some(&agent), "/enc/web1.example.com", Ok(200)),
+        (Some(&agent), "/v1/classified/nodes/web1.example.com", Ok(200)),
+        (Some(&agent), "/enc/web2.example.com", Ok(403)),
+        (Some(&agent), "/v1/groups", Ok(403)),
+        (Some(&puppet), "/enc/web2.example.com", Ok(200)),
+        (Some(&puppet), "/v1/groups", Ok(403)),
+        (Some(&admin), "/v1/groups", Ok(200)),
+        (Some(&forged), "/enc/web2.example.com", Err(())),
+    ] {
+        let got = ask(&daemon.address, &authority, who, path);
+        assert_eq!(
+            got.as_ref().map_err(|_| ()),
+            status.as_ref().map_err(|()| ()),
+            "{path}: {got:?}"
+        );
+    }
+    // A new certificate is shown without a restart.
+    let renewed = Authority::new();
+    let next = renewed.sign("localhost", None);
+    write("key.pem", &next.1);
+    write("cert.pem", &next.0);
+    daemon.wait_until("the new certificate is shown", |it| {
+        ask(&it.address, &renewed, None, "/readyz") == Ok(200)
+    });
+}
+
+#[test]
+fn facts_of_foremans_clients_are_kept() {
+    let repository = GitRepository::new();
+    let web = "name: Web\nrule: os.family = Debian\nclasses: {apache: {}}\n";
+    repository.commit("first", &[("groups/web.yaml", web)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let facts = json!({"name": "web1", "facts": {"os": {"family": "Debian"}, "trusted": {"x": 1}}});
+    assert_eq!(daemon.request("POST", "/api/hosts/facts", &facts.to_string()).status, 201);
+    let answer = daemon.get("/node/web1?format=yml");
+    assert_eq!(answer.header("Content-Type"), Some("text/yaml; charset=utf-8"));
+    assert_eq!(
+        answer.body,
+        "{\"classes\": {\"apache\": {}}, \"parameters\": {}, \"environment\": \"production\"}\n"
+    );
+    let stored = daemon.get("/v1/nodes/web1?facts=true").json();
+    assert_eq!(stored["fact"], json!({"os": {"family": "Debian"}}));
+    assert_eq!(daemon.get("/node/web2?format=yml").status, 200);
+}
+
+#[test]
+fn without_facts_the_name_is_enough_unless_facts_are_required() {
+    let repository = GitRepository::new();
+    let web = "name: Web\nrule: os.family = Debian\nclasses: {apache: {}}\n";
+    repository.commit("first", &[("groups/web.yaml", web)]);
+    let facts = tempfile::tempdir().unwrap();
+    let file = json!({"name": "web1", "values": {"os": {"family": "Debian"}, "trusted": {"certname": "forged"}}});
+    std::fs::write(facts.path().join("web1.json"), file.to_string()).unwrap();
+    let daemon = Daemon::start(&[
+        "--repo",
+        &repository.text_path(),
+        "--facts-dir",
+        facts.path().to_str().unwrap(),
+        "--enc-facts",
+        "required",
+    ]);
+    assert!(daemon.get("/enc/web1").body.contains("apache"));
+    let missing = daemon.get("/enc/web2");
+    assert_eq!((missing.status, missing.json()["kind"].as_str()), (404, Some("not-found")));
+    assert_eq!(daemon.get("/enc/..%2Fweb1").status, 404);
+}

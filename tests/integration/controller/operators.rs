@@ -1,0 +1,272 @@
+//! Why, wait, pin, resume, time travel, staleness, settings.
+
+use serde_json::json;
+
+use super::{BAD, conditions, group, has, live, text, wait_for};
+use crate::program::{Daemon, GitRepository, clade, run};
+
+fn start(repository: &GitRepository, data: &tempfile::TempDir, more: &[&str]) -> Daemon {
+    let path = repository.text_path();
+    let data = data.path().to_str().unwrap();
+    Daemon::start(&[&["--repo", &path, "--data-dir", data, "--branch", "main"], more].concat())
+}
+
+#[test]
+fn every_fate_of_a_commit_is_told() {
+    let repository = GitRepository::new();
+    let old = repository.commit("old", &[("groups/a.yaml", &group("A"))]);
+    let first = repository.commit("first", &[("groups/b.yaml", &group("B"))]);
+    let data = tempfile::tempdir().unwrap();
+    let daemon = start(&repository, &data, &[]);
+    let url = format!("http://{}", daemon.address);
+    let why = |commit: &str| run(&["why", commit, "--server", &url]);
+    let state = |commit: &str| {
+        let done = run(&["why", commit, "--server", &url, "--format", "json"]);
+        let document: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+        (done.status, text(&document["state"]))
+    };
+    assert_eq!(state(&first), (0, "live".to_owned()));
+    assert_eq!(state(&old), (0, "older".to_owned()));
+    assert_eq!(state("1234567890123456789012345678901234567890"), (0, "not-seen".to_owned()));
+    let wait = |commit: &str, timeout: &str| {
+        run(&["wait", commit, "--server", &url, "--timeout", timeout]).status
+    };
+    assert_eq!(wait(&first, "5s"), 0);
+    assert_eq!(wait("1234567890123456789012345678901234567890", "50ms"), 3);
+
+    let bad = repository.commit("bad", &[("groups/bad.yaml", BAD)]);
+    assert_eq!(wait(&bad, "20s"), 1);
+    assert_eq!(state(&bad), (1, "rejected".to_owned()));
+    let said = why(&bad).stdout;
+    assert!(said.contains(" bad (Ada)\nrejected at "), "{said}");
+    assert!(said.contains("groups/bad.yaml:2:9: error[missing-parent]: "), "{said}");
+
+    // Two commits that come at once: nobody looks at the first.
+    let (between, good) = {
+        let objects = &[("groups/bad.yaml", ""), ("groups/c.yaml", "name: C\n")];
+        let branch = repository.git().find_branch("main", git2::BranchType::Local).unwrap();
+        let tip = branch.get().peel_to_commit().unwrap();
+        repository.git().branch("side", &tip, true).unwrap();
+        repository.git().set_head("refs/heads/side").unwrap();
+        let between = repository.commit("between", objects);
+        let good = repository.commit("good", &[("groups/d.yaml", "name: D\n")]);
+        let good_commit = repository.git().find_commit(good.parse().unwrap()).unwrap();
+        repository.git().reference("refs/heads/main", good_commit.id(), true, "").unwrap();
+        repository.git().set_head("refs/heads/main").unwrap();
+        (between, good)
+    };
+    assert_eq!(wait(&good, "20s"), 0);
+    assert_eq!(wait(&between, "5s"), 0);
+    assert_eq!(state(&between), (0, "superseded".to_owned()));
+    assert_eq!(state(&first), (0, "replaced".to_owned()));
+    assert_eq!(state(&bad), (1, "rejected".to_owned()));
+
+    // All of it is still known after a crash.
+    daemon.kill();
+    let daemon = start(&repository, &data, &[]);
+    let url = format!("http://{}", daemon.address);
+    let state =
+        |commit: &str| text(&daemon.get(&format!("/controller/commits/{commit}")).json()["state"]);
+    assert_eq!(state(&bad), "rejected");
+    assert_eq!(state(&between), "superseded");
+    assert_eq!(state(&first), "replaced");
+    assert_eq!(state(&good), "live");
+    drop(daemon);
+    let done = run(&["wait", &good, "--server", &url, "--timeout", "1s"]);
+    assert_eq!(done.status, 2);
+    assert!(done.stderr.starts_with(&format!("error: cannot ask `{url}`: ")), "{}", done.stderr);
+}
+
+#[test]
+fn a_pinned_commit_answers_until_an_operator_resumes() {
+    let repository = GitRepository::new();
+    let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
+    let data = tempfile::tempdir().unwrap();
+    let daemon = start(&repository, &data, &[]);
+    wait_for(&daemon, &second);
+    let pinned =
+        daemon.request("POST", "/controller/pin", &json!({"commit": "HEAD~1"}).to_string());
+    assert_eq!((pinned.status, pinned.json()), (200, json!({"pinned": first})));
+    assert_eq!(live(&daemon).as_deref(), Some(first.as_str()));
+    let third = repository.commit("third", &[("groups/c.yaml", &group("C"))]);
+    daemon.wait_until("the new commit is held", |it| has(it, "PromotionHeld"));
+    assert_eq!(live(&daemon).as_deref(), Some(first.as_str()));
+    assert_eq!(text(&daemon.get(&format!("/controller/commits/{third}")).json()["state"]), "held");
+    assert_eq!(daemon.get("/controller/status").json()["pinned"], first.as_str());
+    daemon.kill();
+    let daemon = start(&repository, &data, &[]);
+    assert_eq!(live(&daemon).as_deref(), Some(first.as_str()));
+    daemon.wait_until("the new commit is held again", |it| has(it, "PromotionHeld"));
+    assert_eq!(live(&daemon).as_deref(), Some(first.as_str()));
+    let bad = repository.commit("bad", &[("groups/bad.yaml", BAD)]);
+    daemon.wait_until("the bad commit is fetched", |it| {
+        it.get(&format!("/controller/commits/{bad}")).status == 200
+    });
+    let refused = daemon.request("POST", "/controller/pin", &json!({"commit": bad}).to_string());
+    assert_eq!((refused.status, text(&refused.json()["kind"])), (422, "invalid-commit".to_owned()));
+    let good = repository.commit("good", &[("groups/bad.yaml", "")]);
+    assert_eq!(daemon.request("POST", "/controller/resume", "").status, 202);
+    wait_for(&daemon, &good);
+    assert!(daemon.get("/controller/status").json()["pinned"].is_null());
+}
+
+#[test]
+fn what_answered_at_a_time_answers_for_it() {
+    let repository = GitRepository::new();
+    let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let data = tempfile::tempdir().unwrap();
+    let daemon = start(&repository, &data, &[]);
+    wait_for(&daemon, &first);
+    let then = jiff::Timestamp::now();
+    let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
+    wait_for(&daemon, &second);
+    let now = jiff::Timestamp::now();
+    daemon.kill();
+    let daemon = start(&repository, &data, &[]);
+    let at = |time: &str| {
+        let answer = daemon.get(&format!("/v1/groups?at={time}"));
+        (answer.status, answer.header("X-Clade-Commit").map(str::to_owned))
+    };
+    assert_eq!(at(&then.to_string()), (200, Some(first.clone())));
+    assert_eq!(at(&now.to_string()), (200, Some(second)));
+    // An offset with its plus sign as it is.
+    let zoned = then.to_zoned(jiff::tz::TimeZone::fixed(jiff::tz::offset(2)));
+    let offset = zoned.strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string();
+    assert_eq!(at(&offset), (200, Some(first)), "{offset}");
+    assert_eq!(at("2001-01-01T00:00Z").0, 404);
+}
+
+#[test]
+fn being_stale_does_what_the_policy_says() {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let away = repository.path().with_extension("away");
+    for (policy, ready, answers) in
+        [("serve", 200, 200), ("unready", 503, 200), ("refuse", 503, 503)]
+    {
+        let data = tempfile::tempdir().unwrap();
+        let daemon = start(&repository, &data, &["--max-staleness", "300ms", "--on-stale", policy]);
+        assert_eq!((daemon.get("/readyz").status, daemon.get("/v1/groups").status), (200, 200));
+        assert!(daemon.get("/v1/groups").header("X-Clade-Stale").is_none());
+        std::fs::rename(repository.path(), &away).unwrap();
+        daemon.wait_until("the answers are stale", |it| has(it, "Stale"));
+        assert_eq!(daemon.get("/readyz").status, ready, "{policy}");
+        let answer = daemon.get("/v1/groups");
+        assert_eq!(answer.status, answers, "{policy}");
+        assert_eq!(answer.header("X-Clade-Stale").is_some(), answers == 200, "{policy}");
+        std::fs::rename(&away, repository.path()).unwrap();
+        daemon.wait_until("the answers are fresh again", |it| !has(it, "Stale"));
+        assert_eq!(daemon.get("/v1/groups").status, 200, "{policy}");
+    }
+}
+
+#[test]
+fn settings_come_from_flags_variables_and_a_file_in_that_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("serve.yaml");
+    let path = file.to_str().unwrap();
+    std::fs::write(
+        &file,
+        "repo: https://ci:secret@git.example.com/groups.git\ninterval: 1m\nbranch: from-file\ndata-dir: /tmp/never\nfetch-refspec: [refs/pull/*/head]\nallow-anonymous: true\npath: sub\n",
+    )
+    .unwrap();
+    let check = |file: &str, arguments: &[&str]| {
+        let all = [&["serve", "--check", "--config", file], arguments].concat();
+        let mut command = clade(&all);
+        command.env("CLADE_BRANCH", "from-environment").env("CLADE_INTERVAL", "2m");
+        crate::program::Done::from(command.output().unwrap())
+    };
+    let done = check(path, &["--interval", "3m"]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    for line in [
+        "repo: \"https://git.example.com/groups.git\"  # file",
+        "branch: \"from-environment\"  # environment",
+        "interval: \"3m\"  # flag",
+        "path: \"sub\"  # file",
+        "fetch-refspec: [\"refs/pull/*/head\"]  # file",
+        "allow-anonymous: true  # file",
+        "listen: \"127.0.0.1:4433\"  # default",
+    ] {
+        assert!(done.stdout.lines().any(|it| it == line), "{line} is not in {}", done.stdout);
+    }
+    assert!(!done.stdout.contains("secret"));
+    // What is printed is a settings file.
+    let printed = directory.path().join("printed.yaml");
+    std::fs::write(&printed, &done.stdout).unwrap();
+    assert_eq!(check(printed.to_str().unwrap(), &[]).status, 0);
+
+    for (content, message) in [
+        (
+            "repo: /x\nintervall: 1m\n",
+            ":2:1: unknown setting `intervall`; did you mean `interval`?",
+        ),
+        (
+            "repo: /x\non-rewrite: maybe\n",
+            ":2:13: invalid value 'maybe' for '--on-rewrite <ON_REWRITE>'",
+        ),
+        (
+            "repo: /x\nfetch-timeout: soon\n",
+            ":2:16: invalid value 'soon' for '--fetch-timeout <DURATION>'",
+        ),
+    ] {
+        std::fs::write(&file, content).unwrap();
+        let done = check(path, &[]);
+        assert_eq!(done.status, 2, "{content}");
+        let expected = format!("error: {path}{message}");
+        assert!(done.stderr.starts_with(&expected), "{} is not {expected}", done.stderr);
+    }
+    let mut misspelt = clade(&["serve", "--check", "--repo", "."]);
+    let done: crate::program::Done = misspelt.env("CLADE_BRNACH", "x").output().unwrap().into();
+    assert_eq!(
+        (done.status, done.stderr.as_str()),
+        (2, "error: the variable `CLADE_BRNACH` is no setting; did you mean `CLADE_BRANCH`?\n")
+    );
+}
+
+#[test]
+fn a_rewritten_history_is_followed_or_held_and_always_said() {
+    for policy in ["follow", "hold"] {
+        let repository = GitRepository::new();
+        let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+        let lost = repository.commit("lost", &[("groups/b.yaml", &group("B"))]);
+        let data = tempfile::tempdir().unwrap();
+        let daemon = start(&repository, &data, &["--on-rewrite", policy]);
+        wait_for(&daemon, &lost);
+        let base = repository.git().find_commit(first.parse().unwrap()).unwrap();
+        repository.git().reset(base.as_object(), git2::ResetType::Hard, None).unwrap();
+        let other = repository.commit("other", &[("groups/c.yaml", &group("C"))]);
+        daemon.wait_until("the rewrite is said", |it| has(it, "HistoryRewritten"));
+        if policy == "hold" {
+            daemon.wait_until("the new history is held", |it| has(it, "PromotionHeld"));
+            assert_eq!(live(&daemon).as_deref(), Some(lost.as_str()));
+            assert_eq!(daemon.request("POST", "/controller/resume", "").status, 202);
+        }
+        wait_for(&daemon, &other);
+        let next = repository.commit("next", &[("groups/d.yaml", &group("D"))]);
+        wait_for(&daemon, &next);
+        daemon.wait_until("nothing is wrong any more", |it| conditions(it).is_empty());
+    }
+}
+
+#[test]
+fn a_remote_that_goes_back_is_taken_for_lag_for_a_while() {
+    let repository = GitRepository::new();
+    let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
+    let data = tempfile::tempdir().unwrap();
+    let daemon = start(&repository, &data, &["--rewind-grace", "1s"]);
+    wait_for(&daemon, &second);
+    let git = repository.git();
+    let set = |commit: &str| {
+        git.reference("refs/heads/main", commit.parse().unwrap(), true, "").unwrap();
+    };
+    set(&first);
+    daemon.wait_until("the lag is noticed", |it| has(it, "RemoteBehind"));
+    assert_eq!(live(&daemon).as_deref(), Some(second.as_str()));
+    set(&second);
+    daemon.wait_until("the lag is over", |it| conditions(it).is_empty());
+    set(&first);
+    wait_for(&daemon, &first);
+    assert!(has(&daemon, "HistoryRewritten"));
+}
