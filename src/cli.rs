@@ -4,6 +4,7 @@
 mod classify;
 mod client;
 mod completions;
+mod diff;
 mod enc;
 mod export;
 mod import;
@@ -45,6 +46,7 @@ enum Command {
     Test(test::Test),
     Classify(classify::Classify),
     Explain(tree::Explain),
+    Diff(Box<diff::Diff>),
     Enc(enc::Enc),
     Import(import::Import),
     Export(export::Export),
@@ -97,6 +99,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Test(command) => command.run(&mut output),
         Command::Classify(command) => command.run(&mut output),
         Command::Explain(command) => command.run(&mut output),
+        Command::Diff(command) => command.run(&mut output),
         Command::Enc(command) => Ok(command.run(&mut output)),
         Command::Import(command) => command.run(&mut output),
         Command::Export(command) => command.run(&mut output),

@@ -21,6 +21,8 @@ pub mod validation;
 
 pub mod snapshot;
 
+pub mod impact;
+
 pub mod git;
 
 pub mod reconcile;

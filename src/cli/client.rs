@@ -17,7 +17,14 @@ pub(super) struct DaemonArgs {
     /// The daemon to ask
     #[arg(long, value_name = "URL", env = "CLADE_SERVER", default_value = "http://127.0.0.1:4433")]
     server: String,
-    /// The authority of the daemon's certificate, as PEM [default: the public authorities]
+    #[command(flatten)]
+    identity: Identity,
+}
+
+/// Who we are to a service, and whom we trust to be it.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Identity {
+    /// The authority of the service's certificate, as PEM [default: the public authorities]
     #[arg(long, value_name = "FILE", env = "CLADE_TLS_CA")]
     tls_ca: Option<PathBuf>,
     /// Our certificate, such as the host's of Puppet
@@ -47,6 +54,13 @@ pub(super) struct Said {
 impl DaemonArgs {
     /// Prepares to ask; every question takes no longer than `timeout`.
     pub(super) fn daemon(&self, timeout: Duration) -> Result<Daemon> {
+        self.identity.at(&self.server, timeout)
+    }
+}
+
+impl Identity {
+    /// Prepares to ask a service; every question takes no longer than `timeout`.
+    pub(super) fn at(&self, url: &str, timeout: Duration) -> Result<Daemon> {
         let roots = match &self.tls_ca {
             None => RootCerts::WebPki,
             Some(path) => {
@@ -80,7 +94,7 @@ impl DaemonArgs {
                 Some(text.trim().to_owned())
             }
         };
-        Ok(Daemon { agent, base: self.server.trim_end_matches('/').to_owned(), token })
+        Ok(Daemon { agent, base: url.trim_end_matches('/').to_owned(), token })
     }
 }
 

@@ -121,6 +121,7 @@ fn every_read_route_answers() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of every error")]
 fn every_error_has_the_same_shape() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);

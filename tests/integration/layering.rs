@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("classification", &["model", "rule", "hierarchy"]),
     ("validation", &["model", "rule", "rule::regex", "hierarchy", "document", "diagnostic"]),
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
+    ("impact", &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic"]),
     ("git", &["model"]),
     ("facts", &["model", "document"]),
     ("config", &["document", "diagnostic"]),
@@ -72,6 +73,7 @@ const IMPURE: &[&str] = &[
 ];
 
 const PURE: &[&str] = &[
+    "impact",
     "document",
     "diagnostic",
     "rule",

@@ -14,6 +14,7 @@ mod conformance;
 mod controller;
 mod daemon;
 mod diagnostics;
+mod diff;
 mod git;
 mod java_regex;
 mod layering;

@@ -16,7 +16,8 @@ fn sign(body: &[u8]) -> String {
 }
 
 fn deliver(daemon: &Daemon, headers: &[(&str, &str)], body: &str) -> Response {
-    let head: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let line = |head: String, (name, value): &(&str, &str)| head + &format!("{name}: {value}\r\n");
+    let head = headers.iter().fold(String::new(), line);
     daemon.request_with("POST", "/webhook/github", &head, body)
 }
 

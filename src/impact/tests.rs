@@ -1,0 +1,164 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::classification::{Outcome, Version, classified, classify, conflict_message};
+use crate::hierarchy::Hierarchy;
+use crate::model::{Group, Individual, Node};
+use crate::rule;
+
+/// A group as a random estate has it.
+#[derive(Clone)]
+struct Sketch {
+    id: GroupId,
+    name: String,
+    parent: Option<usize>,
+    rule: Option<Value>,
+    environment: &'static str,
+    trumps: bool,
+    parameters: BTreeMap<&'static str, u8>,
+}
+
+fn build(sketches: &[Sketch]) -> Estate {
+    let groups = sketches.iter().map(|sketch| {
+        let parameters: serde_json::Map<String, Value> = sketch
+            .parameters
+            .iter()
+            .map(|(name, value)| {
+                ((*name).to_owned(), if *value == 0 { Value::Null } else { json!(value) })
+            })
+            .collect();
+        let class = parameters.into_iter().map(|(name, value)| (name.parse().unwrap(), value));
+        Group {
+            id: sketch.id,
+            name: sketch.name.parse().unwrap(),
+            parent: sketch.parent.map_or(GroupId::ROOT, |it| sketches[it].id),
+            environment: sketch.environment.parse().unwrap(),
+            environment_trumps: sketch.trumps,
+            description: None,
+            rule: sketch.rule.as_ref().map(|it| rule::read(it).unwrap().into()),
+            classes: std::sync::Arc::new(
+                [("c".parse().unwrap(), class.collect())].into_iter().collect(),
+            ),
+            variables: std::sync::Arc::default(),
+            config_data: std::sync::Arc::default(),
+        }
+    });
+    Estate {
+        hierarchy: Hierarchy::build(groups.collect()).unwrap(),
+        individuals: BTreeMap::new(),
+        catalogues: BTreeMap::new(),
+    }
+}
+
+fn random(chance: &mut fastrand::Rng, number: usize) -> Sketch {
+    let fact = ["a", "b"][chance.usize(..2)];
+    let equal = json!(["=", ["fact", fact], chance.u8(..3).to_string()]);
+    let rule = match chance.u8(..6) {
+        0 => None,
+        1 => Some(json!(["not", equal])),
+        2 => Some(json!(["or", equal, ["=", ["fact", "a"], "1"]])),
+        _ => Some(equal),
+    };
+    Sketch {
+        id: format!("00000000-0000-4000-9000-{number:012}").parse().unwrap(),
+        name: format!("G{number}"),
+        parent: (number > 0 && chance.bool()).then(|| chance.usize(..number)),
+        rule,
+        environment: ["production", "staging"][usize::from(chance.u8(..8) == 0)],
+        trumps: chance.u8(..8) == 0,
+        parameters: ["p", "q"]
+            .into_iter()
+            .map(|it| (it, chance.u8(..4)))
+            .filter(|(_, value)| *value < 2)
+            .collect(),
+    }
+}
+
+/// What a node gets, as the API answers it, without the ids of groups.
+fn answer(estate: &Estate, node: &Node) -> Value {
+    let explanation = classify(estate, node).unwrap();
+    // In which order groups stand follows from the tree and matters to nobody.
+    let matching: std::collections::BTreeSet<GroupId> =
+        explanation.matches.iter().map(|it| estate.hierarchy.group(it.group).id).collect();
+    match &explanation.outcome {
+        Outcome::Classified(result) => {
+            let mut document = classified(&explanation, result, Version::V1);
+            document["groups"] = json!(matching);
+            document
+        }
+        Outcome::Conflict(conflicts) => {
+            json!([matching, conflict_message(&estate.hierarchy, conflicts)])
+        }
+    }
+}
+
+#[test]
+fn a_node_differs_if_and_only_if_its_answer_does() {
+    let mut chance = fastrand::Rng::with_seed(6);
+    let (mut same, mut different) = (0, 0);
+    for _ in 0..300 {
+        let size = chance.usize(3..14);
+        let before: Vec<Sketch> = (0..size).map(|number| random(&mut chance, number)).collect();
+        let mut after = before.clone();
+        for _ in 0..chance.usize(1..3) {
+            let changed = chance.usize(..size);
+            let id = after[changed].id;
+            after[changed] = Sketch { id, ..random(&mut chance, changed) };
+        }
+        if chance.bool() {
+            after.push(random(&mut chance, size));
+        }
+        let (base, head) = (build(&before), build(&after));
+        let origins = BTreeMap::new();
+        let comparison = Comparison::new(
+            Side { estate: &base, origins: &origins },
+            Side { estate: &head, origins: &origins },
+        );
+        for number in 0..9 {
+            let mut node = Node::named(format!("n{number}"));
+            node.fact.insert("a".to_owned(), json!(number / 3));
+            node.fact.insert("b".to_owned(), json!(number % 3));
+            let differs = answer(&base, &node) != answer(&head, &node);
+            let change = comparison.node(&node);
+            assert_eq!(change.is_some(), differs, "{:?}\n{change:?}", comparison.groups());
+            if let Some(change) = change {
+                different += 1;
+                assert!(change.changes.iter().all(|it| !it.causes.is_empty()), "{change:?}");
+            } else {
+                same += 1;
+            }
+        }
+    }
+    assert!(same > 300 && different > 300, "{same} {different}");
+}
+
+#[test]
+fn what_is_set_for_a_node_alone_counts() {
+    let base = build(&[]);
+    let mut head = base.clone();
+    let classes = [("c".parse().unwrap(), [].into_iter().collect())].into_iter().collect();
+    head.individuals.insert("n1".to_owned(), Individual { classes, ..Individual::default() });
+    let origins = BTreeMap::new();
+    let comparison = Comparison::new(
+        Side { estate: &base, origins: &origins },
+        Side { estate: &head, origins: &origins },
+    );
+    let change = comparison.node(&Node::named("n1")).unwrap();
+    assert_eq!(change.changes[0].what, Difference::ClassAdded("c".to_owned()));
+    assert_eq!(comparison.node(&Node::named("n2")), None);
+}
+
+#[test]
+fn nodes_with_the_same_change_stand_together() {
+    let change = |name: &str| NodeChange {
+        changes: vec![Change { what: Difference::ClassAdded(name.to_owned()), causes: vec![0] }],
+    };
+    let changed = [("b", "x"), ("c", "y"), ("a", "x")];
+    let changed = changed.map(|(node, class)| (node.to_owned(), change(class)));
+    let impact = Impact::gather(Vec::new(), 10, changed);
+    let entries: Vec<Vec<String>> = impact.entries.iter().map(|it| it.nodes.clone()).collect();
+    assert_eq!(entries, [vec!["a".to_owned(), "b".to_owned()], vec!["c".to_owned()]]);
+    assert_eq!(impact.changed(), 3);
+}

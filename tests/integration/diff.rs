@@ -1,0 +1,182 @@
+//! `clade diff` over real repositories: what reviewers see.
+
+use serde_json::{Value, json};
+
+use crate::program::{Daemon, GitRepository, run};
+
+const BASE: &str =
+    "name: Base\nrule: os.family = Debian\nclasses: {base: {}, ntp: {servers: [a]}}\n";
+const WEB: &str = "name: Webservers\nparent: Base\nrule: trusted.extensions.pp_role = web\nclasses: {apache: {port: 80}}\nvariables: {tier: front}\n";
+const CANARY: &str =
+    "name: Canary\nparent: Webservers\nrule: name ~ canary\nclasses: {apache: {port: 8080}}\n";
+const STAGING: &str = "name: Staging\nrule: name ~ \"^stg\"\nenvironment: staging\n";
+
+struct Fleet {
+    repository: GitRepository,
+    facts: tempfile::TempDir,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let repository = GitRepository::new();
+        repository.commit(
+            "first",
+            &[
+                ("groups/base.yaml", BASE),
+                ("groups/web.yaml", WEB),
+                ("groups/canary.yaml", CANARY),
+                ("groups/staging.yaml", STAGING),
+            ],
+        );
+        let facts = tempfile::tempdir().unwrap();
+        for (name, family, role) in [
+            ("web1", "Debian", "web"),
+            ("web2", "Debian", "web"),
+            ("web3", "RedHat", "web"),
+            ("canary1", "Debian", "web"),
+            ("stg1", "Suse", "db"),
+            ("db1", "Debian", "db"),
+        ] {
+            let body = json!({
+                "fact": {"os": {"family": family}},
+                "trusted": {"certname": name, "extensions": {"pp_role": role}},
+            });
+            std::fs::write(facts.path().join(format!("{name}.json")), body.to_string()).unwrap();
+        }
+        Self { repository, facts }
+    }
+
+    fn diff(&self, base: &str, more: &[&str]) -> crate::program::Done {
+        let (repo, facts) = (self.repository.text_path(), self.facts.path().to_str().unwrap());
+        run(&[&["diff", base, "--repo", &repo, "--facts", facts], more].concat())
+    }
+}
+
+#[test]
+fn a_narrowed_rule_shows_who_leaves_and_why() {
+    let fleet = Fleet::new();
+    let narrowed = WEB.replace("pp_role = web", "pp_role = web and name != web2");
+    fleet.repository.commit("narrow", &[("groups/web.yaml", &narrowed)]);
+    let done = fleet.diff("HEAD~1", &["HEAD", "--exit-code"]);
+    assert_eq!((done.status, done.stderr.as_str()), (1, ""));
+    insta::assert_snapshot!(done.stdout, @"");
+    insta::assert_snapshot!(fleet.diff("HEAD~1", &["--format", "markdown"]).stdout, @"");
+}
+
+#[test]
+fn a_renamed_group_with_children_is_one_change() {
+    let fleet = Fleet::new();
+    let renamed = WEB.replace("name: Webservers", "name: Web servers");
+    let child = CANARY.replace("parent: Webservers", "parent: Web servers");
+    fleet
+        .repository
+        .commit("rename", &[("groups/web.yaml", &renamed), ("groups/canary.yaml", &child)]);
+    insta::assert_snapshot!(fleet.diff("HEAD~1", &["--format", "markdown"]).stdout, @"");
+}
+
+#[test]
+fn a_trump_added_shows_the_environments_it_takes() {
+    let fleet = Fleet::new();
+    let trump = "name: Frozen\nrule: name ~ \"^(stg1|web1)$\"\nenvironment: frozen\nenvironment_trumps: true\n";
+    let loud = "name: Loud\nrule: name = db1\nclasses: {ntp: {servers: [b]}}\n";
+    fleet.repository.commit("trump", &[("groups/frozen.yaml", trump), ("groups/loud.yaml", loud)]);
+    insta::assert_snapshot!(fleet.diff("HEAD~1", &["--format", "markdown"]).stdout, @"");
+}
+
+#[test]
+fn the_working_tree_is_compared_without_a_second_revision() {
+    let fleet = Fleet::new();
+    let path = fleet.repository.path().join("groups/staging.yaml");
+    std::fs::write(&path, STAGING.replace("environment: staging", "environment: production"))
+        .unwrap();
+    let done = fleet.diff("HEAD", &["--format", "json"]);
+    let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(document["head"], json!({"revision": "working tree", "commit": null}));
+    assert_eq!(
+        document["summary"],
+        json!({"nodes": 6, "changed": 1, "conflicts_appearing": 0, "conflicts_disappearing": 0})
+    );
+    let change = &document["changes"][0];
+    assert_eq!(change["nodes"], json!(["stg1"]));
+    assert_eq!(change["groups"]["renamed"][0]["to"]["name"], "Staging");
+    assert_eq!(change["environment"], json!({"old": "staging", "new": "production"}));
+    assert_eq!(change["causes"][0]["file"], "groups/staging.yaml");
+}
+
+#[test]
+fn what_cannot_be_compared_is_said() {
+    let fleet = Fleet::new();
+    std::fs::write(fleet.facts.path().join("half.json"), "{\"os\": {").unwrap();
+    let done = fleet.diff("HEAD", &[]);
+    assert_eq!(
+        (done.status, done.stdout.lines().next()),
+        (2, Some("0 of 6 nodes change between HEAD and working tree"))
+    );
+    assert!(done.stderr.contains("half.json` cannot be read: line 1, column 9"), "{}", done.stderr);
+    assert!(done.stderr.contains("error: 1 facts files could not be read"), "{}", done.stderr);
+    assert_eq!(fleet.diff("HEAD", &["--ignore-bad-facts"]).status, 0);
+    let unknown = fleet.diff("nope", &[]);
+    assert_eq!(
+        (unknown.status, unknown.stderr.as_str()),
+        (2, "error: `nope` is no commit of the repository\n")
+    );
+    fleet.repository.commit("bad", &[("groups/bad.yaml", "name: Bad\nparent: Nowhere\n")]);
+    let bad = fleet.diff("HEAD~1", &["HEAD"]);
+    assert_eq!(bad.status, 2);
+    assert!(bad.stderr.starts_with("error: `HEAD` is not valid, so nobody can tell what nodes get there: groups/bad.yaml:2:9: "), "{}", bad.stderr);
+    let none = run(&["diff", "HEAD", "--repo", &fleet.repository.text_path()]);
+    assert_eq!(none.status, 2);
+}
+
+#[test]
+fn the_check_ins_of_a_daemon_are_nodes_too() {
+    let fleet = Fleet::new();
+    let daemon = Daemon::start(&["--repo", &fleet.repository.text_path()]);
+    for number in 0..3 {
+        let body = json!({"fact": {"os": {"family": "Debian"}}, "trusted": {"extensions": {"pp_role": "web"}}});
+        let path = format!("/v1/classified/nodes/web{number}");
+        assert_eq!(daemon.request("POST", &path, &body.to_string()).status, 200);
+    }
+    let narrowed = WEB.replace("pp_role = web", "pp_role = web and name != web2");
+    fleet.repository.commit("narrow", &[("groups/web.yaml", &narrowed)]);
+    let url = format!("http://{}", daemon.address);
+    let repo = fleet.repository.text_path();
+    let done = run(&["diff", "HEAD~1", "HEAD", "--repo", &repo, "--server", &url]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(
+        done.stdout.starts_with("1 of 3 nodes change between HEAD~1 and HEAD\n"),
+        "{}",
+        done.stdout
+    );
+}
+
+#[test]
+fn a_comment_is_never_longer_than_forges_take() {
+    let fleet = Fleet::new();
+    let facts = tempfile::tempdir().unwrap();
+    let mut groups = String::new();
+    for number in 0..600 {
+        let name = format!("node-with-a-long-name-{number}.example.com");
+        std::fs::write(facts.path().join(format!("{name}.json")), "{\"x\": 1}").unwrap();
+        groups.push_str(&format!("name: G{number}\nrule: name = \"{name}\"\nclasses: {{c{number}: {{value: \"{}\"}}}}\n---\n", "x".repeat(200)));
+    }
+    fleet.repository.commit("many", &[("groups/many.yaml", groups.trim_end_matches("---\n"))]);
+    let repo = fleet.repository.text_path();
+    let done = run(&[
+        "diff",
+        "HEAD~1",
+        "--repo",
+        &repo,
+        "--facts",
+        facts.path().to_str().unwrap(),
+        "--format",
+        "markdown",
+    ]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(done.stdout.chars().count() < 65_536, "{}", done.stdout.len());
+    assert!(
+        done.stdout.contains("more nodes are cut; `clade diff` shows them all."),
+        "{}",
+        done.stdout.len()
+    );
+}
