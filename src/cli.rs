@@ -9,6 +9,7 @@ mod enc;
 mod export;
 mod import;
 mod node;
+mod nodes;
 mod output;
 mod repository;
 mod schema;

@@ -14,7 +14,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rule", &["rule::regex", "model"]),
     ("hierarchy", &["model", "rule"]),
     ("classification", &["model", "rule", "hierarchy"]),
-    ("validation", &["model", "rule", "rule::regex", "hierarchy", "document", "diagnostic"]),
+    (
+        "validation",
+        &["model", "rule", "rule::regex", "hierarchy", "classification", "document", "diagnostic"],
+    ),
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
     ("impact", &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic"]),
     ("git", &["model"]),
