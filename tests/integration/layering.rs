@@ -48,6 +48,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hierarchy",
             "classification",
             "snapshot",
+            "impact",
             "diagnostic",
             "validation",
             "reconcile",
