@@ -14,6 +14,8 @@ use super::paths::{Seen, Sight, Trie, put};
 pub struct Request<'b> {
     /// What the node has where rules look.
     pub sight: Sight<'b>,
+    /// Which of its keys has the facts: `fact`, `facts`, or else `trusted` or `other`.
+    pub shape: &'static str,
     /// The id of the agent's run.
     pub transaction: Option<String>,
     /// The facts as they stand in the body.
@@ -30,7 +32,7 @@ impl Index {
         put(&mut seen, paths.name, || Seen::Text(name.into()));
         let text = std::str::from_utf8(body).ok()?;
         let mut scanner = Scanner { text, bytes: body, at: 0, depth: 0, seen };
-        let mut found = Found { fact: None, trusted: "{}", transaction: None };
+        let mut found = Found::default();
         let mut more = scanner.open()?;
         while more {
             let key = scanner.key()?;
@@ -38,18 +40,17 @@ impl Index {
             let start = scanner.at;
             match key {
                 "fact" | "facts" => {
-                    if found.fact.is_some_and(|(before, _)| before != key) {
-                        return None;
-                    }
+                    let key = if key == "fact" { "fact" } else { "facts" };
                     let shape = scanner.object(&paths.fact)?;
-                    if shape.is_envelope() {
+                    if found.facts.is_some_and(|it| it.key != key) || shape.is_envelope() {
                         return None;
                     }
-                    found.fact = Some((key, shape.text(text, start, scanner.at)?));
+                    let text = shape.text(text, start, scanner.at)?;
+                    found.facts = Some(Facts { key, text, is_null: shape.is_null });
                 }
                 "trusted" => {
                     let shape = scanner.object(&paths.trusted)?;
-                    found.trusted = shape.text(text, start, scanner.at)?;
+                    found.trusted = Some(shape.text(text, start, scanner.at)?);
                 }
                 "transaction_uuid" => {
                     scanner.skip()?;
@@ -63,17 +64,36 @@ impl Index {
         scanner.blanks();
         (scanner.at == body.len()).then(|| Request {
             sight: Sight(scanner.seen),
+            shape: found.shape(),
             transaction: found.transaction,
-            fact: found.fact.map_or("{}", |(_, text)| text),
-            trusted: found.trusted,
+            fact: found.facts.map_or("{}", |it| it.text),
+            trusted: found.trusted.unwrap_or("{}"),
         })
     }
 }
 
+#[derive(Default)]
 struct Found<'b> {
-    fact: Option<(&'b str, &'b str)>,
-    trusted: &'b str,
+    facts: Option<Facts<'b>>,
+    trusted: Option<&'b str>,
     transaction: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+struct Facts<'b> {
+    key: &'static str,
+    text: &'b str,
+    is_null: bool,
+}
+
+impl Found<'_> {
+    fn shape(&self) -> &'static str {
+        match (self.facts, self.trusted) {
+            (Some(facts), _) if !facts.is_null => facts.key,
+            (_, Some(_)) => "trusted",
+            (_, None) => "other",
+        }
+    }
 }
 
 /// What stands where an object should.

@@ -117,7 +117,7 @@ fn answers_are_the_same_bytes_in_both_ways() {
 }
 
 /// What a body says, read in full: the node, and the id of the run.
-fn in_full(body: &[u8]) -> Option<(Node, Option<String>)> {
+fn in_full(body: &[u8]) -> Option<(Node, Option<String>, &'static str)> {
     let value: Value = serde_json::from_slice(body).ok()?;
     let object = |key: &str| match value.get(key) {
         None | Some(Value::Null) => Some(None),
@@ -134,15 +134,19 @@ fn in_full(body: &[u8]) -> Option<(Node, Option<String>)> {
         trusted: object("trusted")?.unwrap_or_default(),
     };
     let transaction = value.get("transaction_uuid").and_then(Value::as_str).map(str::to_owned);
-    Some((node, transaction))
+    let is_object = |key: &&str| value.get(key).is_some_and(Value::is_object);
+    let given = if value.get("trusted").is_some() { "trusted" } else { "other" };
+    let shape = ["fact", "facts"].into_iter().find(is_object).unwrap_or(given);
+    Some((node, transaction, shape))
 }
 
 /// Reads a body selectively and compares; returns whether it was not declined.
 fn reads_the_same(index: &Index, body: &[u8]) -> bool {
     let Some(request) = index.read("n", body) else { return false };
     let shown = String::from_utf8_lossy(body);
-    let (node, transaction) = in_full(body).unwrap_or_else(|| panic!("not an error: {shown}"));
-    assert_eq!(request.transaction, transaction, "{shown}");
+    let (node, transaction, shape) =
+        in_full(body).unwrap_or_else(|| panic!("not an error: {shown}"));
+    assert_eq!((request.transaction, request.shape), (transaction, shape), "{shown}");
     let (quick, full) = (request.sight, index.see(&node));
     assert_eq!(format!("{quick:?}"), format!("{full:?}"), "{shown}");
     let spliced: Value = serde_json::from_str(request.fact).unwrap();
