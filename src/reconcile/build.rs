@@ -103,12 +103,10 @@ pub(super) fn build(
 ) -> Result<(Outcome, Readings), BuildError> {
     let (checked, readings) = read(repository, commit, directory, cache, wanted)?;
     let outcome = match checked.estate {
-        Some(estate) => Outcome::Valid(Arc::new(Snapshot {
-            commit,
-            estate,
-            origins: checked.origins,
-            warnings: checked.diagnostics,
-        })),
+        Some(estate) => {
+            let (origins, warnings) = (checked.origins, checked.diagnostics);
+            Outcome::Valid(Arc::new(Snapshot::new(commit, estate, origins, warnings)))
+        }
         None => Outcome::Rejected(Arc::new(Rejected { commit, diagnostics: checked.diagnostics })),
     };
     Ok((outcome, readings))

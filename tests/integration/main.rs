@@ -22,3 +22,7 @@ mod program;
 mod readme;
 mod repository;
 mod schemas;
+mod snapshot;
+
+#[path = "../../benches/world/mod.rs"]
+mod world;
