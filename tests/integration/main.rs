@@ -15,6 +15,7 @@ mod controller;
 mod daemon;
 mod diagnostics;
 mod diff;
+mod enc;
 mod git;
 mod java_regex;
 mod layering;
