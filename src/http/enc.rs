@@ -54,12 +54,9 @@ pub(super) async fn with_facts(
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let body = match read_json(body).await? {
-        None => {
-            let node = known_node(&app, name).await?;
-            return Ok(document(&answering, node));
-        }
-        Some(body) => body,
+    let Some(body) = read_json(body).await? else {
+        let node = known_node(&app, name).await?;
+        return Ok(document(&answering, node));
     };
     let node = if says_trusted_data_alone(&body) {
         let Node { trusted, .. } = node(name.clone(), Some(body))?;

@@ -9,6 +9,10 @@ use serde_json::Value;
 use super::health::Health;
 use super::one_line;
 use crate::cli::client::{Identity, Patience, Reply};
+use crate::document::{self, Limits};
+
+/// What an answer may cost.
+const LIMITS: Limits = Limits { file_bytes: 16 << 20, depth: 200, alias_nodes: 0 };
 
 /// How many daemons are asked: one, and another if it cannot answer.
 const ATTEMPTS: usize = 2;
@@ -67,7 +71,7 @@ impl Question<'_> {
 
 /// Tells an answer from everything else that may come in its place.
 fn judge(reply: Reply, server: &str) -> Result<Answer> {
-    let body: Option<Value> = serde_json::from_str(&reply.text).ok();
+    let body = read_any(&reply.text);
     let text = |key: &str| body.as_ref().and_then(|it| it.get(key)).and_then(Value::as_str);
     if reply.status.is_success() {
         let is_object =
@@ -84,4 +88,14 @@ fn judge(reply: Reply, server: &str) -> Result<Answer> {
         }
         _ => bail!("`{server}` answers {}: {message}", reply.status),
     }
+}
+
+/// Reads JSON, or YAML where it is not both.
+fn read_any(text: &str) -> Option<Value> {
+    if let Ok(value) = serde_json::from_str(text) {
+        return Some(value);
+    }
+    let contents = document::read(text.as_bytes(), &LIMITS);
+    let document = contents.documents.first().filter(|_| contents.faults.is_empty())?;
+    Some(document.to_value())
 }

@@ -1,7 +1,7 @@
 //! When no daemon answers, or the answer is that there is none.
 
 use super::{FACTS, Machine, classes, repository, url};
-use crate::program::{Daemon, Done};
+use crate::program::{Daemon, Done, GitRepository};
 
 /// A machine that has asked once.
 fn asked_once() -> (Machine, String) {
@@ -110,4 +110,16 @@ fn names_that_lead_elsewhere_are_refused_before_anybody_is_asked() {
         assert_eq!((done.status, &done.stdout, &done.stderr), (1, &reason, &reason));
     }
     assert!(!std::path::Path::new(&machine.path("cache")).exists() && outside.ends_with("json"));
+}
+
+#[test]
+fn what_only_yaml_can_say_is_an_answer() {
+    let repository = GitRepository::new();
+    let long = "k".repeat(1200);
+    let group = format!("name: A\nrule: name = n\nvariables:\n  long: {{? {long} : 1}}\n");
+    repository.commit("long", &[("groups/a.yaml", &group)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let done = Machine::new().enc("n", &["--server", &url(&daemon)]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""), "{}", done.stdout);
+    assert!(done.stdout.contains(&format!("{{\"long\": {{? \"{long}\": 1}}}}")));
 }
