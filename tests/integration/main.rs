@@ -20,6 +20,7 @@ mod git;
 mod java_regex;
 mod layering;
 mod program;
+mod puppet;
 mod readme;
 mod repository;
 mod schemas;

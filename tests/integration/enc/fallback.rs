@@ -115,7 +115,7 @@ fn names_that_lead_elsewhere_are_refused_before_anybody_is_asked() {
 #[test]
 fn what_only_yaml_can_say_is_an_answer() {
     let repository = GitRepository::new();
-    let long = "k".repeat(1200);
+    let long = "k".repeat(1020);
     let group = format!("name: A\nrule: name = n\nvariables:\n  long: {{? {long} : 1}}\n");
     repository.commit("long", &[("groups/a.yaml", &group)]);
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);

@@ -20,7 +20,6 @@ RSpec.describe Puppet::Node::Clade do
 
   def configure(entries)
     File.write("#{@home}/conf/classifier.yaml", entries.to_yaml)
-    PuppetX::Clade::Classifier.reset
   end
 
   def nobody
@@ -71,9 +70,21 @@ RSpec.describe Puppet::Node::Clade do
     expect(server.requests.first['body']['trusted']).to eq('certname' => 'web1')
   end
 
+  it 'reads settings that changed' do
+    first = stub([200, GOOD])
+    configure(first.entry)
+    find
+    second = stub([200, GOOD.merge('classes' => {})])
+    configure(second.entry)
+    File.utime(Time.now, Time.now + 60, "#{@home}/conf/classifier.yaml")
+    expect(find.classes).to be_empty
+    expect(first.requests.size).to eq(1)
+  end
+
   it 'leaves the environment to the agent when the group does' do
     [GOOD.merge('environment' => 'agent-specified'), GOOD.reject { |key, _| key == 'environment' }].each do |answer|
       configure(stub([200, answer]).entry)
+      File.utime(Time.now, Time.now + @stubs.size, "#{@home}/conf/classifier.yaml")
       expect(find(environment: 'production').environment.name).to eq(:production)
     end
   end

@@ -59,7 +59,6 @@ RSpec.configure do |config|
     Puppet[:vardir] = "#{@home}/var"
     Puppet[:confdir] = "#{@home}/conf"
     FileUtils.mkdir_p("#{@home}/conf")
-    PuppetX::Clade::Classifier.reset
     @stubs = []
     @warnings = []
     allow(Puppet).to receive(:warning) { |text| @warnings << text }

@@ -20,14 +20,18 @@ module PuppetX::Clade
 
   # Asks the servers of classifier.yaml, and keeps the last good answer of each node.
   class Classifier
+    # Returns the one of the settings as they are; who failed is forgotten when they change.
     def self.instance
-      @instance ||= new(Settings.read(File.join(Puppet[:confdir], 'classifier.yaml')))
+      path = File.join(Puppet[:confdir], 'classifier.yaml')
+      stamp = [path, File.exist?(path) ? File.mtime(path) : nil]
+      @lock.synchronize do
+        @instance = new(Settings.read(path)) unless @stamp == stamp && @instance
+        @stamp = stamp
+        @instance
+      end
     end
 
-    # Forgets the settings; for tests.
-    def self.reset
-      @instance = nil
-    end
+    @lock = Mutex.new
 
     def initialize(settings, servers: nil, last_good: nil)
       @settings = settings

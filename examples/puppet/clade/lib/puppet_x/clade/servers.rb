@@ -49,11 +49,11 @@ module PuppetX::Clade
       end
 
       def post(path, body)
-        Puppet.runtime[:http].post(url(path), body, headers: HEADERS, options: @options.dup)
+        Puppet.runtime[:http].post(url(path), body, headers: HEADERS.dup, options: @options.dup)
       end
 
       def get(path)
-        Puppet.runtime[:http].get(url(path), headers: HEADERS, options: @options.dup)
+        Puppet.runtime[:http].get(url(path), headers: HEADERS.dup, options: @options.dup)
       end
 
       private
@@ -90,7 +90,7 @@ module PuppetX::Clade
 
     def judge(server, usable, response)
       raise Unanswered, "#{server.url} did not answer in time" if response == :too_late
-      raise Unanswered, "#{server.url} cannot be asked: #{response.message}" if response.is_a?(Exception)
+      raise Unanswered, "#{server.url} cannot be asked: #{reasons(response)}" if response.is_a?(Exception)
 
       body = parsed(response.body)
       return body if response.success? && usable.call(body)
@@ -101,6 +101,11 @@ module PuppetX::Clade
       raise Refused, message if %w[classification-conflict rule-evaluation-error not-found].include?(kind)
 
       raise Unanswered, "#{server.url} answers #{response.code}: #{message}"
+    end
+
+    # Puppet Server's client names what happened in the cause only.
+    def reasons(error)
+      [error, error.cause].compact.map(&:message).uniq.join(': ')
     end
 
     def parsed(text)
