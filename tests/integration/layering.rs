@@ -8,13 +8,17 @@ use std::path::{Path, PathBuf};
 /// `rule::regex` has a row of its own, since the model's syntax tree holds patterns.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("document", &[]),
+    ("puppet", &[]),
     ("diagnostic", &["document"]),
     ("rule::regex", &[]),
     ("model", &["rule::regex"]),
     ("rule", &["rule::regex", "model"]),
     ("hierarchy", &["model", "rule"]),
     ("classification", &["model", "rule", "hierarchy"]),
-    ("validation", &["model", "rule", "rule::regex", "hierarchy", "document", "diagnostic"]),
+    (
+        "validation",
+        &["model", "rule", "rule::regex", "hierarchy", "document", "diagnostic", "puppet"],
+    ),
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
     ("impact", &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic"]),
     ("git", &["model"]),
@@ -75,6 +79,7 @@ const IMPURE: &[&str] = &[
 const PURE: &[&str] = &[
     "impact",
     "document",
+    "puppet",
     "diagnostic",
     "rule",
     "model",
