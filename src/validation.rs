@@ -8,6 +8,7 @@ mod group;
 mod individual;
 mod layout;
 mod lint;
+mod parameter_type;
 mod parents;
 mod referents;
 mod rule;
@@ -238,11 +239,14 @@ pub fn check(layout: &Layout, readings: &[Arc<FileReading>]) -> Checked {
         let places = tree::places(&groups);
         referents::check(
             hierarchy,
-            &catalogues,
+            &catalogues.classes,
             &places,
             layout.policy.missing_referents,
             &mut diagnostics,
         );
+        if layout.policy.missing_referents != Strictness::Off {
+            parameter_type::check(hierarchy, &catalogues.types, &places, &mut diagnostics);
+        }
         lint::contradictions(hierarchy, &places, &mut diagnostics);
     }
     silence(&readings, &mut diagnostics);
@@ -252,7 +256,11 @@ pub fn check(layout: &Layout, readings: &[Arc<FileReading>]) -> Checked {
     let valid = diagnostics.iter().all(|it| it.severity != Severity::Error);
     let hierarchy = tree.hierarchy.filter(|_| valid);
     Checked {
-        estate: hierarchy.map(|hierarchy| Estate { hierarchy, individuals, catalogues }),
+        estate: hierarchy.map(|hierarchy| Estate {
+            hierarchy,
+            individuals,
+            catalogues: catalogues.classes,
+        }),
         groups: groups.len(),
         diagnostics,
         files: readings.iter().map(|it| Arc::clone(&it.path)).collect(),
