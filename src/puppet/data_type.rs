@@ -105,8 +105,7 @@ impl<'r, 't> Reader<'r, 't> {
         }
         self.at += 1;
         let name = name.trim_start_matches("::").to_owned();
-        let arguments =
-            if self.take('[') { self.arguments(depth + 1)? } else { Vec::new() };
+        let arguments = if self.take('[') { self.arguments(depth + 1)? } else { Vec::new() };
         Some(resolved(DataType { name, arguments }))
     }
 

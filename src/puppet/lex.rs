@@ -110,10 +110,7 @@ impl<'t> Lexer<'t> {
         let sort = match first {
             '\'' => Sort::Text(Some(self.single_quoted(start)?)),
             '"' => Sort::Text(self.double_quoted(start, depth)?),
-            '@' if self.rest().starts_with('(') => match self.heredoc(start)? {
-                Some(text) => Sort::Text(text),
-                None => Sort::Mark('@'),
-            },
+            '@' if self.rest().starts_with('(') => self.heredoc(start)?,
             '$' => self.variable(),
             '/' if operand_follows(before) => self.pattern(start)?,
             ':' if self.rest().starts_with(':') => {
@@ -199,9 +196,9 @@ impl<'t> Lexer<'t> {
         loop {
             self.take_while(|it| it.is_ascii_alphanumeric() || it == '_');
             let rest = self.rest();
-            let goes_on = rest
-                .strip_prefix("::")
-                .is_some_and(|it| it.starts_with(|it: char| it.is_ascii_alphanumeric() || it == '_'));
+            let goes_on = rest.strip_prefix("::").is_some_and(|it| {
+                it.starts_with(|it: char| it.is_ascii_alphanumeric() || it == '_')
+            });
             if !goes_on {
                 break;
             }

@@ -83,7 +83,8 @@ impl<'r, 't> Reader<'r, 't> {
 
 /// Returns whether a word stands for itself: not for a call, and no keyword.
 fn is_bare(word: &str) -> bool {
-    let keywords = ["default", "if", "unless", "case", "function", "class", "define", "node", "type"];
+    let keywords =
+        ["default", "if", "unless", "case", "function", "class", "define", "node", "type"];
     !keywords.contains(&word)
 }
 

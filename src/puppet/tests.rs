@@ -146,7 +146,8 @@ fn nesting_without_end_is_refused() {
 #[test]
 fn type_aliases_are_read() {
     let code = read("# Ports\ntype Stdlib::Port = Integer[0, 65535]\n").unwrap();
-    let shown: Vec<String> = code.aliases.iter().map(|(name, it)| format!("{name} = {it}")).collect();
+    let shown: Vec<String> =
+        code.aliases.iter().map(|(name, it)| format!("{name} = {it}")).collect();
     assert_eq!(shown, ["Stdlib::Port = Integer[0, 65535]"]);
 }
 
@@ -184,7 +185,11 @@ fn values_have_types_or_not() {
         ("Array[String, 1]", json!([["a"]]), json!([[]])),
         ("Array[Unknown, 1]", json!([["a"]]), json!([[], "a"])),
         ("Tuple[String, Integer]", json!([["a", 1]]), json!([["a"], ["a", "b"], ["a", 1, 2]])),
-        ("Tuple[String, Integer, 1, default]", json!([["a"], ["a", 1, 2]]), json!([[], ["a", "b"]])),
+        (
+            "Tuple[String, Integer, 1, default]",
+            json!([["a"], ["a", 1, 2]]),
+            json!([[], ["a", "b"]]),
+        ),
         ("Hash", json!([{}, {"a": 1}]), json!([[], "a"])),
         ("Hash[String, Integer]", json!([{"a": 1}]), json!([{"a": "b"}])),
         ("Hash[Enum['a'], Integer]", json!([{"a": 1}]), json!([{"b": 1}])),

@@ -53,10 +53,9 @@ impl Checker<'_> {
                 Some(!matches!(value, Value::Null | Value::Array(_) | Value::Object(_)))
             }
             "Numeric" => Some(value.is_number()),
-            "Integer" => is_integer(value).then(|| within(value, arguments)).unwrap_or(Some(false)),
-            "Float" => (value.is_number() && !is_integer(value))
-                .then(|| within(value, arguments))
-                .unwrap_or(Some(false)),
+            "Integer" if is_integer(value) => within(value, arguments),
+            "Float" if value.is_number() && !is_integer(value) => within(value, arguments),
+            "Integer" | "Float" => Some(false),
             "Boolean" => Some(match arguments {
                 [Argument::Value(wanted)] => wanted == value,
                 _ => value.is_boolean(),
@@ -113,8 +112,11 @@ impl Checker<'_> {
         let Value::Array(elements) = value else { return Some(false) };
         let (inner, bounds) = split_bounds(arguments);
         let count = elements.len();
-        let sized =
-            if bounds.is_empty() { Some(count == inner.len()) } else { within(&count.into(), bounds) };
+        let sized = if bounds.is_empty() {
+            Some(count == inner.len())
+        } else {
+            within(&count.into(), bounds)
+        };
         // The last type stands for all that follow.
         let types = inner.iter().chain(std::iter::repeat_with(|| inner.last()).map_while(|it| it));
         let each = elements.iter().zip(types).map(|(it, inner)| self.argument(inner, it, depth));
@@ -178,11 +180,7 @@ impl Checker<'_> {
                 let at = elements.iter().position(|it| fails(inner, it))?;
                 Some((format!("[{at}]"), inner, elements.get(at)?))
             }
-            (
-                "Hash",
-                [Argument::Type(_), Argument::Type(inner), ..],
-                Value::Object(fields),
-            ) => {
+            ("Hash", [Argument::Type(_), Argument::Type(inner), ..], Value::Object(fields)) => {
                 let (key, part) = fields.iter().find(|(_, it)| fails(inner, it))?;
                 Some((format!(".{key}"), inner, part))
             }
@@ -202,7 +200,8 @@ impl Checker<'_> {
 fn field_name(key: &Argument) -> Option<(&str, bool)> {
     match key {
         Argument::Value(Value::String(name)) => Some((name, false)),
-        Argument::Type(DataType { name, arguments }) => match (name.as_str(), arguments.as_slice()) {
+        Argument::Type(DataType { name, arguments }) => match (name.as_str(), arguments.as_slice())
+        {
             ("Optional", [Argument::Value(Value::String(inner))]) => Some((inner, true)),
             ("NotUndef", [Argument::Value(Value::String(inner))]) => Some((inner, false)),
             _ => None,

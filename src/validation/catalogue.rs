@@ -88,10 +88,11 @@ fn read_class(node: &Node, shape: &mut Shape) -> (Table<Key, Value>, Table<Key, 
             None => {
                 let message = format!("`{}` has a type, but is not in `parameters`", entry.key);
                 let similar = closest(&entry.key, parameters.keys().map(Key::as_str));
-                shape.add(Kind::SchemaViolation, entry.key_span, message).help = Some(similar.map_or_else(
-                    || "write the parameter with its default, or null".to_owned(),
-                    |similar| format!("did you mean `{similar}`?"),
-                ));
+                shape.add(Kind::SchemaViolation, entry.key_span, message).help =
+                    Some(similar.map_or_else(
+                        || "write the parameter with its default, or null".to_owned(),
+                        |similar| format!("did you mean `{similar}`?"),
+                    ));
             }
         }
     }
@@ -106,10 +107,7 @@ pub(super) struct Catalogues {
 }
 
 /// Joins the catalogues of all files.
-pub(super) fn join(
-    files: &[&EnvironmentFile],
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Catalogues {
+pub(super) fn join(files: &[&EnvironmentFile], diagnostics: &mut Vec<Diagnostic>) -> Catalogues {
     let of_each = first_of_each(
         files,
         |file| (&file.name, &file.place),

@@ -68,15 +68,14 @@ fn report(
     let group = hierarchy.group(*source);
     let classes = places.get(&group.id)?.classes;
     let written = classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
-    let place =
-        &written.parameters.iter().find(|it| it.name.as_ref() == parameter.as_str())?.value;
+    let place = &written.parameters.iter().find(|it| it.name.as_ref() == parameter.as_str())?.value;
     let TypeFault { way, wanted, found } = fault;
     let message = format!(
         "`{parameter}{way}` of the class `{class}` is {}; the environment `{environment}` wants `{wanted}`",
         sort(found)
     );
-    let diagnostic = Diagnostic::new(Kind::ParameterType, place.clone(), message)
-        .in_group(group.name.as_str());
+    let diagnostic =
+        Diagnostic::new(Kind::ParameterType, place.clone(), message).in_group(group.name.as_str());
     Some(match help(wanted, found, aliases) {
         Some(help) => diagnostic.with_help(help),
         None => diagnostic,
@@ -105,7 +104,8 @@ fn help(wanted: &DataType, found: &Value, aliases: &Aliases) -> Option<String> {
     if !found.is_array() && fits(&Value::Array(vec![found.clone()])) {
         return Some(format!("put it in a list: [{found}]"));
     }
-    None
+    let meaning = aliases.get(&wanted.name)?;
+    Some(format!("`{wanted}` is {meaning}"))
 }
 
 /// Collects the words that a type allows.

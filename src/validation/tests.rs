@@ -337,7 +337,8 @@ fn values_are_checked_against_the_types_of_the_environment() {
         ]
     );
     // What a child overrides does not count in it, what it inherits does.
-    let parent = "name: a\nclasses:\n  web: {port: 80}\n---\nname: b\nparent: a\nenvironment: staging\n";
+    let parent =
+        "name: a\nclasses:\n  web: {port: 80}\n---\nname: b\nparent: a\nenvironment: staging\n";
     assert_eq!(
         of(parent),
         [

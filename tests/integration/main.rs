@@ -9,6 +9,7 @@
     reason = "tests may stop at the first surprise and read files"
 )]
 
+mod classes;
 mod commands;
 mod conformance;
 mod controller;
@@ -22,3 +23,4 @@ mod program;
 mod readme;
 mod repository;
 mod schemas;
+mod tests;

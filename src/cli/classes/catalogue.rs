@@ -129,9 +129,8 @@ impl Target {
             })
             .collect();
         let (layout, _) = read_layout(&settings);
-        let relative = |extension: &str| {
-            format!("{}/{}.{extension}", layout.environments, self.environment)
-        };
+        let relative =
+            |extension: &str| format!("{}/{}.{extension}", layout.environments, self.environment);
         let exists = |relative: &String| self.directory.join(relative).exists();
         let there = ["yaml", "yml"].map(relative).into_iter().find(exists);
         let relative = there.unwrap_or_else(|| relative("yaml"));
@@ -152,13 +151,13 @@ impl Target {
         file: &File,
         catalogue: &Catalogue,
         header: &str,
+        count: &str,
         output: &mut Output,
     ) -> Result<Exit> {
         let text = file.text(catalogue, header)?;
-        let count = catalogue.len();
         let path = file.path.display();
         if file.old.as_deref().map(body) == Some(body(&text)) {
-            output.note(&format!("{path} is up to date: {count} classes"));
+            output.note(&format!("{path} is up to date: {count}"));
             return Ok(Exit::Fine);
         }
         if self.check {
@@ -170,7 +169,7 @@ impl Target {
                 .with_context(|| format!("cannot make the directory `{}`", parent.display()))?;
         }
         std::fs::write(&file.path, text).with_context(|| format!("cannot write `{path}`"))?;
-        output.note(&format!("{path} written: {count} classes"));
+        output.note(&format!("{path} written: {count}"));
         Ok(Exit::Fine)
     }
 }

@@ -1,5 +1,6 @@
 //! `clade classes pull`
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -22,7 +23,12 @@ pub(super) struct Pull {
     #[command(flatten)]
     target: Target,
     /// The Puppet Server
-    #[arg(long, value_name = "URL", env = "CLADE_PUPPET_SERVER", default_value = "https://puppet:8140")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "CLADE_PUPPET_SERVER",
+        default_value = "https://puppet:8140"
+    )]
     server: String,
     #[command(flatten)]
     identity: Identity,
@@ -60,11 +66,13 @@ impl Pull {
             .ok_or_else(|| anyhow!("`{}` answers with no list of classes", self.server))?;
         report_broken(&broken, self.target.skip_broken, output)?;
         let mut header =
-            "# Written by `clade classes pull`: run it again instead of changing this.\n".to_owned();
+            "# Written by `clade classes pull`: run it again instead of changing this.\n"
+                .to_owned();
         if let Some(etag) = page.etag.filter(|it| broken.is_empty() && !it.contains('\n')) {
-            header.push_str(&format!("# {ETAG} {etag}\n"));
+            let _infallible = writeln!(header, "# {ETAG} {etag}");
         }
-        self.target.write(&file, &catalogue, &header, output)
+        let count = format!("{} classes", catalogue.len());
+        self.target.write(&file, &catalogue, &header, &count, output)
     }
 }
 
@@ -73,6 +81,7 @@ fn refusal(page: &Page, environment: &str) -> anyhow::Error {
     let body: Value = serde_json::from_str(&page.text).unwrap_or_default();
     let said = ["message", "msg"].iter().find_map(|key| body.get(key)?.as_str());
     let said = said.unwrap_or_else(|| page.text.lines().next().unwrap_or_default());
+    let said = said.trim_end_matches('.');
     let status = page.status;
     match status.as_u16() {
         403 => anyhow!(

@@ -73,9 +73,9 @@ impl Scan {
         let sources: Vec<Source> = paths.into_par_iter().map(read_source).collect();
         let (catalogue, broken) = collect(sources, &root, output);
         report_broken(&broken, self.target.skip_broken, output)?;
-        output.note(&format!("read {} modules", modules.len()));
         let header = "# Written by `clade classes scan`: run it again instead of changing this.\n";
-        self.target.write(&file, &catalogue, header, output)
+        let count = format!("{} classes of {} modules", catalogue.len(), modules.len());
+        self.target.write(&file, &catalogue, header, &count, output)
     }
 
     /// Returns the directory of the environment.
@@ -141,13 +141,20 @@ impl Scan {
         let Some(text) = read_optional(&root.join("Puppetfile"))? else { return Ok(()) };
         let missing = missing_modules(&text, |module| modules.contains_key(module));
         let (Some(first), count) = (missing.first(), missing.len()) else { return Ok(()) };
-        let what = if count == 1 { format!("the module `{first}`") } else { format!("{count} modules (such as `{first}`)") };
+        let (what, it, its) = match count {
+            1 => (format!("the module `{first}` of the Puppetfile is not there"), "it", "its"),
+            _ => {
+                let what =
+                    format!("{count} modules of the Puppetfile are not there, such as `{first}`");
+                (what, "them", "their")
+            }
+        };
         if self.allow_missing_modules {
-            output.note(&format!("{what} of the Puppetfile not there: their classes are missing"));
+            output.note(&format!("{what}: {its} classes are left out"));
             return Ok(());
         }
         bail!(
-            "{what} of the Puppetfile not there: install them (`r10k puppetfile install`), or go on without their classes with --allow-missing-modules"
+            "{what}: install {it} (`r10k puppetfile install`), or go on without {its} classes with --allow-missing-modules"
         )
     }
 }
@@ -190,9 +197,7 @@ fn collect(
 }
 
 fn belongs(class: &str, namespace: &str) -> bool {
-    class
-        .strip_prefix(namespace)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    class.strip_prefix(namespace).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 fn read_source((path, namespace): (PathBuf, Option<String>)) -> Source {
@@ -247,9 +252,8 @@ fn read_directory(path: &Path) -> Result<Option<Vec<PathBuf>>> {
         Err(error) => return Err(error).context(format!("cannot read `{}`", path.display())),
     };
     let what = || format!("cannot read `{}`", path.display());
-    let mut paths: Vec<PathBuf> = entries
-        .map(|entry| Ok(entry.with_context(what)?.path()))
-        .collect::<Result<_>>()?;
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| Ok(entry.with_context(what)?.path())).collect::<Result<_>>()?;
     paths.sort();
     Ok(Some(paths))
 }

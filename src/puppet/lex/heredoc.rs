@@ -1,7 +1,7 @@
 //! Heredocs: `@("END"/nt)` here, the text below the line.
 
-use super::Lexer;
 use super::string::starts_variable;
+use super::{Lexer, Sort};
 use crate::puppet::CodeFault;
 
 /// Where the texts of the current line's heredocs end.
@@ -25,13 +25,14 @@ impl Heredocs {
 }
 
 impl Lexer<'_> {
-    /// Takes the mark of a heredoc and finds its text; nothing if it is none.
+    /// Takes the mark of a heredoc and finds its text; or a mere `@`, if it is none.
     ///
     /// The text is nothing if it depends on an expression or has escapes.
-    pub(super) fn heredoc(&mut self, start: usize) -> Result<Option<Option<String>>, CodeFault> {
-        let Some((mark, _)) = self.rest().split_once(')') else { return Ok(None) };
+    pub(super) fn heredoc(&mut self, start: usize) -> Result<Sort<'static>, CodeFault> {
+        let none = Sort::Mark('@');
+        let Some((mark, _)) = self.rest().split_once(')') else { return Ok(none) };
         if mark.contains('\n') {
-            return Ok(None);
+            return Ok(none);
         }
         let inside = mark.trim_start_matches('(').trim();
         let (name, escapes) = inside.split_once('/').unwrap_or((inside, ""));
@@ -39,7 +40,7 @@ impl Lexer<'_> {
         let quoted = name.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
         let tag = quoted.unwrap_or(name).trim();
         if tag.is_empty() {
-            return Ok(None);
+            return Ok(none);
         }
         self.at += mark.len() + 1;
         let (line, from) = match self.heredocs.pending {
@@ -64,7 +65,7 @@ impl Lexer<'_> {
                     && content.match_indices('$').any(|(at, _)| {
                         variable(content.split_at_checked(at + 1).unwrap_or_default())
                     });
-                return Ok(Some((!expression && escapes.is_empty()).then_some(content)));
+                return Ok(Sort::Text((!expression && escapes.is_empty()).then_some(content)));
             }
             lines.push(text);
         }
