@@ -27,6 +27,8 @@ pub mod impact;
 
 pub mod git;
 
+pub mod forge;
+
 pub mod reconcile;
 
 pub mod facts;

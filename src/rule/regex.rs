@@ -7,6 +7,7 @@
 
 mod ast;
 mod backtrack;
+mod example;
 mod fold;
 mod parse;
 mod program;
@@ -22,6 +23,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 use program::Program;
 use translate::Subjects;
 
+pub use example::{Example, Examples};
 pub use suspicion::{Suspicion, suspicions};
 
 /// A pattern of Java 17's `java.util.regex`, searched unanchored.

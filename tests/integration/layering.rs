@@ -22,6 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
     ("impact", &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic"]),
     ("git", &["model"]),
+    ("forge", &["model"]),
     ("facts", &["model", "document"]),
     ("config", &["document", "diagnostic"]),
     ("telemetry", &[]),
@@ -31,6 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "model",
             "document",
+            "forge",
             "git",
             "validation",
             "snapshot",
