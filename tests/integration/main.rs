@@ -9,6 +9,7 @@
     reason = "tests may stop at the first surprise and read files"
 )]
 
+mod chart;
 mod commands;
 mod conformance;
 mod controller;

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::program::{Daemon, GitRepository, clade, root};
 
-fn updating() -> bool {
+pub(crate) fn updating() -> bool {
     std::env::var_os("UPDATE_DOCS").is_some()
 }
 
