@@ -5,6 +5,7 @@ mod history;
 mod operators;
 mod signatures;
 mod ssh;
+mod statuses;
 mod webhooks;
 
 use serde_json::Value;
