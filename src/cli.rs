@@ -8,6 +8,7 @@ mod diff;
 mod enc;
 mod export;
 mod import;
+mod man;
 mod node;
 mod output;
 mod repository;
@@ -55,6 +56,7 @@ enum Command {
     Wait(why::Wait),
     Schema(schema::Schema),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// How a command ended.
@@ -108,6 +110,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Wait(command) => command.run(&mut output),
         Command::Schema(command) => command.run(&mut output),
         Command::Completions(command) => command.run(&mut output),
+        Command::Man(command) => command.run(),
     };
     match done {
         Ok(exit) => exit,

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{render, scenarios};
 use crate::program::{Daemon, GitRepository, clade, run};
 
-/// What the Secrets and ConfigMaps hold that a release finds in its namespace, by key.
+/// What a release finds in its namespace, by key.
 struct Secrets(Vec<(&'static str, String)>);
 
 impl Secrets {
@@ -56,11 +56,11 @@ impl Secrets {
 
     fn get(&self, key: &str) -> &str {
         let found = self.0.iter().find(|(name, _)| *name == key);
-        found.map(|(_, content)| content.as_str()).unwrap_or_else(|| panic!("no secret `{key}`"))
+        found.map_or_else(|| panic!("no secret `{key}`"), |(_, content)| content.as_str())
     }
 }
 
-/// The pod of a document: a Deployment, StatefulSet or Pod.
+/// A pod, or what one is made from.
 struct Pod {
     arguments: Vec<String>,
     container: Value,

@@ -1,5 +1,7 @@
 //! The values: their defaults, their schema and the page about them agree.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use crate::program::root;
@@ -45,7 +47,7 @@ fn every_value_has_a_schema_a_default_and_a_line_of_the_page() {
                 .is_some_and(Value::is_object);
         let default = if is_group { String::new() } else { format!("`{default}`") };
         let description = description.replace('|', "\\|");
-        table += &format!("| `{path}` | {default} | {description} |\n");
+        writeln!(table, "| `{path}` | {default} | {description} |").unwrap();
     }
     let page = read("README.md");
     let (before, rest) = page.split_once("| value | default | |\n").unwrap();
