@@ -6,6 +6,7 @@ mod operators;
 mod signatures;
 mod ssh;
 mod statuses;
+mod storage;
 mod webhooks;
 
 use serde_json::Value;

@@ -57,12 +57,13 @@ impl Daemon {
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let often: &[&str] =
             if arguments.contains(&"--interval") { &[] } else { &["--interval", "50ms"] };
-        Self::start_with(&[&["serve", "--listen", "127.0.0.1:0"], often, arguments].concat())
+        let all = [&["serve", "--listen", "127.0.0.1:0"], often, arguments].concat();
+        Self::launch(clade(&all))
     }
 
-    /// Starts the daemon with exactly these arguments and waits until it listens.
-    pub(crate) fn start_with(arguments: &[&str]) -> Self {
-        let mut child = clade(arguments).stderr(Stdio::piped()).spawn().unwrap();
+    /// Starts a daemon by a command and waits until it listens.
+    pub(crate) fn launch(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let (sender, lines) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

@@ -186,7 +186,7 @@ fn a_rendered_pod_answers_its_probes_and_its_test() {
         pod.set("--listen", "127.0.0.1:0");
         pod.set("--admin-listen", &admin.to_string());
         pod.set("--interval", "50ms");
-        let daemon = Daemon::start_with(&pod.arguments());
+        let daemon = Daemon::launch(clade(&pod.arguments()));
 
         for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
             let get = &pod.container[probe]["httpGet"];
