@@ -9,7 +9,7 @@ pub(crate) fn updating() -> bool {
 }
 
 /// Puts the example estate into a repository of its own and serves it.
-fn serve_fleet() -> (GitRepository, Daemon) {
+pub(crate) fn serve_fleet() -> (GitRepository, Daemon) {
     fn collect(directory: &std::path::Path, files: &mut Vec<(String, String)>) {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
