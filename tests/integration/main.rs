@@ -16,14 +16,20 @@ mod controller;
 mod daemon;
 mod diagnostics;
 mod diff;
+mod enc;
 mod git;
 mod guides;
 mod java_regex;
 mod layering;
 mod monitoring;
 mod program;
+mod puppet;
 mod readme;
 mod reference;
 mod replicas;
 mod repository;
 mod schemas;
+mod snapshot;
+
+#[path = "../../benches/world/mod.rs"]
+mod world;
