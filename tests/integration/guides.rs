@@ -40,7 +40,7 @@ fn parts(page: &str) -> Vec<Part> {
             Some(Part::Command { output, .. }) if inside => *output += line,
             _ => match silent {
                 Some(command) => {
-                    parts.push(Part::Silent { text: line.to_owned(), command: command.to_owned() })
+                    parts.push(Part::Silent { text: line.to_owned(), command: command.to_owned() });
                 }
                 None => parts.push(Part::Text(line.to_owned())),
             },
