@@ -15,6 +15,8 @@ pub mod classification;
 
 pub mod document;
 
+pub mod puppet;
+
 pub mod diagnostic;
 
 pub mod validation;
@@ -24,6 +26,8 @@ pub mod snapshot;
 pub mod impact;
 
 pub mod git;
+
+pub mod forge;
 
 pub mod reconcile;
 

@@ -9,6 +9,7 @@
     reason = "tests may stop at the first surprise and read files"
 )]
 
+mod classes;
 mod commands;
 mod conformance;
 mod controller;
@@ -24,3 +25,8 @@ mod puppet;
 mod readme;
 mod repository;
 mod schemas;
+mod tests;
+mod snapshot;
+
+#[path = "../../benches/world/mod.rs"]
+mod world;
