@@ -29,9 +29,7 @@ impl Stub {
                     silent.push(stream);
                     continue;
                 }
-                // What is asked does not matter, but it must have been read.
-                let read = stream.read(&mut [0; 8192]).unwrap_or_default();
-                assert!(read > 0);
+                let _some = stream.read(&mut [0; 4096]);
                 stream.write_all(answer.as_bytes()).ok();
             }
         });
