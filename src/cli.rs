@@ -1,6 +1,7 @@
 //! The commands: one file each.
 #![expect(clippy::disallowed_methods, reason = "commands read files and the environment")]
 
+mod classes;
 mod classify;
 mod client;
 mod completions;
@@ -53,6 +54,7 @@ enum Command {
     Enc(Box<enc::Enc>),
     Import(import::Import),
     Export(export::Export),
+    Classes(classes::Classes),
     Translate(translate::Translate),
     Why(why::Why),
     Wait(why::Wait),
@@ -107,6 +109,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Enc(command) => Ok(command.run(&arguments, &mut output)),
         Command::Import(command) => command.run(&mut output),
         Command::Export(command) => command.run(&mut output),
+        Command::Classes(command) => command.run(&mut output),
         Command::Translate(command) => command.run(&mut output),
         Command::Why(command) => command.run(&mut output),
         Command::Wait(command) => command.run(&mut output),

@@ -9,6 +9,7 @@ mod individual;
 mod layout;
 mod lint;
 mod overlap;
+mod parameter_type;
 mod parents;
 mod referents;
 mod rule;
@@ -292,15 +293,22 @@ pub fn check(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> 
         let places = tree::places(&groups);
         referents::check(
             hierarchy,
-            &catalogues,
+            &catalogues.classes,
             &places,
             layout.policy.missing_referents,
             &mut diagnostics,
         );
+        if layout.policy.missing_referents != Strictness::Off {
+            parameter_type::check(hierarchy, &catalogues.types, &places, &mut diagnostics);
+        }
         lint::contradictions(hierarchy, &places, &mut diagnostics);
     }
     let hierarchy = tree.hierarchy.filter(|_| are_warnings(&diagnostics));
-    let mut estate = hierarchy.map(|hierarchy| Estate { hierarchy, individuals, catalogues });
+    let mut estate = hierarchy.map(|hierarchy| Estate {
+        hierarchy,
+        individuals,
+        catalogues: catalogues.classes,
+    });
     let strictness = layout.policy.potential_conflicts;
     if let Some(estate) = &estate
         && (search == Search::Everything || strictness == Strictness::Error)

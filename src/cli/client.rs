@@ -70,6 +70,16 @@ pub(super) struct Reply {
     pub(super) text: String,
 }
 
+/// What a service said, as text.
+pub(super) struct Page {
+    pub(super) status: http::StatusCode,
+    pub(super) etag: Option<String>,
+    pub(super) text: String,
+}
+
+/// How much of an answer is read.
+const PAGE_LIMIT: u64 = 256 << 20;
+
 /// What a daemon said.
 pub(super) struct Said {
     pub(super) status: http::StatusCode,
@@ -156,6 +166,23 @@ impl Identity {
 }
 
 impl Daemon {
+    /// Asks for a text, with headers of one's own.
+    pub(super) fn page(&self, path: &str, headers: &[(&str, &str)]) -> Result<Page> {
+        let mut request = self.agent.get(format!("{}{path}", self.base));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut response = request.call().with_context(|| format!("cannot ask `{}`", self.name))?;
+        let etag = response.headers().get("etag").and_then(|it| it.to_str().ok());
+        let etag = etag.map(str::to_owned);
+        let status = response.status();
+        let body = response.body_mut().with_config().limit(PAGE_LIMIT);
+        let text = body
+            .read_to_string()
+            .with_context(|| format!("the answer of `{}` broke off", self.name))?;
+        Ok(Page { status, etag, text })
+    }
+
     /// Asks for a document.
     pub(super) fn get(&self, path: &str) -> Result<Said> {
         let request = self.agent.get(format!("{}{path}", self.base));

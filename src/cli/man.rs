@@ -19,7 +19,8 @@ pub(super) struct Man {
 impl Man {
     pub(super) fn run(self) -> Result<Exit> {
         let shown = self.directory.display();
-        std::fs::create_dir_all(&self.directory).with_context(|| format!("cannot make `{shown}`"))?;
+        std::fs::create_dir_all(&self.directory)
+            .with_context(|| format!("cannot make `{shown}`"))?;
         clap_mangen::generate_to(super::command(), &self.directory)
             .with_context(|| format!("cannot write the manual pages into `{shown}`"))?;
         Ok(Exit::Fine)

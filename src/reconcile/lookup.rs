@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::build::Outcome;
 use super::controller::{Controller, LookupError};
 use super::fate::{Fate, Surroundings};
-use super::standing::Progress;
 use super::settings::Target;
+use super::standing::Progress;
 use super::status::Truth;
 use super::trigger::Trigger;
 use crate::git::CommitInfo;
@@ -70,7 +70,6 @@ impl Controller {
             let state = self.state();
             (state.standing.seen, state.standing.failures)
         };
-        #[expect(clippy::disallowed_methods, reason = "looks are a second apart")]
         let due = seen.is_none_or(|it| it.elapsed() >= Duration::from_secs(1));
         if due && failures == 0 {
             self.want(Trigger::Manual);

@@ -39,8 +39,9 @@ fn parts(page: &str) -> Vec<Part> {
             }
             Some(Part::Command { output, .. }) if inside => *output += line,
             _ => match silent {
-                Some(command) => parts
-                    .push(Part::Silent { text: line.to_owned(), command: command.to_owned() }),
+                Some(command) => {
+                    parts.push(Part::Silent { text: line.to_owned(), command: command.to_owned() })
+                }
                 None => parts.push(Part::Text(line.to_owned())),
             },
         }
@@ -79,7 +80,10 @@ impl Machine {
             .replace("/etc/puppetlabs", &self.path("etc/puppetlabs"))
             .replace("/var/lib/", &self.path("var/lib/"))
             .replace("/home/ada", &self.path("home"))
-            .replace("oci://ghcr.io/clade-classifier/charts/clade", root().join("charts/clade").to_str().unwrap())
+            .replace(
+                "oci://ghcr.io/clade-classifier/charts/clade",
+                root().join("charts/clade").to_str().unwrap(),
+            )
     }
 
     /// Turns it back.
@@ -159,9 +163,9 @@ fn command(shown: &str) -> String {
 
 fn missing(page: &str) -> Option<&'static str> {
     let has = |it: &str| Command::new(it).arg("--help").output().is_ok();
-    ["curl", "openssl", "git", "helm"]
-        .into_iter()
-        .find(|it| (page.contains(&format!("$ {it}")) || page.contains(&format!("runs: {it}"))) && !has(it))
+    ["curl", "openssl", "git", "helm"].into_iter().find(|it| {
+        (page.contains(&format!("$ {it}")) || page.contains(&format!("runs: {it}"))) && !has(it)
+    })
 }
 
 fn check(path: &Path) -> usize {
@@ -197,7 +201,10 @@ fn check(path: &Path) -> usize {
                 }
                 let name = path.display();
                 let hint = "run with UPDATE_DOCS=1 and read the difference";
-                assert!(updating() || *output == said, "{name}: {shown}shown:\n{output}is:\n{said}{hint}");
+                assert!(
+                    updating() || *output == said,
+                    "{name}: {shown}shown:\n{output}is:\n{said}{hint}"
+                );
                 updated = updated + shown + &said;
             }
         }
@@ -226,7 +233,8 @@ fn every_command_of_the_guides_prints_what_they_show() {
 
 #[test]
 fn links_between_documents_lead_somewhere() {
-    let documents = ["README.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "ARCHITECTURE.md"];
+    let documents =
+        ["README.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "ARCHITECTURE.md"];
     let others = ["docs/concepts.md", "charts/clade/README.md", "examples/monitoring/README.md"];
     let reference = ["http", "metrics", "settings", "conditions", "commands"]
         .map(|it| root().join(format!("docs/reference/{it}.md")));

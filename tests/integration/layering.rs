@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 /// `rule::regex` has a row of its own, since the model's syntax tree holds patterns.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("document", &[]),
+    ("puppet", &[]),
     ("diagnostic", &["document"]),
     ("rule::regex", &[]),
     ("model", &["rule::regex"]),
@@ -16,7 +17,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("classification", &["model", "rule", "hierarchy"]),
     (
         "validation",
-        &["model", "rule", "rule::regex", "hierarchy", "classification", "document", "diagnostic"],
+        &[
+            "model",
+            "rule",
+            "rule::regex",
+            "hierarchy",
+            "classification",
+            "document",
+            "diagnostic",
+            "puppet",
+        ],
     ),
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
     ("impact", &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic"]),
@@ -81,6 +91,7 @@ const IMPURE: &[&str] = &[
 const PURE: &[&str] = &[
     "impact",
     "document",
+    "puppet",
     "diagnostic",
     "rule",
     "model",

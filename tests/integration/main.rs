@@ -10,6 +10,7 @@
 )]
 
 mod chart;
+mod classes;
 mod commands;
 mod conformance;
 mod controller;
@@ -30,6 +31,7 @@ mod replicas;
 mod repository;
 mod schemas;
 mod snapshot;
+mod tests;
 
 #[path = "../../benches/world/mod.rs"]
 mod world;

@@ -65,7 +65,10 @@ fn alerts_speak_of_what_the_daemon_counts_and_have_their_page() {
     for rule in rules {
         let name = rule["alert"].as_str().unwrap();
         assert!(check(name, rule["expr"].as_str().unwrap()) > 0, "{name}");
-        assert!(page.contains(&format!("\n### {name}\n")), "{name} has no section in operations.md");
+        assert!(
+            page.contains(&format!("\n### {name}\n")),
+            "{name} has no section in operations.md"
+        );
         let runbook = rule["annotations"]["runbook_url"].as_str().unwrap();
         assert!(runbook.ends_with(&format!("docs/guides/operations.md#{}", name.to_lowercase())));
     }

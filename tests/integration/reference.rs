@@ -119,7 +119,8 @@ fn conforms(document: &Value, method: &str, template: &str, status: u16, body: &
 fn answers_are_as_the_document_says() {
     let document = document();
     let (_repository, daemon) = serve_fleet();
-    let facts = std::fs::read_to_string(root().join("examples/facts/web1.example.com.json")).unwrap();
+    let facts =
+        std::fs::read_to_string(root().join("examples/facts/web1.example.com.json")).unwrap();
     let web = "36241e24-ecd8-4143-9145-932efae5ffb1";
     let node = [("name", "web1.example.com"), ("certname", "web1.example.com")];
     let group = [("id", web)];
@@ -172,8 +173,12 @@ fn the_page_of_routes_is_the_document() {
     let document = document();
     let mut text = String::new();
     for tag in document["tags"].as_array().unwrap() {
-        writeln!(text, "\n## {}\n\n| route | role | |\n|---|---|---|", tag["name"].as_str().unwrap())
-            .unwrap();
+        writeln!(
+            text,
+            "\n## {}\n\n| route | role | |\n|---|---|---|",
+            tag["name"].as_str().unwrap()
+        )
+        .unwrap();
         for (path, item) in document["paths"].as_object().unwrap() {
             for method in METHODS {
                 let operation = &item[method];
@@ -227,10 +232,14 @@ fn the_page_of_settings_is_the_command_line() {
         }
         let flag = arg.get_long().unwrap();
         let variable = arg.get_env().map(|it| format!("`{}`", it.to_str().unwrap()));
-        let defaults: Vec<_> = arg.get_default_values().iter().filter_map(|it| it.to_str()).collect();
+        let defaults: Vec<_> =
+            arg.get_default_values().iter().filter_map(|it| it.to_str()).collect();
         let takes = arg.get_action().takes_values();
-        let default =
-            if takes && !defaults.is_empty() { format!("`{}`", defaults.join(",")) } else { String::new() };
+        let default = if takes && !defaults.is_empty() {
+            format!("`{}`", defaults.join(","))
+        } else {
+            String::new()
+        };
         let mut help = arg.get_help().unwrap().to_string().replace('|', "\\|");
         let values: Vec<String> =
             arg.get_possible_values().iter().map(|it| format!("`{}`", it.get_name())).collect();
@@ -239,8 +248,12 @@ fn the_page_of_settings_is_the_command_line() {
         }
         let name = arg.get_value_names().filter(|_| takes).map(|it| format!(" {}", it[0]));
         let name = name.unwrap_or_default().replace('|', "\\|");
-        writeln!(text, "| `--{flag}{name}` | {} | {default} | {help} |", variable.unwrap_or_default())
-            .unwrap();
+        writeln!(
+            text,
+            "| `--{flag}{name}` | {} | {default} | {help} |",
+            variable.unwrap_or_default()
+        )
+        .unwrap();
     }
     generated("settings.md", &text);
 }

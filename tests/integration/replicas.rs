@@ -112,10 +112,10 @@ fn a_ref_of_the_repository_pins_all_replicas() {
         repository.git().reference("refs/clade/active", id, true, "promote").unwrap();
     };
     point(&first);
-    let follow = ["--branch", "refs/clade/active", "--interval", "50ms"];
+    let follow = ["--branch", "refs/clade/active", "--rewind-grace", "0s", "--interval", "50ms"];
     let (_data, one) = replica(&repository, &follow);
     let (_data, two) = replica(&repository, &follow);
-    let in_place = Daemon::start(&[&["--repo", &repository.text_path()], &follow[..2]].concat());
+    let in_place = Daemon::start(&[&["--repo", &repository.text_path()], &follow[..4]].concat());
     let all = [&one, &two, &in_place];
     let everywhere = |commit: &str| {
         for daemon in all {
@@ -128,7 +128,9 @@ fn a_ref_of_the_repository_pins_all_replicas() {
     // Both look again and again, and the branch is none of theirs.
     for daemon in all {
         let seen = |it: &Daemon| {
-            it.get("/controller/status").json()["observed"]["fetched_at"].as_str().map(str::to_owned)
+            it.get("/controller/status").json()["observed"]["fetched_at"]
+                .as_str()
+                .map(str::to_owned)
         };
         let before = seen(daemon);
         daemon.wait_until("it looked again", |it| seen(it) != before);
@@ -136,4 +138,7 @@ fn a_ref_of_the_repository_pins_all_replicas() {
     }
     point(&second);
     everywhere(&second);
+    // Back, at once for who sets no time of grace.
+    point(&first);
+    everywhere(&first);
 }

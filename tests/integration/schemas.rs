@@ -76,6 +76,25 @@ fn schemas_and_validation_agree_on_good_and_bad_documents() {
         ("environment", json!({"classes": {"a": {"parameter": {}}}}), false),
         ("environment", json!({"name": "X"}), false),
         (
+            "environment",
+            json!({
+                "classes": {"a": {"parameters": {"p": null}, "types": {"p": "Optional[A::B]"}}},
+                "type_aliases": {"A::B": "Integer[1, 5]"},
+            }),
+            true,
+        ),
+        (
+            "environment",
+            json!({"classes": {"a": {"parameters": {"p": 1}, "types": {"p": 5}}}}),
+            false,
+        ),
+        (
+            "environment",
+            json!({"classes": {"a": {"parameters": {"p": 1}, "types": {"p": "integer"}}}}),
+            false,
+        ),
+        ("environment", json!({"type_aliases": {"A::B": []}}), false),
+        (
             "test",
             json!([{"name": "t", "node": "n", "expect": {"groups": [], "conflict": true}}]),
             true,
