@@ -218,6 +218,7 @@ fn what_does_not_go_together_is_refused() {
         (&[url, open, "repository.verify.mode=head"], "`repository.verify.mode` needs"),
         (&[url, open, "repository.interval=often"], "repository.interval"),
         (&[url, open, "config.listen=0.0.0.0:1"], "config"),
+        (&[url, open, "forge.existingSecret=s"], "`config.forge` is missing"),
         (&[url, open, "gateway.enabled=true"], "`gateway.parentRefs` is missing"),
         (&[url, open, "terminationGracePeriodSeconds=30"], "must be more than"),
     ] {
