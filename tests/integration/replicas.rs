@@ -142,3 +142,49 @@ fn a_ref_of_the_repository_pins_all_replicas() {
     point(&first);
     everywhere(&first);
 }
+
+/// What the chart promises: a new replica is asked when it is ready, an old one is told to stop when
+/// nobody asks it any more, and finishes what is in flight.
+#[test]
+fn a_rolling_update_fails_no_request() {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    let (repository, first) = repository();
+    let (_data, mut serving) = replica(&repository, &[]);
+    serving.wait_until("it is ready", |it| it.get("/readyz").status == 200);
+    let address = Arc::new(Mutex::new(serving.address.clone()));
+    let (done, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let clients: Vec<_> = (0..3)
+        .map(|number| {
+            let (address, done, stop) = (address.clone(), done.clone(), stop.clone());
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let daemon = Daemon::at(&address.lock().unwrap().clone());
+                    let answer = daemon.get(&format!("/v1/classified/nodes/n{number}"));
+                    assert_eq!(answer.status, 200, "{}", answer.body);
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    // As long as the chart's `preStopSleepSeconds`: until whoever chose the old one has its answer.
+    let settle = |daemon: &Daemon| {
+        let before = done.load(Ordering::Relaxed);
+        daemon.wait_until("all clients moved on", |_| done.load(Ordering::Relaxed) > before + 10);
+    };
+    for _ in 0..3 {
+        let (_data, next) = replica(&repository, &[]);
+        next.wait_until("it is ready", |it| it.get("/readyz").status == 200);
+        address.lock().unwrap().clone_from(&next.address);
+        settle(&next);
+        let old = std::mem::replace(&mut serving, next);
+        assert_eq!(old.terminate(), 0);
+        settle(&serving);
+    }
+    stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.join().unwrap();
+    }
+    assert_eq!(answered(&serving), Some(first));
+}
