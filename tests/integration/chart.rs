@@ -233,9 +233,11 @@ fn what_does_not_go_together_is_refused() {
 
 #[test]
 fn the_examples_of_wiring_name_what_is_there() {
-    let read =
-        |name: &str| std::fs::read_to_string(root().join("examples/kubernetes").join(name)).unwrap();
-    let values: serde_json::Value = serde_yaml::from_str(&read("puppetserver-values.yaml")).unwrap();
+    let read = |name: &str| {
+        std::fs::read_to_string(root().join("examples/kubernetes").join(name)).unwrap()
+    };
+    let values: serde_json::Value =
+        serde_yaml::from_str(&read("puppetserver-values.yaml")).unwrap();
     let script = &values["puppetserver"]["customentrypoints"]["configmaps"]["90-enc.sh"];
     for script in [script.as_str().unwrap(), &read("90-enc.sh")] {
         let checked = Command::new("sh").args(["-n", "-c", script]).status().unwrap();

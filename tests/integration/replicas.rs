@@ -1,6 +1,9 @@
 //! Replicas behind one address: whoever has an answer of one gets the same commit from another, and a ref of the
 //! repository keeps all of them at one commit.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use crate::program::{Daemon, GitRepository};
 
 const NEVER: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -147,44 +150,48 @@ fn a_ref_of_the_repository_pins_all_replicas() {
 /// nobody asks it any more, and finishes what is in flight.
 #[test]
 fn a_rolling_update_fails_no_request() {
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    use std::sync::{Arc, Mutex};
-
     let (repository, first) = repository();
-    let (_data, mut serving) = replica(&repository, &[]);
+    let (data, mut serving) = replica(&repository, &[]);
+    let mut directories = vec![data];
     serving.wait_until("it is ready", |it| it.get("/readyz").status == 200);
-    let address = Arc::new(Mutex::new(serving.address.clone()));
-    let (done, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-    let clients: Vec<_> = (0..3)
-        .map(|number| {
-            let (address, done, stop) = (address.clone(), done.clone(), stop.clone());
-            std::thread::spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    let daemon = Daemon::at(&address.lock().unwrap().clone());
-                    let answer = daemon.get(&format!("/v1/classified/nodes/n{number}"));
-                    assert_eq!(answer.status, 200, "{}", answer.body);
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-            })
-        })
-        .collect();
+    let address = Mutex::new(serving.address.clone());
+    let (done, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let ask = |number: usize| {
+        while !stop.load(Ordering::Relaxed) {
+            let daemon = Daemon::at(&address.lock().unwrap().clone());
+            let answer = daemon.get(&format!("/v1/classified/nodes/n{number}"));
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+    };
     // As long as the chart's `preStopSleepSeconds`: until whoever chose the old one has its answer.
     let settle = |daemon: &Daemon| {
         let before = done.load(Ordering::Relaxed);
         daemon.wait_until("all clients moved on", |_| done.load(Ordering::Relaxed) > before + 10);
     };
-    for _ in 0..3 {
-        let (_data, next) = replica(&repository, &[]);
-        next.wait_until("it is ready", |it| it.get("/readyz").status == 200);
-        address.lock().unwrap().clone_from(&next.address);
-        settle(&next);
-        let old = std::mem::replace(&mut serving, next);
-        assert_eq!(old.terminate(), 0);
-        settle(&serving);
-    }
-    stop.store(true, Ordering::Relaxed);
-    for client in clients {
-        client.join().unwrap();
-    }
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..3)
+            .map(|number| {
+                scope.spawn({
+                    let ask = &ask;
+                    move || ask(number)
+                })
+            })
+            .collect();
+        for _ in 0..3 {
+            let (data, next) = replica(&repository, &[]);
+            directories.push(data);
+            next.wait_until("it is ready", |it| it.get("/readyz").status == 200);
+            address.lock().unwrap().clone_from(&next.address);
+            settle(&next);
+            let old = std::mem::replace(&mut serving, next);
+            assert_eq!(old.terminate(), 0);
+            settle(&serving);
+        }
+        stop.store(true, Ordering::Relaxed);
+        for client in clients {
+            client.join().unwrap();
+        }
+    });
     assert_eq!(answered(&serving), Some(first));
 }
