@@ -9,6 +9,7 @@
     reason = "tests may stop at the first surprise and read files"
 )]
 
+mod ci;
 mod classes;
 mod commands;
 mod conformance;
