@@ -10,10 +10,12 @@ mod enc;
 mod export;
 mod import;
 mod node;
+mod nodes;
 mod output;
 mod repository;
 mod schema;
 mod serve;
+mod settings;
 mod test;
 mod translate;
 mod tree;
@@ -48,7 +50,7 @@ enum Command {
     Classify(classify::Classify),
     Explain(tree::Explain),
     Diff(Box<diff::Diff>),
-    Enc(enc::Enc),
+    Enc(Box<enc::Enc>),
     Import(import::Import),
     Export(export::Export),
     Classes(classes::Classes),
@@ -102,7 +104,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Classify(command) => command.run(&mut output),
         Command::Explain(command) => command.run(&mut output),
         Command::Diff(command) => command.run(&mut output),
-        Command::Enc(command) => Ok(command.run(&mut output)),
+        Command::Enc(command) => Ok(command.run(&arguments, &mut output)),
         Command::Import(command) => command.run(&mut output),
         Command::Export(command) => command.run(&mut output),
         Command::Classes(command) => command.run(&mut output),

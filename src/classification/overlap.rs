@@ -69,7 +69,7 @@ pub fn overlaps(estate: &Estate) -> Overlaps<'_> {
         found: Overlaps::default(),
     };
     let setters = Setters::of(hierarchy);
-    for carrier in &setters.carriers {
+    for carrier in setters.carriers.iter().copied() {
         let mut shown = 0;
         for (tries, (partner, settings)) in
             setters.partners(hierarchy, carrier).into_iter().enumerate()
@@ -77,12 +77,12 @@ pub fn overlaps(estate: &Estate) -> Overlaps<'_> {
             if shown == PARTNERS || tries == TRIES {
                 break;
             }
-            shown += usize::from(finder.look(carrier, partner, settings));
+            shown += usize::from(finder.look(carrier, partner, &settings));
         }
     }
     for (minority, partners) in setters.environments(hierarchy) {
         for partner in partners.into_iter().take(TRIES) {
-            if finder.look(&minority, &partner, BTreeSet::from([Setting::Environment])) {
+            if finder.look(minority, partner, &BTreeSet::from([Setting::Environment])) {
                 break;
             }
         }
@@ -103,9 +103,9 @@ impl<'e> Finder<'e> {
     /// Looks for a node on which two groups conflict; returns whether one was found.
     fn look(
         &mut self,
-        carrier: &Carrier,
-        partner: &Carrier,
-        settings: BTreeSet<Setting<'e>>,
+        carrier: Carrier,
+        partner: Carrier,
+        settings: &BTreeSet<Setting<'e>>,
     ) -> bool {
         let hierarchy = &self.estate.hierarchy;
         let both = [self.inherited(carrier.leaf), self.inherited(partner.leaf)];

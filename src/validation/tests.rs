@@ -6,7 +6,7 @@ fn checked(files: &[(&str, &str)]) -> Checked {
         path: Arc::from(*path),
         content: SourceContent::Bytes(text.as_bytes().into()),
     };
-    validate(&files.iter().map(file).collect::<Vec<_>>())
+    validate(&files.iter().map(file).collect::<Vec<_>>(), Search::Everything)
 }
 
 /// Writes findings as `file:line:column kind message`, help behind `//`.
@@ -414,12 +414,15 @@ fn settings_move_directories_and_demand_more() {
 #[test]
 fn what_is_no_file_is_not_followed() {
     let file = |path: &str, content| SourceFile { path: path.into(), content };
-    let checked = validate(&[
-        file("groups/link.yaml", SourceContent::Link),
-        file("groups/sub", SourceContent::Submodule),
-        file("elsewhere/link", SourceContent::Link),
-        file("groups/big.yaml", SourceContent::TooLarge(1 << 21)),
-    ]);
+    let checked = validate(
+        &[
+            file("groups/link.yaml", SourceContent::Link),
+            file("groups/sub", SourceContent::Submodule),
+            file("elsewhere/link", SourceContent::Link),
+            file("groups/big.yaml", SourceContent::TooLarge(1 << 21)),
+        ],
+        Search::Everything,
+    );
     let kinds: Vec<&str> = checked.diagnostics.iter().map(|it| it.kind.as_str()).collect();
     assert_eq!(kinds, ["file-too-large", "not-a-file", "not-a-file"]);
     assert!(!checked.is_valid());

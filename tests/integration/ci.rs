@@ -103,7 +103,12 @@ fn a_bare_repository_takes_good_pushes_and_refuses_bad_ones() {
     site.commit(&[("groups/web.yaml", BAD)]);
     let refused = site.push("main");
     assert_eq!((refused.status, site.tip()), (1, good.clone()), "{}", refused.stderr);
-    for said in ["error[missing-parent]", "groups/web.yaml:2:9", "did you mean `Web`?", "The push to main is refused"] {
+    for said in [
+        "error[missing-parent]",
+        "groups/web.yaml:2:9",
+        "did you mean `Web`?",
+        "The push to main is refused",
+    ] {
         assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
     }
     // Another branch is work in progress.
@@ -113,7 +118,11 @@ fn a_bare_repository_takes_good_pushes_and_refuses_bad_ones() {
     site.commit(&[("groups/web.yaml", "name: Web\nrule: name ~ mail\n")]);
     let refused = site.push("main");
     assert_eq!((refused.status, site.tip()), (1, good), "{}", refused.stderr);
-    assert!(refused.stderr.contains("name is \"web1\", the rule wants name ~ mail"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("name is \"web1\", the rule wants name ~ mail"),
+        "{}",
+        refused.stderr
+    );
 
     let mended = site.commit(&[("groups/web.yaml", GOOD)]);
     assert_eq!((site.push("main").status, site.tip()), (0, mended));
@@ -160,7 +169,10 @@ fn a_change_is_checked_and_reported() {
     let good = check(&site, "github", &base);
     assert_eq!(good.status, 0, "{}{}", good.stdout, good.stderr);
     let comment = report("clade-diff.md");
-    assert!(comment.starts_with("<!-- clade-diff -->\n### Classification: 1 of 2 nodes change\n"), "{comment}");
+    assert!(
+        comment.starts_with("<!-- clade-diff -->\n### Classification: 1 of 2 nodes change\n"),
+        "{comment}"
+    );
     assert!(report("clade-tests.xml").contains(r#"tests="1" skipped="0" failures="0""#));
 
     site.commit(&[("tests/t.yaml", "- {name: t, node: mail1, expect: {groups: [Web]}}\n")]);
@@ -174,7 +186,10 @@ fn a_change_is_checked_and_reported() {
     assert_eq!(invalid.status, 1);
     let annotation = "::error file=groups/web.yaml,line=2,";
     assert!(invalid.stdout.starts_with(annotation), "{}", invalid.stdout);
-    assert!(report("clade-diff.md").starts_with("<!-- clade-diff -->\n### Classification: the change is not valid\n"));
+    assert!(
+        report("clade-diff.md")
+            .starts_with("<!-- clade-diff -->\n### Classification: the change is not valid\n")
+    );
     assert_eq!(check(&site, "gitlab", &base).status, 1);
     let quality: Value = serde_json::from_str(&report("clade-quality.json")).unwrap();
     assert_eq!(quality[0]["location"]["path"], "groups/web.yaml");
@@ -194,8 +209,10 @@ impl Forge {
         let said = |line: &str, body: &Value| {
             let body = body.to_string();
             let length = body.len();
-            format!("HTTP/1.1 {line}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
-                .into_bytes()
+            format!(
+                "HTTP/1.1 {line}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            )
+            .into_bytes()
         };
         if !request.headers.values().any(|it| it == token) {
             return said("401 Unauthorized", &json!({"message": "no"}));
@@ -248,12 +265,20 @@ fn a_report_is_one_comment_that_is_updated() {
         (
             "github",
             "Bearer secret",
-            [("GITHUB_REPOSITORY", "ada/groups"), ("PULL_REQUEST", "7"), ("GITHUB_TOKEN", "secret")],
+            [
+                ("GITHUB_REPOSITORY", "ada/groups"),
+                ("PULL_REQUEST", "7"),
+                ("GITHUB_TOKEN", "secret"),
+            ],
         ),
         (
             "gitlab",
             "secret",
-            [("CI_PROJECT_ID", "5"), ("CI_MERGE_REQUEST_IID", "7"), ("CLADE_GITLAB_TOKEN", "secret")],
+            [
+                ("CI_PROJECT_ID", "5"),
+                ("CI_MERGE_REQUEST_IID", "7"),
+                ("CLADE_GITLAB_TOKEN", "secret"),
+            ],
         ),
     ] {
         let forge = Forge::default();
@@ -274,11 +299,21 @@ fn a_report_is_one_comment_that_is_updated() {
         };
         let first = "<!-- clade-diff -->\n### 1 of 2 nodes change \"é\" `$x` \\\n";
         let posted = post(first);
-        assert_eq!((posted.status, posted.stdout.as_str()), (0, "posted comment 120\n"), "{}", posted.stderr);
+        assert_eq!(
+            (posted.status, posted.stdout.as_str()),
+            (0, "posted comment 120\n"),
+            "{}",
+            posted.stderr
+        );
         assert_eq!(forge.own(), [first]);
         let second = format!("<!-- clade-diff -->\n{}", "| a row |\n".repeat(6000));
         let updated = post(&second);
-        assert_eq!((updated.status, updated.stdout.as_str()), (0, "updated comment 120\n"), "{}", updated.stderr);
+        assert_eq!(
+            (updated.status, updated.stdout.as_str()),
+            (0, "updated comment 120\n"),
+            "{}",
+            updated.stderr
+        );
         assert_eq!(forge.own(), [second]);
     }
 }
@@ -299,7 +334,13 @@ fn pipelines_are_what_their_forges_take() {
     }
     for arguments in [
         &["--builtin-schema", "vendor.github-workflows", "github/clade.yml"][..],
-        &["--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", "gitlab/gitlab-ci.yml"],
+        &[
+            "--builtin-schema",
+            "vendor.gitlab-ci",
+            "--data-transform",
+            "gitlab-ci",
+            "gitlab/gitlab-ci.yml",
+        ],
     ] {
         let done = Command::new("check-jsonschema")
             .args(arguments)
@@ -320,7 +361,11 @@ fn pre_commit_runs_the_hooks() {
     hooks.commit(&[(".pre-commit-hooks.yaml", &manifest)]);
     let url = hooks.work().to_str().unwrap().to_owned();
     let run = |hook: &str| {
-        site.run("pre-commit", &site.work(), &["try-repo", &url, hook, "--all-files", "--color=never"])
+        site.run(
+            "pre-commit",
+            &site.work(),
+            &["try-repo", &url, hook, "--all-files", "--color=never"],
+        )
     };
     site.commit(&[("groups/web.yaml", GOOD), ("tests/t.yaml", TEST)]);
     for hook in ["clade-validate", "clade-test"] {

@@ -17,11 +17,17 @@ mod controller;
 mod daemon;
 mod diagnostics;
 mod diff;
+mod enc;
 mod git;
 mod java_regex;
 mod layering;
 mod program;
+mod puppet;
 mod readme;
 mod repository;
 mod schemas;
+mod snapshot;
 mod tests;
+
+#[path = "../../benches/world/mod.rs"]
+mod world;

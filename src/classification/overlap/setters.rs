@@ -65,10 +65,10 @@ impl<'e> Setters<'e> {
     pub(super) fn partners(
         &self,
         hierarchy: &Hierarchy,
-        carrier: &Carrier,
-    ) -> BTreeMap<&Carrier, BTreeSet<Setting<'e>>> {
-        let mut partners: BTreeMap<&Carrier, BTreeSet<Setting<'e>>> = BTreeMap::new();
-        for (setting, value) in self.by_carrier.get(carrier).into_iter().flatten() {
+        carrier: Carrier,
+    ) -> BTreeMap<Carrier, BTreeSet<Setting<'e>>> {
+        let mut partners: BTreeMap<Carrier, BTreeSet<Setting<'e>>> = BTreeMap::new();
+        for (setting, value) in self.by_carrier.get(&carrier).into_iter().flatten() {
             let others = self.by_setting.get(setting).into_iter().flatten();
             for (other, theirs) in others.take_while(|(it, _)| it.setter < carrier.setter) {
                 if are_apart(hierarchy, other.setter, carrier.setter)
@@ -76,7 +76,7 @@ impl<'e> Setters<'e> {
                     && !same(value, theirs)
                     && self.may_meet(carrier.leaf, other.leaf)
                 {
-                    partners.entry(other).or_default().insert(*setting);
+                    partners.entry(*other).or_default().insert(*setting);
                 }
             }
         }
@@ -104,7 +104,7 @@ impl<'e> Setters<'e> {
                 .collect();
             all.sort_by_key(|it| it.len());
             for (at, few) in all.iter().enumerate() {
-                for group in few.iter() {
+                for group in *few {
                     let larger = all.iter().skip(at + 1).flat_map(|it| it.iter());
                     let partners: Vec<Carrier> = larger
                         .filter(|it| {

@@ -84,7 +84,7 @@ pub(super) fn draw(explanation: &Explanation<'_>, colour: Colour) -> String {
             String::new()
         };
         pen.line(depth, &format!("{}{leaf}", group.name));
-        condition(&mut pen, depth + 1, &found.explained);
+        condition(&mut pen, depth + 1, &found.explain(explanation.node));
     }
     misses(&mut pen, explanation);
     match &explanation.outcome {

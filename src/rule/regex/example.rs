@@ -4,7 +4,7 @@
 //! shortest texts first, finds a text or proves that there is none. Only texts of printable ASCII
 //! on one line are looked for: on those the translated pattern means what the original does.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use regex_automata::dfa::dense::{self, DFA};
@@ -105,8 +105,7 @@ fn walk(automata: &[(Arc<Automaton>, bool)], wanted: impl Fn(&str) -> bool) -> E
         .map(|(it, _)| it.start_state(&start::Config::new().anchored(Anchored::Yes)).ok())
         .collect();
     let Some(start) = start else { return Example::Unknown };
-    let mut known: HashMap<Vec<StateID>, ()> = HashMap::new();
-    known.insert(start.clone(), ());
+    let mut known: HashSet<Vec<StateID>> = HashSet::from([start.clone()]);
     let mut visited = vec![Visited { states: start, from: 0, byte: 0 }];
     let mut at = 0;
     while let Some(states) = visited.get(at).map(|it| it.states.clone()) {
@@ -120,10 +119,10 @@ fn walk(automata: &[(Arc<Automaton>, bool)], wanted: impl Fn(&str) -> bool) -> E
                 .iter()
                 .zip(&next)
                 .any(|((automaton, wanted), state)| *wanted && automaton.is_dead_state(*state));
-            if hopeless || known.contains_key(&next) {
+            if hopeless || known.contains(&next) {
                 continue;
             }
-            known.insert(next.clone(), ());
+            known.insert(next.clone());
             visited.push(Visited { states: next, from: at, byte: *byte });
             let last = visited.len() - 1;
             if accepts(automata, &visited, last) {

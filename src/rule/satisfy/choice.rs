@@ -166,7 +166,7 @@ fn between(low: &str, high: &str) -> Option<String> {
         return Some(if middle == low { format!("{low}.5") } else { middle.to_string() });
     }
     let (low, high): (f64, f64) = (low.parse().ok()?, high.parse().ok()?);
-    Some(((low + high) / 2.0).to_string())
+    Some((f64::midpoint(low, high)).to_string())
 }
 
 fn beyond(text: &str, step: i32) -> Option<String> {

@@ -4,9 +4,6 @@ use serde_json::{Map, Value};
 
 use crate::model::{Node, Segment};
 
-/// The certname of a node of which only something else matters.
-const NAME: &str = "any.example.com";
-
 /// The longest list that is made for the sake of one element.
 const LONGEST: usize = 256;
 
@@ -24,7 +21,7 @@ pub(super) fn node<'w>(values: impl Iterator<Item = (&'w [Segment], Value)>) -> 
         Some(Value::Object(object)) => object,
         _ => Map::new(),
     };
-    let name = name.unwrap_or_else(|| NAME.to_owned());
+    let name = name.unwrap_or_else(|| Node::EXAMPLE.to_owned());
     let (fact, mut trusted) = (part("fact"), part("trusted"));
     trusted.insert("certname".to_owned(), name.clone().into());
     Some(Node { name, fact, trusted })
