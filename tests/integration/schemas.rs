@@ -179,7 +179,7 @@ fn an_independent_validator_says_what_ours_says() {
             let name = path.file_name().unwrap().to_str().unwrap();
             let name = if kind == "clade" { name.to_owned() } else { format!("{part}/{name}") };
             let file =
-                SourceFile { path: name.into(), content: SourceContent::Bytes(bytes.clone()) };
+                SourceFile { path: name.into(), content: SourceContent::Bytes(Arc::clone(&bytes)) };
             let documents = document::read(&bytes, &Limits::DEFAULT);
             if documents.documents.len() != 1 || !documents.faults.is_empty() {
                 continue;
