@@ -68,8 +68,8 @@ fn report(
 fn parameter_place<'g>(places: &GroupPlaces<'g>, setting: Setting<'_>) -> Option<&'g Place> {
     let Setting::Parameter(class, name) = setting else { return None };
     let class = places.classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
-    let written = class.parameters.iter().find(|it| it.name.as_ref() == name.as_str())?;
-    Some(&written.place)
+    let parameter = class.parameters.iter().find(|it| it.name.as_ref() == name.as_str())?;
+    Some(&parameter.place)
 }
 
 fn name(setting: Setting<'_>) -> String {

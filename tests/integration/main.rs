@@ -9,6 +9,7 @@
     reason = "tests may stop at the first surprise and read files"
 )]
 
+mod chart;
 mod ci;
 mod classes;
 mod commands;
@@ -19,11 +20,15 @@ mod diagnostics;
 mod diff;
 mod enc;
 mod git;
+mod guides;
 mod java_regex;
 mod layering;
+mod monitoring;
 mod program;
 mod puppet;
 mod readme;
+mod reference;
+mod replicas;
 mod repository;
 mod schemas;
 mod snapshot;
