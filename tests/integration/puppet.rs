@@ -1,6 +1,7 @@
 //! A real Puppet Server compiles catalogs from our answers: over `clade enc`, then through the node
 //! terminus. One boot of the server does all of it.
 
+mod module;
 mod server;
 
 use std::path::Path;
