@@ -63,8 +63,10 @@ fn an_answer_of_one_replica_can_be_had_from_another() {
     });
     let by_parameter = slow.get(&format!("/v1/groups?commit={second}"));
     assert_eq!(by_parameter.header("X-Clade-Commit"), Some(second.as_str()));
-    let status = slow.get("/controller/status").json();
-    assert_eq!(status["active"]["commit"], second.as_str());
+    // It is built for whoever asks, and answers for all a moment later.
+    slow.wait_until("it answers", |it| {
+        it.get("/controller/status").json()["active"]["commit"] == second.as_str()
+    });
 }
 
 #[test]
