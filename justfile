@@ -18,5 +18,9 @@ test:
 update-docs:
     UPDATE_DOCS=1 cargo test --test integration diagnostics readme
 
+# What the controller must reach: docs/controller-load.md
+bench-controller:
+    cargo bench --bench controller
+
 bench-regex:
     cargo bench --bench regex

@@ -25,6 +25,8 @@ pub mod impact;
 
 pub mod git;
 
+pub mod forge;
+
 pub mod reconcile;
 
 pub mod facts;

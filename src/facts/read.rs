@@ -101,10 +101,13 @@ fn parse(bytes: &[u8]) -> Result<Value, FactsError> {
             Ok(value) => return Ok(value),
             Err(error) => {
                 let number = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
+                // The place is said apart, and stands at the end of the message as well.
+                let message = error.to_string();
+                let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
                 return Err(FactsError::Syntax {
                     line: number(error.line()),
                     column: number(error.column()),
-                    message: error.to_string(),
+                    message,
                 });
             }
         }
@@ -181,7 +184,7 @@ mod tests {
         for (text, message) in [
             ("[1]", "facts must be an object, here is a list"),
             ("", "facts must be an object, here is nothing"),
-            ("{\"a\": }", "line 1, column 7: expected value at line 1 column 7"),
+            ("{\"a\": }", "line 1, column 7: expected value"),
             ("{\"fact\": {}, \"trusted\": 1}", "`trusted` must be an object"),
             ("a: [", "line"),
         ] {

@@ -17,7 +17,7 @@ use super::failure::{FetchError, FetchFailure};
 use super::libgit2;
 use super::options::MirrorOptions;
 use super::remote::Remote;
-use super::repository::{OpenError, Repository, RevisionError, id_of, oid};
+use super::repository::{OpenError, ReadError, Repository, RevisionError, id_of, oid};
 use super::transport::Attempt;
 use crate::model::CommitId;
 
@@ -184,6 +184,43 @@ impl Mirror {
         Ok(fetched)
     }
 
+    /// Returns whether it fetches more than branches and tags, such as heads of pull requests.
+    pub fn fetches_more(&self) -> bool {
+        !self.options.refspecs.is_empty()
+    }
+
+    /// Returns the commits of the refs that are fetched beside branches and tags, the newest first;
+    /// those that the watched ref contains are left out.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the refs cannot be read.
+    pub fn heads_of_more(&self) -> Result<Vec<CommitId>, ReadError> {
+        let what = || "the refs of the mirror".to_owned();
+        let fail = |error: git2::Error| ReadError::new(what(), error.message());
+        let repository =
+            self.repository().map_err(|error| ReadError::new(what(), error.to_string()))?;
+        let inner = repository.inner();
+        let watched = inner.head().and_then(|it| it.peel_to_commit()).map(|it| it.id());
+        let mut heads = Vec::new();
+        for spec in &self.options.refspecs {
+            let glob = spec.rsplit(':').next().unwrap_or(spec).trim_start_matches('+');
+            for reference in inner.references_glob(glob).map_err(fail)? {
+                let Ok(commit) = reference.and_then(|it| it.peel_to_commit()) else { continue };
+                let merged = watched.as_ref().is_ok_and(|it| {
+                    *it == commit.id()
+                        || inner.graph_descendant_of(*it, commit.id()).unwrap_or(false)
+                });
+                if !merged {
+                    heads.push((commit.time().seconds(), id_of(commit.id())));
+                }
+            }
+        }
+        heads.sort_unstable_by(|a, b| b.cmp(a));
+        heads.dedup();
+        Ok(heads.into_iter().map(|(_, commit)| commit).collect())
+    }
+
     /// Returns the commit that answered last.
     pub fn live(&self) -> Option<CommitId> {
         self.repository().ok()?.target_of(LIVE)
@@ -289,7 +326,7 @@ fn movement(
     repository: &Repository,
     before: Option<CommitId>,
     head: CommitId,
-) -> Result<Movement, super::ReadError> {
+) -> Result<Movement, ReadError> {
     Ok(match before {
         None => Movement::First,
         Some(before) if before == head => Movement::Unchanged,

@@ -104,6 +104,21 @@ impl Remote {
         self.url().map(|url| url.scheme)
     }
 
+    /// Returns the host of a URL, without a port.
+    pub fn host(&self) -> Option<&str> {
+        let authority = &self.url()?.authority;
+        let host = match authority.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|it| it.is_ascii_digit()) => host,
+            _ => authority,
+        };
+        Some(host).filter(|it| !it.is_empty())
+    }
+
+    /// Returns the path of a URL, from its first `/` on.
+    pub fn url_path(&self) -> Option<&str> {
+        self.url().map(|it| it.path.as_str())
+    }
+
     pub(super) fn url(&self) -> Option<&Url> {
         match &self.0 {
             Place::Path(_) => None,

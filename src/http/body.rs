@@ -57,15 +57,36 @@ pub(super) fn node(name: String, body: Option<Value>) -> Result<Node, ApiError> 
     Ok(Node { name, fact: fact.map(unwrap_envelope).unwrap_or_default(), trusted })
 }
 
-/// Takes facts out of Puppet's envelope: exactly `name`, `values`, and at the most `timestamp` and
-/// `expiration`.
-fn unwrap_envelope(mut fact: Map<String, Value>) -> Map<String, Value> {
-    let is_envelope = fact.get("name").is_some_and(Value::is_string)
+/// Returns which shape a classification request has, for metrics: clients differ.
+pub(super) fn shape(body: Option<&Value>) -> &'static str {
+    let Some(body) = body else { return "empty" };
+    let given = ["fact", "facts"].into_iter().find_map(|key| {
+        let facts = body.get(key)?.as_object()?;
+        Some((key, is_envelope(facts)))
+    });
+    match given {
+        Some(("fact", false)) => "fact",
+        Some(("fact", true)) => "fact-envelope",
+        Some((_, false)) => "facts",
+        Some((_, true)) => "facts-envelope",
+        None if body.get("trusted").is_some() => "trusted",
+        None => "other",
+    }
+}
+
+/// Returns whether facts stand in Puppet's envelope: exactly `name`, `values`, and at the most
+/// `timestamp` and `expiration`.
+fn is_envelope(fact: &Map<String, Value>) -> bool {
+    fact.get("name").is_some_and(Value::is_string)
         && fact.get("values").is_some_and(Value::is_object)
         && fact
             .keys()
-            .all(|key| matches!(key.as_str(), "name" | "values" | "timestamp" | "expiration"));
-    if !is_envelope {
+            .all(|key| matches!(key.as_str(), "name" | "values" | "timestamp" | "expiration"))
+}
+
+/// Takes facts out of Puppet's envelope.
+fn unwrap_envelope(mut fact: Map<String, Value>) -> Map<String, Value> {
+    if !is_envelope(&fact) {
         return fact;
     }
     match fact.remove("values") {
@@ -96,6 +117,23 @@ mod tests {
         }
         let more = json!({"fact": {"name": "n", "values": {"x": 1}, "kernel": "Linux"}});
         assert_eq!(node("n".to_owned(), Some(more)).unwrap().fact.len(), 3);
+    }
+
+    #[test]
+    fn shapes_are_told_apart() {
+        let envelope = json!({"name": "n", "values": {"x": 1}});
+        for (body, expected) in [
+            (json!({"fact": {"x": 1}, "facts": {}}), "fact"),
+            (json!({"facts": {"x": 1}}), "facts"),
+            (json!({"fact": envelope}), "fact-envelope"),
+            (json!({"fact": null, "facts": envelope}), "facts-envelope"),
+            (json!({"trusted": {}}), "trusted"),
+            (json!({}), "other"),
+            (json!([]), "other"),
+        ] {
+            assert_eq!(shape(Some(&body)), expected, "{body}");
+        }
+        assert_eq!(shape(None), "empty");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 
 use super::answer::Answering;
-use super::body::{node, read_json};
+use super::body::{node, read_json, shape};
 use super::check_ins::note;
 use super::error::ApiError;
 use super::router::App;
@@ -50,6 +50,7 @@ async fn document(
     version: Version,
 ) -> Result<Response, ApiError> {
     let body = read_json(body).await?;
+    app.metrics.count_shape(shape(body.as_ref()));
     let asked = body.is_some();
     let transaction = body.as_ref().and_then(|it| it.get("transaction_uuid")?.as_str());
     let transaction = transaction.map(str::to_owned);

@@ -27,12 +27,15 @@ pub enum How {
     Added,
     /// It is gone.
     Removed,
-    /// It is the same under another name, and without an explicit id that is another group.
+    /// It is the same under another name or in another environment, and without an explicit id
+    /// that is another group.
     Renamed {
         /// The id that it had.
         from: GroupId,
         /// The name that it had.
         name: String,
+        /// What differs.
+        parts: BTreeSet<Part>,
     },
     /// Some of its parts differ.
     Modified(BTreeSet<Part>),
@@ -91,11 +94,15 @@ impl How {
         match self {
             Self::Added => "new".to_owned(),
             Self::Removed => "removed".to_owned(),
-            Self::Renamed { name, .. } => format!("renamed from {name}"),
-            Self::Modified(parts) => {
-                let parts: Vec<&str> = parts.iter().map(|it| it.as_str()).collect();
-                format!("{} changed", parts.join(", "))
+            Self::Renamed { name, parts, .. } if parts.contains(&Part::Name) => {
+                let others: BTreeSet<Part> =
+                    parts.iter().copied().filter(|it| *it != Part::Name).collect();
+                match others.is_empty() {
+                    true => format!("renamed from {name}"),
+                    false => format!("renamed from {name}, {}", changed(&others)),
+                }
             }
+            Self::Renamed { parts, .. } | Self::Modified(parts) => changed(parts),
         }
     }
 
@@ -106,6 +113,11 @@ impl How {
             Self::Modified(parts) => parts.contains(&Part::Rule) || parts.contains(&Part::Parent),
         }
     }
+}
+
+fn changed(parts: &BTreeSet<Part>) -> String {
+    let parts: Vec<&str> = parts.iter().map(|it| it.as_str()).collect();
+    format!("{} changed", parts.join(", "))
 }
 
 /// Returns the groups that differ, by name.
@@ -125,10 +137,14 @@ pub fn group_changes(base: Side<'_>, head: Side<'_>) -> Vec<GroupChange> {
                 }
                 How::Modified(parts)
             }
-            None => match gone.iter().position(|it| is_renamed(it, group)) {
+            None => match former(&gone, group) {
                 Some(index) => {
                     let before = gone.remove(index);
-                    How::Renamed { from: before.id, name: before.name.to_string() }
+                    How::Renamed {
+                        from: before.id,
+                        name: before.name.to_string(),
+                        parts: differing(before, group),
+                    }
                 }
                 None => How::Added,
             },
@@ -167,13 +183,15 @@ fn differing(old: &Group, new: &Group) -> BTreeSet<Part> {
     .collect()
 }
 
-/// Returns whether a new group is one that is gone, under another name; its parent may have been
-/// renamed as well.
-fn is_renamed(old: &Group, new: &Group) -> bool {
-    let mut parts = differing(old, new);
-    parts.remove(&Part::Name);
-    parts.remove(&Part::Parent);
+/// Returns where among the groups that are gone a new one stood: under the same name elsewhere, or
+/// under another name. Its parent may have been renamed as well.
+fn former(gone: &[&Group], new: &Group) -> Option<usize> {
+    let renamed = |old: &&Group| {
+        let aside = BTreeSet::from([Part::Name, Part::Parent, Part::Environment]);
+        differing(old, new).is_subset(&aside)
+    };
     // Two groups that say nothing are no more the same than any other two.
     let says_something = new.rule.is_some() || !new.classes.is_empty();
-    parts.is_empty() && says_something
+    let same_name = gone.iter().position(|old| old.name == new.name);
+    same_name.or_else(|| gone.iter().position(renamed).filter(|_| says_something))
 }

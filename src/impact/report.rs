@@ -119,7 +119,9 @@ fn group_to_value(change: &GroupChange) -> Value {
                 let parts: Vec<&str> = parts.iter().map(|it| it.as_str()).collect();
                 fields.insert("parts".to_owned(), json!(parts));
             }
-            How::Renamed { from, name } => {
+            How::Renamed { from, name, parts } => {
+                let parts: Vec<&str> = parts.iter().map(|it| it.as_str()).collect();
+                fields.insert("parts".to_owned(), json!(parts));
                 fields.insert("from".to_owned(), json!({"id": from.to_string(), "name": name}));
             }
             How::Added | How::Removed => {}

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use super::build::{BuildError, Cache, Outcome, Rejected};
 use super::journal::{Event, Journal};
+use super::report::Reporter;
 use super::retained::Retained;
 use super::settings::{Settings, Target};
 use super::standing::{Candidate, Expected, Freshness, Progress, Standing};
@@ -74,6 +75,7 @@ pub struct Controller {
     pub(super) retained: Mutex<Retained>,
     pub(super) journal: Mutex<Journal>,
     pub(super) cache: Cache,
+    pub(super) reporter: Reporter,
     state: Mutex<State>,
     changed: Condvar,
     /// Held while the commit that answers is changed.
@@ -112,6 +114,7 @@ impl Controller {
             retained: Mutex::default(),
             journal: Mutex::new(journal),
             cache: Cache::default(),
+            reporter: Reporter::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
             activating: Mutex::default(),
@@ -178,7 +181,7 @@ impl Controller {
         }
     }
 
-    /// Starts the two threads.
+    /// Starts the threads.
     ///
     /// # Errors
     ///
@@ -191,10 +194,12 @@ impl Controller {
                 .spawn(move || work(&controller))
                 .map_err(StartError::Thread)
         };
-        Ok(Threads(vec![
-            start("looker", Self::keep_looking)?,
-            start("builder", Self::keep_building)?,
-        ]))
+        let mut threads =
+            vec![start("looker", Self::keep_looking)?, start("builder", Self::keep_building)?];
+        if self.settings.reporting.is_some() {
+            threads.push(start("reporter", Self::keep_reporting)?);
+        }
+        Ok(Threads(threads))
     }
 
     fn keep_looking(&self) {
@@ -264,6 +269,7 @@ impl Controller {
     pub fn stop(&self) {
         self.state().stopping = true;
         self.changed.notify_all();
+        self.reporter.stop();
     }
 
     /// Keeps a commit answering until [`Controller::resume`]. Blocking.
@@ -417,7 +423,12 @@ impl Controller {
 
     /// Appends to the journal; where that fails, answers go on and the status says so.
     pub(super) fn note(&self, event: Event) {
-        let written = self.journal().append(event);
+        let written = {
+            let mut journal = self.journal();
+            let before = journal.live();
+            self.report(&event, before);
+            journal.append(event)
+        };
         let storage = written.err().map(|error| {
             tracing::warn!(%error, "the journal cannot be written");
             let reason = match error.kind() {

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::trigger::Trigger;
+use crate::forge::StatusState;
 use crate::model::CommitId;
 
 /// One thing that happened.
@@ -54,6 +55,15 @@ pub enum Event {
         commit: CommitId,
         /// The newer one.
         by: CommitId,
+    },
+    /// The forge was told what it came to.
+    Reported {
+        /// The commit.
+        commit: CommitId,
+        /// What the status is about.
+        context: String,
+        /// What it came to.
+        state: StatusState,
     },
     /// An operator keeps it answering.
     Pinned {

@@ -39,6 +39,7 @@ impl Controller {
         match seen {
             Ok(seen) => {
                 self.accept(&seen, trigger);
+                self.report_pull_requests();
                 Ok(())
             }
             Err(error) => {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::report::Reporting;
 use crate::git::{Mirror, Verification};
 
 /// Where the branch is.
@@ -33,6 +34,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Whose commits may answer.
     pub verification: Verification,
+    /// The forge to tell what commits came to.
+    pub reporting: Option<Reporting>,
 }
 
 /// What is done where there is a choice.

@@ -5,6 +5,8 @@ mod history;
 mod operators;
 mod signatures;
 mod ssh;
+mod statuses;
+mod storage;
 mod webhooks;
 
 use serde_json::Value;

@@ -59,8 +59,36 @@ fn a_narrowed_rule_shows_who_leaves_and_why() {
     fleet.repository.commit("narrow", &[("groups/web.yaml", &narrowed)]);
     let done = fleet.diff("HEAD~1", &["HEAD", "--exit-code"]);
     assert_eq!((done.status, done.stderr.as_str()), (1, ""));
-    insta::assert_snapshot!(done.stdout, @"");
-    insta::assert_snapshot!(fleet.diff("HEAD~1", &["--format", "markdown"]).stdout, @"");
+    insta::assert_snapshot!(done.stdout, @r#"
+    1 of 6 nodes change between HEAD~1 and HEAD
+
+    1 node: web2
+      - group       Webservers  <- Webservers: rule changed (groups/web.yaml:1)
+      - class       apache
+      apache::port  80 -> not set
+      $tier         "front" -> not set
+    "#);
+    insta::assert_snapshot!(fleet.diff("HEAD~1", &["--format", "markdown"]).stdout, @r#"
+    <!-- clade-diff -->
+    ### Classification: 1 of 6 nodes change
+
+    | group | change | nodes |
+    |---|---|--:|
+    | Webservers | rule changed (`groups/web.yaml:1`) | 1 |
+
+    <details><summary><b>1 node: web2</b> · 1 class, 2 values</summary>
+
+    | | before | after | because |
+    |---|---|---|---|
+    | group | **−** Webservers |  | Webservers: rule changed (groups/web.yaml:1) |
+    | class | **−** `apache` |  | Webservers: rule changed (groups/web.yaml:1) |
+    | `apache::port` | `80` | *not set* | Webservers: rule changed (groups/web.yaml:1) |
+    | `$tier` | `"front"` | *not set* | Webservers: rule changed (groups/web.yaml:1) |
+
+    </details>
+
+    <sub>HEAD~1 → working tree</sub>
+    "#);
 }
 
 #[test]
@@ -71,7 +99,25 @@ fn a_renamed_group_with_children_is_one_change() {
     fleet
         .repository
         .commit("rename", &[("groups/web.yaml", &renamed), ("groups/canary.yaml", &child)]);
-    insta::assert_snapshot!(fleet.diff("HEAD~1", &["--format", "markdown"]).stdout, @"");
+    insta::assert_snapshot!(fleet.diff("HEAD~1", &["--format", "markdown"]).stdout, @r#"
+    <!-- clade-diff -->
+    ### Classification: 3 of 6 nodes change
+
+    | group | change | nodes |
+    |---|---|--:|
+    | Web servers | renamed from Webservers (`groups/web.yaml:1`) | 3 |
+    | Canary | parent changed (`groups/canary.yaml:1`) | 0 |
+
+    <details><summary><b>3 nodes: canary1, web1, web2</b></summary>
+
+    | | before | after | because |
+    |---|---|---|---|
+    | group | Webservers | Web servers | Web servers: renamed from Webservers (groups/web.yaml:1) |
+
+    </details>
+
+    <sub>HEAD~1 → working tree</sub>
+    "#);
 }
 
 #[test]
@@ -80,7 +126,47 @@ fn a_trump_added_shows_the_environments_it_takes() {
     let trump = "name: Frozen\nrule: name ~ \"^(stg1|web1)$\"\nenvironment: frozen\nenvironment_trumps: true\n";
     let loud = "name: Loud\nrule: name = db1\nclasses: {ntp: {servers: [b]}}\n";
     fleet.repository.commit("trump", &[("groups/frozen.yaml", trump), ("groups/loud.yaml", loud)]);
-    insta::assert_snapshot!(fleet.diff("HEAD~1", &["--format", "markdown"]).stdout, @"");
+    insta::assert_snapshot!(fleet.diff("HEAD~1", &["--format", "markdown"]).stdout, @r#"
+    <!-- clade-diff -->
+    ### Classification: 3 of 6 nodes change
+
+    > [!CAUTION]
+    > Conflicts appear on 1 node: the agents there will fail.
+
+    | group | change | nodes |
+    |---|---|--:|
+    | Frozen | new (`groups/frozen.yaml:1`) | 2 |
+    | Loud | new (`groups/loud.yaml:1`) | 1 |
+
+    <details><summary><b>1 node: db1</b> · CONFLICT</summary>
+
+    | | before | after | because |
+    |---|---|---|---|
+    | group |  | **+** Loud | Loud: new (groups/loud.yaml:1) |
+    | conflict |  | **conflict**: The node was classified into groups named "Base" and "Loud" that defined conflicting values for the class parameters "ntp::servers". | Loud: new (groups/loud.yaml:1) |
+
+    </details>
+
+    <details><summary><b>1 node: stg1</b> · environment staging → frozen</summary>
+
+    | | before | after | because |
+    |---|---|---|---|
+    | group |  | **+** Frozen | Frozen: new (groups/frozen.yaml:1) |
+    | environment | `staging` | `frozen` | Frozen: new (groups/frozen.yaml:1) |
+
+    </details>
+
+    <details><summary><b>1 node: web1</b> · environment production → frozen</summary>
+
+    | | before | after | because |
+    |---|---|---|---|
+    | group |  | **+** Frozen | Frozen: new (groups/frozen.yaml:1) |
+    | environment | `production` | `frozen` | Frozen: new (groups/frozen.yaml:1) |
+
+    </details>
+
+    <sub>HEAD~1 → working tree</sub>
+    "#);
 }
 
 #[test]
@@ -112,7 +198,12 @@ fn what_cannot_be_compared_is_said() {
         (done.status, done.stdout.lines().next()),
         (2, Some("0 of 6 nodes change between HEAD and working tree"))
     );
-    assert!(done.stderr.contains("half.json` cannot be read: line 1, column 9"), "{}", done.stderr);
+    assert!(
+        done.stderr
+            .contains("half.json` cannot be read: line 1, column 8: EOF while parsing an object\n"),
+        "{}",
+        done.stderr
+    );
     assert!(done.stderr.contains("error: 1 facts files could not be read"), "{}", done.stderr);
     assert_eq!(fleet.diff("HEAD", &["--ignore-bad-facts"]).status, 0);
     let unknown = fleet.diff("nope", &[]);
@@ -154,13 +245,16 @@ fn the_check_ins_of_a_daemon_are_nodes_too() {
 fn a_comment_is_never_longer_than_forges_take() {
     let fleet = Fleet::new();
     let facts = tempfile::tempdir().unwrap();
-    let mut groups = String::new();
+    let mut groups = Vec::new();
     for number in 0..600 {
         let name = format!("node-with-a-long-name-{number}.example.com");
         std::fs::write(facts.path().join(format!("{name}.json")), "{\"x\": 1}").unwrap();
-        groups.push_str(&format!("name: G{number}\nrule: name = \"{name}\"\nclasses: {{c{number}: {{value: \"{}\"}}}}\n---\n", "x".repeat(200)));
+        let value = "x".repeat(200);
+        groups.push(format!(
+            "name: G{number}\nrule: name = \"{name}\"\nclasses: {{c{number}: {{value: {value}}}}}\n"
+        ));
     }
-    fleet.repository.commit("many", &[("groups/many.yaml", groups.trim_end_matches("---\n"))]);
+    fleet.repository.commit("many", &[("groups/many.yaml", &groups.join("---\n"))]);
     let repo = fleet.repository.text_path();
     let done = run(&[
         "diff",

@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
     ("impact", &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic"]),
     ("git", &["model"]),
+    ("forge", &["model"]),
     ("facts", &["model", "document"]),
     ("config", &["document", "diagnostic"]),
     ("telemetry", &[]),
@@ -27,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "model",
             "document",
+            "forge",
             "git",
             "validation",
             "snapshot",

@@ -58,7 +58,12 @@ impl Daemon {
         let often: &[&str] =
             if arguments.contains(&"--interval") { &[] } else { &["--interval", "50ms"] };
         let all = [&["serve", "--listen", "127.0.0.1:0"], often, arguments].concat();
-        let mut child = clade(&all).stderr(Stdio::piped()).spawn().unwrap();
+        Self::launch(clade(&all))
+    }
+
+    /// Starts a daemon by a command and waits until it listens.
+    pub(crate) fn launch(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let (sender, lines) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

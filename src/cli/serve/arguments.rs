@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::duration;
+use crate::forge::Provider;
 use crate::git::VerifyMode;
 use crate::reconcile::{OnRewrite, OnStale};
 use crate::telemetry::LogFormat;
@@ -254,6 +255,51 @@ pub(in crate::cli) struct Serve {
     /// The secrets of webhooks, one a line; without it webhooks are refused
     #[arg(long, value_name = "FILE", env = "CLADE_WEBHOOK_SECRET_FILE", help_heading = "Forge")]
     pub(super) webhook_secret_file: Option<PathBuf>,
+    /// The forge to tell by commit statuses what commits came to
+    #[arg(
+        long,
+        value_enum,
+        env = "CLADE_FORGE",
+        requires = "forge_token_file",
+        help_heading = "Forge"
+    )]
+    pub(super) forge: Option<Provider>,
+    /// The base of its API [default: what follows from the host of the repository]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "CLADE_FORGE_URL",
+        requires = "forge",
+        help_heading = "Forge"
+    )]
+    pub(super) forge_url: Option<String>,
+    /// The repository on it, such as `owner/name` [default: the path of the repository's URL]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CLADE_FORGE_REPOSITORY",
+        requires = "forge",
+        help_heading = "Forge"
+    )]
+    pub(super) forge_repository: Option<String>,
+    /// The file that holds the token for its API, read anew for each call
+    #[arg(long, value_name = "FILE", env = "CLADE_FORGE_TOKEN_FILE", help_heading = "Forge")]
+    pub(super) forge_token_file: Option<PathBuf>,
+    /// Certificates, as PEM, to trust for its API instead of those of the public authorities
+    #[arg(long, value_name = "FILE", env = "CLADE_FORGE_CA_FILE", help_heading = "Forge")]
+    pub(super) forge_ca_file: Option<PathBuf>,
+    /// The name of this daemon in commit statuses: `clade/live/NAME`
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CLADE_INSTANCE",
+        default_value = "default",
+        help_heading = "Forge"
+    )]
+    pub(super) instance: String,
+    /// Where this daemon is reached by those who read commit statuses
+    #[arg(long, value_name = "URL", env = "CLADE_PUBLIC_URL", help_heading = "Forge")]
+    pub(super) public_url: Option<String>,
 }
 
 /// Whether a node is classified without facts.

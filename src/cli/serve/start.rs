@@ -12,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::arguments::{EncFacts, Serve};
 use crate::cli::Exit;
+use crate::forge::Forge;
 use crate::git::{
     Credentials, HttpOptions, Mirror, MirrorOptions, Proxy, Remote, Repository, Scheme, SshOptions,
     Verification, VerifyMode,
 };
 use crate::http::{Access, App, Door, Endpoint, Face, FactsPolicy, Tls, Webhooks, router, serve};
-use crate::reconcile::{Controller, Policy, Settings, Target};
+use crate::reconcile::{Controller, Policy, Reporting, Settings, Target};
 use crate::store::CheckIns;
 use crate::telemetry::{self, Metrics};
 
@@ -35,6 +36,7 @@ pub(super) struct Prepared {
     tls: Option<Arc<Tls>>,
     access: Arc<Access>,
     webhooks: Arc<Webhooks>,
+    reporting: Option<Reporting>,
 }
 
 /// Checks everything that can be checked without touching the repository.
@@ -101,6 +103,7 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
             }
         }
     }
+    let reporting = reporting(serve, &remote)?;
     let fetches_pull_requests = !serve.fetch_refspec.is_empty();
     let webhooks = Webhooks::new(serve.webhook_secret_file.clone(), fetches_pull_requests)
         .with_context(|| {
@@ -114,7 +117,41 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
         tls,
         access: Arc::new(access),
         webhooks: Arc::new(webhooks),
+        reporting,
     })
+}
+
+/// Finds the forge of the repository.
+fn reporting(serve: &Serve, remote: &Remote) -> Result<Option<Reporting>> {
+    let (Some(provider), Some(token_file)) = (serve.forge, &serve.forge_token_file) else {
+        return Ok(None);
+    };
+    let api = match (&serve.forge_url, remote.host()) {
+        (Some(url), _) => url.trim_end_matches('/').to_owned(),
+        (None, Some(host)) => provider.api_at(host),
+        (None, None) => bail!(
+            "`--forge-url URL` is missing: nobody can tell from `{remote}` where the forge's API is"
+        ),
+    };
+    let repository = match (&serve.forge_repository, remote.url_path()) {
+        (Some(repository), _) => repository.clone(),
+        (None, Some(path)) => provider.repository_at(path),
+        (None, None) => bail!(
+            "`--forge-repository NAME` is missing: nobody can tell from `{remote}` what the forge calls it"
+        ),
+    };
+    if provider.needs_link() && serve.public_url.is_none() {
+        bail!("`--public-url URL` is missing: Bitbucket takes no commit status without a link");
+    }
+    let forge = Forge {
+        provider,
+        api,
+        repository,
+        token_file: token_file.clone(),
+        ca_file: serve.forge_ca_file.clone(),
+    };
+    let (instance, public_url) = (serve.instance.clone(), serve.public_url.clone());
+    Ok(Some(Reporting { forge, instance, public_url }))
 }
 
 fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
@@ -210,6 +247,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
             allowed_signers: serve_settings.allowed_signers_file.clone(),
             openpgp_keys: serve_settings.openpgp_keys_file.clone(),
         },
+        reporting: prepared.reporting.clone(),
     };
     let metrics: Arc<Metrics> = Arc::default();
     let check_ins = serve_settings.data_dir.as_deref().map(|it| it.join("check-ins.redb"));

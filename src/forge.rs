@@ -1,0 +1,151 @@
+//! The forge that hosts the repository: what a commit came to is told where people look at it.
+#![expect(clippy::disallowed_methods, reason = "tokens and certificates are files")]
+
+mod call;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::Agent;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+pub use call::{Call, CommitStatus, Provider, StatusState};
+
+/// How long one call may take as a whole.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A repository on a forge, and who we are there.
+#[derive(Clone, Debug)]
+pub struct Forge {
+    /// Whose API it speaks.
+    pub provider: Provider,
+    /// The base of its API, without a slash at the end.
+    pub api: String,
+    /// The repository, such as `owner/name`.
+    pub repository: String,
+    /// The file that holds the token, read anew for each call.
+    pub token_file: PathBuf,
+    /// Certificates to trust instead of those of the public authorities.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// A call did not do what it should.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgeError {
+    /// The forge could not be asked, or has a fault of its own: later is better.
+    #[error("the forge cannot be asked now: {0}")]
+    Later(String),
+    /// It refuses, and will do so again.
+    #[error("the forge answers {status}: {said}")]
+    Refused {
+        /// The status of the answer.
+        status: u16,
+        /// What it says, cut short.
+        said: String,
+    },
+    /// A file of ours cannot be used.
+    #[error("`{}` cannot be used: {detail}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        detail: String,
+    },
+}
+
+impl ForgeError {
+    /// Returns whether the same call may succeed later.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            // A secret may be mounted later than we start.
+            Self::Later(_) | Self::File { .. } => true,
+            Self::Refused { .. } => false,
+        }
+    }
+}
+
+impl Forge {
+    /// Posts what a commit came to.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the forge cannot be asked or refuses.
+    pub fn post_status(&self, status: &CommitStatus) -> Result<(), ForgeError> {
+        match self
+            .send(|token| Call::status(self.provider, &self.api, &self.repository, token, status))
+        {
+            // GitLab refuses to be told the same twice.
+            Err(ForgeError::Refused { status: 400, said })
+                if self.provider == Provider::Gitlab
+                    && said.contains("Cannot transition status") =>
+            {
+                Ok(())
+            }
+            sent => sent.map(drop),
+        }
+    }
+
+    /// Sends a call and returns the document that comes back.
+    fn send(&self, call: impl FnOnce(&str) -> Call) -> Result<Value, ForgeError> {
+        let token = String::from_utf8(read(&self.token_file)?)
+            .map_err(|_| unusable(&self.token_file, "it is no text"))?;
+        let call = call(token.trim());
+        let roots = match &self.ca_file {
+            None => RootCerts::WebPki,
+            Some(path) => RootCerts::Specific(Arc::new(certificates(path)?)),
+        };
+        let agent: Agent = Agent::config_builder()
+            .tls_config(TlsConfig::builder().root_certs(roots).build())
+            .timeout_global(Some(PATIENCE))
+            .http_status_as_error(false)
+            // A secret must not follow a redirect.
+            .max_redirects(0)
+            .user_agent(concat!("clade/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .new_agent();
+        let mut request = agent.post(&call.url).header("Content-Type", "application/json");
+        for (name, value) in &call.headers {
+            request = request.header(*name, value);
+        }
+        let body = call.body.to_string();
+        let mut response =
+            request.send(&body).map_err(|error| ForgeError::Later(error.to_string()))?;
+        let status = response.status();
+        let text = response
+            .body_mut()
+            .read_to_string()
+            .map_err(|error| ForgeError::Later(error.to_string()))?;
+        if status.is_success() {
+            return Ok(serde_json::from_str(&text).unwrap_or_default());
+        }
+        let said: String = text.chars().filter(|it| !it.is_control()).take(200).collect();
+        if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
+            return Err(ForgeError::Later(format!("it answers {status}: {said}")));
+        }
+        Err(ForgeError::Refused { status: status.as_u16(), said })
+    }
+}
+
+fn unusable(path: &Path, detail: &str) -> ForgeError {
+    ForgeError::File { path: path.to_owned(), detail: detail.to_owned() }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ForgeError> {
+    std::fs::read(path).map_err(|error| unusable(path, &error.to_string()))
+}
+
+fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, ForgeError> {
+    let pem = read(path)?;
+    let found: Vec<Certificate<'static>> = parse_pem(&pem)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    if found.is_empty() {
+        return Err(unusable(path, "there is no certificate in it"));
+    }
+    Ok(found)
+}

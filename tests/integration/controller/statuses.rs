@@ -1,0 +1,236 @@
+//! Commit statuses, posted to a forge that only listens.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{BAD, group, wait_for};
+use crate::program::{Daemon, GitRepository, run};
+
+/// A request that came.
+#[derive(Clone)]
+struct Call {
+    path: String,
+    headers: BTreeMap<String, String>,
+    body: Value,
+}
+
+/// A forge that answers what it is told to, and 201 from then on.
+struct Stub {
+    url: String,
+    calls: Arc<Mutex<Vec<Call>>>,
+}
+
+impl Stub {
+    fn start(mut answers: Vec<&'static str>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let calls: Arc<Mutex<Vec<Call>>> = Arc::default();
+        let noted = Arc::clone(&calls);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let answer = if answers.is_empty() { "201 Created" } else { answers.remove(0) };
+                if let Some(call) = serve(stream, answer) {
+                    noted.lock().unwrap().push(call);
+                }
+            }
+        });
+        Self { url, calls }
+    }
+
+    fn calls(&self) -> Vec<Call> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    /// Returns the state and description of the last status of a commit, once it is there.
+    fn status(&self, commit: &str, context: &str) -> (String, String) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let found = self.calls().into_iter().rev().find(|it| {
+                it.path.contains(commit)
+                    && (it.body["context"] == context || it.body["name"] == context)
+            });
+            if let Some(call) = found {
+                let text = |key: &str| call.body[key].as_str().unwrap().to_owned();
+                return (text("state"), text("description"));
+            }
+            assert!(Instant::now() < deadline, "no {context} of {commit}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn serve(stream: TcpStream, answer: &str) -> Option<Call> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let path = line.split(' ').nth(1)?.to_owned();
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+        headers.insert(name.to_lowercase(), value.to_owned());
+    }
+    let length = headers.get("content-length")?.parse().ok()?;
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let response =
+        format!("HTTP/1.1 {answer}\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{{}}");
+    reader.get_mut().write_all(response.as_bytes()).ok()?;
+    let taken = answer.starts_with('2');
+    taken.then(|| Some(Call { path, headers, body: serde_json::from_slice(&body).ok()? }))?
+}
+
+struct World {
+    repository: GitRepository,
+    data: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let (repository, data) = (GitRepository::new(), tempfile::tempdir().unwrap());
+        std::fs::write(data.path().join("token"), "secret-token\n").unwrap();
+        Self { repository, data }
+    }
+
+    fn start(&self, stub: &Stub, provider: &str, more: &[&str]) -> Daemon {
+        let (repo, data) = (self.repository.text_path(), self.data.path().join("data"));
+        let token = self.data.path().join("token");
+        let all = [
+            "--repo",
+            &repo,
+            "--data-dir",
+            data.to_str().unwrap(),
+            "--branch",
+            "main",
+            "--forge",
+            provider,
+            "--forge-url",
+            &stub.url,
+            "--forge-repository",
+            "ops/groups",
+            "--forge-token-file",
+            token.to_str().unwrap(),
+            "--instance",
+            "eu1",
+        ];
+        Daemon::start(&[&all, more].concat())
+    }
+}
+
+#[test]
+fn every_commit_gets_its_status_once() {
+    let world = World::new();
+    let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    // A forge with a hiccup.
+    let stub = Stub::start(vec!["502 Bad Gateway"]);
+    let daemon = world.start(&stub, "github", &["--public-url", "https://clade.example.com/"]);
+    let success = |description: &str| ("success".to_owned(), description.to_owned());
+    assert_eq!(stub.status(&first, "clade/validate"), success("valid, 2 groups"));
+    assert_eq!(stub.status(&first, "clade/live/eu1"), success("answers"));
+    let call = stub.calls()[0].clone();
+    assert_eq!(call.path, format!("/repos/ops/groups/statuses/{first}"));
+    assert_eq!(call.headers["authorization"], "Bearer secret-token");
+    assert_eq!(call.headers["x-github-api-version"], "2022-11-28");
+    let link = format!("https://clade.example.com/controller/commits/{first}");
+    assert_eq!(call.body["target_url"], link);
+
+    let bad = world.repository.commit("bad", &[("groups/bad.yaml", BAD)]);
+    let (state, description) = stub.status(&bad, "clade/validate");
+    assert_eq!(state, "failure");
+    assert!(description.starts_with("groups/bad.yaml:2:9: "), "{description}");
+    assert_eq!(stub.status(&bad, "clade/live/eu1").0, "failure");
+
+    let good = world.repository.commit("good", &[("groups/bad.yaml", "")]);
+    wait_for(&daemon, &good);
+    assert_eq!(stub.status(&good, "clade/live/eu1"), success("answers"));
+    // What was said of the bad one still stands.
+    assert_eq!(stub.status(&bad, "clade/live/eu1").0, "failure");
+
+    let before = stub.calls().len();
+    daemon.kill();
+    let daemon = world.start(&stub, "github", &[]);
+    let last = world.repository.commit("last", &[("groups/b.yaml", &group("B"))]);
+    assert_eq!(stub.status(&last, "clade/live/eu1"), success("answers"));
+    let again: Vec<String> = stub.calls().split_off(before).into_iter().map(|it| it.path).collect();
+    assert!(again.iter().all(|it| it.ends_with(&last)), "said twice: {again:?}");
+    let metrics = daemon.get("/metrics").body;
+    assert!(
+        metrics
+            .contains("clade_commit_status_posts_total{provider=\"github\",result=\"posted\"} 2"),
+        "{metrics}"
+    );
+}
+
+#[test]
+fn what_was_pushed_together_is_superseded_and_pull_requests_are_validated() {
+    let world = World::new();
+    let git = world.repository.git();
+    let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let stub = Stub::start(Vec::new());
+    let daemon =
+        world.start(&stub, "gitea", &["--fetch-refspec", "refs/pull/*/head:refs/pull/*/head"]);
+    wait_for(&daemon, &first);
+    git.set_head_detached(first.parse().unwrap()).unwrap();
+    let between = world.repository.commit("between", &[("groups/b.yaml", &group("B"))]);
+    let head = world.repository.commit("head", &[("groups/c.yaml", &group("C"))]);
+    let proposed = world.repository.commit("proposed", &[("groups/bad.yaml", BAD)]);
+    git.reference("refs/pull/7/head", proposed.parse().unwrap(), true, "").unwrap();
+    git.reference("refs/heads/main", head.parse().unwrap(), true, "").unwrap();
+    let (state, description) = stub.status(&between, "clade/live/eu1");
+    assert_eq!((state.as_str(), description), ("success", format!("superseded by {}", &head[..7])));
+    assert_eq!(stub.status(&proposed, "clade/validate").0, "failure");
+    let calls = stub.calls();
+    assert_eq!(calls[0].headers["authorization"], "token secret-token");
+    assert!(
+        !calls
+            .iter()
+            .any(|it| it.path.contains(&proposed) && it.body["context"] != "clade/validate")
+    );
+}
+
+#[test]
+fn other_forges_are_called_in_their_own_way() {
+    for (provider, header, state, url) in [
+        ("gitlab", "private-token", "success", "target_url"),
+        ("bitbucket", "authorization", "SUCCESSFUL", "url"),
+        ("bitbucket-dc", "authorization", "SUCCESSFUL", "url"),
+    ] {
+        let world = World::new();
+        let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+        let path = match provider {
+            "gitlab" => format!("/projects/ops%2Fgroups/statuses/{first}"),
+            "bitbucket" => format!("/repositories/ops/groups/commit/{first}/statuses/build"),
+            _ => format!("/projects/ops/repos/groups/commits/{first}/builds"),
+        };
+        let stub = Stub::start(Vec::new());
+        let _daemon = world.start(&stub, provider, &["--public-url", "https://clade.example.com"]);
+        assert_eq!(stub.status(&first, "clade/live/eu1").0, state, "{provider}");
+        let call = stub.calls()[0].clone();
+        assert_eq!(call.path, path);
+        assert!(call.headers[header].ends_with("secret-token"), "{provider}");
+        assert!(call.body[url].is_string(), "{provider}");
+    }
+}
+
+#[test]
+fn a_forge_that_cannot_be_told_of_is_refused_at_the_start() {
+    let world = World::new();
+    world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let repo = world.repository.text_path();
+    let token = world.data.path().join("token");
+    let token = token.to_str().unwrap();
+    let base =
+        ["serve", "--check", "--repo", &repo, "--forge", "bitbucket", "--forge-token-file", token];
+    let said = |more: &[&str]| run(&[&base, more].concat()).stderr;
+    assert!(said(&[]).contains("`--forge-url URL` is missing"), "{}", said(&[]));
+    let url = ["--forge-url", "http://127.0.0.1:1"];
+    assert!(said(&url).contains("`--forge-repository NAME` is missing"), "{}", said(&url));
+    let both = [&url[..], &["--forge-repository", "a/b"]].concat();
+    assert!(said(&both).contains("`--public-url URL` is missing"), "{}", said(&both));
+}
