@@ -19,6 +19,8 @@ pub mod diagnostic;
 
 pub mod validation;
 
+pub mod amend;
+
 pub mod snapshot;
 
 pub mod impact;

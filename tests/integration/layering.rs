@@ -17,6 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("validation", &["model", "rule", "rule::regex", "hierarchy", "document", "diagnostic"]),
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
     ("impact", &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic"]),
+    ("amend", &["model", "rule", "hierarchy", "document", "diagnostic", "validation"]),
     ("git", &["model"]),
     ("forge", &["model"]),
     ("facts", &["model", "document"]),
@@ -26,6 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "reconcile",
         &[
+            "amend",
             "model",
             "document",
             "forge",
@@ -40,6 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "http",
         &[
+            "amend",
             "model",
             "rule",
             "hierarchy",
@@ -75,6 +78,7 @@ const IMPURE: &[&str] = &[
 ];
 
 const PURE: &[&str] = &[
+    "amend",
     "impact",
     "document",
     "diagnostic",
