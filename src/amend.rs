@@ -25,7 +25,7 @@ use crate::model::GroupId;
 use crate::validation::Layout;
 
 pub use body::read_group;
-pub use check::check_group;
+pub use check::check_whole;
 pub use document::{house_layout, new_document};
 pub use layout::files as layout_of;
 pub use operation::Operation;

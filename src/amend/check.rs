@@ -11,12 +11,22 @@ use crate::hierarchy::{Estate, GroupIndex, Hierarchy, HierarchyFault, check, gro
 use crate::model::{Group, GroupId};
 use crate::validation::Strictness;
 
-/// Checks a group against the others: its parent, its name.
+/// Checks a group against the others: its parent, its name, the classes that it has or inherits.
 ///
 /// # Errors
 ///
 /// Returns what is wrong with it.
-pub fn check_group(group: &Group, estate: &Estate) -> Result<(), Refusal> {
+pub fn check_whole(group: &Group, estate: &Estate) -> Result<(), Refusal> {
+    check_group(group, estate)?;
+    let hierarchy = &estate.hierarchy;
+    let parent = hierarchy.find(group.parent).filter(|_| group.id != GroupId::ROOT);
+    let ancestors = parent.into_iter().flat_map(|it| hierarchy.lineage(it));
+    let ancestors = ancestors.map(|it| hierarchy.group(it));
+    refuse(missing(estate, group, std::iter::once(group).chain(ancestors)))
+}
+
+/// Checks a group against the others: its parent, its name.
+pub(super) fn check_group(group: &Group, estate: &Estate) -> Result<(), Refusal> {
     let hierarchy = &estate.hierarchy;
     let is_own = group.parent == group.id && group.id != GroupId::ROOT;
     let parent = match hierarchy.find(group.parent) {
@@ -68,8 +78,7 @@ fn cycle(groups: &[&Group]) -> Refusal {
 
 /// Builds the tree of a new set of groups.
 pub(super) fn build(groups: Vec<Group>) -> Result<Hierarchy, Refusal> {
-    Hierarchy::build(groups.clone())
-        .map_err(|faults| explain(&groups, &faults))
+    Hierarchy::build(groups.clone()).map_err(|faults| explain(&groups, &faults))
 }
 
 fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Refusal {
@@ -177,9 +186,16 @@ pub(super) fn referents(ground: &Ground<'_>, new: &Hierarchy) -> Result<(), Refu
             old.find(group.id).is_none_or(|before| old.group(before) != group)
         })
         .collect();
-    let affected = new.indexes().filter(|index| new.lineage(*index).any(|it| changed.contains(&it)));
-    let missing: Vec<Value> =
-        affected.flat_map(|index| missing_in(ground.estate, new, index)).collect();
+    let affected =
+        new.indexes().filter(|index| new.lineage(*index).any(|it| changed.contains(&it)));
+    let missing = affected.flat_map(|index| {
+        let definers = new.lineage(index).map(|it| new.group(it));
+        missing(ground.estate, new.group(index), definers)
+    });
+    refuse(missing.collect())
+}
+
+fn refuse(missing: Vec<Value>) -> Result<(), Refusal> {
     if missing.is_empty() {
         return Ok(());
     }
@@ -193,11 +209,16 @@ pub(super) fn referents(ground: &Ground<'_>, new: &Hierarchy) -> Result<(), Refu
     Err(Refusal::unprocessable("missing-referents", message, missing))
 }
 
-fn missing_in(estate: &Estate, hierarchy: &Hierarchy, index: GroupIndex) -> Vec<Value> {
-    let group = hierarchy.group(index);
+/// Returns the classes and parameters that a group has of the definers and the catalogue of its
+/// environment has not.
+fn missing<'g>(
+    estate: &Estate,
+    group: &Group,
+    definers: impl Iterator<Item = &'g Group>,
+) -> Vec<Value> {
     let Some(catalogue) = estate.catalogues.get(&group.environment) else { return Vec::new() };
     let mut missing = Vec::new();
-    for definer in hierarchy.lineage(index).map(|it| hierarchy.group(it)) {
+    for definer in definers {
         let entry = |kind: &str, missing: Value| {
             json!({
                 "kind": kind,

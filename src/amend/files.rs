@@ -59,7 +59,11 @@ fn moved_names<'h>(old: &'h Hierarchy, new: &'h Hierarchy) -> BTreeSet<&'h str> 
         ids
     };
     let (before, after) = (by_name(old), by_name(new));
-    before.iter().filter(|(name, ids)| after.get(*name) != Some(ids)).map(|(name, _)| *name).collect()
+    before
+        .iter()
+        .filter(|(name, ids)| after.get(*name) != Some(ids))
+        .map(|(name, _)| *name)
+        .collect()
 }
 
 /// Returns whether a group may name its parent by a name that means something else now.
@@ -95,7 +99,8 @@ impl Draft<'_> {
 
     fn edit(&mut self, before: &Group, after: &Group, new: &Hierarchy) -> Result<(), Refusal> {
         let Some((path, text, number)) = self.find(before)? else {
-            let path = path_of(after, None, &self.ground.layout.groups, &|it| self.text(it).is_some());
+            let path =
+                path_of(after, None, &self.ground.layout.groups, &|it| self.text(it).is_some());
             self.files.insert(path, Some(new_document(after, new)));
             return Ok(());
         };

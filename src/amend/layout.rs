@@ -51,7 +51,8 @@ pub(super) fn path_of(
     let head = id.split('-').next().unwrap_or_default();
     let stem = file_name(group.name.as_str());
     let stems = [stem.clone(), format!("{stem}-{head}"), id.clone()];
-    let free = stems.iter().filter(|_| !stem.is_empty()).map(|stem| format!("{directory}/{stem}.yaml"));
+    let free =
+        stems.iter().filter(|_| !stem.is_empty()).map(|stem| format!("{directory}/{stem}.yaml"));
     free.filter(|path| !is_taken(path)).next().unwrap_or_else(|| format!("{directory}/{id}.yaml"))
 }
 

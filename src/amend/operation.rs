@@ -205,8 +205,8 @@ fn edited(hierarchy: &Hierarchy, id: GroupId, delta: &Value) -> Result<Group, Re
         }
     }
     whole.shift_remove("id");
-    let group = read_group(&Value::Object(whole))
-        .map_err(|refusal| with_submitted(refusal, delta))?;
+    let group =
+        read_group(&Value::Object(whole)).map_err(|refusal| with_submitted(refusal, delta))?;
     let group = Group { id, ..group };
     root_stays(hierarchy, &group, delta)?;
     Ok(group)
@@ -245,8 +245,7 @@ fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Refusal> {
 type Rule = Option<Arc<crate::model::Condition>>;
 
 fn pinned(group: &Group, nodes: &[String]) -> Rule {
-    let (own, mut pins) =
-        group.rule.as_deref().cloned().map_or((None, Vec::new()), split_pins);
+    let (own, mut pins) = group.rule.as_deref().cloned().map_or((None, Vec::new()), split_pins);
     for node in nodes {
         if !pins.iter().any(|it| it.as_ref() == node) {
             pins.push(node.as_str().into());

@@ -84,7 +84,8 @@ fn denied(what: &str, group: GroupId) -> Refusal {
 
 /// Returns the keys in which two forms of a group differ, as files name them.
 pub(super) fn changed_keys(before: &Group, after: &Group) -> Vec<&'static str> {
-    let parts = |group: &Group| group.rule.as_deref().cloned().map_or((None, Vec::new()), split_pins);
+    let parts =
+        |group: &Group| group.rule.as_deref().cloned().map_or((None, Vec::new()), split_pins);
     let ((rule_before, pins_before), (rule_after, pins_after)) = (parts(before), parts(after));
     let differs = [
         ("name", before.name != after.name),

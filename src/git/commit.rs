@@ -65,7 +65,8 @@ impl Repository {
         }
         let tree = update.create_updated(inner, &tree).map_err(fail)?;
         let tree = inner.find_tree(tree).map_err(fail)?;
-        let sign = |person: &Person| git2::Signature::now(&person.name, &person.email).map_err(fail);
+        let sign =
+            |person: &Person| git2::Signature::now(&person.name, &person.email).map_err(fail);
         let (author, committer) = (sign(draft.author)?, sign(draft.committer)?);
         let id = inner
             .commit(None, &author, &committer, draft.message, &tree, &[&parent])

@@ -194,9 +194,9 @@ fn tidy(words: &str) -> String {
 
 /// Returns whether a repository on this machine has hooks that a push would run.
 fn has_hooks(path: &Path) -> bool {
-    ["pre-receive", "update", "post-receive", "reference-transaction"]
-        .iter()
-        .any(|hook| path.join("hooks").join(hook).exists() || path.join(".git/hooks").join(hook).exists())
+    ["pre-receive", "update", "post-receive", "reference-transaction"].iter().any(|hook| {
+        path.join("hooks").join(hook).exists() || path.join(".git/hooks").join(hook).exists()
+    })
 }
 
 impl Repository {

@@ -30,7 +30,8 @@ impl Here {
     }
 
     fn open(&self) -> Result<Stream, io::Error> {
-        let path = self.attempt.remote.as_path().ok_or_else(|| io::Error::other("it is no path"))?;
+        let path =
+            self.attempt.remote.as_path().ok_or_else(|| io::Error::other("it is no path"))?;
         let mut command = Command::new("git");
         command.args(["-c", "safe.directory=*", "receive-pack"]).arg(path);
         for (name, _) in std::env::vars_os() {
@@ -38,11 +39,8 @@ impl Here {
                 command.env_remove(name);
             }
         }
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("git has no pipes"));
         };
@@ -88,7 +86,9 @@ impl Read for Stream {
 
 impl Write for Stream {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.to.as_mut().map_or_else(|| Err(io::ErrorKind::BrokenPipe.into()), |to| to.write(buffer))
+        self.to
+            .as_mut()
+            .map_or_else(|| Err(io::ErrorKind::BrokenPipe.into()), |to| to.write(buffer))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -25,7 +25,8 @@ impl Http {
 
     fn open(&self, service: Service) -> Result<Stream, FetchError> {
         let mut slot = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Service::UploadPack | Service::ReceivePack, Some(session)) = (service, slot.as_ref())
+        if let (Service::UploadPack | Service::ReceivePack, Some(session)) =
+            (service, slot.as_ref())
         {
             let turn = Turn::Asking(Arc::clone(session), Vec::new());
             return Ok(Stream { attempt: Arc::clone(&self.attempt), turn });

@@ -13,8 +13,9 @@ use std::path::Path;
 
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::roles::{Roles, Scope};
+use super::roles::Roles;
 use super::tokens::{Fields, TokensError, entries, fault};
+use crate::amend::Scope;
 use crate::facts::extension_name;
 
 /// What a client certificate says; rustls has checked that our authority says so.

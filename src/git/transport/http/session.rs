@@ -50,7 +50,8 @@ impl Session {
                 url = redirected(attempt, &url, service, response.headers())?;
                 continue;
             }
-            let body = accept(attempt, response, &format!("application/x-{service}-advertisement"))?;
+            let body =
+                accept(attempt, response, &format!("application/x-{service}-advertisement"))?;
             return Ok((session, body));
         }
         Err(attempt.error(FetchFailure::RedirectRefused, "it redirects without end"))
