@@ -92,7 +92,7 @@ pub fn amend(
     if let Some(scope) = scope {
         scope.check(old, &planned.groups)?;
     }
-    let hierarchy = check::build(planned.groups)?;
+    let hierarchy = check::build(&planned.groups)?;
     check::referents(ground, &hierarchy)?;
     let subject = subject::of(operation, old, &hierarchy);
     let files = files::changes(ground, &hierarchy)?;

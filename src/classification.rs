@@ -14,15 +14,18 @@ mod conflict;
 mod enc;
 mod matching;
 mod merge;
+mod overlap;
 mod published;
 
 use crate::hierarchy::{Estate, GroupIndex, Inherited};
-use crate::model::{GroupId, Individual, Node};
+use crate::model::{Group, GroupId, Individual, Node};
+use crate::rule::EvaluationError;
 
 pub use conflict::{Conflicts, Difference};
 pub use enc::{enc_document, to_yaml11};
 pub use matching::{Match, matches};
 pub use merge::{ClassSources, Final, Source, SourcedValue};
+pub use overlap::{Overlap, Overlaps, Setting, overlaps};
 pub use published::{Version, classified, conflict_details, conflict_message, explanation, hiera};
 
 /// How a node is classified, and why.
@@ -32,7 +35,7 @@ pub struct Explanation<'e> {
     pub estate: &'e Estate,
     /// The node as it was used.
     pub node: &'e Node,
-    /// The groups that match, parents first, with their own rule explained.
+    /// The groups that match, parents first.
     pub matches: Vec<Match<'e>>,
     /// The matching groups without a matching descendant.
     pub leaves: Vec<GroupIndex>,
@@ -63,7 +66,14 @@ pub struct ClassificationError {
     pub name: String,
     /// What went wrong.
     #[source]
-    pub cause: crate::rule::EvaluationError,
+    pub cause: EvaluationError,
+}
+
+impl ClassificationError {
+    /// Says of which group it is that a pattern could not be searched.
+    pub fn of(group: &Group, cause: EvaluationError) -> Self {
+        Self { group: group.id, name: group.name.to_string(), cause }
+    }
 }
 
 /// Classifies a node.
@@ -75,9 +85,22 @@ pub fn classify<'e>(
     estate: &'e Estate,
     node: &'e Node,
 ) -> Result<Explanation<'e>, ClassificationError> {
-    let matches = matches(&estate.hierarchy, node)?;
-    let groups: Vec<GroupIndex> = matches.iter().map(|it| it.group).collect();
-    let leaves = estate.hierarchy.leaves(&groups);
+    Ok(conclude(estate, node, &matches(&estate.hierarchy, node)?))
+}
+
+/// Returns where the leaves differ among the groups that match a node.
+pub fn conflicts<'e>(estate: &'e Estate, groups: &[GroupIndex]) -> Conflicts<'e> {
+    let leaves = estate.hierarchy.leaves(groups);
+    let inherited: Vec<Inherited<'e>> =
+        leaves.iter().map(|leaf| estate.hierarchy.inherited(*leaf)).collect();
+    conflict::find(&leaves, &inherited)
+}
+
+/// Classifies a node of which it is known what groups match, parents first.
+pub fn conclude<'e>(estate: &'e Estate, node: &'e Node, groups: &[GroupIndex]) -> Explanation<'e> {
+    let hierarchy = &estate.hierarchy;
+    let matches = groups.iter().filter_map(|it| Match::of(hierarchy, *it)).collect();
+    let leaves = hierarchy.leaves(groups);
     let inherited: Vec<Inherited<'e>> =
         leaves.iter().map(|leaf| estate.hierarchy.inherited(*leaf)).collect();
     let individual = estate.individuals.get(&node.name);
@@ -87,7 +110,7 @@ pub fn classify<'e>(
     } else {
         Outcome::Conflict(conflicts)
     };
-    Ok(Explanation { estate, node, matches, leaves, inherited, individual, outcome })
+    Explanation { estate, node, matches, leaves, inherited, individual, outcome }
 }
 
 #[cfg(test)]

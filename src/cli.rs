@@ -1,6 +1,7 @@
 //! The commands: one file each.
 #![expect(clippy::disallowed_methods, reason = "commands read files and the environment")]
 
+mod classes;
 mod classify;
 mod client;
 mod completions;
@@ -9,10 +10,12 @@ mod enc;
 mod export;
 mod import;
 mod node;
+mod nodes;
 mod output;
 mod repository;
 mod schema;
 mod serve;
+mod settings;
 mod test;
 mod translate;
 mod tree;
@@ -47,9 +50,10 @@ enum Command {
     Classify(classify::Classify),
     Explain(tree::Explain),
     Diff(Box<diff::Diff>),
-    Enc(enc::Enc),
+    Enc(Box<enc::Enc>),
     Import(import::Import),
     Export(export::Export),
+    Classes(classes::Classes),
     Translate(translate::Translate),
     Why(why::Why),
     Wait(why::Wait),
@@ -100,9 +104,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Classify(command) => command.run(&mut output),
         Command::Explain(command) => command.run(&mut output),
         Command::Diff(command) => command.run(&mut output),
-        Command::Enc(command) => Ok(command.run(&mut output)),
+        Command::Enc(command) => Ok(command.run(&arguments, &mut output)),
         Command::Import(command) => command.run(&mut output),
         Command::Export(command) => command.run(&mut output),
+        Command::Classes(command) => command.run(&mut output),
         Command::Translate(command) => command.run(&mut output),
         Command::Why(command) => command.run(&mut output),
         Command::Wait(command) => command.run(&mut output),

@@ -64,6 +64,12 @@ impl Hierarchy {
         self.members.is_empty()
     }
 
+    /// Returns the place before which so many groups stand, if there is one.
+    pub fn at(&self, number: usize) -> Option<GroupIndex> {
+        let index = GroupIndex(u32::try_from(number).ok()?);
+        (number < self.members.len()).then_some(index)
+    }
+
     /// Returns every place, parents before their children.
     pub fn indexes(&self) -> impl DoubleEndedIterator<Item = GroupIndex> + use<> {
         (0..u32::try_from(self.members.len()).unwrap_or(u32::MAX)).map(GroupIndex)

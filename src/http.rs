@@ -6,6 +6,7 @@ mod body;
 mod check_ins;
 mod classify;
 mod controller;
+mod diff;
 mod enc;
 mod error;
 mod groups;

@@ -15,6 +15,8 @@ pub mod classification;
 
 pub mod document;
 
+pub mod puppet;
+
 pub mod diagnostic;
 
 pub mod validation;

@@ -1,11 +1,25 @@
 //! Everything compiled from one commit; it never changes.
 
+mod fragments;
+mod index;
+mod lists;
+mod paths;
+mod reading;
+
 use std::collections::BTreeMap;
 
-use crate::classification::{ClassificationError, Explanation, classify};
+use crate::classification::{
+    ClassificationError, Conflicts, Explanation, Outcome, Version, classified, conclude, conflicts,
+};
 use crate::diagnostic::{Diagnostic, Place};
-use crate::hierarchy::Estate;
+use crate::hierarchy::{Estate, GroupIndex};
 use crate::model::{CommitId, GroupId, Node};
+
+pub use index::Index;
+pub use paths::Sight;
+pub use reading::Request;
+
+use fragments::Fragments;
 
 /// The classifier of one commit.
 #[derive(Clone, Debug)]
@@ -18,15 +32,75 @@ pub struct Snapshot {
     pub origins: BTreeMap<GroupId, Place>,
     /// The warnings that validation had.
     pub warnings: Vec<Diagnostic>,
+    index: Index,
+    fragments: Fragments,
 }
 
 impl Snapshot {
+    /// Compiles what a commit says.
+    pub fn new(
+        commit: CommitId,
+        estate: Estate,
+        origins: BTreeMap<GroupId, Place>,
+        warnings: Vec<Diagnostic>,
+    ) -> Self {
+        let (index, fragments) =
+            rayon::join(|| Index::new(&estate.hierarchy), || Fragments::new(&estate.hierarchy));
+        Self { commit, estate, origins, warnings, index, fragments }
+    }
+
     /// Classifies a node.
     ///
     /// # Errors
     ///
     /// Returns an error if it cannot be found out whether a group matches.
     pub fn classify<'s>(&'s self, node: &'s Node) -> Result<Explanation<'s>, ClassificationError> {
-        classify(&self.estate, node)
+        classify(&self.estate, &self.index, node)
     }
+
+    /// Returns the index of the groups' rules.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Writes the classified document of a node that some groups match, parents first.
+    ///
+    /// # Errors
+    ///
+    /// Returns where the leaves among them differ.
+    pub fn classified(
+        &self,
+        name: &str,
+        groups: &[GroupIndex],
+        version: Version,
+    ) -> Result<Vec<u8>, Conflicts<'_>> {
+        let estate = &self.estate;
+        if !estate.individuals.contains_key(name)
+            && let Some(ready) = self.fragments.classified(estate, name, groups, version)
+        {
+            return Ok(ready);
+        }
+        let node = Node::named(name);
+        let explanation = conclude(estate, &node, groups);
+        match &explanation.outcome {
+            Outcome::Classified(result) => {
+                Ok(classified(&explanation, result, version).to_string().into_bytes())
+            }
+            Outcome::Conflict(_) => Err(conflicts(estate, groups)),
+        }
+    }
+}
+
+/// Classifies a node by the index of an estate.
+///
+/// # Errors
+///
+/// Returns an error if it cannot be found out whether a group matches.
+pub fn classify<'e>(
+    estate: &'e Estate,
+    index: &Index,
+    node: &'e Node,
+) -> Result<Explanation<'e>, ClassificationError> {
+    let groups = index.matches(&estate.hierarchy, &index.see(node))?;
+    Ok(conclude(estate, node, &groups))
 }

@@ -6,4 +6,4 @@
 
 mod check_ins;
 
-pub use check_ins::{CheckIn, CheckIns, StoreError};
+pub use check_ins::{CheckIn, CheckIns, Received, StoreError};

@@ -62,7 +62,7 @@ pub fn read_group(body: &Value) -> Result<Group, Refusal> {
     let mut fields = fields.clone();
     fields.retain(|key, value| {
         let optional = !matches!(key.as_str(), "name" | "parent" | "classes");
-        !READ_ONLY.contains(&key.as_str()) && !(optional && value.is_null())
+        !(READ_ONLY.contains(&key.as_str()) || optional && value.is_null())
     });
     if fields.get("classes").is_some_and(|it| !it.is_object()) {
         return Err(violation("([:classes (not (map? the-value))])".to_owned()));

@@ -77,8 +77,8 @@ fn cycle(groups: &[&Group]) -> Refusal {
 }
 
 /// Builds the tree of a new set of groups.
-pub(super) fn build(groups: Vec<Group>) -> Result<Hierarchy, Refusal> {
-    Hierarchy::build(groups.clone()).map_err(|faults| explain(&groups, &faults))
+pub(super) fn build(groups: &[Group]) -> Result<Hierarchy, Refusal> {
+    Hierarchy::build(groups.to_vec()).map_err(|faults| explain(groups, &faults))
 }
 
 fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Refusal {

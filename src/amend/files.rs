@@ -108,33 +108,12 @@ impl Draft<'_> {
         let Some(value) = documents.get(number).map(Node::to_value) else {
             return Err(stuck(before, &path));
         };
-        let parent = self.parent(&value, before, after, new);
+        let parent = new_parent(&value, before, after, new);
         let target = amended(&value, before, after, parent);
         let edited = document::edit(&text, number, &target, &house_layout)
             .map_err(|_| stuck(before, &path))?;
         self.files.insert(path.to_string(), Some(edited));
         Ok(())
-    }
-
-    /// Returns how a group names its parent, if that is to change.
-    fn parent(
-        &self,
-        document: &Value,
-        before: &Group,
-        after: &Group,
-        new: &Hierarchy,
-    ) -> Option<String> {
-        if after.id == GroupId::ROOT {
-            return None;
-        }
-        let written = document.get("parent").and_then(Value::as_str);
-        if before.parent == after.parent {
-            // What is written may still mean the same.
-            let by_id = written.is_none_or(|it| it.parse::<GroupId>().is_ok());
-            let name = parent_name(after, new);
-            return Some(name).filter(|name| !by_id && written != Some(name.as_str()));
-        }
-        Some(parent_name(after, new))
     }
 
     fn remove(&mut self, group: &Group) -> Result<(), Refusal> {
@@ -170,6 +149,21 @@ impl Draft<'_> {
         };
         self.files.iter().find(|(path, text)| written(path, text)).map(|(path, _)| path.clone())
     }
+}
+
+/// Returns how a group names its parent, if that is to change.
+fn new_parent(document: &Value, before: &Group, after: &Group, new: &Hierarchy) -> Option<String> {
+    if after.id == GroupId::ROOT {
+        return None;
+    }
+    let written = document.get("parent").and_then(Value::as_str);
+    if before.parent == after.parent {
+        // What is written may still mean the same.
+        let by_id = written.is_none_or(|it| it.parse::<GroupId>().is_ok());
+        let name = parent_name(after, new);
+        return Some(name).filter(|name| !by_id && written != Some(name.as_str()));
+    }
+    Some(parent_name(after, new))
 }
 
 /// Returns the number of the document of a group.

@@ -51,9 +51,9 @@ pub(super) fn path_of(
     let head = id.split('-').next().unwrap_or_default();
     let stem = file_name(group.name.as_str());
     let stems = [stem.clone(), format!("{stem}-{head}"), id.clone()];
-    let free =
+    let mut free =
         stems.iter().filter(|_| !stem.is_empty()).map(|stem| format!("{directory}/{stem}.yaml"));
-    free.filter(|path| !is_taken(path)).next().unwrap_or_else(|| format!("{directory}/{id}.yaml"))
+    free.find(|path| !is_taken(path)).unwrap_or_else(|| format!("{directory}/{id}.yaml"))
 }
 
 /// Returns a name without what file systems and shells stumble over.

@@ -2,28 +2,39 @@
 
 use super::ClassificationError;
 use crate::hierarchy::{GroupIndex, Hierarchy};
-use crate::model::Node;
+use crate::model::{Condition, Node};
 use crate::rule::{EvaluationError, Explained, evaluate, explain};
 
-/// A group that matches, with its own rule explained.
-#[derive(Clone, Debug)]
+/// A group that matches.
+#[derive(Clone, Copy, Debug)]
 pub struct Match<'h> {
     /// The group.
     pub group: GroupIndex,
-    /// Its own rule, every term evaluated.
-    pub explained: Explained<'h>,
+    rule: &'h Condition,
+}
+
+impl<'h> Match<'h> {
+    /// Returns the match of a group that has a rule.
+    pub(super) fn of(hierarchy: &'h Hierarchy, group: GroupIndex) -> Option<Self> {
+        Some(Self { group, rule: hierarchy.group(group).rule.as_deref()? })
+    }
+
+    /// Returns the group's own rule, every term evaluated.
+    pub fn explain(&self, node: &Node) -> Explained<'h> {
+        explain(self.rule, node)
+    }
 }
 
 /// Returns the groups whose own rule, and the rule of every ancestor that has one, holds for the
 /// node; parents first. A group without a rule matches nothing itself.
 ///
+/// Every group is asked that its ancestors do not rule out. This is what the index of a snapshot
+/// must agree with, and the faster way where a single node is classified.
+///
 /// # Errors
 ///
 /// Returns [`ClassificationError`] if it cannot be found out whether a group matches.
-pub fn matches<'h>(
-    hierarchy: &'h Hierarchy,
-    node: &Node,
-) -> Result<Vec<Match<'h>>, ClassificationError> {
+pub fn matches(hierarchy: &Hierarchy, node: &Node) -> Result<Vec<GroupIndex>, ClassificationError> {
     let mut found = Vec::new();
     let mut at = hierarchy.root();
     let mut rest = hierarchy.indexes();
@@ -31,13 +42,9 @@ pub fn matches<'h>(
         let group = hierarchy.group(index);
         at = index;
         let Some(rule) = &group.rule else { continue };
-        let fail = |cause: EvaluationError| ClassificationError {
-            group: group.id,
-            name: group.name.to_string(),
-            cause,
-        };
+        let fail = |cause: EvaluationError| ClassificationError::of(group, cause);
         if evaluate(rule, node).map_err(fail)? {
-            found.push(Match { group: index, explained: explain(rule, node) });
+            found.push(index);
         } else {
             // What does not match hides its descendants.
             at = hierarchy.end(index);

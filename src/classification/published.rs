@@ -72,8 +72,11 @@ fn values<K: ToString>(values: &BTreeMap<&K, SourcedValue<'_>>) -> Value {
 pub fn explanation(explanation: &Explanation<'_>) -> Value {
     let hierarchy = &explanation.estate.hierarchy;
     let id = |index: GroupIndex| hierarchy.group(index).id.to_string();
-    let matches: Map<String, Value> =
-        explanation.matches.iter().map(|it| (id(it.group), it.explained.to_value())).collect();
+    let matches: Map<String, Value> = explanation
+        .matches
+        .iter()
+        .map(|it| (id(it.group), it.explain(explanation.node).to_value()))
+        .collect();
     let leaves: Map<String, Value> = explanation
         .leaves
         .iter()

@@ -63,7 +63,7 @@ impl Mirror {
         let tried = push_once(&repository, self.remote(), self.options(), branch, commit, expected);
         let tried = match tried {
             Try::Done => {
-                self.note_pushed(&repository, branch, commit);
+                note_pushed(&repository, branch, commit);
                 return Ok(());
             }
             other => other,
@@ -89,19 +89,19 @@ impl Mirror {
             (Try::Moved | Try::Done, Err(error)) => Err(PushError::Failed(error)),
         }
     }
+}
 
-    /// Notes what is at the remote now, so that it is known before the next fetch.
-    fn note_pushed(&self, repository: &Repository, branch: &str, commit: CommitId) {
-        let short = branch.strip_prefix("refs/heads/").unwrap_or(branch);
-        let watched = format!("{WATCHED}{branch}");
-        let mut names = vec![format!("refs/remotes/origin/{short}")];
-        if repository.target_of(&watched).is_some() {
-            names.push(watched);
-        }
-        for name in names {
-            if let Err(error) = repository.inner().reference(&name, oid(commit), true, "push") {
-                tracing::warn!(reference = name, error = error.message(), "the push is not noted");
-            }
+/// Notes what is at the remote now, so that it is known before the next fetch.
+fn note_pushed(repository: &Repository, branch: &str, commit: CommitId) {
+    let short = branch.strip_prefix("refs/heads/").unwrap_or(branch);
+    let watched = format!("{WATCHED}{branch}");
+    let mut names = vec![format!("refs/remotes/origin/{short}")];
+    if repository.target_of(&watched).is_some() {
+        names.push(watched);
+    }
+    for name in names {
+        if let Err(error) = repository.inner().reference(&name, oid(commit), true, "push") {
+            tracing::warn!(reference = name, error = error.message(), "the push is not noted");
         }
     }
 }

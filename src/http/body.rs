@@ -1,6 +1,6 @@
 //! Bodies of requests.
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use serde_json::{Map, Value};
 
 use super::error::ApiError;
@@ -9,8 +9,8 @@ use crate::model::Node;
 /// The largest body, in bytes.
 pub(super) const LIMIT: usize = 16 << 20;
 
-/// Reads a body as JSON; an empty one is `None`. The content type does not matter.
-pub(super) async fn read_json(body: Body) -> Result<Option<Value>, ApiError> {
+/// Reads a body; an empty one is `None`. The content type does not matter.
+pub(super) async fn read(body: Body) -> Result<Option<Bytes>, ApiError> {
     let bytes = to_bytes(body, LIMIT).await.map_err(|error| {
         // The one thing that can be wrong with a body that arrives is its length.
         let source = std::error::Error::source(&error).map(ToString::to_string);
@@ -19,11 +19,18 @@ pub(super) async fn read_json(body: Body) -> Result<Option<Value>, ApiError> {
             _ => ApiError::malformed_request("", "the body did not arrive whole"),
         }
     })?;
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Ok(None);
-    }
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| {
-        let text = String::from_utf8_lossy(&bytes);
+    Ok(Some(bytes).filter(|it| !it.iter().all(u8::is_ascii_whitespace)))
+}
+
+/// Reads a body as JSON; an empty one is `None`.
+pub(super) async fn read_json(body: Body) -> Result<Option<Value>, ApiError> {
+    read(body).await?.map(|bytes| to_json(&bytes)).transpose()
+}
+
+/// Reads the bytes of a body as JSON.
+pub(super) fn to_json(bytes: &[u8]) -> Result<Value, ApiError> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let text = String::from_utf8_lossy(bytes);
         let shown: String = text.chars().take(4096).collect();
         ApiError::malformed_request(&shown, &error.to_string())
     })

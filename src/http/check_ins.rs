@@ -10,7 +10,8 @@ use super::error::ApiError;
 use super::router::App;
 use crate::classification;
 use crate::model::{CommitId, Node};
-use crate::store::{CheckIn, StoreError};
+use crate::snapshot::Request;
+use crate::store::{CheckIn, Received, StoreError};
 
 /// The largest page of a list that is made without being asked for a limit.
 const PAGE: usize = 1000;
@@ -24,6 +25,24 @@ pub(super) fn note(
 ) {
     let time = Timestamp::now();
     app.check_ins.note(&CheckIn { time, transaction_uuid, commit, node: node.clone() });
+}
+
+/// Notes that a node asked, with facts as they stand in the body.
+pub(super) fn note_received(
+    app: &App,
+    name: &str,
+    request: &Request<'_>,
+    commit: Option<CommitId>,
+) {
+    let received = Received {
+        time: Timestamp::now(),
+        transaction_uuid: request.transaction.as_deref(),
+        commit,
+        name,
+        fact: request.fact,
+        trusted: request.trusted,
+    };
+    app.check_ins.note_received(&received);
 }
 
 pub(super) async fn list(

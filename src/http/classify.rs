@@ -2,15 +2,17 @@
 
 use axum::body::Body;
 use axum::extract::{Path, State};
+use axum::http::header;
 use axum::response::Response;
 
 use super::answer::Answering;
-use super::body::{node, read_json, shape};
-use super::check_ins::note;
+use super::body::{node, read, read_json, shape, to_json};
+use super::check_ins::{note, note_received};
 use super::error::ApiError;
 use super::router::App;
 use crate::classification::{self, Explanation, Final, Outcome, Version};
 use crate::model::Node;
+use crate::snapshot::Sight;
 use crate::telemetry::Classified;
 
 /// Classifies a node and counts how that ended.
@@ -49,19 +51,45 @@ async fn document(
     body: Body,
     version: Version,
 ) -> Result<Response, ApiError> {
-    let body = read_json(body).await?;
+    let bytes = read(body).await?;
+    let index = answering.snapshot.index();
+    let commit = Some(answering.snapshot.commit);
+    // Nearly all bodies can be read without making anything of what no rule looks at.
+    if let Some(request) = bytes.as_deref().and_then(|bytes| index.read(&name, bytes)) {
+        app.metrics.count_shape(request.shape);
+        note_received(app, &name, &request, commit);
+        return Ok(short(&answering, &name, &request.sight, version));
+    }
+    let body = bytes.as_deref().map(to_json).transpose()?;
     app.metrics.count_shape(shape(body.as_ref()));
     let asked = body.is_some();
     let transaction = body.as_ref().and_then(|it| it.get("transaction_uuid")?.as_str());
     let transaction = transaction.map(str::to_owned);
     let node = node(name, body)?;
     if asked {
-        note(app, &node, Some(answering.snapshot.commit), transaction);
+        note(app, &node, commit, transaction);
     }
-    let answer = classified(&answering, &node, |explanation, result| {
-        classification::classified(explanation, result, version)
-    });
-    Ok(answering.json(answer))
+    Ok(short(&answering, &node.name, &index.see(&node), version))
+}
+
+/// Answers with the classified document.
+fn short(answering: &Answering, name: &str, sight: &Sight<'_>, version: Version) -> Response {
+    let snapshot = &answering.snapshot;
+    let hierarchy = &snapshot.estate.hierarchy;
+    let (counted, answer) = match snapshot.index().matches(hierarchy, sight) {
+        Err(error) => (Classified::EvaluationError, Err(error.into())),
+        Ok(groups) => match snapshot.classified(name, &groups, version) {
+            Ok(text) => (Classified::Answered, Ok(text)),
+            Err(conflicts) => {
+                (Classified::Conflict, Err(ApiError::conflict(hierarchy, &conflicts)))
+            }
+        },
+    };
+    answering.metrics.count(counted);
+    match answer {
+        Ok(text) => answering.respond(([(header::CONTENT_TYPE, "application/json")], text)),
+        Err(error) => answering.respond(error),
+    }
 }
 
 pub(super) async fn v1(

@@ -54,14 +54,24 @@ pub(super) async fn with_facts(
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let body = read_json(body).await?;
-    if body.is_none() {
+    let Some(body) = read_json(body).await? else {
         let node = known_node(&app, name).await?;
         return Ok(document(&answering, node));
-    }
-    let node = node(name, body.map(as_facts))?;
+    };
+    let node = if says_trusted_data_alone(&body) {
+        let Node { trusted, .. } = node(name.clone(), Some(body))?;
+        Node { trusted, ..known_node(&app, name).await? }
+    } else {
+        node(name, Some(as_facts(body)))?
+    };
     note(&app, &node, Some(answering.snapshot.commit), None);
     Ok(document(&answering, node))
+}
+
+/// Whoever has no facts at hand may still say what the certificate proves.
+fn says_trusted_data_alone(body: &Value) -> bool {
+    let says = |key: &str| body.get(key).is_some_and(|it| !it.is_null());
+    says("trusted") && !says("fact") && !says("facts")
 }
 
 /// A hash of facts alone is taken for facts.

@@ -15,8 +15,8 @@ use super::error::ApiError;
 use super::server::Peer;
 use super::webhook::Webhooks;
 use super::{
-    check_ins, classify, controller, enc, groups, maintenance, service_status, validate, webhook,
-    writes,
+    check_ins, classify, controller, diff, enc, groups, maintenance, service_status, validate,
+    webhook, writes,
 };
 use crate::reconcile::{Controller, Writer};
 use crate::store::CheckIns;
@@ -59,7 +59,8 @@ pub fn router(app: App, face: Face) -> Router {
         .route("/readyz", get(service_status::readyz))
         .route("/controller/status", get(controller::status))
         .route("/controller/commits", get(controller::commits))
-        .route("/controller/commits/{*revision}", get(controller::commit));
+        .route("/controller/commits/{*revision}", get(controller::commit))
+        .route("/controller/diff/{base}/{head}", get(diff::diff));
     let routes = match face {
         Face::Whole => probes.merge(public()).merge(operator()),
         Face::Public => probes.merge(public()),

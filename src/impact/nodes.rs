@@ -6,18 +6,19 @@ use serde_json::Value;
 
 use super::Side;
 use super::groups::{GroupChange, How, group_changes};
-use crate::classification::{
-    Explanation, Final, Outcome, Source, SourcedValue, classify, conflict_message,
-};
+use crate::classification::{Explanation, Final, Outcome, Source, SourcedValue, conflict_message};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{GroupId, Node, same};
 use crate::rule::evaluate;
+use crate::snapshot::{Index, classify};
 
 /// Two states, prepared for comparing nodes.
 #[derive(Debug)]
 pub struct Comparison<'a> {
     base: Side<'a>,
     head: Side<'a>,
+    /// Finds the groups that match, of either state.
+    indexes: [Index; 2],
     changes: Vec<GroupChange>,
     /// Where each changed group stands among the changes, by its old and new id.
     by_id: HashMap<GroupId, usize>,
@@ -140,7 +141,8 @@ impl<'a> Comparison<'a> {
             groups.dedup();
             outermost(hierarchy, &groups)
         });
-        Self { base, head, changes, by_id, renamed, watched }
+        let indexes = [base, head].map(|side| Index::new(&side.estate.hierarchy));
+        Self { base, head, indexes, changes, by_id, renamed, watched }
     }
 
     /// Returns the groups that differ.
@@ -153,8 +155,9 @@ impl<'a> Comparison<'a> {
         if !self.may_differ(node) {
             return None;
         }
-        let old = classify(self.base.estate, node);
-        let new = classify(self.head.estate, node);
+        let [old, new] = &self.indexes;
+        let old = classify(self.base.estate, old, node);
+        let new = classify(self.head.estate, new, node);
         let mut found = Found { comparison: self, changes: Vec::new(), nearby: Vec::new() };
         match (&old, &new) {
             (Ok(old), Ok(new)) => found.compare(old, new),

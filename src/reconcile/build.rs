@@ -11,7 +11,8 @@ use crate::git::{EntryKind, ReadError, Repository, TreeEntry};
 use crate::model::{BlobId, CommitId};
 use crate::snapshot::Snapshot;
 use crate::validation::{
-    Checked, FileKind, FileReading, SourceContent, SourceFile, check, read_file, read_layout,
+    Checked, FileKind, FileReading, Search, SourceContent, SourceFile, check, read_file,
+    read_layout,
 };
 
 /// What came of a commit.
@@ -102,12 +103,10 @@ pub(super) fn build(
 ) -> Result<(Outcome, Readings), BuildError> {
     let (checked, readings) = read(repository, commit, directory, cache, wanted)?;
     let outcome = match checked.estate {
-        Some(estate) => Outcome::Valid(Arc::new(Snapshot {
-            commit,
-            estate,
-            origins: checked.origins,
-            warnings: checked.diagnostics,
-        })),
+        Some(estate) => {
+            let (origins, warnings) = (checked.origins, checked.diagnostics);
+            Outcome::Valid(Arc::new(Snapshot::new(commit, estate, origins, warnings)))
+        }
         None => Outcome::Rejected(Arc::new(Rejected { commit, diagnostics: checked.diagnostics })),
     };
     Ok((outcome, readings))
@@ -177,7 +176,7 @@ fn read(
     readings.extend(read.into_iter().map(|(_, _, reading)| reading));
     readings.extend(settings.map(Arc::new));
     check_wanted()?;
-    Ok((check(&layout, &readings), readings))
+    Ok((check(&layout, &readings, Search::Decisive), readings))
 }
 
 /// Returns the kind of content without reading it.

@@ -7,9 +7,11 @@
 
 mod ast;
 mod backtrack;
+mod example;
 mod fold;
 mod parse;
 mod program;
+mod required;
 mod set;
 mod suspicion;
 mod translate;
@@ -19,9 +21,12 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 
+use ast::Ast;
 use program::Program;
 use translate::Subjects;
 
+pub use example::{Example, Examples};
+pub use required::{Required, SubjectKind};
 pub use suspicion::{Suspicion, suspicions};
 
 /// A pattern of Java 17's `java.util.regex`, searched unanchored.
@@ -44,6 +49,8 @@ pub struct Pattern(Arc<Inner>);
 
 struct Inner {
     text: Box<str>,
+    /// What a subject must contain.
+    required: Option<Required>,
     /// The matcher in linear time, and the subjects it may be asked about; none for a pattern whose
     /// meaning cannot be kept.
     linear: OnceLock<Option<(::regex::Regex, Subjects)>>,
@@ -86,9 +93,10 @@ impl Pattern {
         if let Some(inner) = known {
             return Ok(Self(inner));
         }
-        program_of(text)?;
+        let (ast, program) = program_of(text)?;
+        let required = required::required(&ast, &program);
         let (linear, program) = (OnceLock::new(), OnceLock::new());
-        let inner = Arc::new(Inner { text: text.into(), linear, program });
+        let inner = Arc::new(Inner { text: text.into(), required, linear, program });
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if in_use.len() >= 1024 && in_use.len().is_power_of_two() {
             in_use.retain(|_, it| it.strong_count() > 0);
@@ -100,6 +108,12 @@ impl Pattern {
     /// Returns the pattern as written.
     pub fn as_str(&self) -> &str {
         &self.0.text
+    }
+
+    /// Returns what must be in a subject for the pattern to be found in it; `None` if nothing can
+    /// be said, or asking the pattern may fail.
+    pub fn required(&self) -> Option<&Required> {
+        self.0.required.as_ref()
     }
 
     /// Returns whether the pattern is found anywhere in the subject.
@@ -128,12 +142,14 @@ impl Pattern {
 }
 
 /// Reads a pattern into instructions.
-fn program_of(text: &str) -> Result<Program, PatternError> {
+fn program_of(text: &str) -> Result<(Ast, Program), PatternError> {
     let parsed = parse::parse(text)?;
-    program::compile(&parsed.ast, parsed.captures).map_err(|program::TooLarge| PatternError {
+    let too_large = |program::TooLarge| PatternError {
         message: "the pattern is too large: its repetitions expand to over 50,000 steps".to_owned(),
         offset: 0,
-    })
+    };
+    let program = program::compile(&parsed.ast, parsed.captures).map_err(too_large)?;
+    Ok((parsed.ast, program))
 }
 
 impl Inner {
@@ -155,7 +171,7 @@ impl Inner {
     }
 
     fn backtrack(&self, subject: &str) -> Result<Option<Range<usize>>, Overrun> {
-        let program = self.program.get_or_init(|| program_of(&self.text).ok());
+        let program = self.program.get_or_init(|| Some(program_of(&self.text).ok()?.1));
         // What was read once is read again the same; without a program nothing would be known.
         let program = program.as_ref().ok_or(Overrun)?;
         let characters: Vec<char> = subject.chars().collect();

@@ -12,6 +12,7 @@ use redb::{
     TableDefinition,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::model::{CommitId, Node};
 
@@ -36,6 +37,44 @@ pub struct CheckIn {
     pub commit: Option<CommitId>,
     /// The node as it was received.
     pub node: Node,
+}
+
+/// A check-in with facts and trusted data as the JSON text that they came as.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'r> {
+    /// When.
+    pub time: Timestamp,
+    /// Which run of the agent it was for.
+    pub transaction_uuid: Option<&'r str>,
+    /// Which commit answered.
+    pub commit: Option<CommitId>,
+    /// The certname.
+    pub name: &'r str,
+    /// The facts: the text of an object.
+    pub fact: &'r str,
+    /// The trusted data: the text of an object.
+    pub trusted: &'r str,
+}
+
+impl Received<'_> {
+    /// Writes what [`CheckIn`] is read from.
+    fn to_bytes(self) -> Option<Vec<u8>> {
+        let Self { time, transaction_uuid, commit, name, fact, trusted } = self;
+        let mut bytes = Vec::with_capacity(fact.len() + trusted.len() + name.len() + 256);
+        let mut field = |before: &str, value: Option<Value>| {
+            let Some(value) = value else { return Some(()) };
+            bytes.extend_from_slice(before.as_bytes());
+            serde_json::to_writer(&mut bytes, &value).ok()
+        };
+        field("{\"time\":", serde_json::to_value(time).ok())?;
+        field(",\"transaction_uuid\":", transaction_uuid.map(Value::from))?;
+        field(",\"commit\":", commit.and_then(|it| serde_json::to_value(it).ok()))?;
+        field(",\"node\":{\"name\":", Some(name.into()))?;
+        for part in [",\"fact\":", fact, ",\"trusted\":", trusted, "}}"] {
+            bytes.extend_from_slice(part.as_bytes());
+        }
+        Some(bytes)
+    }
 }
 
 /// The check-ins cannot be kept or read.
@@ -94,13 +133,24 @@ impl CheckIns {
     /// Notes a check-in; it is written soon, and read at once.
     pub fn note(&self, check_in: &CheckIn) {
         let Ok(bytes) = serde_json::to_vec(check_in) else { return };
+        self.put(&check_in.node.name, bytes);
+    }
+
+    /// Notes a check-in whose facts were not read; it is written soon, and read at once.
+    pub fn note_received(&self, received: &Received<'_>) {
+        if let Some(bytes) = received.to_bytes() {
+            self.put(received.name, bytes);
+        }
+    }
+
+    fn put(&self, name: &str, bytes: Vec<u8>) {
         let mut waiting = self.0.waiting();
         if waiting.bytes + bytes.len() > WAITING {
             tracing::debug!("a check-in is not noted: too many wait to be written");
             return;
         }
         waiting.bytes += bytes.len();
-        let before = waiting.fresh.insert(check_in.node.name.clone(), bytes);
+        let before = waiting.fresh.insert(name.to_owned(), bytes);
         waiting.bytes -= before.map_or(0, |it| it.len());
         drop(waiting);
         self.0.changed.notify_one();
@@ -279,6 +329,29 @@ mod tests {
         let mut names = Vec::new();
         store.for_each(|it| names.push((it.node.name.clone(), it.node.fact["n"].clone()))).unwrap();
         assert_eq!(json!(names), json!([["a", 1], ["b", 3]]));
+    }
+
+    #[test]
+    fn a_check_in_is_the_same_with_and_without_its_facts_read() {
+        let store = CheckIns::open(None).unwrap();
+        for (transaction, commit) in
+            [(Some("t\"1"), "0123456789012345678901234567890123456789".parse().ok()), (None, None)]
+        {
+            let expected = CheckIn {
+                transaction_uuid: transaction.map(str::to_owned),
+                commit,
+                ..check_in("n\"é", 5)
+            };
+            store.note_received(&Received {
+                time: expected.time,
+                transaction_uuid: transaction,
+                commit,
+                name: "n\"é",
+                fact: "{\"n\": 4, \"n\" : 5,\n\"f\":1.50}",
+                trusted: "{}",
+            });
+            assert_eq!(store.get("n\"é").unwrap(), Some(expected));
+        }
     }
 
     #[test]

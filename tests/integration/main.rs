@@ -9,16 +9,24 @@
     reason = "tests may stop at the first surprise and read files"
 )]
 
+mod classes;
 mod commands;
 mod conformance;
 mod controller;
 mod daemon;
 mod diagnostics;
 mod diff;
+mod enc;
 mod git;
 mod java_regex;
 mod layering;
 mod program;
+mod puppet;
 mod readme;
 mod repository;
 mod schemas;
+mod snapshot;
+mod tests;
+
+#[path = "../../benches/world/mod.rs"]
+mod world;

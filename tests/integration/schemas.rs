@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clade::diagnostic::Kind;
 use clade::document::{self, Limits};
-use clade::validation::{SourceContent, SourceFile, validate};
+use clade::validation::{Search, SourceContent, SourceFile, validate};
 use serde_json::{Value, json};
 
 use crate::program::root;
@@ -29,7 +29,7 @@ fn is_well_shaped(path: &str, document: &Value) -> bool {
     let bytes = document.to_string().into_bytes();
     let file = SourceFile { path: path.into(), content: SourceContent::Bytes(bytes.into()) };
     let of_shape = [Kind::SchemaViolation, Kind::MalformedUuid, Kind::InvalidRule];
-    !validate(&[file]).diagnostics.iter().any(|it| of_shape.contains(&it.kind))
+    !validate(&[file], Search::Decisive).diagnostics.iter().any(|it| of_shape.contains(&it.kind))
 }
 
 #[test]
@@ -75,6 +75,25 @@ fn schemas_and_validation_agree_on_good_and_bad_documents() {
         ("environment", json!({"classes": {"a": {"parameters": {"p": 1}}, "b": null}}), true),
         ("environment", json!({"classes": {"a": {"parameter": {}}}}), false),
         ("environment", json!({"name": "X"}), false),
+        (
+            "environment",
+            json!({
+                "classes": {"a": {"parameters": {"p": null}, "types": {"p": "Optional[A::B]"}}},
+                "type_aliases": {"A::B": "Integer[1, 5]"},
+            }),
+            true,
+        ),
+        (
+            "environment",
+            json!({"classes": {"a": {"parameters": {"p": 1}, "types": {"p": 5}}}}),
+            false,
+        ),
+        (
+            "environment",
+            json!({"classes": {"a": {"parameters": {"p": 1}, "types": {"p": "integer"}}}}),
+            false,
+        ),
+        ("environment", json!({"type_aliases": {"A::B": []}}), false),
         (
             "test",
             json!([{"name": "t", "node": "n", "expect": {"groups": [], "conflict": true}}]),

@@ -1,5 +1,4 @@
 //! Pushing into a repository on this machine, by git itself: it runs the hooks.
-#![expect(clippy::disallowed_methods, reason = "whether there is a `git` is asked of the system")]
 
 use std::io::{self, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

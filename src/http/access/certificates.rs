@@ -11,12 +11,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use x509_parser::prelude::{FromDer as _, X509Certificate};
-
 use super::roles::Roles;
 use super::tokens::{Fields, TokensError, entries, fault};
 use crate::amend::Scope;
-use crate::facts::extension_name;
+use crate::facts::{CertificateFacts, ExtensionNames};
 
 /// What a client certificate says; rustls has checked that our authority says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,15 +28,8 @@ pub(crate) struct Certificate {
 impl Certificate {
     /// Reads a certificate in DER.
     pub(crate) fn read(der: &[u8]) -> Option<Self> {
-        let (_, certificate) = X509Certificate::from_der(der).ok()?;
-        let name = certificate.subject().iter_common_name().next()?.as_str().ok()?;
-        let mut extensions = BTreeMap::new();
-        for extension in certificate.extensions() {
-            if let Some(short) = extension_name(&extension.oid.to_id_string()) {
-                extensions.insert(short, crate::facts::extension_text(extension.value));
-            }
-        }
-        Some(Self { certname: name.to_owned(), extensions })
+        let read = CertificateFacts::read(der, &ExtensionNames::default())?;
+        Some(Self { certname: read.certname, extensions: read.extensions })
     }
 
     #[cfg(test)]

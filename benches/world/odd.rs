@@ -1,0 +1,193 @@
+//! Small estates and nodes full of what is rare: errors, lists, numbers, negations, missing values.
+
+use std::sync::Arc;
+
+use clade::hierarchy::{Estate, Hierarchy};
+use clade::model::{Group, GroupId, Node};
+use clade::rule;
+use fastrand::Rng;
+use serde_json::{Map, Value, json};
+
+/// Patterns of all sorts; the last ones run out of their budget on the long texts below.
+const PATTERNS: &[&str] = &[
+    "a",
+    "^ab",
+    "b$",
+    "(?i)AB",
+    "a|b",
+    "^(ab|ba)+$",
+    r"\d",
+    r"^a.*b",
+    "x?",
+    ".*",
+    "",
+    r"\bab\b",
+    "é",
+    "^(a|aa)+\\1b",
+    "^(?!a)b",
+    "(?=.*b)a",
+    r"(a)\1",
+    r"(?m)^b$",
+    "a{2,3}b",
+    "[ab]c",
+    "[^a]b",
+    "ab(c|d)?",
+    r"(a*)*\1b",
+    r"^(a|aa)+\1b",
+    r"(?:a*a*a*a*)*\Rb",
+];
+
+const TEXTS: &[&str] = &[
+    "a", "b", "ab", "ba", "abab", "aab", "", "5", "5.0", "-1", "true", "null", "é", "abé", "a\nb",
+    "b\n", "xabx", "abc", "10K", " 7 ",
+];
+
+fn text(rng: &mut Rng) -> String {
+    match rng.u8(..8) {
+        // What the worst of the patterns cannot be searched in.
+        0 => "a".repeat(60),
+        1 => format!("{}b", "a".repeat(60)),
+        _ => rng.choice(TEXTS).map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+fn key(rng: &mut Rng) -> &'static str {
+    rng.choice(["a", "b", "c", "trusted", "name", "0"].as_slice()).copied().unwrap_or("a")
+}
+
+fn path(rng: &mut Rng) -> Value {
+    match rng.u8(..8) {
+        0..3 => json!("name"),
+        3 => json!(["name"]),
+        4 => json!(["fact"]),
+        5 => json!("a"),
+        6 => json!(["name", "a"]),
+        _ => {
+            let root = *rng.choice(["fact", "facts", "trusted"].as_slice()).unwrap();
+            let mut segments = vec![json!(root), json!(key(rng))];
+            while rng.u8(..3) == 0 {
+                segments.push(if rng.bool() { json!(key(rng)) } else { json!(rng.u8(..3)) });
+            }
+            segments.into()
+        }
+    }
+}
+
+fn condition(depth: u8, rng: &mut Rng) -> Value {
+    let choice = if depth == 0 { rng.u8(3..10) } else { rng.u8(..10) };
+    let terms = |operator: &str, rng: &mut Rng| -> Value {
+        let count = rng.usize(1..5);
+        std::iter::once(json!(operator))
+            .chain((0..count).map(|_| condition(depth - 1, rng)))
+            .collect()
+    };
+    match choice {
+        0 => terms("and", rng),
+        1 => terms("or", rng),
+        2 => json!(["not", condition(depth - 1, rng)]),
+        3..5 if rng.u8(..3) == 0 => json!(["~", path(rng), r"^(a|aa)+\1b"]),
+        3..5 => json!(["~", path(rng), rng.choice(PATTERNS)]),
+        5 => {
+            let operator = *rng.choice([">", ">=", "<", "<="].as_slice()).unwrap();
+            json!([operator, path(rng), text(rng)])
+        }
+        6 => json!(["<:", path(rng), text(rng)]),
+        _ => json!(["=", path(rng), text(rng)]),
+    }
+}
+
+fn value(depth: u8, rng: &mut Rng) -> Value {
+    match rng.u8(..if depth == 0 { 7 } else { 10 }) {
+        0 => Value::Null,
+        1 => json!(rng.bool()),
+        2 => json!(rng.i8(..)),
+        3 => serde_json::from_str(*rng.choice(["5.0", "1e3", "-0", "5"].as_slice()).unwrap())
+            .unwrap(),
+        7 => (0..rng.usize(..4)).map(|_| value(depth - 1, rng)).collect(),
+        8 | 9 => map(depth - 1, rng).into(),
+        _ => json!(text(rng)),
+    }
+}
+
+fn map(depth: u8, rng: &mut Rng) -> Map<String, Value> {
+    (0..rng.usize(..5)).map(|_| (key(rng).to_owned(), value(depth, rng))).collect()
+}
+
+/// Makes a node.
+pub fn node(rng: &mut Rng) -> Node {
+    Node { name: text(rng), fact: map(3, rng), trusted: map(3, rng) }
+}
+
+/// Makes an estate of some groups.
+pub fn estate(rng: &mut Rng) -> Estate {
+    let count = rng.usize(1..30);
+    let ids: Vec<GroupId> = (0..count)
+        .map(|it| format!("00000000-0000-4000-8000-{:012}", it + 1).parse().unwrap())
+        .collect();
+    let groups = ids.iter().enumerate().map(|(at, id)| {
+        let parent = if at == 0 || rng.u8(..3) == 0 { GroupId::ROOT } else { ids[rng.usize(..at)] };
+        group(*id, parent, at, rng)
+    });
+    let hierarchy = Hierarchy::build(groups.collect()).unwrap();
+    let individuals = if rng.u8(..4) == 0 {
+        let own = json!({"a": {"p": value(1, rng)}});
+        let individual = clade::model::Individual {
+            classes: serde_json::from_value(own).unwrap(),
+            ..Default::default()
+        };
+        [("a".to_owned(), individual)].into_iter().collect()
+    } else {
+        Default::default()
+    };
+    Estate { hierarchy, individuals, catalogues: Default::default() }
+}
+
+fn group(id: GroupId, parent: GroupId, at: usize, rng: &mut Rng) -> Group {
+    let rule = (rng.u8(..6) > 0).then(|| rule::read(&condition(2, rng)).unwrap());
+    // Often the same, so that leaves agree, and sometimes not; now and then spelt otherwise.
+    let value = |rng: &mut Rng| -> Value {
+        let text = *rng
+            .choice(
+                [
+                    "1",
+                    "1",
+                    "1",
+                    "1.0",
+                    "1.00",
+                    "null",
+                    "{\"k\": 1, \"l\": \"é\"}",
+                    "{\"l\": \"é\", \"k\": 1}",
+                ]
+                .as_slice(),
+            )
+            .unwrap();
+        serde_json::from_str(text).unwrap()
+    };
+    let classes = |rng: &mut Rng| {
+        let classes: Map<String, Value> = (0..rng.usize(..3))
+            .map(|_| {
+                let class = *rng.choice(["a", "b::c", "d"].as_slice()).unwrap();
+                let parameters: Map<String, Value> =
+                    (0..rng.usize(..3)).map(|it| (format!("p{it}"), value(rng))).collect();
+                (class.to_owned(), parameters.into())
+            })
+            .collect();
+        Arc::new(serde_json::from_value(classes.into()).unwrap())
+    };
+    let (own, config_data) = (classes(rng), classes(rng));
+    let variables: Map<String, Value> =
+        (0..rng.usize(..2)).map(|it| (format!("v{it}"), value(rng))).collect();
+    let environment = if rng.u8(..8) == 0 { "other" } else { "production" };
+    Group {
+        id,
+        name: format!("Group \"{at}\" é").parse().unwrap(),
+        parent,
+        environment: environment.parse().unwrap(),
+        environment_trumps: rng.u8(..6) == 0,
+        description: None,
+        rule: rule.map(Arc::new),
+        classes: own,
+        variables: Arc::new(serde_json::from_value(variables.into()).unwrap()),
+        config_data,
+    }
+}

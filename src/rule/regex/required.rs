@@ -1,0 +1,229 @@
+//! What a subject must contain for a pattern to be found in it.
+
+use super::ast::Ast;
+use super::program::{Instruction, Program};
+use super::set::CodeSet;
+use super::translate::{Subjects, translate};
+
+/// What must be in a subject for a pattern to be found in it.
+///
+/// It only says so of patterns and subjects for which asking the pattern itself cannot fail: what
+/// lacks the texts is then not merely unlikely to match, the answer is known to be no.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Required {
+    /// Of each of these sets of texts, at least one is in the subject.
+    pub texts: Box<[Box<[Box<str>]>]>,
+    /// Whether this is known of subjects in ASCII only.
+    pub ascii: bool,
+}
+
+/// What sort of subject a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SubjectKind {
+    /// It is empty or has several lines: nothing is known of it without asking the pattern.
+    Odd,
+    /// One line.
+    Line,
+    /// One line in ASCII.
+    AsciiLine,
+}
+
+impl SubjectKind {
+    /// Returns the sort of a text.
+    pub fn of(subject: &str) -> Self {
+        match (super::is_one_line(subject), subject.is_ascii()) {
+            (false, _) => Self::Odd,
+            (true, false) => Self::Line,
+            (true, true) => Self::AsciiLine,
+        }
+    }
+}
+
+/// The most ranges of code points, over all instructions, of a pattern that certainly fits into
+/// the size that the matcher in linear time may have.
+const RANGES: usize = 500;
+
+/// The most texts of a set.
+const TEXTS: usize = 32;
+
+/// The most characters of a set that are told apart.
+const CHARACTERS: u32 = 4;
+
+/// Returns what a pattern requires, if it is one that can be asked without failing.
+pub(super) fn required(ast: &Ast, program: &Program) -> Option<Required> {
+    let ranges_of = |instruction: &Instruction| match instruction {
+        Instruction::Set(set) => program.sets.get(*set as usize).map_or(0, |it| it.ranges().len()),
+        _ => 0,
+    };
+    if program.code.iter().map(ranges_of).sum::<usize>() > RANGES {
+        return None;
+    }
+    let (_, subjects) = translate(ast)?;
+    let texts = collect(ast);
+    (!texts.is_empty()).then(|| Required {
+        texts: texts
+            .into_iter()
+            .map(|set| set.into_iter().map(String::into_boxed_str).collect())
+            .collect(),
+        ascii: subjects == Subjects::OneLineAscii,
+    })
+}
+
+/// Returns sets of texts, of each of which one is in whatever the part matches.
+fn collect(ast: &Ast) -> Vec<Vec<String>> {
+    let mut run = Run::default();
+    run.part(ast);
+    run.end();
+    run.found
+}
+
+/// A walk along a pattern.
+struct Run {
+    /// What the characters just before this place can be.
+    here: Vec<String>,
+    found: Vec<Vec<String>>,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { here: vec![String::new()], found: Vec::new() }
+    }
+}
+
+impl Run {
+    fn part(&mut self, ast: &Ast) {
+        if let Some(texts) = exact(ast) {
+            self.extend(&texts);
+            return;
+        }
+        match ast {
+            Ast::Sequence(parts) => parts.iter().for_each(|part| self.part(part)),
+            Ast::Capture(_, body) | Ast::Atomic(body) => self.part(body),
+            Ast::Repeat(repeat) if repeat.least > 0 => {
+                // The first time follows what is here; then anything may come.
+                self.part(&repeat.body);
+                self.end();
+            }
+            Ast::Choice(parts) => {
+                self.end();
+                let best = |part: &Ast| collect(part).into_iter().max_by_key(|set| worth(set));
+                let all: Option<Vec<Vec<String>>> = parts.iter().map(best).collect();
+                if let Some(all) = all {
+                    let mut union: Vec<String> = all.into_iter().flatten().collect();
+                    union.sort_unstable();
+                    union.dedup();
+                    if union.len() <= TEXTS {
+                        self.found.push(union);
+                    }
+                }
+            }
+            _ => self.end(),
+        }
+    }
+
+    fn extend(&mut self, texts: &[String]) {
+        if self.here.len() * texts.len() > TEXTS {
+            self.end();
+        }
+        self.here = join(&self.here, texts);
+    }
+
+    /// Ends what is known of adjacent characters.
+    fn end(&mut self) {
+        let here = std::mem::replace(&mut self.here, vec![String::new()]);
+        if here.iter().all(|text| !text.is_empty()) {
+            self.found.push(here);
+        }
+    }
+}
+
+/// Returns how much a set of texts is worth: long ones are rare.
+fn worth(set: &[String]) -> (usize, std::cmp::Reverse<usize>) {
+    (set.iter().map(String::len).min().unwrap_or(0), std::cmp::Reverse(set.len()))
+}
+
+/// Returns every text that a part can match, if these are few.
+///
+/// What takes no characters counts as matching: too many texts are no fault.
+fn exact(ast: &Ast) -> Option<Vec<String>> {
+    let texts = match ast {
+        Ast::Empty | Ast::Look(_) | Ast::Assert(_) => vec![String::new()],
+        Ast::Set(set) => characters(set)?,
+        Ast::Sequence(parts) => parts.iter().try_fold(vec![String::new()], |before, part| {
+            let texts = exact(part)?;
+            (before.len() * texts.len() <= TEXTS).then(|| join(&before, &texts))
+        })?,
+        Ast::Choice(parts) => {
+            let mut all = Vec::new();
+            for part in parts {
+                all.extend(exact(part)?);
+                if all.len() > TEXTS {
+                    return None;
+                }
+            }
+            all
+        }
+        Ast::Capture(_, body) | Ast::Atomic(body) => exact(body)?,
+        Ast::Repeat(repeat) if repeat.most == Some(1) && repeat.least == 0 => {
+            let mut texts = exact(&repeat.body)?;
+            texts.push(String::new());
+            texts
+        }
+        Ast::Repeat(_) | Ast::Reference(_) | Ast::LineBreak | Ast::Grapheme => return None,
+    };
+    let mut texts = texts;
+    texts.sort_unstable();
+    texts.dedup();
+    (texts.len() <= TEXTS).then_some(texts)
+}
+
+fn characters(set: &CodeSet) -> Option<Vec<String>> {
+    let count: u32 =
+        set.ranges().iter().map(|(first, last)| (last - first).saturating_add(1)).sum();
+    if count > CHARACTERS {
+        return None;
+    }
+    let codes = set.ranges().iter().flat_map(|(first, last)| *first..=*last);
+    // Surrogates are in no subject.
+    Some(codes.filter_map(char::from_u32).map(String::from).collect())
+}
+
+fn join(before: &[String], texts: &[String]) -> Vec<String> {
+    before.iter().flat_map(|a| texts.iter().map(move |b| format!("{a}{b}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Pattern;
+
+    fn texts(pattern: &str) -> Option<Vec<Vec<String>>> {
+        let pattern = Pattern::parse(pattern).unwrap();
+        let sets = pattern.required()?.texts.iter();
+        Some(sets.map(|set| set.iter().map(ToString::to_string).collect()).collect())
+    }
+
+    #[test]
+    fn literals_are_found_in_all_sorts_of_patterns() {
+        for (pattern, expected) in [
+            (r"^web-\d+\.dc1", vec![vec!["web-"], vec![".dc1"]]),
+            ("^(web|db)[0-9]", vec![vec!["db", "web"]]),
+            ("(?:web\\d|db)x", vec![vec!["db", "web"], vec!["x"]]),
+            ("(?i)ab", vec![vec!["AB", "Ab", "aB", "ab"]]),
+            ("colou?r$", vec![vec!["color", "colour"]]),
+            ("a(?:bc)+d", vec![vec!["abc"], vec!["d"]]),
+            (".*foo.*", vec![vec!["foo"]]),
+            ("x{3}y", vec![vec!["x"], vec!["y"]]),
+        ] {
+            let expected: Vec<Vec<String>> = expected
+                .into_iter()
+                .map(|set| set.into_iter().map(str::to_owned).collect())
+                .collect();
+            assert_eq!(texts(pattern), Some(expected), "{pattern}");
+        }
+        // Nothing is required, or asking may fail.
+        for pattern in [".*", r"^\d+$", "(?:web)?", "web|", "(?=x)web", r"(a)web\1", r"\p{L}{300}x"]
+        {
+            assert_eq!(texts(pattern), None, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Building the index.
+
+use aho_corasick::AhoCorasick;
+use hashbrown::HashMap;
+
+use super::super::lists::Lists;
+use super::super::paths::PathId;
+use super::compile::Compiler;
+use super::guard::{ALWAYS, Chooser, Guard, Needs};
+use super::texts::{Side, TextId};
+use super::{About, Finder, Index, Member, NONE, Place};
+use crate::hierarchy::Hierarchy;
+
+/// Who is to be asked when.
+#[derive(Default)]
+struct Postings {
+    /// A text, and a group that asks for it.
+    texts: Vec<(TextId, Place)>,
+    /// A group or the number of all groups, and a group to ask when it has matched.
+    dependents: Vec<(Place, Place)>,
+    /// A path where a group asks for literals.
+    paths: Vec<(PathId, Needs, Place)>,
+}
+
+impl Index {
+    /// Compiles the rules of all groups.
+    pub fn new(hierarchy: &Hierarchy) -> Self {
+        let mut compiler = Compiler::default();
+        let mut members: Vec<Member> = Vec::with_capacity(hierarchy.len());
+        let number = |it: usize| u32::try_from(it).unwrap_or(NONE);
+        for (index, group) in hierarchy.indexes().zip(hierarchy.groups()) {
+            let above = hierarchy.parent(index).map_or(NONE, |parent| {
+                let has_rule = hierarchy.group(parent).rule.is_some();
+                let above = || members.get(parent.number()).map_or(NONE, |it: &Member| it.above);
+                if has_rule { number(parent.number()) } else { above() }
+            });
+            let end = number(hierarchy.end(index).number());
+            members.push(Member { above, end, start: compiler.here() });
+            if let Some(rule) = &group.rule {
+                compiler.condition(rule);
+            }
+        }
+        let postings = post(hierarchy, &members, &compiler);
+        let (about, asked_by) = look_ups(&compiler, &postings);
+        let Compiler { paths, mut texts, code, sets, tests, .. } = compiler;
+        texts.shrink();
+        Self {
+            paths,
+            about,
+            texts,
+            asked_by,
+            dependents: Lists::of(members.len() + 1, &postings.dependents),
+            members: members.into(),
+            code: code.into(),
+            sets: sets.into(),
+            tests: tests.into(),
+        }
+    }
+}
+
+/// Decides for each group when it is asked.
+fn post(hierarchy: &Hierarchy, members: &[Member], compiler: &Compiler) -> Postings {
+    let chooser = Chooser::new(compiler);
+    let mut postings = Postings::default();
+    let all = u32::try_from(members.len()).unwrap_or(NONE);
+    // How rare it is that a group and all its ancestors are asked and match.
+    let mut costs: Vec<u64> = Vec::with_capacity(members.len());
+    for ((place, member), group) in (0..).zip(members).zip(hierarchy.groups()) {
+        let before = costs.get(member.above as usize).copied().unwrap_or(ALWAYS);
+        if group.rule.is_none() {
+            costs.push(before);
+            continue;
+        }
+        let guard = chooser.guard(&mut (member.start as usize));
+        let Some(Guard { cost, texts, paths }) = guard.filter(|it| it.cost < before) else {
+            let above = if member.above == NONE { all } else { member.above };
+            postings.dependents.push((above, place));
+            costs.push(before);
+            continue;
+        };
+        costs.push(cost);
+        postings.texts.extend(texts.into_iter().map(|text| (text, place)));
+        postings.paths.extend(paths.into_iter().map(|(path, needs)| (path, needs, place)));
+    }
+    postings
+}
+
+/// Makes what finds the groups that ask for a text.
+fn look_ups(compiler: &Compiler, postings: &Postings) -> (Box<[About]>, Lists) {
+    let mut about = vec![About::default(); compiler.paths.len()];
+    for (path, side, _) in compiler.texts.iter() {
+        if let Some(about) = about.get_mut(*path as usize) {
+            about.is_compared |= *side == Side::Value;
+            about.is_list |= *side == Side::Element;
+        }
+    }
+    // Literals are found by the number that they have at their path.
+    let asked_by = Lists::of(compiler.texts.len(), &postings.texts);
+    let mut literals: HashMap<PathId, Literals<'_>> = HashMap::new();
+    for (id, (path, side, text)) in (0..).zip(compiler.texts.iter()) {
+        let groups = asked_by.get(id);
+        if *side == Side::Part && !groups.is_empty() {
+            let literals = literals.entry(*path).or_default();
+            let number = u32::try_from(literals.texts.len()).unwrap_or(NONE);
+            literals.texts.push(text);
+            literals.asked_by.extend(groups.iter().map(|group| (number, *group)));
+        }
+    }
+    for (path, needs, group) in &postings.paths {
+        let literals = literals.entry(*path).or_default();
+        literals.odd.push(*group);
+        if *needs == Needs::AsciiLine {
+            literals.not_ascii.push(*group);
+        }
+    }
+    for (path, literals) in literals {
+        if let Some(about) = about.get_mut(path as usize) {
+            about.finder = Some(Box::new(literals.finder()));
+        }
+    }
+    (about.into(), asked_by)
+}
+
+/// The literals of one path.
+#[derive(Default)]
+struct Literals<'c> {
+    texts: Vec<&'c str>,
+    asked_by: Vec<(u32, Place)>,
+    not_ascii: Vec<Place>,
+    odd: Vec<Place>,
+}
+
+impl Literals<'_> {
+    fn finder(self) -> Finder {
+        Finder {
+            literals: AhoCorasick::new(&self.texts).ok(),
+            asked_by: Lists::of(self.texts.len(), &self.asked_by),
+            not_ascii: self.not_ascii.into(),
+            odd: self.odd.into(),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Rules as code.
+
+use std::hash::BuildHasher as _;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::super::paths::{PathId, Paths};
+use super::texts::{Side, TextId, Texts};
+use super::{Op, Test};
+use crate::model::{Comparison, Condition};
+
+/// Compiles one rule after the other.
+#[derive(Default)]
+pub(super) struct Compiler {
+    pub(super) paths: Paths,
+    pub(super) texts: Texts,
+    pub(super) code: Vec<Op>,
+    pub(super) sets: Vec<TextId>,
+    pub(super) tests: Vec<Test>,
+    /// How many conditions ask for each text.
+    pub(super) uses: Vec<u32>,
+    known: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Compiler {
+    pub(super) fn here(&self) -> u32 {
+        u32::try_from(self.code.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn condition(&mut self, condition: &Condition) {
+        match condition {
+            Condition::And(terms) => self.join(|end| Op::And { end }, |it| it.all(terms)),
+            Condition::Or(terms) => self.join(|end| Op::Or { end }, |it| it.any(terms)),
+            Condition::Not(inner) => {
+                self.code.push(Op::Not);
+                self.condition(inner);
+            }
+            Condition::Test(test) => {
+                let op = match (self.paths.intern(&test.path), &test.comparison) {
+                    // What has no number as its operand never holds either.
+                    (None, _) | (_, Comparison::Number { number: None, .. }) => Op::Never,
+                    (Some(path), Comparison::Equals(text)) => {
+                        let text = self.texts.intern(path, Side::Value, text);
+                        self.count(text);
+                        Op::Is { path, text }
+                    }
+                    (Some(path), comparison) => Op::Test(self.test(path, comparison)),
+                };
+                self.code.push(op);
+            }
+        }
+    }
+
+    fn join(&mut self, op: impl Fn(u32) -> Op, parts: impl FnOnce(&mut Self)) {
+        let at = self.code.len();
+        self.code.push(Op::Never);
+        parts(self);
+        let end = self.here();
+        if let Some(place) = self.code.get_mut(at) {
+            *place = op(end);
+        }
+    }
+
+    fn all(&mut self, terms: &[Condition]) {
+        terms.iter().for_each(|term| self.condition(term));
+    }
+
+    /// Compiles the terms of an `or`; those that compare one value with texts become one.
+    fn any(&mut self, terms: &[Condition]) {
+        let mut sets: Vec<(PathId, Vec<TextId>)> = Vec::new();
+        for term in terms {
+            if let Condition::Test(test) = term
+                && let Comparison::Equals(text) = &test.comparison
+                && let Some(path) = self.paths.intern(&test.path)
+            {
+                let text = self.texts.intern(path, Side::Value, text);
+                self.count(text);
+                match sets.iter_mut().find(|(it, _)| *it == path) {
+                    Some((_, set)) => set.push(text),
+                    None => sets.push((path, vec![text])),
+                }
+            }
+        }
+        // Whether one is equal is always known, so they may go first.
+        for (path, mut set) in sets {
+            set.sort_unstable();
+            set.dedup();
+            if let [text] = *set {
+                self.code.push(Op::Is { path, text });
+                continue;
+            }
+            let number = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
+            let first = number(self.sets.len());
+            self.sets.extend(set);
+            self.code.push(Op::OneOf { path, first, end: number(self.sets.len()) });
+        }
+        let is_equality = |term: &&Condition| !matches!(term, Condition::Test(test) if matches!(test.comparison, Comparison::Equals(_)));
+        terms.iter().filter(is_equality).for_each(|term| self.condition(term));
+    }
+
+    /// Counts a condition that asks for a text.
+    fn count(&mut self, text: TextId) {
+        if self.uses.len() < self.texts.len() {
+            self.uses.resize(self.texts.len(), 0);
+        }
+        if let Some(uses) = self.uses.get_mut(text as usize) {
+            *uses += 1;
+        }
+    }
+
+    /// Returns the number of a comparison, which is kept once.
+    fn test(&mut self, path: PathId, comparison: &Comparison) -> u32 {
+        let key = (path, comparison.operator(), comparison.operand());
+        let hash = self.hasher.hash_one(key);
+        let of = |test: &Test| {
+            self.hasher.hash_one((test.path, test.comparison.operator(), test.comparison.operand()))
+        };
+        let tests = &mut self.tests;
+        let is_it = |it: &u32| {
+            tests.get(*it as usize).is_some_and(|test| {
+                (test.path, test.comparison.operator(), test.comparison.operand()) == key
+            })
+        };
+        let number = if let Some(known) = self.known.find(hash, is_it) {
+            let known = *known;
+            if let Some(test) = tests.get_mut(known as usize) {
+                test.is_shared = true;
+            }
+            known
+        } else {
+            let number = u32::try_from(tests.len()).unwrap_or(u32::MAX);
+            tests.push(Test { path, comparison: comparison.clone(), is_shared: false });
+            let hash_of = |it: &u32| tests.get(*it as usize).map_or(0, of);
+            self.known.insert_unique(hash, number, hash_of);
+            number
+        };
+        self.count_parts(path, comparison);
+        number
+    }
+
+    /// Counts the texts that a comparison asks for.
+    fn count_parts(&mut self, path: PathId, comparison: &Comparison) {
+        match comparison {
+            Comparison::Contains(text) => {
+                let text = self.texts.intern(path, Side::Element, text);
+                self.count(text);
+            }
+            Comparison::Finds(pattern) => {
+                let sets = pattern.required().map(|it| it.texts.as_ref()).unwrap_or_default();
+                for literal in sets.iter().flatten() {
+                    let text = self.texts.intern(path, Side::Part, &literal.as_ref().into());
+                    self.count(text);
+                }
+            }
+            Comparison::Equals(_) | Comparison::Number { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! One look through the index.
+
+use hashbrown::HashMap;
+
+use super::super::paths::{PathId, Seen, Sight};
+use super::texts::{Side, TextId};
+use super::{Finder, Index, NONE, Op, Place};
+use crate::classification::ClassificationError;
+use crate::hierarchy::Hierarchy;
+use crate::model::text;
+use crate::rule::regex::SubjectKind;
+use crate::rule::{EvaluationError, holds};
+
+/// The group whose rule could not be evaluated, and why.
+pub(super) type Failure = (Place, EvaluationError);
+
+impl Index {
+    pub(super) fn error(&self, hierarchy: &Hierarchy, failure: Failure) -> ClassificationError {
+        let (place, cause) = failure;
+        let index = hierarchy.at(place as usize).unwrap_or(hierarchy.root());
+        ClassificationError::of(hierarchy.group(index), cause)
+    }
+}
+
+/// One look.
+pub(super) struct Run<'r, 'n> {
+    index: &'r Index,
+    sight: &'r Sight<'n>,
+    /// The number of the text at each path.
+    texts: Vec<TextId>,
+    /// The outcomes of comparisons that several rules ask for.
+    outcomes: HashMap<u32, Result<bool, EvaluationError>>,
+}
+
+/// A group that has matched.
+struct Matched<'r> {
+    place: Place,
+    end: Place,
+    /// The groups that it still has asked.
+    dependents: &'r [Place],
+}
+
+impl<'r, 'n> Run<'r, 'n> {
+    pub(super) fn new(index: &'r Index, sight: &'r Sight<'n>) -> Self {
+        let texts = vec![NONE; index.paths.len()];
+        Self { index, sight, texts, outcomes: HashMap::new() }
+    }
+
+    /// Returns the places of the groups that match, parents first.
+    pub(super) fn matches(mut self) -> Result<Vec<Place>, Failure> {
+        let asked = self.asked();
+        let mut asked = asked.as_slice();
+        let mut found = Vec::new();
+        // Matched groups, each below the one before; the first stands for all groups.
+        let always = u32::try_from(self.index.members.len()).unwrap_or(NONE);
+        let mut open =
+            vec![Matched { place: NONE, end: NONE, dependents: self.index.dependents.get(always) }];
+        while let Some(place) = next(&mut asked, &mut open) {
+            while open.len() > 1 && open.last().is_some_and(|it| it.end <= place) {
+                open.pop();
+            }
+            let Some(member) = self.index.members.get(place as usize).copied() else { continue };
+            // Where the nearest ancestor with a rule has not matched, this has not either.
+            if open.last().is_none_or(|it| it.place != member.above) {
+                continue;
+            }
+            let mut at = member.start as usize;
+            if self.holds(&mut at).map_err(|cause| (place, cause))? {
+                found.push(place);
+                let dependents = self.index.dependents.get(place);
+                open.push(Matched { place, end: member.end, dependents });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the groups of whose guards a text is there, in order.
+    fn asked(&mut self) -> Vec<Place> {
+        let mut asked: Vec<Place> = Vec::new();
+        let index = self.index;
+        for ((path, about), seen) in (0..).zip(&index.about).zip(&self.sight.0) {
+            if about.is_compared
+                && let Seen::Text(text) | Seen::Scalar(text) = seen
+                && let Some(id) = index.texts.get(path, Side::Value, text)
+            {
+                if let Some(place) = self.texts.get_mut(path as usize) {
+                    *place = id;
+                }
+                asked.extend(index.asked_by.get(id));
+            }
+            if about.is_list
+                && let Seen::List(elements) = seen
+            {
+                for text in elements.iter().filter_map(text) {
+                    let id = index.texts.get(path, Side::Element, text);
+                    asked.extend(id.map(|id| index.asked_by.get(id)).unwrap_or_default());
+                }
+            }
+            if let Some(finder) = &about.finder
+                && let Seen::Text(text) = seen
+            {
+                finder.find(text, &mut asked);
+            }
+        }
+        asked.sort_unstable();
+        asked.dedup();
+        asked
+    }
+
+    fn holds(&mut self, at: &mut usize) -> Result<bool, EvaluationError> {
+        let op = self.index.code.get(*at).copied().unwrap_or(Op::Never);
+        *at += 1;
+        match op {
+            Op::And { end } => self.join(at, end as usize, false),
+            Op::Or { end } => self.join(at, end as usize, true),
+            Op::Not => self.holds(at).map(|holds| !holds),
+            Op::Never => Ok(false),
+            Op::Is { path, text } => Ok(self.text(path) == text),
+            Op::OneOf { path, first, end } => {
+                let text = self.text(path);
+                let set = self.index.sets.get(first as usize..end as usize).unwrap_or_default();
+                Ok(text != NONE && set.binary_search(&text).is_ok())
+            }
+            Op::Test(test) => self.test(test),
+        }
+    }
+
+    /// Joins the parts up to the end, of which one that is `decisive` decides.
+    fn join(
+        &mut self,
+        at: &mut usize,
+        end: usize,
+        decisive: bool,
+    ) -> Result<bool, EvaluationError> {
+        let mut joined = Ok(!decisive);
+        while *at < end {
+            match self.holds(at) {
+                Ok(holds) if holds == decisive => {
+                    *at = end;
+                    return Ok(decisive);
+                }
+                Ok(_) => {}
+                Err(error) if joined.is_ok() => joined = Err(error),
+                Err(_) => {}
+            }
+        }
+        joined
+    }
+
+    fn text(&self, path: PathId) -> TextId {
+        self.texts.get(path as usize).copied().unwrap_or(NONE)
+    }
+
+    fn test(&mut self, number: u32) -> Result<bool, EvaluationError> {
+        let Some(test) = self.index.tests.get(number as usize) else { return Ok(false) };
+        if !test.is_shared {
+            return holds(&test.comparison, self.sight.get(test.path).actual());
+        }
+        if let Some(known) = self.outcomes.get(&number) {
+            return known.clone();
+        }
+        let outcome = holds(&test.comparison, self.sight.get(test.path).actual());
+        self.outcomes.insert(number, outcome.clone());
+        outcome
+    }
+}
+
+/// Takes the group that stands first of those that are still to be asked.
+fn next(asked: &mut &[Place], open: &mut [Matched<'_>]) -> Option<Place> {
+    let first = |it: &[Place]| it.first().copied().unwrap_or(NONE);
+    let waiting = open.iter().map(|it| first(it.dependents)).min().unwrap_or(NONE);
+    let place = waiting.min(first(asked));
+    let take = |list: &mut &[Place]| {
+        if let Some((first, rest)) = list.split_first()
+            && *first == place
+        {
+            *list = rest;
+        }
+    };
+    take(asked);
+    for matched in open {
+        take(&mut matched.dependents);
+    }
+    (place != NONE).then_some(place)
+}
+
+impl Finder {
+    /// Adds the groups to ask about a value.
+    fn find(&self, value: &str, asked: &mut Vec<Place>) {
+        let kind = SubjectKind::of(value);
+        let Some(literals) = self.literals.as_ref().filter(|_| kind != SubjectKind::Odd) else {
+            asked.extend(&self.odd);
+            return;
+        };
+        if kind == SubjectKind::Line {
+            asked.extend(&self.not_ascii);
+        }
+        for found in literals.find_overlapping_iter(value) {
+            asked.extend(self.asked_by.get(found.pattern().as_u32()));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Texts that rules compare values with, each once.
+
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::super::paths::PathId;
+
+/// The number of a text.
+pub(super) type TextId = u32;
+
+/// What a text is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Side {
+    /// The value at a path.
+    Value,
+    /// An element of the list there.
+    Element,
+    /// A part of the string there.
+    Part,
+}
+
+/// Texts with where and how they are compared.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Texts {
+    all: Vec<(PathId, Side, Arc<str>)>,
+    table: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Texts {
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Returns every text, by number.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(PathId, Side, Arc<str>)> {
+        self.all.iter()
+    }
+
+    pub(super) fn get(&self, path: PathId, side: Side, text: &str) -> Option<TextId> {
+        let hash = self.hasher.hash_one((path, side, text));
+        let is_it = |id: &u32| {
+            self.all
+                .get(*id as usize)
+                .is_some_and(|it| it.0 == path && it.1 == side && it.2.as_ref() == text)
+        };
+        self.table.find(hash, is_it).copied()
+    }
+
+    pub(super) fn intern(&mut self, path: PathId, side: Side, text: &Arc<str>) -> TextId {
+        if let Some(known) = self.get(path, side, text) {
+            return known;
+        }
+        let id = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.all.push((path, side, Arc::clone(text)));
+        let (all, hasher) = (&self.all, &self.hasher);
+        let hash_of = |id: &u32| {
+            all.get(*id as usize)
+                .map_or(0, |(path, side, text)| hasher.hash_one((path, side, text.as_ref())))
+        };
+        self.table.insert_unique(hasher.hash_one((path, side, text.as_ref())), id, hash_of);
+        id
+    }
+
+    /// Gives back what was kept for growing.
+    pub(super) fn shrink(&mut self) {
+        self.all.shrink_to_fit();
+    }
+}

@@ -1,0 +1,45 @@
+//! Many short lists.
+
+/// Several lists of numbers, one behind the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lists {
+    /// Where each list ends.
+    pub(super) ends: Box<[u32]>,
+    pub(super) all: Box<[u32]>,
+}
+
+impl Lists {
+    pub(super) fn get(&self, list: u32) -> &[u32] {
+        let end = self.ends.get(list as usize).copied().unwrap_or(0);
+        let start = match list.checked_sub(1) {
+            Some(before) => self.ends.get(before as usize).copied().unwrap_or(end),
+            None => 0,
+        };
+        self.all.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    /// Makes lists of pairs of a list's number and a member; members keep their order.
+    pub(super) fn of(count: usize, pairs: &[(u32, u32)]) -> Self {
+        let mut ends = vec![0_u32; count];
+        for (list, _) in pairs {
+            if let Some(end) = ends.get_mut(*list as usize) {
+                *end += 1;
+            }
+        }
+        let mut total = 0;
+        for end in &mut ends {
+            // Where the list starts, until its members are put in.
+            let count = std::mem::replace(end, total);
+            total += count;
+        }
+        let mut all = vec![0; total as usize];
+        for (list, member) in pairs {
+            let Some(at) = ends.get_mut(*list as usize) else { continue };
+            if let Some(place) = all.get_mut(*at as usize) {
+                *place = *member;
+            }
+            *at += 1;
+        }
+        Self { ends: ends.into(), all: all.into() }
+    }
+}

@@ -1,0 +1,214 @@
+//! The paths that rules mention, and what a node has there.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use serde_json::{Map, Value};
+
+use crate::model::{Node, Path, Segment};
+use crate::rule::Actual;
+
+/// The number of a path among those that rules mention.
+pub(super) type PathId = u32;
+
+/// What a node has at a path.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Seen<'n> {
+    /// Nothing, or null.
+    #[default]
+    Missing,
+    /// A string.
+    Text(Cow<'n, str>),
+    /// A number or boolean, as its JSON text.
+    Scalar(Cow<'n, str>),
+    /// A list.
+    List(Cow<'n, [Value]>),
+    /// An object.
+    Object,
+}
+
+impl<'n> From<Actual<'n>> for Seen<'n> {
+    fn from(actual: Actual<'n>) -> Self {
+        match actual {
+            Actual::Missing => Self::Missing,
+            Actual::Text(text) => Self::Text(text.into()),
+            Actual::Scalar(text) => Self::Scalar(text.into()),
+            Actual::List(elements) => Self::List(elements.into()),
+            Actual::Object => Self::Object,
+        }
+    }
+}
+
+impl From<Value> for Seen<'_> {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::String(text) => Self::Text(text.into()),
+            Value::Array(elements) => Self::List(elements.into()),
+            other => match Actual::of(&other) {
+                Actual::Scalar(text) => Self::Scalar(text.to_owned().into()),
+                Actual::Object => Self::Object,
+                _ => Self::Missing,
+            },
+        }
+    }
+}
+
+impl Seen<'_> {
+    pub(super) fn actual(&self) -> Actual<'_> {
+        match self {
+            Self::Missing => Actual::Missing,
+            Self::Text(text) => Actual::Text(text),
+            Self::Scalar(text) => Actual::Scalar(text),
+            Self::List(elements) => Actual::List(elements),
+            Self::Object => Actual::Object,
+        }
+    }
+}
+
+/// What a node has at every path that rules mention.
+#[derive(Clone, Debug)]
+pub struct Sight<'n>(pub(super) Vec<Seen<'n>>);
+
+impl<'n> Sight<'n> {
+    pub(super) fn get(&self, path: PathId) -> &Seen<'n> {
+        self.0.get(path as usize).unwrap_or(&Seen::Missing)
+    }
+}
+
+/// A place in the paths that rules mention.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trie {
+    /// The path that ends here.
+    pub(super) here: Option<PathId>,
+    pub(super) keys: HashMap<Arc<str>, Self>,
+    pub(super) elements: Vec<(u64, Self)>,
+    /// Every path that ends here or further down.
+    pub(super) below: Vec<PathId>,
+}
+
+/// The paths that rules mention.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Paths {
+    /// Each path as rules write it; `None` are paths where nothing ever is.
+    known: HashMap<Path, Option<PathId>>,
+    /// The path of the certname.
+    pub(super) name: Option<PathId>,
+    pub(super) fact: Trie,
+    pub(super) trusted: Trie,
+    count: u32,
+}
+
+impl Paths {
+    pub(super) fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Returns the number of a path; `None` if nothing is ever there.
+    pub(super) fn intern(&mut self, path: &Path) -> Option<PathId> {
+        if let Some(known) = self.known.get(path) {
+            return *known;
+        }
+        let id = self.add(path);
+        self.known.insert(path.clone(), id);
+        id
+    }
+
+    fn add(&mut self, path: &Path) -> Option<PathId> {
+        let segments = match path {
+            Path::Name => return Some(*self.name.get_or_insert_with(|| next(&mut self.count))),
+            Path::Bare(_) => return None,
+            Path::Segments(segments) => segments,
+        };
+        let Some((Segment::Key(root), rest)) = segments.split_first() else { return None };
+        let trie = match root.as_ref() {
+            "fact" | "facts" => &mut self.fact,
+            "trusted" => &mut self.trusted,
+            "name" if rest.is_empty() => return self.add(&Path::Name),
+            _ => return None,
+        };
+        // The facts as a whole are an object, which nothing matches; and they are no list.
+        if !matches!(rest.first(), Some(Segment::Key(_))) {
+            return None;
+        }
+        Some(trie.add(rest, &mut self.count))
+    }
+
+    /// Returns what a node has at every path.
+    pub(super) fn see<'n>(&self, node: &'n Node) -> Sight<'n> {
+        let mut seen = vec![Seen::Missing; self.len()];
+        put(&mut seen, self.name, || Seen::Text(node.name.as_str().into()));
+        self.fact.see_map(&node.fact, &mut seen);
+        self.trusted.see_map(&node.trusted, &mut seen);
+        Sight(seen)
+    }
+}
+
+/// Notes what is at a path.
+pub(super) fn put<'n>(
+    seen: &mut [Seen<'n>],
+    path: Option<PathId>,
+    what: impl FnOnce() -> Seen<'n>,
+) {
+    if let Some(place) = path.and_then(|path| seen.get_mut(path as usize)) {
+        *place = what();
+    }
+}
+
+fn next(count: &mut u32) -> PathId {
+    let id = *count;
+    *count += 1;
+    id
+}
+
+impl Trie {
+    fn add(&mut self, rest: &[Segment], count: &mut u32) -> PathId {
+        let id = match rest.split_first() {
+            None => *self.here.get_or_insert_with(|| next(count)),
+            Some((Segment::Key(key), rest)) => {
+                self.keys.entry(Arc::clone(key)).or_default().add(rest, count)
+            }
+            Some((Segment::Index(index), rest)) => {
+                let at = self.elements.iter().position(|(it, _)| it == index);
+                let at = at.unwrap_or_else(|| {
+                    self.elements.push((*index, Self::default()));
+                    self.elements.len() - 1
+                });
+                match self.elements.get_mut(at) {
+                    Some((_, trie)) => trie.add(rest, count),
+                    // It was put there just now.
+                    None => next(count),
+                }
+            }
+        };
+        // Numbers grow, so what is not greater is there.
+        if self.below.last().is_none_or(|last| *last < id) {
+            self.below.push(id);
+        }
+        id
+    }
+
+    fn see_map<'n>(&self, map: &'n Map<String, Value>, seen: &mut [Seen<'n>]) {
+        for (key, trie) in &self.keys {
+            if let Some(value) = map.get(key.as_ref()) {
+                trie.see(value, seen);
+            }
+        }
+    }
+
+    fn see<'n>(&self, value: &'n Value, seen: &mut [Seen<'n>]) {
+        put(seen, self.here, || Actual::of(value).into());
+        match value {
+            Value::Object(map) => self.see_map(map, seen),
+            Value::Array(elements) => {
+                for (index, trie) in &self.elements {
+                    let element = usize::try_from(*index).ok().and_then(|it| elements.get(it));
+                    if let Some(element) = element {
+                        trie.see(element, seen);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

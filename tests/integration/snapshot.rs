@@ -1,0 +1,245 @@
+//! The fast paths of a snapshot agree with the plain ones.
+
+use clade::classification::{self, ClassificationError, Outcome, Version};
+use clade::hierarchy::{Estate, GroupIndex};
+use clade::model::Node;
+use clade::snapshot::{Index, Snapshot};
+use clade::validation::{SourceContent, SourceFile, validate};
+use fastrand::Rng;
+use serde_json::Value;
+
+use crate::world::{Scale, estates, nodes, odd};
+
+/// Compares the index with asking every group; returns what both say.
+fn matches(
+    estate: &Estate,
+    index: &Index,
+    node: &Node,
+) -> Result<Vec<GroupIndex>, ClassificationError> {
+    let plain = classification::matches(&estate.hierarchy, node);
+    assert_eq!(index.matches(&estate.hierarchy, &index.see(node)), plain, "{node:?}");
+    plain
+}
+
+fn estate(groups: usize) -> Estate {
+    let files: Vec<SourceFile> = estates::files(Scale::of(groups), 1)
+        .into_iter()
+        .map(|(path, text)| SourceFile {
+            path: path.into(),
+            content: SourceContent::Bytes(text.into_bytes().into()),
+        })
+        .collect();
+    let checked = validate(&files);
+    checked.estate.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics.first()))
+}
+
+#[test]
+fn the_index_agrees_with_asking_every_group_in_odd_estates() {
+    let mut rng = Rng::with_seed(7);
+    let (mut found, mut errors) = (0, 0);
+    for _ in 0..300 {
+        let estate = odd::estate(&mut rng);
+        let index = Index::new(&estate.hierarchy);
+        for _ in 0..12 {
+            match matches(&estate, &index, &odd::node(&mut rng)) {
+                Ok(groups) => found += groups.len() - 1,
+                Err(_) => errors += 1,
+            }
+        }
+    }
+    // The worlds have something to compare.
+    assert!(found > 1000 && errors > 20, "{found} {errors}");
+}
+
+#[test]
+fn the_index_agrees_with_asking_every_group_in_a_usual_estate() {
+    let scale = Scale::of(1000);
+    let estate = estate(scale.groups);
+    let index = Index::new(&estate.hierarchy);
+    let mut found = 0;
+    for node in nodes::nodes(scale, 100, 2) {
+        found += matches(&estate, &index, &node).unwrap().len();
+    }
+    assert!(found > 300, "{found}");
+}
+
+/// The document by the plain path, or what stands in its place.
+fn plainly(estate: &Estate, node: &Node, version: Version) -> Result<String, String> {
+    let explanation = classification::classify(estate, node).map_err(|it| it.to_string())?;
+    match &explanation.outcome {
+        Outcome::Classified(result) => {
+            Ok(classification::classified(&explanation, result, version).to_string())
+        }
+        Outcome::Conflict(conflicts) => {
+            Err(classification::conflict_details(&estate.hierarchy, conflicts).to_string())
+        }
+    }
+}
+
+fn quickly(snapshot: &Snapshot, node: &Node, version: Version) -> Result<String, String> {
+    let index = snapshot.index();
+    let hierarchy = &snapshot.estate.hierarchy;
+    let groups = index.matches(hierarchy, &index.see(node)).map_err(|it| it.to_string())?;
+    match snapshot.classified(&node.name, &groups, version) {
+        Ok(bytes) => Ok(String::from_utf8(bytes).unwrap()),
+        Err(conflicts) => Err(classification::conflict_details(hierarchy, &conflicts).to_string()),
+    }
+}
+
+fn snapshot(estate: Estate) -> Snapshot {
+    let commit = "0123456789012345678901234567890123456789".parse().unwrap();
+    Snapshot::new(commit, estate, Default::default(), Vec::new())
+}
+
+#[test]
+fn answers_are_the_same_bytes_in_both_ways() {
+    let mut rng = Rng::with_seed(11);
+    let (mut answers, mut conflicts) = (0, 0);
+    for _ in 0..300 {
+        let snapshot = snapshot(odd::estate(&mut rng));
+        for _ in 0..10 {
+            let node = odd::node(&mut rng);
+            for version in [Version::V1, Version::V2] {
+                let plain = plainly(&snapshot.estate, &node, version);
+                assert_eq!(quickly(&snapshot, &node, version), plain, "{node:?}");
+                *if plain.is_ok() { &mut answers } else { &mut conflicts } += 1;
+            }
+        }
+    }
+    assert!(answers > 2000 && conflicts > 200, "{answers} {conflicts}");
+    let scale = Scale::of(1000);
+    let usual = snapshot(estate(scale.groups));
+    for node in nodes::nodes(scale, 40, 3) {
+        let plain = plainly(&usual.estate, &node, Version::V1);
+        assert!(plain.is_ok(), "{plain:?}");
+        assert_eq!(quickly(&usual, &node, Version::V1), plain);
+    }
+}
+
+/// What a body says, read in full: the node, and the id of the run.
+fn in_full(body: &[u8]) -> Option<(Node, Option<String>, &'static str)> {
+    let value: Value = serde_json::from_slice(body).ok()?;
+    let object = |key: &str| match value.get(key) {
+        None | Some(Value::Null) => Some(None),
+        Some(Value::Object(map)) => Some(Some(map.clone())),
+        Some(_) => None,
+    };
+    let fact = match object("fact")? {
+        Some(fact) => Some(fact),
+        None => object("facts")?,
+    };
+    let node = Node {
+        name: "n".to_owned(),
+        fact: fact.unwrap_or_default(),
+        trusted: object("trusted")?.unwrap_or_default(),
+    };
+    let transaction = value.get("transaction_uuid").and_then(Value::as_str).map(str::to_owned);
+    let is_object = |key: &&str| value.get(key).is_some_and(Value::is_object);
+    let given = if value.get("trusted").is_some() { "trusted" } else { "other" };
+    let shape = ["fact", "facts"].into_iter().find(is_object).unwrap_or(given);
+    Some((node, transaction, shape))
+}
+
+/// Reads a body selectively and compares; returns whether it was not declined.
+fn reads_the_same(index: &Index, body: &[u8]) -> bool {
+    let Some(request) = index.read("n", body) else { return false };
+    let shown = String::from_utf8_lossy(body);
+    let (node, transaction, shape) =
+        in_full(body).unwrap_or_else(|| panic!("not an error: {shown}"));
+    assert_eq!((request.transaction, request.shape), (transaction, shape), "{shown}");
+    let (quick, full) = (request.sight, index.see(&node));
+    assert_eq!(format!("{quick:?}"), format!("{full:?}"), "{shown}");
+    let spliced: Value = serde_json::from_str(request.fact).unwrap();
+    assert_eq!(spliced, Value::from(node.fact), "{shown}");
+    let spliced: Value = serde_json::from_str(request.trusted).unwrap();
+    assert_eq!(spliced, Value::from(node.trusted), "{shown}");
+    true
+}
+
+/// Damages a body: one byte or part is lost, doubled or another one.
+fn damage(body: &mut Vec<u8>, rng: &mut Rng) {
+    const PARTS: &[&str] = &[
+        "\"",
+        "\\",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        " ",
+        "\n",
+        "0",
+        "-",
+        ".",
+        "e",
+        "E+",
+        "\\u00e9",
+        "\\ud800",
+        "\\n",
+        "\u{1}",
+        "é",
+        "null",
+        "true",
+        "\"a\":",
+        "\"fact\":",
+        "\"facts\":{},",
+        "\"trusted\":{},",
+        "\"trusted\":null,",
+        "\"transaction_uuid\":\"x\",",
+        "1e5",
+        "1E+5",
+        "-0",
+        "01",
+        "{\"$serde_json::private::Number\":\"1\"}",
+        "\"name\":\"n\",\"values\":{\"a\":1}",
+    ];
+    let at = rng.usize(..=body.len());
+    match rng.u8(..5) {
+        0 => body.truncate(at),
+        1 if at < body.len() => drop(body.remove(at)),
+        2 if at < body.len() => body[at] = rng.u8(..),
+        3 => {
+            let end = rng.usize(at..=body.len()).min(at + 20);
+            let part = body[at..end].to_vec();
+            body.splice(at..at, part);
+        }
+        _ => {
+            let part = *rng.choice(PARTS).unwrap();
+            body.splice(at..at, part.bytes());
+        }
+    }
+}
+
+#[test]
+fn bodies_are_read_the_same_selectively_and_in_full() {
+    let mut rng = Rng::with_seed(13);
+    let (mut read, mut whole) = (0, 0);
+    for _ in 0..150 {
+        let index = Index::new(&odd::estate(&mut rng).hierarchy);
+        for _ in 0..20 {
+            let body = nodes::body(&odd::node(&mut rng));
+            whole += u32::from(reads_the_same(&index, &body));
+            for _ in 0..15 {
+                let mut damaged = body.clone();
+                for _ in 0..rng.usize(1..3) {
+                    damage(&mut damaged, &mut rng);
+                }
+                read += u32::from(reads_the_same(&index, &damaged));
+            }
+        }
+    }
+    // What is not damaged is hardly ever declined.
+    assert!(whole > 2500 && read > 3000, "{whole} {read}");
+    for depth in [5, 90, 99, 126, 127, 128, 200] {
+        let index = Index::new(&odd::estate(&mut rng).hierarchy);
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        reads_the_same(&index, format!("{{\"fact\":{{\"z\":{open}{close}}}}}").as_bytes());
+        reads_the_same(&index, format!("{{\"z\":{open}{close}}}").as_bytes());
+    }
+    let scale = Scale::of(100);
+    let index = Index::new(&estate(scale.groups).hierarchy);
+    for node in nodes::nodes(scale, 20, 4) {
+        assert!(reads_the_same(&index, &nodes::body(&node)));
+    }
+}
