@@ -9,6 +9,7 @@ mod diff;
 mod enc;
 mod export;
 mod import;
+mod man;
 mod node;
 mod nodes;
 mod output;
@@ -59,6 +60,7 @@ enum Command {
     Wait(why::Wait),
     Schema(schema::Schema),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// How a command ended.
@@ -113,6 +115,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Wait(command) => command.run(&mut output),
         Command::Schema(command) => command.run(&mut output),
         Command::Completions(command) => command.run(&mut output),
+        Command::Man(command) => command.run(),
     };
     match done {
         Ok(exit) => exit,

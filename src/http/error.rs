@@ -163,6 +163,12 @@ impl From<LookupError> for ApiError {
                 let message = format!("The repository has no commit `{}`.", error.revision);
                 Self::new(StatusCode::NOT_FOUND, "unknown-commit", message, error.revision)
             }
+            LookupError::NotHereYet(commit) => {
+                let message = format!("The commit {commit} is not here yet; try again soon.");
+                let kind = "commit-not-here-yet";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, message, commit.to_string())
+                    .with_header(header::RETRY_AFTER, "1")
+            }
             LookupError::Rejected(rejected) => {
                 let message = format!(
                     "The commit {} is not valid and never answers; see the `details` key.",

@@ -57,6 +57,7 @@ pub fn router(app: App, face: Face) -> Router {
     let probes = Router::new()
         .route("/livez", get(service_status::livez))
         .route("/readyz", get(service_status::readyz))
+        .route("/openapi.json", get(service_status::openapi))
         .route("/controller/status", get(controller::status))
         .route("/controller/commits", get(controller::commits))
         .route("/controller/commits/{*revision}", get(controller::commit))

@@ -96,6 +96,11 @@ pub(super) async fn metrics(State(app): State<App>) -> Response {
     ([(header::CONTENT_TYPE, format)], app.metrics.render(&app.controller.scrape())).into_response()
 }
 
+/// Every route, for programs; a test compares it with the router.
+pub(super) async fn openapi() -> ([(header::HeaderName, &'static str); 1], &'static str) {
+    ([(header::CONTENT_TYPE, "application/json")], include_str!("openapi.json"))
+}
+
 /// A commit answers, and policy does not mind its age.
 pub(super) async fn readyz(State(app): State<App>) -> Result<&'static str, ApiError> {
     app.controller.snapshot()?;

@@ -55,6 +55,9 @@ pub enum LookupError {
     /// There is no such commit.
     #[error(transparent)]
     Unknown(#[from] RevisionError),
+    /// A commit that answered elsewhere has not arrived.
+    #[error("the commit {0} is not here yet")]
+    NotHereYet(CommitId),
     /// The commit is not valid.
     #[error("the commit {} is not valid", .0.commit)]
     Rejected(Arc<Rejected>),

@@ -136,7 +136,7 @@ impl Index {
         let index = |place: Place| hierarchy.at(place as usize);
         match found {
             Ok(places) => Ok(places.into_iter().filter_map(index).collect()),
-            Err(failure) => Err(self.error(hierarchy, failure)),
+            Err(failure) => Err(Self::error(hierarchy, failure)),
         }
     }
 }

@@ -98,6 +98,10 @@ impl Found<'_> {
 
 /// What stands where an object should.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four answers that have nothing to do with each other"
+)]
 struct Shape {
     is_null: bool,
     has_name: bool,

@@ -9,6 +9,7 @@
     reason = "tests may stop at the first surprise and read files"
 )]
 
+mod chart;
 mod classes;
 mod commands;
 mod conformance;
@@ -18,11 +19,15 @@ mod diagnostics;
 mod diff;
 mod enc;
 mod git;
+mod guides;
 mod java_regex;
 mod layering;
+mod monitoring;
 mod program;
 mod puppet;
 mod readme;
+mod reference;
+mod replicas;
 mod repository;
 mod schemas;
 mod snapshot;

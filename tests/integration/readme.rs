@@ -4,12 +4,12 @@ use std::process::Command;
 
 use crate::program::{Daemon, GitRepository, clade, root};
 
-fn updating() -> bool {
+pub(crate) fn updating() -> bool {
     std::env::var_os("UPDATE_DOCS").is_some()
 }
 
 /// Puts the example estate into a repository of its own and serves it.
-fn serve_fleet() -> (GitRepository, Daemon) {
+pub(crate) fn serve_fleet() -> (GitRepository, Daemon) {
     fn collect(directory: &std::path::Path, files: &mut Vec<(String, String)>) {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
@@ -100,8 +100,11 @@ fn every_block_of_the_readme_is_what_one_gets() {
 #[test]
 fn the_reference_of_commands_is_what_help_prints() {
     let mut help = String::new();
-    let names: Vec<String> =
-        clade::cli::command().get_subcommands().map(|it| it.get_name().to_owned()).collect();
+    let names: Vec<String> = clade::cli::command()
+        .get_subcommands()
+        .filter(|it| !it.is_hide_set())
+        .map(|it| it.get_name().to_owned())
+        .collect();
     for name in std::iter::once(None).chain(names.iter().map(Some)) {
         let arguments: Vec<&str> = name.map(String::as_str).into_iter().chain(["--help"]).collect();
         let output = clade(&arguments).env("COLUMNS", "120").output().unwrap();

@@ -138,7 +138,8 @@ fn configure(
                         .map_err(file_error(path))?;
                 verifier = verifier.with_crls(lists).allow_unknown_revocation_status();
             }
-            let verifier = verifier.build().map_err(file_error(path))?;
+            // The authorities were read one by one; what is left to be wrong is in the list.
+            let verifier = verifier.build().map_err(file_error(client_crl.unwrap_or(path)))?;
             builder.with_client_cert_verifier(verifier)
         }
     };

@@ -63,7 +63,9 @@ impl Compiler {
     }
 
     fn all(&mut self, terms: &[Condition]) {
-        terms.iter().for_each(|term| self.condition(term));
+        for term in terms {
+            self.condition(term);
+        }
     }
 
     /// Compiles the terms of an `or`; those that compare one value with texts become one.

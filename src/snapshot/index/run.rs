@@ -15,7 +15,7 @@ use crate::rule::{EvaluationError, holds};
 pub(super) type Failure = (Place, EvaluationError);
 
 impl Index {
-    pub(super) fn error(&self, hierarchy: &Hierarchy, failure: Failure) -> ClassificationError {
+    pub(super) fn error(hierarchy: &Hierarchy, failure: Failure) -> ClassificationError {
         let (place, cause) = failure;
         let index = hierarchy.at(place as usize).unwrap_or(hierarchy.root());
         ClassificationError::of(hierarchy.group(index), cause)

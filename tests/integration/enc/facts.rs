@@ -76,7 +76,7 @@ fn facts_that_cannot_be_used_are_said_and_count_for_nothing() {
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let server = url(&daemon);
     for (name, content, why) in [
-        ("json", FACTS[..60].as_bytes().to_vec(), "line 1, column 60: EOF while parsing"),
+        ("json", FACTS.as_bytes()[..60].to_vec(), "line 1, column 60: EOF while parsing"),
         (
             "json",
             FACTS.replace("web1.", "web2.").into(),

@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value, json};
 
 /// Reads YAML as Puppet does, one document a line, and writes each as JSON, or why it cannot.
-const RUBY: &str = r#"
+const RUBY: &str = r"
 require 'yaml'
 require 'json'
 STDIN.each_line do |line|
@@ -22,7 +22,7 @@ STDIN.each_line do |line|
     puts JSON.generate(error.message)
   end
 end
-"#;
+";
 
 /// Has Ruby read each text; without Ruby nothing is read.
 fn read_by_ruby(texts: &[String]) -> Option<Vec<Value>> {
