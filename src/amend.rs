@@ -26,7 +26,7 @@ use crate::validation::Layout;
 
 pub use body::read_group;
 pub use check::check_whole;
-pub use document::{house_layout, new_document};
+pub use document::{ORDER, house_layout, new_document};
 pub use layout::files as layout_of;
 pub use operation::Operation;
 pub use refusal::{Refusal, Status};

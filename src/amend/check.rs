@@ -147,7 +147,8 @@ pub(super) fn import(body: &Value) -> Result<Vec<Group>, Refusal> {
         return Err(explain(&groups, &severe));
     }
     let unreachable = unreachable(&groups);
-    if unreachable.is_empty() {
+    // An empty list must not empty the repository.
+    if unreachable.is_empty() && !groups.is_empty() {
         return Ok(groups);
     }
     let message = format!(

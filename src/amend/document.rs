@@ -9,8 +9,8 @@ use crate::hierarchy::{Hierarchy, classes_to_value};
 use crate::model::{Classes, Condition, Group, GroupId};
 use crate::rule::{split_pins, to_value};
 
-/// The order of keys in a document.
-const ORDER: &[&str] = &[
+/// The order of keys in the document of a group.
+pub const ORDER: &[&str] = &[
     "name",
     "id",
     "description",

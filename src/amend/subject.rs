@@ -1,9 +1,12 @@
 //! One line on what a write changes, as a colleague would write it.
 
+use std::sync::Arc;
+
 use super::operation::Operation;
 use super::scope::changed_keys;
 use crate::hierarchy::Hierarchy;
 use crate::model::{Group, GroupId};
+use crate::rule::split_pins;
 
 pub(super) fn of(operation: &Operation, old: &Hierarchy, new: &Hierarchy) -> String {
     let in_new = |id: &GroupId| new.find(*id).map(|index| new.group(index));
@@ -20,13 +23,24 @@ pub(super) fn of(operation: &Operation, old: &Hierarchy, new: &Hierarchy) -> Str
             }
         }
         Operation::Delete { id } => format!("Remove the group \"{}\"", name(in_old(id))),
-        Operation::Pin { id, nodes } => {
-            format!("Pin {} to the group \"{}\"", list(nodes), name(in_old(id)))
+        Operation::Pin { id, .. } => {
+            let nodes = difference(in_new(id), in_old(id));
+            format!("Pin {} to the group \"{}\"", list(&nodes), name(in_old(id)))
         }
-        Operation::Unpin { id, nodes } => {
-            format!("Unpin {} from the group \"{}\"", list(nodes), name(in_old(id)))
+        Operation::Unpin { id, .. } => {
+            let nodes = difference(in_old(id), in_new(id));
+            format!("Unpin {} from the group \"{}\"", list(&nodes), name(in_old(id)))
         }
-        Operation::UnpinFromAll { nodes } => format!("Unpin {} from all groups", list(nodes)),
+        Operation::UnpinFromAll { nodes } => {
+            let all: Vec<Arc<str>> =
+                old.groups().flat_map(|it| difference(Some(it), in_new(&it.id))).collect();
+            let nodes: Vec<&str> = nodes
+                .iter()
+                .map(String::as_str)
+                .filter(|it| all.iter().any(|pin| pin.as_ref() == *it))
+                .collect();
+            format!("Unpin {} from all groups", list(&nodes))
+        }
         Operation::Import { .. } => format!("Import a hierarchy of {} groups", new.len()),
     }
 }
@@ -58,10 +72,21 @@ fn edited(before: &Group, after: &Group, new: &Hierarchy) -> String {
     verbs.join(", ")
 }
 
+/// Returns the nodes that are pinned to the first form of a group and not to the second.
+fn difference(first: Option<&Group>, second: Option<&Group>) -> Vec<Arc<str>> {
+    let pins = |group: Option<&Group>| {
+        group
+            .and_then(|it| it.rule.as_deref().cloned())
+            .map_or_else(Vec::new, |rule| split_pins(rule).1)
+    };
+    let gone = pins(second);
+    pins(first).into_iter().filter(|it| !gone.contains(it)).collect()
+}
+
 /// Names some nodes, and how many more there are.
-fn list(nodes: &[String]) -> String {
+fn list(nodes: &[impl AsRef<str>]) -> String {
     const SHOWN: usize = 3;
-    let shown: Vec<&str> = nodes.iter().take(SHOWN).map(String::as_str).collect();
+    let shown: Vec<&str> = nodes.iter().take(SHOWN).map(AsRef::as_ref).collect();
     let more = nodes.len().saturating_sub(SHOWN);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{rest}", shown.join(", "))

@@ -53,13 +53,31 @@ fn errors_have_the_status_and_kind_that_clients_know() {
         ("DELETE", unknown, String::new(), 404, "not-found"),
         ("POST", &format!("{one}/pin"), String::new(), 400, "missing-parameters"),
         ("POST", &format!("{one}/pin"), "{}".to_owned(), 400, "missing-parameters"),
-        ("POST", &format!("{one}/pin"), json!({"nodes": ["a"], "x": 1}).to_string(), 400, "schema-violation"),
+        (
+            "POST",
+            &format!("{one}/pin"),
+            json!({"nodes": ["a"], "x": 1}).to_string(),
+            400,
+            "schema-violation",
+        ),
         ("POST", &format!("{one}/pin"), json!({"nodes": [1]}).to_string(), 400, "schema-violation"),
         ("POST", &format!("{unknown}/pin"), json!({"nodes": ["a"]}).to_string(), 404, "not-found"),
-        ("POST", &format!("{root}/pin"), json!({"nodes": ["a"]}).to_string(), 422, "root-rule-edit"),
+        (
+            "POST",
+            &format!("{root}/pin"),
+            json!({"nodes": ["a"]}).to_string(),
+            422,
+            "root-rule-edit",
+        ),
         ("POST", "/v1/import-hierarchy", "{}".to_owned(), 400, "schema-violation"),
         ("POST", "/v1/import-hierarchy", "[{}]".to_owned(), 400, "schema-violation"),
-        ("POST", "/v1/import-hierarchy", json!([serde_json::from_str::<Value>(&group(json!({"id": ID}))).unwrap()]).to_string(), 422, "unreachable-groups"),
+        (
+            "POST",
+            "/v1/import-hierarchy",
+            json!([serde_json::from_str::<Value>(&group(json!({"id": ID}))).unwrap()]).to_string(),
+            422,
+            "unreachable-groups",
+        ),
     ] {
         let answer = daemon.request(method, path, &body);
         assert_eq!(answer.status, status, "{method} {path} {body}: {}", answer.body);
@@ -109,8 +127,11 @@ fn node_manager_makes_changes_and_removes_a_group() {
     let pinned = daemon.request("POST", &format!("{path}/pin"), "{\"nodes\": [\"n\"]}");
     assert_eq!((pinned.status, pinned.body.as_str()), (204, ""));
     assert!(pinned.header("Content-Length").is_none(), "{}", pinned.head);
-    let unpinned =
-        daemon.request("POST", "/classifier-api/v1/commands/unpin-from-all", "{\"nodes\": [\"n\"]}");
+    let unpinned = daemon.request(
+        "POST",
+        "/classifier-api/v1/commands/unpin-from-all",
+        "{\"nodes\": [\"n\"]}",
+    );
     assert_eq!((unpinned.status, &unpinned.json()["nodes"][0]["name"]), (200, &json!("n")));
     let none =
         daemon.request("POST", "/classifier-api/v1/commands/unpin-from-all", "{\"nodes\": \"n\"}");
@@ -158,7 +179,10 @@ fn peadm_edits_a_rule_and_pins_by_query() {
     let hub = hub();
     let daemon = hub.serve(&[]);
     let path = format!("/v1/groups/{ID}");
-    let rule = json!(["and", ["=", ["trusted", "extensions", "1.3.6.1.4.1.34380.1.1.9812"], "puppet/server"]]);
+    let rule = json!([
+        "and",
+        ["=", ["trusted", "extensions", "1.3.6.1.4.1.34380.1.1.9812"], "puppet/server"]
+    ]);
     let edited = post(&daemon, &path, &json!({"rule": rule}));
     assert_eq!((edited.status, &edited.json()["rule"]), (200, &rule));
     assert_eq!(daemon.request("POST", &format!("{path}/pin?nodes=a%2Cb"), "").status, 204);
@@ -172,7 +196,10 @@ fn peadm_edits_a_rule_and_pins_by_query() {
     // The last pin of a group without a rule takes the rule with it.
     let id = create(&daemon, &json!({"name": "P", "parent": ROOT, "classes": {}}));
     assert_eq!(post(&daemon, &format!("/v1/groups/{id}/pin"), &json!({"nodes": "n"})).status, 204);
-    assert_eq!(post(&daemon, &format!("/v1/groups/{id}/unpin"), &json!({"nodes": ["n"]})).status, 204);
+    assert_eq!(
+        post(&daemon, &format!("/v1/groups/{id}/unpin"), &json!({"nodes": ["n"]})).status,
+        204
+    );
     assert_eq!(daemon.get(&format!("/v1/groups/{id}")).json().get("rule"), None);
 }
 

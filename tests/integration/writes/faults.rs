@@ -91,8 +91,10 @@ fn a_crash_at_any_stage_loses_no_write_and_leaves_no_half_one() {
             use std::io::Write as _;
             let mut stream = std::net::TcpStream::connect(address).unwrap();
             let body = json!({"name": "N", "parent": ROOT, "classes": {}}).to_string();
-            let request =
-                format!("POST /v1/groups HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+            let request = format!(
+                "POST /v1/groups HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
             stream.write_all(request.as_bytes()).unwrap();
             std::io::read_to_string(stream).unwrap_or_default()
         });

@@ -11,8 +11,7 @@ const SHOP: &str = "aaaaaaaa-0000-4000-8000-000000000002";
 const DB: &str = "aaaaaaaa-0000-4000-8000-000000000003";
 
 fn request(daemon: &Daemon, token: &str, method: &str, path: &str, body: &str) -> (u16, String) {
-    let answer =
-        daemon.request_with(method, path, &format!("X-Authentication: {token}\r\n"), body);
+    let answer = daemon.request_with(method, path, &format!("X-Authentication: {token}\r\n"), body);
     let kind = if answer.body.starts_with('{') {
         answer.json()["kind"].as_str().unwrap_or_default().to_owned()
     } else {
@@ -24,7 +23,10 @@ fn request(daemon: &Daemon, token: &str, method: &str, path: &str, body: &str) -
 #[test]
 fn a_token_writes_below_its_groups_and_its_keys_alone() {
     let hub = Hub::new(&[
-        ("groups/web.yaml", &format!("name: Web\nid: {WEB}\n---\nname: Shop\nid: {SHOP}\nparent: Web\n")),
+        (
+            "groups/web.yaml",
+            &format!("name: Web\nid: {WEB}\n---\nname: Shop\nid: {SHOP}\nparent: Web\n"),
+        ),
         ("groups/db.yaml", &format!("name: Db\nid: {DB}\nrule: name = d\npinned: [n]\n")),
     ]);
     let hash = |token: &str| {
@@ -43,7 +45,9 @@ fn a_token_writes_below_its_groups_and_its_keys_alone() {
     );
     std::fs::write(&tokens, text).unwrap();
     let daemon = hub.serve(&["--tokens-file", tokens.to_str().unwrap()]);
-    let new = |name: &str, parent: &str| json!({"name": name, "parent": parent, "classes": {}}).to_string();
+    let new = |name: &str, parent: &str| {
+        json!({"name": name, "parent": parent, "classes": {}}).to_string()
+    };
     let one = |id: &str| format!("/v1/groups/{id}");
     let classes = json!({"classes": {"c": {}}}).to_string();
     let variables = json!({"variables": {"v": 1}}).to_string();

@@ -30,7 +30,10 @@ fn a_day_of_writes_reads_like_the_work_of_a_careful_colleague() {
         &daemon,
         &json!({"name": "Cart/Till", "parent": shop, "classes": {"cart": {"port": 80}}, "environment": "staging"}),
     );
-    assert_eq!(post(&daemon, &format!("/v1/groups/{web}/pin"), &json!({"nodes": ["w1", "w2"]})).status, 204);
+    assert_eq!(
+        post(&daemon, &format!("/v1/groups/{web}/pin"), &json!({"nodes": ["w1", "w2"]})).status,
+        204
+    );
     let edited = post(
         &daemon,
         &format!("/v1/groups/{web}"),
@@ -49,16 +52,24 @@ fn a_day_of_writes_reads_like_the_work_of_a_careful_colleague() {
     let moved = post(&daemon, &format!("/v1/groups/{web}"), &json!({"parent": shop}));
     assert_eq!((moved.status, moved.json()["parent"].as_str()), (200, Some(shop.as_str())));
     // Its children name it by its name, and follow.
-    assert_eq!(post(&daemon, &format!("/v1/groups/{shop}"), &json!({"name": "The Shop"})).status, 200);
-    let twice = post(&daemon, "/v1/groups", &json!({"name": "The Shop", "parent": ROOT, "classes": {}}));
+    assert_eq!(
+        post(&daemon, &format!("/v1/groups/{shop}"), &json!({"name": "The Shop"})).status,
+        200
+    );
+    let twice =
+        post(&daemon, "/v1/groups", &json!({"name": "The Shop", "parent": ROOT, "classes": {}}));
     assert_eq!((twice.status, twice.json()["kind"].as_str()), (422, Some("uniqueness-violation")));
     let occupied = daemon.request("DELETE", &format!("/v1/groups/{shop}"), "{}");
-    assert_eq!((occupied.status, occupied.json()["kind"].as_str()), (422, Some("children-present")));
+    assert_eq!(
+        (occupied.status, occupied.json()["kind"].as_str()),
+        (422, Some("children-present"))
+    );
     let backup = daemon.get("/v1/groups");
     let gone = daemon.request("DELETE", &format!("/v1/groups/{cart}"), "");
     assert_eq!((gone.status, gone.body.as_str()), (204, ""));
     assert_eq!(daemon.get(&format!("/v1/groups/{cart}")).status, 404);
-    let unpinned = post(&daemon, "/v1/commands/unpin-from-all", &json!({"nodes": ["w2", "nobody"]}));
+    let unpinned =
+        post(&daemon, "/v1/commands/unpin-from-all", &json!({"nodes": ["w2", "nobody"]}));
     assert_eq!(
         unpinned.json(),
         json!({"nodes": [{"name": "w2", "groups": [{"id": web, "name": "Web", "environment": "production"}]}]})
@@ -96,7 +107,7 @@ fn a_day_of_writes_reads_like_the_work_of_a_careful_colleague() {
       apache:
         keepalive: 6  # seconds
       mod: {}
-    variables: {ntp: ["a"], zone: eu}   # both
+    variables: {ntp: [a], zone: eu}   # both
     "##);
     insta::with_settings!({filters => vec![(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID")]}, {
         insta::assert_snapshot!(hub.show("groups/shop/cart-till.yaml").unwrap(), @r#"
