@@ -6,14 +6,17 @@
 
 mod build;
 mod comment;
+mod edit;
 mod fault;
 mod node;
 mod place;
 mod scalar;
 mod text;
+mod token;
 mod write;
 
 pub use comment::Ignore;
+pub use edit::{EditError, edit, remove_document};
 pub use fault::{Fault, FaultKind};
 pub use node::{Content, Entry, Node};
 pub use place::{Position, Span};

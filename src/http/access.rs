@@ -2,7 +2,7 @@
 //!
 //! A request comes with a token, a client certificate, both or neither. What they allow is a set of
 //! [`Role`]s; each route needs one. Where nothing is configured, everybody may do everything: the
-//! daemon then listens on the loopback interface alone.
+//! daemon then listens on the loopback interface alone. `--allow-anonymous` lets everybody ask, and no more.
 
 mod certificates;
 mod roles;
@@ -136,10 +136,10 @@ impl Access {
         certificate: Option<&CertificateFacts>,
     ) -> Result<Caller, ApiError> {
         let mut caller = Caller::default();
-        if self.is_open() {
-            caller.roles = Roles::all();
-        } else if self.anonymous {
+        if self.anonymous {
             caller.roles = Roles::of(&[Role::Classify, Role::Read]);
+        } else if self.is_open() {
+            caller.roles = Roles::all();
         }
         if let Some(certificate) = certificate {
             caller.name = Some(certificate.certname.clone());
@@ -273,6 +273,14 @@ mod tests {
         let nobody = access.caller(&HeaderMap::new(), None).unwrap();
         assert!(Access::check(&nobody, &Method::GET, "/enc/web1.example.com").is_err());
         assert!(Access::check(&nobody, &Method::GET, "/readyz").is_ok());
+    }
+
+    #[test]
+    fn whoever_is_let_in_unknown_may_ask_and_no_more() {
+        let nobody = |access: &Access| access.caller(&HeaderMap::new(), None).unwrap().roles;
+        let anonymous = Access { anonymous: true, ..Access::default() };
+        assert_eq!(nobody(&anonymous), Roles::of(&[Role::Classify, Role::Read]));
+        assert_eq!(nobody(&Access::default()), Roles::all());
     }
 
     #[test]
