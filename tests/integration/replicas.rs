@@ -157,19 +157,23 @@ fn a_rolling_update_fails_no_request() {
     let mut directories = vec![data];
     serving.wait_until("it is ready", |it| it.get("/readyz").status == 200);
     let address = Mutex::new(serving.address.clone());
-    let (done, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (done, stop) = ([const { AtomicUsize::new(0) }; 3], AtomicBool::new(false));
     let ask = |number: usize| {
         while !stop.load(Ordering::Relaxed) {
             let daemon = Daemon::at(&address.lock().unwrap().clone());
             let answer = daemon.get(&format!("/v1/classified/nodes/n{number}"));
             assert_eq!(answer.status, 200, "{}", answer.body);
-            done.fetch_add(1, Ordering::Relaxed);
+            done[number].fetch_add(1, Ordering::Relaxed);
         }
     };
-    // As long as the chart's `preStopSleepSeconds`: until whoever chose the old one has its answer.
+    // As long as the chart's `preStopSleepSeconds`: until whoever chose the old one has its answer, and
+    // then one of the new one.
     let settle = |daemon: &Daemon| {
-        let before = done.load(Ordering::Relaxed);
-        daemon.wait_until("all clients moved on", |_| done.load(Ordering::Relaxed) > before + 10);
+        let counts = || done.iter().map(|it| it.load(Ordering::Relaxed));
+        let before: Vec<usize> = counts().collect();
+        daemon.wait_until("all clients moved on", |_| {
+            counts().zip(&before).all(|(now, before)| now > before + 1)
+        });
     };
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..3)

@@ -131,6 +131,9 @@ allow.yaml: |
 {{- if and .Values.forge.existingSecret (not (or .Values.config.forge .Values.existingConfigMap)) }}
 {{- fail "`config.forge` is missing: which forge the token of `forge.existingSecret` is for" }}
 {{- end }}
+{{- if and (has (default "off" .Values.config.writes) (list "commit" "propose")) (or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1)) }}
+{{- fail "`config.writes` needs `replicaCount: 1` and no autoscaling: whoever writes must read it back from the same replica" }}
+{{- end }}
 {{- if and .Values.gateway.enabled (not .Values.gateway.parentRefs) }}
 {{- fail "`gateway.parentRefs` is missing: the Gateway of the route" }}
 {{- end }}
