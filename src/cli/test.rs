@@ -6,16 +6,18 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use rayon::prelude::*;
 use serde_json::Value;
 
 use super::Exit;
 use super::node::facts_file;
 use super::output::Output;
 use super::repository::RepositoryArgs;
-use crate::classification::{ClassSources, Explanation, Final, Outcome, SourcedValue, classify};
+use crate::classification::{ClassSources, Explanation, Final, Outcome, SourcedValue};
 use crate::facts::with_certname;
 use crate::hierarchy::Estate;
 use crate::model::{ClassName, Classes, GroupId, Node, same};
+use crate::snapshot::{Index, classify};
 use crate::validation::{Expectation, TestCase};
 
 /// Run the classification tests of a group repository
@@ -35,8 +37,12 @@ impl Test {
         let Some(estate) = loaded.checked.estate else { return Ok(Exit::Failed) };
         let (mut passed, mut failed) = (0_usize, 0_usize);
         let mut text = String::new();
-        for test in &tests {
-            let faults = run_test(test, &estate, &self.repository.directory)?;
+        let index = Index::new(&estate.hierarchy);
+        let outcomes: Vec<Vec<String>> = tests
+            .par_iter()
+            .map(|test| run_test(test, &estate, &index, &self.repository.directory))
+            .collect::<Result<_>>()?;
+        for (test, faults) in tests.iter().zip(outcomes) {
             let verdict = if faults.is_empty() { "ok" } else { "FAILED" };
             let _infallible = writeln!(text, "test {} ... {verdict}", test.name);
             if faults.is_empty() {
@@ -59,7 +65,12 @@ impl Test {
 }
 
 /// Runs a test and returns what is not as expected.
-fn run_test(test: &TestCase, estate: &Estate, directory: &Path) -> Result<Vec<String>> {
+fn run_test(
+    test: &TestCase,
+    estate: &Estate,
+    index: &Index,
+    directory: &Path,
+) -> Result<Vec<String>> {
     let (mut fact, mut trusted) = (test.facts.clone(), test.trusted.clone());
     if let Some((file, place)) = &test.facts_file {
         let from = place.file.rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -68,7 +79,7 @@ fn run_test(test: &TestCase, estate: &Estate, directory: &Path) -> Result<Vec<St
         trusted = trusted.or(read.trusted);
     }
     let node = Node { name: test.node.clone(), fact, trusted: with_certname(trusted, &test.node) };
-    let explanation = classify(estate, &node)?;
+    let explanation = classify(estate, index, &node)?;
     let mut faults = Vec::new();
     compare_groups(&test.expect, &explanation, &mut faults);
     match &explanation.outcome {

@@ -12,6 +12,7 @@ use axum::routing::{get, post};
 use super::access::{Access, Caller, Roles};
 use super::enc::FactsPolicy;
 use super::error::ApiError;
+use super::replies::Replies;
 use super::server::Peer;
 use super::webhook::Webhooks;
 use super::{
@@ -36,6 +37,8 @@ pub struct App {
     pub check_ins: CheckIns,
     /// Where the facts of nodes come from that send none.
     pub facts: FactsPolicy,
+    /// What was answered to those who asked by name alone.
+    pub replies: Replies,
 }
 
 /// Which routes an address has.

@@ -347,7 +347,7 @@ mod tests {
                 transaction_uuid: transaction,
                 commit,
                 name: "n\"é",
-                fact: "{\"n\": 4, \"n\" : 5,\n\"f\":1.50}",
+                fact: "{\"n\": 4, \"n\" : 5,\n\"f\":1.5}",
                 trusted: "{}",
             });
             assert_eq!(store.get("n\"é").unwrap(), Some(expected));
