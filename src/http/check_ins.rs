@@ -25,6 +25,7 @@ pub(super) fn note(
 ) {
     let time = Timestamp::now();
     app.check_ins.note(&CheckIn { time, transaction_uuid, commit, node: node.clone() });
+    app.replies.forget(&node.name);
 }
 
 /// Notes that a node asked, with facts as they stand in the body.
@@ -43,6 +44,7 @@ pub(super) fn note_received(
         trusted: request.trusted,
     };
     app.check_ins.note_received(&received);
+    app.replies.forget(name);
 }
 
 pub(super) async fn list(

@@ -12,6 +12,7 @@ use axum::routing::{get, post};
 use super::access::{Access, Caller, Roles};
 use super::enc::FactsPolicy;
 use super::error::ApiError;
+use super::replies::Replies;
 use super::server::Peer;
 use super::webhook::Webhooks;
 use super::{
@@ -39,6 +40,8 @@ pub struct App {
     pub writer: Option<Arc<Writer>>,
     /// Where the facts of nodes come from that send none.
     pub facts: FactsPolicy,
+    /// What was answered to those who asked by name alone.
+    pub replies: Replies,
 }
 
 /// Which routes an address has.
