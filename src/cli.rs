@@ -31,7 +31,7 @@ use clap::{Parser, Subcommand};
 
 use output::Output;
 
-/// `GitOps` node classifier for Puppet and OpenVox
+/// GitOps node classifier for Puppet and OpenVox
 #[derive(Debug, Parser)]
 #[command(
     name = "clade",

@@ -1,12 +1,14 @@
 //! `clade import`
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use serde_json::Value;
 
 use super::Exit;
+use super::client::Identity;
 use super::output::Output;
 use crate::amend::{layout_of, new_document};
 use crate::hierarchy::Hierarchy;
@@ -16,25 +18,29 @@ use crate::validation::{FileKind, ParentName, SourceContent, SourceFile, read_fi
 /// Turn an export of Puppet Enterprise's `GET /v1/groups` into a group repository
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// The file with the export, or `-` for stdin
-    #[arg(value_name = "FILE")]
+    /// The file with the export, `-` for stdin, or the address of a classifier, such as `https://puppet.example.com:4433/classifier-api`
+    #[arg(value_name = "FILE|URL")]
     file: PathBuf,
     /// The directory of the repository; it is made, and must not have groups yet
     #[arg(value_name = "DIR")]
     directory: PathBuf,
+    #[command(flatten)]
+    identity: Identity,
 }
+
+/// How long a classifier may take for all of its groups.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What Puppet Enterprise adds to a group and git knows better.
 const DROPPED: &[&str] = &["last_edited", "serial_number", "deleted"];
 
 impl Import {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        let place = self.file.to_string_lossy();
         let text = if self.file == Path::new("-") {
             std::io::read_to_string(std::io::stdin()).context("cannot read stdin")?
-        } else if self.file.to_string_lossy().contains("://") {
-            bail!(
-                "an import from a URL is not supported yet: save the answer with curl and import the file"
-            );
+        } else if place.contains("://") {
+            self.fetch(&place)?
         } else {
             std::fs::read_to_string(&self.file)
                 .with_context(|| format!("cannot read `{}`", self.file.display()))?
@@ -60,6 +66,31 @@ impl Import {
         }
         output.note(&format!("{} groups written below {}", files.len(), target.display()));
         Ok(Exit::Fine)
+    }
+
+    /// Asks a classifier for its groups.
+    fn fetch(&self, url: &str) -> Result<String> {
+        let (base, path) = groups_of(url);
+        let page = self.identity.at(base, PATIENCE)?.page(path, &[])?;
+        if page.status != 200 {
+            let said: String = page.text.chars().take(200).collect();
+            bail!("`{base}{path}` answers {}: {said}", page.status);
+        }
+        Ok(page.text)
+    }
+}
+
+/// Returns where the groups of a classifier are: below the address that is given, or where Puppet
+/// Enterprise has them.
+fn groups_of(url: &str) -> (&str, &'static str) {
+    let base = url.trim_end_matches('/');
+    let base = base.strip_suffix("/groups").unwrap_or(base);
+    let base = base.strip_suffix("/v1").unwrap_or(base);
+    let has_path = base.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
+    if has_path || base.len() < url.trim_end_matches('/').len() {
+        (base, "/v1/groups")
+    } else {
+        (base, "/classifier-api/v1/groups")
     }
 }
 

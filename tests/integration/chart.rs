@@ -218,6 +218,8 @@ fn what_does_not_go_together_is_refused() {
         (&[url, open, "repository.verify.mode=head"], "`repository.verify.mode` needs"),
         (&[url, open, "repository.interval=often"], "repository.interval"),
         (&[url, open, "config.listen=0.0.0.0:1"], "config"),
+        (&[url, open, "forge.existingSecret=s"], "`config.forge` is missing"),
+        (&[url, open, "config.writes=commit"], "`config.writes` needs `replicaCount: 1`"),
         (&[url, open, "gateway.enabled=true"], "`gateway.parentRefs` is missing"),
         (&[url, open, "terminationGracePeriodSeconds=30"], "must be more than"),
     ] {
@@ -228,4 +230,28 @@ fn what_does_not_go_together_is_refused() {
         assert!(!done.status.success(), "{sets:?} is taken");
         assert!(said.contains(reason), "{sets:?}: {said}");
     }
+}
+
+#[test]
+fn the_examples_of_wiring_name_what_is_there() {
+    let read = |name: &str| {
+        std::fs::read_to_string(root().join("examples/kubernetes").join(name)).unwrap()
+    };
+    let values: serde_json::Value =
+        serde_yaml::from_str(&read("puppetserver-values.yaml")).unwrap();
+    let script = &values["puppetserver"]["customentrypoints"]["configmaps"]["90-enc.sh"];
+    for script in [script.as_str().unwrap(), &read("90-enc.sh")] {
+        let checked = Command::new("sh").args(["-n", "-c", script]).status().unwrap();
+        assert!(checked.success(), "{script}");
+        assert!(script.contains("clade enc --server"), "{script}");
+    }
+    let classifier: serde_json::Value = serde_yaml::from_str(&read("nodeclassifier.yaml")).unwrap();
+    let (repository, daemon) = crate::readme::serve_fleet();
+    let request = &classifier["spec"]["request"];
+    let path = request["path"].as_str().unwrap().replace("{certname}", "web1.example.com");
+    // What the operator's program sends for `body: facts`.
+    let body = r#"{"certname": "web1.example.com", "facts": {"os.family": "Debian"}}"#;
+    let answer = daemon.request(request["method"].as_str().unwrap(), &path, body);
+    assert_eq!(answer.status, 200, "{} {}", answer.body, repository.text_path());
+    assert!(answer.json()["classes"].is_object());
 }

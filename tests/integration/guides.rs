@@ -17,6 +17,15 @@ enum Part {
     Silent { text: String, command: String },
 }
 
+/// Output is one stream; a daemon has its own, and is waited for.
+const PRELUDE: &str = "exec 2>&1
+cd \"$HOME\"
+answers() {
+    for _ in $(seq 400); do curl -ks -o /dev/null \"$1/readyz\" && return; sleep 0.05; done
+    cat serve.log
+}
+";
+
 fn parts(page: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut inside = false;
@@ -75,6 +84,7 @@ impl Machine {
     fn here(&self, text: &str) -> String {
         // The daemons of tests are reached from this machine alone.
         text.replace("0.0.0.0:4433", "127.0.0.1:4433")
+            .replace("server: https://puppet.example.com", "server: https://127.0.0.1")
             .replace("4433", &self.port)
             .replace("/etc/clade", &self.path("etc/clade"))
             .replace("/etc/puppetlabs", &self.path("etc/puppetlabs"))
@@ -97,32 +107,32 @@ impl Machine {
             .replace(&format!(":{}", self.port), ":4433")
     }
 
+    /// Returns what the shell is to do for a command.
+    fn line(&self, command: &str) -> String {
+        // What a file of settings says is not to be overruled.
+        let with_file = command.contains(" --config ");
+        let Some(daemon) = command.strip_suffix(" &") else {
+            return if with_file {
+                format!("unset CLADE_SERVER\n{command}")
+            } else {
+                command.to_owned()
+            };
+        };
+        let address = format!("127.0.0.1:{}", self.port);
+        let (scheme, listen) = match with_file {
+            true => ("https", String::new()),
+            false => ("http", format!("CLADE_LISTEN={address} ")),
+        };
+        format!("{listen}{daemon} >serve.log 2>&1 &\nanswers {scheme}://{address}")
+    }
+
     /// Runs commands in one shell and returns what each printed.
     fn run(&self, commands: &[String]) -> Vec<String> {
-        let mut script = "exec 2>&1\ncd \"$HOME\"\n".to_owned();
-        script += "answers() { for _ in $(seq 400); do curl -ks -o /dev/null \"$1/readyz\" && return; sleep 0.05; done; cat serve.log; }\n";
+        let mut script = PRELUDE.to_owned();
         for command in commands {
             script += "printf '\\001'\n";
-            match command.strip_suffix(" &") {
-                // The daemon prints its log elsewhere, and is waited for.
-                Some(daemon) => {
-                    let scheme = if command.contains("--config") || command.contains("--tls-cert") {
-                        "https"
-                    } else {
-                        "http"
-                    };
-                    // What a file of settings says is not to be overruled.
-                    let listen = match scheme {
-                        "http" => format!("CLADE_LISTEN=127.0.0.1:{} ", self.port),
-                        _ => String::new(),
-                    };
-                    script += &format!(
-                        "{listen}{daemon} >serve.log 2>&1 &\nanswers {scheme}://127.0.0.1:{}\n",
-                        self.port
-                    );
-                }
-                None => script += &format!("{command}\n"),
-            }
+            script += &self.line(command);
+            script.push('\n');
         }
         script += "printf '\\001'\nkill $(jobs -p) 2>/dev/null\nwait\n";
         let file = self.directory.path().join("script");

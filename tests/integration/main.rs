@@ -10,6 +10,7 @@
 )]
 
 mod chart;
+mod ci;
 mod classes;
 mod commands;
 mod conformance;

@@ -156,6 +156,7 @@ fn answers_are_as_the_document_says() {
         ("get", "/controller/status", &[], "", ""),
         ("get", "/controller/commits", &[], "", ""),
         ("get", "/controller/commits/{revision}", &[("revision", "HEAD")], "", ""),
+        ("get", "/controller/diff/{base}/{head}", &[("base", "HEAD"), ("head", "HEAD")], "", ""),
         ("post", "/controller/reconcile", &[], "", ""),
         ("post", "/controller/pin", &[], "", r#"{"commit": "HEAD"}"#),
         ("post", "/controller/resume", &[], "", ""),

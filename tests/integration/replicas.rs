@@ -1,6 +1,9 @@
 //! Replicas behind one address: whoever has an answer of one gets the same commit from another, and a ref of the
 //! repository keeps all of them at one commit.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use crate::program::{Daemon, GitRepository};
 
 const NEVER: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -60,8 +63,10 @@ fn an_answer_of_one_replica_can_be_had_from_another() {
     });
     let by_parameter = slow.get(&format!("/v1/groups?commit={second}"));
     assert_eq!(by_parameter.header("X-Clade-Commit"), Some(second.as_str()));
-    let status = slow.get("/controller/status").json();
-    assert_eq!(status["active"]["commit"], second.as_str());
+    // It is built for whoever asks, and answers for all a moment later.
+    slow.wait_until("it answers", |it| {
+        it.get("/controller/status").json()["active"]["commit"] == second.as_str()
+    });
 }
 
 #[test]
@@ -112,10 +117,10 @@ fn a_ref_of_the_repository_pins_all_replicas() {
         repository.git().reference("refs/clade/active", id, true, "promote").unwrap();
     };
     point(&first);
-    let follow = ["--branch", "refs/clade/active", "--interval", "50ms"];
+    let follow = ["--branch", "refs/clade/active", "--rewind-grace", "0s", "--interval", "50ms"];
     let (_data, one) = replica(&repository, &follow);
     let (_data, two) = replica(&repository, &follow);
-    let in_place = Daemon::start(&[&["--repo", &repository.text_path()], &follow[..2]].concat());
+    let in_place = Daemon::start(&[&["--repo", &repository.text_path()], &follow[..4]].concat());
     let all = [&one, &two, &in_place];
     let everywhere = |commit: &str| {
         for daemon in all {
@@ -138,4 +143,61 @@ fn a_ref_of_the_repository_pins_all_replicas() {
     }
     point(&second);
     everywhere(&second);
+    // Back, at once for who sets no time of grace.
+    point(&first);
+    everywhere(&first);
+}
+
+/// What the chart promises: a new replica is asked when it is ready, an old one is told to stop when
+/// nobody asks it any more, and finishes what is in flight.
+#[test]
+fn a_rolling_update_fails_no_request() {
+    let (repository, first) = repository();
+    let (data, mut serving) = replica(&repository, &[]);
+    let mut directories = vec![data];
+    serving.wait_until("it is ready", |it| it.get("/readyz").status == 200);
+    let address = Mutex::new(serving.address.clone());
+    let (done, stop) = ([const { AtomicUsize::new(0) }; 3], AtomicBool::new(false));
+    let ask = |number: usize| {
+        while !stop.load(Ordering::Relaxed) {
+            let daemon = Daemon::at(&address.lock().unwrap().clone());
+            let answer = daemon.get(&format!("/v1/classified/nodes/n{number}"));
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            done[number].fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    // As long as the chart's `preStopSleepSeconds`: until whoever chose the old one has its answer, and
+    // then one of the new one.
+    let settle = |daemon: &Daemon| {
+        let counts = || done.iter().map(|it| it.load(Ordering::Relaxed));
+        let before: Vec<usize> = counts().collect();
+        daemon.wait_until("all clients moved on", |_| {
+            counts().zip(&before).all(|(now, before)| now > before + 1)
+        });
+    };
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..3)
+            .map(|number| {
+                scope.spawn({
+                    let ask = &ask;
+                    move || ask(number)
+                })
+            })
+            .collect();
+        for _ in 0..3 {
+            let (data, next) = replica(&repository, &[]);
+            directories.push(data);
+            next.wait_until("it is ready", |it| it.get("/readyz").status == 200);
+            address.lock().unwrap().clone_from(&next.address);
+            settle(&next);
+            let old = std::mem::replace(&mut serving, next);
+            assert_eq!(old.terminate(), 0);
+            settle(&serving);
+        }
+        stop.store(true, Ordering::Relaxed);
+        for client in clients {
+            client.join().unwrap();
+        }
+    });
+    assert_eq!(answered(&serving), Some(first));
 }

@@ -128,6 +128,12 @@ allow.yaml: |
 {{- if and (ne .Values.repository.verify.mode "off") (not (or .Values.repository.verify.allowedSigners .Values.repository.verify.openpgpKeys)) }}
 {{- fail "`repository.verify.mode` needs `allowedSigners` or `openpgpKeys`: who may sign" }}
 {{- end }}
+{{- if and .Values.forge.existingSecret (not (or .Values.config.forge .Values.existingConfigMap)) }}
+{{- fail "`config.forge` is missing: which forge the token of `forge.existingSecret` is for" }}
+{{- end }}
+{{- if and (has (default "off" .Values.config.writes) (list "commit" "propose")) (or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1)) }}
+{{- fail "`config.writes` needs `replicaCount: 1` and no autoscaling: whoever writes must read it back from the same replica" }}
+{{- end }}
 {{- if and .Values.gateway.enabled (not .Values.gateway.parentRefs) }}
 {{- fail "`gateway.parentRefs` is missing: the Gateway of the route" }}
 {{- end }}
@@ -197,6 +203,9 @@ allow.yaml: |
 {{- if .Values.webhook.existingSecret }}
 - --webhook-secret-file=/etc/clade/webhook/{{ .Values.webhook.key }}
 {{- end }}
+{{- if .Values.forge.existingSecret }}
+- --forge-token-file=/etc/clade/forge/{{ .Values.forge.key }}
+{{- end }}
 {{- range .Values.extraArgs }}
 - {{ . | quote }}
 {{- end }}
@@ -241,5 +250,9 @@ allow.yaml: |
 {{- if .Values.webhook.existingSecret }}
 - name: webhook
   {{- include "clade.source" (dict "from" .Values.webhook "items" (list .Values.webhook.key)) | nindent 2 }}
+{{- end }}
+{{- if .Values.forge.existingSecret }}
+- name: forge
+  {{- include "clade.source" (dict "from" .Values.forge "items" (list .Values.forge.key)) | nindent 2 }}
 {{- end }}
 {{- end }}

@@ -156,7 +156,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Signatures"
     )]
     pub(super) allowed_signers_file: Option<PathBuf>,
-    /// The allowed `OpenPGP` keys, armoured
+    /// The allowed OpenPGP keys, armoured
     #[arg(long, value_name = "FILE", env = "CLADE_OPENPGP_KEYS_FILE", help_heading = "Signatures")]
     pub(super) openpgp_keys_file: Option<PathBuf>,
 

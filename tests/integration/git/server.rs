@@ -120,7 +120,7 @@ pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) target: String,
     pub(crate) headers: BTreeMap<String, String>,
-    body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Request {
@@ -214,7 +214,7 @@ pub(super) fn drip(stream: &mut TcpStream, text: &[u8]) {
 }
 
 /// Returns whether the programs of git are there.
-pub(super) fn has_git() -> bool {
+pub(crate) fn has_git() -> bool {
     let found = Command::new("git").arg("--exec-path").output();
     let found = found.is_ok_and(|it| {
         let directory = String::from_utf8_lossy(&it.stdout).trim().to_owned();

@@ -1,0 +1,121 @@
+//! How fast the daemon answers: `cargo bench --bench http` starts the real program and a bare axum
+//! server with endpoints to compare with, asks them in turn, and prints rows of the table of
+//! `docs/performance.md`.
+//!
+//! Both servers have a worker for each core, and share the machine with the client: their rates are
+//! compared, and the time that they compute for a request, which neighbours disturb less.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_precision_loss,
+    clippy::indexing_slicing,
+    reason = "a program that measures and prints"
+)]
+
+#[path = "../world/mod.rs"]
+mod world;
+
+mod bare;
+mod client;
+mod daemon;
+
+use std::time::Duration;
+
+use client::{Load, Rate};
+use daemon::Daemon;
+use world::{Scale, nodes};
+
+const GROUPS: usize = 10_000;
+
+/// How many nodes ask, one after the other.
+const NODES: usize = 200;
+
+/// How long one endpoint is asked at a time, and how often its turn comes.
+const TURN: Duration = Duration::from_millis(1500);
+const TURNS: usize = 5;
+
+fn main() {
+    if let Some(port) = std::env::args().skip_while(|it| it != "--bare").nth(1) {
+        bare::serve(&port);
+        return;
+    }
+    let scale = Scale::of(GROUPS);
+    let daemon = Daemon::start(scale);
+    let bare = bare::Bare::start();
+    let nodes = nodes::nodes(scale, NODES, 2);
+    let bodies: Vec<(String, Vec<u8>)> =
+        nodes.iter().map(|node| (node.name.clone(), nodes::body(node))).collect();
+    let classify = Load::posts(&daemon.address, "/v1/classified/nodes/", &bodies);
+    let to_bare = |path: &str| Load::posts(&bare.address, path, &bodies);
+    let loads = [
+        (&classify, daemon.pid()),
+        (&to_bare("/read/"), bare.pid()),
+        (&to_bare("/validate/"), bare.pid()),
+        (&to_bare("/value/"), bare.pid()),
+        (&Load::gets(&daemon.address, "/enc/", &bodies), daemon.pid()),
+        (&Load::gets(&bare.address, "/fixed/", &bodies), bare.pid()),
+    ];
+    let [classify_rate, read, validate, value, enc, fixed] = in_turn(&loads);
+    println!("| # | ratio, measured in one run | requests/s | CPU | must | aim |");
+    println!("|---|---|---|---|---|---|");
+    let row = |number: &str, what: &str, (ours, theirs): (&Rate, &Rate), must: &str, aim: &str| {
+        let rate = ours.per_second / theirs.per_second;
+        let cpu = theirs.cpu.as_secs_f64() / ours.cpu.as_secs_f64();
+        println!("| {number} | {what} | {rate:.2} | {cpu:.2} | {must} | {aim} |");
+    };
+    row("P6", "classify ÷ reading the same body", (&classify_rate, &read), "≥ 0.30", "≥ 0.45");
+    row("P7", "classify ÷ reading and validating", (&classify_rate, &validate), "≥ 0.75", "≥ 1.0");
+    row("P8", "classify ÷ parsing to `Value`", (&classify_rate, &value), "≥ 3.5", "≥ 6");
+    row(
+        "P9",
+        "GET ENC of a known node ÷ GET of a fixed 1 KB reply",
+        (&enc, &fixed),
+        "≥ 0.6",
+        "≥ 0.85",
+    );
+    swaps(&daemon, &classify);
+}
+
+/// Asks endpoints in turn; returns the median rate and computing time of each.
+fn in_turn<const N: usize>(loads: &[(&Load, u32); N]) -> [Rate; N] {
+    let mut rates: [Vec<Rate>; N] = std::array::from_fn(|_| Vec::new());
+    for _ in 0..TURNS {
+        for (rates, (load, pid)) in rates.iter_mut().zip(loads) {
+            rates.push(load.run(TURN, *pid));
+        }
+    }
+    let names = ["classify", "read", "validate", "value", "enc", "fixed"];
+    let mut names = names.iter();
+    rates.map(|rates| {
+        let rate = Rate::median(rates);
+        let name = names.next().copied().unwrap_or_default();
+        eprintln!(
+            "{name}: {:.0} requests/s, {:.1} µs CPU, p50 {:.0} µs, p99 {:.0} µs",
+            rate.per_second,
+            rate.cpu.as_secs_f64() * 1e6,
+            rate.p50.as_secs_f64() * 1e6,
+            rate.p99.as_secs_f64() * 1e6
+        );
+        rate
+    })
+}
+
+/// Requests while commits come and go, against requests in peace.
+fn swaps(daemon: &Daemon, load: &Load) {
+    let (mut quiet, mut busy) = (Vec::new(), Vec::new());
+    let load = load.paced();
+    for _ in 0..3 {
+        quiet.push(load.run(Duration::from_secs(4), daemon.pid()));
+        let changing = daemon.keep_changing();
+        busy.push(load.run(Duration::from_secs(4), daemon.pid()));
+        let built = changing.stop();
+        eprintln!("{built} commits were built meanwhile");
+    }
+    let (quiet, busy) = (Rate::median(quiet), Rate::median(busy));
+    println!(
+        "| P13 | p99 of requests while a 10k snapshot is rebuilt and swapped ÷ p99 without | {:.2} | | ≤ 1.5 | ≤ 1.1 |",
+        busy.p99.as_secs_f64() / quiet.p99.as_secs_f64()
+    );
+}

@@ -1,0 +1,300 @@
+//! How fast a snapshot classifies, in this process: `cargo bench --bench table` prints rows of the
+//! table of `docs/performance.md`; words behind `--` name some of them.
+//!
+//! Every figure is a ratio of two things measured in turn in one run, so that machines and their
+//! neighbours matter little.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::indexing_slicing,
+    reason = "a program that measures and prints"
+)]
+
+#[path = "../world/mod.rs"]
+mod world;
+
+mod builds;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use clade::classification::{self, Version};
+use clade::hierarchy::Estate;
+use clade::model::Node;
+use clade::snapshot::Snapshot;
+use clade::validation::{SourceContent, SourceFile, validate};
+use serde::de::IgnoredAny;
+use world::{Scale, estates, nodes};
+
+/// How many nodes are classified in one round.
+const NODES: usize = 300;
+
+/// How often each side is measured; the median counts.
+const ROUNDS: usize = 15;
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
+    let chosen =
+        |names: &[&str]| wanted.is_empty() || wanted.iter().any(|it| names.contains(&it.as_str()));
+    println!("| # | ratio, measured in one run | today | must | aim |\n|---|---|---|---|---|");
+    if chosen(&["P1", "P2", "P3", "P4", "P5", "P10"]) {
+        sizes();
+    }
+    if chosen(&["P11", "P12"]) {
+        builds::measure();
+    }
+    if chosen(&["P14"]) {
+        defiant();
+    }
+}
+
+/// Prints a row of the table.
+fn row(number: &str, what: &str, today: &str, must: &str, aim: &str) {
+    println!("| {number} | {what} | {today} | {must} | {aim} |");
+}
+
+/// An estate with nodes to ask about.
+struct World {
+    snapshot: Snapshot,
+    nodes: Vec<Node>,
+    bodies: Vec<Vec<u8>>,
+}
+
+impl World {
+    fn of(files: Vec<(String, String)>, scale: Scale) -> Self {
+        let snapshot = snapshot(estate(files));
+        let nodes = nodes::nodes(scale, NODES, 2);
+        let bodies = nodes.iter().map(nodes::body).collect();
+        let world = Self { snapshot, nodes, bodies };
+        world.check();
+        world
+    }
+
+    /// Checks that both ways of matching agree, and that the short answer does.
+    fn check(&self) {
+        let Snapshot { estate, .. } = &self.snapshot;
+        let index = self.snapshot.index();
+        for node in self.nodes.iter().take(20) {
+            let plain = classification::matches(&estate.hierarchy, node).unwrap();
+            assert_eq!(index.matches(&estate.hierarchy, &index.see(node)).unwrap(), plain);
+        }
+    }
+
+    /// Returns the time of matching one node whose values are there, by the index.
+    fn matching(&self) -> Duration {
+        let (index, hierarchy) = (self.snapshot.index(), &self.snapshot.estate.hierarchy);
+        let sights: Vec<_> = self.nodes.iter().map(|node| index.see(node)).collect();
+        let began = Instant::now();
+        for sight in &sights {
+            black_box(index.matches(hierarchy, black_box(sight)).unwrap());
+        }
+        began.elapsed() / NODES as u32
+    }
+
+    /// Returns the time of matching one node by asking every group.
+    fn plainly(&self) -> Duration {
+        let count = if self.snapshot.estate.hierarchy.len() > 20_000 { 20 } else { 100 };
+        let began = Instant::now();
+        for node in self.nodes.iter().take(count) {
+            let hierarchy = &self.snapshot.estate.hierarchy;
+            black_box(classification::matches(hierarchy, black_box(node)).unwrap());
+        }
+        began.elapsed() / count as u32
+    }
+
+    /// Returns the time of a request in this process, from the body to the bytes of the answer.
+    fn request(&self) -> Duration {
+        let (index, hierarchy) = (self.snapshot.index(), &self.snapshot.estate.hierarchy);
+        let began = Instant::now();
+        for (node, body) in self.nodes.iter().zip(&self.bodies) {
+            let request = index.read(&node.name, black_box(body)).unwrap();
+            let groups = index.matches(hierarchy, &request.sight).unwrap();
+            black_box(self.snapshot.classified(&node.name, &groups, Version::V1).ok());
+        }
+        began.elapsed() / NODES as u32
+    }
+
+    /// Returns the time of `serde_json` skipping a body.
+    fn skipping(&self) -> Duration {
+        let began = Instant::now();
+        for body in &self.bodies {
+            black_box(serde_json::from_slice::<IgnoredAny>(black_box(body)).unwrap());
+        }
+        began.elapsed() / NODES as u32
+    }
+}
+
+fn estate(files: Vec<(String, String)>) -> Estate {
+    let files: Vec<SourceFile> = files
+        .into_iter()
+        .map(|(path, text)| SourceFile {
+            path: path.into(),
+            content: SourceContent::Bytes(text.into_bytes().into()),
+        })
+        .collect();
+    validate(&files).estate.unwrap()
+}
+
+fn snapshot(estate: Estate) -> Snapshot {
+    let commit = "0123456789012345678901234567890123456789".parse().unwrap();
+    Snapshot::new(commit, estate, std::collections::BTreeMap::default(), Vec::new())
+}
+
+fn seconds(duration: Duration) -> f64 {
+    duration.as_secs_f64()
+}
+
+fn micros(duration: Duration) -> String {
+    format!("{:.2} µs", seconds(duration) * 1e6)
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// Measures several things in turn and returns the median of each.
+fn in_turn<const N: usize>(sides: [&dyn Fn() -> Duration; N]) -> [Duration; N] {
+    let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::new());
+    for _ in 0..ROUNDS {
+        for (times, side) in times.iter_mut().zip(sides) {
+            times.push(side());
+        }
+    }
+    times.map(median)
+}
+
+fn sizes() {
+    let world = |groups: usize| {
+        let scale = Scale::of(groups);
+        World::of(estates::files(scale, 1), scale)
+    };
+    let [hundred, thousand, ten] = [100, 1_000, 10_000].map(world);
+    let [m100, m1k, m10k] =
+        in_turn([&|| hundred.matching(), &|| thousand.matching(), &|| ten.matching()]);
+    let [r100, r10k, skip] =
+        in_turn([&|| hundred.request(), &|| ten.request(), &|| ten.skipping()]);
+    let plain = |world: &World| median((0..3).map(|_| world.plainly()).collect());
+    let (p1k, p10k) = (plain(&thousand), plain(&ten));
+    let conflicts = ten.nodes.iter().filter(|node| {
+        let groups = classification::matches(&ten.snapshot.estate.hierarchy, node).unwrap();
+        ten.snapshot.classified(&node.name, &groups, Version::V1).is_err()
+    });
+    let conflicts = conflicts.count();
+    drop((hundred, thousand, ten));
+    let large = world(100_000);
+    let m100k = median((0..ROUNDS).map(|_| large.matching()).collect());
+    let r100k = median((0..ROUNDS).map(|_| large.request()).collect());
+    let p100k = plain(&large);
+    let bytes = memory(&large.snapshot.estate) / 100_000.0;
+    eprintln!(
+        "matching {} {} {} {}; asking every group {} {} {}; request {} {} {}; skipping {}; {conflicts} conflicts of {NODES}",
+        micros(m100),
+        micros(m1k),
+        micros(m10k),
+        micros(m100k),
+        micros(p1k),
+        micros(p10k),
+        micros(p100k),
+        micros(r100),
+        micros(r10k),
+        micros(r100k),
+        micros(skip),
+    );
+    let ratio = |a: Duration, b: Duration| seconds(a) / seconds(b);
+    row(
+        "P1",
+        "matching at 10k groups ÷ 100 groups",
+        &format!("{:.2}", ratio(m10k, m100)),
+        "≤ 3.5",
+        "≤ 2",
+    );
+    let exponent = ratio(m100k, m100).log10() / 3.0;
+    row(
+        "P2",
+        "growth exponent of matching, 100 → 100k groups",
+        &format!("{exponent:.2}"),
+        "≤ 0.25",
+        "≤ 0.15",
+    );
+    row(
+        "P3",
+        "whole request in process at 10k ÷ 100 groups",
+        &format!("{:.2}", ratio(r10k, r100)),
+        "≤ 1.25",
+        "≤ 1.1",
+    );
+    row(
+        "P4",
+        "plain evaluator ÷ index, at 1k / 10k / 100k groups",
+        &format!("{:.0} / {:.0} / {:.0}", ratio(p1k, m1k), ratio(p10k, m10k), ratio(p100k, m100k)),
+        "≥ 50 / 400 / 10,000",
+        "≥ 100 / 1,000 / 25,000",
+    );
+    row(
+        "P5",
+        "whole request in process (10k groups) ÷ `serde_json` skipping the same body",
+        &format!("{:.2}", ratio(r10k, skip)),
+        "≤ 1.6",
+        "≤ 1.0",
+    );
+    row(
+        "P10",
+        "heap bytes a group at 100k groups (index and inherited values)",
+        &format!("{bytes:.0}"),
+        "≤ 1,000",
+        "≤ 500",
+    );
+}
+
+/// Returns the resident memory that a snapshot adds to its estate, in bytes.
+fn memory(estate: &Estate) -> f64 {
+    // What building leaves behind is used again by the next; several share what was free before.
+    const COPIES: usize = 4;
+    let first = snapshot(estate.clone());
+    let copies: Vec<Estate> = (0..COPIES).map(|_| estate.clone()).collect();
+    let before = resident();
+    let snapshots: Vec<Snapshot> = copies.into_iter().map(snapshot).collect();
+    let used = resident() - before;
+    drop((first, snapshots));
+    used / COPIES as f64
+}
+
+/// Returns the resident memory of this process, in bytes.
+fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|it| it.parse().ok())
+        .map_or(f64::NAN, |it: f64| it * 1024.0)
+}
+
+/// Rules that have nothing to index.
+fn defiant() {
+    let shapes =
+        ["patterns without a literal", "negations", "numbers", "broad equality and number"];
+    let ratios: Vec<f64> = shapes
+        .iter()
+        .map(|shape| {
+            let groups = if shape.starts_with("patterns") { 1_000 } else { 10_000 };
+            let world = World::of(estates::defiant(shape, groups), Scale::of(groups));
+            let [ours, plain] = in_turn([&|| world.matching(), &|| world.plainly()]);
+            eprintln!("{shape}: {} plain {}", micros(ours), micros(plain));
+            seconds(ours) / seconds(plain)
+        })
+        .collect();
+    let all: Vec<String> = ratios.iter().map(|it| format!("{it:.2}")).collect();
+    row(
+        "P14",
+        &format!("rules that defeat the index (siblings: {}): index ÷ plain", shapes.join(", ")),
+        &all.join(" / "),
+        "≤ 1.0",
+        "≤ 0.3",
+    );
+}
