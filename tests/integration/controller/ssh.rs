@@ -174,7 +174,8 @@ fn a_write_is_pushed_over_ssh() {
     config.set_str("receive.denyCurrentBranch", "ignore").unwrap();
     let known = sshd.known_hosts("known", &["host_ed25519.pub"]);
     let daemon = sshd.serve_with(&repository, &sshd.at("user"), &known, &["--writes", "commit"]);
-    let body = format!("{{\"name\": \"N\", \"parent\": \"{}\", \"classes\": {{}}}}", crate::writes::ROOT);
+    let body =
+        format!("{{\"name\": \"N\", \"parent\": \"{}\", \"classes\": {{}}}}", crate::writes::ROOT);
     let made = daemon.request("POST", "/v1/groups", &body);
     assert_eq!(made.status, 303, "{}", made.body);
     let head = repository.git().head().unwrap().peel_to_commit().unwrap();
