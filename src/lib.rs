@@ -21,6 +21,8 @@ pub mod diagnostic;
 
 pub mod validation;
 
+pub mod amend;
+
 pub mod snapshot;
 
 pub mod impact;

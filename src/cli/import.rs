@@ -1,7 +1,5 @@
 //! `clade import`
 
-mod layout;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,10 +10,9 @@ use serde_json::Value;
 use super::Exit;
 use super::client::Identity;
 use super::output::Output;
-use crate::document::{Layout, write};
+use crate::amend::{layout_of, new_document};
 use crate::hierarchy::Hierarchy;
 use crate::model::{Group, GroupId, Map};
-use crate::rule::{split_pins, to_value};
 use crate::validation::{FileKind, ParentName, SourceContent, SourceFile, read_file};
 
 /// Turn an export of Puppet Enterprise's `GET /v1/groups` into a group repository
@@ -55,7 +52,7 @@ impl Import {
         }
         let hierarchy = Hierarchy::build(groups.clone())
             .map_err(|faults| anyhow!("the groups do not form a tree: {faults:?}"))?;
-        let files = layout::files(&hierarchy);
+        let files = layout_of(&hierarchy);
         for (path, index) in &files {
             let group = hierarchy.group(*index);
             let path = target.join(path);
@@ -63,7 +60,7 @@ impl Import {
                 std::fs::create_dir_all(parent)
                     .with_context(|| format!("cannot make the directory `{}`", parent.display()))?;
             }
-            let text = document(group, &hierarchy);
+            let text = new_document(group, &hierarchy);
             std::fs::write(&path, text)
                 .with_context(|| format!("cannot write `{}`", path.display()))?;
         }
@@ -126,58 +123,4 @@ fn read(text: &str) -> Result<Vec<Group>> {
         }
     }
     Ok(groups)
-}
-
-/// Writes a group as a file of the repository.
-fn document(group: &Group, hierarchy: &Hierarchy) -> String {
-    let mut fields = Map::new();
-    let mut insert = |key: &str, value: Value| fields.insert(key.to_owned(), value);
-    insert("name", group.name.as_str().into());
-    insert("id", group.id.to_string().into());
-    if let Some(description) = &group.description {
-        insert("description", description.as_ref().into());
-    }
-    if group.id != GroupId::ROOT {
-        insert("parent", parent_name(group, hierarchy).into());
-    }
-    insert("environment", group.environment.as_str().into());
-    if group.environment_trumps {
-        insert("environment_trumps", true.into());
-    }
-    let (rule, pinned) = group.rule.as_deref().cloned().map_or((None, Vec::new()), split_pins);
-    if let Some(rule) = rule {
-        insert("rule", to_value(&rule));
-    }
-    if !pinned.is_empty() {
-        insert("pinned", pinned.iter().map(|name| Value::from(name.as_ref())).collect());
-    }
-    for (key, classes) in [("classes", &group.classes), ("config_data", &group.config_data)] {
-        if !classes.is_empty() {
-            insert(key, crate::hierarchy::classes_to_value(classes));
-        }
-    }
-    if !group.variables.is_empty() {
-        let all = group.variables.iter().map(|(name, value)| (name.to_string(), value.clone()));
-        insert("variables", Value::Object(all.collect()));
-    }
-    let mut text = write(&Value::Object(fields), &|way| match way {
-        ["pinned" | "classes" | "variables" | "config_data"] => Layout::Block,
-        ["classes" | "config_data", _] => Layout::Block,
-        _ => Layout::Flow,
-    });
-    // Null and `{}` are one to a class, but a reader is not left in doubt.
-    if group.id == GroupId::ROOT {
-        text.insert_str(0, "# The root group: every node is in it.\n");
-    }
-    text
-}
-
-/// Returns how a group names its parent: by name, or by id if the name is not unique.
-fn parent_name(group: &Group, hierarchy: &Hierarchy) -> String {
-    let parent = hierarchy.find(group.parent).map(|index| hierarchy.group(index));
-    let Some(parent) = parent else { return group.parent.to_string() };
-    let unique = hierarchy.groups().filter(|it| it.name == parent.name).count() == 1;
-    // A name that reads like an id would be taken for one.
-    let is_id = parent.name.as_str().parse::<GroupId>().is_ok();
-    if unique && !is_id { parent.name.to_string() } else { parent.id.to_string() }
 }

@@ -14,11 +14,12 @@ use arc_swap::ArcSwap;
 use axum::http::{HeaderMap, Method, header};
 
 pub(crate) use certificates::Allowed;
-pub(crate) use roles::{Role, Roles, Scope};
+pub(crate) use roles::{Role, Roles};
 pub(crate) use tokens::Tokens;
 pub use tokens::TokensError;
 
 use super::error::ApiError;
+use crate::amend::Scope;
 use crate::facts::CertificateFacts;
 
 /// What is configured.

@@ -10,8 +10,9 @@
 
 use std::path::Path;
 
-use super::roles::{Roles, Scope};
+use super::roles::Roles;
 use super::tokens::{Fields, TokensError, entries, fault};
+use crate::amend::Scope;
 use crate::facts::CertificateFacts;
 
 /// The certificates that may do more.
