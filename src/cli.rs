@@ -8,6 +8,7 @@ mod completions;
 mod diff;
 mod enc;
 mod export;
+mod fmt;
 mod import;
 mod man;
 mod node;
@@ -30,7 +31,7 @@ use clap::{Parser, Subcommand};
 
 use output::Output;
 
-/// `GitOps` node classifier for Puppet and OpenVox
+/// GitOps node classifier for Puppet and OpenVox
 #[derive(Debug, Parser)]
 #[command(
     name = "clade",
@@ -54,6 +55,7 @@ enum Command {
     Enc(Box<enc::Enc>),
     Import(import::Import),
     Export(export::Export),
+    Fmt(fmt::Fmt),
     Classes(classes::Classes),
     Translate(translate::Translate),
     Why(why::Why),
@@ -109,6 +111,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Enc(command) => Ok(command.run(&arguments, &mut output)),
         Command::Import(command) => command.run(&mut output),
         Command::Export(command) => command.run(&mut output),
+        Command::Fmt(command) => command.run(&mut output),
         Command::Classes(command) => command.run(&mut output),
         Command::Translate(command) => command.run(&mut output),
         Command::Why(command) => command.run(&mut output),

@@ -16,6 +16,7 @@ mod server;
 mod service_status;
 mod validate;
 mod webhook;
+mod writes;
 
 pub use access::{Access, AccessError, TokensError};
 pub use enc::FactsPolicy;

@@ -52,7 +52,10 @@ pub(crate) async fn serve(port: &str) {
     };
     let router = Router::new()
         .route("/fixed/{name}", get(|| async move { fixed.clone() }))
-        .route("/read/{name}", post(|body: Bytes| async move { answer(!body.is_empty(), read.clone()) }))
+        .route(
+            "/read/{name}",
+            post(|body: Bytes| async move { answer(!body.is_empty(), read.clone()) }),
+        )
         .route(
             "/validate/{name}",
             post(|body: Bytes| async move {

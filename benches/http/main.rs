@@ -68,7 +68,13 @@ fn main() {
     row("P6", "classify ÷ reading the same body", (&classify_rate, &read), "≥ 0.30", "≥ 0.45");
     row("P7", "classify ÷ reading and validating", (&classify_rate, &validate), "≥ 0.75", "≥ 1.0");
     row("P8", "classify ÷ parsing to `Value`", (&classify_rate, &value), "≥ 3.5", "≥ 6");
-    row("P9", "GET ENC of a known node ÷ GET of a fixed 1 KB reply", (&enc, &fixed), "≥ 0.6", "≥ 0.85");
+    row(
+        "P9",
+        "GET ENC of a known node ÷ GET of a fixed 1 KB reply",
+        (&enc, &fixed),
+        "≥ 0.6",
+        "≥ 0.85",
+    );
     swaps(&daemon, &classify);
 }
 

@@ -53,8 +53,18 @@ impl Branch {
         let id = self.repository.blob(text.as_bytes()).unwrap();
         let time = IndexTime::new(0, 0);
         IndexEntry {
-            ctime: time, mtime: time, dev: 0, ino: 0, mode: 0o100_644, uid: 0, gid: 0,
-            file_size: 0, id, flags: 0, flags_extended: 0, path: path.as_bytes().to_vec(),
+            ctime: time,
+            mtime: time,
+            dev: 0,
+            ino: 0,
+            mode: 0o100_644,
+            uid: 0,
+            gid: 0,
+            file_size: 0,
+            id,
+            flags: 0,
+            flags_extended: 0,
+            path: path.as_bytes().to_vec(),
         }
     }
 

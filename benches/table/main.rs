@@ -39,9 +39,8 @@ const ROUNDS: usize = 15;
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
-    let chosen = |names: &[&str]| {
-        wanted.is_empty() || wanted.iter().any(|it| names.contains(&it.as_str()))
-    };
+    let chosen =
+        |names: &[&str]| wanted.is_empty() || wanted.iter().any(|it| names.contains(&it.as_str()));
     println!("| # | ratio, measured in one run | today | must | aim |\n|---|---|---|---|---|");
     if chosen(&["P1", "P2", "P3", "P4", "P5", "P10"]) {
         sizes();
@@ -195,15 +194,41 @@ fn sizes() {
     let bytes = memory(&large.snapshot.estate) / 100_000.0;
     eprintln!(
         "matching {} {} {} {}; asking every group {} {} {}; request {} {} {}; skipping {}; {conflicts} conflicts of {NODES}",
-        micros(m100), micros(m1k), micros(m10k), micros(m100k),
-        micros(p1k), micros(p10k), micros(p100k),
-        micros(r100), micros(r10k), micros(r100k), micros(skip),
+        micros(m100),
+        micros(m1k),
+        micros(m10k),
+        micros(m100k),
+        micros(p1k),
+        micros(p10k),
+        micros(p100k),
+        micros(r100),
+        micros(r10k),
+        micros(r100k),
+        micros(skip),
     );
     let ratio = |a: Duration, b: Duration| seconds(a) / seconds(b);
-    row("P1", "matching at 10k groups ÷ 100 groups", &format!("{:.2}", ratio(m10k, m100)), "≤ 3.5", "≤ 2");
+    row(
+        "P1",
+        "matching at 10k groups ÷ 100 groups",
+        &format!("{:.2}", ratio(m10k, m100)),
+        "≤ 3.5",
+        "≤ 2",
+    );
     let exponent = ratio(m100k, m100).log10() / 3.0;
-    row("P2", "growth exponent of matching, 100 → 100k groups", &format!("{exponent:.2}"), "≤ 0.25", "≤ 0.15");
-    row("P3", "whole request in process at 10k ÷ 100 groups", &format!("{:.2}", ratio(r10k, r100)), "≤ 1.25", "≤ 1.1");
+    row(
+        "P2",
+        "growth exponent of matching, 100 → 100k groups",
+        &format!("{exponent:.2}"),
+        "≤ 0.25",
+        "≤ 0.15",
+    );
+    row(
+        "P3",
+        "whole request in process at 10k ÷ 100 groups",
+        &format!("{:.2}", ratio(r10k, r100)),
+        "≤ 1.25",
+        "≤ 1.1",
+    );
     row(
         "P4",
         "plain evaluator ÷ index, at 1k / 10k / 100k groups",
@@ -244,12 +269,16 @@ fn memory(estate: &Estate) -> f64 {
 fn resident() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|it| it.parse().ok()).map_or(f64::NAN, |it: f64| it * 1024.0)
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|it| it.parse().ok())
+        .map_or(f64::NAN, |it: f64| it * 1024.0)
 }
 
 /// Rules that have nothing to index.
 fn defiant() {
-    let shapes = ["patterns without a literal", "negations", "numbers", "broad equality and number"];
+    let shapes =
+        ["patterns without a literal", "negations", "numbers", "broad equality and number"];
     let ratios: Vec<f64> = shapes
         .iter()
         .map(|shape| {

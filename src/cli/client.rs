@@ -168,7 +168,7 @@ impl Identity {
 impl Daemon {
     /// Asks for a text, with headers of one's own.
     pub(super) fn page(&self, path: &str, headers: &[(&str, &str)]) -> Result<Page> {
-        let mut request = self.agent.get(format!("{}{path}", self.base));
+        let mut request = self.introduced(self.agent.get(format!("{}{path}", self.base)));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

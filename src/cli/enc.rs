@@ -75,6 +75,7 @@ pub(super) struct Enc {
     #[arg(
         id = "enc_facts",
         long = "enc-facts",
+        value_name = "ENC_FACTS",
         value_enum,
         env = "CLADE_ENC_FACTS",
         default_value = "optional",

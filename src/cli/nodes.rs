@@ -1,4 +1,4 @@
-//! The nodes of a fleet: facts files, `PuppetDB`, or a daemon's check-ins.
+//! The nodes of a fleet: facts files, PuppetDB, or a daemon's check-ins.
 //!
 //! They are read and used in batches, so that a fleet of any size takes the memory of one.
 
@@ -28,7 +28,7 @@ pub(super) struct NodesArgs {
     /// A directory of facts files, `<certname>.json` or `.yaml`, in any form that `clade classify --facts` reads; trusted data may stand beside them in `<certname>.trusted.json` or `.yaml`
     #[arg(long, value_name = "DIR")]
     facts: Option<PathBuf>,
-    /// The nodes of a `PuppetDB`, by its inventory
+    /// The nodes of a PuppetDB, by its inventory
     #[arg(long, value_name = "URL")]
     puppetdb: Option<String>,
     /// The nodes that have checked in with a daemon
@@ -149,7 +149,7 @@ fn check_ins(get: &dyn Fn(&str) -> Result<Said>, offset: usize) -> Result<Vec<No
     list(get(&path)?.document()?, "name", "fact")
 }
 
-/// Reads a page of the inventory of a `PuppetDB`.
+/// Reads a page of the inventory of a PuppetDB.
 fn inventory(get: &dyn Fn(&str) -> Result<Said>, offset: usize) -> Result<Vec<Node>> {
     // `[{"field": "certname", "order": "asc"}]`, so that pages do not overlap.
     let order = "%5B%7B%22field%22%3A%22certname%22%2C%22order%22%3A%22asc%22%7D%5D";

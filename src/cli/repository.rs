@@ -122,7 +122,7 @@ impl Loaded {
 }
 
 /// Reads the files of a working tree that can have a part in the repository.
-fn read_directory(directory: &Path) -> Result<Vec<SourceFile>> {
+pub(super) fn read_directory(directory: &Path) -> Result<Vec<SourceFile>> {
     let what = || format!("cannot read the directory `{}`", directory.display());
     let metadata = std::fs::metadata(directory).with_context(what)?;
     if !metadata.is_dir() {

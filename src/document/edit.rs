@@ -208,7 +208,7 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// Returns where the line of a place begins.
-fn line_start(text: &str, at: usize) -> usize {
+pub(super) fn line_start(text: &str, at: usize) -> usize {
     text.get(..at).and_then(|it| it.rfind('\n')).map_or(0, |it| it + 1)
 }
 

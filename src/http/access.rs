@@ -13,12 +13,14 @@ use std::path::PathBuf;
 use arc_swap::ArcSwap;
 use axum::http::{HeaderMap, Method, header};
 
-pub(crate) use certificates::{Allowed, Certificate};
-pub(crate) use roles::{Role, Roles, Scope};
+pub(crate) use certificates::Allowed;
+pub(crate) use roles::{Role, Roles};
 pub(crate) use tokens::Tokens;
 pub use tokens::TokensError;
 
 use super::error::ApiError;
+use crate::amend::Scope;
+use crate::facts::CertificateFacts;
 
 /// What is configured.
 #[derive(Debug, Default)]
@@ -45,6 +47,8 @@ pub(super) struct Caller {
     pub roles: Roles,
     /// The node that they may classify whatever their roles: their own.
     pub own_node: Option<String>,
+    /// What their certificate proves of that node.
+    pub proved: Option<CertificateFacts>,
     /// Below which groups they may write; none is everywhere.
     pub scope: Option<Scope>,
 }
@@ -130,7 +134,7 @@ impl Access {
     pub(super) fn caller(
         &self,
         headers: &HeaderMap,
-        certificate: Option<&Certificate>,
+        certificate: Option<&CertificateFacts>,
     ) -> Result<Caller, ApiError> {
         let mut caller = Caller::default();
         if self.anonymous {
@@ -141,6 +145,7 @@ impl Access {
         if let Some(certificate) = certificate {
             caller.name = Some(certificate.certname.clone());
             caller.own_node = Some(certificate.certname.clone());
+            caller.proved = Some(certificate.clone());
             if let Some(allowed) = &self.allowed {
                 let entry = allowed.content.load().of(certificate);
                 caller.roles = caller.roles.with(entry.roles);
@@ -252,7 +257,10 @@ mod tests {
     #[test]
     fn an_agent_may_ask_for_its_own_node_alone() {
         let access = Access { certificates: true, ..Access::default() };
-        let certificate = Certificate::named("web1.example.com");
+        let certificate = CertificateFacts {
+            certname: "web1.example.com".to_owned(),
+            ..CertificateFacts::default()
+        };
         let caller = access.caller(&HeaderMap::new(), Some(&certificate)).unwrap();
         for (path, may) in [
             ("/enc/web1.example.com", true),

@@ -11,9 +11,12 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::access::{Caller, Role};
 use super::error::ApiError;
 use super::router::App;
+use crate::facts::{CertificateFacts, trusted_data};
 use crate::model::CommitId;
+use crate::model::Node;
 use crate::reconcile::{Controller, Freshness, LookupError};
 use crate::snapshot::Snapshot;
 use crate::telemetry::Metrics;
@@ -25,6 +28,9 @@ pub(super) struct Answering {
     pub(super) metrics: Arc<Metrics>,
     /// How many seconds ago the branch was seen, if that is too long.
     stale: Option<u64>,
+    /// What the certificate proves of a caller who may ask about himself alone: he may say what he
+    /// likes, and only this is believed.
+    pub(super) proved: Option<CertificateFacts>,
 }
 
 /// The parameters of a request's query.
@@ -71,6 +77,15 @@ impl Parameters {
     }
 }
 
+impl Answering {
+    /// Puts what is proved of a node in the place of what somebody says who may not.
+    pub(super) fn believe(&self, node: &mut Node) {
+        if let Some(proved) = &self.proved {
+            node.trusted = trusted_data(&node.name, Some(proved.clone()));
+        }
+    }
+}
+
 impl FromRequestParts<App> for Answering {
     type Rejection = ApiError;
 
@@ -114,7 +129,10 @@ impl FromRequestParts<App> for Answering {
             Freshness::Stale(age, _) => Some(age.as_secs()),
             Freshness::Fresh => None,
         };
-        Ok(Self { snapshot, metrics: Arc::clone(&app.metrics), stale })
+        let caller = parts.extensions.get::<Caller>();
+        let of_itself = caller.filter(|it| !it.roles.has(Role::Classify));
+        let proved = of_itself.and_then(|it| it.proved.clone());
+        Ok(Self { snapshot, metrics: Arc::clone(&app.metrics), stale, proved })
     }
 }
 

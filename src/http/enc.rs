@@ -17,7 +17,7 @@ use super::classify::classified;
 use super::error::ApiError;
 use super::router::App;
 use crate::classification;
-use crate::facts::{read_facts, with_certname};
+use crate::facts::{read_cached, with_certname};
 use crate::model::Node;
 
 /// Where the facts of a node come from that sends none: its last check-in, or a file.
@@ -31,6 +31,7 @@ pub struct FactsPolicy {
 
 /// Prints the ENC document. The certname is that of the URL, so it is as trusted as the caller.
 fn document(answering: &Answering, mut node: Node) -> Response {
+    answering.believe(&mut node);
     node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
     let answer = classified(answering, &node, |_, result| classification::enc_document(result));
     match answer {
@@ -58,12 +59,13 @@ pub(super) async fn with_facts(
         let node = known_node(&app, name).await?;
         return Ok(document(&answering, node));
     };
-    let node = if says_trusted_data_alone(&body) {
+    let mut node = if says_trusted_data_alone(&body) {
         let Node { trusted, .. } = node(name.clone(), Some(body))?;
         Node { trusted, ..known_node(&app, name).await? }
     } else {
         node(name, Some(as_facts(body)))?
     };
+    answering.believe(&mut node);
     note(&app, &node, Some(answering.snapshot.commit), None);
     Ok(document(&answering, node))
 }
@@ -111,6 +113,7 @@ pub(super) async fn hiera(
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     let mut node = known_node(&app, name).await?;
+    answering.believe(&mut node);
     node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
     let answer = classified(&answering, &node, |_, result| classification::hiera(result));
     Ok(answering.json(answer))
@@ -125,8 +128,8 @@ async fn known_node(app: &App, name: String) -> Result<Node, ApiError> {
         let wanted = name.clone();
         let found = tokio::task::spawn_blocking(move || facts_of(&directory, &wanted)).await;
         let found = found.map_err(|_| ApiError::internal("The facts could not be read."))?;
-        if let Some((fact, trusted)) = found? {
-            return Ok(Node { name, fact, trusted });
+        if let Some(fact) = found? {
+            return Ok(Node { fact, ..Node::named(name) });
         }
     }
     if app.facts.required {
@@ -149,10 +152,8 @@ async fn check_in(app: &App, name: String) -> Result<Option<Node>, ApiError> {
     }
 }
 
-type Facts = (Map<String, Value>, Map<String, Value>);
-
 /// Reads the facts file of a node.
-fn facts_of(directory: &FilePath, name: &str) -> Result<Option<Facts>, ApiError> {
+fn facts_of(directory: &FilePath, name: &str) -> Result<Option<Map<String, Value>>, ApiError> {
     if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
         return Ok(None);
     }
@@ -168,13 +169,10 @@ fn facts_of(directory: &FilePath, name: &str) -> Result<Option<Facts>, ApiError>
                 )));
             }
         };
-        let facts = read_facts(&bytes).map_err(|error| {
+        let fact = read_cached(&bytes, name).map_err(|error| {
             ApiError::internal(format!("The facts of {name} cannot be read: {error}."))
         })?;
-        let mut fact = facts.fact;
-        // An agent can send a fact of this name; trusted data do not come from facts.
-        fact.remove("trusted");
-        return Ok(Some((fact, facts.trusted.unwrap_or_default())));
+        return Ok(Some(fact));
     }
     Ok(None)
 }

@@ -90,7 +90,7 @@ pub(super) async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// The metrics, in the text format of `OpenMetrics`.
+/// The metrics, in the text format of OpenMetrics.
 pub(super) async fn metrics(State(app): State<App>) -> Response {
     let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, format)], app.metrics.render(&app.controller.scrape())).into_response()

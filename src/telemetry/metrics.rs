@@ -305,7 +305,7 @@ impl Metrics {
         self.commit_statuses.get_or_create(&Webhook { provider, result }).inc();
     }
 
-    /// Writes all metrics in the text format of `OpenMetrics`.
+    /// Writes all metrics in the text format of OpenMetrics.
     pub fn render(&self, scrape: &Scrape) -> String {
         self.revision.clear();
         if let Some(revision) = &scrape.revision {

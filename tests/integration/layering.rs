@@ -30,6 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
     ("impact", &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic"]),
+    ("amend", &["model", "rule", "hierarchy", "document", "diagnostic", "validation"]),
     ("git", &["model"]),
     ("forge", &["model"]),
     ("facts", &["model", "document"]),
@@ -39,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "reconcile",
         &[
+            "amend",
             "model",
             "document",
             "forge",
@@ -53,6 +55,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "http",
         &[
+            "amend",
             "model",
             "rule",
             "hierarchy",
@@ -89,6 +92,7 @@ const IMPURE: &[&str] = &[
 ];
 
 const PURE: &[&str] = &[
+    "amend",
     "impact",
     "document",
     "puppet",

@@ -33,6 +33,7 @@ mod repository;
 mod schemas;
 mod snapshot;
 mod tests;
+mod writes;
 
 #[path = "../../benches/world/mod.rs"]
 mod world;

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::super::format;
 use super::*;
 
 fn value_of(text: &str) -> Value {
@@ -456,7 +457,12 @@ proptest! {
         let after = after.unwrap();
         prop_assert!(same(&value_of(&after), &target), "{}\n{}", text, after);
         let back = edit(&after, 0, &Value::Object(fields.clone()), &|_| Layout::Flow).unwrap();
-        prop_assert!(same(&value_of(&back), &Value::Object(fields)), "{}\n{}", after, back);
+        prop_assert!(same(&value_of(&back), &Value::Object(fields.clone())), "{}\n{}", after, back);
+        // The canonical form reads the same, keeps every comment, and is its own canonical form.
+        let formatted = format(&text, &["c", "a", "b"]).unwrap();
+        prop_assert!(same(&value_of(&formatted), &Value::Object(fields.clone())), "{}\n{}", text, formatted);
+        prop_assert_eq!(text.matches("# note ").count(), formatted.matches("# note ").count(), "{}\n{}", text, formatted);
+        prop_assert_eq!(&format(&formatted, &["c", "a", "b"]).unwrap(), &formatted, "{}", text);
         // What is as wanted is not touched.
         prop_assert_eq!(edit(&after, 0, &target, &|_| Layout::Flow).unwrap(), after);
     }

@@ -151,3 +151,44 @@ fn a_certificate_of_somebody_else_proves_nothing() {
     let broken = machine.enc("web1.example.com", &usual);
     assert!(classes(&broken).is_empty() && broken.stderr.contains("cannot use the certificate"));
 }
+
+#[test]
+fn an_agent_that_asks_about_itself_is_believed_what_its_certificate_proves() {
+    let (repository, machine) = (repository(), Machine::new());
+    let authority = Authority::new();
+    let own = authority.sign("localhost", &[]);
+    let agent = authority.sign("web1.example.com", &[(1, 13, "web")]);
+    let puppet = authority.sign("puppet", &[]);
+    let ca = machine.write("ca.pem", authority.0.pem());
+    let daemon = Daemon::start(&[
+        "--repo",
+        &repository.text_path(),
+        "--tls-cert",
+        &machine.write("cert.pem", &own.0),
+        "--tls-key",
+        &machine.write("key.pem", &own.1),
+        "--tls-client-ca",
+        &ca,
+        "--tls-allow",
+        &machine.write("allow.yaml", "- certname: puppet\n  roles: [classify]\n"),
+    ]);
+    let server = format!("https://localhost:{}", daemon.address.rsplit_once(':').unwrap().1);
+    // It says that it is in the rack, which only its certificate could prove.
+    let forged = authority.sign("web1.example.com", &[(2, 1, "r12")]).0;
+    machine.write("forged/web1.example.com.pem", forged);
+    let names = "oid_mapping: {1.3.6.1.4.1.34380.1.2.1: {shortname: rack}}\n";
+    let ask = |pair: &(String, String), claims: &[&str]| {
+        let certificate = machine.write("own.pem", &pair.0);
+        let key = machine.write("own-key.pem", &pair.1);
+        let names = machine.write("names.yaml", names);
+        let usual = ["--server", &server, "--tls-ca", &ca, "--tls-cert", &certificate, "--tls-key"];
+        let more = [&key, "--oid-mapping-file", &names];
+        machine.enc("web1.example.com", &[&usual[..], &more, claims].concat())
+    };
+    let directory = machine.path("forged");
+    let claims = ["--signed-dir", &directory];
+    assert_eq!(classes(&ask(&agent, &claims)), ["role::web"]);
+    // Nor does what it said count when somebody asks about it later.
+    assert_eq!(classes(&ask(&puppet, &[])), Vec::<String>::new());
+    assert_eq!(classes(&ask(&puppet, &claims)), ["rack"]);
+}

@@ -125,7 +125,7 @@ pub(crate) struct Request {
 
 impl Request {
     /// Reads a request; none if the peer goes or speaks something else.
-    pub(super) fn read(stream: &mut impl Read) -> Option<Self> {
+    pub(crate) fn read(stream: &mut impl Read) -> Option<Self> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
@@ -148,12 +148,12 @@ impl Request {
 }
 
 /// Returns an answer over HTTP with a status line, headers and an empty body.
-pub(super) fn status(line: &str, headers: &str) -> Vec<u8> {
+pub(crate) fn status(line: &str, headers: &str) -> Vec<u8> {
     format!("HTTP/1.1 {line}\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n").into()
 }
 
 /// Has git's own program answer a request for a repository below a directory.
-pub(super) fn http_backend(directory: &Path, request: &Request) -> Vec<u8> {
+pub(crate) fn http_backend(directory: &Path, request: &Request) -> Vec<u8> {
     let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
     let mut child = Command::new("git")
         .arg("http-backend")
