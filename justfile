@@ -22,5 +22,9 @@ update-docs:
 bench-controller:
     cargo bench --bench controller
 
+# Differences and conflicts over a fleet: docs/reference/fleet.md
+bench-fleet:
+    cargo bench --bench fleet
+
 bench-regex:
     cargo bench --bench regex

@@ -14,6 +14,7 @@ mod conflict;
 mod enc;
 mod matching;
 mod merge;
+mod overlap;
 mod published;
 
 use crate::hierarchy::{Estate, GroupIndex, Inherited};
@@ -24,6 +25,7 @@ pub use conflict::{Conflicts, Difference};
 pub use enc::{enc_document, to_yaml11};
 pub use matching::{Match, matches};
 pub use merge::{ClassSources, Final, Source, SourcedValue};
+pub use overlap::{Overlap, Overlaps, Setting, overlaps};
 pub use published::{Version, classified, conflict_details, conflict_message, explanation, hiera};
 
 /// How a node is classified, and why.

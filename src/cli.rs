@@ -1,18 +1,23 @@
 //! The commands: one file each.
 #![expect(clippy::disallowed_methods, reason = "commands read files and the environment")]
 
+mod classes;
 mod classify;
 mod client;
 mod completions;
 mod diff;
 mod enc;
 mod export;
+mod fmt;
 mod import;
+mod man;
 mod node;
+mod nodes;
 mod output;
 mod repository;
 mod schema;
 mod serve;
+mod settings;
 mod test;
 mod translate;
 mod tree;
@@ -26,7 +31,7 @@ use clap::{Parser, Subcommand};
 
 use output::Output;
 
-/// `GitOps` node classifier for Puppet and OpenVox
+/// GitOps node classifier for Puppet and OpenVox
 #[derive(Debug, Parser)]
 #[command(
     name = "clade",
@@ -47,14 +52,17 @@ enum Command {
     Classify(classify::Classify),
     Explain(tree::Explain),
     Diff(Box<diff::Diff>),
-    Enc(enc::Enc),
+    Enc(Box<enc::Enc>),
     Import(import::Import),
     Export(export::Export),
+    Fmt(fmt::Fmt),
+    Classes(classes::Classes),
     Translate(translate::Translate),
     Why(why::Why),
     Wait(why::Wait),
     Schema(schema::Schema),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// How a command ended.
@@ -100,14 +108,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Classify(command) => command.run(&mut output),
         Command::Explain(command) => command.run(&mut output),
         Command::Diff(command) => command.run(&mut output),
-        Command::Enc(command) => Ok(command.run(&mut output)),
+        Command::Enc(command) => Ok(command.run(&arguments, &mut output)),
         Command::Import(command) => command.run(&mut output),
         Command::Export(command) => command.run(&mut output),
+        Command::Fmt(command) => command.run(&mut output),
+        Command::Classes(command) => command.run(&mut output),
         Command::Translate(command) => command.run(&mut output),
         Command::Why(command) => command.run(&mut output),
         Command::Wait(command) => command.run(&mut output),
         Command::Schema(command) => command.run(&mut output),
         Command::Completions(command) => command.run(&mut output),
+        Command::Man(command) => command.run(),
     };
     match done {
         Ok(exit) => exit,

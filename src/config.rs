@@ -1,5 +1,7 @@
-//! Settings of the daemon.
+//! Settings: those of the daemon and of `clade enc`, and what those of Puppet say.
 
 mod file;
+mod puppet;
 
 pub use file::{Known, Setting, SettingsError, Takes, read_settings};
+pub use puppet::PuppetSettings;

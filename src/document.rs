@@ -6,15 +6,20 @@
 
 mod build;
 mod comment;
+mod edit;
 mod fault;
+mod format;
 mod node;
 mod place;
 mod scalar;
 mod text;
+mod token;
 mod write;
 
 pub use comment::Ignore;
+pub use edit::{EditError, edit, remove_document};
 pub use fault::{Fault, FaultKind};
+pub use format::format;
 pub use node::{Content, Entry, Node};
 pub use place::{Position, Span};
 pub use text::read_text;

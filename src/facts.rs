@@ -1,7 +1,11 @@
 //! Facts of nodes, in every form in which people and Puppet keep them.
 
+mod cache;
 mod extensions;
 mod read;
+mod trusted;
 
-pub use extensions::{extension_name, extension_text};
+pub use cache::read_cached;
+pub use extensions::ExtensionNames;
 pub use read::{FactsError, NodeFacts, read_facts, with_certname};
+pub use trusted::{CertificateFacts, trusted_data};

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tokens and certificates are files")]
 
 mod call;
+mod pull_request;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 pub use call::{Call, CommitStatus, Provider, StatusState};
+pub use pull_request::PullRequest;
 
 /// How long one call may take as a whole.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -84,6 +86,22 @@ impl Forge {
                 Ok(())
             }
             sent => sent.map(drop),
+        }
+    }
+
+    /// Opens a pull request and returns where it is.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the forge cannot be asked or refuses.
+    pub fn open_pull_request(&self, request: &PullRequest) -> Result<Option<String>, ForgeError> {
+        let sent =
+            self.send(|token| request.call(self.provider, &self.api, &self.repository, token));
+        match sent {
+            Ok(answer) => Ok(PullRequest::address(&answer)),
+            // There is one for the branch already.
+            Err(ForgeError::Refused { status: 409 | 422, .. }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

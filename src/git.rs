@@ -8,19 +8,23 @@
 //! are ours ([`transport`]), since those of libgit2 know time-outs per read only and would need
 //! OpenSSL.
 
+mod commit;
 mod failure;
 mod libgit2;
 mod mirror;
 mod options;
+mod push;
 mod remote;
 mod repository;
 mod signature;
 mod transport;
 mod tree;
 
+pub use commit::{Draft, Person};
 pub use failure::{FetchError, FetchFailure};
 pub use mirror::{Fetched, Mirror, MirrorError, Movement, Observed};
 pub use options::{Credentials, HttpOptions, MirrorOptions, Proxy, SshOptions};
+pub use push::PushError;
 pub use remote::{Remote, RemoteError, Scheme};
 pub use repository::{CommitInfo, OpenError, ReadError, Repository, RevisionError};
 pub use signature::{SignatureFault, Signer, Verification, VerifyMode};

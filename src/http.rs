@@ -6,6 +6,7 @@ mod body;
 mod check_ins;
 mod classify;
 mod controller;
+mod diff;
 mod enc;
 mod error;
 mod groups;
@@ -16,6 +17,7 @@ mod server;
 mod service_status;
 mod validate;
 mod webhook;
+mod writes;
 
 pub use access::{Access, AccessError, TokensError};
 pub use enc::FactsPolicy;

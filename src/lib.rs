@@ -1,4 +1,4 @@
-//! Clade: a `GitOps` node classifier for Puppet and `OpenVox`.
+//! Clade: a GitOps node classifier for Puppet and OpenVox.
 //!
 //! One commit of a git repository of node groups is compiled into one immutable
 //! [`snapshot`], and every question is answered from exactly one of them. The
@@ -15,9 +15,13 @@ pub mod classification;
 
 pub mod document;
 
+pub mod puppet;
+
 pub mod diagnostic;
 
 pub mod validation;
+
+pub mod amend;
 
 pub mod snapshot;
 

@@ -18,6 +18,7 @@ mod settings;
 mod standing;
 mod status;
 mod trigger;
+mod write;
 
 pub use build::{BuildError, Outcome, Rejected, load, source_files};
 pub use controller::{Controller, LookupError, StartError, Threads};
@@ -29,3 +30,4 @@ pub use settings::{OnRewrite, OnStale, Policy, Settings, Target};
 pub use standing::Freshness;
 pub use status::{Active, Condition, ConditionKind, Observed, Reason, Status, Truth};
 pub use trigger::Trigger;
+pub use write::{WriteError, WriteMode, WriteRequest, WriteSettings, Writer, Written};

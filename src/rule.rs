@@ -11,6 +11,7 @@ mod fault;
 mod lookup;
 mod pins;
 mod puppetdb;
+mod satisfy;
 
 pub mod regex;
 
@@ -23,3 +24,4 @@ pub use fault::{FaultKind, RuleFault};
 pub use lookup::{Actual, actual, lookup};
 pub use pins::{split_pins, with_pins};
 pub use puppetdb::{QueryFormat, UntranslatableRule, to_query};
+pub use satisfy::{Formula, Solver, Verdict};

@@ -1,9 +1,11 @@
 //! Logs and metrics.
 
+mod catalogue;
 mod metrics;
 
 use tracing_subscriber::EnvFilter;
 
+pub use catalogue::Description;
 pub use metrics::{Built, Classified, Delivered, Metrics, Scrape};
 
 /// The form of the log.

@@ -8,6 +8,8 @@ mod group;
 mod individual;
 mod layout;
 mod lint;
+mod overlap;
+mod parameter_type;
 mod parents;
 mod referents;
 mod rule;
@@ -112,24 +114,77 @@ pub struct Checked {
     pub origins: BTreeMap<GroupId, Place>,
     /// The classification tests.
     pub tests: Vec<TestCase>,
+    ignores: Ignores,
 }
+
+/// The warnings that comments silence, by file and line.
+#[derive(Clone, Debug, Default)]
+struct Ignores(BTreeMap<(Arc<str>, u32), Ignore>);
 
 impl Checked {
     /// Returns whether there is no error.
     pub fn is_valid(&self) -> bool {
         self.estate.is_some()
     }
+
+    /// Adds what was found otherwise, but for the warnings that a comment silences.
+    pub fn add(&mut self, mut found: Vec<Diagnostic>) {
+        found.retain(|it| !self.ignores.silence(it));
+        self.diagnostics.append(&mut found);
+        sort(&mut self.diagnostics);
+        if !are_warnings(&self.diagnostics) {
+            self.estate = None;
+        }
+    }
+}
+
+impl Ignores {
+    fn of(readings: &[&FileReading]) -> Self {
+        let of_one = |reading: &&FileReading| {
+            let path = Arc::clone(&reading.path);
+            let ignores = reading.ignores.clone().into_iter();
+            ignores.map(move |it| ((Arc::clone(&path), it.line), it))
+        };
+        Self(readings.iter().flat_map(of_one).collect())
+    }
+
+    /// Returns whether a comment on the line above silences a warning.
+    fn silence(&self, found: &Diagnostic) -> bool {
+        let line = found.place.span.start.line;
+        let ignore = self.0.get(&(Arc::clone(&found.place.file), line));
+        found.severity == Severity::Warning
+            && ignore.is_some_and(|it| it.kinds.iter().any(|kind| kind == found.kind.as_str()))
+    }
+}
+
+fn are_warnings(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().all(|it| it.severity != Severity::Error)
+}
+
+fn sort(diagnostics: &mut [Diagnostic]) {
+    diagnostics.sort_by(|a, b| {
+        (&a.place, a.severity, a.kind, &a.message).cmp(&(&b.place, b.severity, b.kind, &b.message))
+    });
+}
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// What decides about a commit, and what costs little beside that.
+    Decisive,
+    /// Everything, also what takes time and is for people alone.
+    Everything,
 }
 
 /// Validates the files of one commit.
-pub fn validate(files: &[SourceFile]) -> Checked {
+pub fn validate(files: &[SourceFile], search: Search) -> Checked {
     let (layout, mut settings) = layout::read(files);
     let mut readings: Vec<Arc<FileReading>> = files
         .par_iter()
         .filter_map(|file| Some(Arc::new(read_file(file, layout.kind_of(file)?))))
         .collect();
     readings.extend(settings.take().map(Arc::new));
-    check(&layout, &readings)
+    check(&layout, &readings, search)
 }
 
 /// Reads the layout and policy of a repository from its `clade.yaml`, if it has one.
@@ -213,7 +268,7 @@ fn from_fault(file: &Arc<str>, fault: Fault) -> Diagnostic {
 }
 
 /// Checks files together that have been read one by one.
-pub fn check(layout: &Layout, readings: &[Arc<FileReading>]) -> Checked {
+pub fn check(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> Checked {
     let mut readings: Vec<&FileReading> = readings.iter().map(AsRef::as_ref).collect();
     readings.sort_by(|a, b| a.path.cmp(&b.path));
     let mut diagnostics: Vec<Diagnostic> =
@@ -238,21 +293,34 @@ pub fn check(layout: &Layout, readings: &[Arc<FileReading>]) -> Checked {
         let places = tree::places(&groups);
         referents::check(
             hierarchy,
-            &catalogues,
+            &catalogues.classes,
             &places,
             layout.policy.missing_referents,
             &mut diagnostics,
         );
+        if layout.policy.missing_referents != Strictness::Off {
+            parameter_type::check(hierarchy, &catalogues.types, &places, &mut diagnostics);
+        }
         lint::contradictions(hierarchy, &places, &mut diagnostics);
     }
-    silence(&readings, &mut diagnostics);
-    diagnostics.sort_by(|a, b| {
-        (&a.place, a.severity, a.kind, &a.message).cmp(&(&b.place, b.severity, b.kind, &b.message))
+    let hierarchy = tree.hierarchy.filter(|_| are_warnings(&diagnostics));
+    let mut estate = hierarchy.map(|hierarchy| Estate {
+        hierarchy,
+        individuals,
+        catalogues: catalogues.classes,
     });
-    let valid = diagnostics.iter().all(|it| it.severity != Severity::Error);
-    let hierarchy = tree.hierarchy.filter(|_| valid);
+    let strictness = layout.policy.potential_conflicts;
+    if let Some(estate) = &estate
+        && (search == Search::Everything || strictness == Strictness::Error)
+    {
+        diagnostics.extend(overlap::check(estate, &tree::places(&groups), strictness));
+    }
+    let ignores = Ignores::of(&readings);
+    diagnostics.retain(|it| !ignores.silence(it));
+    sort(&mut diagnostics);
+    estate = estate.filter(|_| are_warnings(&diagnostics));
     Checked {
-        estate: hierarchy.map(|hierarchy| Estate { hierarchy, individuals, catalogues }),
+        estate,
         groups: groups.len(),
         diagnostics,
         files: readings.iter().map(|it| Arc::clone(&it.path)).collect(),
@@ -261,21 +329,8 @@ pub fn check(layout: &Layout, readings: &[Arc<FileReading>]) -> Checked {
             .filter_map(|it| Some((it.group.as_ref()?.id, it.place.clone())))
             .collect(),
         tests,
+        ignores,
     }
-}
-
-/// Drops the warnings that a comment on the line above silences.
-fn silence(readings: &[&FileReading], diagnostics: &mut Vec<Diagnostic>) {
-    let ignores: BTreeMap<(&str, u32), &Ignore> = readings
-        .iter()
-        .flat_map(|reading| reading.ignores.iter().map(|it| ((reading.path.as_ref(), it.line), it)))
-        .collect();
-    diagnostics.retain(|it| {
-        let line = it.place.span.start.line;
-        let ignore = ignores.get(&(it.place.file.as_ref(), line));
-        it.severity == Severity::Error
-            || ignore.is_none_or(|ignore| !ignore.kinds.iter().any(|kind| kind == it.kind.as_str()))
-    });
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use sha2::Sha256;
 
 use crate::estate::Estate;
 
-const SECRET: &str = "a secret of the bench";
+pub(crate) const SECRET: &str = "a secret of the bench";
 
 pub(crate) struct Daemon {
     child: Child,
@@ -67,17 +67,13 @@ impl Daemon {
         Client(BufReader::new(stream))
     }
 
-    pub(crate) fn wait_for(&self, commit: String) {
+    pub(crate) fn wait_for(&self, commit: &str) {
         let mut client = self.client();
         let deadline = Instant::now() + Duration::from_mins(2);
         while client.live() != commit {
             assert!(Instant::now() < deadline, "the first commit never answered");
             std::thread::sleep(Duration::from_millis(10));
         }
-    }
-
-    pub(crate) fn secret(&self) -> String {
-        SECRET.to_owned()
     }
 
     pub(crate) fn webhook(&self, commit: &str) {
@@ -152,7 +148,7 @@ impl Client {
         loop {
             let before = head.len();
             self.0.read_line(&mut head).unwrap();
-            let line = &head[before..];
+            let line = head.get(before..).unwrap_or_default();
             if line == "\r\n" || line.is_empty() {
                 break;
             }

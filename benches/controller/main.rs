@@ -7,7 +7,6 @@
     clippy::print_stdout,
     clippy::cast_precision_loss,
     clippy::indexing_slicing,
-    clippy::panic,
     reason = "a program that measures and prints"
 )]
 
@@ -63,7 +62,7 @@ fn quantile(times: &mut [Duration], part: f64) -> Duration {
 fn webhook() {
     let estate = Estate::new(GROUPS);
     let daemon = Daemon::start(&estate, &["--interval", "1h"]);
-    daemon.wait_for(estate.head());
+    daemon.wait_for(&estate.head());
     let mut client = daemon.client();
     let (mut ours, mut clones) = (Vec::new(), Vec::new());
     for number in 0..150 {
@@ -103,7 +102,7 @@ fn webhook() {
 fn restart() {
     let estate = Estate::new(GROUPS);
     let mut daemon = Daemon::start(&estate, &[]);
-    daemon.wait_for(estate.head());
+    daemon.wait_for(&estate.head());
     estate.take_away();
     let mut times = Vec::new();
     for _ in 0..10 {
@@ -123,7 +122,7 @@ fn restart() {
 fn swaps() {
     let estate = Estate::new(1_000);
     let daemon = Daemon::start(&estate, &["--interval", "1h"]);
-    daemon.wait_for(estate.head());
+    daemon.wait_for(&estate.head());
     let quiet = hammer(&daemon, 200, || std::thread::sleep(Duration::from_secs(10)));
     let swapped = hammer(&daemon, 200, || {
         let mut client = daemon.client();
@@ -194,7 +193,7 @@ fn flood() {
     const SECONDS: u32 = 30;
     let estate = Estate::new(1_000);
     let daemon = Daemon::start(&estate, &["--interval", "1h"]);
-    daemon.wait_for(estate.head());
+    daemon.wait_for(&estate.head());
     for _ in 0..200 {
         daemon.webhook(&estate.head());
     }
@@ -203,13 +202,13 @@ fn flood() {
     let senders: Vec<_> = (0..4)
         .map(|sender| {
             let mut client = daemon.client();
-            let secret = daemon.secret();
             std::thread::spawn(move || {
                 for number in 0..RATE * SECONDS / 4 {
                     let due = Duration::from_secs_f64(f64::from(number) * 4.0 / f64::from(RATE));
                     std::thread::sleep(due.saturating_sub(began.elapsed()));
                     let id = format!("{sender}-{number}");
-                    let answer = client.webhook(&secret, &format!("{:0>40}", number % 7), &id);
+                    let answer =
+                        client.webhook(daemon::SECRET, &format!("{:0>40}", number % 7), &id);
                     assert!(answer.contains(" 20"), "{answer}");
                 }
             })
@@ -256,10 +255,11 @@ fn commits() {
 fn idle() {
     let estate = Estate::new(GROUPS);
     let daemon = Daemon::start(&estate, &[]);
-    daemon.wait_for(estate.head());
+    daemon.wait_for(&estate.head());
     std::thread::sleep(Duration::from_secs(2));
     let (before, began) = (daemon.cpu(), Instant::now());
     std::thread::sleep(Duration::from_mins(1));
-    let share = (daemon.cpu() - before).as_secs_f64() / began.elapsed().as_secs_f64() * 100.0;
+    let share =
+        daemon.cpu().saturating_sub(before).as_secs_f64() / began.elapsed().as_secs_f64() * 100.0;
     row("CPU while idle, looking every 30 s", &format!("{share:.2} %"), "1 %");
 }

@@ -64,12 +64,23 @@ fn write_value(text: &mut String, value: &Value) {
             text.push('{');
             for (index, (key, field)) in fields.iter().enumerate() {
                 text.push_str(if index > 0 { ", " } else { "" });
-                write_string(text, key);
+                write_key(text, key);
                 text.push_str(": ");
                 write_value(text, field);
             }
             text.push('}');
         }
+    }
+}
+
+/// Writes a key; one that is too long to be recognised as a key is marked as one.
+fn write_key(text: &mut String, key: &str) {
+    /// The longest key, as it is written, that YAML readers recognise by the colon behind it.
+    const LIMIT: usize = 1000;
+    let start = text.len();
+    write_string(text, key);
+    if text.len() - start > LIMIT {
+        text.insert_str(start, "? ");
     }
 }
 
@@ -138,5 +149,13 @@ mod tests {
             let read_back: Value = serde_json::from_str(expected).unwrap();
             assert!(same(&read_back, &value), "{json}");
         }
+    }
+
+    #[test]
+    fn long_keys_are_marked() {
+        let (short, long) = ("k".repeat(998), "k".repeat(999));
+        let write = |key: &str| to_yaml11(&serde_json::json!({ key: 1, "z": 2 }));
+        assert_eq!(write(&short), format!("{{\"{short}\": 1, \"z\": 2}}"));
+        assert_eq!(write(&long), format!("{{? \"{long}\": 1, \"z\": 2}}"));
     }
 }

@@ -1,21 +1,26 @@
 //! Asking a daemon.
 #![expect(clippy::disallowed_methods, reason = "certificates and tokens are files")]
 
+mod socket;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use serde_json::Value;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, http};
+use ureq::{Agent, Body, RequestBuilder, http};
+
+/// The daemon that is asked where none is named.
+pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:4433";
 
 /// Which daemon to ask, and who we are to it.
 #[derive(Clone, Debug, Args)]
 pub(super) struct DaemonArgs {
-    /// The daemon to ask
-    #[arg(long, value_name = "URL", env = "CLADE_SERVER", default_value = "http://127.0.0.1:4433")]
+    /// The daemon to ask: a URL, or the path of its unix socket; of several the first
+    #[arg(long, value_name = "URL", env = "CLADE_SERVER", default_value = DEFAULT_SERVER)]
     server: String,
     #[command(flatten)]
     identity: Identity,
@@ -38,12 +43,42 @@ pub(super) struct Identity {
     token_file: Option<PathBuf>,
 }
 
+/// How long to wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// For a connection.
+    pub(super) connect: Duration,
+    /// For the whole answer.
+    pub(super) total: Duration,
+}
+
 /// A daemon that can be asked.
 pub(super) struct Daemon {
     agent: Agent,
+    /// What paths are appended to.
     base: String,
+    /// What people call it.
+    name: String,
     token: Option<String>,
 }
+
+/// What a daemon wrote.
+pub(super) struct Reply {
+    pub(super) status: http::StatusCode,
+    /// The commit that answered.
+    pub(super) commit: Option<String>,
+    pub(super) text: String,
+}
+
+/// What a service said, as text.
+pub(super) struct Page {
+    pub(super) status: http::StatusCode,
+    pub(super) etag: Option<String>,
+    pub(super) text: String,
+}
+
+/// How much of an answer is read.
+const PAGE_LIMIT: u64 = 256 << 20;
 
 /// What a daemon said.
 pub(super) struct Said {
@@ -54,13 +89,55 @@ pub(super) struct Said {
 impl DaemonArgs {
     /// Prepares to ask; every question takes no longer than `timeout`.
     pub(super) fn daemon(&self, timeout: Duration) -> Result<Daemon> {
-        self.identity.at(&self.server, timeout)
+        let first = self.server.split(',').next().unwrap_or_default();
+        self.identity.at(first, timeout)
     }
 }
 
 impl Identity {
+    /// Returns whether nothing says who we are.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tls_ca.is_none() && self.tls_cert.is_none() && self.token_file.is_none()
+    }
+
+    /// Who shows a certificate and trusts one authority.
+    pub(super) fn of_files(ca: Option<PathBuf>, pair: Option<(PathBuf, PathBuf)>) -> Self {
+        let (tls_cert, tls_key) = pair.unzip();
+        Self { tls_ca: ca, tls_cert, tls_key, token_file: None }
+    }
+
     /// Prepares to ask a service; every question takes no longer than `timeout`.
     pub(super) fn at(&self, url: &str, timeout: Duration) -> Result<Daemon> {
+        self.within(url, Patience { connect: timeout, total: timeout })
+    }
+
+    /// Prepares to ask a service.
+    pub(super) fn within(&self, url: &str, patience: Patience) -> Result<Daemon> {
+        let socket = match url.strip_prefix("unix:") {
+            Some(path) => Some(path.strip_prefix("//").unwrap_or(path)),
+            None => url.starts_with('/').then_some(url),
+        };
+        if socket.is_none() && !url.starts_with("http://") && !url.starts_with("https://") {
+            bail!("`{url}` is neither a URL of `http` or `https` nor the path of a unix socket");
+        }
+        let config = Agent::config_builder()
+            .timeout_global(Some(patience.total))
+            .timeout_connect(Some(patience.connect))
+            .timeout_resolve(Some(patience.connect))
+            .http_status_as_error(false)
+            // A secret must not follow a redirect.
+            .max_redirects(0);
+        let token = self.token()?;
+        let name = without_password(url);
+        let Some(path) = socket else {
+            let agent = config.tls_config(self.tls()?).build().new_agent();
+            return Ok(Daemon { agent, base: url.trim_end_matches('/').to_owned(), name, token });
+        };
+        let agent = socket::agent(config.proxy(None).build(), Path::new(path));
+        Ok(Daemon { agent, base: "http://127.0.0.1".to_owned(), name, token })
+    }
+
+    fn tls(&self) -> Result<TlsConfig> {
         let roots = match &self.tls_ca {
             None => RootCerts::WebPki,
             Some(path) => {
@@ -77,42 +154,72 @@ impl Identity {
             }
             _ => None,
         };
-        let tls = TlsConfig::builder().root_certs(roots).client_cert(client).build();
-        let agent = Agent::config_builder()
-            .tls_config(tls)
-            .timeout_global(Some(timeout))
-            .http_status_as_error(false)
-            // A secret must not follow a redirect.
-            .max_redirects(0)
-            .build()
-            .new_agent();
-        let token = match &self.token_file {
-            None => None,
-            Some(path) => {
-                let text = String::from_utf8(read(path)?)
-                    .map_err(|_| anyhow!("the token in `{}` is no text", path.display()))?;
-                Some(text.trim().to_owned())
-            }
-        };
-        Ok(Daemon { agent, base: url.trim_end_matches('/').to_owned(), token })
+        Ok(TlsConfig::builder().root_certs(roots).client_cert(client).build())
+    }
+
+    fn token(&self) -> Result<Option<String>> {
+        let Some(path) = &self.token_file else { return Ok(None) };
+        let text = String::from_utf8(read(path)?)
+            .map_err(|_| anyhow!("the token in `{}` is no text", path.display()))?;
+        Ok(Some(text.trim().to_owned()))
     }
 }
 
 impl Daemon {
+    /// Asks for a text, with headers of one's own.
+    pub(super) fn page(&self, path: &str, headers: &[(&str, &str)]) -> Result<Page> {
+        let mut request = self.introduced(self.agent.get(format!("{}{path}", self.base)));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut response = request.call().with_context(|| format!("cannot ask `{}`", self.name))?;
+        let etag = response.headers().get("etag").and_then(|it| it.to_str().ok());
+        let etag = etag.map(str::to_owned);
+        let status = response.status();
+        let body = response.body_mut().with_config().limit(PAGE_LIMIT);
+        let text = body
+            .read_to_string()
+            .with_context(|| format!("the answer of `{}` broke off", self.name))?;
+        Ok(Page { status, etag, text })
+    }
+
     /// Asks for a document.
     pub(super) fn get(&self, path: &str) -> Result<Said> {
-        let url = format!("{}{path}", self.base);
-        let mut request = self.agent.get(&url);
-        if let Some(token) = &self.token {
-            request = request.header("X-Authentication", token);
+        let request = self.agent.get(format!("{}{path}", self.base));
+        let response = self.introduced(request).call();
+        self.reply(response)?.said(&format!("{}{path}", self.name))
+    }
+
+    /// Asks a question with a document of JSON.
+    pub(super) fn post(&self, path: &str, body: &str) -> Result<Reply> {
+        let request = self.agent.post(format!("{}{path}", self.base));
+        let request = self.introduced(request).header("Content-Type", "application/json");
+        self.reply(request.send(body))
+    }
+
+    fn introduced<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        match &self.token {
+            Some(token) => request.header("X-Authentication", token),
+            None => request,
         }
-        let mut response = request.call().with_context(|| format!("cannot ask `{}`", self.base))?;
-        let status = response.status();
+    }
+
+    fn reply(&self, response: Result<http::Response<Body>, ureq::Error>) -> Result<Reply> {
+        let mut response = response.with_context(|| format!("cannot ask `{}`", self.name))?;
+        let commit = response.headers().get("X-Clade-Commit");
+        let commit = commit.and_then(|it| it.to_str().ok()).map(str::to_owned);
         let text = response
             .body_mut()
             .read_to_string()
-            .with_context(|| format!("the answer of `{}` broke off", self.base))?;
-        let body = serde_json::from_str(&text)
+            .with_context(|| format!("the answer of `{}` broke off", self.name))?;
+        Ok(Reply { status: response.status(), commit, text })
+    }
+}
+
+impl Reply {
+    fn said(self, url: &str) -> Result<Said> {
+        let status = self.status;
+        let body = serde_json::from_str(&self.text)
             .map_err(|_| anyhow!("`{url}` answers {status} with what is no JSON"))?;
         Ok(Said { status, body })
     }
@@ -134,6 +241,19 @@ impl Said {
     }
 }
 
+/// Returns a URL as it may be shown.
+fn without_password(url: &str) -> String {
+    let url = url.trim_end_matches('/');
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let authority = rest.split('/').next().unwrap_or_default();
+    match authority.rsplit_once('@') {
+        Some((secret, _)) => {
+            format!("{scheme}://{}", rest.get(secret.len() + 1..).unwrap_or_default())
+        }
+        None => url.to_owned(),
+    }
+}
+
 fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read `{}`", path.display()))
 }
@@ -150,4 +270,21 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>> {
         return Err(anyhow!("there is no certificate in `{}`", path.display()));
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn a_url_is_shown_without_its_password() {
+        for (url, shown) in [
+            ("https://u:s@host:4433/x@y/", "https://host:4433/x@y"),
+            ("https://host/x@y", "https://host/x@y"),
+            ("unix:///run/clade.sock", "unix:///run/clade.sock"),
+            ("/run/clade.sock", "/run/clade.sock"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
 }

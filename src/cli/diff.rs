@@ -2,19 +2,21 @@
 
 mod human;
 mod markdown;
-mod nodes;
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, ValueEnum};
+use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::Exit;
+use super::nodes::NodesArgs;
 use super::output::Output;
 use super::repository::{Loaded, RepositoryArgs};
 use crate::diagnostic::Severity;
-use crate::impact::{Comparison, Impact, Side};
+use crate::impact::{Comparison, Impact, NodeChange, Side};
+use crate::model::Node;
 
 /// Show which nodes a change of groups moves, and why: what each gets before and after
 #[derive(Debug, Args)]
@@ -27,7 +29,7 @@ pub(super) struct Diff {
     #[arg(long, value_name = "DIR", default_value = ".")]
     repo: PathBuf,
     #[command(flatten)]
-    nodes: nodes::NodesArgs,
+    nodes: NodesArgs,
     /// How the difference is written
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
@@ -103,11 +105,15 @@ impl Diff {
         let base = State::load(self.repo.clone(), Some(self.base.clone()))?;
         let head = State::load(self.repo.clone(), self.head.clone())?;
         let comparison = Comparison::new(base.side()?, head.side()?);
-        let read = self.nodes.compare(&comparison)?;
+        let mut changed: Vec<(String, NodeChange)> = Vec::new();
+        let read = self.nodes.read(&mut |nodes| {
+            let compare = |node: &Node| Some((node.name.clone(), comparison.node(node)?));
+            changed.par_extend(nodes.par_iter().filter_map(compare));
+        })?;
         for bad in &read.unreadable {
             output.note(&format!("warning: {bad}"));
         }
-        let impact = Impact::gather(comparison.groups().to_vec(), read.nodes, read.changed);
+        let impact = Impact::gather(comparison.groups().to_vec(), read.nodes, changed);
         let said = Said { base: &base, head: &head, impact: &impact, unreadable: &read.unreadable };
         let text = match self.format {
             Format::Human => human::write(&said, output.colour()),

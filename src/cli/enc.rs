@@ -1,44 +1,136 @@
-//! `clade enc`
+//! `clade enc`: what Puppet Server runs for each node.
+//!
+//! It starts for every run of every agent and holds up Puppet Server while it works, so it does
+//! nothing that it need not, and everything has a time-out.
+#![expect(clippy::disallowed_methods, reason = "time is limited, and settings are a file")]
 
-use std::path::PathBuf;
+mod ask;
+mod health;
+mod known;
+mod last_good;
+mod offline;
+mod puppet;
 
-use anyhow::{Result, anyhow, bail};
-use clap::Args;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use clap::{Args, FromArgMatches as _};
 
 use super::Exit;
-use super::node::facts_file;
+use super::client::{DEFAULT_SERVER, Identity};
 use super::output::Output;
-use super::repository::RepositoryArgs;
-use crate::classification::{Outcome, classify, conflict_message, enc_document};
-use crate::facts::{NodeFacts, with_certname};
-use crate::model::Node;
+use super::serve::EncFacts;
+use super::settings::{FileOf, SettingsFile};
+use ask::{Answer, Question};
+use health::Health;
+use known::Known;
+use last_good::LastGood;
+use puppet::Puppet;
+
+/// The settings file.
+const FILE: FileOf = FileOf { command: "enc", without: &["config", "repo", "rev"] };
+
+/// The settings file that is read if it is there.
+const USUAL_FILE: &str = "/etc/clade/enc.yaml";
 
 /// Print the ENC document of a node, for Puppet's `external_nodes`
+///
+/// Asks a daemon with the node's facts from Puppet Server's cache and the trusted data of its
+/// certificate; if no daemon answers, the last good answer stands in. Every flag but --repo is also a key
+/// of the settings file; a flag wins over a variable, and a variable over the file. Exit status: 0 with
+/// the document on stdout; 1 with the reason on stdout, where Puppet looks, and on stderr.
 #[derive(Debug, Args)]
 pub(super) struct Enc {
     /// The node's certname
     #[arg(value_name = "NODE")]
     node: String,
-    /// The directory of the group repository
-    #[arg(long, value_name = "DIR", env = "CLADE_REPO")]
-    repo: PathBuf,
-    /// A revision of the git repository instead of the files as they are
-    #[arg(long, value_name = "REV")]
-    rev: Option<String>,
-    /// The directory with the facts of each node, `<certname>.json` or `.yaml`
-    #[arg(long, value_name = "DIR")]
+    /// A YAML file with these settings [default: /etc/clade/enc.yaml, if it is there]
+    #[arg(long, value_name = "FILE", env = "CLADE_ENC_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// A daemon to ask: a URL, or the path of its unix socket; repeatable, the first one that is well is asked [default: `http://127.0.0.1:4433`]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "CLADE_SERVER",
+        value_delimiter = ',',
+        help_heading = "Daemon"
+    )]
+    server: Vec<String>,
+    #[command(flatten, next_help_heading = "Daemon")]
+    identity: Identity,
+    /// How long a daemon may take to be connected to
+    #[arg(long, value_name = "DURATION", env = "CLADE_CONNECT_TIMEOUT", default_value = "1s", value_parser = super::duration, help_heading = "Daemon")]
+    connect_timeout: Duration,
+    /// How long all of it may take, the second daemon included
+    #[arg(long, value_name = "DURATION", env = "CLADE_TIMEOUT", default_value = "5s", value_parser = super::duration, help_heading = "Daemon")]
+    timeout: Duration,
+
+    /// The directory with the facts of each node, `<certname>.json` or `.yaml` [default: where Puppet Server keeps them]
+    #[arg(long, value_name = "DIR", env = "CLADE_FACTS_DIR", help_heading = "Node")]
     facts_dir: Option<PathBuf>,
+    /// Whether a node is classified by its name and trusted data when its facts are missing or cannot be read
+    #[arg(
+        id = "enc_facts",
+        long = "enc-facts",
+        value_name = "ENC_FACTS",
+        value_enum,
+        env = "CLADE_ENC_FACTS",
+        default_value = "optional",
+        help_heading = "Node"
+    )]
+    facts: EncFacts,
+    /// The directory with the signed certificate of each node, `<certname>.pem` [default: that of Puppet's authority]
+    #[arg(long, value_name = "DIR", env = "CLADE_SIGNED_DIR", help_heading = "Node")]
+    signed_dir: Option<PathBuf>,
+    /// The names of certificate extensions of one's own [default: the `trusted_oid_mapping_file` of Puppet]
+    #[arg(long, value_name = "FILE", env = "CLADE_OID_MAPPING_FILE", help_heading = "Node")]
+    oid_mapping_file: Option<PathBuf>,
+    /// Puppet's settings, which the other defaults come from [default: /etc/puppetlabs/puppet/puppet.conf or /etc/puppet/puppet.conf]
+    #[arg(long, value_name = "FILE", env = "CLADE_PUPPET_CONF", help_heading = "Node")]
+    puppet_conf: Option<PathBuf>,
+
+    /// The directory of last good answers [default: `clade` in Puppet Server's data directory]
+    #[arg(long, value_name = "DIR", env = "CLADE_CACHE_DIR", help_heading = "Last good answer")]
+    cache_dir: Option<PathBuf>,
+    /// How old a last good answer may be; 0 is never
+    #[arg(long, value_name = "DURATION", env = "CLADE_MAX_STALE", default_value = "24h", value_parser = stale_duration, help_heading = "Last good answer")]
+    max_stale: Duration,
+    /// Let the last good answer stand in for a conflict, too
+    #[arg(long, env = "CLADE_STALE_ON_CONFLICT", help_heading = "Last good answer")]
+    stale_on_conflict: bool,
+
+    /// Ask no daemon, but the group repository in this directory
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "CLADE_REPO",
+        conflicts_with = "server",
+        help_heading = "Without a daemon"
+    )]
+    repo: Option<PathBuf>,
+    /// A revision of the git repository instead of the files as they are
+    #[arg(long, value_name = "REV", requires = "repo", help_heading = "Without a daemon")]
+    rev: Option<String>,
+}
+
+/// Reads a duration, or 0 for none.
+fn stale_duration(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { super::duration(text) }
 }
 
 impl Enc {
     /// Prints the document, or a line with the reason: Puppet shows agents stdout only, and the
-    /// server's log stderr.
-    pub(super) fn run(self, output: &mut Output) -> Exit {
-        match self.document().and_then(|document| output.data(&document)) {
+    /// server's log stderr. `arguments` are those of the whole program.
+    pub(super) fn run(self, arguments: &[OsString], output: &mut Output) -> Exit {
+        let began = Instant::now();
+        let document = self.layered(arguments).and_then(|enc| enc.document(began, output));
+        match document.and_then(|document| output.data(&document)) {
             Ok(()) => Exit::Fine,
             Err(error) => {
-                let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-                let reason = format!("clade enc: {}", causes.join(": ").replace('\n', " "));
+                let reason = format!("clade enc: {}", one_line(&error));
                 output.note(&reason);
                 // If stdout is gone, stderr has it.
                 let _gone = output.data(&format!("{reason}\n"));
@@ -47,42 +139,77 @@ impl Enc {
         }
     }
 
-    fn document(&self) -> Result<String> {
-        check_certname(&self.node)?;
-        let repository = RepositoryArgs { directory: self.repo.clone(), rev: self.rev.clone() };
-        let facts = self.facts()?;
-        let node = Node {
-            name: self.node.clone(),
-            fact: facts.fact,
-            trusted: with_certname(facts.trusted, &self.node),
+    /// Puts the settings file, if there is one, under the flags and the environment.
+    fn layered(self, arguments: &[OsString]) -> Result<Self> {
+        let path = match &self.config {
+            Some(path) => path,
+            None if Path::new(USUAL_FILE).exists() => Path::new(USUAL_FILE),
+            None => return Ok(self),
         };
-        let estate = repository.estate()?;
-        let explanation = classify(&estate, &node)?;
-        match &explanation.outcome {
-            Outcome::Classified(result) => Ok(enc_document(result)),
-            Outcome::Conflict(conflicts) => {
-                Err(anyhow!("{}", conflict_message(&estate.hierarchy, conflicts)))
-            }
-        }
+        let matches = SettingsFile::read(FILE, path)?.matches(arguments)?;
+        Ok(Self::from_arg_matches(&matches)?)
     }
 
-    /// Reads the node's facts; a node that never sent any has no file.
-    fn facts(&self) -> Result<NodeFacts> {
-        let Some(directory) = &self.facts_dir else { return Ok(NodeFacts::default()) };
-        let candidates =
-            ["json", "yaml", "yml"].map(|it| directory.join(format!("{}.{it}", self.node)));
-        match candidates.iter().find(|path| path.exists()) {
-            Some(path) => facts_file(path),
-            None => Ok(NodeFacts::default()),
+    fn document(&self, began: Instant, output: &mut Output) -> Result<String> {
+        check_certname(&self.node)?;
+        if let Some(directory) = &self.repo {
+            return self.offline(directory);
+        }
+        let puppet = Puppet::find(self.puppet_conf.as_deref())?;
+        let cache = self.cache_dir.clone().or_else(|| puppet.cache_directory());
+        let kept = cache.as_deref().map(|it| LastGood::new(it, &self.node));
+        let mut health = Health::read(cache.as_deref());
+        let known = Known::gather(self, &puppet, output)?;
+        let default = [DEFAULT_SERVER.to_owned()];
+        let servers = if self.server.is_empty() { &default[..] } else { &self.server };
+        let identity = puppet.identity(&self.identity, servers);
+        let question = Question {
+            servers,
+            identity: &identity,
+            node: &self.node,
+            body: &known.body(),
+            connect: self.connect_timeout,
+            deadline: began + self.timeout,
+        };
+        let answer = question.ask(&mut health);
+        health.write();
+        let reason = match answer {
+            Ok(Answer::Document { text, commit }) => {
+                if let Some(Err(error)) = kept.map(|it| it.keep(&text, commit)) {
+                    output.note(&format!("clade enc: {}", one_line(&error)));
+                }
+                return Ok(text);
+            }
+            Ok(Answer::Refused(reason)) if !self.stale_on_conflict => bail!(reason),
+            Ok(Answer::Refused(reason)) => anyhow::Error::msg(reason),
+            Err(error) => error,
+        };
+        let Some(kept) = kept else { return Err(reason) };
+        match kept.take(self.max_stale) {
+            Ok(last) => {
+                output.note(&format!("clade enc: {}; {}", one_line(&reason), last.described()));
+                Ok(last.document)
+            }
+            Err(why) => bail!("{}; {}", one_line(&reason), one_line(&why)),
         }
     }
+}
+
+/// Writes an error with its causes on one line.
+fn one_line(error: &anyhow::Error) -> String {
+    let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+    causes.join(": ").replace(['\n', '\r'], " ")
 }
 
 /// Refuses names that could lead elsewhere: a certname is part of a path.
 fn check_certname(name: &str) -> Result<()> {
     let fits = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-');
+    let is_short = name.len() <= 240;
     if name.is_empty() || !name.chars().all(fits) || name.contains("..") || name.starts_with('.') {
         bail!("`{}` is not a certname", name.escape_debug());
+    }
+    if !is_short {
+        bail!("a certname of {} characters is too long", name.len());
     }
     Ok(())
 }
@@ -96,8 +223,16 @@ mod tests {
         for name in ["web1.example.com", "a_b-c", "localhost"] {
             assert!(check_certname(name).is_ok(), "{name}");
         }
-        for name in ["", "..", "../x", "a/b", "a b", ".hidden", "a..b", "x\n", "é"] {
+        let long = "a".repeat(241);
+        for name in ["", "..", "../x", "a/b", "a b", ".hidden", "a..b", "x\n", "é", &long] {
             assert!(check_certname(name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn nothing_is_a_duration_for_staleness() {
+        assert_eq!(stale_duration("0"), Ok(Duration::ZERO));
+        assert_eq!(stale_duration("24h"), Ok(Duration::from_hours(24)));
+        assert!(stale_duration("soon").is_err());
     }
 }

@@ -13,7 +13,7 @@ use crate::git::Repository;
 use crate::hierarchy::Estate;
 use crate::model::CommitId;
 use crate::reconcile::source_files;
-use crate::validation::{Checked, SourceContent, SourceFile, validate};
+use crate::validation::{Checked, Search, SourceContent, SourceFile, validate};
 
 /// Which repository, and which of its states.
 #[derive(Clone, Debug, Args)]
@@ -37,6 +37,11 @@ pub(super) struct Loaded {
 impl RepositoryArgs {
     /// Reads and validates the repository.
     pub(super) fn load(&self) -> Result<Loaded> {
+        self.search(Search::Decisive)
+    }
+
+    /// Reads and validates the repository, looking for so much.
+    pub(super) fn search(&self, search: Search) -> Result<Loaded> {
         let (sources, commit) = match &self.rev {
             None => (read_directory(&self.directory)?, None),
             Some(revision) => {
@@ -44,7 +49,7 @@ impl RepositoryArgs {
                 (sources, Some(commit))
             }
         };
-        let checked = validate(&sources);
+        let checked = validate(&sources, search);
         Ok(Loaded { checked, commit, sources, directory: self.directory.clone() })
     }
 
@@ -117,7 +122,7 @@ impl Loaded {
 }
 
 /// Reads the files of a working tree that can have a part in the repository.
-fn read_directory(directory: &Path) -> Result<Vec<SourceFile>> {
+pub(super) fn read_directory(directory: &Path) -> Result<Vec<SourceFile>> {
     let what = || format!("cannot read the directory `{}`", directory.display());
     let metadata = std::fs::metadata(directory).with_context(what)?;
     if !metadata.is_dir() {

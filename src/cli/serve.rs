@@ -7,9 +7,8 @@ mod start;
 use std::ffi::OsString;
 
 use anyhow::Result;
-use clap::Args as _;
 
-pub(super) use arguments::Serve;
+pub(super) use arguments::{EncFacts, Serve};
 
 use super::Exit;
 use super::output::Output;
@@ -27,9 +26,4 @@ impl Serve {
         }
         start::run(layered.serve)
     }
-}
-
-/// Returns the definition of the command.
-fn definition() -> clap::Command {
-    Serve::augment_args(clap::Command::new("serve"))
 }

@@ -11,7 +11,7 @@ use super::classify::pretty;
 use super::output::Output;
 use crate::rule::{self, QueryFormat, RuleFault, to_query};
 
-/// Print a rule in the array form, the console's notation, and as `PuppetDB` queries
+/// Print a rule in the array form, the console's notation, and as PuppetDB queries
 #[derive(Debug, Args)]
 pub(super) struct Translate {
     /// The rule, in either notation

@@ -1,7 +1,7 @@
 //! `clade explain`
 
-mod draw;
-mod group;
+pub(super) mod draw;
+pub(super) mod group;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};

@@ -1,5 +1,9 @@
 //! `clade validate`
 
+mod fleet;
+
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
@@ -7,6 +11,7 @@ use super::Exit;
 use super::output::Output;
 use super::repository::RepositoryArgs;
 use crate::diagnostic;
+use crate::validation::Search;
 
 /// Validate a group repository before it is merged
 #[derive(Debug, Args)]
@@ -16,6 +21,12 @@ pub(super) struct Validate {
     /// How findings are written
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
+    /// A directory of facts files, as `clade diff` takes it: nodes that get a conflict are errors, and rules that no node meets are said
+    #[arg(long, value_name = "DIR")]
+    facts: Option<PathBuf>,
+    /// Exit as if every facts file had been read; those that cannot be are still named
+    #[arg(long, requires = "facts")]
+    ignore_bad_facts: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -49,9 +60,23 @@ impl From<Format> for diagnostic::Format {
 
 impl Validate {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let loaded = self.repository.load()?;
+        let mut loaded = self.repository.search(Search::Everything)?;
+        let mut unreadable = 0;
+        if let Some(directory) = &self.facts {
+            let read = fleet::check(directory, &mut loaded.checked)?;
+            for bad in &read.unreadable {
+                output.note(&format!("warning: {bad}"));
+            }
+            unreadable = read.unreadable.len();
+        }
         let text = loaded.render(self.format.into(), output.colour());
         output.data(&text)?;
+        if unreadable > 0 && !self.ignore_bad_facts {
+            output.note(&format!(
+                "error: {unreadable} facts files could not be read; --ignore-bad-facts goes on without them"
+            ));
+            return Ok(Exit::Failed);
+        }
         Ok(if loaded.checked.is_valid() { Exit::Fine } else { Exit::Findings })
     }
 }

@@ -9,15 +9,16 @@ use super::comment;
 use super::place::Index;
 use super::scalar::{Resolved, resolve};
 use super::text::Text;
+use super::token;
 use super::write::quote;
-use super::{Content, Contents, Entry, Fault, FaultKind, Limits, Node, Span};
+use super::{Content, Contents, Entry, Fault, FaultKind, Limits, Node, Position, Span};
 
 /// Reads every document of a text.
 pub(super) fn build(text: &Text<'_>, limits: &Limits) -> Contents {
     let mut builder = Builder {
         limits,
         index: &text.index,
-        parsed: &text.parsed,
+        original: text.original,
         open: Vec::new(),
         anchors: HashMap::new(),
         alias_nodes: 0,
@@ -55,7 +56,7 @@ enum Items {
 struct Builder<'t> {
     limits: &'t Limits,
     index: &'t Index,
-    parsed: &'t str,
+    original: &'t str,
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
     alias_nodes: usize,
@@ -144,17 +145,34 @@ impl Builder<'_> {
         if self.open.len() >= self.limits.depth {
             return Err(Box::new(self.too_deep(span)));
         }
-        let first = self.parsed_from(span);
-        let flow = first.starts_with(['[', '{']);
+        let mut start = token::collection(self.original, self.at(span.start));
+        let token = self.original.get(self.at(span.start)..self.at(span.end)).unwrap_or_default();
+        let flow = token.ends_with(['[', '{']);
+        // A list that is not indented below its key is said to begin behind its first dash.
+        if let (Items::Sequence(_), false, Some(key)) = (&items, flow, self.key_end()) {
+            start = token::first_dash(self.original, key).unwrap_or(start);
+        }
+        let span = Span { start: self.place(start), ..span };
         self.open.push(Open { span, anchor, flow, items });
         Ok(())
     }
 
-    /// Returns the text from the start of a stretch; places of the file fit the parsed text, since
-    /// where they do not, only JSON was read.
-    fn parsed_from(&self, span: Span) -> &str {
-        let bom = self.index.position(0).offset;
-        self.parsed.get((span.start.offset - bom) as usize..).unwrap_or("[")
+    /// Returns the place behind the key whose value is read.
+    fn key_end(&self) -> Option<usize> {
+        match &self.open.last()?.items {
+            Items::Mapping { key: Some((_, span)), .. } => Some(self.at(span.end)),
+            _ => None,
+        }
+    }
+
+    /// Returns the byte of the text at a place.
+    fn at(&self, place: Position) -> usize {
+        place.offset.saturating_sub(self.index.position(0).offset) as usize
+    }
+
+    /// Returns the place of a byte of the text.
+    fn place(&self, at: usize) -> Position {
+        self.index.of_byte(at)
     }
 
     fn close(&mut self, end: Span) {
@@ -170,7 +188,12 @@ impl Builder<'_> {
             }
         };
         // The end of a block is only seen at the next token, which may be far below.
-        let end = if open.flow { end.end } else { last.unwrap_or(open.span.start) };
+        let end = if open.flow {
+            let behind = last.map_or(self.at(open.span.start) + 1, |it| self.at(it));
+            token::closing_bracket(self.original, behind).map_or(end.end, |it| self.place(it))
+        } else {
+            last.unwrap_or(open.span.start)
+        };
         let start = match &content {
             Content::Mapping(entries) if !open.flow => {
                 entries.first().map_or(open.span.start, |it| it.key_span.start)
@@ -184,6 +207,9 @@ impl Builder<'_> {
         if span.start.line != span.end.line {
             self.scalars.push((span.start.offset, span.end.offset));
         }
+        let stretch = (self.at(span.start), self.at(span.end));
+        let (start, end) = token::scalar(self.original, style, text.is_empty(), stretch);
+        let span = Span { start: self.place(start), end: self.place(end.max(start)) };
         let (value, plain) = match style {
             ScalarStyle::Plain => match resolve(text) {
                 Resolved::Value(value) => (value, Some(text)),
@@ -198,7 +224,27 @@ impl Builder<'_> {
             },
             _ => (text.into(), None),
         };
+        let absent = plain == Some("") && start == end;
+        let span = self.behind_mark(span).filter(|_| absent).unwrap_or(span);
         self.put(Node { span, content: Content::Scalar(value) }, anchor, plain);
+    }
+
+    /// Returns the place of a value that is not there: behind the colon or dash it would follow.
+    fn behind_mark(&self, span: Span) -> Option<Span> {
+        let open = self.open.last()?;
+        let (from, mark) = match &open.items {
+            Items::Mapping { key: Some((_, key)), .. } => (key.end, b':'),
+            Items::Sequence(elements) if !open.flow => {
+                (elements.last().map_or(open.span.start, |it| it.span.end), b'-')
+            }
+            _ => return None,
+        };
+        let at = token::skip(self.original, self.at(from), |_| false);
+        let found = self.original.as_bytes().get(at) == Some(&mark);
+        // An anchor stands between the two.
+        let bare = found && self.at(span.start) <= token::skip(self.original, at + 1, |_| false);
+        let place = self.place(at + 1);
+        bare.then_some(Span { start: place, end: place })
     }
 
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Stop> {
@@ -248,7 +294,8 @@ impl Builder<'_> {
                     _ => {
                         let message = format!("a key is {}, it must be a string", node.sort());
                         self.faults.push(malformed(node.span, message));
-                        String::new()
+                        // No other key is taken for the same.
+                        format!("\0{}", node.span.start.offset)
                     }
                 };
                 *key = Some((text, node.span));

@@ -73,6 +73,16 @@ impl Index {
         self.of_character(parsed + left_out)
     }
 
+    /// Returns the place of a byte of the file's text.
+    pub(super) fn of_byte(&self, byte: usize) -> Position {
+        let byte = u32::try_from(byte).unwrap_or(u32::MAX);
+        if self.offsets.is_empty() {
+            return self.of_character(byte);
+        }
+        let character = self.offsets.partition_point(|offset| *offset < byte);
+        self.of_character(u32::try_from(character).unwrap_or(u32::MAX))
+    }
+
     /// Returns the place of a character of the file's text.
     pub(super) fn of_character(&self, character: u32) -> Position {
         let character = character.min(self.characters);

@@ -89,7 +89,7 @@ fn places_are_those_of_the_tokens() {
     assert_eq!(at(root.get("rule").unwrap()), "[\"and\",\n  x]");
     assert_eq!(at(&root.get("rule").unwrap().elements()[0]), "\"and\"");
     let classes = root.get("classes").unwrap();
-    assert_eq!(at(classes), "ü: {p: 'q'}\n\n  b");
+    assert_eq!(at(classes), "ü: {p: 'q'}\n\n  b:");
     assert_eq!(at(classes.get("ü").unwrap().get("p").unwrap()), "'q'");
     assert_eq!(classes.get("ü").unwrap().span.start.column, 6);
     assert_eq!(root.entry("last").unwrap().key_span.start.line, 8);

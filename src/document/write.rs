@@ -33,6 +33,26 @@ pub fn write(value: &Value, layout: &dyn Fn(&[&str]) -> Layout) -> String {
     writer.text
 }
 
+/// Writes the lines of a list or mapping that is not empty, each indented so far; `way` is that of
+/// the keys that lead to it.
+pub(super) fn block<'v>(
+    value: &'v Value,
+    indent: usize,
+    way: &[&'v str],
+    layout: &dyn Fn(&[&str]) -> Layout,
+) -> String {
+    let mut writer = Writer { text: String::new(), layout };
+    writer.block(value, indent, &mut way.to_vec());
+    writer.text
+}
+
+/// Writes a value on one line.
+pub(super) fn inline(value: &Value) -> String {
+    let mut writer = Writer { text: String::new(), layout: &|_| Layout::Flow };
+    writer.flow(value);
+    writer.text
+}
+
 /// Writes text in double quotes, as JSON and YAML both read it.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);

@@ -1,6 +1,12 @@
 //! Puppet's certificate extensions: their short names, and their values as text.
 //!
-//! The numbers are those that Puppet documents for `csr_attributes.yaml`.
+//! The numbers are those that Puppet documents for `csr_attributes.yaml`. Names of one's own come
+//! from the file that Puppet's setting `trusted_oid_mapping_file` names.
+
+use std::collections::BTreeMap;
+
+use super::read::{FactsError, parse};
+use crate::model::Value;
 
 /// The arcs of Puppet's registered, private and authorisation extensions.
 const REGISTERED: &str = "1.3.6.1.4.1.34380.1.1.";
@@ -39,7 +45,7 @@ const NAMES: [&str; 26] = [
 
 /// Returns the name that trusted data have for an extension of Puppet's: the short one, or the
 /// number itself for a private one.
-pub fn extension_name(oid: &str) -> Option<String> {
+pub(super) fn extension_name(oid: &str) -> Option<String> {
     if let Some(number) = oid.strip_prefix(REGISTERED) {
         let index = number.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
         let name = index.and_then(|index| NAMES.get(index));
@@ -48,6 +54,7 @@ pub fn extension_name(oid: &str) -> Option<String> {
     if let Some(number) = oid.strip_prefix(AUTHORISATION) {
         return Some(match number {
             "1" => "pp_authorization".to_owned(),
+            "2" => "pp_auth_auto_renew".to_owned(),
             "13" => "pp_auth_role".to_owned(),
             "39" => "pp_cli_auth".to_owned(),
             _ => oid.to_owned(),
@@ -56,8 +63,37 @@ pub fn extension_name(oid: &str) -> Option<String> {
     oid.starts_with(PRIVATE).then(|| oid.to_owned())
 }
 
+/// The names that an organisation gave to extensions of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtensionNames(BTreeMap<String, String>);
+
+impl ExtensionNames {
+    /// Reads Puppet's mapping file: `oid_mapping`, numbers to `shortname` and `longname`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is no YAML, or has another shape.
+    pub fn read(bytes: &[u8]) -> Result<Self, FactsError> {
+        let document = parse(bytes)?;
+        let entries = match document.get("oid_mapping") {
+            None | Some(Value::Null) => return Ok(Self::default()),
+            Some(Value::Object(entries)) => entries,
+            Some(_) => return Err(FactsError::PartNotAnObject("oid_mapping")),
+        };
+        let name = |entry: &Value| Some(entry.get("shortname")?.as_str()?.to_owned());
+        let named = entries.iter().filter_map(|(oid, entry)| Some((oid.clone(), name(entry)?)));
+        Ok(Self(named.collect()))
+    }
+
+    /// Returns the name that trusted data have for an extension of Puppet's.
+    pub fn of(&self, oid: &str) -> Option<String> {
+        let usual = extension_name(oid)?;
+        Some(self.0.get(oid).cloned().unwrap_or(usual))
+    }
+}
+
 /// Returns the value of an extension as text: Puppet wraps it in a DER string, old versions do not.
-pub fn extension_text(value: &[u8]) -> String {
+pub(super) fn extension_text(value: &[u8]) -> String {
     /// `UTF8String`, `PrintableString` and `IA5String`.
     const STRINGS: [u8; 3] = [0x0c, 0x13, 0x16];
     let inner = match value {
@@ -94,10 +130,30 @@ mod tests {
             ("1.3.6.1.4.1.34380.1.2.1.1", Some("1.3.6.1.4.1.34380.1.2.1.1")),
             ("1.3.6.1.4.1.34380.1.3.1", Some("pp_authorization")),
             ("1.3.6.1.4.1.34380.1.3.13", Some("pp_auth_role")),
+            ("1.3.6.1.4.1.34380.1.3.2", Some("pp_auth_auto_renew")),
             ("2.5.29.15", None),
         ] {
             assert_eq!(extension_name(oid).as_deref(), name, "{oid}");
         }
+    }
+
+    #[test]
+    fn extensions_of_ones_own_have_names_of_ones_own() {
+        let names = ExtensionNames::read(
+            b"oid_mapping:\n  1.3.6.1.4.1.34380.1.2.1.1:\n    shortname: rack\n    longname: Rack\n  2.5.29.15:\n    shortname: usage\n",
+        )
+        .unwrap();
+        for (oid, name) in [
+            ("1.3.6.1.4.1.34380.1.2.1.1", Some("rack")),
+            ("1.3.6.1.4.1.34380.1.2.1.2", Some("1.3.6.1.4.1.34380.1.2.1.2")),
+            ("1.3.6.1.4.1.34380.1.1.13", Some("pp_role")),
+            ("2.5.29.15", None),
+        ] {
+            assert_eq!(names.of(oid).as_deref(), name, "{oid}");
+        }
+        assert_eq!(ExtensionNames::read(b"# nothing\n").unwrap(), ExtensionNames::default());
+        assert!(ExtensionNames::read(b"oid_mapping: [1]\n").is_err());
+        assert!(ExtensionNames::read(b"oid_mapping: [\n").is_err());
     }
 
     #[test]

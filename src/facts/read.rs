@@ -33,6 +33,15 @@ pub enum FactsError {
     /// A part of a request body is something else.
     #[error("`{0}` must be an object")]
     PartNotAnObject(&'static str),
+    /// It is an object of Ruby's that is no facts.
+    #[error("the file holds a `{0}`, not a `!ruby/object:Puppet::Node::Facts`")]
+    WrongTag(String),
+    /// It ends before its end.
+    #[error("the file is half written: the `timestamp` at its end is missing")]
+    HalfWritten,
+    /// It is about another node.
+    #[error("the file holds the facts of `{0}`")]
+    OtherNode(String),
 }
 
 /// What facts may cost: they are larger than what people write.
@@ -94,7 +103,8 @@ fn unwrap_envelope(mut fields: Map<String, Value>) -> NodeFacts {
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<Value, FactsError> {
+/// Reads JSON, or YAML that Ruby wrote.
+pub(super) fn parse(bytes: &[u8]) -> Result<Value, FactsError> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if matches!(first, Some(b'{' | b'[')) {
         match serde_json::from_slice(bytes) {

@@ -121,7 +121,7 @@ impl Provider {
         matches!(self, Self::Bitbucket | Self::BitbucketDc)
     }
 
-    fn headers(self, token: &str) -> Vec<(&'static str, String)> {
+    pub(super) fn headers(self, token: &str) -> Vec<(&'static str, String)> {
         let bearer = format!("Bearer {token}");
         match self {
             Self::Github => vec![
@@ -200,12 +200,12 @@ impl Call {
     }
 }
 
-fn part(text: &str) -> String {
+pub(super) fn part(text: &str) -> String {
     utf8_percent_encode(text, PART).to_string()
 }
 
 /// Encodes a path whose slashes are to stay.
-fn parts(text: &str) -> String {
+pub(super) fn parts(text: &str) -> String {
     text.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 

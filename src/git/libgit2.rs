@@ -37,6 +37,7 @@ fn set_up() -> Result<(), git2::Error> {
         git2::transport::register("https", transport::http)?;
         git2::transport::register("git", transport::daemon)?;
         git2::transport::register("ssh", transport::ssh)?;
+        git2::transport::register(transport::LOCAL_PUSH, transport::here)?;
     }
     Ok(())
 }

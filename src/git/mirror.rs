@@ -184,6 +184,14 @@ impl Mirror {
         Ok(fetched)
     }
 
+    pub(super) fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    pub(super) fn options(&self) -> &MirrorOptions {
+        &self.options
+    }
+
     /// Returns whether it fetches more than branches and tags, such as heads of pull requests.
     pub fn fetches_more(&self) -> bool {
         !self.options.refspecs.is_empty()

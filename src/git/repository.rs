@@ -162,7 +162,7 @@ impl Repository {
         Some(id_of(commit.id()))
     }
 
-    /// Returns the commit of a branch, or of what HEAD names; a detached HEAD counts.
+    /// Returns the commit of a branch, a tag or a full ref name, or of what HEAD names; a detached HEAD counts.
     ///
     /// # Errors
     ///
@@ -171,9 +171,13 @@ impl Repository {
         match branch {
             None => self.resolve("HEAD"),
             Some(branch) => {
-                let name = branch.strip_prefix("refs/heads/").unwrap_or(branch);
-                self.resolve(&format!("refs/heads/{name}"))
-                    .map_err(|_| RevisionError { revision: branch.to_owned() })
+                let found = if branch.starts_with("refs/") {
+                    self.resolve(branch)
+                } else {
+                    self.resolve(&format!("refs/heads/{branch}"))
+                        .or_else(|_| self.resolve(&format!("refs/tags/{branch}")))
+                };
+                found.map_err(|_| RevisionError { revision: branch.to_owned() })
             }
         }
     }

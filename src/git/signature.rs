@@ -22,7 +22,7 @@ pub struct Verification {
     pub mode: VerifyMode,
     /// OpenSSH's `allowed_signers`.
     pub allowed_signers: Option<PathBuf>,
-    /// `OpenPGP` public keys, armoured, any number in a file.
+    /// OpenPGP public keys, armoured, any number in a file.
     pub openpgp_keys: Option<PathBuf>,
 }
 

@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "deadlines are measured by the clock")]
 
 mod daemon;
+mod here;
 mod http;
 mod ssh;
 
@@ -21,6 +22,11 @@ use git2::transport::Transport;
 use super::failure::{FetchError, FetchFailure};
 use super::options::{HttpOptions, MirrorOptions, SshOptions};
 use super::remote::Remote;
+
+pub(super) use here::git_is_here;
+
+/// The scheme by which git itself pushes on this machine; the path is that of the attempt.
+pub(super) const LOCAL_PUSH: &str = "clade-here";
 
 /// One look at a remote: connect, list, perhaps fetch.
 #[derive(Debug)]
@@ -133,6 +139,11 @@ pub(super) fn http(remote: &git2::Remote<'_>) -> Result<Transport, git2::Error> 
 /// Makes the transport of `ssh`.
 pub(super) fn ssh(remote: &git2::Remote<'_>) -> Result<Transport, git2::Error> {
     Transport::smart(remote, false, ssh::Ssh::new(current()?))
+}
+
+/// Makes the transport by which git itself pushes on this machine.
+pub(super) fn here(remote: &git2::Remote<'_>) -> Result<Transport, git2::Error> {
+    Transport::smart(remote, false, here::Here::new(current()?))
 }
 
 /// Makes the transport of `git`.

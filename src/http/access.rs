@@ -2,7 +2,7 @@
 //!
 //! A request comes with a token, a client certificate, both or neither. What they allow is a set of
 //! [`Role`]s; each route needs one. Where nothing is configured, everybody may do everything: the
-//! daemon then listens on the loopback interface alone.
+//! daemon then listens on the loopback interface alone. `--allow-anonymous` lets everybody ask, and no more.
 
 mod certificates;
 mod roles;
@@ -13,12 +13,14 @@ use std::path::PathBuf;
 use arc_swap::ArcSwap;
 use axum::http::{HeaderMap, Method, header};
 
-pub(crate) use certificates::{Allowed, Certificate};
-pub(crate) use roles::{Role, Roles, Scope};
+pub(crate) use certificates::Allowed;
+pub(crate) use roles::{Role, Roles};
 pub(crate) use tokens::Tokens;
 pub use tokens::TokensError;
 
 use super::error::ApiError;
+use crate::amend::Scope;
+use crate::facts::CertificateFacts;
 
 /// What is configured.
 #[derive(Debug, Default)]
@@ -45,6 +47,8 @@ pub(super) struct Caller {
     pub roles: Roles,
     /// The node that they may classify whatever their roles: their own.
     pub own_node: Option<String>,
+    /// What their certificate proves of that node.
+    pub proved: Option<CertificateFacts>,
     /// Below which groups they may write; none is everywhere.
     pub scope: Option<Scope>,
 }
@@ -130,17 +134,18 @@ impl Access {
     pub(super) fn caller(
         &self,
         headers: &HeaderMap,
-        certificate: Option<&Certificate>,
+        certificate: Option<&CertificateFacts>,
     ) -> Result<Caller, ApiError> {
         let mut caller = Caller::default();
-        if self.is_open() {
-            caller.roles = Roles::all();
-        } else if self.anonymous {
+        if self.anonymous {
             caller.roles = Roles::of(&[Role::Classify, Role::Read]);
+        } else if self.is_open() {
+            caller.roles = Roles::all();
         }
         if let Some(certificate) = certificate {
             caller.name = Some(certificate.certname.clone());
             caller.own_node = Some(certificate.certname.clone());
+            caller.proved = Some(certificate.clone());
             if let Some(allowed) = &self.allowed {
                 let entry = allowed.content.load().of(certificate);
                 caller.roles = caller.roles.with(entry.roles);
@@ -252,7 +257,10 @@ mod tests {
     #[test]
     fn an_agent_may_ask_for_its_own_node_alone() {
         let access = Access { certificates: true, ..Access::default() };
-        let certificate = Certificate::named("web1.example.com");
+        let certificate = CertificateFacts {
+            certname: "web1.example.com".to_owned(),
+            ..CertificateFacts::default()
+        };
         let caller = access.caller(&HeaderMap::new(), Some(&certificate)).unwrap();
         for (path, may) in [
             ("/enc/web1.example.com", true),
@@ -266,6 +274,14 @@ mod tests {
         let nobody = access.caller(&HeaderMap::new(), None).unwrap();
         assert!(Access::check(&nobody, &Method::GET, "/enc/web1.example.com").is_err());
         assert!(Access::check(&nobody, &Method::GET, "/readyz").is_ok());
+    }
+
+    #[test]
+    fn whoever_is_let_in_unknown_may_ask_and_no_more() {
+        let nobody = |access: &Access| access.caller(&HeaderMap::new(), None).unwrap().roles;
+        let anonymous = Access { anonymous: true, ..Access::default() };
+        assert_eq!(nobody(&anonymous), Roles::of(&[Role::Classify, Role::Read]));
+        assert_eq!(nobody(&Access::default()), Roles::all());
     }
 
     #[test]

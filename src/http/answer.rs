@@ -11,8 +11,12 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::access::{Caller, Role};
 use super::error::ApiError;
 use super::router::App;
+use crate::facts::{CertificateFacts, trusted_data};
+use crate::model::CommitId;
+use crate::model::Node;
 use crate::reconcile::{Controller, Freshness, LookupError};
 use crate::snapshot::Snapshot;
 use crate::telemetry::Metrics;
@@ -24,6 +28,9 @@ pub(super) struct Answering {
     pub(super) metrics: Arc<Metrics>,
     /// How many seconds ago the branch was seen, if that is too long.
     stale: Option<u64>,
+    /// What the certificate proves of a caller who may ask about himself alone: he may say what he
+    /// likes, and only this is believed.
+    pub(super) proved: Option<CertificateFacts>,
 }
 
 /// The parameters of a request's query.
@@ -70,13 +77,29 @@ impl Parameters {
     }
 }
 
+impl Answering {
+    /// Puts what is proved of a node in the place of what somebody says who may not.
+    pub(super) fn believe(&self, node: &mut Node) {
+        if let Some(proved) = &self.proved {
+            node.trusted = trusted_data(&node.name, Some(proved.clone()));
+        }
+    }
+}
+
 impl FromRequestParts<App> for Answering {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let parameters = Parameters::from_request_parts(parts, app).await?;
         let snapshot = match (parameters.get("commit"), parameters.get("at")) {
-            (None, None) => app.controller.snapshot()?,
+            (None, None) => match parts.headers.get(COMMIT) {
+                None => app.controller.snapshot()?,
+                Some(named) => {
+                    let commit = read_commit(named)?;
+                    blocking(app, move |controller| controller.snapshot_from_elsewhere(commit))
+                        .await?
+                }
+            },
             (Some(_), Some(_)) => {
                 let message = "Either `commit` or `at` can be given, not both.";
                 return Err(ApiError::new(
@@ -88,7 +111,14 @@ impl FromRequestParts<App> for Answering {
             }
             (Some(revision), None) => {
                 let revision = revision.to_owned();
-                blocking(app, move |controller| controller.snapshot_at(&revision)).await?
+                blocking(app, move |controller| match revision.parse() {
+                    // What another replica answered from may be on its way to this one.
+                    Ok(commit) if controller.follows_a_remote() => {
+                        controller.snapshot_from_elsewhere(commit)
+                    }
+                    _ => controller.snapshot_at(&revision),
+                })
+                .await?
             }
             (None, Some(time)) => {
                 let time = read_time(time)?;
@@ -99,7 +129,10 @@ impl FromRequestParts<App> for Answering {
             Freshness::Stale(age, _) => Some(age.as_secs()),
             Freshness::Fresh => None,
         };
-        Ok(Self { snapshot, metrics: Arc::clone(&app.metrics), stale })
+        let caller = parts.extensions.get::<Caller>();
+        let of_itself = caller.filter(|it| !it.roles.has(Role::Classify));
+        let proved = of_itself.and_then(|it| it.proved.clone());
+        Ok(Self { snapshot, metrics: Arc::clone(&app.metrics), stale, proved })
     }
 }
 
@@ -111,6 +144,14 @@ pub(super) async fn blocking<T: Send + 'static>(
     let controller = Arc::clone(&app.controller);
     let done = tokio::task::spawn_blocking(move || work(&controller)).await;
     Ok(done.map_err(|_| ApiError::internal("The repository could not be read."))??)
+}
+
+/// Reads the commit that an earlier answer named, here or elsewhere.
+fn read_commit(named: &HeaderValue) -> Result<CommitId, ApiError> {
+    named.to_str().ok().and_then(|it| it.parse().ok()).ok_or_else(|| {
+        let message = "The header X-Clade-Commit is not the full id of a commit.";
+        ApiError::new(StatusCode::BAD_REQUEST, "malformed-request", message, Value::Null)
+    })
 }
 
 /// Reads a time as RFC 3339 has it; seconds may be left out.

@@ -55,7 +55,9 @@ async fn document(
     let index = answering.snapshot.index();
     let commit = Some(answering.snapshot.commit);
     // Nearly all bodies can be read without making anything of what no rule looks at.
-    if let Some(request) = bytes.as_deref().and_then(|bytes| index.read(&name, bytes)) {
+    if answering.proved.is_none()
+        && let Some(request) = bytes.as_deref().and_then(|bytes| index.read(&name, bytes))
+    {
         app.metrics.count_shape(request.shape);
         note_received(app, &name, &request, commit);
         return Ok(short(&answering, &name, &request.sight, version));
@@ -65,7 +67,8 @@ async fn document(
     let asked = body.is_some();
     let transaction = body.as_ref().and_then(|it| it.get("transaction_uuid")?.as_str());
     let transaction = transaction.map(str::to_owned);
-    let node = node(name, body)?;
+    let mut node = node(name, body)?;
+    answering.believe(&mut node);
     if asked {
         note(app, &node, commit, transaction);
     }
@@ -133,7 +136,8 @@ pub(super) async fn explanation(
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let node = node(name, read_json(body).await?)?;
+    let mut node = node(name, read_json(body).await?)?;
+    answering.believe(&mut node);
     let answer = explained(&answering, &node).map(|it| classification::explanation(&it));
     Ok(answering.json(answer))
 }

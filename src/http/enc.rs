@@ -17,7 +17,7 @@ use super::classify::classified;
 use super::error::ApiError;
 use super::router::App;
 use crate::classification;
-use crate::facts::{read_facts, with_certname};
+use crate::facts::{read_cached, with_certname};
 use crate::model::Node;
 use crate::telemetry::Classified;
 
@@ -32,6 +32,7 @@ pub struct FactsPolicy {
 
 /// Prints the ENC document. The certname is that of the URL, so it is as trusted as the caller.
 fn document(answering: &Answering, mut node: Node) -> Result<Bytes, ApiError> {
+    answering.believe(&mut node);
     node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
     let answer = classified(answering, &node, |_, result| classification::enc_document(result));
     answer.map(Bytes::from)
@@ -46,8 +47,9 @@ fn respond(answering: &Answering, document: Result<Bytes, ApiError>) -> Response
 
 /// Answers from what is known of a node.
 async fn by_name(app: &App, answering: &Answering, name: String) -> Result<Response, ApiError> {
-    // A file of facts may change without a word.
-    let replies = app.facts.directory.is_none().then_some(&app.replies);
+    // A file of facts may change without a word, and what is believed depends on who asks.
+    let same_for_all = app.facts.directory.is_none() && answering.proved.is_none();
+    let replies = same_for_all.then_some(&app.replies);
     let ticket = match replies.map(|it| it.find(&name, answering.snapshot.commit)) {
         Some(Ok(reply)) => {
             answering.metrics.count(Classified::Answered);
@@ -77,14 +79,25 @@ pub(super) async fn with_facts(
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let body = read_json(body).await?;
-    if body.is_none() {
+    let Some(body) = read_json(body).await? else {
         return by_name(&app, &answering, name).await;
-    }
-    let node = node(name, body.map(as_facts))?;
+    };
+    let mut node = if says_trusted_data_alone(&body) {
+        let Node { trusted, .. } = node(name.clone(), Some(body))?;
+        Node { trusted, ..known_node(&app, name).await? }
+    } else {
+        node(name, Some(as_facts(body)))?
+    };
+    answering.believe(&mut node);
     note(&app, &node, Some(answering.snapshot.commit), None);
     let document = document(&answering, node);
     Ok(respond(&answering, document))
+}
+
+/// Whoever has no facts at hand may still say what the certificate proves.
+fn says_trusted_data_alone(body: &Value) -> bool {
+    let says = |key: &str| body.get(key).is_some_and(|it| !it.is_null());
+    says("trusted") && !says("fact") && !says("facts")
 }
 
 /// A hash of facts alone is taken for facts.
@@ -124,6 +137,7 @@ pub(super) async fn hiera(
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     let mut node = known_node(&app, name).await?;
+    answering.believe(&mut node);
     node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
     let answer = classified(&answering, &node, |_, result| classification::hiera(result));
     Ok(answering.json(answer))
@@ -138,8 +152,8 @@ async fn known_node(app: &App, name: String) -> Result<Node, ApiError> {
         let wanted = name.clone();
         let found = tokio::task::spawn_blocking(move || facts_of(&directory, &wanted)).await;
         let found = found.map_err(|_| ApiError::internal("The facts could not be read."))?;
-        if let Some((fact, trusted)) = found? {
-            return Ok(Node { name, fact, trusted });
+        if let Some(fact) = found? {
+            return Ok(Node { fact, ..Node::named(name) });
         }
     }
     if app.facts.required {
@@ -162,10 +176,8 @@ async fn check_in(app: &App, name: String) -> Result<Option<Node>, ApiError> {
     }
 }
 
-type Facts = (Map<String, Value>, Map<String, Value>);
-
 /// Reads the facts file of a node.
-fn facts_of(directory: &FilePath, name: &str) -> Result<Option<Facts>, ApiError> {
+fn facts_of(directory: &FilePath, name: &str) -> Result<Option<Map<String, Value>>, ApiError> {
     if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
         return Ok(None);
     }
@@ -181,13 +193,10 @@ fn facts_of(directory: &FilePath, name: &str) -> Result<Option<Facts>, ApiError>
                 )));
             }
         };
-        let facts = read_facts(&bytes).map_err(|error| {
+        let fact = read_cached(&bytes, name).map_err(|error| {
             ApiError::internal(format!("The facts of {name} cannot be read: {error}."))
         })?;
-        let mut fact = facts.fact;
-        // An agent can send a fact of this name; trusted data do not come from facts.
-        fact.remove("trusted");
-        return Ok(Some((fact, facts.trusted.unwrap_or_default())));
+        return Ok(Some(fact));
     }
     Ok(None)
 }

@@ -5,10 +5,11 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use crate::amend::{Refusal, Status};
 use crate::classification::{ClassificationError, Conflicts, conflict_details, conflict_message};
 use crate::diagnostic;
 use crate::hierarchy::Hierarchy;
-use crate::reconcile::LookupError;
+use crate::reconcile::{LookupError, WriteError};
 
 /// An error as clients see it.
 ///
@@ -162,6 +163,12 @@ impl From<LookupError> for ApiError {
                 let message = format!("The repository has no commit `{}`.", error.revision);
                 Self::new(StatusCode::NOT_FOUND, "unknown-commit", message, error.revision)
             }
+            LookupError::NotHereYet(commit) => {
+                let message = format!("The commit {commit} is not here yet; try again soon.");
+                let kind = "commit-not-here-yet";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, message, commit.to_string())
+                    .with_header(header::RETRY_AFTER, "1")
+            }
             LookupError::Rejected(rejected) => {
                 let message = format!(
                     "The commit {} is not valid and never answers; see the `details` key.",
@@ -174,6 +181,60 @@ impl From<LookupError> for ApiError {
             LookupError::Unreadable(message) => Self::internal(message),
         }
     }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let status = match refusal.status {
+            Status::BadRequest => StatusCode::BAD_REQUEST,
+            Status::Forbidden => StatusCode::FORBIDDEN,
+            Status::NotFound => StatusCode::NOT_FOUND,
+            Status::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
+        };
+        Self::new(status, refusal.kind, refusal.message, refusal.details)
+    }
+}
+
+impl From<WriteError> for ApiError {
+    fn from(error: WriteError) -> Self {
+        let message = format!("{}.", sentence(&error.to_string()));
+        match error {
+            WriteError::Refused(refusal) => refusal.into(),
+            WriteError::Lookup(error) => error.into(),
+            WriteError::Invalid(diagnostics) => {
+                let message =
+                    "With this change the groups would not be valid; see the `details` key.";
+                let details: Vec<Value> = diagnostics.iter().map(diagnostic::to_value).collect();
+                Self::unprocessable("invalid-commit", message, details.into())
+            }
+            WriteError::Blocked(_) | WriteError::Conflict(_) => {
+                Self::new(StatusCode::CONFLICT, "write-conflict", message, Value::Null)
+            }
+            WriteError::RemoteRefuses(words) => {
+                let details = json!({"remote": words});
+                Self::new(StatusCode::FORBIDDEN, "permission-denied", message, details)
+            }
+            WriteError::Unreachable(_) => {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                Self::new(status, "remote-unreachable", message, Value::Null)
+                    .with_header(header::RETRY_AFTER, "5")
+            }
+            WriteError::Unknown(_) => {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                Self::new(status, "write-unknown", message, Value::Null)
+                    .with_header(header::RETRY_AFTER, "5")
+            }
+            WriteError::Internal(_) => Self::internal(message),
+        }
+    }
+}
+
+/// Begins a message with a capital letter, as all of this API do.
+fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    characters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 impl From<ClassificationError> for ApiError {

@@ -93,28 +93,33 @@ pub(super) async fn update_classes(State(app): State<App>) -> StatusCode {
     StatusCode::CREATED
 }
 
-/// Refuses a change of no group in particular.
-pub(super) async fn refuse(State(app): State<App>) -> Response {
-    ApiError::read_only(format!(
-        "Groups are managed in git: change them by a commit to {}.",
-        app.controller.address()
-    ))
-    .into_response()
-}
-
-/// Refuses the change of a group, naming its file.
-pub(super) async fn refuse_for(State(app): State<App>, Path(id): Path<String>) -> Response {
-    let Ok(group) = id.parse() else { return ApiError::malformed_uuid(&id).into_response() };
-    let Ok(snapshot) = app.controller.snapshot() else { return refuse(State(app)).await };
-    let Some(origin) = snapshot.origins.get(&group) else { return refuse(State(app)).await };
+/// Returns the answer to a write where groups change by commits alone; it names the file of the
+/// group.
+pub(super) fn refusal(app: &App, id: Option<&str>) -> Response {
+    let address = app.controller.address();
+    let whole = || {
+        let message = format!("Groups are managed in git: change them by a commit to {address}.");
+        ApiError::read_only(message).into_response()
+    };
+    let Some(id) = id else { return whole() };
+    let Ok(group) = id.parse() else {
+        // Environments are named, not numbered.
+        return if id.contains('-') || !id.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
+        {
+            ApiError::malformed_uuid(id).into_response()
+        } else {
+            whole()
+        };
+    };
+    let Ok(snapshot) = app.controller.snapshot() else { return whole() };
+    let Some(origin) = snapshot.origins.get(&group) else { return whole() };
     let directory = match app.controller.path().trim_matches('/') {
         "" | "." => String::new(),
         path => format!("{path}/"),
     };
     ApiError::read_only(format!(
-        "Groups are managed in git: change this one in the file {directory}{} of {}.",
+        "Groups are managed in git: change this one in the file {directory}{} of {address}.",
         origin.file,
-        app.controller.address()
     ))
     .into_response()
 }

@@ -16,9 +16,10 @@ use super::replies::Replies;
 use super::server::Peer;
 use super::webhook::Webhooks;
 use super::{
-    check_ins, classify, controller, enc, groups, maintenance, service_status, validate, webhook,
+    check_ins, classify, controller, diff, enc, groups, maintenance, service_status, validate,
+    webhook, writes,
 };
-use crate::reconcile::Controller;
+use crate::reconcile::{Controller, Writer};
 use crate::store::CheckIns;
 use crate::telemetry::Metrics;
 
@@ -35,6 +36,8 @@ pub struct App {
     pub webhooks: Arc<Webhooks>,
     /// What nodes last asked.
     pub check_ins: CheckIns,
+    /// Makes commits of writes; none where groups change by commits alone.
+    pub writer: Option<Arc<Writer>>,
     /// Where the facts of nodes come from that send none.
     pub facts: FactsPolicy,
     /// What was answered to those who asked by name alone.
@@ -57,9 +60,11 @@ pub fn router(app: App, face: Face) -> Router {
     let probes = Router::new()
         .route("/livez", get(service_status::livez))
         .route("/readyz", get(service_status::readyz))
+        .route("/openapi.json", get(service_status::openapi))
         .route("/controller/status", get(controller::status))
         .route("/controller/commits", get(controller::commits))
-        .route("/controller/commits/{*revision}", get(controller::commit));
+        .route("/controller/commits/{*revision}", get(controller::commit))
+        .route("/controller/diff/{base}/{head}", get(diff::diff));
     let routes = match face {
         Face::Whole => probes.merge(public()).merge(operator()),
         Face::Public => probes.merge(public()),
@@ -175,27 +180,24 @@ fn classifier() -> Router<App> {
         .route("/v1/classified/nodes/{name}", get(classify::v1_without_facts).post(classify::v1))
         .route("/v2/classified/nodes/{name}", get(classify::v2_without_facts).post(classify::v2))
         .route("/v1/classified/nodes/{name}/explanation", post(classify::explanation))
-        .route("/v1/groups", get(groups::list).post(maintenance::refuse))
+        .route("/v1/groups", get(groups::list).post(writes::create))
         .route(
             "/v1/groups/{id}",
-            get(groups::one)
-                .put(maintenance::refuse_for)
-                .post(maintenance::refuse_for)
-                .delete(maintenance::refuse_for),
+            get(groups::one).put(writes::put).post(writes::edit).delete(writes::delete),
         )
-        .route("/v1/groups/{id}/pin", post(maintenance::refuse_for))
-        .route("/v1/groups/{id}/unpin", post(maintenance::refuse_for))
+        .route("/v1/groups/{id}/pin", post(writes::pin))
+        .route("/v1/groups/{id}/unpin", post(writes::unpin))
         .route("/v1/groups/{id}/rules", get(groups::rules))
         .route("/v1/group-children/{id}", get(groups::children))
-        .route("/v1/commands/unpin-from-all", post(maintenance::refuse))
-        .route("/v1/import-hierarchy", post(maintenance::refuse))
+        .route("/v1/commands/unpin-from-all", post(writes::unpin_from_all))
+        .route("/v1/import-hierarchy", post(writes::import_hierarchy))
         .route("/v1/rules/translate", post(groups::translate))
         .route("/v1/validate/group", post(validate::group))
         .route("/v1/classes", get(maintenance::classes))
         .route("/v1/environments", get(maintenance::environments))
         .route(
             "/v1/environments/{environment}",
-            get(maintenance::environment).put(maintenance::refuse),
+            get(maintenance::environment).put(writes::put_environment),
         )
         .route("/v1/environments/{environment}/classes", get(maintenance::environment_classes))
         .route(

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 pub use tls::{Tls, TlsError};
 
-use super::access::Certificate;
+use crate::facts::CertificateFacts;
 
 /// How long a client may take for the head of a request, and for the handshake of TLS.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -70,7 +70,7 @@ pub enum Door {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Peer {
     /// The certificate that the client showed.
-    pub(super) certificate: Option<Arc<Certificate>>,
+    pub(super) certificate: Option<Arc<CertificateFacts>>,
     /// Whether it came through the unix socket, whose file says who may.
     pub(super) is_local: bool,
 }

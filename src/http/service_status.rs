@@ -90,10 +90,15 @@ pub(super) async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// The metrics, in the text format of `OpenMetrics`.
+/// The metrics, in the text format of OpenMetrics.
 pub(super) async fn metrics(State(app): State<App>) -> Response {
     let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, format)], app.metrics.render(&app.controller.scrape())).into_response()
+}
+
+/// Every route, for programs; a test compares it with the router.
+pub(super) async fn openapi() -> ([(header::HeaderName, &'static str); 1], &'static str) {
+    ([(header::CONTENT_TYPE, "application/json")], include_str!("openapi.json"))
 }
 
 /// A commit answers, and policy does not mind its age.

@@ -37,6 +37,11 @@ impl GroupId {
         let text = format!("clade:group:{environment}/{name}");
         Self(Uuid::new_v5(&Uuid::NAMESPACE_URL, text.as_bytes()))
     }
+
+    /// Returns the id made of random bits: a `UUIDv4`.
+    pub fn from_random(bits: u128) -> Self {
+        Self(uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid())
+    }
 }
 
 impl fmt::Display for GroupId {

@@ -16,6 +16,9 @@ pub struct Node {
 }
 
 impl Node {
+    /// The certname of a node of which only something else matters.
+    pub const EXAMPLE: &'static str = "any.example.com";
+
     /// Creates a node of which only the certname is known.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }

@@ -11,7 +11,8 @@ use crate::git::{EntryKind, ReadError, Repository, TreeEntry};
 use crate::model::{BlobId, CommitId};
 use crate::snapshot::Snapshot;
 use crate::validation::{
-    Checked, FileKind, FileReading, SourceContent, SourceFile, check, read_file, read_layout,
+    Checked, FileKind, FileReading, Search, SourceContent, SourceFile, check, read_file,
+    read_layout,
 };
 
 /// What came of a commit.
@@ -186,7 +187,7 @@ fn read(
     readings.extend(read.into_iter().map(|(_, _, reading)| reading));
     readings.extend(settings.map(Arc::new));
     check_wanted()?;
-    Ok((check(&layout, &readings), readings))
+    Ok((check(&layout, &readings, Search::Decisive), readings))
 }
 
 /// Returns the kind of content without reading it.

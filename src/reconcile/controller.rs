@@ -55,6 +55,9 @@ pub enum LookupError {
     /// There is no such commit.
     #[error(transparent)]
     Unknown(#[from] RevisionError),
+    /// A commit that answered elsewhere has not arrived.
+    #[error("the commit {0} is not here yet")]
+    NotHereYet(CommitId),
     /// The commit is not valid.
     #[error("the commit {} is not valid", .0.commit)]
     Rejected(Arc<Rejected>),
@@ -78,6 +81,8 @@ pub struct Controller {
     pub(super) reporter: Reporter,
     state: Mutex<State>,
     changed: Condvar,
+    /// Held while the remote is talked with: what a look sees must not be older than what was pushed.
+    talking: Mutex<()>,
     /// Held while the commit that answers is changed.
     activating: Mutex<()>,
     started: Instant,
@@ -117,6 +122,7 @@ impl Controller {
             reporter: Reporter::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
+            talking: Mutex::default(),
             activating: Mutex::default(),
             started: Instant::now(),
             started_at: Timestamp::now(),
@@ -411,6 +417,22 @@ impl Controller {
 
     pub(super) fn journal(&self) -> MutexGuard<'_, Journal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn talking(&self) -> MutexGuard<'_, ()> {
+        self.talking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no commit is on its way to answer. Blocking.
+    pub(super) fn wait_until_idle(&self) {
+        let busy = |it: &mut State| {
+            let on_its_way =
+                it.standing.candidate.as_ref().is_some_and(|it| {
+                    matches!(it.progress, Progress::Pending | Progress::Building)
+                });
+            on_its_way && !it.stopping
+        };
+        drop(self.changed.wait_while(self.state(), busy).unwrap_or_else(PoisonError::into_inner));
     }
 
     pub(super) fn activating(&self) -> MutexGuard<'_, ()> {

@@ -24,6 +24,12 @@ struct Seen {
 impl Controller {
     /// Looks at the branch and hands its commit to the builder, if it is a new one.
     pub(super) fn look(&self, trigger: Trigger) -> Result<(), FetchError> {
+        let _talking = self.talking();
+        self.look_now(trigger)
+    }
+
+    /// The same for who talks with the remote already.
+    pub(super) fn look_now(&self, trigger: Trigger) -> Result<(), FetchError> {
         let began = Instant::now();
         self.state().standing.last_attempt = Some(Timestamp::now());
         let seen = self.observe();
@@ -81,6 +87,14 @@ impl Controller {
                 Ok(Seen { repository, head: fetched.head })
             }
         }
+    }
+
+    /// Notes that the branch is at a commit that we put there.
+    pub(super) fn note_written(&self, commit: CommitId) {
+        let mut state = self.state();
+        state.standing.note_contact(commit, true);
+        state.standing.candidate = None;
+        state.standing.expected.retain(|it| it.commit != commit);
     }
 
     fn accept(&self, seen: &Seen, trigger: Trigger) {

@@ -1,14 +1,17 @@
 //! Answering about commits: any revision, any time, and what became of one.
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::build::Outcome;
 use super::controller::{Controller, LookupError};
 use super::fate::{Fate, Surroundings};
+use super::settings::Target;
 use super::standing::Progress;
 use super::status::Truth;
+use super::trigger::Trigger;
 use crate::git::CommitInfo;
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
@@ -42,6 +45,40 @@ impl Controller {
             Outcome::Valid(snapshot) => Ok(snapshot),
             Outcome::Rejected(rejected) => Err(LookupError::Rejected(rejected)),
         }
+    }
+
+    /// Returns the snapshot of a commit that answered on another replica, and has the branch looked at
+    /// if the commit has not arrived. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is not here yet, or not valid.
+    pub fn snapshot_from_elsewhere(&self, commit: CommitId) -> Result<Arc<Snapshot>, LookupError> {
+        match self.snapshot_at(&commit.to_string()) {
+            Err(LookupError::Unknown(_)) => {
+                self.look_again();
+                Err(LookupError::NotHereYet(commit))
+            }
+            done => done,
+        }
+    }
+
+    /// Has the branch looked at, unless that was done just now or is being tried again anyway: who asks
+    /// for commits that do not exist must not drive the remote.
+    fn look_again(&self) {
+        let (seen, failures) = {
+            let state = self.state();
+            (state.standing.seen, state.standing.failures)
+        };
+        let due = seen.is_none_or(|it| it.elapsed() >= Duration::from_secs(1));
+        if due && failures == 0 {
+            self.want(Trigger::Manual);
+        }
+    }
+
+    /// Returns whether commits come from elsewhere, rather than from a repository of this machine.
+    pub fn follows_a_remote(&self) -> bool {
+        matches!(self.settings.target, Target::Remote(_))
     }
 
     /// Returns the snapshot that answered here at a time. Blocking.

@@ -1,4 +1,4 @@
-//! Rules as `PuppetDB` queries.
+//! Rules as PuppetDB queries.
 
 use serde_json::{Number, Value, json};
 
@@ -14,7 +14,7 @@ pub enum QueryFormat {
     Inventory,
 }
 
-/// A rule says what no `PuppetDB` query can.
+/// A rule says what no PuppetDB query can.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("The rule cannot be translated because {reason}.")]
 pub struct UntranslatableRule {

@@ -7,6 +7,7 @@
 
 mod ast;
 mod backtrack;
+mod example;
 mod fold;
 mod parse;
 mod program;
@@ -24,6 +25,7 @@ use ast::Ast;
 use program::Program;
 use translate::Subjects;
 
+pub use example::{Example, Examples};
 pub use required::{Required, SHORT, SubjectKind, Subjects as KnownSubjects};
 pub use suspicion::{Suspicion, suspicions};
 

@@ -15,6 +15,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+use super::catalogue::{Description, Labels, describe};
+
 /// How a classification ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub enum Classified {
@@ -83,7 +85,11 @@ impl Delivered {
 macro_rules! labels {
     ($($name:ident { $($label:ident: $of:ty),+ })+) => {
         $(#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-        struct $name { $($label: $of),+ })+
+        struct $name { $($label: $of),+ }
+
+        impl Labels for $name {
+            const NAMES: &'static [&'static str] = &[$(stringify!($label)),+];
+        })+
     };
 }
 
@@ -147,6 +153,21 @@ macro_rules! metrics {
                     registry.register($name, $help, $field.clone());
                 )+
                 Self { registry, $($field,)+ }
+            }
+        }
+
+        impl Metrics {
+            /// Describes every metric, in the order in which they are written.
+            pub fn catalogue() -> Vec<Description> {
+                let build = Description {
+                    name: "clade_build_info".to_owned(),
+                    kind: "gauge",
+                    labels: vec!["version"],
+                    help: "The version of the daemon",
+                };
+                let mut all = vec![build];
+                $(all.push(describe::<$of>($name, $help));)+
+                all
             }
         }
     };
@@ -284,7 +305,7 @@ impl Metrics {
         self.commit_statuses.get_or_create(&Webhook { provider, result }).inc();
     }
 
-    /// Writes all metrics in the text format of `OpenMetrics`.
+    /// Writes all metrics in the text format of OpenMetrics.
     pub fn render(&self, scrape: &Scrape) -> String {
         self.revision.clear();
         if let Some(revision) = &scrape.revision {

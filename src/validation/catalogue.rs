@@ -1,13 +1,15 @@
 //! Class catalogues as written.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::individual::{first_of_each, single, stem};
 use super::shape::Shape;
-use crate::diagnostic::{Diagnostic, Kind, Place};
+use crate::diagnostic::{Diagnostic, Kind, Place, closest};
 use crate::document::Node;
 use crate::hierarchy::Catalogue;
 use crate::model::{ClassName, EnvironmentName, Key, Table, Value};
+use crate::puppet::{Aliases, DataType};
 
 /// The catalogue of an environment, as written.
 #[derive(Clone, Debug)]
@@ -15,12 +17,22 @@ pub(super) struct EnvironmentFile {
     name: EnvironmentName,
     place: Place,
     catalogue: Catalogue,
+    types: Arc<Types>,
+}
+
+/// The types of the parameters of an environment's classes, as far as they are known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Types {
+    /// Class -> parameter -> type.
+    pub(super) parameters: BTreeMap<ClassName, Table<Key, DataType>>,
+    /// What type aliases stand for.
+    pub(super) aliases: Aliases,
 }
 
 /// Reads the one document of an environment's file.
 pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<EnvironmentFile> {
     let document = single(documents, shape)?;
-    shape.mapping(document, "an environment", &["name", "classes"])?;
+    shape.mapping(document, "an environment", &["name", "classes", "type_aliases"])?;
     let name: EnvironmentName = match document.get("name") {
         Some(node) => shape.parsed(node, "`name`")?,
         None => match stem(&shape.file).parse() {
@@ -33,11 +45,15 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<EnvironmentF
         },
     };
     let mut known = Vec::new();
+    let mut types = Types::default();
     if let Some(classes) = document.get("classes") {
         for entry in shape.free_mapping(classes, "`classes`") {
-            let parameters = read_class(&entry.value, shape);
+            let (parameters, of_class) = read_class(&entry.value, shape);
             match entry.key.parse::<ClassName>() {
                 Ok(name) => {
+                    if !of_class.is_empty() {
+                        types.parameters.insert(name.clone(), of_class);
+                    }
                     known.push((name, parameters));
                 }
                 Err(error) => {
@@ -46,28 +62,62 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<EnvironmentF
             }
         }
     }
+    if let Some(aliases) = document.get("type_aliases") {
+        for entry in shape.free_mapping(aliases, "`type_aliases`") {
+            if let Some(data_type) = shape.parsed(&entry.value, "a type") {
+                types.aliases.insert(entry.key.clone(), data_type);
+            }
+        }
+    }
     let catalogue = Catalogue { classes: known.into_iter().collect() };
     let span = document.get("name").map_or(document.span, |node| node.span);
-    Some(EnvironmentFile { name, place: shape.place(span), catalogue })
+    Some(EnvironmentFile { name, place: shape.place(span), catalogue, types: Arc::new(types) })
 }
 
-fn read_class(node: &Node, shape: &mut Shape) -> Table<Key, Value> {
-    if node.is_null() || shape.mapping(node, "a class", &["parameters"]).is_none() {
-        return Table::default();
+fn read_class(node: &Node, shape: &mut Shape) -> (Table<Key, Value>, Table<Key, DataType>) {
+    if node.is_null() || shape.mapping(node, "a class", &["parameters", "types"]).is_none() {
+        return (Table::default(), Table::default());
     }
-    node.get("parameters").map(|it| shape.values(it, "`parameters`")).unwrap_or_default()
+    let parameters: Table<Key, Value> =
+        node.get("parameters").map(|it| shape.values(it, "`parameters`")).unwrap_or_default();
+    let mut types = Vec::new();
+    for entry in node.get("types").map(|it| shape.free_mapping(it, "`types`")).unwrap_or_default() {
+        let Some(data_type) = shape.parsed::<DataType>(&entry.value, "a type") else { continue };
+        match parameters.keys().find(|it| it.as_str() == entry.key) {
+            Some(parameter) => types.push((parameter.clone(), data_type)),
+            None => {
+                let message = format!("`{}` has a type, but is not in `parameters`", entry.key);
+                let similar = closest(&entry.key, parameters.keys().map(Key::as_str));
+                shape.add(Kind::SchemaViolation, entry.key_span, message).help =
+                    Some(similar.map_or_else(
+                        || "write the parameter with its default, or null".to_owned(),
+                        |similar| format!("did you mean `{similar}`?"),
+                    ));
+            }
+        }
+    }
+    (parameters, types.into_iter().collect())
+}
+
+/// What is known of each environment that has a catalogue.
+#[derive(Debug, Default)]
+pub(super) struct Catalogues {
+    pub(super) classes: BTreeMap<EnvironmentName, Catalogue>,
+    pub(super) types: BTreeMap<EnvironmentName, Arc<Types>>,
 }
 
 /// Joins the catalogues of all files.
-pub(super) fn join(
-    files: &[&EnvironmentFile],
-    diagnostics: &mut Vec<Diagnostic>,
-) -> BTreeMap<EnvironmentName, Catalogue> {
+pub(super) fn join(files: &[&EnvironmentFile], diagnostics: &mut Vec<Diagnostic>) -> Catalogues {
     let of_each = first_of_each(
         files,
         |file| (&file.name, &file.place),
         |name| format!("the environment `{name}` has a second file"),
         diagnostics,
     );
-    of_each.into_iter().map(|(name, file)| (name.clone(), file.catalogue.clone())).collect()
+    let mut catalogues = Catalogues::default();
+    for (name, file) in of_each {
+        catalogues.classes.insert(name.clone(), file.catalogue.clone());
+        catalogues.types.insert(name.clone(), Arc::clone(&file.types));
+    }
+    catalogues
 }

@@ -38,8 +38,19 @@ pub struct ClassPlace {
     pub name: Arc<str>,
     /// Its place.
     pub place: Place,
-    /// Its parameters with their places.
-    pub parameters: Vec<(Arc<str>, Place)>,
+    /// Its parameters.
+    pub parameters: Vec<ParameterPlace>,
+}
+
+/// Where a parameter is written.
+#[derive(Clone, Debug)]
+pub struct ParameterPlace {
+    /// The parameter as written.
+    pub name: Arc<str>,
+    /// Its place.
+    pub place: Place,
+    /// The place of its value.
+    pub value: Place,
 }
 
 /// How a group names its parent.
@@ -221,7 +232,11 @@ fn class_places(document: &Node, shape: &Shape) -> Vec<ClassPlace> {
             .value
             .entries()
             .iter()
-            .map(|it| (it.key.as_str().into(), shape.place(it.key_span)))
+            .map(|it| ParameterPlace {
+                name: it.key.as_str().into(),
+                place: shape.place(it.key_span),
+                value: shape.place(it.value.span),
+            })
             .collect(),
     };
     entries.iter().map(class).collect()

@@ -1,5 +1,6 @@
 //! Layout and policy of a repository: `clade.yaml`.
 
+use super::individual::single;
 use super::shape::Shape;
 use super::{FileKind, FileReading, Parts, SourceContent, SourceFile, read_file};
 use crate::diagnostic::Kind;
@@ -108,7 +109,7 @@ pub(super) fn read(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
     if let SourceContent::Bytes(bytes) = &file.content {
         let contents = document::read(bytes, &Limits::DEFAULT);
         let mut shape = Shape::new(std::sync::Arc::clone(&file.path));
-        if let Some(document) = contents.documents.iter().find(|it| !it.is_null()) {
+        if let Some(document) = single(&contents.documents, &mut shape) {
             read_document(document, &mut layout, &mut shape);
         }
         reading.diagnostics.append(&mut shape.diagnostics);

@@ -84,9 +84,10 @@ fn report(
             let message = format!(
                 "the class `{class}` has no parameter `{parameter}` in the environment `{environment}`"
             );
-            let (_, place) =
-                written.parameters.iter().find(|(name, _)| name.as_ref() == parameter.as_str())?;
-            (Kind::MissingParameter, place, message, closest(parameter.as_str(), known))
+            let written =
+                written.parameters.iter().find(|it| it.name.as_ref() == parameter.as_str())?;
+            let similar = closest(parameter.as_str(), known);
+            (Kind::MissingParameter, &written.place, message, similar)
         }
     };
     let found = Diagnostic::new(kind, place.clone(), message).in_group(group.name.as_str());

@@ -6,7 +6,7 @@ fn checked(files: &[(&str, &str)]) -> Checked {
         path: Arc::from(*path),
         content: SourceContent::Bytes(text.as_bytes().into()),
     };
-    validate(&files.iter().map(file).collect::<Vec<_>>())
+    validate(&files.iter().map(file).collect::<Vec<_>>(), Search::Everything)
 }
 
 /// Writes findings as `file:line:column kind message`, help behind `//`.
@@ -309,6 +309,64 @@ fn groups_are_checked_against_each_other() {
 }
 
 #[test]
+fn values_are_checked_against_the_types_of_the_environment() {
+    let catalogue = |port: &str| {
+        format!(
+            "classes:\n  web:\n    parameters: {{port: 80, ensure: present, options: {{}}, untyped: null}}\n    types:\n      port: {port}\n      ensure: Optional[Enum[present, absent]]\n      options: Hash[String, Array[Stdlib::Port]]\ntype_aliases: {{\"Stdlib::Port\": Integer}}\n"
+        )
+    };
+    let (production, staging) = (catalogue("Integer"), catalogue("String"));
+    let of = |groups: &str| {
+        findings(&[
+            ("environments/production.yaml", &production),
+            ("environments/staging.yaml", &staging),
+            ("groups/g.yaml", groups),
+        ])
+    };
+    assert_eq!(
+        of("name: a\nclasses:\n  web: {port: 80, ensure: absent, options: {a: [1]}, untyped: x}\n"),
+        Vec::<String>::new()
+    );
+    assert_eq!(of("name: a\nclasses:\n  web: {port: null, ensure: null}\n"), Vec::<String>::new());
+    assert_eq!(
+        of("name: a\nclasses:\n  web: {port: \"80\", ensure: presnt, options: {a: [1, \"2\"]}}\n"),
+        [
+            "groups/g.yaml:3:15 parameter-type `port` of the class `web` is the string \"80\"; the environment `production` wants `Integer` // write it without quotes: 80",
+            "groups/g.yaml:3:29 parameter-type `ensure` of the class `web` is the string \"presnt\"; the environment `production` wants `Enum['present', 'absent']` // did you mean `present`?",
+            "groups/g.yaml:3:46 parameter-type `options.a[1]` of the class `web` is the string \"2\"; the environment `production` wants `Stdlib::Port` // write it without quotes: 2",
+        ]
+    );
+    // What a child overrides does not count in it, what it inherits does.
+    let parent =
+        "name: a\nclasses:\n  web: {port: 80}\n---\nname: b\nparent: a\nenvironment: staging\n";
+    assert_eq!(
+        of(parent),
+        [
+            "groups/g.yaml:3:15 parameter-type `port` of the class `web` is the number 80; the environment `staging` wants `String` // put it in quotes: \"80\""
+        ]
+    );
+    assert_eq!(of(&format!("{parent}classes:\n  web: {{port: \"80\"}}\n")), Vec::<String>::new());
+    assert_eq!(
+        of("name: a\nclasses:\n  # clade: ignore parameter-type\n  web: {port: \"80\"}\n"),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn types_of_a_catalogue_are_read() {
+    assert_eq!(
+        findings(&[(
+            "environments/production.yaml",
+            "classes:\n  a:\n    parameters: {port: 80}\n    types: {port: \"Integer[\", prot: Integer}\n"
+        )]),
+        [
+            "environments/production.yaml:4:19 schema-violation `Integer[` is not a Puppet type such as Optional[Integer[1, 65535]]",
+            "environments/production.yaml:4:31 schema-violation `prot` has a type, but is not in `parameters` // did you mean `port`?",
+        ]
+    );
+}
+
+#[test]
 fn classes_are_checked_against_the_catalogue_of_the_environment() {
     let catalogue = (
         "environments/production.yaml",
@@ -356,12 +414,15 @@ fn settings_move_directories_and_demand_more() {
 #[test]
 fn what_is_no_file_is_not_followed() {
     let file = |path: &str, content| SourceFile { path: path.into(), content };
-    let checked = validate(&[
-        file("groups/link.yaml", SourceContent::Link),
-        file("groups/sub", SourceContent::Submodule),
-        file("elsewhere/link", SourceContent::Link),
-        file("groups/big.yaml", SourceContent::TooLarge(1 << 21)),
-    ]);
+    let checked = validate(
+        &[
+            file("groups/link.yaml", SourceContent::Link),
+            file("groups/sub", SourceContent::Submodule),
+            file("elsewhere/link", SourceContent::Link),
+            file("groups/big.yaml", SourceContent::TooLarge(1 << 21)),
+        ],
+        Search::Everything,
+    );
     let kinds: Vec<&str> = checked.diagnostics.iter().map(|it| it.kind.as_str()).collect();
     assert_eq!(kinds, ["file-too-large", "not-a-file", "not-a-file"]);
     assert!(!checked.is_valid());

@@ -16,6 +16,7 @@ pub(super) struct Tree {
 
 /// Where the parts of a group are written.
 pub(super) struct GroupPlaces<'g> {
+    pub(super) group: &'g Place,
     pub(super) rule: Option<&'g Place>,
     pub(super) classes: &'g [ClassPlace],
 }
@@ -23,7 +24,7 @@ pub(super) struct GroupPlaces<'g> {
 /// Returns where the parts of each group are written.
 pub(super) fn places<'g>(groups: &[&'g GroupFile]) -> BTreeMap<GroupId, GroupPlaces<'g>> {
     let places = |it: &&'g GroupFile| {
-        let places = GroupPlaces { rule: it.rule.as_ref(), classes: &it.classes };
+        let places = GroupPlaces { group: &it.place, rule: it.rule.as_ref(), classes: &it.classes };
         Some((it.group.as_ref()?.id, places))
     };
     groups.iter().filter_map(places).collect()

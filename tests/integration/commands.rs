@@ -159,8 +159,11 @@ fn a_conflict_is_a_finding_and_no_answer() {
     test not expected ... FAILED
       at tests/t.yaml:4:9
       the group `b` matches, which is not expected
-      The node was classified into groups named "a" and "b" that defined conflicting values for the variables "v". See the `details` key for all conflicts.
-      see: clade explain n1
+        its rule holds: name is "n1", the rule wants name ~ n
+      The node was classified into groups named "a" and "b" that defined conflicting values for the variables "v".
+        variable v
+          a  1
+          b  2
 
     1 passed, 1 failed
     "#);

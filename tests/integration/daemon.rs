@@ -267,6 +267,37 @@ fn a_kept_reply_ends_with_new_facts_and_with_a_new_commit() {
 }
 
 #[test]
+fn a_classifier_is_imported_from_its_address() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let target = tempfile::tempdir().unwrap();
+    let exported = |directory: &str| run(&["export", directory]).stdout;
+    let expected = exported(&repository.text_path());
+    let base = format!("http://{}", daemon.address);
+    for (number, url) in [
+        base.clone(),
+        format!("{base}/classifier-api/"),
+        format!("{base}/classifier-api/v1/groups"),
+        format!("{base}/v1"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let into = target.path().join(number.to_string());
+        let done = run(&["import", url, into.to_str().unwrap()]);
+        assert_eq!(done.status, 0, "{url}: {}", done.stderr);
+        assert_eq!(exported(into.to_str().unwrap()), expected, "{url}");
+    }
+    let done = run(&["import", &format!("{base}/elsewhere"), "/tmp/never"]);
+    assert_eq!(done.status, 2);
+    assert!(
+        done.stderr.contains("/elsewhere/v1/groups` answers 404 Not Found: "),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
 fn a_bad_commit_never_answers_and_the_next_good_one_does() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);

@@ -11,6 +11,14 @@ const CANARY: &str =
     "name: Canary\nparent: Webservers\nrule: name ~ canary\nclasses: {apache: {port: 8080}}\n";
 const STAGING: &str = "name: Staging\nrule: name ~ \"^stg\"\nenvironment: staging\n";
 
+fn assert_is_of_the_schema(document: &Value) {
+    let schema = std::fs::read(crate::program::root().join("schemas/diff.json")).unwrap();
+    let schema: Value = serde_json::from_slice(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator.iter_errors(document).map(|it| it.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?} in {document:#}");
+}
+
 struct Fleet {
     repository: GitRepository,
     facts: tempfile::TempDir,
@@ -177,6 +185,7 @@ fn the_working_tree_is_compared_without_a_second_revision() {
         .unwrap();
     let done = fleet.diff("HEAD", &["--format", "json"]);
     let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_is_of_the_schema(&document);
     assert_eq!(document["head"], json!({"revision": "working tree", "commit": null}));
     assert_eq!(
         document["summary"],
@@ -239,6 +248,48 @@ fn the_check_ins_of_a_daemon_are_nodes_too() {
         "{}",
         done.stdout
     );
+    // The daemon says the same by itself.
+    let done =
+        run(&["diff", "HEAD~1", "HEAD", "--repo", &repo, "--server", &url, "--format", "json"]);
+    let said: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_is_of_the_schema(&said);
+    let answer = daemon.get("/controller/diff/HEAD~1/HEAD");
+    assert_eq!((answer.status, answer.json()), (200, said));
+    assert_eq!(daemon.get("/controller/diff/HEAD/nope").json()["kind"], "unknown-commit");
+}
+
+#[test]
+fn validation_asks_the_fleet() {
+    let fleet = Fleet::new();
+    let loud = "name: Loud\nrule: name = db1\nclasses: {ntp: {servers: [b]}}\n";
+    let nobody = "name: Nobody\nrule: site.code = x\n";
+    // Silent about what can only happen.
+    let quiet = "policy: {potential_conflicts: off}\n";
+    fleet.repository.commit(
+        "more",
+        &[("groups/loud.yaml", loud), ("groups/nobody.yaml", nobody), ("clade.yaml", quiet)],
+    );
+    let repo = fleet.repository.text_path();
+    let facts = fleet.facts.path().to_str().unwrap();
+    let validate = |more: &[&str]| run(&[&["validate", &repo, "--facts", facts], more].concat());
+    assert_eq!(run(&["validate", &repo]).status, 0);
+    let done = validate(&["--format", "json"]);
+    assert_eq!(done.status, 1, "{}", done.stderr);
+    let found: Value = serde_json::from_str(&done.stdout).unwrap();
+    let found: Vec<String> = found["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| format!("{} {} {}", it["severity"], it["kind"], it["message"]).replace('"', ""))
+        .collect();
+    insta::assert_snapshot!(found.join("\n"), @r#"
+    error potential-conflict `db1`: The node was classified into groups named \Base\ and \Loud\ that defined conflicting values for the class parameters \ntp::servers\.
+    warning never-matches no node of the 6 that are known is in this group
+    warning suspicious-value no node of the 6 that are known has `site.code`
+    "#);
+    std::fs::write(fleet.facts.path().join("half.json"), "{").unwrap();
+    assert_eq!(validate(&[]).status, 2);
+    assert_eq!(validate(&["--ignore-bad-facts"]).status, 1);
 }
 
 #[test]

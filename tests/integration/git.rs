@@ -3,5 +3,5 @@
 mod faults;
 mod mirror;
 mod reading;
-mod server;
+pub(crate) mod server;
 mod transports;

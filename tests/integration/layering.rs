@@ -8,15 +8,29 @@ use std::path::{Path, PathBuf};
 /// `rule::regex` has a row of its own, since the model's syntax tree holds patterns.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("document", &[]),
+    ("puppet", &[]),
     ("diagnostic", &["document"]),
     ("rule::regex", &[]),
     ("model", &["rule::regex"]),
     ("rule", &["rule::regex", "model"]),
     ("hierarchy", &["model", "rule"]),
     ("classification", &["model", "rule", "hierarchy"]),
-    ("validation", &["model", "rule", "rule::regex", "hierarchy", "document", "diagnostic"]),
+    (
+        "validation",
+        &[
+            "model",
+            "rule",
+            "rule::regex",
+            "hierarchy",
+            "classification",
+            "document",
+            "diagnostic",
+            "puppet",
+        ],
+    ),
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
     ("impact", &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic"]),
+    ("amend", &["model", "rule", "hierarchy", "document", "diagnostic", "validation"]),
     ("git", &["model"]),
     ("forge", &["model"]),
     ("facts", &["model", "document"]),
@@ -26,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "reconcile",
         &[
+            "amend",
             "model",
             "document",
             "forge",
@@ -40,11 +55,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "http",
         &[
+            "amend",
             "model",
             "rule",
             "hierarchy",
             "classification",
             "snapshot",
+            "impact",
             "diagnostic",
             "validation",
             "reconcile",
@@ -75,8 +92,10 @@ const IMPURE: &[&str] = &[
 ];
 
 const PURE: &[&str] = &[
+    "amend",
     "impact",
     "document",
+    "puppet",
     "diagnostic",
     "rule",
     "model",

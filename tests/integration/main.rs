@@ -9,20 +9,31 @@
     reason = "tests may stop at the first surprise and read files"
 )]
 
+mod chart;
+mod ci;
+mod classes;
 mod commands;
 mod conformance;
 mod controller;
 mod daemon;
 mod diagnostics;
 mod diff;
+mod enc;
 mod git;
+mod guides;
 mod java_regex;
 mod layering;
+mod monitoring;
 mod program;
+mod puppet;
 mod readme;
+mod reference;
+mod replicas;
 mod repository;
 mod schemas;
 mod snapshot;
+mod tests;
+mod writes;
 
 #[path = "../../benches/world/mod.rs"]
 mod world;

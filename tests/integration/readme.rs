@@ -4,12 +4,12 @@ use std::process::Command;
 
 use crate::program::{Daemon, GitRepository, clade, root};
 
-fn updating() -> bool {
+pub(crate) fn updating() -> bool {
     std::env::var_os("UPDATE_DOCS").is_some()
 }
 
 /// Puts the example estate into a repository of its own and serves it.
-fn serve_fleet() -> (GitRepository, Daemon) {
+pub(crate) fn serve_fleet() -> (GitRepository, Daemon) {
     fn collect(directory: &std::path::Path, files: &mut Vec<(String, String)>) {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
@@ -98,10 +98,42 @@ fn every_block_of_the_readme_is_what_one_gets() {
 }
 
 #[test]
+fn the_comment_of_the_readme_is_what_a_change_brings() {
+    let (repository, _daemon) = serve_fleet();
+    let file = "examples/fleet/groups/roles/web.yaml";
+    let text = std::fs::read_to_string(root().join(file)).unwrap();
+    let changed = text
+        .replace("pp_role = web", "pp_role = web and not (name ~ \"[.]staging[.]\")")
+        .replace("keepalive_timeout: 5", "keepalive_timeout: 15");
+    assert_ne!(text, changed);
+    repository.commit("Leave staging alone", &[(file, &changed)]);
+    let directory = repository.path().join("examples/fleet");
+    let output =
+        clade(&["diff", "main~1", "main", "--facts", "examples/facts", "--format", "markdown"])
+            .args(["--repo".as_ref(), directory.as_os_str()])
+            .output()
+            .unwrap();
+    let comment = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    let path = root().join("README.md");
+    let readme = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = readme.split_once("```markdown\n").unwrap();
+    let (shown, after) = rest.split_once("```").unwrap();
+    if updating() {
+        std::fs::write(path, format!("{before}```markdown\n{comment}```{after}")).unwrap();
+    } else {
+        assert_eq!(shown, comment, "run with UPDATE_DOCS=1 and read the difference");
+    }
+}
+
+#[test]
 fn the_reference_of_commands_is_what_help_prints() {
     let mut help = String::new();
-    let names: Vec<String> =
-        clade::cli::command().get_subcommands().map(|it| it.get_name().to_owned()).collect();
+    let names: Vec<String> = clade::cli::command()
+        .get_subcommands()
+        .filter(|it| !it.is_hide_set())
+        .map(|it| it.get_name().to_owned())
+        .collect();
     for name in std::iter::once(None).chain(names.iter().map(Some)) {
         let arguments: Vec<&str> = name.map(String::as_str).into_iter().chain(["--help"]).collect();
         let output = clade(&arguments).env("COLUMNS", "120").output().unwrap();

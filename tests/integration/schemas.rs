@@ -1,10 +1,13 @@
 //! The schemas say of a document what `clade validate` says of its shape.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
 
 use clade::diagnostic::Kind;
 use clade::document::{self, Limits};
-use clade::validation::{SourceContent, SourceFile, validate};
+use clade::validation::{Search, SourceContent, SourceFile, validate};
 use serde_json::{Value, json};
 
 use crate::program::root;
@@ -24,17 +27,20 @@ fn kind_of(path: &str) -> (&'static str, &'static str) {
     }
 }
 
+/// The findings that a schema can make as well.
+const OF_SHAPE: &[Kind] = &[Kind::SchemaViolation, Kind::MalformedUuid, Kind::InvalidRule];
+
 /// Returns whether validation finds nothing wrong with the shape of a document.
 fn is_well_shaped(path: &str, document: &Value) -> bool {
     let bytes = document.to_string().into_bytes();
     let file = SourceFile { path: path.into(), content: SourceContent::Bytes(bytes.into()) };
-    let of_shape = [Kind::SchemaViolation, Kind::MalformedUuid, Kind::InvalidRule];
-    !validate(&[file]).diagnostics.iter().any(|it| of_shape.contains(&it.kind))
+    let checked = validate(&[file], Search::Decisive);
+    !checked.diagnostics.iter().any(|it| OF_SHAPE.contains(&it.kind))
 }
 
-#[test]
-fn schemas_and_validation_agree_on_good_and_bad_documents() {
-    for (kind, document, good) in [
+/// Documents of each kind, and whether they have its shape.
+fn cases() -> Vec<(&'static str, Value, bool)> {
+    vec![
         ("group", json!({"name": "a"}), true),
         (
             "group",
@@ -76,6 +82,25 @@ fn schemas_and_validation_agree_on_good_and_bad_documents() {
         ("environment", json!({"classes": {"a": {"parameter": {}}}}), false),
         ("environment", json!({"name": "X"}), false),
         (
+            "environment",
+            json!({
+                "classes": {"a": {"parameters": {"p": null}, "types": {"p": "Optional[A::B]"}}},
+                "type_aliases": {"A::B": "Integer[1, 5]"},
+            }),
+            true,
+        ),
+        (
+            "environment",
+            json!({"classes": {"a": {"parameters": {"p": 1}, "types": {"p": 5}}}}),
+            false,
+        ),
+        (
+            "environment",
+            json!({"classes": {"a": {"parameters": {"p": 1}, "types": {"p": "integer"}}}}),
+            false,
+        ),
+        ("environment", json!({"type_aliases": {"A::B": []}}), false),
+        (
             "test",
             json!([{"name": "t", "node": "n", "expect": {"groups": [], "conflict": true}}]),
             true,
@@ -91,11 +116,89 @@ fn schemas_and_validation_agree_on_good_and_bad_documents() {
         ("clade", json!({"groups": "estate/groups", "policy": {"missing_referents": "off"}}), true),
         ("clade", json!({"groups": "../up"}), false),
         ("clade", json!({"policy": {"missing_referents": "never"}}), false),
-    ] {
+    ]
+}
+
+#[test]
+fn schemas_and_validation_agree_on_good_and_bad_documents() {
+    for (kind, document, good) in cases() {
         let (name, path) = kind_of(kind);
         let by_schema = jsonschema::draft7::is_valid(&schema(name), &document);
         assert_eq!(by_schema, good, "schema of {kind}: {document}");
         assert_eq!(is_well_shaped(path, &document), good, "validation of {kind}: {document}");
+    }
+}
+
+/// The files of a run of `check-jsonschema` that do not fit the schema; none if it is not there.
+fn misfits(kind: &str, files: &[PathBuf]) -> Option<BTreeSet<PathBuf>> {
+    let schema = root().join(format!("schemas/{kind}.json"));
+    let mut command = Command::new("check-jsonschema");
+    command.args(["--output-format", "json", "--schemafile"]).arg(schema).args(files);
+    let Ok(output) = command.output() else {
+        eprintln!("skipped: needs check-jsonschema");
+        return None;
+    };
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["parse_errors"].as_array().map_or(0, Vec::len), 0, "{report:#}");
+    let errors = report["errors"].as_array().unwrap();
+    Some(errors.iter().map(|it| it["filename"].as_str().unwrap().into()).collect())
+}
+
+#[test]
+fn an_independent_validator_says_what_ours_says() {
+    let directory = tempfile::tempdir().unwrap();
+    for kind in ["group", "node", "environment", "test", "clade"] {
+        let (mut files, mut bad) = (Vec::new(), BTreeSet::new());
+        let cases = cases().into_iter().filter(|(of, ..)| *of == kind);
+        for (number, (_, document, good)) in cases.enumerate() {
+            let path = directory.path().join(format!("{kind}-{number}.yaml"));
+            let text = document::write(&document, &|_| document::Layout::Block);
+            if text.lines().any(|it| it.len() > 1024) {
+                // No reader of YAML 1.1 takes such a key, so the schema is not asked.
+                continue;
+            }
+            std::fs::write(&path, text).unwrap();
+            if !good {
+                bad.insert(path.clone());
+            }
+            files.push(path);
+        }
+        let made = files.len();
+        let part = if kind == "clade" { "clade.yaml".to_owned() } else { format!("{kind}s") };
+        for estate in ["fleet", "minimal", "broken"] {
+            let part = root().join("examples").join(estate).join(&part);
+            if part.is_file() {
+                files.push(part);
+            } else {
+                files.extend(yaml_files(&part));
+            }
+        }
+        // What `clade validate` says of the shape of the examples.
+        for path in &files[made..] {
+            let bytes: Arc<[u8]> = std::fs::read(path).unwrap().into();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let name = if kind == "clade" { name.to_owned() } else { format!("{part}/{name}") };
+            let file =
+                SourceFile { path: name.into(), content: SourceContent::Bytes(Arc::clone(&bytes)) };
+            let documents = document::read(&bytes, &Limits::DEFAULT);
+            if documents.documents.len() != 1 || !documents.faults.is_empty() {
+                continue;
+            }
+            if validate(&[file], Search::Decisive)
+                .diagnostics
+                .iter()
+                .any(|it| OF_SHAPE.contains(&it.kind))
+            {
+                bad.insert(path.clone());
+            }
+        }
+        files.retain(|path| {
+            let contents = document::read(&std::fs::read(path).unwrap(), &Limits::DEFAULT);
+            contents.documents.len() == 1 && contents.faults.is_empty()
+        });
+        let Some(found) = misfits(kind, &files) else { return };
+        assert_eq!(found, bad, "{kind}");
+        assert!(!bad.is_empty() && bad.len() < files.len(), "{kind}: {files:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use clade::classification::{self, ClassificationError, Outcome, Version};
 use clade::hierarchy::{Estate, GroupIndex};
 use clade::model::Node;
 use clade::snapshot::{Index, Snapshot};
-use clade::validation::{SourceContent, SourceFile, validate};
+use clade::validation::{Search, SourceContent, SourceFile, validate};
 use fastrand::Rng;
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ fn estate(groups: usize) -> Estate {
             content: SourceContent::Bytes(text.into_bytes().into()),
         })
         .collect();
-    let checked = validate(&files);
+    let checked = validate(&files, Search::Decisive);
     checked.estate.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics.first()))
 }
 

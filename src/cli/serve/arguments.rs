@@ -8,7 +8,7 @@ use clap::Args;
 use crate::cli::duration;
 use crate::forge::Provider;
 use crate::git::VerifyMode;
-use crate::reconcile::{OnRewrite, OnStale};
+use crate::reconcile::{OnRewrite, OnStale, WriteMode};
 use crate::telemetry::LogFormat;
 
 /// Run the controller daemon: follow a branch, validate every commit, answer over HTTP
@@ -156,7 +156,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Signatures"
     )]
     pub(super) allowed_signers_file: Option<PathBuf>,
-    /// The allowed `OpenPGP` keys, armoured
+    /// The allowed OpenPGP keys, armoured
     #[arg(long, value_name = "FILE", env = "CLADE_OPENPGP_KEYS_FILE", help_heading = "Signatures")]
     pub(super) openpgp_keys_file: Option<PathBuf>,
 
@@ -199,6 +199,31 @@ pub(in crate::cli) struct Serve {
         help_heading = "Service"
     )]
     pub(super) log_format: LogFormat,
+
+    /// What becomes of writes through the API: refused, a commit on the branch, or a branch for review
+    #[arg(long, value_enum, env = "CLADE_WRITES", default_value = "off", help_heading = "Writes")]
+    pub(super) writes: WriteMode,
+    /// Who writes commits down, and the author of those of clients without a name
+    #[arg(long, value_name = "NAME <ADDRESS>", env = "CLADE_WRITE_COMMITTER", default_value = "Clade <clade@localhost>", value_parser = person, help_heading = "Writes")]
+    pub(super) write_committer: String,
+    /// A line at the end of every message, such as `Change-Board: exempt`; repeatable
+    #[arg(
+        long,
+        value_name = "TRAILER",
+        env = "CLADE_WRITE_TRAILER",
+        value_delimiter = ';',
+        help_heading = "Writes"
+    )]
+    pub(super) write_trailer: Vec<String>,
+    /// How often a write is applied anew when somebody else was faster
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "CLADE_WRITE_RETRIES",
+        default_value = "5",
+        help_heading = "Writes"
+    )]
+    pub(super) write_retries: usize,
 
     /// The certificate of the daemon with its chain, as PEM; turns on TLS
     #[arg(
@@ -309,6 +334,17 @@ pub(in crate::cli) enum EncFacts {
     Required,
     /// The name is enough.
     Optional,
+}
+
+/// Checks a name with an address; it is taken apart where it is used.
+fn person(text: &str) -> Result<String, String> {
+    let parts = text.strip_suffix('>').and_then(|it| it.split_once(" <"));
+    match parts {
+        Some((name, address)) if !name.trim().is_empty() && !address.is_empty() => {
+            Ok(text.to_owned())
+        }
+        _ => Err(format!("`{text}` is not of the form `NAME <ADDRESS>`")),
+    }
 }
 
 fn interval(text: &str) -> Result<Duration, String> {

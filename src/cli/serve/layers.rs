@@ -1,23 +1,20 @@
-//! Flags over environment over file, each setting read by the same parser.
-//!
-//! What a file says becomes the default of its flag, and the command line is read once more: so
-//! there is one list of settings, one order of precedence, and one set of messages.
-#![expect(clippy::disallowed_methods, reason = "settings come from a file and the environment")]
+//! The effective settings of the daemon: flags over environment over file.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::Path;
 
-use anyhow::{Context as _, Result, anyhow, bail};
-use clap::error::{ContextKind, ContextValue};
+use anyhow::{Result, bail};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, FromArgMatches as _};
 
-use super::{Serve, definition};
-use crate::config::{Known, Setting, Takes, read_settings};
+use super::Serve;
+use crate::cli::settings::{FileOf, SettingsFile};
 use crate::diagnostic::closest;
 use crate::git::Remote;
+
+/// The settings file.
+const FILE: FileOf = FileOf { command: "serve", without: &["config", "check"] };
 
 /// The effective settings.
 pub(super) struct Layered {
@@ -29,54 +26,13 @@ pub(super) struct Layered {
 /// Puts the settings file, if there is one, under the flags and the environment.
 pub(super) fn apply(first: &Serve, arguments: &[OsString]) -> Result<Layered> {
     check_environment(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
-    let settings = match &first.config {
-        None => Vec::new(),
-        Some(path) => {
-            let bytes = std::fs::read(path)
-                .with_context(|| format!("cannot read the settings in `{}`", path.display()))?;
-            read_settings(&bytes, &known()).map_err(|error| {
-                anyhow!("{}:{}:{}: {}", path.display(), error.line, error.column, error.message)
-            })?
-        }
+    let file = match &first.config {
+        None => SettingsFile::none(FILE),
+        Some(path) => SettingsFile::read(FILE, path)?,
     };
-    let command = crate::cli::command().mut_subcommand("serve", |serve| {
-        settings.iter().fold(serve, |serve, setting| {
-            let values: Vec<OsString> = setting.values.iter().map(OsString::from).collect();
-            serve.mut_arg(id_of(&setting.name), |arg| arg.default_values(values))
-        })
-    });
-    let matches = command
-        .try_get_matches_from(arguments)
-        .map_err(|error| explain(&error, &settings, first.config.as_deref()))?;
-    let Some(matches) = matches.subcommand_matches("serve") else {
-        bail!("the command line cannot be read twice");
-    };
-    let serve = Serve::from_arg_matches(matches)?;
-    Ok(Layered { serve, shown: show(matches, &settings) })
-}
-
-fn id_of(name: &str) -> String {
-    name.replace('-', "_")
-}
-
-/// Returns the flags that may stand in a file.
-fn settable() -> Vec<Arg> {
-    let of_the_command = ["config", "check", "help"];
-    let arguments = definition();
-    let all = arguments.get_arguments();
-    all.filter(|it| !of_the_command.contains(&it.get_id().as_str())).cloned().collect()
-}
-
-fn known() -> Vec<Known> {
-    let of = |arg: &Arg| {
-        let takes = match arg.get_action() {
-            ArgAction::SetTrue => Takes::Switch,
-            ArgAction::Append => Takes::Many,
-            _ => Takes::One,
-        };
-        Some(Known { name: arg.get_long()?.to_owned(), takes })
-    };
-    settable().iter().filter_map(of).collect()
+    let matches = file.matches(arguments)?;
+    let serve = Serve::from_arg_matches(&matches)?;
+    Ok(Layered { serve, shown: show(&matches, &file) })
 }
 
 /// Refuses variables that look like settings and are none.
@@ -106,39 +62,17 @@ fn is_service_link(name: &str) -> bool {
     }
 }
 
-/// Says where in the file a value stands that a flag would refuse.
-fn explain(error: &clap::Error, settings: &[Setting], file: Option<&Path>) -> anyhow::Error {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    let at_fault = settings.iter().find(|setting| {
-        let flag = format!("--{}", setting.name);
-        text(ContextKind::InvalidArg).is_some_and(|it| it.split(' ').next() == Some(flag.as_str()))
-            && text(ContextKind::InvalidValue)
-                .is_some_and(|it| setting.values.iter().any(|value| value == it))
-    });
-    let rendered = error.render().to_string();
-    let message = rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end();
-    match (at_fault, file) {
-        (Some(setting), Some(file)) => {
-            anyhow!("{}:{}:{}: {message}", file.display(), setting.line, setting.column)
-        }
-        _ => anyhow!("{message}"),
-    }
-}
-
 /// Writes the effective settings as a settings file, each with where it comes from.
-fn show(matches: &ArgMatches, settings: &[Setting]) -> String {
+fn show(matches: &ArgMatches, file: &SettingsFile) -> String {
     let mut text = String::new();
-    for arg in settable() {
+    for arg in FILE.settable() {
         let (id, Some(name)) = (arg.get_id().as_str(), arg.get_long()) else { continue };
         let Some(raw) = matches.get_raw(id) else { continue };
         let values: Vec<String> = raw.map(|it| it.to_string_lossy().into_owned()).collect();
         let source = match matches.value_source(id) {
             Some(ValueSource::CommandLine) => "flag",
             Some(ValueSource::EnvVariable) => "environment",
-            _ if settings.iter().any(|it| it.name == name) => "file",
+            _ if file.has(name) => "file",
             _ => "default",
         };
         let shown: Vec<String> = values.iter().map(|value| masked(name, value)).collect();

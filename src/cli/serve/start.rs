@@ -14,13 +14,15 @@ use super::arguments::{EncFacts, Serve};
 use crate::cli::Exit;
 use crate::forge::Forge;
 use crate::git::{
-    Credentials, HttpOptions, Mirror, MirrorOptions, Proxy, Remote, Repository, Scheme, SshOptions,
-    Verification, VerifyMode,
+    Credentials, HttpOptions, Mirror, MirrorOptions, Person, Proxy, Remote, Repository, Scheme,
+    SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
     Access, App, Door, Endpoint, Face, FactsPolicy, Replies, Tls, Webhooks, router, serve,
 };
-use crate::reconcile::{Controller, Policy, Reporting, Settings, Target};
+use crate::reconcile::{
+    Controller, Policy, Reporting, Settings, Target, WriteMode, WriteSettings, Writer,
+};
 use crate::store::CheckIns;
 use crate::telemetry::{self, Metrics};
 
@@ -72,6 +74,14 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
         && serve.openpgp_keys_file.is_none()
     {
         bail!("`--verify` needs `--allowed-signers-file` or `--openpgp-keys-file`: who may sign");
+    }
+    if serve.writes == WriteMode::Commit && serve.verify != VerifyMode::Off {
+        bail!(
+            "`--writes commit` makes commits that nobody signed, which `--verify` would refuse: use `--writes propose`"
+        );
+    }
+    if serve.writes != WriteMode::Off && remote.scheme() == Some(Scheme::Git) {
+        bail!("nothing can be pushed over `git://`: use `https` or `ssh`, or `--writes off`");
     }
     let tls = match (&serve.tls_cert, &serve.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::new(
@@ -261,8 +271,11 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
         move || Controller::start(settings, metrics)
     });
     let controller = starting.await.context("the controller failed")??;
+    let writes = writer_settings(&serve_settings, &prepared)
+        .map(|it| Arc::new(Writer::new(Arc::clone(&controller), it)));
     let app = App {
         controller: Arc::clone(&controller),
+        writer: writes.clone(),
         metrics,
         access: Arc::clone(&prepared.access),
         webhooks: Arc::clone(&prepared.webhooks),
@@ -275,6 +288,11 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
     };
     let endpoints = open(&serve_settings, &prepared, &app)?;
     let threads = controller.spawn()?;
+    let writing = writes
+        .clone()
+        .map(|it| std::thread::Builder::new().name("writer".to_owned()).spawn(move || it.run()))
+        .transpose()
+        .context("cannot start a thread")?;
     let writer = std::thread::Builder::new()
         .name("check-ins".to_owned())
         .spawn({
@@ -302,6 +320,12 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
             std::future::pending::<()>().await;
         } => {}
     }
+    if let Some(writes) = writes {
+        writes.stop();
+    }
+    if writing.is_some_and(|it| it.join().is_err()) {
+        tracing::error!("the writer of groups failed");
+    }
     controller.stop();
     threads.join();
     check_ins.stop();
@@ -310,6 +334,20 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
     }
     tracing::info!("stopped");
     Ok(Exit::Fine)
+}
+
+/// Returns how writes are made; none where they are refused.
+fn writer_settings(serve: &Serve, prepared: &Prepared) -> Option<WriteSettings> {
+    let committer = serve.write_committer.strip_suffix('>')?.split_once(" <");
+    let (name, email) = committer?;
+    Some(WriteSettings {
+        mode: serve.writes,
+        committer: Person { name: name.trim().to_owned(), email: email.to_owned() },
+        trailers: serve.write_trailer.clone(),
+        retries: serve.write_retries,
+        forge: prepared.reporting.as_ref().map(|it| it.forge.clone()),
+    })
+    .filter(|it| it.mode != WriteMode::Off)
 }
 
 /// Opens every address.

@@ -198,7 +198,8 @@ fn value(pen: &mut Pen, hierarchy: &Hierarchy, depth: usize, name: &str, it: &So
     pen.line(depth, &format!("{name} = {}{from}", shorten(&it.value.to_string())));
 }
 
-fn sources(hierarchy: &Hierarchy, sources: &BTreeSet<Source>) -> String {
+/// Names what defines a value.
+pub(in crate::cli) fn sources(hierarchy: &Hierarchy, sources: &BTreeSet<Source>) -> String {
     let names: Vec<&str> = sources
         .iter()
         .map(|source| match source {
@@ -213,6 +214,20 @@ fn sources(hierarchy: &Hierarchy, sources: &BTreeSet<Source>) -> String {
 fn differences(pen: &mut Pen, hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) {
     pen.line(0, "");
     pen.line(0, &pen.strong("conflicts"));
+    all_differences(pen, hierarchy, conflicts);
+}
+
+/// Returns the lines that show each conflict with its values.
+pub(in crate::cli) fn conflict_lines(
+    hierarchy: &Hierarchy,
+    conflicts: &Conflicts<'_>,
+) -> Vec<String> {
+    let mut pen = Pen::new(Colour::Plain);
+    all_differences(&mut pen, hierarchy, conflicts);
+    pen.finish().lines().map(|it| it.strip_prefix("  ").unwrap_or(it).to_owned()).collect()
+}
+
+fn all_differences(pen: &mut Pen, hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) {
     let mut one = |what: &str, all: &[Difference<'_>]| {
         pen.line(1, what);
         let width =
@@ -246,7 +261,8 @@ fn differences(pen: &mut Pen, hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) 
     }
 }
 
-fn shorten(text: &str) -> String {
+/// Cuts a value that is too long for a line.
+pub(in crate::cli) fn shorten(text: &str) -> String {
     if text.chars().nth(VALUE_LIMIT).is_none() {
         return text.to_owned();
     }

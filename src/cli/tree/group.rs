@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::draw::{Pen, condition};
+use super::draw::{Pen, condition, shorten};
 use crate::diagnostic::Colour;
 use crate::hierarchy::{GroupIndex, Hierarchy};
-use crate::model::Node;
+use crate::model::{Condition, Node, Test};
 use crate::rule::{Explained, Form, explain};
 
 /// The rules of a group and its ancestors, explained for a node; the root group's first.
-pub(super) struct Why<'h> {
+pub(in crate::cli) struct Why<'h> {
     hierarchy: &'h Hierarchy,
     group: GroupIndex,
     node: &'h Node,
@@ -17,7 +17,7 @@ pub(super) struct Why<'h> {
 }
 
 impl<'h> Why<'h> {
-    pub(super) fn of(hierarchy: &'h Hierarchy, group: GroupIndex, node: &'h Node) -> Self {
+    pub(in crate::cli) fn of(hierarchy: &'h Hierarchy, group: GroupIndex, node: &'h Node) -> Self {
         let mut lineage: Vec<GroupIndex> = hierarchy.lineage(group).collect();
         lineage.reverse();
         let explained = |index: GroupIndex| {
@@ -47,6 +47,39 @@ impl<'h> Why<'h> {
         }
     }
 
+    /// Says why the node is not in the group; nothing if it is.
+    pub(in crate::cli) fn because(&self) -> Option<String> {
+        let Some((index, explained)) = self.failing() else {
+            let no_rule = "it has no rule and no pinned nodes; only its descendants can match";
+            return (!self.has_rule()).then(|| no_rule.to_owned());
+        };
+        let whose = if index == self.group {
+            "its rule".to_owned()
+        } else {
+            format!("the rule of its ancestor {}", self.hierarchy.group(index).name)
+        };
+        let what = match explained.outcome {
+            Ok(_) => "does not hold",
+            Err(_) => "could not be evaluated",
+        };
+        let cause = first_cause(explained).map_or_else(String::new, |it| format!(": {it}"));
+        Some(format!("{whose} {what}{cause}"))
+    }
+
+    /// Says by which comparison the group's own rule holds; nothing if it does not.
+    pub(in crate::cli) fn evidence(&self) -> Option<String> {
+        let (_, explained) = self.rules.last()?;
+        let (test, value, wanted) = cause(explained.as_ref()?, false)?;
+        let comparison = Condition::Test(test.clone());
+        // What keeps the rule from failing is what makes it hold.
+        let not = if wanted { "not " } else { "" };
+        Some(format!(
+            "its rule holds: {} is {}, the rule wants {not}{comparison}",
+            test.path,
+            shown(value)
+        ))
+    }
+
     pub(super) fn draw(&self, colour: Colour) -> String {
         let mut pen = Pen::new(colour);
         let name = pen.strong(self.hierarchy.group(self.group).name.as_str());
@@ -59,23 +92,8 @@ impl<'h> Why<'h> {
                 None => format!("whether {node} is in the group {name} is not known"),
             },
         );
-        if let Some((index, explained)) = self.failing() {
-            let whose = if index == self.group {
-                "its rule".to_owned()
-            } else {
-                format!("the rule of its ancestor {}", self.hierarchy.group(index).name)
-            };
-            let what = match explained.outcome {
-                Ok(_) => "does not hold",
-                Err(_) => "could not be evaluated",
-            };
-            let cause = first_cause(explained).map_or_else(String::new, |it| format!(": {it}"));
-            pen.line(0, &format!("because {whose} {what}{cause}"));
-        } else if !self.has_rule() {
-            pen.line(
-                0,
-                "because it has no rule and no pinned nodes; only its descendants can match",
-            );
+        if let Some(because) = self.because() {
+            pen.line(0, &format!("because {because}"));
         }
         for (depth, (index, explained)) in self.rules.iter().enumerate() {
             let group = self.hierarchy.group(*index);
@@ -117,22 +135,25 @@ fn first_cause(explained: &Explained<'_>) -> Option<String> {
     if let Err(error) = &explained.outcome {
         return Some(error.to_string());
     }
-    cause(explained, true)
+    let (test, value, wanted) = cause(explained, true)?;
+    let comparison = Condition::Test(test.clone());
+    let not = if wanted { "" } else { "not " };
+    Some(format!("{} is {}, the rule wants {not}{comparison}", test.path, shown(value)))
 }
 
-/// Returns the first comparison because of which a condition is not as wanted.
-fn cause(explained: &Explained<'_>, wanted: bool) -> Option<String> {
+fn shown(value: &Value) -> String {
+    if value.is_null() { "not there".to_owned() } else { shorten(&value.to_string()) }
+}
+
+/// Returns the first comparison because of which a condition is not as wanted, what it saw, and how
+/// it was wanted to come out.
+fn cause<'e>(explained: &'e Explained<'_>, wanted: bool) -> Option<(&'e Test, &'e Value, bool)> {
     if explained.outcome == Ok(wanted) {
         return None;
     }
     match &explained.form {
         Form::And(terms) | Form::Or(terms) => terms.iter().find_map(|term| cause(term, wanted)),
         Form::Not(inner) => cause(inner, !wanted),
-        Form::Test(test, value) => {
-            let shown = if value.is_null() { "not there".to_owned() } else { value.to_string() };
-            let comparison = crate::model::Condition::Test((*test).clone());
-            let not = if wanted { "" } else { "not " };
-            Some(format!("{} is {shown}, the rule wants {not}{comparison}", test.path))
-        }
+        Form::Test(test, value) => Some((test, value, wanted)),
     }
 }

@@ -1,4 +1,4 @@
-//! `OpenPGP` signatures.
+//! OpenPGP signatures.
 
 use jiff::Timestamp;
 use pgp::composed::{Deserializable as _, DetachedSignature, SignedPublicKey};
@@ -8,7 +8,7 @@ use pgp::types::{Fingerprint, KeyDetails as _, KeyId};
 
 use super::{SignatureFault, Signed, Signer};
 
-/// Checks an `OpenPGP` signature against armoured public keys.
+/// Checks an OpenPGP signature against armoured public keys.
 pub(super) fn check(signed: &Signed, keys: &str) -> Result<Signer, SignatureFault> {
     let (detached, _) = DetachedSignature::from_string(signed.signature.trim())
         .map_err(|error| signed.invalid(error))?;

@@ -179,6 +179,14 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_line_is_too_odd_to_be_judged(line in "([ -~é]{0,12}[ ,=]){0,8}") {
+            // What is no key is a fault, and never a key that may sign.
+            proptest::prop_assert!(Entry::parse(&line).is_err());
+        }
+    }
+
     #[test]
     fn lines_that_cannot_be_read_are_faults() {
         for (line, fault) in [

@@ -25,11 +25,17 @@ impl Http {
 
     fn open(&self, service: Service) -> Result<Stream, FetchError> {
         let mut slot = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Service::UploadPack, Some(session)) = (service, slot.as_ref()) {
+        if let (Service::UploadPack | Service::ReceivePack, Some(session)) =
+            (service, slot.as_ref())
+        {
             let turn = Turn::Asking(Arc::clone(session), Vec::new());
             return Ok(Stream { attempt: Arc::clone(&self.attempt), turn });
         }
-        let (session, body) = Session::open(&self.attempt)?;
+        let name = match service {
+            Service::UploadPackLs | Service::UploadPack => "git-upload-pack",
+            Service::ReceivePackLs | Service::ReceivePack => "git-receive-pack",
+        };
+        let (session, body) = Session::open(&self.attempt, name)?;
         *slot = Some(Arc::new(session));
         Ok(Stream { attempt: Arc::clone(&self.attempt), turn: Turn::Answering(Box::new(body)) })
     }
@@ -41,15 +47,8 @@ impl SmartSubtransport for Http {
         _url: &str,
         service: Service,
     ) -> Result<Box<dyn SmartSubtransportStream>, git2::Error> {
-        match service {
-            Service::UploadPackLs | Service::UploadPack => {
-                let stream = self.open(service).map_err(|error| self.attempt.fail(error))?;
-                Ok(Box::new(stream))
-            }
-            Service::ReceivePackLs | Service::ReceivePack => {
-                Err(git2::Error::from_str("nothing is pushed by this transport"))
-            }
-        }
+        let stream = self.open(service).map_err(|error| self.attempt.fail(error))?;
+        Ok(Box::new(stream))
     }
 
     fn close(&self) -> Result<(), git2::Error> {

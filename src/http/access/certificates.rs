@@ -8,43 +8,12 @@
 //!   roles: [classify, read, write]
 //! ```
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use x509_parser::prelude::{FromDer as _, X509Certificate};
-
-use super::roles::{Roles, Scope};
+use super::roles::Roles;
 use super::tokens::{Fields, TokensError, entries, fault};
-use crate::facts::extension_name;
-
-/// What a client certificate says; rustls has checked that our authority says so.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Certificate {
-    /// The common name, as Puppet has it.
-    pub certname: String,
-    /// Puppet's extensions by their short names.
-    pub extensions: BTreeMap<String, String>,
-}
-
-impl Certificate {
-    /// Reads a certificate in DER.
-    pub(crate) fn read(der: &[u8]) -> Option<Self> {
-        let (_, certificate) = X509Certificate::from_der(der).ok()?;
-        let name = certificate.subject().iter_common_name().next()?.as_str().ok()?;
-        let mut extensions = BTreeMap::new();
-        for extension in certificate.extensions() {
-            if let Some(short) = extension_name(&extension.oid.to_id_string()) {
-                extensions.insert(short, crate::facts::extension_text(extension.value));
-            }
-        }
-        Some(Self { certname: name.to_owned(), extensions })
-    }
-
-    #[cfg(test)]
-    pub(super) fn named(certname: &str) -> Self {
-        Self { certname: certname.to_owned(), extensions: BTreeMap::new() }
-    }
-}
+use crate::amend::Scope;
+use crate::facts::CertificateFacts;
 
 /// The certificates that may do more.
 #[derive(Debug, Default)]
@@ -93,7 +62,7 @@ impl Allowed {
         entries(bytes)?.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
-    pub(super) fn of(&self, certificate: &Certificate) -> May {
+    pub(super) fn of(&self, certificate: &CertificateFacts) -> May {
         let mut may = May::default();
         for entry in &self.0 {
             let is_it = match &entry.who {
@@ -120,12 +89,16 @@ mod tests {
             b"- certname: puppet\n  roles: [classify]\n- extension: pp_role=admin\n  roles: [write]\n",
         )
         .unwrap();
-        let mut certificate = Certificate::named("puppet");
+        let named = |name: &str| CertificateFacts {
+            certname: name.to_owned(),
+            ..CertificateFacts::default()
+        };
+        let mut certificate = named("puppet");
         assert_eq!(allowed.of(&certificate).roles, Roles::of(&[Role::Classify]));
         certificate.extensions.insert("pp_role".to_owned(), "admin".to_owned());
         let both = Roles::of(&[Role::Classify, Role::Write]);
         assert_eq!(allowed.of(&certificate).roles, both);
-        assert_eq!(allowed.of(&Certificate::named("Puppet")).roles, Roles::default());
+        assert_eq!(allowed.of(&named("Puppet")).roles, Roles::default());
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! What somebody may do.
 
-use std::collections::BTreeSet;
 use std::str::FromStr;
-
-use crate::model::GroupId;
 
 /// What somebody may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,13 +74,4 @@ impl Roles {
     pub(crate) fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
-}
-
-/// The groups below which somebody may write, themselves included, and the keys that they may set.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Scope {
-    /// The groups.
-    pub groups: BTreeSet<GroupId>,
-    /// The keys of groups, such as `classes`; none is all.
-    pub keys: Option<BTreeSet<String>>,
 }

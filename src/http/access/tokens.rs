@@ -12,7 +12,8 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::roles::{Role, Roles, Scope};
+use super::roles::{Role, Roles};
+use crate::amend::Scope;
 use crate::document::{self, Content, Limits, Node};
 use crate::model::GroupId;
 

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::http::access::Certificate;
+use crate::facts::{CertificateFacts, ExtensionNames};
 
 /// The files of TLS, and what they say now.
 #[derive(Debug)]
@@ -88,16 +88,18 @@ impl Tls {
     pub(super) async fn accept(
         &self,
         stream: TcpStream,
-    ) -> io::Result<(TlsStream<TcpStream>, Option<Certificate>)> {
+    ) -> io::Result<(TlsStream<TcpStream>, Option<CertificateFacts>)> {
         let stream = TlsAcceptor::from(self.config.load_full()).accept(stream).await?;
         let (_, session) = stream.get_ref();
         let shown = session.peer_certificates().and_then(<[_]>::first);
         let certificate = match shown {
             None => None,
             // One that nobody can read names nobody, and must not pass for nobody's.
-            Some(der) => Some(Certificate::read(der).ok_or_else(|| {
-                io::Error::other("the client's certificate has no common name that can be read")
-            })?),
+            Some(der) => {
+                Some(CertificateFacts::read(der, &ExtensionNames::default()).ok_or_else(|| {
+                    io::Error::other("the client's certificate has no common name that can be read")
+                })?)
+            }
         };
         Ok((stream, certificate))
     }
@@ -138,7 +140,8 @@ fn configure(
                         .map_err(file_error(path))?;
                 verifier = verifier.with_crls(lists).allow_unknown_revocation_status();
             }
-            let verifier = verifier.build().map_err(file_error(path))?;
+            // The authorities were read one by one; what is left to be wrong is in the list.
+            let verifier = verifier.build().map_err(file_error(client_crl.unwrap_or(path)))?;
             builder.with_client_cert_verifier(verifier)
         }
     };

@@ -159,12 +159,8 @@ fn every_commit_gets_its_status_once() {
     assert_eq!(stub.status(&last, "clade/live/eu1"), success("answers"));
     let again: Vec<String> = stub.calls().split_off(before).into_iter().map(|it| it.path).collect();
     assert!(again.iter().all(|it| it.ends_with(&last)), "said twice: {again:?}");
-    let metrics = daemon.get("/metrics").body;
-    assert!(
-        metrics
-            .contains("clade_commit_status_posts_total{provider=\"github\",result=\"posted\"} 2"),
-        "{metrics}"
-    );
+    let line = "clade_commit_status_posts_total{provider=\"github\",result=\"posted\"} 2";
+    daemon.wait_until("both are counted", |it| it.get("/metrics").body.contains(line));
 }
 
 #[test]

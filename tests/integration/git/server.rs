@@ -11,16 +11,18 @@ use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::NoClientAuth;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// A server that handles each connection in a thread until it is dropped.
-pub(super) struct Server {
-    pub(super) port: u16,
+pub(crate) struct Server {
+    pub(crate) port: u16,
     stopping: Arc<AtomicBool>,
 }
 
 impl Server {
-    pub(super) fn start(handle: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(handle: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let stopping = Arc::new(AtomicBool::new(false));
@@ -39,7 +41,7 @@ impl Server {
     }
 
     /// Starts a server that reads each request over HTTP and answers with bytes.
-    pub(super) fn http(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(crate) fn http(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
         Self::start(move |mut stream| {
             if let Some(request) = Request::read(&mut stream) {
                 // The client may have gone.
@@ -49,14 +51,22 @@ impl Server {
     }
 
     /// The same over TLS.
-    pub(super) fn https(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(crate) fn https(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::https_for(Arc::new(NoClientAuth), answer)
+    }
+
+    /// The same for clients whose certificate is good.
+    pub(crate) fn https_for(
+        clients: Arc<dyn ClientCertVerifier>,
+        answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
         let certificate = CertificateDer::from_pem_file(tls("server.pem")).unwrap();
         let key = PrivateKeyDer::from_pem_file(tls("server-key.pem")).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients)
             .with_single_cert(vec![certificate], key)
             .unwrap();
         let config = Arc::new(config);
@@ -100,22 +110,22 @@ impl Drop for Server {
 }
 
 /// Returns the path of a file for TLS: a certificate of `localhost`, its key, its authority.
-pub(super) fn tls(name: &str) -> PathBuf {
+pub(crate) fn tls(name: &str) -> PathBuf {
     crate::program::root().join("tests/fixtures/tls").join(name)
 }
 
 /// A request over HTTP.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
-    pub(super) method: String,
-    pub(super) target: String,
-    pub(super) headers: BTreeMap<String, String>,
-    body: Vec<u8>,
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) target: String,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Request {
     /// Reads a request; none if the peer goes or speaks something else.
-    pub(super) fn read(stream: &mut impl Read) -> Option<Self> {
+    pub(crate) fn read(stream: &mut impl Read) -> Option<Self> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
@@ -138,12 +148,12 @@ impl Request {
 }
 
 /// Returns an answer over HTTP with a status line, headers and an empty body.
-pub(super) fn status(line: &str, headers: &str) -> Vec<u8> {
+pub(crate) fn status(line: &str, headers: &str) -> Vec<u8> {
     format!("HTTP/1.1 {line}\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n").into()
 }
 
 /// Has git's own program answer a request for a repository below a directory.
-pub(super) fn http_backend(directory: &Path, request: &Request) -> Vec<u8> {
+pub(crate) fn http_backend(directory: &Path, request: &Request) -> Vec<u8> {
     let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
     let mut child = Command::new("git")
         .arg("http-backend")
@@ -204,7 +214,7 @@ pub(super) fn drip(stream: &mut TcpStream, text: &[u8]) {
 }
 
 /// Returns whether the programs of git are there.
-pub(super) fn has_git() -> bool {
+pub(crate) fn has_git() -> bool {
     let found = Command::new("git").arg("--exec-path").output();
     let found = found.is_ok_and(|it| {
         let directory = String::from_utf8_lossy(&it.stdout).trim().to_owned();

@@ -17,18 +17,22 @@ use crate::git::options::{Credentials, Proxy};
 use crate::git::remote::{Scheme, Url};
 
 const REDIRECTS: usize = 5;
-const QUERY: &str = "/info/refs?service=git-upload-pack";
 
 pub(super) struct Session {
     agent: Agent,
     /// The URL of the repository, after redirects.
     base: String,
     authorization: Option<String>,
+    /// What is asked of it: `git-upload-pack` or `git-receive-pack`.
+    service: &'static str,
 }
 
 impl Session {
     /// Asks for the refs of the repository, following redirects on its host.
-    pub(super) fn open(attempt: &Attempt) -> Result<(Self, BodyReader<'static>), FetchError> {
+    pub(super) fn open(
+        attempt: &Attempt,
+        service: &'static str,
+    ) -> Result<(Self, BodyReader<'static>), FetchError> {
         let wrong = |detail: &str| attempt.error(FetchFailure::InvalidSettings, detail);
         let mut url = attempt.remote.url().cloned().ok_or_else(|| wrong("it is no URL"))?;
         url.path.truncate(url.path.trim_end_matches('/').len());
@@ -39,20 +43,22 @@ impl Session {
                 agent: agent.clone(),
                 base: url.to_string(),
                 authorization: authorization.clone(),
+                service,
             };
             let response = session.get_refs(attempt)?;
             if response.status().is_redirection() {
-                url = redirected(attempt, &url, response.headers())?;
+                url = redirected(attempt, &url, service, response.headers())?;
                 continue;
             }
-            let body = accept(attempt, response, "application/x-git-upload-pack-advertisement")?;
+            let body =
+                accept(attempt, response, &format!("application/x-{service}-advertisement"))?;
             return Ok((session, body));
         }
         Err(attempt.error(FetchFailure::RedirectRefused, "it redirects without end"))
     }
 
     fn get_refs(&self, attempt: &Attempt) -> Result<Response<Body>, FetchError> {
-        let mut request = self.agent.get(format!("{}{QUERY}", self.base));
+        let mut request = self.agent.get(format!("{}{}", self.base, query(self.service)));
         if let Some(authorization) = &self.authorization {
             request = request.header(header::AUTHORIZATION, authorization);
         }
@@ -68,15 +74,20 @@ impl Session {
     ) -> Result<BodyReader<'static>, FetchError> {
         let mut request = self
             .agent
-            .post(format!("{}/git-upload-pack", self.base))
-            .header(header::CONTENT_TYPE, "application/x-git-upload-pack-request");
+            .post(format!("{}/{}", self.base, self.service))
+            .header(header::CONTENT_TYPE, format!("application/x-{}-request", self.service));
         if let Some(authorization) = &self.authorization {
             request = request.header(header::AUTHORIZATION, authorization);
         }
         let request = request.config().timeout_global(Some(attempt.remaining()?)).build();
         let response = request.send(question).map_err(|error| tell(attempt, error))?;
-        accept(attempt, response, "application/x-git-upload-pack-result")
+        accept(attempt, response, &format!("application/x-{}-result", self.service))
     }
+}
+
+/// Returns what is asked first.
+fn query(service: &str) -> String {
+    format!("/info/refs?service={service}")
 }
 
 fn agent(attempt: &Attempt) -> Result<Agent, FetchError> {
@@ -154,7 +165,12 @@ fn secret(attempt: &Attempt, path: &Path) -> Result<String, FetchError> {
 }
 
 /// Returns where the repository is now, if that is on the same host.
-fn redirected(attempt: &Attempt, from: &Url, headers: &HeaderMap) -> Result<Url, FetchError> {
+fn redirected(
+    attempt: &Attempt,
+    from: &Url,
+    service: &str,
+    headers: &HeaderMap,
+) -> Result<Url, FetchError> {
     let refuse = |detail: String| attempt.error(FetchFailure::RedirectRefused, detail);
     let location = headers.get(header::LOCATION).and_then(|it| it.to_str().ok());
     let location = location.ok_or_else(|| refuse("it redirects to nowhere".to_owned()))?;
@@ -169,7 +185,7 @@ fn redirected(attempt: &Attempt, from: &Url, headers: &HeaderMap) -> Result<Url,
         _ => return Err(refuse("it redirects to what is no URL".to_owned())),
     };
     // A query may hold secrets: only what stands before it is shown.
-    let Some(repository) = rest.strip_suffix(QUERY) else {
+    let Some(repository) = rest.strip_suffix(&query(service)) else {
         let shown = rest.split(['?', '#']).next().unwrap_or_default();
         let shown = shown.rsplit_once('@').map_or(shown, |(_, it)| it);
         return Err(refuse(format!("it redirects to `{shown}`, which is no repository")));
@@ -288,7 +304,7 @@ mod tests {
             let remote = Remote::parse(from).unwrap();
             let attempt = Attempt::new(&remote, &MirrorOptions::default());
             let headers = HeaderMap::from_iter([(header::LOCATION, location.parse().unwrap())]);
-            let url = redirected(&attempt, remote.url().unwrap(), &headers);
+            let url = redirected(&attempt, remote.url().unwrap(), "git-upload-pack", &headers);
             if let Err(error) = &url {
                 assert!(!error.message.contains("secret"), "{error}");
             }

@@ -183,6 +183,14 @@ mod tests {
         assert_eq!(KnownHosts::parse("", "h", 22).preferred(&all), all);
     }
 
+    proptest::proptest! {
+        #[test]
+        fn nothing_that_is_no_key_is_trusted(text in "([ -~]{0,20}[ \\n,|@!*]){0,12}") {
+            let known = KnownHosts::parse(&text, "example.com", 22);
+            proptest::prop_assert!(!matches!(known.verdict(&key(ONE)), Verdict::Known));
+        }
+    }
+
     #[test]
     fn patterns_have_stars_and_question_marks() {
         for (pattern, name, like) in [

@@ -1,6 +1,6 @@
-//! The nodes that a difference is looked for in: facts files, `PuppetDB`, or a daemon's check-ins.
+//! The nodes of a fleet: facts files, PuppetDB, or a daemon's check-ins.
 //!
-//! They are read and compared in batches, so that a fleet of any size takes the memory of one.
+//! They are read and used in batches, so that a fleet of any size takes the memory of one.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,12 +11,11 @@ use clap::Args;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use crate::cli::client::{Identity, Said};
+use super::client::{Identity, Said};
 use crate::facts::{read_facts, with_certname};
-use crate::impact::{Comparison, NodeChange};
 use crate::model::{Map, Node};
 
-/// How many nodes are compared together.
+/// How many nodes are used together.
 const BATCH: usize = 512;
 
 /// How long one page of nodes may take.
@@ -29,7 +28,7 @@ pub(super) struct NodesArgs {
     /// A directory of facts files, `<certname>.json` or `.yaml`, in any form that `clade classify --facts` reads; trusted data may stand beside them in `<certname>.trusted.json` or `.yaml`
     #[arg(long, value_name = "DIR")]
     facts: Option<PathBuf>,
-    /// The nodes of a `PuppetDB`, by its inventory
+    /// The nodes of a PuppetDB, by its inventory
     #[arg(long, value_name = "URL")]
     puppetdb: Option<String>,
     /// The nodes that have checked in with a daemon
@@ -39,20 +38,22 @@ pub(super) struct NodesArgs {
     identity: Identity,
 }
 
-/// What came of the nodes.
+/// How reading went.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) nodes: usize,
-    pub(super) changed: Vec<(String, NodeChange)>,
     /// What could not be read, and why.
     pub(super) unreadable: Vec<String>,
 }
 
+/// Uses a batch of nodes.
+pub(super) type Use<'u> = &'u mut dyn FnMut(&[Node]);
+
 impl NodesArgs {
-    /// Reads all nodes and compares what they get.
-    pub(super) fn compare(&self, comparison: &Comparison<'_>) -> Result<Read> {
+    /// Reads all nodes.
+    pub(super) fn read(&self, each: Use<'_>) -> Result<Read> {
         if let Some(directory) = &self.facts {
-            return from_directory(directory, comparison);
+            return from_directory(directory, each);
         }
         let (url, page): (_, Page) = match (&self.puppetdb, &self.server) {
             (Some(url), _) => (url, inventory),
@@ -64,7 +65,8 @@ impl NodesArgs {
         loop {
             let nodes = page(&|path: &str| service.get(path), read.nodes)?;
             let size = nodes.len();
-            read.compare(comparison, nodes.into_iter().map(Ok).collect());
+            read.nodes += size;
+            each(&nodes);
             if size < BATCH {
                 return Ok(read);
             }
@@ -72,25 +74,8 @@ impl NodesArgs {
     }
 }
 
-impl Read {
-    fn compare(&mut self, comparison: &Comparison<'_>, batch: Vec<Result<Node, String>>) {
-        let compared: Vec<Result<Option<(String, NodeChange)>, String>> = batch
-            .into_par_iter()
-            .map(|node| node.map(|it| Some((it.name.clone(), comparison.node(&it)?))))
-            .collect();
-        for node in compared {
-            match node {
-                Ok(changed) => {
-                    self.nodes += 1;
-                    self.changed.extend(changed);
-                }
-                Err(error) => self.unreadable.push(error),
-            }
-        }
-    }
-}
-
-fn from_directory(directory: &Path, comparison: &Comparison<'_>) -> Result<Read> {
+/// Reads the facts files of a directory.
+pub(super) fn from_directory(directory: &Path, each: Use<'_>) -> Result<Read> {
     let what = || format!("cannot read the facts in `{}`", directory.display());
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory).with_context(what)? {
@@ -111,8 +96,16 @@ fn from_directory(directory: &Path, comparison: &Comparison<'_>) -> Result<Read>
     let mut read = Read::default();
     let mut progress = Progress::new(files.len());
     for batch in files.chunks(BATCH) {
-        let nodes: Vec<Result<Node, String>> = batch.par_iter().map(|it| facts_file(it)).collect();
-        read.compare(comparison, nodes);
+        let found: Vec<Result<Node, String>> = batch.par_iter().map(|it| facts_file(it)).collect();
+        let mut nodes = Vec::with_capacity(found.len());
+        for node in found {
+            match node {
+                Ok(node) => nodes.push(node),
+                Err(error) => read.unreadable.push(error),
+            }
+        }
+        read.nodes += nodes.len();
+        each(&nodes);
         progress.advance(batch.len());
     }
     progress.end();
@@ -156,7 +149,7 @@ fn check_ins(get: &dyn Fn(&str) -> Result<Said>, offset: usize) -> Result<Vec<No
     list(get(&path)?.document()?, "name", "fact")
 }
 
-/// Reads a page of the inventory of a `PuppetDB`.
+/// Reads a page of the inventory of a PuppetDB.
 fn inventory(get: &dyn Fn(&str) -> Result<Said>, offset: usize) -> Result<Vec<Node>> {
     // `[{"field": "certname", "order": "asc"}]`, so that pages do not overlap.
     let order = "%5B%7B%22field%22%3A%22certname%22%2C%22order%22%3A%22asc%22%7D%5D";

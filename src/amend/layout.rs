@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use crate::hierarchy::{GroupIndex, Hierarchy};
-use crate::model::GroupId;
+use crate::model::{Group, GroupId};
 
 /// Returns the file of each group, in directories that follow the hierarchy: a group is
 /// `<parent's directory>/<name>.yaml`, its children are in `<parent's directory>/<name>/`.
-pub(super) fn files(hierarchy: &Hierarchy) -> Vec<(PathBuf, GroupIndex)> {
+pub fn files(hierarchy: &Hierarchy) -> Vec<(PathBuf, GroupIndex)> {
     // File systems may not tell upper from lower case, so names are lower case and unique.
     let mut taken: BTreeSet<PathBuf> = BTreeSet::new();
     let mut directories: HashMap<GroupIndex, PathBuf> = HashMap::new();
@@ -34,6 +34,26 @@ pub(super) fn files(hierarchy: &Hierarchy) -> Vec<(PathBuf, GroupIndex)> {
         files.push((path, index));
     }
     files
+}
+
+/// Returns the file of a new group, beside those that are there: in the directory that belongs to
+/// the file of its parent, or at the top for a child of the root group.
+pub(super) fn path_of(
+    group: &Group,
+    parent_file: Option<&str>,
+    top: &str,
+    is_taken: &dyn Fn(&str) -> bool,
+) -> String {
+    let directory = parent_file
+        .and_then(|it| it.strip_suffix(".yaml").or_else(|| it.strip_suffix(".yml")))
+        .unwrap_or(top);
+    let id = group.id.to_string();
+    let head = id.split('-').next().unwrap_or_default();
+    let stem = file_name(group.name.as_str());
+    let stems = [stem.clone(), format!("{stem}-{head}"), id.clone()];
+    let mut free =
+        stems.iter().filter(|_| !stem.is_empty()).map(|stem| format!("{directory}/{stem}.yaml"));
+    free.find(|path| !is_taken(path)).unwrap_or_else(|| format!("{directory}/{id}.yaml"))
 }
 
 /// Returns a name without what file systems and shells stumble over.

@@ -1,0 +1,50 @@
+#!/bin/sh
+# Checks a change of the group repository: validation, classification tests, and which nodes it moves.
+#
+# usage: check.sh github|gitlab|plain BASE
+#
+# BASE is the revision that the change is compared with. Written are clade-tests.xml (JUnit),
+# clade-diff.md (the comment) and, for GitLab, clade-quality.json (code quality).
+# The exit status is 0 if the change may be merged, 1 if not, 2 if that could not be found out.
+#
+# CLADE_DIR    the directory of the groups, default .
+# CLADE_NODES  where nodes come from, default "--facts facts"; also "--server URL", "--puppetdb URL"
+set -eu
+
+forge=${1:?usage: check.sh github|gitlab|plain BASE}
+base=${2:?usage: check.sh github|gitlab|plain BASE}
+dir=${CLADE_DIR:-.}
+nodes=${CLADE_NODES:---facts facts}
+
+status=0
+worse() { [ "$1" -le "$status" ] || status=$1; }
+
+case $forge in
+github) clade validate "$dir" --format github || worse $? ;;
+gitlab)
+    clade validate "$dir" || worse $?
+    clade validate "$dir" --format gitlab >clade-quality.json || worse $?
+    ;;
+plain) clade validate "$dir" || worse $? ;;
+*)
+    echo "check.sh: unknown forge \`$forge\`" >&2
+    exit 2
+    ;;
+esac
+if [ "$status" -ne 0 ]; then
+    {
+        echo '<!-- clade-diff -->'
+        echo '### Classification: the change is not valid'
+        echo
+        echo 'Nobody can tell what nodes would get; the log of the pipeline says what is wrong.'
+    } >clade-diff.md
+    exit "$status"
+fi
+
+clade test "$dir" || worse $?
+clade test "$dir" --format junit >clade-tests.xml || worse $?
+
+# Several words: where nodes come from.
+# shellcheck disable=SC2086
+clade diff "$base" --repo "$dir" $nodes --format markdown >clade-diff.md || worse $?
+exit "$status"

@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require 'fileutils'
+require 'time'
+require 'puppet/file_system'
+
+module PuppetX::Clade
+  # The last good answer of each node, for when no server answers.
+  class LastGood
+    Kept = Struct.new(:answer, :age)
+
+    def initialize(settings)
+      @settings = settings
+    end
+
+    # Keeps an answer. Only its owner may read it, since parameters can be secrets.
+    def keep(kind, name, answer)
+      return unless @settings.max_stale.positive?
+
+      path = path(kind, name)
+      FileUtils.mkdir_p(File.dirname(path), mode: 0o700)
+      text = JSON.generate('answered_at' => Time.now.utc.iso8601, 'answer' => answer)
+      Puppet::FileSystem.replace_file(path, 0o600) { |file| file.write(text) }
+    rescue SystemCallError, Puppet::Error => e
+      Puppet.warning("This answer for #{name} cannot be kept: #{e.message}")
+    end
+
+    # Returns an answer that is not too old, or nil.
+    def take(kind, name)
+      return nil unless @settings.max_stale.positive?
+
+      kept = JSON.parse(File.read(path(kind, name), encoding: 'UTF-8'))
+      age = [(Time.now - Time.iso8601(kept['answered_at'])).round, 0].max
+      age <= @settings.max_stale ? Kept.new(kept['answer'], age) : nil
+    rescue Errno::ENOENT
+      nil
+    rescue SystemCallError, JSON::ParserError, ArgumentError, TypeError => e
+      Puppet.warning("The last good answer for #{name} cannot be read: #{e.message}")
+      nil
+    end
+
+    private
+
+    def path(kind, name)
+      File.join(@settings.cache_dir, kind, "#{name}.json")
+    end
+  end
+end

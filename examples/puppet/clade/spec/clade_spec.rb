@@ -1,0 +1,172 @@
+# frozen_string_literal: true
+
+require_relative 'spec_helper'
+
+GOOD = {
+  'name' => 'web1', 'groups' => [], 'environment' => 'staging',
+  'classes' => { 'ntp' => { 'panic' => false, 'servers' => ['a'] } },
+  'parameters' => { 'tier' => 'front', 'none' => nil },
+  'config_data' => { 'ntp' => { 'fudge' => { 'x' => [1] } } }
+}.freeze
+CONFLICT = {
+  'kind' => 'classification-conflict', 'msg' => 'The node was classified into groups named "a" and "b"', 'details' => {}
+}.freeze
+
+RSpec.describe Puppet::Node::Clade do
+  def stub(*answers)
+    answers = answers.map { |status, body| [status, body.is_a?(Hash) ? JSON.generate(body) : body] }
+    Stub.new(*answers).tap { |it| @stubs << it }
+  end
+
+  def configure(entries)
+    File.write("#{@home}/conf/classifier.yaml", entries.to_yaml)
+  end
+
+  def nobody
+    socket = TCPServer.new('127.0.0.1', 0)
+    port = socket.addr[1]
+    socket.close
+    { 'server' => '127.0.0.1', 'port' => port, 'scheme' => 'http' }
+  end
+
+  def find(name = 'web1', facts: {}, uuid: nil, environment: 'production', trusted: nil)
+    environment = Puppet::Node::Environment.create(environment.to_sym, [])
+    options = { facts: Puppet::Node::Facts.new(name, facts), environment: environment }
+    options[:transaction_uuid] = uuid if uuid
+    request = Puppet::Indirector::Request.new(:node, :find, name, nil, options)
+    staging = Puppet::Node::Environment.create(:staging, [])
+    loader = Puppet::Environments::Static.new(environment, staging)
+    Puppet.override(environments: loader, trusted_information: trusted) do
+      described_class.new.find(request)
+    end
+  end
+
+  it 'makes a node of the answer' do
+    server = stub([200, GOOD])
+    configure(server.entry)
+    node = find(facts: { 'kernel' => 'Linux' })
+    expect(node.classes).to eq(GOOD['classes'])
+    expect(node.parameters).to include('tier' => 'front', 'none' => nil, 'kernel' => 'Linux')
+    expect(node.environment.name).to eq(:staging)
+    expect(node.clade_config_data).to eq(GOOD['config_data'])
+  end
+
+  it 'posts facts, trusted data and the transaction, and never a fact called trusted' do
+    server = stub([200, GOOD])
+    configure(server.entry)
+    trusted = Puppet::Context::TrustedInformation.new('remote', 'web1', { 'pp_role' => 'web' })
+    find(facts: { 'os' => { 'family' => 'Debian' }, 'trusted' => { 'certname' => 'forged' } }, uuid: 'u-1', trusted: trusted)
+    expect(server.requests.first['line']).to eq('POST /classifier-api/v1/classified/nodes/web1 HTTP/1.1')
+    body = server.requests.first['body']
+    expect(body['fact']).to eq('os' => { 'family' => 'Debian' })
+    expect(body['trusted']).to include('certname' => 'web1', 'extensions' => { 'pp_role' => 'web' })
+    expect(body['transaction_uuid']).to eq('u-1')
+  end
+
+  it 'takes nothing that another certificate proves' do
+    server = stub([200, GOOD])
+    configure(server.entry)
+    find(trusted: Puppet::Context::TrustedInformation.new('remote', 'admin', { 'pp_role' => 'web' }))
+    expect(server.requests.first['body']['trusted']).to eq('certname' => 'web1')
+  end
+
+  it 'reads settings that changed' do
+    first = stub([200, GOOD])
+    configure(first.entry)
+    find
+    second = stub([200, GOOD.merge('classes' => {})])
+    configure(second.entry)
+    File.utime(Time.now, Time.now + 60, "#{@home}/conf/classifier.yaml")
+    expect(find.classes).to be_empty
+    expect(first.requests.size).to eq(1)
+  end
+
+  it 'leaves the environment to the agent when the group does' do
+    [GOOD.merge('environment' => 'agent-specified'), GOOD.reject { |key, _| key == 'environment' }].each do |answer|
+      configure(stub([200, answer]).entry)
+      File.utime(Time.now, Time.now + @stubs.size, "#{@home}/conf/classifier.yaml")
+      expect(find(environment: 'production').environment.name).to eq(:production)
+    end
+  end
+
+  {
+    'a server that refuses connections' => :nobody,
+    'a host that does not exist' => { 'server' => 'clade.invalid', 'scheme' => 'http' },
+    'an error of the server' => [500, '{"kind":"application-error","msg":"x"}'],
+    'a server without a snapshot' => [503, '{"kind":"no-snapshot","msg":"x"}'],
+    'a page that is no JSON' => [200, '<html>'],
+    'JSON that is no answer' => [200, '{}'],
+    'a refusal to talk to us' => [401, '{"kind":"user-unauthenticated","msg":"x"}'],
+    'a server that hangs' => [:hang]
+  }.each do |what, failure|
+    it "asks another server after #{what}" do
+      first = case failure
+              when :nobody then nobody
+              when Hash then failure
+              else stub(failure).entry
+              end
+      second = stub([200, GOOD])
+      configure([first.merge('timeout' => 1), second.entry])
+      expect(find.classes).to eq(GOOD['classes'])
+      expect(find.classes).to eq(GOOD['classes'])
+      # The one that failed was asked once.
+      expect(@stubs.first.requests.size).to eq(1) if failure.is_a?(Array)
+      expect(second.requests.size).to eq(2)
+    end
+  end
+
+  it 'takes the last good answer when nobody answers, and says so' do
+    server = stub([200, GOOD], [503, CONFLICT.merge('kind' => 'no-snapshot')])
+    configure(server.entry)
+    find
+    expect(find.parameters).to include('tier' => 'front')
+    expect(@warnings.last).to match(/answers 503: The node .* the last good answer stands in, \d s old/)
+    expect { find('web2') }.to raise_error(Puppet::Error, /Clade could not classify web2: .* there is no last good answer/)
+    file = "#{@home}/var/clade/terminus/nodes/web1.json"
+    expect(File.stat(file).mode & 0o777).to eq(0o600)
+    kept = JSON.parse(File.read(file))
+    File.write(file, JSON.generate(kept.merge('answered_at' => '2020-01-01T00:00:00Z')))
+    expect { find }.to raise_error(Puppet::Error, /no last good answer/)
+    File.write(file, '{"answered')
+    expect { find }.to raise_error(Puppet::Error, /no last good answer/)
+  end
+
+  it 'keeps nothing when nothing may be old' do
+    server = stub([200, GOOD], [503, '{}'])
+    configure(server.entry.merge('max_stale' => 0))
+    find
+    expect { find }.to raise_error(Puppet::Error, /no last good answer/)
+  end
+
+  it 'never hides a conflict' do
+    server = stub([200, GOOD], [500, CONFLICT])
+    other = stub([200, GOOD])
+    configure([server.entry, other.entry])
+    find
+    expect { find }.to raise_error(Puppet::Error, /could not classify web1: The node was classified into groups named "a" and "b"/)
+    expect(other.requests).to be_empty
+  end
+
+  it 'refuses names that lead elsewhere' do
+    server = stub([200, GOOD])
+    configure(server.entry)
+    ['../x', 'a/b', '..', '.x', "a\nb", ''].each do |name|
+      expect { find(name) }.to raise_error(Puppet::Error, /is not a certname/)
+    end
+    expect(server.requests).to be_empty
+  end
+
+  it 'reads a hash, a list, and says what is wrong' do
+    settings = PuppetX::Clade::Settings.new({ 'server' => 'a', 'prefix' => '/classifier-api' })
+    expect(settings.servers.map(&:url)).to eq(['https://a:4433'])
+    expect([settings.timeout, settings.max_stale]).to eq([5, 86_400])
+    settings = PuppetX::Clade::Settings.new([{ 'server' => 'a', 'port' => '1' }, { 'server' => 'b', 'timeout' => 2 }])
+    expect(settings.servers.map(&:url)).to eq(['https://a:1', 'https://b:4433'])
+    expect(settings.timeout).to eq(2)
+    PuppetX::Clade::Settings.new({ 'server' => 'a', 'timout' => 1 })
+    expect(@warnings.last).to match(/nothing is known of timout/)
+    [nil, [], 'x', {}, [{ 'port' => 1 }], { 'server' => 'a', 'timeout' => 'soon' }].each do |wrong|
+      expect { PuppetX::Clade::Settings.new(wrong) }.to raise_error(Puppet::Error, /classifier.yaml/)
+    end
+  end
+end

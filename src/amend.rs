@@ -1,0 +1,103 @@
+//! What a write through the classifier API changes in the files of the repository.
+//!
+//! Every write comes down to a new set of groups. [`amend`] checks it as the API promises, and
+//! turns the difference into changed files: texts are edited, not written anew, a new group gets
+//! the file that follows from the hierarchy, and groups that name their parent by a name that
+//! changes are changed with it.
+
+mod body;
+mod check;
+mod document;
+mod files;
+mod layout;
+mod operation;
+mod refusal;
+mod scope;
+mod subject;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::diagnostic::Place;
+use crate::hierarchy::Estate;
+use crate::model::GroupId;
+use crate::validation::Layout;
+
+pub use body::read_group;
+pub use check::check_whole;
+pub use document::{ORDER, house_layout, new_document};
+pub use layout::files as layout_of;
+pub use operation::Operation;
+pub use refusal::{Refusal, Status};
+pub use scope::Scope;
+
+/// The state of the repository that a write meets.
+pub struct Ground<'g> {
+    /// The groups.
+    pub estate: &'g Estate,
+    /// Where each group is written.
+    pub origins: &'g BTreeMap<GroupId, Place>,
+    /// Which directory holds what.
+    pub layout: &'g Layout,
+    /// Returns the text of a file; none if there is none.
+    pub read: &'g dyn Fn(&str) -> Option<String>,
+}
+
+impl std::fmt::Debug for Ground<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ground").field("layout", self.layout).finish_non_exhaustive()
+    }
+}
+
+/// What a write comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Amendment {
+    /// The files that change, with their new text; none for one that goes. Empty if everything is
+    /// as wanted already.
+    pub files: BTreeMap<String, Option<String>>,
+    /// One line on what changes.
+    pub subject: String,
+    /// What the client is told.
+    pub answer: Answer,
+}
+
+/// What a client is told when its change is in effect.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// A group was made.
+    Created(GroupId),
+    /// A group is as it was put.
+    Put(GroupId),
+    /// A group was changed.
+    Edited(GroupId),
+    /// There is nothing to say.
+    Done,
+    /// From which groups nodes were unpinned.
+    Unpinned(Value),
+}
+
+/// Finds out what a write changes; `scope` is where the client may write, none is everywhere.
+///
+/// # Errors
+///
+/// Returns why the write is refused.
+pub fn amend(
+    ground: &Ground<'_>,
+    operation: &Operation,
+    scope: Option<&Scope>,
+) -> Result<Amendment, Refusal> {
+    let planned = operation::plan(ground.estate, operation, scope)?;
+    let old = &ground.estate.hierarchy;
+    if let Some(scope) = scope {
+        scope.check(old, &planned.groups)?;
+    }
+    let hierarchy = check::build(&planned.groups)?;
+    check::referents(ground, &hierarchy)?;
+    let subject = subject::of(operation, old, &hierarchy);
+    let files = files::changes(ground, &hierarchy)?;
+    Ok(Amendment { files, subject, answer: planned.answer })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Groups as clients send them.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::refusal::Refusal;
+use crate::diagnostic::{Kind, Severity};
+use crate::model::{Group, GroupId};
+use crate::validation::{FileKind, FileReading, ParentName, SourceContent, SourceFile, read_file};
+
+/// The keys of a group that clients set.
+pub(super) const KEYS: &[&str] = &[
+    "name",
+    "id",
+    "description",
+    "environment",
+    "environment_trumps",
+    "parent",
+    "rule",
+    "classes",
+    "config_data",
+    "variables",
+];
+
+/// What clients send back of what they read.
+pub(super) const READ_ONLY: &[&str] =
+    &["last_edited", "serial_number", "deleted", "children", "immediate_child_count"];
+
+const MALFORMED_RULE: &str = "([:rule \"The rule is malformed. Please consult the group documentation for details on the rule grammar.\"])";
+
+/// Refuses a body that is no object or has keys that no group has, as Puppet Enterprise says it.
+pub(super) fn object<'b>(body: &'b Value, schema: &str) -> Result<&'b Map<String, Value>, Refusal> {
+    let violation = |error: String| Refusal::schema_violation(body, schema, &error.into());
+    let Value::Object(fields) = body else {
+        return Err(violation("(not (map? the-body))".to_owned()));
+    };
+    let unknown: Vec<String> = fields
+        .keys()
+        .filter(|key| !KEYS.contains(&key.as_str()) && !READ_ONLY.contains(&key.as_str()))
+        .map(|key| format!("[:{key} disallowed-key]"))
+        .collect();
+    if unknown.is_empty() { Ok(fields) } else { Err(violation(format!("({})", unknown.join(" ")))) }
+}
+
+/// Reads a whole group, by the same reader as files; absent keys have their defaults.
+///
+/// # Errors
+///
+/// Returns what is wrong with it.
+pub fn read_group(body: &Value) -> Result<Group, Refusal> {
+    let violation = |error: String| Refusal::schema_violation(body, "Group", &error.into());
+    let fields = object(body, "Group")?;
+    let missing: Vec<String> = ["name", "parent", "classes"]
+        .into_iter()
+        .filter(|key| !fields.contains_key(*key))
+        .map(|key| format!("[:{key} missing-required-key]"))
+        .collect();
+    if !missing.is_empty() {
+        return Err(violation(format!("({})", missing.join(" "))));
+    }
+    let mut fields = fields.clone();
+    fields.retain(|key, value| {
+        let optional = !matches!(key.as_str(), "name" | "parent" | "classes");
+        !(READ_ONLY.contains(&key.as_str()) || optional && value.is_null())
+    });
+    if fields.get("classes").is_some_and(|it| !it.is_object()) {
+        return Err(violation("([:classes (not (map? the-value))])".to_owned()));
+    }
+    // Files may write rules as text; the API has one form.
+    if fields.get("rule").is_some_and(|it| !it.is_array()) {
+        return Err(violation(MALFORMED_RULE.to_owned()));
+    }
+    if let Some(parent) = fields.get("parent").and_then(Value::as_str)
+        && parent.parse::<GroupId>().is_err()
+    {
+        return Err(Refusal::malformed_parent(parent));
+    }
+    let bytes: Arc<[u8]> = Value::Object(fields).to_string().into_bytes().into();
+    let file = SourceFile { path: "the body".into(), content: SourceContent::Bytes(bytes) };
+    let reading = read_file(&file, FileKind::Groups);
+    let found = reading.groups().first();
+    match found.and_then(|file| Some((file.group.clone()?, file.parent.clone()?.0))) {
+        Some((group, ParentName::Id(parent))) => Ok(Group { parent, ..group }),
+        Some((_, ParentName::Name(name))) => Err(Refusal::malformed_parent(&name)),
+        None => Err(violation(problems(&reading))),
+    }
+}
+
+fn problems(reading: &FileReading) -> String {
+    let errors = || reading.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+    let messages: Vec<&str> = errors().map(|it| it.message.as_str()).collect();
+    let about_rule = |kind: Kind| matches!(kind, Kind::InvalidRule | Kind::InvalidRegex);
+    if errors().any(|it| about_rule(it.kind)) {
+        return format!("{MALFORMED_RULE}: {}", messages.join("; "));
+    }
+    messages.join("; ")
+}
+
+/// Merges a delta into a value: what is null is taken out, objects are merged, all else is
+/// replaced.
+pub(super) fn merge(current: &mut Map<String, Value>, delta: &Map<String, Value>) {
+    for (key, value) in delta {
+        match (value, current.get_mut(key)) {
+            (Value::Null, _) => drop(current.shift_remove(key)),
+            (Value::Object(delta), Some(Value::Object(inner))) => merge(inner, delta),
+            (Value::Object(delta), _) => {
+                let mut fresh = Map::new();
+                merge(&mut fresh, delta);
+                current.insert(key.clone(), fresh.into());
+            }
+            (value, _) => drop(current.insert(key.clone(), value.clone())),
+        }
+    }
+}

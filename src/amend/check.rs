@@ -1,0 +1,245 @@
+//! The checks whose answers the API promises; validation finds everything else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::Ground;
+use super::body::read_group;
+use super::refusal::Refusal;
+use crate::hierarchy::{Estate, GroupIndex, Hierarchy, HierarchyFault, check, group_to_value};
+use crate::model::{Group, GroupId};
+use crate::validation::Strictness;
+
+/// Checks a group against the others: its parent, its name, the classes that it has or inherits.
+///
+/// # Errors
+///
+/// Returns what is wrong with it.
+pub fn check_whole(group: &Group, estate: &Estate) -> Result<(), Refusal> {
+    check_group(group, estate)?;
+    let hierarchy = &estate.hierarchy;
+    let parent = hierarchy.find(group.parent).filter(|_| group.id != GroupId::ROOT);
+    let ancestors = parent.into_iter().flat_map(|it| hierarchy.lineage(it));
+    let ancestors = ancestors.map(|it| hierarchy.group(it));
+    refuse(missing(estate, group, std::iter::once(group).chain(ancestors)))
+}
+
+/// Checks a group against the others: its parent, its name.
+pub(super) fn check_group(group: &Group, estate: &Estate) -> Result<(), Refusal> {
+    let hierarchy = &estate.hierarchy;
+    let is_own = group.parent == group.id && group.id != GroupId::ROOT;
+    let parent = match hierarchy.find(group.parent) {
+        Some(parent) => parent,
+        None if is_own => return Err(cycle(&[group])),
+        None => {
+            let message = format!("The parent group {} does not exist.", group.parent);
+            return Err(Refusal::unprocessable("missing-parent", message, group_to_value(group)));
+        }
+    };
+    if let Some(index) = hierarchy.find(group.id)
+        && (index == parent || hierarchy.is_ancestor(index, parent))
+        && group.id != GroupId::ROOT
+    {
+        let way = hierarchy.lineage(parent).take_while(|it| *it != index);
+        let between = way.map(|it| hierarchy.group(it));
+        let all: Vec<&Group> = std::iter::once(group).chain(between).collect();
+        return Err(cycle(&all));
+    }
+    let twin = hierarchy.groups().find(|it| {
+        it.id != group.id && it.name == group.name && it.environment == group.environment
+    });
+    twin.map_or(Ok(()), |_| Err(not_unique(group)))
+}
+
+fn not_unique(group: &Group) -> Refusal {
+    let message = format!(
+        "Could not complete the request because it violates a group uniqueness constraint. \
+         A group with name = {}, environment_name = {} already exists.",
+        group.name, group.environment
+    );
+    let details = json!({
+        "conflict": {"name": group.name, "environment_name": group.environment},
+        "constraintName": "groups_name_environment_name_idx",
+    });
+    Refusal::unprocessable("uniqueness-violation", message, details)
+}
+
+fn cycle(groups: &[&Group]) -> Refusal {
+    let names: Vec<String> =
+        groups.iter().chain(groups.first()).map(|it| it.name.to_string()).collect();
+    let message = format!(
+        "Detected group inheritance cycle: {}. See the `details` key for the full groups of the cycle.",
+        names.join(" -> ")
+    );
+    let groups: Vec<Value> = groups.iter().map(|it| group_to_value(it)).collect();
+    Refusal::unprocessable("inheritance-cycle", message, groups)
+}
+
+/// Builds the tree of a new set of groups.
+pub(super) fn build(groups: &[Group]) -> Result<Hierarchy, Refusal> {
+    Hierarchy::build(groups.to_vec()).map_err(|faults| explain(groups, &faults))
+}
+
+fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Refusal {
+    let at = |place: &usize| groups.get(*place);
+    let first = faults.iter().find_map(|fault| match fault {
+        HierarchyFault::DuplicateId { second, .. } => at(second).map(|group| {
+            let message = format!(
+                "Could not complete the request because it violates a group uniqueness constraint. \
+                 A group with id = {} already exists.",
+                group.id
+            );
+            let details = json!({"conflict": {"id": group.id}, "constraintName": "groups_pkey"});
+            Refusal::unprocessable("uniqueness-violation", message, details)
+        }),
+        HierarchyFault::DuplicateName { second, .. } => at(second).map(not_unique),
+        HierarchyFault::Cycle { groups } => {
+            Some(cycle(&groups.iter().filter_map(at).collect::<Vec<_>>()))
+        }
+        HierarchyFault::MissingParent { group } => at(group).map(|group| {
+            let message = format!("The parent group {} does not exist.", group.parent);
+            Refusal::unprocessable("missing-parent", message, group_to_value(group))
+        }),
+        HierarchyFault::Root { reason, group } => at(group).map(|group| {
+            let kind = if reason.contains("rule") { "root-rule-edit" } else { "root-group" };
+            Refusal::unprocessable(kind, format!("{reason}."), group_to_value(group))
+        }),
+    });
+    first.unwrap_or_else(|| {
+        Refusal::unprocessable("root-group", "The groups do not form a tree.", Value::Null)
+    })
+}
+
+/// Reads and checks the groups of a whole hierarchy.
+pub(super) fn import(body: &Value) -> Result<Vec<Group>, Refusal> {
+    let Value::Array(entries) = body else {
+        let error = Value::from("(not (sequential? the-body))");
+        return Err(Refusal::schema_violation(body, "[Group]", &error));
+    };
+    let mut groups = Vec::new();
+    let (mut bad, mut errors) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let read = if entry.get("id").is_some() {
+            read_group(entry)
+        } else {
+            let error = Value::from("([:id missing-required-key])");
+            Err(Refusal::schema_violation(entry, "Group", &error))
+        };
+        match read {
+            Ok(group) => groups.push(group),
+            Err(refusal) => {
+                let error = refusal.details.get("error").cloned();
+                errors.push(error.unwrap_or_else(|| refusal.message.into()));
+                bad.push(entry.clone());
+            }
+        }
+    }
+    if !bad.is_empty() {
+        return Err(Refusal::schema_violation(&bad.into(), "[Group]", &errors.into()));
+    }
+    let faults = check(&groups);
+    let severe: Vec<HierarchyFault> = faults
+        .into_iter()
+        .filter(|it| !matches!(it, HierarchyFault::MissingParent { .. }))
+        .collect();
+    if !severe.is_empty() {
+        return Err(explain(&groups, &severe));
+    }
+    let unreachable = unreachable(&groups);
+    // An empty list must not empty the repository.
+    if unreachable.is_empty() && !groups.is_empty() {
+        return Ok(groups);
+    }
+    let message = format!(
+        "The submitted hierarchy has {} groups that cannot be reached from the root group.",
+        unreachable.len()
+    );
+    let details: Vec<Value> = unreachable.into_iter().map(group_to_value).collect();
+    Err(Refusal::unprocessable("unreachable-groups", message, details))
+}
+
+/// Returns the groups from which no way leads to the root group; there are no cycles.
+fn unreachable(groups: &[Group]) -> Vec<&Group> {
+    let parents: BTreeMap<GroupId, GroupId> = groups.iter().map(|it| (it.id, it.parent)).collect();
+    let reaches = |group: &Group| {
+        let up = std::iter::successors(Some(group.id), |id| {
+            parents.get(id).copied().filter(|_| *id != GroupId::ROOT)
+        });
+        parents.contains_key(&GroupId::ROOT) && up.last() == Some(GroupId::ROOT)
+    };
+    groups.iter().filter(|group| !reaches(group)).collect()
+}
+
+/// Refuses classes and parameters that the catalogues do not have, in the groups that change and
+/// all below them.
+pub(super) fn referents(ground: &Ground<'_>, new: &Hierarchy) -> Result<(), Refusal> {
+    if ground.layout.policy.missing_referents != Strictness::Error
+        || ground.estate.catalogues.is_empty()
+    {
+        return Ok(());
+    }
+    let old = &ground.estate.hierarchy;
+    let changed: BTreeSet<GroupIndex> = new
+        .indexes()
+        .filter(|index| {
+            let group = new.group(*index);
+            old.find(group.id).is_none_or(|before| old.group(before) != group)
+        })
+        .collect();
+    let affected =
+        new.indexes().filter(|index| new.lineage(*index).any(|it| changed.contains(&it)));
+    let missing = affected.flat_map(|index| {
+        let definers = new.lineage(index).map(|it| new.group(it));
+        missing(ground.estate, new.group(index), definers)
+    });
+    refuse(missing.collect())
+}
+
+fn refuse(missing: Vec<Value>) -> Result<(), Refusal> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> =
+        missing.iter().filter_map(|it| it.get("missing")).map(ToString::to_string).collect();
+    let message = format!(
+        "The group being edited or created makes reference to the following missing classes or parameters: {}. \
+         See the `details` key for all of them.",
+        names.join(", ")
+    );
+    Err(Refusal::unprocessable("missing-referents", message, missing))
+}
+
+/// Returns the classes and parameters that a group has of the definers and the catalogue of its
+/// environment has not.
+fn missing<'g>(
+    estate: &Estate,
+    group: &Group,
+    definers: impl Iterator<Item = &'g Group>,
+) -> Vec<Value> {
+    let Some(catalogue) = estate.catalogues.get(&group.environment) else { return Vec::new() };
+    let mut missing = Vec::new();
+    for definer in definers {
+        let entry = |kind: &str, missing: Value| {
+            json!({
+                "kind": kind,
+                "missing": missing,
+                "environment": group.environment,
+                "group": group.name,
+                "defined_by": definer.name,
+            })
+        };
+        for (class, parameters) in definer.classes.as_ref() {
+            match catalogue.classes.get(class) {
+                None => missing.push(entry("missing-class", json!(class))),
+                Some(known) => missing.extend(
+                    parameters
+                        .keys()
+                        .filter(|key| !known.contains_key(*key))
+                        .map(|key| entry("missing-parameter", json!([class, key]))),
+                ),
+            }
+        }
+    }
+    missing
+}

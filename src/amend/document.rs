@@ -1,0 +1,252 @@
+//! Groups as documents of the repository.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::document::{Layout, write};
+use crate::hierarchy::{Hierarchy, classes_to_value};
+use crate::model::{Classes, Condition, Group, GroupId};
+use crate::rule::{split_pins, to_value};
+
+/// The order of keys in the document of a group.
+pub const ORDER: &[&str] = &[
+    "name",
+    "id",
+    "description",
+    "parent",
+    "environment",
+    "environment_trumps",
+    "rule",
+    "pinned",
+    "classes",
+    "config_data",
+    "variables",
+];
+
+/// Returns how the values of a group are laid out, given the keys that lead to them.
+pub fn house_layout(way: &[&str]) -> Layout {
+    match way {
+        ["pinned" | "classes" | "variables" | "config_data"] => Layout::Block,
+        ["classes" | "config_data", _] => Layout::Block,
+        _ => Layout::Flow,
+    }
+}
+
+/// Writes a group as a file of the repository.
+pub fn new_document(group: &Group, hierarchy: &Hierarchy) -> String {
+    let mut fields = Map::new();
+    let mut insert = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+    insert("name", group.name.as_str().into());
+    insert("id", group.id.to_string().into());
+    if let Some(description) = &group.description {
+        insert("description", description.as_ref().into());
+    }
+    if group.id != GroupId::ROOT {
+        insert("parent", parent_name(group, hierarchy).into());
+    }
+    insert("environment", group.environment.as_str().into());
+    if group.environment_trumps {
+        insert("environment_trumps", true.into());
+    }
+    let (rule, pinned) = parts(group);
+    if let Some(rule) = rule {
+        insert("rule", to_value(&rule));
+    }
+    if !pinned.is_empty() {
+        insert("pinned", names(&pinned));
+    }
+    for (key, classes) in [("classes", &group.classes), ("config_data", &group.config_data)] {
+        if !classes.is_empty() {
+            insert(key, classes_to_value(classes));
+        }
+    }
+    if !group.variables.is_empty() {
+        insert("variables", variables(group));
+    }
+    let mut text = write(&Value::Object(fields), &house_layout);
+    // Null and `{}` are one to a class, but a reader is not left in doubt.
+    if group.id == GroupId::ROOT {
+        text.insert_str(0, "# The root group: every node is in it.\n");
+    }
+    text
+}
+
+/// Returns how a group names its parent: by name, or by id if the name is not unique.
+pub(super) fn parent_name(group: &Group, hierarchy: &Hierarchy) -> String {
+    let parent = hierarchy.find(group.parent).map(|index| hierarchy.group(index));
+    let Some(parent) = parent else { return group.parent.to_string() };
+    let unique = hierarchy.groups().filter(|it| it.name == parent.name).count() == 1;
+    // A name that reads like an id would be taken for one.
+    let is_id = parent.name.as_str().parse::<GroupId>().is_ok();
+    if unique && !is_id { parent.name.to_string() } else { parent.id.to_string() }
+}
+
+fn parts(group: &Group) -> (Option<Condition>, Vec<Arc<str>>) {
+    group.rule.as_deref().cloned().map_or((None, Vec::new()), split_pins)
+}
+
+fn names(pinned: &[Arc<str>]) -> Value {
+    pinned.iter().map(|name| Value::from(name.as_ref())).collect()
+}
+
+fn variables(group: &Group) -> Value {
+    let all = group.variables.iter().map(|(name, value)| (name.to_string(), value.clone()));
+    Value::Object(all.collect())
+}
+
+/// Returns the document of a group after a change, keeping how it says what stays as it is.
+///
+/// `parent` is how it names its parent, if that changes.
+pub(super) fn amended(
+    document: &Value,
+    before: &Group,
+    after: &Group,
+    parent: Option<String>,
+) -> Value {
+    let Value::Object(fields) = document else { return document.clone() };
+    let mut fields = Fields(fields.clone());
+    let renamed = before.name != after.name || before.environment != after.environment;
+    if renamed && !fields.0.contains_key("id") {
+        // Without one, the id would follow the name.
+        fields.set("id", after.id.to_string().into());
+    }
+    if before.name != after.name {
+        fields.set("name", after.name.as_str().into());
+    }
+    if before.environment != after.environment {
+        fields.set("environment", after.environment.as_str().into());
+    }
+    if before.environment_trumps != after.environment_trumps {
+        fields.set("environment_trumps", after.environment_trumps.into());
+    }
+    if before.description != after.description {
+        match &after.description {
+            Some(text) => fields.set("description", text.as_ref().into()),
+            None => drop(fields.0.shift_remove("description")),
+        }
+    }
+    if let Some(parent) = parent {
+        fields.set("parent", parent.into());
+    }
+    if before.rule != after.rule {
+        amend_rule(&mut fields, before, after);
+    }
+    for (key, old, new) in [
+        ("classes", &before.classes, &after.classes),
+        ("config_data", &before.config_data, &after.config_data),
+    ] {
+        if old != new {
+            let value = amended_classes(fields.0.get(key), new);
+            fields.set_or_drop(key, value);
+        }
+    }
+    if before.variables != after.variables {
+        let old = fields.0.get("variables").and_then(Value::as_object);
+        let value = ordered(old, variables(after));
+        fields.set_or_drop("variables", value);
+    }
+    Value::Object(fields.0)
+}
+
+fn amend_rule(fields: &mut Fields, before: &Group, after: &Group) {
+    let ((own_before, pins_before), (own_after, pins_after)) = (parts(before), parts(after));
+    let text = fields.0.get("rule").is_some_and(Value::is_string);
+    let written = |rule: &Condition| {
+        // A rule in the console's notation stays in it.
+        if text { rule.to_string().into() } else { to_value(rule) }
+    };
+    let whole = !text && !fields.0.contains_key("pinned") && !pins_before.is_empty();
+    if whole {
+        // The pinned nodes are part of the rule as it is written.
+        match &after.rule {
+            Some(rule) => fields.set("rule", to_value(rule)),
+            None => drop(fields.0.shift_remove("rule")),
+        }
+        return;
+    }
+    if own_before != own_after {
+        match &own_after {
+            Some(rule) => {
+                let value = written(rule);
+                fields.set("rule", value);
+            }
+            None => drop(fields.0.shift_remove("rule")),
+        }
+    }
+    if pins_before != pins_after {
+        fields.set_or_drop("pinned", names(&pins_after));
+    }
+}
+
+/// Returns the classes of a document after a change.
+fn amended_classes(document: Option<&Value>, classes: &Classes) -> Value {
+    let old = document.and_then(Value::as_object);
+    let Value::Object(new) = classes_to_value(classes) else { return Value::Null };
+    // A class may be written with a leading `::`.
+    let spelled = |name: &str| {
+        let plain = |key: &String| key.strip_prefix("::").unwrap_or(key) == name;
+        old.and_then(|old| old.keys().find(|key| plain(key)).cloned())
+    };
+    let mut respelled = Map::new();
+    for (name, parameters) in new {
+        let key = spelled(&name).unwrap_or(name);
+        let before = old.and_then(|old| old.get(&key));
+        let empty = parameters.as_object().is_some_and(Map::is_empty);
+        let value = match before {
+            // Null and `{}` are one, and stay as they are written.
+            Some(Value::Null) if empty => Value::Null,
+            Some(Value::Object(before)) => ordered(Some(before), parameters),
+            _ => parameters,
+        };
+        respelled.insert(key, value);
+    }
+    ordered(old, Value::Object(respelled))
+}
+
+/// Puts keys in the order of the document; new ones are put where they belong if that order is
+/// that of the alphabet, or else at the end.
+fn ordered(old: Option<&Map<String, Value>>, new: Value) -> Value {
+    let (Some(old), Value::Object(mut new)) = (old, new.clone()) else { return new };
+    let mut all = Map::new();
+    for key in old.keys() {
+        if let Some(value) = new.shift_remove(key) {
+            all.insert(key.clone(), value);
+        }
+    }
+    let sorted = all.len() > 1 && all.keys().is_sorted();
+    for (key, value) in new {
+        let at = all.keys().position(|it| *it > key).filter(|_| sorted).unwrap_or(all.len());
+        all.shift_insert(at, key, value);
+    }
+    all.into()
+}
+
+/// The keys of a document, in its order.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// Sets a key; a new one is put behind those that it follows in the order of the house.
+    fn set(&mut self, key: &str, value: Value) {
+        if let Some(place) = self.0.get_mut(key) {
+            *place = value;
+            return;
+        }
+        let rank = |key: &str| ORDER.iter().position(|it| *it == key).unwrap_or(ORDER.len());
+        let before = self.0.keys().rposition(|it| rank(it) < rank(key));
+        self.0.shift_insert(before.map_or(0, |at| at + 1), key.to_owned(), value);
+    }
+
+    fn set_or_drop(&mut self, key: &str, value: Value) {
+        let empty = match &value {
+            Value::Object(fields) => fields.is_empty(),
+            Value::Array(elements) => elements.is_empty(),
+            other => other.is_null(),
+        };
+        if empty {
+            self.0.shift_remove(key);
+        } else {
+            self.set(key, value);
+        }
+    }
+}

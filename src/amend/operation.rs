@@ -1,0 +1,291 @@
+//! The writes of the API, and the groups that they lead to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::Answer;
+use super::body::{merge, object, read_group};
+use super::check;
+use super::refusal::{Refusal, Status};
+use super::scope::Scope;
+use crate::hierarchy::{Estate, GroupIndex, Hierarchy, group_to_value};
+use crate::model::{Group, GroupId};
+use crate::rule::{split_pins, with_pins};
+
+/// A write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// Make a group with this id.
+    Create {
+        /// The new id.
+        id: GroupId,
+        /// The group as sent.
+        body: Value,
+    },
+    /// Make or replace a group.
+    Put {
+        /// The id of the URL.
+        id: GroupId,
+        /// The group as sent.
+        body: Value,
+    },
+    /// Change some of a group.
+    Edit {
+        /// The group.
+        id: GroupId,
+        /// What to change.
+        delta: Value,
+    },
+    /// Remove a group.
+    Delete {
+        /// The group.
+        id: GroupId,
+    },
+    /// Pin nodes to a group.
+    Pin {
+        /// The group.
+        id: GroupId,
+        /// The nodes.
+        nodes: Vec<String>,
+    },
+    /// Unpin nodes from a group.
+    Unpin {
+        /// The group.
+        id: GroupId,
+        /// The nodes.
+        nodes: Vec<String>,
+    },
+    /// Unpin nodes from every group.
+    UnpinFromAll {
+        /// The nodes.
+        nodes: Vec<String>,
+    },
+    /// Replace all groups.
+    Import {
+        /// The groups as sent.
+        body: Value,
+    },
+}
+
+/// What a write leads to.
+pub(super) struct Planned {
+    pub(super) groups: Vec<Group>,
+    pub(super) answer: Answer,
+}
+
+/// Returns the groups after a write.
+pub(super) fn plan(
+    estate: &Estate,
+    operation: &Operation,
+    scope: Option<&Scope>,
+) -> Result<Planned, Refusal> {
+    let hierarchy = &estate.hierarchy;
+    let with = |group: Group, answer: Answer| {
+        check::check_group(&group, estate)?;
+        Ok(Planned { groups: replaced(hierarchy, &group), answer })
+    };
+    match operation {
+        Operation::Create { id, body } => {
+            let group = Group { id: *id, ..read_group(&without_id(body))? };
+            with(group, Answer::Created(*id))
+        }
+        Operation::Put { id, body } => {
+            same_id(*id, body)?;
+            let group = Group { id: *id, ..read_group(&without_id(body))? };
+            root_stays(hierarchy, &group, body)?;
+            with(group, Answer::Put(*id))
+        }
+        Operation::Edit { id, delta } => {
+            let group = edited(hierarchy, *id, delta)?;
+            with(group, Answer::Edited(*id))
+        }
+        Operation::Delete { id } => delete(hierarchy, *id),
+        Operation::Pin { id, nodes } => {
+            let group = hierarchy.group(find(hierarchy, *id, "/pin")?);
+            not_root(group)?;
+            with(Group { rule: pinned(group, nodes), ..group.clone() }, Answer::Done)
+        }
+        Operation::Unpin { id, nodes } => {
+            let group = hierarchy.group(find(hierarchy, *id, "/unpin")?);
+            let rule = unpinned(group, nodes).map_or_else(|| group.rule.clone(), |(rule, _)| rule);
+            with(Group { rule, ..group.clone() }, Answer::Done)
+        }
+        Operation::UnpinFromAll { nodes } => Ok(unpin_from_all(hierarchy, nodes, scope)),
+        Operation::Import { body } => {
+            Ok(Planned { groups: check::import(body)?, answer: Answer::Done })
+        }
+    }
+}
+
+fn find(hierarchy: &Hierarchy, id: GroupId, rest: &str) -> Result<GroupIndex, Refusal> {
+    hierarchy.find(id).ok_or_else(|| Refusal::not_found(format!("/v1/groups/{id}{rest}")))
+}
+
+/// Returns all groups, with one in the place of that with its id.
+fn replaced(hierarchy: &Hierarchy, group: &Group) -> Vec<Group> {
+    let mut groups: Vec<Group> = hierarchy.groups().cloned().collect();
+    match groups.iter_mut().find(|it| it.id == group.id) {
+        Some(place) => place.clone_from(group),
+        None => groups.push(group.clone()),
+    }
+    groups
+}
+
+fn without_id(body: &Value) -> Value {
+    let mut body = body.clone();
+    if let Value::Object(fields) = &mut body {
+        fields.shift_remove("id");
+    }
+    body
+}
+
+fn same_id(id: GroupId, body: &Value) -> Result<(), Refusal> {
+    let Some(submitted) = body.get("id").filter(|it| !it.is_null()) else { return Ok(()) };
+    if submitted.as_str().and_then(|it| it.parse().ok()) == Some(id) {
+        return Ok(());
+    }
+    let message = "The group id in the request's URI does not match the id of the submitted group.";
+    let details = json!({"submitted": submitted, "fromUrl": id});
+    Err(Refusal::new(Status::BadRequest, "conflicting-ids", message, details))
+}
+
+fn not_root(group: &Group) -> Result<(), Refusal> {
+    if group.id == GroupId::ROOT {
+        return Err(root_rule(Value::Null));
+    }
+    Ok(())
+}
+
+fn root_rule(details: Value) -> Refusal {
+    let message = "The root group's rule cannot be edited.";
+    Refusal::unprocessable("root-rule-edit", message, details)
+}
+
+/// Refuses to change what is fixed about the root group.
+fn root_stays(hierarchy: &Hierarchy, group: &Group, submitted: &Value) -> Result<(), Refusal> {
+    if group.id != GroupId::ROOT {
+        return Ok(());
+    }
+    if group.parent != GroupId::ROOT {
+        let message = "The root group is its own parent.";
+        return Err(Refusal::unprocessable("root-group", message, submitted.clone()));
+    }
+    let current = hierarchy.group(hierarchy.root());
+    if group.rule != current.rule {
+        return Err(root_rule(submitted.clone()));
+    }
+    Ok(())
+}
+
+/// Returns a group after a delta.
+fn edited(hierarchy: &Hierarchy, id: GroupId, delta: &Value) -> Result<Group, Refusal> {
+    let current = hierarchy.group(find(hierarchy, id, "")?);
+    let fields = object(delta, "GroupDelta")?;
+    same_id(id, delta)?;
+    if id == GroupId::ROOT && fields.contains_key("rule") {
+        let others = fields.keys().any(|key| !matches!(key.as_str(), "rule" | "id"));
+        return Err(root_rule(if others { delta.clone() } else { Value::Null }));
+    }
+    let Value::Object(mut whole) = group_to_value(current) else { return Ok(current.clone()) };
+    for (key, value) in fields {
+        match (key.as_str(), value) {
+            ("classes" | "config_data" | "variables", Value::Object(delta)) => {
+                let inner = whole.entry(key.as_str()).or_insert_with(|| Map::new().into());
+                if let Value::Object(inner) = inner {
+                    merge(inner, delta);
+                }
+            }
+            ("classes" | "config_data" | "variables", Value::Null) => {}
+            ("rule" | "description", Value::Null) => drop(whole.shift_remove(key)),
+            ("name" | "environment" | "environment_trumps" | "parent", Value::Null) => {}
+            ("id", _) => {}
+            _ => drop(whole.insert(key.clone(), value.clone())),
+        }
+    }
+    whole.shift_remove("id");
+    let group =
+        read_group(&Value::Object(whole)).map_err(|refusal| with_submitted(refusal, delta))?;
+    let group = Group { id, ..group };
+    root_stays(hierarchy, &group, delta)?;
+    Ok(group)
+}
+
+/// What was submitted is shown, not what it was merged into.
+fn with_submitted(mut refusal: Refusal, delta: &Value) -> Refusal {
+    if let Some(submitted) = refusal.details.get_mut("submitted") {
+        *submitted = delta.clone();
+    }
+    refusal
+}
+
+fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Refusal> {
+    let index = find(hierarchy, id, "")?;
+    let group = hierarchy.group(index);
+    if id == GroupId::ROOT {
+        let message = "The root group cannot be deleted.";
+        return Err(Refusal::unprocessable("root-group", message, group_to_value(group)));
+    }
+    let children: Vec<Value> =
+        hierarchy.children(index).map(|it| group_to_value(hierarchy.group(it))).collect();
+    if !children.is_empty() {
+        let message = format!(
+            "The group {} ({id}) cannot be deleted because it has {} children.",
+            group.name,
+            children.len()
+        );
+        let details = json!({"group": group_to_value(group), "children": children});
+        return Err(Refusal::unprocessable("children-present", message, details));
+    }
+    let groups = hierarchy.groups().filter(|it| it.id != id).cloned().collect();
+    Ok(Planned { groups, answer: Answer::Done })
+}
+
+type Rule = Option<Arc<crate::model::Condition>>;
+
+fn pinned(group: &Group, nodes: &[String]) -> Rule {
+    let (own, mut pins) = group.rule.as_deref().cloned().map_or((None, Vec::new()), split_pins);
+    for node in nodes {
+        if !pins.iter().any(|it| it.as_ref() == node) {
+            pins.push(node.as_str().into());
+        }
+    }
+    with_pins(own, &pins).map(Arc::new)
+}
+
+/// Returns the rule without pins, and which nodes were pinned; `None` if none was.
+fn unpinned<'n>(group: &Group, nodes: &'n [String]) -> Option<(Rule, Vec<&'n str>)> {
+    let (own, mut pins) = split_pins(group.rule.as_deref().cloned()?);
+    let is_pinned = |node: &&String| pins.iter().any(|it| it.as_ref() == node.as_str());
+    let gone: Vec<&str> = nodes.iter().filter(is_pinned).map(String::as_str).collect();
+    pins.retain(|it| !gone.contains(&it.as_ref()));
+    (!gone.is_empty()).then(|| (with_pins(own, &pins).map(Arc::new), gone))
+}
+
+fn unpin_from_all(hierarchy: &Hierarchy, nodes: &[String], scope: Option<&Scope>) -> Planned {
+    let mut unpinned_from: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    let mut groups = Vec::new();
+    for group in hierarchy.groups() {
+        let mut group = group.clone();
+        let may = scope.is_none_or(|it| it.has(hierarchy, group.id));
+        if let Some((rule, gone)) = unpinned(&group, nodes).filter(|_| may) {
+            for node in gone {
+                let entry = json!({
+                    "id": group.id, "name": group.name, "environment": group.environment,
+                });
+                unpinned_from.entry(node).or_default().push(entry);
+            }
+            group.rule = rule;
+        }
+        groups.push(group);
+    }
+    let nodes: Vec<Value> = nodes
+        .iter()
+        .filter_map(|node| {
+            let groups = unpinned_from.remove(node.as_str())?;
+            Some(json!({"name": node, "groups": groups}))
+        })
+        .collect();
+    Planned { groups, answer: Answer::Unpinned(json!({"nodes": nodes})) }
+}

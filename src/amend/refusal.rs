@@ -1,0 +1,70 @@
+//! Why a write is refused.
+
+use serde_json::{Value, json};
+
+/// Why a write is refused, in the words of the API.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// What sort of refusal.
+    pub status: Status,
+    /// The kind of error.
+    pub kind: &'static str,
+    /// The message.
+    pub message: String,
+    /// What depends on the kind.
+    pub details: Value,
+}
+
+/// The sorts of refusals, named as HTTP names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// The request says nothing that could be done.
+    BadRequest,
+    /// The client may not do it.
+    Forbidden,
+    /// There is no such thing.
+    NotFound,
+    /// It does not fit what is there.
+    Unprocessable,
+}
+
+impl Refusal {
+    pub(super) fn new(
+        status: Status,
+        kind: &'static str,
+        message: impl Into<String>,
+        details: impl Into<Value>,
+    ) -> Self {
+        Self { status, kind, message: message.into(), details: details.into() }
+    }
+
+    pub(super) fn unprocessable(
+        kind: &'static str,
+        message: impl Into<String>,
+        details: impl Into<Value>,
+    ) -> Self {
+        Self::new(Status::Unprocessable, kind, message, details)
+    }
+
+    /// What was submitted has not the shape that it must have.
+    pub fn schema_violation(submitted: &Value, schema: &str, error: &Value) -> Self {
+        let problem = match error {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let message = format!(
+            "The object(s) in your submitted request did not conform to the schema. The problem is: {problem}"
+        );
+        let details = json!({"submitted": submitted, "schema": schema, "error": error});
+        Self::new(Status::BadRequest, "schema-violation", message, details)
+    }
+
+    pub(super) fn malformed_parent(text: &str) -> Self {
+        let message = "The group's parent id is not a valid UUID.";
+        Self::new(Status::BadRequest, "malformed-uuid", message, text)
+    }
+
+    pub(super) fn not_found(path: String) -> Self {
+        Self::new(Status::NotFound, "not-found", "The resource could not be found.", path)
+    }
+}

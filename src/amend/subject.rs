@@ -1,0 +1,93 @@
+//! One line on what a write changes, as a colleague would write it.
+
+use std::sync::Arc;
+
+use super::operation::Operation;
+use super::scope::changed_keys;
+use crate::hierarchy::Hierarchy;
+use crate::model::{Group, GroupId};
+use crate::rule::split_pins;
+
+pub(super) fn of(operation: &Operation, old: &Hierarchy, new: &Hierarchy) -> String {
+    let in_new = |id: &GroupId| new.find(*id).map(|index| new.group(index));
+    let in_old = |id: &GroupId| old.find(*id).map(|index| old.group(index));
+    let name = |group: Option<&Group>| group.map_or_else(String::new, |it| it.name.to_string());
+    match operation {
+        Operation::Create { id, .. } | Operation::Put { id, .. } | Operation::Edit { id, .. } => {
+            match (in_old(id), in_new(id)) {
+                (Some(before), Some(after)) => edited(before, after, new),
+                (_, after) => {
+                    let parent = after.and_then(|it| in_new(&it.parent));
+                    format!("Add the group \"{}\" below \"{}\"", name(after), name(parent))
+                }
+            }
+        }
+        Operation::Delete { id } => format!("Remove the group \"{}\"", name(in_old(id))),
+        Operation::Pin { id, .. } => {
+            let nodes = difference(in_new(id), in_old(id));
+            format!("Pin {} to the group \"{}\"", list(&nodes), name(in_old(id)))
+        }
+        Operation::Unpin { id, .. } => {
+            let nodes = difference(in_old(id), in_new(id));
+            format!("Unpin {} from the group \"{}\"", list(&nodes), name(in_old(id)))
+        }
+        Operation::UnpinFromAll { nodes } => {
+            let all: Vec<Arc<str>> =
+                old.groups().flat_map(|it| difference(Some(it), in_new(&it.id))).collect();
+            let nodes: Vec<&str> = nodes
+                .iter()
+                .map(String::as_str)
+                .filter(|it| all.iter().any(|pin| pin.as_ref() == *it))
+                .collect();
+            format!("Unpin {} from all groups", list(&nodes))
+        }
+        Operation::Import { .. } => format!("Import a hierarchy of {} groups", new.len()),
+    }
+}
+
+fn edited(before: &Group, after: &Group, new: &Hierarchy) -> String {
+    let mut keys = changed_keys(before, after);
+    keys.retain(|key| !matches!(*key, "name" | "parent"));
+    let mut verbs = Vec::new();
+    if before.name != after.name {
+        verbs.push(format!("Rename the group \"{}\" to \"{}\"", before.name, after.name));
+    }
+    if before.parent != after.parent {
+        let parent = new.find(after.parent).map(|it| new.group(it).name.to_string());
+        let parent = parent.unwrap_or_default();
+        verbs.push(if verbs.is_empty() {
+            format!("Move the group \"{}\" below \"{parent}\"", after.name)
+        } else {
+            format!("move it below \"{parent}\"")
+        });
+    }
+    if !keys.is_empty() || verbs.is_empty() {
+        let keys = if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
+        verbs.push(if verbs.is_empty() {
+            format!("Edit the group \"{}\": {keys}", after.name)
+        } else {
+            format!("edit {keys}")
+        });
+    }
+    verbs.join(", ")
+}
+
+/// Returns the nodes that are pinned to the first form of a group and not to the second.
+fn difference(first: Option<&Group>, second: Option<&Group>) -> Vec<Arc<str>> {
+    let pins = |group: Option<&Group>| {
+        group
+            .and_then(|it| it.rule.as_deref().cloned())
+            .map_or_else(Vec::new, |rule| split_pins(rule).1)
+    };
+    let gone = pins(second);
+    pins(first).into_iter().filter(|it| !gone.contains(it)).collect()
+}
+
+/// Names some nodes, and how many more there are.
+fn list(nodes: &[impl AsRef<str>]) -> String {
+    const SHOWN: usize = 3;
+    let shown: Vec<&str> = nodes.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    let more = nodes.len().saturating_sub(SHOWN);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{rest}", shown.join(", "))
+}

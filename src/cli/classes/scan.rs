@@ -1,0 +1,272 @@
+//! `clade classes scan`
+#![expect(clippy::disallowed_methods, reason = "code is files")]
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use rayon::prelude::*;
+
+use super::super::Exit;
+use super::super::output::Output;
+use super::catalogue::{Catalogue, Target, report_broken, shown};
+use crate::puppet::{self, Code, environment_settings, missing_modules};
+
+/// Read the classes from the code of an environment: a control repository, or a `code` directory
+/// with `environments`
+///
+/// Only the headers of classes are read, nothing is evaluated. The modules of a Puppetfile must
+/// have been installed, as by `r10k puppetfile install`.
+#[derive(Debug, Args)]
+pub(super) struct Scan {
+    /// The directory of the environment's code
+    #[arg(value_name = "CONTROL_REPO")]
+    control: PathBuf,
+    #[command(flatten)]
+    target: Target,
+    /// Directories of modules, apart by colons, instead of those of `environment.conf`
+    #[arg(long, value_name = "PATHS")]
+    modulepath: Option<String>,
+    /// What `$basemodulepath` stands for; without it, nothing
+    #[arg(long, value_name = "PATHS")]
+    basemodulepath: Option<String>,
+    /// Go on though modules of the Puppetfile are not there
+    #[arg(long)]
+    allow_missing_modules: bool,
+}
+
+/// A file of code: its path, the name that Puppet wants of what it declares, its content.
+struct Source {
+    path: PathBuf,
+    namespace: Option<String>,
+    code: Result<Code, String>,
+}
+
+impl Scan {
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        let root = self.root()?;
+        let file = self.target.file()?;
+        let settings = read_optional(&root.join("environment.conf"))?;
+        let settings = environment_settings(&settings.unwrap_or_default());
+        let modules = self.modules(&root, &settings.modules, output)?;
+        self.check_puppetfile(&root, &modules, output)?;
+        let mut paths: Vec<(PathBuf, Option<String>)> = Vec::new();
+        for (name, directory) in &modules {
+            for part in ["manifests", "types"] {
+                let part = directory.join(part);
+                code_files(&part, &mut |path| {
+                    let namespace = namespace(name, &part, &path);
+                    paths.push((path, Some(namespace)));
+                })?;
+            }
+        }
+        if let Some(manifests) = inside(&root, &settings.manifests) {
+            code_files(&manifests, &mut |path| paths.push((path, None)))?;
+        }
+        if paths.is_empty() {
+            bail!(
+                "there is no Puppet code in `{}`: neither modules nor manifests",
+                self.control.display()
+            );
+        }
+        let sources: Vec<Source> = paths.into_par_iter().map(read_source).collect();
+        let (catalogue, broken) = collect(sources, &root, output);
+        report_broken(&broken, self.target.skip_broken, output)?;
+        let header = "# Written by `clade classes scan`: run it again instead of changing this.\n";
+        let count = format!("{} classes of {} modules", catalogue.len(), modules.len());
+        self.target.write(&file, &catalogue, header, &count, output)
+    }
+
+    /// Returns the directory of the environment.
+    fn root(&self) -> Result<PathBuf> {
+        let below = self.control.join("environments").join(self.target.environment.as_str());
+        if below.is_dir() {
+            return Ok(below);
+        }
+        if !self.control.is_dir() {
+            bail!("`{}` is not a directory", self.control.display());
+        }
+        Ok(self.control.clone())
+    }
+
+    /// Finds the modules; of one name the first in the modulepath wins.
+    fn modules(
+        &self,
+        root: &Path,
+        of_settings: &[String],
+        output: &mut Output,
+    ) -> Result<BTreeMap<String, PathBuf>> {
+        let list = |paths: &Option<String>| {
+            let paths = paths.as_deref().unwrap_or_default();
+            paths.split(':').filter(|it| !it.is_empty()).map(PathBuf::from).collect::<Vec<_>>()
+        };
+        let mut directories = Vec::new();
+        if self.modulepath.is_some() {
+            directories = list(&self.modulepath);
+        } else {
+            for part in of_settings {
+                match inside(root, part) {
+                    _ if part == "$basemodulepath" => {
+                        directories.extend(list(&self.basemodulepath));
+                    }
+                    Some(directory) => directories.push(directory),
+                    None => output.note(&format!(
+                        "`{part}` of the modulepath is not in the repository and is not read; name it with --modulepath"
+                    )),
+                }
+            }
+        }
+        let mut modules = BTreeMap::new();
+        for directory in directories {
+            let Some(entries) = read_directory(&directory)? else { continue };
+            for path in entries {
+                // A module may be a link to where it was unpacked.
+                let Some(name) = path.file_name().and_then(|it| it.to_str()) else { continue };
+                if is_module_name(name) && path.is_dir() {
+                    modules.entry(name.to_owned()).or_insert(path);
+                }
+            }
+        }
+        Ok(modules)
+    }
+
+    /// A catalogue without the modules that are installed later would call their classes missing.
+    fn check_puppetfile(
+        &self,
+        root: &Path,
+        modules: &BTreeMap<String, PathBuf>,
+        output: &mut Output,
+    ) -> Result<()> {
+        let Some(text) = read_optional(&root.join("Puppetfile"))? else { return Ok(()) };
+        let missing = missing_modules(&text, |module| modules.contains_key(module));
+        let (Some(first), count) = (missing.first(), missing.len()) else { return Ok(()) };
+        let (what, it, its) = match count {
+            1 => (format!("the module `{first}` of the Puppetfile is not there"), "it", "its"),
+            _ => {
+                let what =
+                    format!("{count} modules of the Puppetfile are not there, such as `{first}`");
+                (what, "them", "their")
+            }
+        };
+        if self.allow_missing_modules {
+            output.note(&format!("{what}: {its} classes are left out"));
+            return Ok(());
+        }
+        bail!(
+            "{what}: install {it} (`r10k puppetfile install`), or go on without {its} classes with --allow-missing-modules"
+        )
+    }
+}
+
+/// Joins what the files declare, and says what is wrong with them.
+fn collect(
+    sources: Vec<Source>,
+    root: &Path,
+    output: &mut Output,
+) -> (Catalogue, Vec<(String, String)>) {
+    let mut catalogue = Catalogue::default();
+    let mut broken = Vec::new();
+    for source in sources {
+        let path = shown(&source.path, root);
+        let code = match source.code {
+            Ok(code) => code,
+            Err(reason) => {
+                broken.push((path, reason));
+                continue;
+            }
+        };
+        for class in code.classes {
+            let line = class.line;
+            let place = source.namespace.as_deref();
+            let wanted = place.filter(|place| !belongs(&class.name, place));
+            let said = match wanted {
+                Some(place) => Err(format!(
+                    "Puppet does not look for the class `{}` here, but for `{place}`",
+                    class.name
+                )),
+                None => catalogue.add(class),
+            };
+            if let Err(reason) = said {
+                output.note(&format!("{path}:{line}: {reason}: left out"));
+            }
+        }
+        catalogue.aliases.extend(code.aliases);
+    }
+    (catalogue, broken)
+}
+
+fn belongs(class: &str, namespace: &str) -> bool {
+    class.strip_prefix(namespace).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+fn read_source((path, namespace): (PathBuf, Option<String>)) -> Source {
+    let code = match std::fs::read(&path) {
+        Err(error) => Err(error.to_string()),
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Err(_) => Err("the file is not UTF-8".to_owned()),
+            Ok(text) => puppet::read(&text).map_err(|fault| fault.to_string()),
+        },
+    };
+    Source { path, namespace, code }
+}
+
+/// Returns the name that Puppet wants of the classes in a module's file.
+fn namespace(module: &str, part: &Path, file: &Path) -> String {
+    let inside = file.strip_prefix(part).unwrap_or(file).with_extension("");
+    let mut segments = vec![module.to_owned()];
+    segments.extend(inside.iter().map(|it| it.to_string_lossy().into_owned()));
+    if inside == Path::new("init") {
+        segments.truncate(1);
+    }
+    segments.join("::")
+}
+
+/// Returns a path that leads nowhere out of the directory.
+fn inside(root: &Path, path: &str) -> Option<PathBuf> {
+    let path = Path::new(path);
+    let stays = |it: Component<'_>| matches!(it, Component::Normal(_) | Component::CurDir);
+    let variable = path.to_str().is_none_or(|it| it.contains('$'));
+    (!variable && path.components().all(stays)).then(|| root.join(path))
+}
+
+fn is_module_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|it| it.is_ascii_lowercase())
+        && bytes.all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_')
+}
+
+fn read_optional(path: &Path) -> Result<Option<String>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).context(format!("cannot read `{}`", path.display())),
+    }
+}
+
+/// Returns what is in a directory, in order; nothing if it is not there.
+fn read_directory(path: &Path) -> Result<Option<Vec<PathBuf>>> {
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).context(format!("cannot read `{}`", path.display())),
+    };
+    let what = || format!("cannot read `{}`", path.display());
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| Ok(entry.with_context(what)?.path())).collect::<Result<_>>()?;
+    paths.sort();
+    Ok(Some(paths))
+}
+
+/// Calls a function with every file of code at a path, in order; links to directories are not
+/// followed.
+fn code_files(path: &Path, found: &mut dyn FnMut(PathBuf)) -> Result<()> {
+    if path.extension().is_some_and(|it| it == "pp") && path.is_file() {
+        found(path.to_owned());
+    } else if path.is_dir() && (!path.is_symlink() || path.ends_with("manifests")) {
+        for entry in read_directory(path)?.unwrap_or_default() {
+            code_files(&entry, found)?;
+        }
+    }
+    Ok(())
+}

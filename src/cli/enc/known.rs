@@ -1,0 +1,112 @@
+//! What Puppet Server knows of a node before it asks: its facts, and what its certificate proves.
+#![expect(clippy::disallowed_methods, reason = "facts and certificates are files")]
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::json;
+
+use super::puppet::Puppet;
+use super::{Enc, one_line};
+use crate::cli::output::Output;
+use crate::cli::serve::EncFacts;
+use crate::facts::{CertificateFacts, ExtensionNames, read_cached, trusted_data};
+use crate::model::{Map, Value};
+
+/// What is known of a node.
+pub(super) struct Known {
+    fact: Option<Map<String, Value>>,
+    trusted: Map<String, Value>,
+}
+
+impl Known {
+    /// Gathers what is known. What cannot be read is said; it is an error where facts are required.
+    pub(super) fn gather(enc: &Enc, puppet: &Puppet, output: &mut Output) -> Result<Self> {
+        let fact = match (facts(enc, puppet), enc.facts) {
+            (Err(error), EncFacts::Required) => return Err(error),
+            (Err(error), EncFacts::Optional) => {
+                output.note(&format!("clade enc: {}; going on without", one_line(&error)));
+                None
+            }
+            (Ok(None), EncFacts::Required) => {
+                bail!("there are no facts of `{}` yet, and they are required", enc.node)
+            }
+            (Ok(fact), _) => fact,
+        };
+        let certificate = match certificate(enc, puppet) {
+            Ok(certificate) => certificate,
+            Err(error) => {
+                output.note(&format!("clade enc: {}; going on without", one_line(&error)));
+                None
+            }
+        };
+        Ok(Self { fact, trusted: trusted_data(&enc.node, certificate) })
+    }
+
+    /// Writes the body of a request. Without facts the daemon uses those that it has.
+    pub(super) fn body(&self) -> String {
+        match &self.fact {
+            Some(fact) => json!({"fact": fact, "trusted": self.trusted}).to_string(),
+            None => json!({"trusted": self.trusted}).to_string(),
+        }
+    }
+}
+
+/// Reads the facts of a node; one that never sent any has no file.
+fn facts(enc: &Enc, puppet: &Puppet) -> Result<Option<Map<String, Value>>> {
+    let directories = match &enc.facts_dir {
+        Some(directory) => vec![directory.clone()],
+        None => puppet.facts_directories(),
+    };
+    for directory in directories {
+        for extension in ["json", "yaml"] {
+            let path = directory.join(format!("{}.{extension}", enc.node));
+            let what = || format!("cannot use the facts in `{}`", path.display());
+            if let Some(bytes) = read_if_there(&path).with_context(what)? {
+                return Ok(Some(read_cached(&bytes, &enc.node).with_context(what)?));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Reads what the signed certificate of a node says; only Puppet's authority has it.
+fn certificate(enc: &Enc, puppet: &Puppet) -> Result<Option<CertificateFacts>> {
+    let Some(directory) = enc.signed_dir.clone().or_else(|| puppet.path("signeddir")) else {
+        return Ok(None);
+    };
+    let path = directory.join(format!("{}.pem", enc.node));
+    let what = || format!("cannot use the certificate in `{}`", path.display());
+    let Some(bytes) = read_if_there(&path).with_context(what)? else { return Ok(None) };
+    let der = CertificateDer::from_pem_slice(&bytes).map_err(anyhow::Error::msg);
+    let der = der.with_context(what)?;
+    let Some(read) = CertificateFacts::read(&der, &extension_names(enc, puppet)?) else {
+        bail!("{}: it has no common name that can be read", what());
+    };
+    if read.certname != enc.node {
+        bail!("{}: it is that of `{}`", what(), read.certname.escape_debug());
+    }
+    Ok(Some(read))
+}
+
+fn extension_names(enc: &Enc, puppet: &Puppet) -> Result<ExtensionNames> {
+    let path: Option<PathBuf> =
+        enc.oid_mapping_file.clone().or_else(|| puppet.path("trusted_oid_mapping_file"));
+    let Some(path) = path else { return Ok(ExtensionNames::default()) };
+    let what = || format!("cannot use the names of extensions in `{}`", path.display());
+    match read_if_there(&path).with_context(what)? {
+        Some(bytes) => ExtensionNames::read(&bytes).with_context(what),
+        None => Ok(ExtensionNames::default()),
+    }
+}
+
+fn read_if_there(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

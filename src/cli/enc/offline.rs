@@ -1,0 +1,44 @@
+//! Answering from a group repository, without a daemon.
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+
+use super::Enc;
+use crate::classification::{Outcome, classify, conflict_message, enc_document};
+use crate::cli::node::facts_file;
+use crate::cli::repository::RepositoryArgs;
+use crate::facts::{NodeFacts, with_certname};
+use crate::model::Node;
+
+impl Enc {
+    /// Classifies the node in this process.
+    pub(super) fn offline(&self, directory: &Path) -> Result<String> {
+        let repository = RepositoryArgs { directory: directory.to_owned(), rev: self.rev.clone() };
+        let facts = self.facts_of_any_form()?;
+        let node = Node {
+            name: self.node.clone(),
+            fact: facts.fact,
+            trusted: with_certname(facts.trusted, &self.node),
+        };
+        let estate = repository.estate()?;
+        let explanation = classify(&estate, &node)?;
+        match &explanation.outcome {
+            Outcome::Classified(result) => Ok(enc_document(result)),
+            Outcome::Conflict(conflicts) => {
+                Err(anyhow!("{}", conflict_message(&estate.hierarchy, conflicts)))
+            }
+        }
+    }
+
+    /// Reads the node's facts; a node that never sent any has no file.
+    fn facts_of_any_form(&self) -> Result<NodeFacts> {
+        let Some(directory) = &self.facts_dir else { return Ok(NodeFacts::default()) };
+        let candidates =
+            ["json", "yaml", "yml"].map(|it| directory.join(format!("{}.{it}", self.node)));
+        match candidates.iter().find(|path| path.exists()) {
+            Some(path) => facts_file(path),
+            None => Ok(NodeFacts::default()),
+        }
+    }
+}

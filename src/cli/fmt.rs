@@ -1,0 +1,99 @@
+//! `clade fmt`
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use super::Exit;
+use super::output::Output;
+use super::repository::read_directory;
+use crate::amend::house_layout;
+use crate::document::{self, Node, edit, format};
+use crate::validation::{FileKind, SourceContent, SourceFile, read_file, read_layout};
+
+/// Write files in their canonical form: order of keys, indents, blanks; comments and values stay
+///
+/// A file with faults is left as it is, and named.
+#[derive(Debug, Args)]
+pub(super) struct Fmt {
+    /// The directory of the group repository
+    #[arg(value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+    /// Write nothing; name the files that would change, and exit with 1 if there are any
+    #[arg(long)]
+    check: bool,
+    /// Write the id into every group that has none, so that it can be renamed
+    #[arg(long)]
+    ids: bool,
+}
+
+/// The order of keys in each kind of file.
+fn order(kind: FileKind) -> &'static [&'static str] {
+    match kind {
+        FileKind::Groups => crate::amend::ORDER,
+        FileKind::Node => &["name", "classes", "config_data", "variables"],
+        FileKind::Environment => &["name", "classes"],
+        FileKind::Settings | FileKind::Tests => &[],
+    }
+}
+
+impl Fmt {
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        let sources = read_directory(&self.directory)?;
+        let (layout, _) = read_layout(&sources);
+        let (mut changed, mut faulty) = (0, 0);
+        for source in &sources {
+            let SourceContent::Bytes(bytes) = &source.content else { continue };
+            let is_settings = matches!(source.path.as_ref(), "clade.yaml" | "clade.yml");
+            let kind = layout.kind_of(source).or(is_settings.then_some(FileKind::Settings));
+            let (Some(kind), Ok(text)) = (kind, std::str::from_utf8(bytes)) else { continue };
+            let Some(formatted) = self.formatted(source, kind, text) else {
+                output.note(&format!("{}: not valid YAML, left as it is", source.path));
+                faulty += 1;
+                continue;
+            };
+            if formatted == text {
+                continue;
+            }
+            changed += 1;
+            output.note(&source.path);
+            if !self.check {
+                let path = self.directory.join(source.path.as_ref());
+                std::fs::write(&path, formatted)
+                    .with_context(|| format!("cannot write `{}`", path.display()))?;
+            }
+        }
+        let done = if self.check { "would change" } else { "changed" };
+        output.note(&format!("{changed} {} {done}", if changed == 1 { "file" } else { "files" }));
+        Ok(if faulty > 0 || (self.check && changed > 0) { Exit::Findings } else { Exit::Fine })
+    }
+
+    fn formatted(&self, source: &SourceFile, kind: FileKind, text: &str) -> Option<String> {
+        let mut text = text.to_owned();
+        if self.ids && kind == FileKind::Groups {
+            text = with_ids(source, text)?;
+        }
+        format(&text, order(kind)).ok()
+    }
+}
+
+/// Writes the id into each group that has none.
+fn with_ids(source: &SourceFile, text: String) -> Option<String> {
+    let mut text = text;
+    let content = SourceContent::Bytes(text.as_bytes().into());
+    let file = SourceFile { path: Arc::clone(&source.path), content };
+    let reading = read_file(&file, FileKind::Groups);
+    let contents = document::read(text.as_bytes(), &document::Limits::DEFAULT);
+    for (number, node) in contents.documents.iter().enumerate() {
+        let span = |it: &Node| it.get("name").map(|name| name.span);
+        let group = reading.groups().iter().find(|it| Some(it.place.span) == span(node));
+        let Some(id) = group.filter(|it| !it.has_id).and_then(|it| it.id) else { continue };
+        let serde_json::Value::Object(mut fields) = node.to_value() else { continue };
+        let behind = fields.keys().position(|key| key == "name").map_or(0, |at| at + 1);
+        fields.shift_insert(behind, "id".to_owned(), id.to_string().into());
+        text = edit(&text, number, &fields.into(), &house_layout).ok()?;
+    }
+    Some(text)
+}

@@ -1,0 +1,130 @@
+//! The outcome of tests, for people and programs.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use serde_json::json;
+
+use super::super::classify::pretty;
+use super::verdict::Verdict;
+use crate::diagnostic::Colour;
+use crate::document::quote;
+
+/// Returns where a test is written.
+fn place(verdict: &Verdict<'_>, prefix: &str) -> String {
+    let place = &verdict.test.place;
+    format!("{prefix}{}:{}:{}", place.file, place.span.start.line, place.span.start.column)
+}
+
+/// Returns what is wrong, a line each, with its cause below.
+fn lines(verdict: &Verdict<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for fault in &verdict.faults {
+        lines.push(fault.message.clone());
+        lines.extend(fault.because.iter().map(|it| format!("  {it}")));
+    }
+    lines
+}
+
+fn counts(verdicts: &[Verdict<'_>]) -> (usize, usize) {
+    let passed = verdicts.iter().filter(|it| it.passed()).count();
+    (passed, verdicts.len() - passed)
+}
+
+pub(super) fn human(verdicts: &[Verdict<'_>], prefix: &str, colour: Colour) -> String {
+    let paint = |code: &str, text: &str| match colour {
+        Colour::Ansi => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        Colour::Plain => text.to_owned(),
+    };
+    let mut text = String::new();
+    for verdict in verdicts {
+        let word = if verdict.passed() { paint("32", "ok") } else { paint("31", "FAILED") };
+        let _infallible = writeln!(text, "test {} ... {word}", verdict.test.name);
+        if verdict.passed() {
+            continue;
+        }
+        let _infallible = writeln!(text, "  at {}", place(verdict, prefix));
+        for line in lines(verdict) {
+            let _infallible = writeln!(text, "  {line}");
+        }
+        if let Some(command) = &verdict.see {
+            let _infallible = writeln!(text, "  see: {command}");
+        }
+    }
+    let (passed, failed) = counts(verdicts);
+    let _infallible = writeln!(text, "\n{passed} passed, {failed} failed");
+    text
+}
+
+pub(super) fn tap(verdicts: &[Verdict<'_>], prefix: &str) -> String {
+    let mut text = format!("TAP version 14\n1..{}", verdicts.len());
+    text.push_str(if verdicts.is_empty() { " # SKIP there are no tests\n" } else { "\n" });
+    for (number, verdict) in verdicts.iter().enumerate() {
+        // A `#` would start a directive.
+        let name = verdict.test.name.replace('\\', "\\\\").replace('#', "\\#").replace('\n', " ");
+        let not = if verdict.passed() { "" } else { "not " };
+        let _infallible = writeln!(text, "{not}ok {} - {name}", number + 1);
+        if !verdict.passed() {
+            let message = quote(&lines(verdict).join("\n"));
+            let at = quote(&place(verdict, prefix));
+            let _infallible = writeln!(text, "  ---\n  message: {message}\n  at: {at}\n  ...");
+        }
+    }
+    text
+}
+
+pub(super) fn junit(verdicts: &[Verdict<'_>], prefix: &str) -> String {
+    let mut report = Report::new("clade test");
+    report.set_time(Duration::ZERO);
+    for of_file in verdicts.chunk_by(|a, b| a.test.place.file == b.test.place.file) {
+        let Some(first) = of_file.first() else { continue };
+        let file = format!("{prefix}{}", first.test.place.file);
+        let mut suite = TestSuite::new(file.as_str());
+        suite.set_time(Duration::ZERO);
+        for verdict in of_file {
+            let status = match verdict.faults.first() {
+                None => TestCaseStatus::success(),
+                Some(fault) => {
+                    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                    status.set_message(fault.message.as_str());
+                    status.set_type("expectation");
+                    let place = place(verdict, prefix);
+                    status.set_description(format!("{place}\n{}", lines(verdict).join("\n")));
+                    status
+                }
+            };
+            let mut case = TestCase::new(verdict.test.name.as_str(), status);
+            case.set_classname(file.as_str());
+            case.set_time(Duration::ZERO);
+            suite.add_test_case(case);
+        }
+        report.add_test_suite(suite);
+    }
+    // Strings without the characters that XML does not have always serialise.
+    let text = report.to_string().unwrap_or_default();
+    format!("{}\n", text.trim_end())
+}
+
+pub(super) fn json(verdicts: &[Verdict<'_>], prefix: &str) -> String {
+    let (passed, failed) = counts(verdicts);
+    let tests: Vec<_> = verdicts
+        .iter()
+        .map(|verdict| {
+            let start = verdict.test.place.span.start;
+            let faults = verdict.faults.iter();
+            let faults: Vec<_> =
+                faults.map(|it| json!({"message": it.message, "because": it.because})).collect();
+            json!({
+                "name": verdict.test.name,
+                "node": verdict.test.node,
+                "file": format!("{prefix}{}", verdict.test.place.file),
+                "line": start.line,
+                "column": start.column,
+                "passed": verdict.passed(),
+                "faults": faults,
+            })
+        })
+        .collect();
+    pretty(&json!({"passed": passed, "failed": failed, "tests": tests}))
+}

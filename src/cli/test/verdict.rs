@@ -1,0 +1,222 @@
+//! What is not as a test expects, and why.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::super::node::facts_file;
+use super::super::tree::draw::{conflict_lines, shorten, sources};
+use super::super::tree::group::Why;
+use crate::classification::{
+    ClassSources, Explanation, Final, Outcome, SourcedValue, conflict_message,
+};
+use crate::diagnostic::closest;
+use crate::facts::with_certname;
+use crate::hierarchy::{Estate, Hierarchy};
+use crate::model::{ClassName, Classes, GroupId, Node, same};
+use crate::snapshot::{Index, classify};
+use crate::validation::{Expectation, TestCase};
+
+/// The outcome of a test.
+pub(super) struct Verdict<'t> {
+    pub(super) test: &'t TestCase,
+    pub(super) faults: Vec<Fault>,
+    /// The command that explains the node, if it takes no more than a file.
+    pub(super) see: Option<String>,
+}
+
+/// Something that is not as expected.
+pub(super) struct Fault {
+    pub(super) message: String,
+    /// What makes it so.
+    pub(super) because: Vec<String>,
+}
+
+impl Verdict<'_> {
+    pub(super) fn passed(&self) -> bool {
+        self.faults.is_empty()
+    }
+}
+
+impl Fault {
+    fn new(message: String, because: impl IntoIterator<Item = String>) -> Self {
+        Self { message, because: because.into_iter().collect() }
+    }
+}
+
+/// Runs a test.
+pub(super) fn run<'t>(
+    test: &'t TestCase,
+    estate: &Estate,
+    index: &Index,
+    directory: &Path,
+) -> Verdict<'t> {
+    let file = facts_path(test, directory);
+    let node = match node(test, file.as_deref()) {
+        Ok(node) => node,
+        Err(error) => {
+            let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+            return Verdict { test, faults: vec![Fault::new(causes.join(": "), [])], see: None };
+        }
+    };
+    let see = file.filter(|_| test.trusted.is_none()).map(|path| {
+        let directory = directory.display();
+        format!("clade explain {} {directory} --facts {}", test.node, path.display())
+    });
+    Verdict { test, faults: compare(test, estate, index, &node), see }
+}
+
+fn facts_path(test: &TestCase, directory: &Path) -> Option<PathBuf> {
+    let (file, place) = test.facts_file.as_ref()?;
+    let from = place.file.rsplit_once('/').map_or("", |(directory, _)| directory);
+    let inside = Path::new(from).join(file.as_ref());
+    Some(if directory == Path::new(".") { inside } else { directory.join(inside) })
+}
+
+/// Makes the node that a test is about.
+fn node(test: &TestCase, facts_path: Option<&Path>) -> Result<Node> {
+    let (mut fact, mut trusted) = (test.facts.clone(), test.trusted.clone());
+    if let Some(path) = facts_path {
+        let read = facts_file(path)?;
+        fact = read.fact;
+        trusted = trusted.or(read.trusted);
+    }
+    Ok(Node { name: test.node.clone(), fact, trusted: with_certname(trusted, &test.node) })
+}
+
+fn compare(test: &TestCase, estate: &Estate, index: &Index, node: &Node) -> Vec<Fault> {
+    let hierarchy = &estate.hierarchy;
+    let explanation = match classify(estate, index, node) {
+        Ok(explanation) => explanation,
+        Err(error) => {
+            let index = hierarchy.find(error.group);
+            let why = index.and_then(|index| Why::of(hierarchy, index, node).because());
+            return vec![Fault::new(error.to_string(), why)];
+        }
+    };
+    let mut faults = Vec::new();
+    compare_groups(&test.expect, &explanation, &mut faults);
+    match &explanation.outcome {
+        Outcome::Conflict(conflicts) if !test.expect.conflict => {
+            let message = conflict_message(hierarchy, conflicts);
+            let message = message.split(" See the `details` key").next().unwrap_or_default();
+            faults.push(Fault::new(message.to_owned(), conflict_lines(hierarchy, conflicts)));
+        }
+        Outcome::Conflict(_) => {}
+        Outcome::Classified(_) if test.expect.conflict => {
+            let leaves = explanation.leaves.iter().map(|it| hierarchy.group(*it).name.as_str());
+            let leaves: Vec<String> = leaves.map(|it| format!("`{it}`")).collect();
+            let because = format!("the leaf groups agree: {}", leaves.join(", "));
+            faults.push(Fault::new("expected a conflict, there is none".to_owned(), [because]));
+        }
+        Outcome::Classified(result) => {
+            Values { hierarchy, faults: &mut faults }.compare(&test.expect, result);
+        }
+    }
+    faults
+}
+
+fn compare_groups(expect: &Expectation, explanation: &Explanation<'_>, faults: &mut Vec<Fault>) {
+    let Some(expected) = &expect.groups else { return };
+    let hierarchy = &explanation.estate.hierarchy;
+    let found: BTreeSet<&str> = explanation
+        .matches
+        .iter()
+        .map(|it| hierarchy.group(it.group))
+        .filter(|group| group.id != GroupId::ROOT)
+        .map(|group| group.name.as_str())
+        .collect();
+    let named = |name: &str| {
+        let all = hierarchy.indexes();
+        all.filter(|it| hierarchy.group(*it).name.as_str() == name).collect::<Vec<_>>()
+    };
+    let why = |index| Why::of(hierarchy, index, explanation.node);
+    for missing in expected.iter().filter(|it| !found.contains(it.as_str())) {
+        let groups = named(missing);
+        if groups.is_empty() {
+            let names = hierarchy.groups().map(|it| it.name.as_str());
+            let similar = closest(missing, names).map(|it| format!("did you mean `{it}`?"));
+            let message = format!("expected the group `{missing}`, which does not exist");
+            faults.push(Fault::new(message, similar));
+            continue;
+        }
+        let because = groups.into_iter().filter_map(|it| why(it).because());
+        let message = format!("expected the group `{missing}`, which does not match");
+        faults.push(Fault::new(message, because));
+    }
+    for surplus in found.iter().filter(|it| !expected.contains(**it)) {
+        let because = named(surplus).into_iter().filter_map(|index| {
+            let why = why(index);
+            why.because().is_none().then(|| why.evidence())?
+        });
+        let message = format!("the group `{surplus}` matches, which is not expected");
+        faults.push(Fault::new(message, because));
+    }
+}
+
+/// Compares the values of a classification with those expected.
+struct Values<'a> {
+    hierarchy: &'a Hierarchy,
+    faults: &'a mut Vec<Fault>,
+}
+
+impl Values<'_> {
+    fn compare(&mut self, expect: &Expectation, result: &Final<'_>) {
+        if let Some(expected) = &expect.environment
+            && expected != result.environment
+        {
+            let message =
+                format!("expected the environment `{expected}`, it is `{}`", result.environment);
+            let from = sources(self.hierarchy, &result.environment_sources);
+            let from = (!from.is_empty()).then(|| format!("from {from}"));
+            self.faults.push(Fault::new(message, from));
+        }
+        self.classes("class", &expect.classes, &result.classes);
+        self.classes("config data", &expect.config_data, &result.config_data);
+        for (name, expected) in &expect.variables {
+            let found = result.variables.get(name);
+            self.value(&format!("the variable `{name}`"), expected, found);
+        }
+    }
+
+    fn classes(
+        &mut self,
+        what: &str,
+        expected: &Classes,
+        found: &BTreeMap<&ClassName, ClassSources<'_>>,
+    ) {
+        for (class, parameters) in expected {
+            let Some(it) = found.get(class) else {
+                let names = found.keys().map(|it| it.as_str());
+                let similar = closest(class.as_str(), names).map(|it| format!("there is `{it}`"));
+                let message = format!("expected the {what} `{class}`, which is not there");
+                self.faults.push(Fault::new(message, similar));
+                continue;
+            };
+            for (parameter, expected) in parameters {
+                let name = format!("`{parameter}` of the {what} `{class}`");
+                self.value(&name, expected, it.parameters.get(parameter));
+            }
+        }
+    }
+
+    fn value(&mut self, what: &str, expected: &Value, found: Option<&SourcedValue<'_>>) {
+        let wanted = shorten(&expected.to_string());
+        match found {
+            None if expected.is_null() => {}
+            None => {
+                let message = format!("expected {what} to be {wanted}, it is not there");
+                self.faults.push(Fault::new(message, []));
+            }
+            Some(found) if same(expected, found.value) => {}
+            Some(found) => {
+                let value = shorten(&found.value.to_string());
+                let message = format!("expected {what} to be {wanted}, it is {value}");
+                let from = format!("from {}", sources(self.hierarchy, &found.sources));
+                self.faults.push(Fault::new(message, [from]));
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What the nodes of a fleet say of groups: real conflicts, rules that nobody meets, facts that
+//! nobody has.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path as FilePath;
+
+use anyhow::Result;
+use rayon::prelude::*;
+
+use crate::classification::{Outcome, classify, conflict_message};
+use crate::cli::nodes::{Read, from_directory};
+use crate::diagnostic::{Diagnostic, Kind, Severity};
+use crate::hierarchy::{Estate, GroupIndex};
+use crate::model::{Condition, Node, Path};
+use crate::rule::{Actual, actual};
+use crate::validation::Checked;
+
+/// How many nodes are named.
+const NAMES: usize = 3;
+
+/// What one node tells.
+#[derive(Default)]
+struct Seen {
+    matched: BTreeSet<GroupIndex>,
+    /// What is wrong, the group to say it of, and the nodes.
+    wrong: BTreeMap<(String, GroupIndex), Vec<String>>,
+    /// The paths at which no node has had anything so far.
+    nowhere: BTreeSet<String>,
+}
+
+/// Classifies the nodes of a directory of facts and adds what they tell.
+pub(super) fn check(directory: &FilePath, checked: &mut Checked) -> Result<Read> {
+    let Some(estate) = &checked.estate else {
+        // Nobody can tell what nodes get.
+        return from_directory(directory, &mut |_| {});
+    };
+    let paths = paths(estate);
+    let mut seen = Seen { nowhere: paths.keys().cloned().collect(), ..Seen::default() };
+    let read = from_directory(directory, &mut |nodes| {
+        let told: Vec<Seen> = nodes.par_iter().map(|node| ask(estate, node)).collect();
+        for it in told {
+            seen.matched.extend(it.matched);
+            for (what, nodes) in it.wrong {
+                seen.wrong.entry(what).or_default().extend(nodes);
+            }
+        }
+        seen.nowhere.retain(|text| {
+            let path = paths.get(text).map(|(path, _)| path);
+            path.is_some_and(|path| {
+                nodes.par_iter().all(|node| actual(path, node) == Actual::Missing)
+            })
+        });
+    })?;
+    let mut found = Vec::new();
+    let at = |index: GroupIndex, kind: Kind, message: String| {
+        let group = estate.hierarchy.group(index);
+        let place = checked.origins.get(&group.id)?;
+        Some(Diagnostic::new(kind, place.clone(), message).in_group(group.name.as_str()))
+    };
+    for ((what, group), nodes) in &seen.wrong {
+        let shown: Vec<String> = nodes.iter().take(NAMES).map(|it| format!("`{it}`")).collect();
+        let more = match nodes.len().saturating_sub(NAMES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let message = format!("{}{more}: {what}", shown.join(", "));
+        found.extend(at(*group, Kind::PotentialConflict, message).map(|mut it| {
+            it.severity = Severity::Error;
+            it
+        }));
+    }
+    if read.nodes > 0 {
+        for index in estate.hierarchy.indexes() {
+            let group = estate.hierarchy.group(index);
+            if group.rule.is_some() && !seen.matched.contains(&index) {
+                let message =
+                    format!("no node of the {} that are known is in this group", read.nodes);
+                found.extend(at(index, Kind::NeverMatches, message));
+            }
+        }
+        for text in &seen.nowhere {
+            let Some((_, groups)) = paths.get(text) else { continue };
+            for group in groups {
+                let message = format!("no node of the {} that are known has `{text}`", read.nodes);
+                found.extend(at(*group, Kind::SuspiciousValue, message));
+            }
+        }
+    }
+    checked.add(found);
+    Ok(read)
+}
+
+fn ask(estate: &Estate, node: &Node) -> Seen {
+    let mut seen = Seen::default();
+    let mut wrong = |what: String, group: GroupIndex| {
+        seen.wrong.insert((what, group), vec![node.name.clone()]);
+    };
+    match classify(estate, node) {
+        Ok(explanation) => {
+            if let Outcome::Conflict(conflicts) = &explanation.outcome {
+                let message = conflict_message(&estate.hierarchy, conflicts);
+                let end = " See the `details` key for all conflicts.";
+                let message = message.strip_suffix(end).unwrap_or(&message).to_owned();
+                if let Some(group) = conflicts.groups().last() {
+                    wrong(message, *group);
+                }
+            }
+            seen.matched = explanation.matches.iter().map(|it| it.group).collect();
+        }
+        Err(error) => {
+            if let Some(group) = estate.hierarchy.find(error.group) {
+                wrong(format!("{error}: {}", error.cause), group);
+            }
+        }
+    }
+    seen
+}
+
+/// Returns the paths of rules as people write them, with the groups that name each.
+fn paths(estate: &Estate) -> BTreeMap<String, (Path, Vec<GroupIndex>)> {
+    let mut paths: BTreeMap<String, (Path, Vec<GroupIndex>)> = BTreeMap::new();
+    let hierarchy = &estate.hierarchy;
+    for index in hierarchy.indexes() {
+        let Some(rule) = hierarchy.group(index).rule.as_deref() else { continue };
+        let mut note = |path: &Path| {
+            if matches!(path, Path::Segments(_)) {
+                let entry = paths.entry(path.to_string());
+                let (_, groups) = entry.or_insert_with(|| (path.clone(), Vec::new()));
+                if groups.last() != Some(&index) {
+                    groups.push(index);
+                }
+            }
+        };
+        visit(rule, &mut note);
+    }
+    paths
+}
+
+fn visit(condition: &Condition, note: &mut dyn FnMut(&Path)) {
+    match condition {
+        Condition::And(terms) | Condition::Or(terms) => {
+            for term in terms {
+                visit(term, note);
+            }
+        }
+        Condition::Not(inner) => visit(inner, note),
+        Condition::Test(test) => note(&test.path),
+    }
+}

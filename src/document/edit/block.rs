@@ -1,0 +1,236 @@
+//! Lists and mappings over several lines: a part of them is some whole lines.
+
+use serde_json::{Map, Value};
+
+use super::super::token::{line_end, skip};
+use super::super::write;
+use super::super::{Entry, Node};
+use super::align::Step;
+use super::plan::{Plan, Slot};
+use super::{line_start, next_line};
+
+/// A part of a list or mapping.
+struct Part {
+    /// Where its key or dash stands.
+    start: usize,
+    /// Whether nothing stands before it in its line.
+    own_line: bool,
+    /// Where the line behind it begins.
+    end: usize,
+}
+
+/// Writes a new part, given its number in what is wanted and the keys that lead to it.
+type NewPart<'a, 'v, P> = &'a dyn Fn(&P, usize, &mut Vec<&'v str>) -> Option<String>;
+
+impl Plan<'_> {
+    pub(super) fn block_mapping<'v>(
+        &mut self,
+        entries: &[Entry],
+        fields: &'v Map<String, Value>,
+        steps: &[Step],
+        way: &mut Vec<&'v str>,
+    ) -> Option<()> {
+        let indent = self.column(entries.first()?.key_span.start.offset as usize);
+        let mut parts = Vec::new();
+        let mut marks = Vec::new();
+        for entry in entries {
+            let start = entry.key_span.start.offset as usize;
+            let colon = skip(self.text, entry.key_span.end.offset as usize, |_| false);
+            if self.byte(colon) != Some(b':') || self.column(start) != indent {
+                return None;
+            }
+            marks.push(colon + 1);
+            parts.push(self.part(start, end_of(&entry.value, colon + 1), indent)?);
+        }
+        let names: Vec<(&'v String, &'v Value)> = fields.iter().collect();
+        let quoted = self.byte(parts.first()?.start) == Some(b'"');
+        let line = |plan: &Self, new: usize, way: &mut Vec<&'v str>| -> Option<String> {
+            let (key, value) = *names.get(new)?;
+            let key_text =
+                if quoted { write::quote(key) } else { write::inline(&key.as_str().into()) };
+            way.push(key);
+            let text = plan.line(&format!("{key_text}:"), value, indent, way);
+            way.pop();
+            Some(text)
+        };
+        self.lines(&parts, steps, indent, way, &line)?;
+        for step in steps {
+            let Step::Keep { old, new } = *step else { continue };
+            let (entry, mark) = (entries.get(old)?, *marks.get(old)?);
+            let (key, value) = *names.get(new)?;
+            way.push(key);
+            self.value(&entry.value, value, Slot::Behind { mark, indent }, way);
+            way.pop();
+        }
+        Some(())
+    }
+
+    pub(super) fn block_sequence<'v>(
+        &mut self,
+        node: &Node,
+        elements: &[Node],
+        wanted: &'v [Value],
+        steps: &[Step],
+        way: &mut Vec<&'v str>,
+    ) -> Option<()> {
+        let first = node.span.start.offset as usize;
+        let indent = self.column(first);
+        let mut parts = Vec::new();
+        let mut marks = Vec::new();
+        let mut from = first;
+        for element in elements {
+            let dash = skip(self.text, from, |_| false);
+            if self.byte(dash) != Some(b'-') || self.column(dash) != indent {
+                return None;
+            }
+            from = end_of(element, dash + 1);
+            marks.push(dash + 1);
+            parts.push(self.part(dash, from, indent)?);
+        }
+        let line = |plan: &Self, new: usize, way: &mut Vec<&'v str>| -> Option<String> {
+            Some(plan.line("-", wanted.get(new)?, indent, way))
+        };
+        self.lines(&parts, steps, indent, way, &line)?;
+        for step in steps {
+            let Step::Keep { old, new } = *step else { continue };
+            let slot = Slot::Behind { mark: *marks.get(old)?, indent };
+            self.value(elements.get(old)?, wanted.get(new)?, slot, way);
+        }
+        Some(())
+    }
+
+    /// Measures a part: its lines, and comments below that are indented as what is inside of it.
+    fn part(&self, start: usize, end: usize, indent: usize) -> Option<Part> {
+        let before = self.text.get(line_start(self.text, start)..start)?;
+        let own_line = before.bytes().all(|it| it == b' ');
+        // Keys with a question mark are laid out in a way of their own.
+        if !own_line && !before.bytes().all(|it| matches!(it, b' ' | b'-')) {
+            return None;
+        }
+        let rest = self.text.get(end..line_end(self.text, end))?.trim_start();
+        if !rest.is_empty() && !rest.starts_with(['#', '&', '!']) {
+            return None;
+        }
+        let mut end = next_line(self.text, end);
+        loop {
+            let line = self.text.get(end..line_end(self.text, end))?;
+            let inside = line.len() - line.trim_start_matches(' ').len();
+            if inside <= indent || !line.trim_start().starts_with('#') {
+                break;
+            }
+            end = next_line(self.text, end);
+        }
+        Some(Part { start, own_line, end })
+    }
+
+    /// Takes lines out and puts lines in.
+    fn lines<'v>(
+        &mut self,
+        parts: &[Part],
+        steps: &[Step],
+        indent: usize,
+        way: &mut Vec<&'v str>,
+        line: NewPart<'_, 'v, Self>,
+    ) -> Option<()> {
+        let margin = " ".repeat(indent);
+        let first_kept = steps.iter().find_map(|step| match step {
+            Step::Keep { old, .. } => Some(*old),
+            _ => None,
+        })?;
+        let mut last: Option<usize> = None;
+        for step in steps {
+            match *step {
+                Step::Keep { old, .. } => last = Some(old),
+                Step::Insert { new } => {
+                    let text = line(self, new, way)?;
+                    match last.map_or_else(|| Err(parts.first()), |at| Ok(parts.get(at))) {
+                        Ok(part) => self.put_line(part?.end, &margin, &text),
+                        Err(first) => {
+                            let first = first?;
+                            if first.own_line {
+                                self.put_line(first.start - indent, &margin, &text);
+                            } else {
+                                let newline = self.newline;
+                                let with = format!("{}{newline}{margin}", text.trim_end());
+                                self.change(first.start, first.start, with);
+                            }
+                        }
+                    }
+                }
+                Step::Remove { old } => {
+                    let part = parts.get(old)?;
+                    if part.own_line {
+                        // Below a first part that goes from the line of a dash, it goes with that.
+                        let swallowed =
+                            parts.first().is_some_and(|it| !it.own_line) && old < first_kept;
+                        if !swallowed {
+                            self.change(line_start(self.text, part.start), part.end, "");
+                        }
+                    } else {
+                        // What follows moves up behind the dash.
+                        let kept = parts.get(first_kept)?;
+                        self.change(part.start, kept.start, "");
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Puts lines in before the line that begins at a place.
+    fn put_line(&mut self, at: usize, margin: &str, text: &str) {
+        let newline = self.newline;
+        let ends = at == 0 || self.byte(at - 1) == Some(b'\n');
+        let with = if ends {
+            format!("{margin}{}{newline}", text.trim_end())
+        } else {
+            // The last line of the file has no line break.
+            format!("{newline}{margin}{}", text.trim_end())
+        };
+        self.change(at, at, with);
+    }
+
+    /// Writes what stands behind a mark, and the mark; the margin of the first line is left out.
+    pub(super) fn line<'v>(
+        &self,
+        mark: &str,
+        value: &'v Value,
+        indent: usize,
+        way: &[&'v str],
+    ) -> String {
+        let text = if self.is_block(value, way) {
+            let lines = write::block(value, indent + 2, way, self.layout);
+            if mark == "-" {
+                format!("- {}", lines.trim_start())
+            } else {
+                format!("{mark}\n{lines}")
+            }
+        } else if value.is_null() && mark != "-" {
+            mark.to_owned()
+        } else {
+            format!("{mark} {}", write::inline(value))
+        };
+        self.with_newlines(text.trim_end_matches('\n'))
+    }
+
+    /// Gives a text the line breaks of the file.
+    pub(super) fn with_newlines(&self, text: &str) -> String {
+        if self.newline == "\n" { text.to_owned() } else { text.replace('\n', self.newline) }
+    }
+
+    /// Returns whether a new value is written over several lines.
+    pub(super) fn is_block(&self, value: &Value, way: &[&str]) -> bool {
+        let nested = match value {
+            Value::Object(fields) => !fields.is_empty(),
+            Value::Array(elements) => !elements.is_empty(),
+            _ => false,
+        };
+        nested && (self.layout)(way) == super::super::Layout::Block
+    }
+}
+
+/// Returns where a value ends; one that is absent ends where it would begin.
+fn end_of(node: &Node, mark: usize) -> usize {
+    let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
+    if start == end { mark } else { end.max(mark) }
+}

@@ -1,0 +1,145 @@
+//! Comparing a document with what it shall be, and collecting the changes.
+
+use serde_json::Value;
+
+use super::super::{Content, Entry, Layout, Node};
+use super::align::{Step, align};
+use super::{Change, line_start, same};
+
+/// Where a value stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Slot {
+    /// It is the document.
+    Root,
+    /// Behind a key or the dash of a list: the place behind `:` or `-`, and the column of what
+    /// stands before it.
+    Behind { mark: usize, indent: usize },
+    /// In a list or mapping in brackets.
+    Flow,
+}
+
+/// The changes that make a document another.
+pub(super) struct Plan<'t> {
+    pub(super) text: &'t str,
+    pub(super) layout: &'t dyn Fn(&[&str]) -> Layout,
+    /// The line break of the file.
+    pub(super) newline: &'static str,
+    pub(super) changes: Vec<Change>,
+}
+
+/// Returns whether a value stands elsewhere in the file.
+pub(super) fn is_alias(text: &str, node: &Node) -> bool {
+    let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
+    let token = text.get(start..end).unwrap_or_default();
+    token.starts_with('*') && !token.contains([' ', '\n', ':'])
+}
+
+impl<'t> Plan<'t> {
+    pub(super) fn of(text: &'t str, layout: &'t dyn Fn(&[&str]) -> Layout) -> Self {
+        let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        Self { text, layout, newline, changes: Vec::new() }
+    }
+
+    /// Returns the changes after which a document should read as wanted.
+    pub(super) fn changes(mut self, node: &Node, target: &Value) -> Vec<Change> {
+        self.value(node, target, Slot::Root, &mut Vec::new());
+        self.changes
+    }
+
+    pub(super) fn change(&mut self, from: usize, to: usize, with: impl Into<String>) {
+        self.changes.push(Change { from, to, with: with.into() });
+    }
+
+    pub(super) fn byte(&self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+
+    /// Returns how many characters stand before a place in its line.
+    pub(super) fn column(&self, at: usize) -> usize {
+        self.text.get(line_start(self.text, at)..at).unwrap_or_default().chars().count()
+    }
+
+    pub(super) fn value<'v>(
+        &mut self,
+        node: &Node,
+        target: &'v Value,
+        slot: Slot,
+        way: &mut Vec<&'v str>,
+    ) {
+        if same(&node.to_value(), target) {
+            return;
+        }
+        let before = self.changes.len();
+        let done = !is_alias(self.text, node)
+            && match (&node.content, target) {
+                (Content::Mapping(entries), Value::Object(fields))
+                    if entries.iter().any(|it| fields.contains_key(&it.key)) =>
+                {
+                    self.mapping(node, entries, fields, slot, way).is_some()
+                }
+                (Content::Sequence(elements), Value::Array(wanted))
+                    if !elements.is_empty() && !wanted.is_empty() =>
+                {
+                    self.sequence(node, elements, wanted, slot, way).is_some()
+                }
+                _ => false,
+            };
+        if !done {
+            // What was begun and did not work out is taken back.
+            self.changes.truncate(before);
+            self.replace(node, target, slot, way);
+        }
+    }
+
+    fn mapping<'v>(
+        &mut self,
+        node: &Node,
+        entries: &[Entry],
+        fields: &'v serde_json::Map<String, Value>,
+        slot: Slot,
+        way: &mut Vec<&'v str>,
+    ) -> Option<()> {
+        let mut steps: Vec<Step> = Vec::new();
+        let names: Vec<&'v String> = fields.keys().collect();
+        let number = |key: &str| names.iter().position(|it| *it == key);
+        let is_new = |it: &usize| {
+            names.get(*it).is_some_and(|key| !entries.iter().any(|entry| entry.key == **key))
+        };
+        // What is new stands behind the key that it follows in what is wanted.
+        steps.extend((0..names.len()).take_while(is_new).map(|new| Step::Insert { new }));
+        for (old, entry) in entries.iter().enumerate() {
+            match number(&entry.key) {
+                None => steps.push(Step::Remove { old }),
+                Some(new) => {
+                    steps.push(Step::Keep { old, new });
+                    let following = (new + 1..names.len()).take_while(is_new);
+                    steps.extend(following.map(|new| Step::Insert { new }));
+                }
+            }
+        }
+        let start = node.span.start.offset as usize;
+        match (self.byte(start), slot) {
+            (Some(b'{'), _) => self.flow_mapping(node, entries, fields, &steps, way),
+            (_, Slot::Flow) => None,
+            _ => self.block_mapping(entries, fields, &steps, way),
+        }
+    }
+
+    fn sequence<'v>(
+        &mut self,
+        node: &Node,
+        elements: &[Node],
+        wanted: &'v [Value],
+        slot: Slot,
+        way: &mut Vec<&'v str>,
+    ) -> Option<()> {
+        let old: Vec<Value> = elements.iter().map(Node::to_value).collect();
+        let steps = align(&old, wanted);
+        let start = node.span.start.offset as usize;
+        match (self.byte(start), slot) {
+            (Some(b'['), _) => self.flow_sequence(node, elements, wanted, &steps, way),
+            (_, Slot::Flow) => None,
+            _ => self.block_sequence(node, elements, wanted, &steps, way),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! One value in the place of another.
+
+use serde_json::Value;
+
+use super::super::token::line_end;
+use super::super::write;
+use super::super::{Content, Node};
+use super::plan::{Plan, Slot, is_alias};
+use super::{line_start, next_line, rest_is_blank};
+
+impl Plan<'_> {
+    /// Writes a value where another stands.
+    pub(super) fn replace<'v>(
+        &mut self,
+        node: &Node,
+        target: &'v Value,
+        slot: Slot,
+        way: &mut Vec<&'v str>,
+    ) {
+        let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
+        let brackets = matches!(self.byte(start), Some(b'[' | b'{'));
+        let nested = match &node.content {
+            Content::Sequence(elements) => !elements.is_empty(),
+            Content::Mapping(entries) => !entries.is_empty(),
+            Content::Scalar(_) => false,
+        } && !is_alias(self.text, node);
+        let was_block = nested && !brackets;
+        let filled = match target {
+            Value::Object(fields) => !fields.is_empty(),
+            Value::Array(elements) => !elements.is_empty(),
+            _ => false,
+        };
+        let to_block = filled && if nested { was_block } else { self.is_block(target, way) };
+        match slot {
+            Slot::Flow => self.in_place(start, end, &self.inline(node, target)),
+            Slot::Root => {
+                let text = write(target, self.layout);
+                self.change(start, end, self.with_newlines(text.trim_end()));
+            }
+            Slot::Behind { mark, indent } if to_block => {
+                self.put_block(node, target, mark, indent, was_block, way);
+            }
+            Slot::Behind { mark, .. } if was_block => self.block_to_inline(node, target, mark),
+            Slot::Behind { mark, .. } if start == end => {
+                let text = self.inline(node, target);
+                self.change(mark, mark, format!(" {text}"));
+            }
+            Slot::Behind { mark, .. } if target.is_null() && self.byte(mark - 1) == Some(b':') => {
+                self.change(mark, end, "");
+            }
+            Slot::Behind { .. } => self.change(start, end, self.inline(node, target)),
+        }
+    }
+
+    /// Writes lines behind a mark.
+    fn put_block<'v>(
+        &mut self,
+        node: &Node,
+        target: &'v Value,
+        mark: usize,
+        indent: usize,
+        was_block: bool,
+        way: &[&'v str],
+    ) {
+        let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
+        let here = line_start(self.text, start) == line_start(self.text, mark);
+        let lines = |plan: &Self, indent: usize| {
+            let lines = write::block(target, indent, way, plan.layout);
+            plan.with_newlines(lines.trim_end())
+        };
+        if was_block {
+            // It keeps its indent; a list may stand right below its key, a mapping may not.
+            let column = self.column(start);
+            let deeper = if column > indent { column } else { indent + 2 };
+            let margin = " ".repeat(deeper - column);
+            let text = lines(self, deeper);
+            return self.change(start, end, format!("{margin}{}", text.trim_start()));
+        }
+        if self.byte(mark - 1) == Some(b'-') {
+            let text = lines(self, indent + 2);
+            let from = if start == end { mark } else { start };
+            let blank = if start == end { " " } else { "" };
+            return self.change(from, end.max(from), format!("{blank}{}", text.trim_start()));
+        }
+        let text = format!("{}{}", self.newline, lines(self, indent + 2));
+        let behind = if start == end { mark } else { end };
+        if (here || start == end) && rest_is_blank(self.text, behind) {
+            // A comment stays on the line of the key.
+            self.change(mark, behind, "");
+            let at = line_end(self.text, behind);
+            self.change(at, at, text);
+        } else {
+            self.change(mark, behind, text);
+        }
+    }
+
+    /// Writes a value behind a mark and takes the lines out that were there.
+    fn block_to_inline(&mut self, node: &Node, target: &Value, mark: usize) {
+        let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
+        let text = write::inline(target);
+        if line_start(self.text, start) == line_start(self.text, mark) {
+            return self.change(start, end, text);
+        }
+        if !(target.is_null() && self.byte(mark - 1) == Some(b':')) {
+            self.change(mark, mark, format!(" {text}"));
+        }
+        self.change(line_start(self.text, start), next_line(self.text, end), "");
+    }
+
+    fn in_place(&mut self, start: usize, end: usize, text: &str) {
+        let before = start.checked_sub(1).and_then(|it| self.byte(it));
+        let blank = if before == Some(b':') { " " } else { "" };
+        self.change(start, end, format!("{blank}{text}"));
+    }
+
+    /// Writes a value on one line, a string with the quotes of the string that it replaces.
+    fn inline(&self, node: &Node, target: &Value) -> String {
+        let first = self.byte(node.span.start.offset as usize);
+        match (target, first) {
+            (Value::String(text), Some(b'"')) => write::quote(text),
+            (Value::String(text), Some(b'\''))
+                if text
+                    .chars()
+                    .all(|it| it == ' ' || it.is_alphanumeric() || it.is_ascii_punctuation()) =>
+            {
+                format!("'{}'", text.replace('\'', "''"))
+            }
+            _ => write::inline(target),
+        }
+    }
+}

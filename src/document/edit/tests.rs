@@ -1,0 +1,469 @@
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::super::format;
+use super::*;
+
+fn value_of(text: &str) -> Value {
+    documents(text).expect(text).first().map_or(Value::Null, Node::to_value)
+}
+
+/// Edits the one document of a text by changing what it reads as.
+fn edited(text: &str, change: impl FnOnce(&mut Value)) -> String {
+    let mut target = value_of(text);
+    change(&mut target);
+    edit(text, 0, &target, &house).expect(text)
+}
+
+fn house(way: &[&str]) -> Layout {
+    match way {
+        ["classes" | "variables" | "pinned"] | ["classes", _] => Layout::Block,
+        _ => Layout::Flow,
+    }
+}
+
+const GROUP: &str = r#"# Web servers
+name: "Webs"   # as in the CMDB
+parent: All Nodes
+
+rule: ["and", ["~", "name", "^web"],   # by name
+       ["=", ["fact", "x"], '1']]
+pinned:
+  - web1.example.com   # the canary
+  # the old one
+  - web2.example.com
+classes:
+  # Apache itself
+  apache:
+    port: 80  # plain
+    # of the vhost
+    docroot: '/srv'
+
+  ssl: {}
+variables: {a: 1, b: [x, y]}   # two
+"#;
+
+#[test]
+fn a_value_changes_in_its_place_and_keeps_its_quotes() {
+    let text = edited(GROUP, |it| {
+        it["name"] = "New".into();
+        it["classes"]["apache"]["port"] = 81.into();
+        it["classes"]["apache"]["docroot"] = "/it's".into();
+        it["variables"]["b"][1] = "z".into();
+        it["rule"][2][2] = "2".into();
+    });
+    let expected = GROUP
+        .replace("\"Webs\"", "\"New\"")
+        .replace("port: 80 ", "port: 81 ")
+        .replace("'/srv'", "'/it''s'")
+        .replace("[x, y]", "[x, z]")
+        .replace("'1'", "'2'");
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn what_is_gone_takes_its_lines_along_and_no_others() {
+    let text = edited(GROUP, |it| {
+        it["classes"].as_object_mut().unwrap().shift_remove("apache");
+        it["pinned"].as_array_mut().unwrap().remove(0);
+        it["variables"].as_object_mut().unwrap().shift_remove("b");
+    });
+    insta::assert_snapshot!(text, @r##"
+    # Web servers
+    name: "Webs"   # as in the CMDB
+    parent: All Nodes
+
+    rule: ["and", ["~", "name", "^web"],   # by name
+           ["=", ["fact", "x"], '1']]
+    pinned:
+      # the old one
+      - web2.example.com
+    classes:
+      # Apache itself
+
+      ssl: {}
+    variables: {a: 1}   # two
+    "##);
+}
+
+#[test]
+fn what_is_new_stands_where_it_does_in_what_is_wanted() {
+    let text = edited(GROUP, |it| {
+        let fields = it.as_object_mut().unwrap();
+        fields.shift_insert(1, "description".to_owned(), "all of them".into());
+        fields["classes"]["apache"]["mpm"] = "event".into();
+        fields["classes"]["ntp"] = json!({"servers": ["a", "b"]});
+        fields["pinned"].as_array_mut().unwrap().push("web3.example.com".into());
+        fields["variables"]["c"] = json!({"k": null});
+        fields["rule"].as_array_mut().unwrap().push(json!(["=", "name", "x"]));
+    });
+    insta::assert_snapshot!(text, @r##"
+    # Web servers
+    name: "Webs"   # as in the CMDB
+    description: all of them
+    parent: All Nodes
+
+    rule: ["and", ["~", "name", "^web"],   # by name
+           ["=", ["fact", "x"], '1'], ["=", "name", "x"]]
+    pinned:
+      - web1.example.com   # the canary
+      # the old one
+      - web2.example.com
+      - web3.example.com
+    classes:
+      # Apache itself
+      apache:
+        port: 80  # plain
+        # of the vhost
+        docroot: '/srv'
+        mpm: event
+
+      ssl: {}
+      ntp:
+        servers: ["a", "b"]
+    variables: {a: 1, b: [x, y], c: {k: null}}   # two
+    "##);
+}
+
+/// Each row: the text, what it shall read as, the text then.
+#[test]
+fn every_layout_is_edited_as_it_is() {
+    for (text, target, expected) in [
+        // absent values
+        ("a:\nb: 1\n", json!({"a": 2, "b": 1}), "a: 2\nb: 1\n"),
+        ("a: # c\nb: 1\n", json!({"a": 2, "b": 1}), "a: 2 # c\nb: 1\n"),
+        ("a: 2 # c\nb: 1\n", json!({"a": null, "b": 1}), "a: # c\nb: 1\n"),
+        ("{a: , b}\n", json!({"a": 1, "b": 2}), "{a: 1 , b: 2}\n"),
+        // no line break at the end
+        ("a: 1", json!({"a": 1, "b": 2}), "a: 1\nb: 2"),
+        ("a: 1\nb: 2", json!({"a": 1}), "a: 1\n"),
+        // the line breaks of the file
+        ("a: 1\r\nc: 3\r\n", json!({"a": 1, "b": 2, "c": 3}), "a: 1\r\nb: 2\r\nc: 3\r\n"),
+        ("a: 1\r\n", json!({"a": 1, "classes": {"b": {}}}), "a: 1\r\nclasses:\r\n  b: {}\r\n"),
+        // from one layout to another
+        ("classes:\n  a:\n    b: 1\nz: 1\n", json!({"classes": {}, "z": 1}), "classes: {}\nz: 1\n"),
+        ("classes: # c\n  a: 1\nz: 1\n", json!({"classes": null, "z": 1}), "classes: # c\nz: 1\n"),
+        ("classes: {} # c\n", json!({"classes": {"a": {}}}), "classes: # c\n  a: {}\n"),
+        ("classes:\nz: 1\n", json!({"classes": {"a": {}}, "z": 1}), "classes:\n  a: {}\nz: 1\n"),
+        ("a: |\n  x\n  y\n\nb: 1\n", json!({"a": "z", "b": 1}), "a: z\n\nb: 1\n"),
+        ("a: >-\n  x\n  y\nb: 1\n", json!({"b": 1}), "b: 1\n"),
+        ("a: 'x'\n", json!({"a": "x\ny"}), "a: \"x\\ny\"\n"),
+        ("a: x\n", json!({"a": "yes"}), "a: \"yes\"\n"),
+        ("a: \"x\"\n", json!({"a": 5}), "a: 5\n"),
+        // JSON stays JSON
+        ("{\"a\": 1}\n", json!({"a": 1, "b": ["x"]}), "{\"a\": 1, \"b\": [\"x\"]}\n"),
+        (
+            "{\n  \"a\": 1,\n  \"b\": 2\n}\n",
+            json!({"a": 1, "b": 2, "c": 3}),
+            "{\n  \"a\": 1,\n  \"b\": 2,\n  \"c\": 3\n}\n",
+        ),
+        ("{\n  \"a\": 1,\n  \"b\": 2\n}\n", json!({"a": 1}), "{\n  \"a\": 1\n}\n"),
+        ("{\n  \"a\": 1,\n  \"b\": 2\n}\n", json!({"b": 2}), "{\n  \"b\": 2\n}\n"),
+        // brackets over several lines
+        (
+            "r: [\n  a, # 1\n  b, # 2\n]\n",
+            json!({"r": ["a", "b", "c"]}),
+            "r: [\n  a, # 1\n  b, # 2\n  \"c\",\n]\n",
+        ),
+        (
+            "r: [\n  a, # 1\n  b # 2\n]\n",
+            json!({"r": ["a", "b", "c"]}),
+            "r: [\n  a, # 1\n  b, # 2\n  \"c\"\n]\n",
+        ),
+        ("r: [\n  a, # 1\n  b, # 2\n]\n", json!({"r": ["a"]}), "r: [\n  a, # 1\n]\n"),
+        ("r: [\n  a, # 1\n  b # 2\n]\n", json!({"r": ["a"]}), "r: [\n  a # 1\n]\n"),
+        ("r: [a, b, c]\n", json!({"r": ["c"]}), "r: [c]\n"),
+        ("r: [a, b, c]\n", json!({"r": ["z", "a", "c"]}), "r: [\"z\", a, c]\n"),
+        ("r: [a]\n", json!({"r": []}), "r: []\n"),
+        // lists
+        ("p:\n- a\n- b # x\nq: 1\n", json!({"p": ["b", "c"], "q": 1}), "p:\n- b # x\n- c\nq: 1\n"),
+        ("- name: a\n  x: 1\n- name: b\n", json!([{"x": 1}, {"name": "b"}]), "- x: 1\n- name: b\n"),
+        ("- name: a\n", json!([{"id": 1, "name": "a"}]), "- id: 1\n  name: a\n"),
+        ("- a\n-\n- c\n", json!(["a", "b", "c"]), "- a\n- b\n- c\n"),
+        ("- - a\n  - b\n", json!([["a"]]), "- - a\n"),
+        // keys with their quotes, and with a blank before the colon
+        ("\"a\" : 1\n", json!({"a": 2}), "\"a\" : 2\n"),
+        // keys with question marks
+        ("? a\n: 1\n? b\n: 2\n", json!({"a": 1, "b": 3}), "a: 1\nb: 3\n"),
+        // anchors: what refers to them is written out where it must stay as it is
+        ("a: &x 1\nb: *x\n", json!({"a": 2, "b": 1}), "a: &x 2\nb: 1\n"),
+        (
+            "a: &x {p: 1}\nb: *x\n",
+            json!({"a": {"p": 1}, "b": {"p": 2}}),
+            "a: &x {p: 1}\nb: {p: 2}\n",
+        ),
+        ("a: &x [1]\nb: *x\nc: 1\n", json!({"b": [1], "c": 1}), "b: [1]\nc: 1\n"),
+        (
+            "a: &x\n  p: 1\nb: *x\n",
+            json!({"a": {"p": 1, "q": 2}, "b": {"p": 1, "q": 2}}),
+            "a: &x\n  p: 1\n  q: 2\nb: {p: 1, q: 2}\n",
+        ),
+        // comments between entries
+        ("a: 1\n# about b\nb: 2\n", json!({"a": 1}), "a: 1\n# about b\n"),
+        (
+            "a:\n  x: 1\n  # below x\n# about b\nb: 2\n",
+            json!({"a": {"x": 1, "y": 2}, "b": 2}),
+            "a:\n  x: 1\n  y: 2\n  # below x\n# about b\nb: 2\n",
+        ),
+        ("\u{feff}é: 'ü'  # c\n", json!({"é": "ß", "b": 1}), "\u{feff}é: 'ß'  # c\nb: 1\n"),
+    ] {
+        let found = edit(text, 0, &target, &house).expect(text);
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
+fn one_document_of_several_is_edited_or_removed() {
+    let text = "# all\nname: a # 1\n---\n# b\nname: b\n--- # c\nname: c\n";
+    assert_eq!(
+        edit(text, 1, &json!({"name": "x"}), &house).unwrap(),
+        text.replace("name: b", "name: x")
+    );
+    assert_eq!(remove_document(text, 0).unwrap(), "# all\n# b\nname: b\n--- # c\nname: c\n");
+    assert_eq!(remove_document(text, 1).unwrap(), "# all\nname: a # 1\n--- # c\nname: c\n");
+    assert_eq!(remove_document(text, 2).unwrap(), "# all\nname: a # 1\n---\n# b\nname: b\n");
+    assert_eq!(edit("a: [", 0, &json!({}), &house), Err(EditError::Unreadable));
+    assert_eq!(edit(text, 3, &json!({}), &house), Err(EditError::Unreadable));
+}
+
+/// Writes values in every layout that people use, with comments and blank lines; the choices are
+/// taken from a list of numbers.
+struct Scribe {
+    choices: Vec<u8>,
+    at: usize,
+    notes: usize,
+}
+
+impl Scribe {
+    fn choose(&mut self, below: u8) -> u8 {
+        self.at += 1;
+        self.choices.get(self.at % self.choices.len().max(1)).copied().unwrap_or(0) % below
+    }
+
+    fn note(&mut self) -> String {
+        self.notes += 1;
+        format!("# note {}", self.notes)
+    }
+
+    fn scalar(&mut self, value: &Value) -> String {
+        match value {
+            Value::String(text) if self.choose(3) == 0 => write::quote(text),
+            Value::String(text) if self.choose(3) == 0 && !text.contains('\n') => {
+                format!("'{}'", text.replace('\'', "''"))
+            }
+            other => write::inline(other),
+        }
+    }
+
+    fn flow(&mut self, value: &Value) -> String {
+        let parts: Vec<String> = match value {
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(key, it)| {
+                    format!("{}: {}", write::inline(&key.as_str().into()), self.flow(it))
+                })
+                .collect(),
+            Value::Array(elements) => elements.iter().map(|it| self.flow(it)).collect(),
+            other => return self.scalar(other),
+        };
+        let (open, close) = if value.is_object() { ("{", "}") } else { ("[", "]") };
+        let separator = [", ", ",", " , "][self.choose(3) as usize];
+        let comma = if parts.is_empty() || self.choose(3) > 0 { "" } else { "," };
+        format!("{open}{}{comma}{close}", parts.join(separator))
+    }
+
+    fn lines(&mut self, value: &Value, indent: usize, text: &mut String) {
+        let margin = " ".repeat(indent);
+        let parts: Vec<(String, &Value)> = match value {
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(key, it)| (format!("{}:", self.scalar(&key.as_str().into())), it))
+                .collect(),
+            Value::Array(elements) => elements.iter().map(|it| ("-".to_owned(), it)).collect(),
+            _ => Vec::new(),
+        };
+        for (mark, part) in parts {
+            match self.choose(6) {
+                0 => text.extend([format!("{margin}{}\n", self.note())]),
+                1 => *text += "\n",
+                _ => {}
+            }
+            let comment =
+                if self.choose(4) == 0 { format!("  {}", self.note()) } else { String::new() };
+            let nested = match part {
+                Value::Object(fields) => !fields.is_empty(),
+                Value::Array(elements) => !elements.is_empty(),
+                _ => false,
+            };
+            if nested && self.choose(3) > 0 {
+                let indentless = part.is_array() && value.is_object() && self.choose(3) == 0;
+                let step = if indentless { 0 } else { [2, 4, 1][self.choose(3) as usize] };
+                let mut inside = String::new();
+                self.lines(part, indent + step, &mut inside);
+                let first = inside.trim_start();
+                if mark == "-" && step == 2 && !inside.starts_with('\n') && !first.starts_with('#')
+                {
+                    text.extend([format!("{margin}- {first}")]);
+                } else {
+                    text.extend([format!("{margin}{mark}{comment}\n{inside}")]);
+                }
+            } else if part.is_null() && self.choose(2) == 0 {
+                text.extend([format!("{margin}{mark}{comment}\n")]);
+            } else {
+                text.extend([format!("{margin}{mark} {}{comment}\n", self.flow(part))]);
+            }
+        }
+    }
+}
+
+fn any_key() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-e]", Just("a b".to_owned()), Just("0644".to_owned()), Just("p::q".to_owned())]
+}
+
+fn any_part() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<i8>().prop_map(Value::from),
+        Just(Value::from(true)),
+        "[a-c]{0,3}".prop_map(Value::from),
+        prop_oneof![
+            Just("yes"),
+            Just("# x"),
+            Just("a: b"),
+            Just("l\nm"),
+            Just("it's"),
+            Just("ü *x")
+        ]
+        .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((any_key(), inner), 0..5)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+fn any_mapping() -> impl Strategy<Value = Map<String, Value>> {
+    prop::collection::vec((any_key(), any_part()), 1..6).prop_map(|it| it.into_iter().collect())
+}
+
+/// Changes one thing inside of a value, at a place that the choices lead to.
+fn disturb(value: &mut Value, scribe: &mut Scribe, fresh: &Value) {
+    let deeper = scribe.choose(3) > 0;
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            let at = scribe.choose(u8::try_from(fields.len()).unwrap()) as usize;
+            let (_, inner) = fields.get_index_mut_for_test(at);
+            if deeper && (inner.is_object() || inner.is_array()) {
+                return disturb(inner, scribe, fresh);
+            }
+            let key = fields.keys().nth(at).cloned().unwrap();
+            match scribe.choose(3) {
+                0 if fields.len() > 1 => drop(fields.shift_remove(&key)),
+                1 => drop(fields.shift_insert(at, "new".to_owned(), fresh.clone())),
+                _ => fields[&key] = fresh.clone(),
+            }
+        }
+        Value::Array(elements) if !elements.is_empty() => {
+            let at = scribe.choose(u8::try_from(elements.len()).unwrap()) as usize;
+            if deeper && (elements[at].is_object() || elements[at].is_array()) {
+                return disturb(&mut elements[at], scribe, fresh);
+            }
+            match scribe.choose(3) {
+                0 if elements.len() > 1 => drop(elements.remove(at)),
+                1 => elements.insert(at, fresh.clone()),
+                _ => elements[at] = fresh.clone(),
+            }
+        }
+        other => *other = fresh.clone(),
+    }
+}
+
+trait Nth {
+    fn get_index_mut_for_test(&mut self, at: usize) -> (&String, &mut Value);
+}
+
+impl Nth for Map<String, Value> {
+    fn get_index_mut_for_test(&mut self, at: usize) -> (&String, &mut Value) {
+        self.iter_mut().nth(at).unwrap()
+    }
+}
+
+/// Returns how many lines of a text are in another one, in order.
+fn kept_lines(before: &str, after: &str) -> usize {
+    let (a, b): (Vec<Value>, Vec<Value>) =
+        (before.lines().map(Value::from).collect(), after.lines().map(Value::from).collect());
+    let same_line = |step: &align::Step| match step {
+        align::Step::Keep { old, new } => a[*old] == b[*new],
+        _ => false,
+    };
+    align::align(&a, &b).iter().filter(|step| same_line(step)).count()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn an_edited_document_reads_as_wanted_and_a_small_edit_is_small(
+        fields in any_mapping(),
+        choices in prop::collection::vec(any::<u8>(), 1..60),
+        fresh in any_part(),
+    ) {
+        let mut scribe = Scribe { choices, at: 0, notes: 0 };
+        let before = Value::Object(fields);
+        let mut text = String::new();
+        scribe.lines(&before, 0, &mut text);
+        prop_assert!(same(&value_of(&text), &before), "{}", text);
+        let mut target = before.clone();
+        disturb(&mut target, &mut scribe, &fresh);
+        let after = edit(&text, 0, &target, &|_| Layout::Flow);
+        prop_assert!(after.is_ok(), "{}\n{}", text, target);
+        let after = after.unwrap();
+        prop_assert!(same(&value_of(&after), &target), "{}\n{}", text, after);
+
+        // One thing changed: the lines that are gone are those of one key or element, and what it
+        // stood in if that was in brackets; none of another top-level key.
+        for (key, value) in target.as_object().unwrap() {
+            if before.get(key).is_some_and(|it| same(it, value)) {
+                let lines = |text: &str| {
+                    let found = documents(text).unwrap();
+                    let entry = found[0].entry(key).unwrap().clone();
+                    let (from, to) = (entry.key_span.start.offset, entry.value.span.end.max(entry.key_span.end).offset);
+                    text.get(from as usize..to as usize).unwrap().to_owned()
+                };
+                prop_assert_eq!(lines(&text), lines(&after), "{}\n{}", text, after);
+            }
+        }
+        let notes = |text: &str| text.matches("# note ").count();
+        let entry_notes = notes(&text) - notes(&after);
+        let gone = text.lines().count() - kept_lines(&text, &after);
+        prop_assert!(entry_notes <= gone, "{}\n{}", text, after);
+    }
+
+    #[test]
+    fn any_document_can_become_any_other(
+        fields in any_mapping(),
+        target in any_mapping(),
+        choices in prop::collection::vec(any::<u8>(), 1..60),
+    ) {
+        let mut scribe = Scribe { choices, at: 0, notes: 0 };
+        let mut text = String::new();
+        scribe.lines(&Value::Object(fields.clone()), 0, &mut text);
+        let target = Value::Object(target);
+        let after = edit(&text, 0, &target, &|_| Layout::Block);
+        prop_assert!(after.is_ok(), "{}\n{}", text, target);
+        let after = after.unwrap();
+        prop_assert!(same(&value_of(&after), &target), "{}\n{}", text, after);
+        let back = edit(&after, 0, &Value::Object(fields.clone()), &|_| Layout::Flow).unwrap();
+        prop_assert!(same(&value_of(&back), &Value::Object(fields.clone())), "{}\n{}", after, back);
+        // The canonical form reads the same, keeps every comment, and is its own canonical form.
+        let formatted = format(&text, &["c", "a", "b"]).unwrap();
+        prop_assert!(same(&value_of(&formatted), &Value::Object(fields.clone())), "{}\n{}", text, formatted);
+        prop_assert_eq!(text.matches("# note ").count(), formatted.matches("# note ").count(), "{}\n{}", text, formatted);
+        prop_assert_eq!(&format(&formatted, &["c", "a", "b"]).unwrap(), &formatted, "{}", text);
+        // What is as wanted is not touched.
+        prop_assert_eq!(edit(&after, 0, &target, &|_| Layout::Flow).unwrap(), after);
+    }
+}

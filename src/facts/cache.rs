@@ -1,0 +1,78 @@
+//! The facts that Puppet Server keeps of each node.
+//!
+//! They are JSON (`server_data/facts`), or YAML with a Ruby tag (`yaml/facts`). Agents fill in what
+//! stands under `values`, and nothing else.
+
+use super::read::{FactsError, read_facts};
+use crate::model::{Map, Value};
+
+/// The tag of facts.
+const TAG: &str = "!ruby/object:Puppet::Node::Facts";
+
+/// Reads what Puppet Server keeps of a node. Nothing in it is trusted: an agent can send a fact
+/// called `trusted`, which is dropped.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read, is half written, or is about another node.
+pub fn read_cached(bytes: &[u8], certname: &str) -> Result<Map<String, Value>, FactsError> {
+    if let Some(tag) = tag(bytes) {
+        if tag != TAG {
+            return Err(FactsError::WrongTag(tag));
+        }
+        // YAML that breaks off is YAML; the last thing that Puppet writes is the time.
+        let is_time = |line: &[u8]| line.starts_with(b"timestamp:");
+        if !bytes.split(|byte| *byte == b'\n').any(is_time) {
+            return Err(FactsError::HalfWritten);
+        }
+    }
+    let facts = read_facts(bytes)?;
+    match facts.name {
+        Some(name) if name != certname => Err(FactsError::OtherNode(name)),
+        _ => Ok(facts.fact),
+    }
+}
+
+/// Returns the tag of a YAML document, as it stands behind its `---`.
+fn tag(bytes: &[u8]) -> Option<String> {
+    let first = bytes.split(|byte| *byte == b'\n').next()?;
+    let rest = String::from_utf8_lossy(first.strip_prefix(b"---")?).trim().to_owned();
+    rest.starts_with('!').then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const YAML: &str = "--- !ruby/object:Puppet::Node::Facts\nname: n\nvalues:\n  os:\n    family: Debian\n  trusted:\n    certname: forged\ntimestamp: 2026-11-20 21:25:23.694149531 +00:00\n";
+
+    #[test]
+    fn both_forms_are_read_without_what_agents_make_up() {
+        let json = r#"{"name": "n", "values": {"os": {"family": "Debian"}, "trusted": {"certname": "forged"}}, "timestamp": "2026-11-20T21:25:23.694149531+00:00"}"#;
+        for text in [json, YAML, &YAML.replace(" !ruby/object:Puppet::Node::Facts", "")] {
+            let facts = read_cached(text.as_bytes(), "n").unwrap();
+            assert_eq!(Value::from(facts), json!({"os": {"family": "Debian"}}), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_says_why() {
+        let cut = YAML.split_once("timestamp").unwrap().0;
+        for (bytes, message) in [
+            (
+                YAML.replace("Puppet::Node::Facts", "Puppet::Node").into_bytes(),
+                "the file holds a `!ruby/object:Puppet::Node`, not a `!ruby/object:Puppet::Node::Facts`",
+            ),
+            (cut.into(), "the file is half written: the `timestamp` at its end is missing"),
+            (br#"{"name": "n", "values": {"os": {"fam"#.to_vec(), "line 1, column 36: "),
+            (b"".to_vec(), "facts must be an object, here is nothing"),
+            (br#"{"name": "other", "values": {}}"#.to_vec(), "the file holds the facts of `other`"),
+            (b"{\"name\": \"n\", \"values\": {\"x\": \"caf\xe9\"}}".to_vec(), "line 1, column 3"),
+            (YAML.encode_utf16().flat_map(u16::to_le_bytes).collect(), "line 1"),
+        ] {
+            let error = read_cached(&bytes, "n").unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+}

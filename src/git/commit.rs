@@ -1,0 +1,90 @@
+//! Writing commits.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use git2::FileMode;
+use git2::build::TreeUpdateBuilder;
+
+use super::repository::{ReadError, Repository, id_of, oid};
+use crate::model::CommitId;
+
+/// Somebody who makes commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The name.
+    pub name: String,
+    /// The address.
+    pub email: String,
+}
+
+/// A commit that is to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Draft<'d> {
+    /// The commit that it follows.
+    pub parent: CommitId,
+    /// The files that change, from the root of the tree; none for one that goes.
+    pub files: &'d BTreeMap<String, Option<String>>,
+    /// Whose change it is.
+    pub author: &'d Person,
+    /// Who writes it down.
+    pub committer: &'d Person,
+    /// What it says.
+    pub message: &'d str,
+}
+
+impl Repository {
+    /// Writes a commit to the store of objects; no ref names it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be written.
+    pub fn write_commit(&self, draft: &Draft<'_>) -> Result<CommitId, ReadError> {
+        let fail = |error: git2::Error| ReadError::new("a new commit", error.message());
+        let inner = self.inner();
+        let parent = self.find_commit(draft.parent)?;
+        let tree = parent.tree().map_err(fail)?;
+        let mut update = TreeUpdateBuilder::new();
+        for (path, text) in draft.files {
+            match text {
+                Some(text) => {
+                    let blob = inner.blob(text.as_bytes()).map_err(fail)?;
+                    let before = tree.get_path(Path::new(path)).ok();
+                    let mode = match before.map(|it| it.filemode()) {
+                        Some(mode) if mode == i32::from(FileMode::BlobExecutable) => {
+                            FileMode::BlobExecutable
+                        }
+                        _ => FileMode::Blob,
+                    };
+                    update.upsert(path.as_str(), blob, mode);
+                }
+                None => {
+                    update.remove(path.as_str());
+                }
+            }
+        }
+        let tree = update.create_updated(inner, &tree).map_err(fail)?;
+        let tree = inner.find_tree(tree).map_err(fail)?;
+        let sign =
+            |person: &Person| git2::Signature::now(&person.name, &person.email).map_err(fail);
+        let (author, committer) = (sign(draft.author)?, sign(draft.committer)?);
+        let id = inner
+            .commit(None, &author, &committer, draft.message, &tree, &[&parent])
+            .map_err(fail)?;
+        Ok(id_of(id))
+    }
+
+    /// Returns the text of a file of a commit; none if there is no such file, or it is no UTF-8.
+    pub fn text(&self, commit: CommitId, path: &str) -> Option<String> {
+        let tree = self.find_commit(commit).ok()?.tree().ok()?;
+        let entry = tree.get_path(Path::new(path)).ok()?;
+        let blob = self.inner().find_blob(entry.id()).ok()?;
+        String::from_utf8(blob.content().to_vec()).ok()
+    }
+
+    /// Returns whether two commits have the same files.
+    pub fn same_tree(&self, a: CommitId, b: CommitId) -> bool {
+        let tree = |id| self.inner().find_commit(oid(id)).map(|it| it.tree_id());
+        matches!((tree(a), tree(b)), (Ok(a), Ok(b)) if a == b)
+    }
+}

@@ -1,0 +1,279 @@
+//! Pushing commits: compare and swap, so that nobody else's commit is lost.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use git2::{ErrorCode, PushOptions, RemoteCallbacks};
+
+use super::failure::{FetchError, FetchFailure};
+use super::mirror::{Mirror, WATCHED};
+use super::options::MirrorOptions;
+use super::remote::Remote;
+use super::repository::{Repository, id_of, oid};
+use super::transport::{Attempt, LOCAL_PUSH, git_is_here};
+use crate::model::CommitId;
+
+/// A push did not do what it should.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// The ref is not where it was thought to be.
+    #[error("the branch moved meanwhile")]
+    Moved,
+    /// The remote does not take it; in its words.
+    #[error("the remote refuses the push: {0}")]
+    Refused(String),
+    /// Nothing changed at the remote.
+    #[error("{0}")]
+    Failed(FetchError),
+    /// Whether it is there nobody knows: the connection broke and the remote cannot be asked.
+    #[error("whether the push arrived is not known: {0}")]
+    Unknown(FetchError),
+}
+
+/// The ref that names what is pushed.
+const OUTGOING: &str = "refs/clade/outgoing";
+
+/// How one try ended.
+enum Try {
+    Done,
+    Moved,
+    Refused(String),
+    Broken(FetchError),
+}
+
+impl Mirror {
+    /// Pushes a commit to a branch that is at `expected`, or is not there yet for none.
+    ///
+    /// When the connection breaks, the remote is asked what came of it.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it is not there, or that nobody knows.
+    pub fn push(
+        &self,
+        branch: &str,
+        commit: CommitId,
+        expected: Option<CommitId>,
+        watched: Option<&str>,
+    ) -> Result<(), PushError> {
+        let broken = |error: &dyn std::fmt::Display| {
+            PushError::Failed(FetchError::new(FetchFailure::CorruptObjects, error.to_string()))
+        };
+        let repository = self.repository().map_err(|it| broken(&it))?;
+        let tried = push_once(&repository, self.remote(), self.options(), branch, commit, expected);
+        let tried = match tried {
+            Try::Done => {
+                note_pushed(&repository, branch, commit);
+                return Ok(());
+            }
+            other => other,
+        };
+        if expected.is_none() {
+            return Err(match tried {
+                Try::Refused(words) => PushError::Refused(words),
+                Try::Broken(error) => PushError::Unknown(error),
+                Try::Done | Try::Moved => PushError::Moved,
+            });
+        }
+        // Another's commit, a hook, or a broken connection: the remote knows.
+        let fetched = self.fetch(watched);
+        match (tried, fetched) {
+            (_, Ok(fetched)) if repository.is_ancestor(commit, fetched.head).unwrap_or(false) => {
+                Ok(())
+            }
+            (_, Ok(fetched)) if Some(fetched.head) != expected => Err(PushError::Moved),
+            (Try::Refused(words), _) => Err(PushError::Refused(words)),
+            (Try::Broken(error), Ok(_)) => Err(PushError::Failed(error)),
+            (Try::Broken(error), Err(_)) => Err(PushError::Unknown(error)),
+            (Try::Moved | Try::Done, Ok(_)) => Err(PushError::Moved),
+            (Try::Moved | Try::Done, Err(error)) => Err(PushError::Failed(error)),
+        }
+    }
+}
+
+/// Notes what is at the remote now, so that it is known before the next fetch.
+fn note_pushed(repository: &Repository, branch: &str, commit: CommitId) {
+    let short = branch.strip_prefix("refs/heads/").unwrap_or(branch);
+    let watched = format!("{WATCHED}{branch}");
+    let mut names = vec![format!("refs/remotes/origin/{short}")];
+    if repository.target_of(&watched).is_some() {
+        names.push(watched);
+    }
+    for name in names {
+        if let Err(error) = repository.inner().reference(&name, oid(commit), true, "push") {
+            tracing::warn!(reference = name, error = error.message(), "the push is not noted");
+        }
+    }
+}
+
+fn push_once(
+    repository: &Repository,
+    remote: &Remote,
+    options: &MirrorOptions,
+    branch: &str,
+    commit: CommitId,
+    expected: Option<CommitId>,
+) -> Try {
+    let attempt = Attempt::new(remote, options);
+    let _entered = attempt.enter();
+    let broken = |error: git2::Error| Try::Broken(attempt.explain(&error));
+    let inner = repository.inner();
+    if let Err(error) = inner.reference(OUTGOING, oid(commit), true, "push") {
+        return broken(error);
+    }
+    // git runs the hooks of a repository on this machine; libgit2 would pass them by.
+    let address = match remote.as_path() {
+        Some(_) if git_is_here() => format!("{LOCAL_PUSH}://here"),
+        Some(path) if has_hooks(path) => {
+            return Try::Refused(
+                "the repository has hooks and there is no `git` to run them".to_owned(),
+            );
+        }
+        _ => remote.address(),
+    };
+    let mut outlet = match inner.remote_anonymous(&address) {
+        Ok(outlet) => outlet,
+        Err(error) => return broken(error),
+    };
+    let words: RefCell<String> = RefCell::default();
+    let refused: RefCell<Option<String>> = RefCell::default();
+    let moved = RefCell::new(false);
+    let mut callbacks = RemoteCallbacks::new();
+    callbacks.sideband_progress(|text| {
+        let mut words = words.borrow_mut();
+        if words.len() < 4096 {
+            words.push_str(&String::from_utf8_lossy(text));
+        }
+        true
+    });
+    callbacks.push_update_reference(|_, status| {
+        if let Some(status) = status {
+            *refused.borrow_mut() = Some(status.to_owned());
+        }
+        Ok(())
+    });
+    callbacks.push_negotiation(|updates| {
+        let found = updates.first().map(git2::PushUpdate::src);
+        let there = found.filter(|it| !it.is_zero()).map(id_of);
+        if there == expected {
+            return Ok(());
+        }
+        *moved.borrow_mut() = true;
+        Err(git2::Error::from_str("the branch moved meanwhile"))
+    });
+    let mut options = PushOptions::new();
+    options.remote_callbacks(callbacks);
+    let pushed = outlet.push(&[format!("{OUTGOING}:{branch}")], Some(&mut options));
+    drop(options);
+    if *moved.borrow() {
+        return Try::Moved;
+    }
+    let words = tidy(&words.borrow());
+    match (pushed, refused.into_inner()) {
+        (_, Some(status)) if words.is_empty() => Try::Refused(status),
+        (_, Some(status)) => Try::Refused(format!("{words} ({status})")),
+        (Ok(()), None) => Try::Done,
+        (Err(error), None) if error.code() == ErrorCode::NotFastForward => Try::Moved,
+        (Err(error), None) => {
+            let explained = attempt.explain(&error);
+            match explained.failure {
+                // Who may read may not write: that is the remote's word, not the network's.
+                FetchFailure::AuthenticationFailed => Try::Refused(explained.message),
+                _ => Try::Broken(explained),
+            }
+        }
+    }
+}
+
+/// Puts what a remote says on one line.
+fn tidy(words: &str) -> String {
+    let lines: Vec<&str> =
+        words.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join("; ").chars().filter(|it| !it.is_control()).take(1000).collect()
+}
+
+/// Returns whether a repository on this machine has hooks that a push would run.
+fn has_hooks(path: &Path) -> bool {
+    ["pre-receive", "update", "post-receive", "reference-transaction"].iter().any(|hook| {
+        path.join("hooks").join(hook).exists() || path.join(".git/hooks").join(hook).exists()
+    })
+}
+
+impl Repository {
+    /// Moves a branch of a repository on this machine from `expected` to a commit that is in it.
+    ///
+    /// Where the branch is checked out, the files of the working tree follow; they must not have
+    /// changes of their own.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the branch is not moved.
+    pub fn advance(
+        &self,
+        branch: &str,
+        commit: CommitId,
+        expected: Option<CommitId>,
+        files: &[&str],
+    ) -> Result<(), PushError> {
+        let inner = self.inner();
+        let failed = |error: git2::Error| {
+            PushError::Failed(FetchError::new(FetchFailure::Other, error.message()))
+        };
+        if inner.is_bare() && has_hooks(inner.path()) {
+            return self.advance_through_hooks(branch, commit, expected);
+        }
+        let checked_out = !inner.is_bare() && self.head_ref().as_deref() == Some(branch);
+        if checked_out {
+            for file in files {
+                let status = inner.status_file(Path::new(file));
+                let clean = status.is_ok_and(|it| it.is_empty())
+                    || !inner.workdir().is_some_and(|it| it.join(file).exists());
+                if !clean {
+                    let message = format!("the file {file} of the working tree has changes");
+                    return Err(PushError::Refused(message));
+                }
+            }
+        }
+        let moved = match expected {
+            Some(expected) => {
+                inner.reference_matching(branch, oid(commit), true, oid(expected), "clade: write")
+            }
+            None => inner.reference(branch, oid(commit), false, "clade: write"),
+        };
+        match moved {
+            Ok(_) => {}
+            Err(error) if matches!(error.code(), ErrorCode::Modified | ErrorCode::Exists) => {
+                return Err(PushError::Moved);
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        if checked_out {
+            let mut checkout = git2::build::CheckoutBuilder::new();
+            checkout.force().disable_pathspec_match(true);
+            for file in files {
+                checkout.path(file);
+            }
+            if let Err(error) = inner.checkout_head(Some(&mut checkout)) {
+                tracing::warn!(error = error.message(), "the working tree does not follow");
+            }
+        }
+        Ok(())
+    }
+
+    fn advance_through_hooks(
+        &self,
+        branch: &str,
+        commit: CommitId,
+        expected: Option<CommitId>,
+    ) -> Result<(), PushError> {
+        let path = self.inner().path().to_string_lossy().into_owned();
+        let remote = Remote::parse(&path).map_err(|error| PushError::Refused(error.to_string()))?;
+        let options = MirrorOptions::default();
+        match push_once(self, &remote, &options, branch, commit, expected) {
+            Try::Done => Ok(()),
+            Try::Moved => Err(PushError::Moved),
+            Try::Refused(words) => Err(PushError::Refused(words)),
+            Try::Broken(error) => Err(PushError::Failed(error)),
+        }
+    }
+}

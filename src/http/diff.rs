@@ -1,0 +1,59 @@
+//! What a change does to the nodes that have checked in.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use super::error::ApiError;
+use super::router::App;
+use crate::impact::{Comparison, Impact, NodeChange, Side};
+use crate::model::Node;
+
+/// How many nodes are compared together.
+const BATCH: usize = 512;
+
+/// Compares what the nodes get at two revisions.
+pub(super) async fn diff(
+    State(app): State<App>,
+    Path((base, head)): Path<(String, String)>,
+) -> Result<Json<Value>, ApiError> {
+    let done = tokio::task::spawn_blocking(move || compare(&app, &base, &head)).await;
+    done.map_err(|_| ApiError::internal("The commits could not be compared."))?.map(Json)
+}
+
+fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
+    let old = app.controller.snapshot_at(base)?;
+    let new = app.controller.snapshot_at(head)?;
+    let comparison = Comparison::new(
+        Side { estate: &old.estate, origins: &old.origins },
+        Side { estate: &new.estate, origins: &new.origins },
+    );
+    let mut nodes = 0;
+    let mut batch: Vec<Node> = Vec::with_capacity(BATCH);
+    let mut changed: Vec<(String, NodeChange)> = Vec::new();
+    let mut flush = |batch: &mut Vec<Node>| {
+        nodes += batch.len();
+        let compare = |node: Node| Some((node.name.clone(), comparison.node(&node)?));
+        changed.par_extend(batch.par_drain(..).filter_map(compare));
+    };
+    app.check_ins
+        .for_each(|check_in| {
+            batch.push(check_in.node);
+            if batch.len() == BATCH {
+                flush(&mut batch);
+            }
+        })
+        .map_err(|error| ApiError::internal(format!("{error}.")))?;
+    flush(&mut batch);
+    let impact = Impact::gather(comparison.groups().to_vec(), nodes, changed);
+    let mut value = json!({
+        "base": {"revision": base, "commit": old.commit},
+        "head": {"revision": head, "commit": new.commit},
+    });
+    if let (Value::Object(all), Value::Object(impact)) = (&mut value, impact.to_value()) {
+        all.extend(impact);
+        all.insert("unreadable".to_owned(), json!([]));
+    }
+    Ok(value)
+}

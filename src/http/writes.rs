@@ -1,0 +1,228 @@
+//! Writes: groups made, changed, removed, pinned to, imported.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, OriginalUri, Path, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
+use serde_json::{Value, json};
+
+use super::access::Caller;
+use super::answer::Parameters;
+use super::body::read_json;
+use super::error::ApiError;
+use super::router::App;
+use crate::amend::{Answer, Operation};
+use crate::hierarchy::group_to_value;
+use crate::model::GroupId;
+use crate::reconcile::{WriteRequest, Writer, Written};
+use crate::snapshot::Snapshot;
+
+/// A request that writes, where that is allowed.
+#[derive(Debug)]
+pub(super) struct Writing {
+    writer: Arc<Writer>,
+    caller: Caller,
+    line: String,
+    /// Below what the API is mounted: nothing, or `/classifier-api`.
+    prefix: &'static str,
+}
+
+impl FromRequestParts<App> for Writing {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
+        let id = Path::<String>::from_request_parts(parts, app).await.ok();
+        let Some(writer) = app.writer.clone() else {
+            return Err(super::maintenance::refusal(app, id.as_ref().map(|it| it.0.as_str())));
+        };
+        let caller = Extension::<Caller>::from_request_parts(parts, app).await;
+        let uri = OriginalUri::from_request_parts(parts, app).await;
+        let path = uri.map_or_else(|_| parts.uri.path().to_owned(), |it| it.0.path().to_owned());
+        let prefix = if path.starts_with("/classifier-api/") { "/classifier-api" } else { "" };
+        Ok(Self {
+            writer,
+            caller: caller.map(|it| it.0).unwrap_or_default(),
+            line: format!("{} {path}", parts.method),
+            prefix,
+        })
+    }
+}
+
+impl Writing {
+    /// Has a write made and answers when it is in effect.
+    async fn perform(self, operation: Operation, body: &Value) -> Result<Response, ApiError> {
+        let mut hasher = DefaultHasher::new();
+        (&self.caller.name, &self.line, body.to_string()).hash(&mut hasher);
+        let request = WriteRequest {
+            operation,
+            scope: self.caller.scope,
+            actor: self.caller.name,
+            line: self.line,
+            fingerprint: hasher.finish(),
+        };
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        // A client that has gone is told nothing; its write stands.
+        self.writer.submit(request, |done| drop(sender.send(done)));
+        let done =
+            receiver.await.map_err(|_| ApiError::internal("The write was not decided."))??;
+        Ok(match done {
+            Written::Active { snapshot, answer, changed } => {
+                respond(&snapshot, answer, changed, self.prefix)
+            }
+            Written::Proposed { branch, commit, url } => {
+                let body = json!({"branch": branch, "commit": commit, "url": url});
+                (StatusCode::ACCEPTED, Json(body)).into_response()
+            }
+        })
+    }
+}
+
+fn respond(snapshot: &Snapshot, answer: Answer, changed: bool, prefix: &str) -> Response {
+    let group = |id: GroupId| {
+        let hierarchy = &snapshot.estate.hierarchy;
+        Json(hierarchy.find(id).map(|it| group_to_value(hierarchy.group(it))).unwrap_or_default())
+    };
+    let mut response = match answer {
+        Answer::Created(id) => {
+            // Clients cut the id out of a path; an absolute URL would break them.
+            let location = format!("{prefix}/v1/groups/{id}");
+            (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
+        }
+        Answer::Put(id) if changed => (StatusCode::CREATED, group(id)).into_response(),
+        Answer::Put(id) | Answer::Edited(id) => group(id).into_response(),
+        Answer::Done => StatusCode::NO_CONTENT.into_response(),
+        Answer::Unpinned(nodes) => Json(nodes).into_response(),
+    };
+    if let Ok(commit) = HeaderValue::from_str(&snapshot.commit.to_string()) {
+        response.headers_mut().insert(HeaderName::from_static("x-clade-commit"), commit);
+    }
+    response
+}
+
+fn id_of(text: &str) -> Result<GroupId, ApiError> {
+    text.parse().map_err(|_| ApiError::malformed_uuid(text))
+}
+
+pub(super) async fn create(writing: Writing, body: Body) -> Result<Response, ApiError> {
+    let body = read_json(body).await?.unwrap_or_default();
+    let id = GroupId::from_random(fastrand::u128(..));
+    writing.perform(Operation::Create { id, body: body.clone() }, &body).await
+}
+
+pub(super) async fn put(
+    writing: Writing,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let id = id_of(&id)?;
+    let body = read_json(body).await?.unwrap_or_default();
+    writing.perform(Operation::Put { id, body: body.clone() }, &body).await
+}
+
+pub(super) async fn edit(
+    writing: Writing,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let id = id_of(&id)?;
+    let delta = read_json(body).await?.unwrap_or_default();
+    writing.perform(Operation::Edit { id, delta: delta.clone() }, &delta).await
+}
+
+pub(super) async fn delete(writing: Writing, Path(id): Path<String>) -> Result<Response, ApiError> {
+    let id = id_of(&id)?;
+    writing.perform(Operation::Delete { id }, &Value::Null).await
+}
+
+pub(super) async fn pin(
+    writing: Writing,
+    parameters: Parameters,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let id = id_of(&id)?;
+    let (nodes, body) = nodes_of(&parameters, body).await?;
+    writing.perform(Operation::Pin { id, nodes }, &body).await
+}
+
+pub(super) async fn unpin(
+    writing: Writing,
+    parameters: Parameters,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let id = id_of(&id)?;
+    let (nodes, body) = nodes_of(&parameters, body).await?;
+    writing.perform(Operation::Unpin { id, nodes }, &body).await
+}
+
+pub(super) async fn unpin_from_all(
+    writing: Writing,
+    parameters: Parameters,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let (nodes, body) = nodes_of(&parameters, body).await?;
+    writing.perform(Operation::UnpinFromAll { nodes }, &body).await
+}
+
+pub(super) async fn import_hierarchy(writing: Writing, body: Body) -> Result<Response, ApiError> {
+    let body = read_json(body).await?.unwrap_or_default();
+    writing.perform(Operation::Import { body: body.clone() }, &body).await
+}
+
+/// Environments are what groups and catalogues name, so there is nothing to write.
+pub(super) async fn put_environment(
+    State(app): State<App>,
+    _writing: Writing,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
+    let name: crate::model::EnvironmentName = name.parse().map_err(|_| {
+        let error = Value::from("([:name (not (environment-name? the-name))])");
+        ApiError::schema_violation(&name.clone().into(), "Environment", &error)
+    })?;
+    let snapshot = app.controller.snapshot()?;
+    let known = snapshot.estate.catalogues.contains_key(&name)
+        || snapshot.estate.hierarchy.groups().any(|group| group.environment == name);
+    let status = if known { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, Json(json!({"name": name, "sync_succeeded": true}))).into_response())
+}
+
+/// Returns the nodes that a request names, in its query or its body, and what to know it by.
+async fn nodes_of(parameters: &Parameters, body: Body) -> Result<(Vec<String>, Value), ApiError> {
+    if let Some(text) = parameters.get("nodes") {
+        let nodes = text.split(',').map(str::trim).filter(|it| !it.is_empty());
+        return Ok((nodes.map(str::to_owned).collect(), text.into()));
+    }
+    let Some(body) = read_json(body).await? else { return Err(missing_nodes()) };
+    let violation = |error: &str| ApiError::schema_violation(&body, "Nodes", &error.into());
+    let Value::Object(fields) = &body else { return Err(violation("(not (map? the-body))")) };
+    let unknown: Vec<String> = fields
+        .keys()
+        .filter(|key| *key != "nodes")
+        .map(|key| format!("[:{key} disallowed-key]"))
+        .collect();
+    if !unknown.is_empty() {
+        return Err(violation(&format!("({})", unknown.join(" "))));
+    }
+    let nodes = match fields.get("nodes") {
+        None => return Err(missing_nodes()),
+        Some(Value::String(node)) => vec![node.clone()],
+        Some(Value::Array(nodes)) => nodes
+            .iter()
+            .map(|it| it.as_str().map(str::to_owned))
+            .collect::<Option<_>>()
+            .ok_or_else(|| violation("([:nodes (not (every? string? the-value))])"))?,
+        Some(_) => return Err(violation("([:nodes (not (sequential? the-value))])")),
+    };
+    Ok((nodes, body))
+}
+
+fn missing_nodes() -> ApiError {
+    let message = "The request must name nodes, by the query parameter `nodes` or by the key `nodes` of its body.";
+    ApiError::new(StatusCode::BAD_REQUEST, "missing-parameters", message, Value::Null)
+}

@@ -1,0 +1,269 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::puppet::Default as Unset;
+
+fn class(text: &str) -> PuppetClass {
+    let mut code = read(text).unwrap();
+    assert_eq!(code.classes.len(), 1, "{code:?}");
+    code.classes.remove(0)
+}
+
+/// The parameters as `type name = default`.
+fn signature(class: &PuppetClass) -> Vec<String> {
+    let shown = |it: &Parameter| {
+        let data_type = it.data_type.as_ref().map(|it| format!("{it} ")).unwrap_or_default();
+        let default = match &it.default {
+            Unset::Required => String::new(),
+            Unset::Value(value) => format!(" = {value}"),
+            Unset::Code(code) => format!(" <- {code}"),
+        };
+        format!("{data_type}{}{default}", it.name)
+    };
+    class.parameters.iter().map(shown).collect()
+}
+
+#[test]
+fn the_header_of_a_class_is_read() {
+    let found = class(
+        r#"
+# A comment with a class comment($x) {
+class profile::web (
+  String[1] $docroot,                     # "a quote that does not close
+  Integer[1, 65535] $port = 443,          /* class other { */
+  Optional[Enum[present, 'absent']] $ensure = undef,
+  Struct[{mode => Enum['a'], Optional[owner] => String}] $options = {'mode' => 'a',},
+  Hash[String,
+    Array[Stdlib::Port]] $ports = {},
+  $owner = $profile::params::owner,
+  $mode = "0${owner}",
+  $list = ['a', "b", [1, -2.5e3, 0x1F, 0644]],
+  Pattern[/^[)(\/]$/] $pattern = 'x',
+) inherits profile::params {
+  file { $docroot: mode => $mode }
+}"#,
+    );
+    assert_eq!((found.name.as_str(), found.line), ("profile::web", 3));
+    insta::assert_snapshot!(signature(&found).join("\n"), @r#"
+    String[1] docroot
+    Integer[1, 65535] port = 443
+    Optional[Enum['present', 'absent']] ensure = null
+    Struct[{'mode' => Enum['a'], Optional['owner'] => String}] options = {"mode":"a"}
+    Hash[String, Array[Stdlib::Port]] ports = {}
+    owner <- $profile::params::owner
+    mode <- "0${owner}"
+    list = ["a","b",[1,-2.5e+3,31,420]]
+    Pattern[/^[)(\/]$/] pattern = "x"
+    "#);
+}
+
+#[test]
+fn what_only_looks_like_a_class_is_none() {
+    for text in [
+        "class { 'apache': port => 80 }",
+        "$x = { class => 'a', 'class' => b }",
+        "notify { 'class foo {': }",
+        "notify { \"class foo { ${ {'class' => \"class bar {\"} }\": }",
+        "if $a =~ /class foo {/ { }",
+        "node /class foo/ { include bar }",
+        "$x = Class['a']\n# class foo {\n",
+        "$x = @(END)\nclass foo {\n  END\n",
+        "$x = [@(\"A B\"/L), @(C:json)]\nclass a {\n  | A B\nclass b {\n- C\n",
+        "case $x { /a{/: { } default: { } }",
+    ] {
+        assert_eq!(read(text).unwrap().classes, [], "{text}");
+    }
+}
+
+#[test]
+fn code_goes_on_behind_what_is_hard_to_read() {
+    for before in [
+        "$a = $b / 2\n$c = ($d) / 2\n$e = $f[0] / 2",
+        "$a = 'it''s'",
+        "$a = 'a\\'b\\\\'",
+        "$a = \"a\\\"b ${c['d']} $e ${\"f ${g}\"}\"",
+        "$a = \"${b.map |$c| { \"}\" }}\"",
+        "$a = @(END)\n it's {\n END",
+        "$a = foo(@(\"X\"), 'y')\n  ${b} \" {\n  | X",
+        "define foo::bar($x = '}') { }",
+        "function foo::bar(Integer $x) >> String { \"{\" }",
+        "$a = $b ? { /x{/ => 1, default => 2 }",
+        "type Foo::Bar = Variant[Pattern[/[{\\/]/], Enum['a']]",
+        "/* it's { */",
+        "foo-bar { 'x': }",
+        "@@file { 'x': }\nFile <<| tag == 'x' |>>",
+        "notice(\"\\u{1F600} \\u0041 \\$x $\")",
+    ] {
+        let found = class(&format!("{before}\nclass after(Integer $p = 1) {{ }}\n"));
+        assert_eq!(signature(&found), ["Integer p = 1"], "{before}");
+    }
+}
+
+#[test]
+fn the_text_of_a_heredoc_is_a_value() {
+    let found = class(
+        "class a(\n  $x = @(END),\n    one\n      two\n    | END\n  $y = @(\"E\"/),\nthree\n- E\n  $z = @(\"E\"),\n${four}\nE\n) { }",
+    );
+    assert_eq!(signature(&found), [r#"x = "one\n  two\n""#, r#"y = "three""#, r#"z <- @("E")"#]);
+}
+
+#[test]
+fn classes_in_a_class_have_its_name() {
+    let code = read("class a { class b($x) { class c { } } if true { } }\nclass d { }").unwrap();
+    let names: Vec<&str> = code.classes.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["a", "a::b", "a::b::c", "d"]);
+}
+
+#[test]
+fn what_does_not_close_is_a_fault_on_its_line() {
+    for (text, fault) in [
+        ("class a {", "line 1: a `{` is not closed"),
+        ("class a { }\n}", "line 2: a `}` closes nothing"),
+        ("\n$x = 'a", "line 2: a string is not closed"),
+        ("\n\n$x = \"a", "line 3: a string is not closed"),
+        ("$x = \"${a\"", "line 1: a string is not closed"),
+        ("/* a", "line 1: a comment is not closed"),
+        ("$x = @(END)\na\n", "line 1: the heredoc `END` has no end"),
+        ("if $x =~ /a {", "line 1: a regular expression is not closed"),
+        ("class a($x = ) { }", "line 1: the parameters of the class `a` cannot be read"),
+        ("class a($x $y) { }", "line 1: the parameters of the class `a` cannot be read"),
+        ("class a() ", "line 1: the class `a` has no body"),
+    ] {
+        assert_eq!(read(text).unwrap_err().to_string(), fault, "{text}");
+    }
+}
+
+#[test]
+fn nesting_without_end_is_refused() {
+    let text = "\"${".repeat(100_000);
+    assert!(read(&text).unwrap_err().reason.contains("levels deep"));
+    assert!("Array[".repeat(100_000).parse::<DataType>().is_err());
+    let deep = format!("class a($x = {}{}) {{ }}", "[".repeat(50_000), "]".repeat(50_000));
+    assert!(matches!(class(&deep).parameters[0].default, Unset::Code(_)));
+}
+
+#[test]
+fn type_aliases_are_read() {
+    let code = read("# Ports\ntype Stdlib::Port = Integer[0, 65535]\n").unwrap();
+    let shown: Vec<String> =
+        code.aliases.iter().map(|(name, it)| format!("{name} = {it}")).collect();
+    assert_eq!(shown, ["Stdlib::Port = Integer[0, 65535]"]);
+}
+
+/// A verdict of the checker: `+` never a fault, `-` always one.
+#[test]
+fn values_have_types_or_not() {
+    let aliases: Aliases = [
+        ("Stdlib::Port", "Integer[0, 65535]"),
+        ("Loop", "Loop"),
+        ("Tree", "Hash[String, Variant[String, Tree]]"),
+    ]
+    .map(|(name, it)| (name.to_owned(), it.parse().unwrap()))
+    .into();
+    for (data_type, good, bad) in [
+        ("Any", json!([null, 1, "a", {}]), json!([])),
+        ("String", json!(["", "a"]), json!([1, true, [], {}])),
+        ("String[2, 3]", json!(["ab", "äöü"]), json!(["a", "abcd"])),
+        ("Integer", json!([0, -5]), json!([1.5, "1", true])),
+        ("Integer[1, 5]", json!([1, 5]), json!([0, 6])),
+        ("Integer[default, 5]", json!([-9, 5]), json!([6])),
+        ("Float", json!([1.5]), json!([1, "1.5"])),
+        ("Numeric", json!([1, 1.5]), json!(["1"])),
+        ("Boolean", json!([true, false]), json!(["true", 1])),
+        ("Boolean[true]", json!([true]), json!([false])),
+        ("Enum['a', b]", json!(["a", "b"]), json!(["A", "c", 1])),
+        ("Enum[a, true]", json!(["A"]), json!(["b"])),
+        ("Pattern[/^a/]", json!(["a", "b"]), json!([1])),
+        ("Optional[Integer]", json!([null, 1]), json!(["a"])),
+        ("Optional['yes']", json!([null, "yes"]), json!(["no"])),
+        ("NotUndef", json!([1]), json!([null])),
+        ("Variant[Integer, Enum['auto']]", json!([1, "auto"]), json!(["x", 1.5])),
+        ("Variant[Integer, Unknown::Type]", json!([1, "auto"]), json!([])),
+        ("Array", json!([[], [1]]), json!(["a", {}])),
+        ("Array[String]", json!([[], ["a"]]), json!([[1], ["a", null]])),
+        ("Array[String, 1]", json!([["a"]]), json!([[]])),
+        ("Array[Unknown, 1]", json!([["a"]]), json!([[], "a"])),
+        ("Tuple[String, Integer]", json!([["a", 1]]), json!([["a"], ["a", "b"], ["a", 1, 2]])),
+        (
+            "Tuple[String, Integer, 1, default]",
+            json!([["a"], ["a", 1, 2]]),
+            json!([[], ["a", "b"]]),
+        ),
+        ("Hash", json!([{}, {"a": 1}]), json!([[], "a"])),
+        ("Hash[String, Integer]", json!([{"a": 1}]), json!([{"a": "b"}])),
+        ("Hash[Enum['a'], Integer]", json!([{"a": 1}]), json!([{"b": 1}])),
+        ("Hash[String, String, 1]", json!([{"a": "b"}]), json!([{}])),
+        (
+            "Struct[{a => Integer, Optional[b] => String, c => Optional[String]}]",
+            json!([{"a": 1}, {"a": 1, "b": "x", "c": null}]),
+            json!([{}, {"a": "x"}, {"a": 1, "d": 1}, {"a": 1, "b": null}]),
+        ),
+        ("Collection[1]", json!([[1], {"a": 1}]), json!([[], {}, "a"])),
+        ("Scalar", json!([1, "a", true]), json!([[], {}, null])),
+        ("Stdlib::Port", json!([80]), json!([70000, "80"])),
+        ("Array[Stdlib::Port]", json!([[80]]), json!([["80"]])),
+        ("TypeReference['Stdlib::Port']", json!([80]), json!(["80"])),
+        ("Loop", json!([1, "a"]), json!([])),
+        ("Tree", json!([{"a": {"b": "c"}}]), json!([{"a": {"b": 1}}, "a"])),
+        ("Sensitive[String]", json!([1, "a"]), json!([])),
+    ] {
+        let parsed: DataType = data_type.parse().unwrap();
+        for value in good.as_array().unwrap() {
+            assert_eq!(fault_of(&parsed, value, &aliases), None, "{data_type}: {value}");
+        }
+        for value in bad.as_array().unwrap() {
+            assert!(fault_of(&parsed, value, &aliases).is_some(), "{data_type}: {value}");
+        }
+    }
+}
+
+#[test]
+fn the_part_that_is_wrong_is_found() {
+    let data_type: DataType =
+        "Optional[Hash[String, Array[Struct[{port => Integer[1]}]]]]".parse().unwrap();
+    let value = json!({"a": [{"port": 1}], "b": [{"port": 2}, {"port": "3"}]});
+    let fault = fault_of(&data_type, &value, &Aliases::new()).unwrap();
+    assert_eq!((fault.way.as_str(), fault.wanted.to_string()), (".b[1].port", "Integer[1]".into()));
+    assert_eq!(fault.found, json!("3"));
+}
+
+#[test]
+fn settings_of_an_environment_are_read() {
+    let settings = environment_settings(
+        "# modulepath = x\nmodulepath = site-modules:modules:$basemodulepath # ours first\nmanifest=manifests/site.pp\nconfig_version = 'x'\n",
+    );
+    assert_eq!(settings.modules, ["site-modules", "modules", "$basemodulepath"]);
+    assert_eq!(settings.manifests, "manifests/site.pp");
+    let default = environment_settings("");
+    assert_eq!(default.modules, ["modules", "$basemodulepath"]);
+}
+
+#[test]
+fn modules_of_a_puppetfile_that_are_not_there_are_named() {
+    let text = "forge 'https://x'\nmod 'puppetlabs-stdlib', '9.0.0'\nmod \"puppetlabs/apache\"\n  mod('ours',\n  git: 'x')\n# mod 'no'\nmoduledir 'x'\n";
+    let missing = missing_modules(text, |module| module == "stdlib");
+    assert_eq!(missing, ["puppetlabs/apache", "ours"]);
+}
+
+proptest! {
+    /// No text makes the reader stop the program or run for ever.
+    #[test]
+    fn any_text_is_read_or_refused(parts in proptest::collection::vec(prop_oneof![
+        Just("class a"), Just("("), Just(")"), Just("{"), Just("}"), Just("["), Just("]"),
+        Just("\""), Just("'"), Just("${"), Just("$x"), Just("@("), Just("@(E)\n"), Just("\nE\n"),
+        Just("/"), Just("/*"), Just("*/"), Just("#"), Just("\n"), Just("\\"), Just("="),
+        Just("=>"), Just(","), Just("Integer["), Just("1.5e"), Just("é\u{2028}"), Just("::"),
+        Just(" "), Just("type A = "), Just("inherits b"), Just("-"), Just("\\u{"), Just("|"),
+    ], 0..40)) {
+        let text = parts.concat();
+        if let Ok(code) = read(&text) {
+            for parameter in code.classes.iter().flat_map(|it| &it.parameters) {
+                if let Some(data_type) = &parameter.data_type {
+                    let again = data_type.to_string().parse::<DataType>();
+                    prop_assert_eq!(again.as_ref(), Ok(data_type));
+                }
+            }
+        }
+    }
+}

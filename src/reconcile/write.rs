@@ -1,0 +1,474 @@
+//! Writes through the API: each becomes a commit on the tip of the branch.
+//!
+//! One thread takes the writes that wait, in order; each is applied to what the one before it left,
+//! validated as a whole, and committed. All of them are pushed at once, by compare and swap; where
+//! somebody else was faster, they are applied anew to the new tip. Clients are answered when their
+//! commit is at the remote and answers here. A crash leaves objects that no ref names, or a commit
+//! at the remote that the next look finds.
+#![expect(clippy::disallowed_methods, reason = "activations are measured by the clock")]
+
+mod message;
+mod propose;
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::build::Outcome;
+use super::controller::{Controller, LookupError};
+use super::settings::Target;
+use super::standing::Progress;
+use super::trigger::Trigger;
+use crate::amend::{Amendment, Answer, Ground, Operation, Refusal, Scope, amend};
+use crate::diagnostic::Diagnostic;
+use crate::forge::Forge;
+use crate::git::{Draft, FetchError, Person, PushError, Repository};
+use crate::model::CommitId;
+use crate::snapshot::Snapshot;
+use crate::validation::{SourceContent, SourceFile, read_layout};
+
+/// How writes are made.
+#[derive(Clone, Debug)]
+pub struct WriteSettings {
+    /// What becomes of a write.
+    pub mode: WriteMode,
+    /// Who writes commits down.
+    pub committer: Person,
+    /// Lines at the end of every message, such as `Reviewed-by: nobody`.
+    pub trailers: Vec<String>,
+    /// How often a write is applied anew when somebody else was faster.
+    pub retries: usize,
+    /// Where pull requests are opened.
+    pub forge: Option<Forge>,
+}
+
+/// What becomes of a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum WriteMode {
+    /// It is refused: groups change by commits alone.
+    #[default]
+    Off,
+    /// It is a commit on the branch.
+    Commit,
+    /// It is a commit on a branch of its own, for review.
+    Propose,
+}
+
+/// A write and who wants it.
+#[derive(Clone, Debug)]
+pub struct WriteRequest {
+    /// What is to be done.
+    pub operation: Operation,
+    /// Where they may write; none is everywhere.
+    pub scope: Option<Scope>,
+    /// Who they are; none where nobody has to say.
+    pub actor: Option<String>,
+    /// The request in one line, for the message: `POST /v1/groups`.
+    pub line: String,
+    /// The same for the same request of the same client.
+    pub fingerprint: u64,
+}
+
+/// A write that is in effect, or proposed.
+#[derive(Clone, Debug)]
+pub enum Written {
+    /// It is at the remote and answers.
+    Active {
+        /// What answers.
+        snapshot: Arc<Snapshot>,
+        /// What the client is told.
+        answer: Answer,
+        /// Whether a commit was made; none is if everything was as wanted.
+        changed: bool,
+    },
+    /// It waits for review.
+    Proposed {
+        /// The branch.
+        branch: String,
+        /// The commit.
+        commit: CommitId,
+        /// The pull request.
+        url: Option<String>,
+    },
+}
+
+/// A write is not in effect.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WriteError {
+    /// It cannot be done as asked.
+    #[error("{}", .0.message)]
+    Refused(Refusal),
+    /// The groups would not be valid.
+    #[error("the groups would not be valid")]
+    Invalid(Vec<Diagnostic>),
+    /// The state of the branch does not allow writes.
+    #[error("{0}")]
+    Blocked(String),
+    /// Others were faster too often.
+    #[error("others changed the branch meanwhile, {0} times in a row")]
+    Conflict(usize),
+    /// The remote does not take it.
+    #[error("the remote refuses the change: {0}")]
+    RemoteRefuses(String),
+    /// The remote cannot be reached; nothing changed.
+    #[error("nothing was changed: {0}")]
+    Unreachable(FetchError),
+    /// Whether it is at the remote nobody knows.
+    #[error("whether the change is at the remote is not known, sending it again is safe: {0}")]
+    Unknown(FetchError),
+    /// No commit answers.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// Something failed here.
+    #[error("{0}")]
+    Internal(String),
+}
+
+type Reply = Box<dyn FnOnce(Result<Written, WriteError>) + Send>;
+
+struct Job {
+    request: WriteRequest,
+    reply: Reply,
+}
+
+/// Takes writes and makes commits of them.
+pub struct Writer {
+    controller: Arc<Controller>,
+    settings: WriteSettings,
+    queue: Mutex<Option<Sender<Job>>>,
+    waiting: Mutex<Option<Receiver<Job>>>,
+    /// Pushes of which nobody knows whether they arrived.
+    unknown: Mutex<VecDeque<(u64, CommitId, Answer)>>,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// How many writes are pushed at once.
+const BATCH: usize = 64;
+
+/// How many pushes of unknown fate are remembered.
+const REMEMBERED: usize = 256;
+
+/// Where a write is applied.
+struct Tip {
+    repository: Repository,
+    branch: String,
+    commit: CommitId,
+    snapshot: Arc<Snapshot>,
+}
+
+/// A write that was applied and is not pushed yet.
+struct Applied {
+    job: Job,
+    snapshot: Arc<Snapshot>,
+    amendment: Amendment,
+}
+
+impl Writer {
+    /// Prepares to write; [`Writer::run`] does it.
+    pub fn new(controller: Arc<Controller>, settings: WriteSettings) -> Self {
+        let (sender, receiver) = channel();
+        Self {
+            controller,
+            settings,
+            queue: Mutex::new(Some(sender)),
+            waiting: Mutex::new(Some(receiver)),
+            unknown: Mutex::default(),
+        }
+    }
+
+    /// Queues a write; `reply` is called when it is decided.
+    pub fn submit(
+        &self,
+        request: WriteRequest,
+        reply: impl FnOnce(Result<Written, WriteError>) + Send + 'static,
+    ) {
+        let job = Job { request, reply: Box::new(reply) };
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = match queue.as_ref() {
+            Some(queue) => queue.send(job).err().map(|error| error.0),
+            None => Some(job),
+        };
+        if let Some(job) = refused {
+            (job.reply)(Err(WriteError::Blocked("the daemon is stopping".to_owned())));
+        }
+    }
+
+    /// Has [`Writer::run`] end when what waits is done.
+    pub fn stop(&self) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Makes commits of writes until told to stop. Blocking.
+    pub fn run(&self) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(waiting) = waiting else { return };
+        while let Ok(first) = waiting.recv() {
+            let mut jobs = vec![first];
+            jobs.extend(waiting.try_iter().take(BATCH - 1));
+            match self.settings.mode {
+                WriteMode::Propose => jobs.into_iter().for_each(|job| self.propose(job)),
+                WriteMode::Off | WriteMode::Commit => self.write(jobs),
+            }
+        }
+    }
+
+    /// Applies writes to the tip and pushes them, anew as often as others are faster.
+    fn write(&self, mut jobs: Vec<Job>) {
+        for _ in 0..=self.settings.retries {
+            // Nobody looks at the remote meanwhile, and would take what we push for lag.
+            let talking = self.controller.talking();
+            let tip = match self.tip() {
+                Ok(tip) => tip,
+                Err(error) => return fail_all(jobs, &error),
+            };
+            let since = Instant::now();
+            let applied = self.apply_all(&tip, jobs);
+            let Some(last) = applied.last().map(|it| Arc::clone(&it.snapshot)) else { return };
+            if last.commit == tip.commit {
+                return answer_all(applied, &tip, &last);
+            }
+            match self.push(&tip, &applied, last.commit) {
+                Ok(()) => {
+                    self.controller.publish(&tip.repository, Arc::clone(&last), since);
+                    return answer_all(applied, &tip, &last);
+                }
+                Err(PushError::Moved) => {
+                    jobs = applied.into_iter().map(|it| it.job).collect();
+                    self.controller.catch_up();
+                }
+                Err(PushError::Refused(_)) if applied.len() > 1 => {
+                    // One of them may be what the remote does not want.
+                    drop(talking);
+                    return applied.into_iter().for_each(|it| self.write(vec![it.job]));
+                }
+                Err(PushError::Refused(words)) => {
+                    let jobs = applied.into_iter().map(|it| it.job).collect();
+                    return fail_all(jobs, &WriteError::RemoteRefuses(words));
+                }
+                Err(PushError::Failed(error)) => {
+                    let jobs = applied.into_iter().map(|it| it.job).collect();
+                    return fail_all(jobs, &WriteError::Unreachable(error));
+                }
+                Err(PushError::Unknown(error)) => {
+                    self.remember(&applied);
+                    let jobs = applied.into_iter().map(|it| it.job).collect();
+                    return fail_all(jobs, &WriteError::Unknown(error));
+                }
+            }
+        }
+        fail_all(jobs, &WriteError::Conflict(self.settings.retries + 1));
+    }
+
+    /// Returns where writes are applied: the newest commit of the branch, which must be valid.
+    fn tip(&self) -> Result<Tip, WriteError> {
+        let internal = |error: &dyn std::fmt::Display| WriteError::Internal(error.to_string());
+        let controller = &self.controller;
+        controller.wait_until_idle();
+        let repository = controller.repository().map_err(|it| internal(&it))?;
+        let (commit, pinned, held) = {
+            let state = controller.state();
+            let standing = &state.standing;
+            let held =
+                standing.candidate.as_ref().is_some_and(|it| matches!(it.progress, Progress::Held));
+            (standing.observed.map(|it| it.commit), standing.pinned, held)
+        };
+        if let Some(pinned) = pinned {
+            let message = format!("an operator pinned the commit {pinned}: resume to write again");
+            return Err(WriteError::Blocked(message));
+        }
+        if held {
+            let message = "the branch waits for an operator: resume to write again";
+            return Err(WriteError::Blocked(message.to_owned()));
+        }
+        let branch = controller.settings.branch.clone();
+        let (branch, commit) = match &controller.settings.target {
+            Target::Local(_) => {
+                let commit =
+                    repository.branch_head(branch.as_deref()).map_err(|it| internal(&it))?;
+                (branch.or_else(|| repository.head_ref()), Some(commit))
+            }
+            Target::Remote(_) => (repository.head_ref(), commit),
+        };
+        let commit = commit.ok_or(WriteError::Lookup(LookupError::NoSnapshot))?;
+        let full = |name: String| {
+            if name.starts_with("refs/") { name } else { format!("refs/heads/{name}") }
+        };
+        let Some(branch) = branch.map(full).filter(|it| it.starts_with("refs/heads/")) else {
+            let message = "what is followed is no branch, so nothing can be written to it";
+            return Err(WriteError::Blocked(message.to_owned()));
+        };
+        match controller.outcome(&repository, commit).map_err(|it| internal(&it))? {
+            Outcome::Valid(snapshot) => Ok(Tip { repository, branch, commit, snapshot }),
+            Outcome::Rejected(rejected) => Err(LookupError::Rejected(rejected).into()),
+        }
+    }
+
+    /// Applies writes, each to what the one before left; those that are refused are answered.
+    fn apply_all(&self, tip: &Tip, jobs: Vec<Job>) -> Vec<Applied> {
+        let mut applied: Vec<Applied> = Vec::new();
+        for job in jobs {
+            let base = applied.last().map_or(&tip.snapshot, |it| &it.snapshot);
+            if let Some(answer) = self.arrived(&tip.repository, &job.request, tip.commit) {
+                let amendment = Amendment { files: [].into(), subject: String::new(), answer };
+                applied.push(Applied { job, snapshot: Arc::clone(base), amendment });
+                continue;
+            }
+            match self.apply(&tip.repository, base, &job.request) {
+                Ok((snapshot, amendment)) => applied.push(Applied { job, snapshot, amendment }),
+                Err(error) => (job.reply)(Err(error)),
+            }
+        }
+        applied
+    }
+
+    /// Applies a write to a commit: makes the next one, and builds it.
+    fn apply(
+        &self,
+        repository: &Repository,
+        base: &Arc<Snapshot>,
+        request: &WriteRequest,
+    ) -> Result<(Arc<Snapshot>, Amendment), WriteError> {
+        let amendment = self.amendment(repository, base, request)?;
+        if amendment.files.is_empty() {
+            return Ok((Arc::clone(base), amendment));
+        }
+        let internal = |error: &dyn std::fmt::Display| WriteError::Internal(error.to_string());
+        let commit = self
+            .commit(repository, base.commit, request, &amendment)
+            .map_err(|error| internal(&error))?;
+        match self.controller.outcome(repository, commit).map_err(|it| internal(&it))? {
+            Outcome::Valid(snapshot) => Ok((snapshot, amendment)),
+            Outcome::Rejected(rejected) => Err(WriteError::Invalid(rejected.diagnostics.clone())),
+        }
+    }
+
+    fn amendment(
+        &self,
+        repository: &Repository,
+        base: &Snapshot,
+        request: &WriteRequest,
+    ) -> Result<Amendment, WriteError> {
+        let read = |path: &str| repository.text(base.commit, &self.path_of(path));
+        let settings = ["clade.yaml", "clade.yml"].into_iter().find_map(|path| {
+            let content = SourceContent::Bytes(read(path)?.into_bytes().into());
+            Some(SourceFile { path: path.into(), content })
+        });
+        let (layout, _) = read_layout(settings.as_slice());
+        let ground =
+            Ground { estate: &base.estate, origins: &base.origins, layout: &layout, read: &read };
+        amend(&ground, &request.operation, request.scope.as_ref()).map_err(WriteError::Refused)
+    }
+
+    /// Returns the path of a file of the groups in the tree.
+    fn path_of(&self, path: &str) -> String {
+        match self.controller.path().trim_matches('/') {
+            "" | "." => path.to_owned(),
+            directory => format!("{directory}/{path}"),
+        }
+    }
+
+    fn commit(
+        &self,
+        repository: &Repository,
+        parent: CommitId,
+        request: &WriteRequest,
+        amendment: &Amendment,
+    ) -> Result<CommitId, crate::git::ReadError> {
+        let files =
+            amendment.files.iter().map(|(path, text)| (self.path_of(path), text.clone())).collect();
+        let committer = &self.settings.committer;
+        repository.write_commit(&Draft {
+            parent,
+            files: &files,
+            author: &message::author(request, committer),
+            committer,
+            message: &message::text(request, &amendment.subject, &self.settings.trailers),
+        })
+    }
+
+    fn push(&self, tip: &Tip, applied: &[Applied], commit: CommitId) -> Result<(), PushError> {
+        match &self.controller.settings.target {
+            Target::Remote(mirror) => {
+                let watched = self.controller.settings.branch.as_deref();
+                mirror.push(&tip.branch, commit, Some(tip.commit), watched)
+            }
+            Target::Local(_) => {
+                let mut files: Vec<String> = applied
+                    .iter()
+                    .flat_map(|it| it.amendment.files.keys().map(|path| self.path_of(path)))
+                    .collect();
+                files.sort_unstable();
+                files.dedup();
+                let files: Vec<&str> = files.iter().map(String::as_str).collect();
+                tip.repository.advance(&tip.branch, commit, Some(tip.commit), &files)
+            }
+        }
+    }
+
+    /// Remembers pushes that may have arrived, so that a repeated request is known again.
+    fn remember(&self, applied: &[Applied]) {
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        for it in applied {
+            let fingerprint = it.job.request.fingerprint;
+            let answer = it.amendment.answer.clone();
+            unknown.push_back((fingerprint, it.snapshot.commit, answer));
+        }
+        let surplus = unknown.len().saturating_sub(REMEMBERED);
+        unknown.drain(..surplus);
+    }
+
+    /// Returns what the client of a push that did arrive was not told.
+    fn arrived(
+        &self,
+        repository: &Repository,
+        request: &WriteRequest,
+        tip: CommitId,
+    ) -> Option<Answer> {
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = unknown.iter().position(|(fingerprint, commit, _)| {
+            *fingerprint == request.fingerprint
+                && repository.is_ancestor(*commit, tip).unwrap_or(false)
+        })?;
+        unknown.remove(at).map(|(_, _, answer)| answer)
+    }
+}
+
+fn fail_all(jobs: Vec<Job>, error: &WriteError) {
+    for job in jobs {
+        (job.reply)(Err(error.clone()));
+    }
+}
+
+fn answer_all(applied: Vec<Applied>, tip: &Tip, last: &Arc<Snapshot>) {
+    let mut before = tip.commit;
+    for it in applied {
+        let changed = it.snapshot.commit != before;
+        before = it.snapshot.commit;
+        let answer = it.amendment.answer;
+        // The client is told of its own commit; the one that answers has it in it.
+        let snapshot = if changed { it.snapshot } else { Arc::clone(last) };
+        (it.job.reply)(Ok(Written::Active { snapshot, answer, changed }));
+    }
+}
+
+impl Controller {
+    /// Makes a commit answer that was pushed just now.
+    fn publish(&self, repository: &Repository, snapshot: Arc<Snapshot>, since: Instant) {
+        let commit = snapshot.commit;
+        self.note_written(commit);
+        self.activate(repository, snapshot, Trigger::Write, since);
+    }
+
+    /// Has the branch looked at after somebody else moved it; what they pushed answers first.
+    fn catch_up(&self) {
+        if let Err(error) = self.look_now(Trigger::Write) {
+            tracing::warn!(%error, "the branch could not be looked at");
+        }
+    }
+}

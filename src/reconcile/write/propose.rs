@@ -1,0 +1,86 @@
+//! Writes for review: a branch each, and a pull request where a forge is known.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+use super::{Job, WriteError, WriteRequest, Writer, Written, message};
+use crate::amend::Amendment;
+use crate::forge::PullRequest;
+use crate::git::PushError;
+use crate::reconcile::settings::Target;
+
+impl Writer {
+    pub(super) fn propose(&self, job: Job) {
+        let Job { request, reply } = job;
+        reply(self.proposed(&request));
+    }
+
+    fn proposed(&self, request: &WriteRequest) -> Result<Written, WriteError> {
+        let _talking = self.controller.talking();
+        let tip = self.tip()?;
+        let (snapshot, amendment) = self.apply(&tip.repository, &tip.snapshot, request)?;
+        let commit = snapshot.commit;
+        if commit == tip.commit {
+            return Ok(Written::Active { snapshot, answer: amendment.answer, changed: false });
+        }
+        let branch = format!("clade/{}", change_id(request, &amendment));
+        let full = format!("refs/heads/{branch}");
+        let pushed = match &self.controller.settings.target {
+            Target::Remote(mirror) => mirror.push(&full, commit, None, None),
+            Target::Local(_) => tip.repository.advance(&full, commit, None, &[]),
+        };
+        let commit = match pushed {
+            Ok(()) => commit,
+            // The same was proposed before.
+            Err(PushError::Moved) => tip.repository.resolve(&branch).unwrap_or(commit),
+            Err(PushError::Refused(words)) => return Err(WriteError::RemoteRefuses(words)),
+            Err(PushError::Failed(error)) => return Err(WriteError::Unreachable(error)),
+            Err(PushError::Unknown(error)) => return Err(WriteError::Unknown(error)),
+        };
+        let url = self.open(request, &amendment, &branch, &tip.branch);
+        Ok(Written::Proposed { branch, commit, url })
+    }
+
+    /// Opens a pull request; a branch without one is a proposal all the same.
+    fn open(
+        &self,
+        request: &WriteRequest,
+        amendment: &Amendment,
+        branch: &str,
+        onto: &str,
+    ) -> Option<String> {
+        let forge = self.settings.forge.as_ref()?;
+        let text = message::text(request, &amendment.subject, &self.settings.trailers);
+        let body = text.split_once("\n\n").map_or("", |(_, body)| body).to_owned();
+        let opened = forge.open_pull_request(&PullRequest {
+            title: amendment.subject.clone(),
+            body,
+            head: branch.to_owned(),
+            base: onto.strip_prefix("refs/heads/").unwrap_or(onto).to_owned(),
+        });
+        match opened {
+            Ok(url) => url,
+            Err(error) => {
+                tracing::warn!(branch, %error, "no pull request could be opened");
+                None
+            }
+        }
+    }
+}
+
+/// Returns the name of a change: the same for the same change by the same client.
+fn change_id(request: &WriteRequest, amendment: &Amendment) -> String {
+    let mut hash = Sha256::new();
+    hash.update(request.actor.as_deref().unwrap_or_default());
+    for (path, text) in &amendment.files {
+        hash.update(path);
+        hash.update([0, u8::from(text.is_some())]);
+        hash.update(text.as_deref().unwrap_or_default());
+    }
+    let digest = hash.finalize();
+    digest.iter().take(6).fold(String::new(), |mut id, byte| {
+        let _infallible = write!(id, "{byte:02x}");
+        id
+    })
+}

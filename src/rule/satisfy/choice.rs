@@ -1,0 +1,178 @@
+//! A value that passes some tests and fails others.
+
+use serde_json::{Number, Value};
+
+use crate::model::{Comparison, Decimal};
+use crate::rule::regex::{Example, Examples, Pattern};
+use crate::rule::{Actual, holds};
+
+/// What can be chosen for a variable.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Choice {
+    /// Nothing needs to be there.
+    Missing,
+    /// This value.
+    Value(Value),
+    /// There is no such value.
+    Impossible,
+    /// Nobody can tell.
+    Unknown,
+}
+
+/// The tests of one variable, by what they compare.
+#[derive(Default)]
+struct Sorted<'t> {
+    equal: Vec<&'t str>,
+    unequal: Vec<&'t str>,
+    found: Vec<&'t Pattern>,
+    absent: Vec<&'t Pattern>,
+    contained: Vec<&'t str>,
+    numbers: bool,
+    operands: Vec<&'t str>,
+    any: bool,
+}
+
+/// Chooses a value; the certname is always a text.
+pub(super) fn choose(
+    is_name: bool,
+    tests: &[(&Comparison, bool)],
+    examples: &mut Examples,
+) -> Choice {
+    let sorted = sort(tests);
+    if !sorted.any && !is_name {
+        return Choice::Missing;
+    }
+    let passes = |value: &Value| passes(value, tests);
+    let text = |text: &str| Value::String(text.to_owned());
+    if let Some(first) = sorted.equal.first() {
+        let scalars = if is_name { None } else { scalar(first) };
+        return first_of([Some(text(first)), scalars].into_iter().flatten(), passes);
+    }
+    if !sorted.contained.is_empty() {
+        let elements = sorted.contained.iter().map(|it| text(it)).collect();
+        return if is_name {
+            Choice::Impossible
+        } else {
+            first_of([Value::Array(elements)].into_iter(), passes)
+        };
+    }
+    let numbers = numbers(&sorted.operands);
+    if sorted.numbers {
+        let values =
+            numbers.iter().flat_map(|it| [scalar(it).filter(|_| !is_name), Some(text(it))]);
+        let chosen = first_of(values.flatten(), passes);
+        let textual = !sorted.found.is_empty();
+        return match chosen {
+            // A pattern may want a number that is none of those at the borders.
+            Choice::Impossible if textual => Choice::Unknown,
+            chosen => chosen,
+        };
+    }
+    match examples.find(&sorted.found, &sorted.absent, &sorted.unequal) {
+        Example::Text(found) => {
+            let value = text(&found);
+            // Only a comparison with numbers can still mind.
+            if passes(&value) == Some(true) { Choice::Value(value) } else { Choice::Unknown }
+        }
+        Example::Nothing => Choice::Impossible,
+        Example::Unknown => Choice::Unknown,
+    }
+}
+
+fn sort<'t>(tests: &[(&'t Comparison, bool)]) -> Sorted<'t> {
+    let mut sorted = Sorted::default();
+    for (comparison, wanted) in tests {
+        sorted.any |= wanted;
+        match (comparison, wanted) {
+            (Comparison::Equals(text), true) => sorted.equal.push(text),
+            (Comparison::Equals(text), false) => sorted.unequal.push(text),
+            (Comparison::Finds(pattern), true) => sorted.found.push(pattern),
+            (Comparison::Finds(pattern), false) => sorted.absent.push(pattern),
+            (Comparison::Contains(text), true) => sorted.contained.push(text),
+            (Comparison::Contains(_), false) => {}
+            (Comparison::Number { operand, .. }, wanted) => {
+                sorted.numbers |= wanted;
+                sorted.operands.push(operand);
+            }
+        }
+    }
+    sorted
+}
+
+/// Returns whether a value passes all tests as wanted; none if nobody can tell.
+fn passes(value: &Value, tests: &[(&Comparison, bool)]) -> Option<bool> {
+    let mut sure = Some(true);
+    for (comparison, wanted) in tests {
+        match holds(comparison, Actual::of(value)) {
+            Ok(holds) if holds == *wanted => {}
+            Ok(_) => return Some(false),
+            Err(_) => sure = None,
+        }
+    }
+    sure
+}
+
+fn first_of(
+    values: impl Iterator<Item = Value>,
+    passes: impl Fn(&Value) -> Option<bool>,
+) -> Choice {
+    let mut unknown = false;
+    for value in values {
+        match passes(&value) {
+            Some(true) => return Choice::Value(value),
+            Some(false) => {}
+            None => unknown = true,
+        }
+    }
+    if unknown { Choice::Unknown } else { Choice::Impossible }
+}
+
+/// Returns the number or boolean whose text this is.
+fn scalar(text: &str) -> Option<Value> {
+    match text {
+        "true" => Some(Value::Bool(true)),
+        "false" => Some(Value::Bool(false)),
+        _ => {
+            let number: Number = serde_json::from_str(text).ok()?;
+            (number.as_str() == text).then_some(Value::Number(number))
+        }
+    }
+}
+
+/// Returns numbers of which one meets every comparison with the operands that any number meets:
+/// the operands, one between each two, and one beyond either end.
+fn numbers(operands: &[&str]) -> Vec<String> {
+    let mut known: Vec<(Decimal, &str)> =
+        operands.iter().filter_map(|it| Some((Decimal::parse(it)?, it.trim()))).collect();
+    known.sort_by(|a, b| a.0.cmp(&b.0));
+    known.dedup_by(|a, b| a.0 == b.0);
+    let texts: Vec<&str> = known.iter().map(|(_, text)| *text).collect();
+    let mut numbers: Vec<String> = texts.iter().map(|it| (*it).to_owned()).collect();
+    for pair in texts.windows(2) {
+        if let [low, high] = pair {
+            numbers.extend(between(low, high));
+        }
+    }
+    if let (Some(least), Some(most)) = (texts.first(), texts.last()) {
+        numbers.extend(beyond(least, -1));
+        numbers.extend(beyond(most, 1));
+    }
+    numbers
+}
+
+fn between(low: &str, high: &str) -> Option<String> {
+    if let (Ok(low), Ok(high)) = (low.parse::<i128>(), high.parse::<i128>()) {
+        let middle = low + (high - low) / 2;
+        return Some(if middle == low { format!("{low}.5") } else { middle.to_string() });
+    }
+    let (low, high): (f64, f64) = (low.parse().ok()?, high.parse().ok()?);
+    Some((f64::midpoint(low, high)).to_string())
+}
+
+fn beyond(text: &str, step: i32) -> Option<String> {
+    if let Ok(whole) = text.parse::<i128>() {
+        return Some(whole.checked_add(i128::from(step))?.to_string());
+    }
+    let number: f64 = text.parse().ok()?;
+    Some((number + f64::from(step) * number.abs().max(1.0)).to_string())
+}

@@ -1,0 +1,113 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::rule::{evaluate, read_console};
+
+fn solve(rules: &[&str]) -> Verdict {
+    let mut solver = Solver::default();
+    let rules: Vec<Condition> = rules.iter().map(|it| read_console(it).unwrap()).collect();
+    let formulas: Vec<Formula> = rules.iter().map(|it| solver.compile(it)).collect();
+    let verdict = solver.solve(&formulas.iter().collect::<Vec<_>>());
+    if let Verdict::Together(node) = &verdict {
+        for rule in &rules {
+            assert_eq!(evaluate(rule, node), Ok(true), "{rule:?} {node:?}");
+        }
+    }
+    verdict
+}
+
+#[test]
+fn what_can_hold_together_is_shown_and_what_cannot_is_known() {
+    for (rules, together) in [
+        (&["os.family = Debian", "os.family = RedHat"][..], false),
+        (&["os.family = Debian", "os.name = CentOS"], true),
+        (&["name ~ \"^web\"", "trusted.certname ~ \"^db\""], false),
+        (&["name ~ \"^web\"", "name ~ \"com$\""], true),
+        (&["name ~ \"^web\" and not (name ~ \"^web1\")", "name = web1"], false),
+        (&["memory.total >= 10", "memory.total < 10"], false),
+        (&["memory.total > 10", "memory.total < 11"], true),
+        (&["memory.total > 10", "memory.total < 11", "not (memory.total > 10)"], false),
+        (&["release >= 8 and release < 9", "release ~ \"^8\""], true),
+        (&["disks <: sda", "disks <: sdb", "not (disks <: sdc)"], true),
+        (&["disks <: sda", "disks = sda"], false),
+        (&["name = a or name = b", "name = b or name = c"], true),
+        (&["name = a or name = b", "name = c or name = d"], false),
+        (&["not (role = web)", "not (role = db)"], true),
+        (&["processors.models[1] ~ Intel", "processors.models[0] = x"], true),
+        (&["virtual = true", "not (virtual ~ t)"], true),
+        (&["port = 5", "port > 5"], false),
+        (&["port = \"5\" and port >= 5"], true),
+        (&["a != x and a !~ y", "a = z"], true),
+    ] {
+        match solve(rules) {
+            Verdict::Together(_) => assert!(together, "{rules:?}"),
+            Verdict::Never => assert!(!together, "{rules:?}"),
+            Verdict::Undecided => panic!("undecided: {rules:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_decided_is_said() {
+    assert_eq!(solve(&["name ~ \"a(?=b)\""]), Verdict::Undecided);
+    // A text has nothing below it.
+    assert_eq!(solve(&["os = Linux", "os.family = Debian"]), Verdict::Undecided);
+}
+
+/// Rules over few paths and values, so that many hold together by chance.
+fn rules() -> impl Strategy<Value = String> {
+    let path = prop::sample::select(vec!["name", "a", "b.c", "trusted.certname"]);
+    let test = (path, 0..7_usize, 0..4_usize).prop_map(|(path, operator, value)| {
+        let texts = ["x", "y", "xy", "z"];
+        let patterns = ["^x", "y$", "^[xy]+$", "^.{2}$"];
+        match operator {
+            0 | 1 => format!("{path} = {}", texts[value]),
+            2 | 3 => format!("{path} ~ \"{}\"", patterns[value]),
+            4 => format!("{path} > {value}"),
+            5 => format!("{path} <= {value}"),
+            _ => format!("{path} <: {}", texts[value]),
+        }
+    });
+    test.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 1..4)
+                .prop_map(|it| format!("({})", it.join(" and "))),
+            prop::collection::vec(inner.clone(), 1..4)
+                .prop_map(|it| format!("({})", it.join(" or "))),
+            inner.prop_map(|it| format!("not ({it})")),
+        ]
+    })
+}
+
+/// Nodes over the same few values.
+fn nodes() -> Vec<Node> {
+    let values =
+        ["null", "\"x\"", "\"y\"", "\"xy\"", "\"z\"", "1", "3", "[\"x\"]", "[\"y\", \"z\"]"];
+    let mut nodes = Vec::new();
+    for name in ["x", "y", "xy", "z", "2", "yx"] {
+        for a in values {
+            for c in values {
+                let fact = format!("{{\"a\": {a}, \"b\": {{\"c\": {c}}}}}");
+                let trusted = format!("{{\"certname\": \"{name}\"}}");
+                nodes.push(Node {
+                    name: name.to_owned(),
+                    fact: serde_json::from_str(&fact).unwrap(),
+                    trusted: serde_json::from_str(&trusted).unwrap(),
+                });
+            }
+        }
+    }
+    nodes
+}
+
+proptest! {
+    #[test]
+    fn a_node_that_meets_rules_contradicts_never(one in rules(), two in rules()) {
+        let verdict = solve(&[&one, &two]);
+        let (one, two) = (read_console(&one).unwrap(), read_console(&two).unwrap());
+        let meets = |node: &Node| evaluate(&one, node) == Ok(true) && evaluate(&two, node) == Ok(true);
+        if let Some(node) = nodes().iter().find(|it| meets(it)) {
+            prop_assert!(verdict != Verdict::Never, "{:?} meets both", node);
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! `examples/ci`: every script is run, every workflow file checked.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::git::server::{Request, Server, has_git};
+use crate::program::{Done, root};
+
+const GOOD: &str = "name: Web\nrule: name ~ web\n";
+const BAD: &str = "name: Web\nparent: Wbe\n";
+const TEST: &str = "- {name: t, node: web1, expect: {groups: [Web]}}\n";
+
+/// A directory with a work tree and a bare repository it pushes to.
+struct Site(tempfile::TempDir);
+
+impl Site {
+    fn new() -> Self {
+        let site = Self(tempfile::tempdir().unwrap());
+        let path = site.0.path().to_owned();
+        let git = |arguments: &[&str]| site.git(&path, arguments);
+        git(&["init", "-q", "--bare", "-b", "main", "groups.git"]);
+        git(&["clone", "-q", "groups.git", "work"]);
+        site.git(&site.work(), &["checkout", "-q", "-b", "main"]);
+        site
+    }
+
+    fn work(&self) -> PathBuf {
+        self.0.path().join("work")
+    }
+
+    fn command(&self, program: &str, directory: &Path) -> Command {
+        let mut command = Command::new(program);
+        let clade = Path::new(env!("CARGO_BIN_EXE_clade")).parent().unwrap();
+        let path = std::env::var("PATH").unwrap();
+        command
+            .current_dir(directory)
+            .stdin(Stdio::null())
+            .env("PATH", format!("{}:{path}", clade.display()))
+            .env("HOME", self.0.path())
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_AUTHOR_NAME", "Ada")
+            .env("GIT_AUTHOR_EMAIL", "ada@example.com")
+            .env("GIT_COMMITTER_NAME", "Ada")
+            .env("GIT_COMMITTER_EMAIL", "ada@example.com");
+        command
+    }
+
+    fn run(&self, program: &str, directory: &Path, arguments: &[&str]) -> Done {
+        self.command(program, directory).args(arguments).output().unwrap().into()
+    }
+
+    fn git(&self, directory: &Path, arguments: &[&str]) -> Done {
+        let done = self.run("git", directory, arguments);
+        assert_eq!(done.status, 0, "git {arguments:?}: {}", done.stderr);
+        done
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        let path = self.work().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    fn commit(&self, files: &[(&str, &str)]) -> String {
+        for (path, content) in files {
+            self.write(path, content);
+        }
+        self.git(&self.work(), &["add", "-A"]);
+        self.git(&self.work(), &["commit", "-q", "-m", "change"]);
+        self.git(&self.work(), &["rev-parse", "HEAD"]).stdout.trim().to_owned()
+    }
+
+    fn push(&self, refspec: &str) -> Done {
+        self.run("git", &self.work(), &["push", "-q", "origin", refspec])
+    }
+
+    fn tip(&self) -> String {
+        let git = self.0.path().join("groups.git");
+        self.git(&git, &["rev-parse", "main"]).stdout.trim().to_owned()
+    }
+}
+
+fn script(name: &str) -> PathBuf {
+    root().join("examples/ci").join(name)
+}
+
+#[test]
+fn a_bare_repository_takes_good_pushes_and_refuses_bad_ones() {
+    if !has_git() {
+        return;
+    }
+    let site = Site::new();
+    let hook = site.0.path().join("groups.git/hooks/pre-receive");
+    std::fs::copy(script("hooks/pre-receive"), &hook).unwrap();
+
+    let good = site.commit(&[("groups/web.yaml", GOOD), ("tests/t.yaml", TEST)]);
+    let pushed = site.push("main");
+    assert_eq!((pushed.status, site.tip()), (0, good.clone()), "{}", pushed.stderr);
+
+    site.commit(&[("groups/web.yaml", BAD)]);
+    let refused = site.push("main");
+    assert_eq!((refused.status, site.tip()), (1, good.clone()), "{}", refused.stderr);
+    for said in [
+        "error[missing-parent]",
+        "groups/web.yaml:2:9",
+        "did you mean `Web`?",
+        "The push to main is refused",
+    ] {
+        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+    }
+    // Another branch is work in progress.
+    assert_eq!(site.push("main:refs/heads/draft").status, 0);
+    assert_eq!(site.push(":refs/heads/draft").status, 0);
+
+    site.commit(&[("groups/web.yaml", "name: Web\nrule: name ~ mail\n")]);
+    let refused = site.push("main");
+    assert_eq!((refused.status, site.tip()), (1, good), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("name is \"web1\", the rule wants name ~ mail"),
+        "{}",
+        refused.stderr
+    );
+
+    let mended = site.commit(&[("groups/web.yaml", GOOD)]);
+    assert_eq!((site.push("main").status, site.tip()), (0, mended));
+}
+
+#[test]
+fn the_hook_guards_the_branch_and_directory_of_its_settings() {
+    if !has_git() {
+        return;
+    }
+    let site = Site::new();
+    let bare = site.0.path().join("groups.git");
+    std::fs::copy(script("hooks/pre-receive"), bare.join("hooks/pre-receive")).unwrap();
+    site.git(&bare, &["config", "clade.branch", "live"]);
+    site.git(&bare, &["config", "clade.path", "estate"]);
+    site.commit(&[("estate/groups/web.yaml", BAD), ("groups/other.yaml", "- [")]);
+    assert_eq!(site.push("main").status, 0);
+    assert_eq!(site.push("main:live").status, 1);
+    site.commit(&[("estate/groups/web.yaml", GOOD)]);
+    let pushed = site.push("main:live");
+    assert_eq!(pushed.status, 0, "{}", pushed.stderr);
+}
+
+fn check(site: &Site, forge: &str, base: &str) -> Done {
+    let script = script("check.sh");
+    site.run("sh", &site.work(), &[script.to_str().unwrap(), forge, base])
+}
+
+#[test]
+fn a_change_is_checked_and_reported() {
+    if !has_git() {
+        return;
+    }
+    let site = Site::new();
+    let facts = "{\"os\": {\"family\": \"Debian\"}}";
+    let base = site.commit(&[
+        ("groups/web.yaml", GOOD),
+        ("tests/t.yaml", TEST),
+        ("facts/web1.json", facts),
+        ("facts/db1.json", facts),
+    ]);
+    site.commit(&[("groups/web.yaml", "name: Web\nrule: name ~ web or name ~ db\n")]);
+    let report = |name: &str| std::fs::read_to_string(site.work().join(name)).unwrap();
+    let good = check(&site, "github", &base);
+    assert_eq!(good.status, 0, "{}{}", good.stdout, good.stderr);
+    let comment = report("clade-diff.md");
+    assert!(
+        comment.starts_with("<!-- clade-diff -->\n### Classification: 1 of 2 nodes change\n"),
+        "{comment}"
+    );
+    assert!(report("clade-tests.xml").contains(r#"tests="1" skipped="0" failures="0""#));
+
+    site.commit(&[("tests/t.yaml", "- {name: t, node: mail1, expect: {groups: [Web]}}\n")]);
+    let failed = check(&site, "plain", &base);
+    assert_eq!(failed.status, 1);
+    assert!(failed.stdout.contains("test t ... FAILED"), "{}", failed.stdout);
+    assert!(report("clade-diff.md").contains("1 of 2 nodes change"));
+
+    site.commit(&[("groups/web.yaml", BAD)]);
+    let invalid = check(&site, "github", &base);
+    assert_eq!(invalid.status, 1);
+    let annotation = "::error file=groups/web.yaml,line=2,";
+    assert!(invalid.stdout.starts_with(annotation), "{}", invalid.stdout);
+    assert!(
+        report("clade-diff.md")
+            .starts_with("<!-- clade-diff -->\n### Classification: the change is not valid\n")
+    );
+    assert_eq!(check(&site, "gitlab", &base).status, 1);
+    let quality: Value = serde_json::from_str(&report("clade-quality.json")).unwrap();
+    assert_eq!(quality[0]["location"]["path"], "groups/web.yaml");
+
+    site.commit(&[("groups/web.yaml", GOOD)]);
+    assert_eq!(check(&site, "plain", "nope").status, 2);
+    assert_eq!(check(&site, "cvs", &base).status, 2);
+}
+
+/// A forge that keeps comments: those of others cannot be changed.
+#[derive(Clone, Default)]
+struct Forge(Arc<Mutex<Vec<(bool, String)>>>);
+
+impl Forge {
+    fn answer(&self, request: &Request, token: &str) -> Vec<u8> {
+        let mut comments = self.0.lock().unwrap();
+        let said = |line: &str, body: &Value| {
+            let body = body.to_string();
+            let length = body.len();
+            format!(
+                "HTTP/1.1 {line}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            )
+            .into_bytes()
+        };
+        if !request.headers.values().any(|it| it == token) {
+            return said("401 Unauthorized", &json!({"message": "no"}));
+        }
+        let body = || -> String {
+            let body: Value = serde_json::from_slice(&request.body).unwrap();
+            body["body"].as_str().unwrap().to_owned()
+        };
+        let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
+        let id = path.rsplit('/').next().unwrap().parse::<usize>().ok();
+        match (request.method.as_str(), id) {
+            ("GET", None) => {
+                let page: usize = query.rsplit("page=").next().unwrap().parse().unwrap();
+                let all = comments.iter().enumerate();
+                let all = all.map(|(id, (_, body))| json!({"id": id, "body": body}));
+                said("200 OK", &all.skip((page - 1) * 100).take(100).collect())
+            }
+            ("POST", None) => {
+                comments.push((true, body()));
+                said("201 Created", &json!({"id": comments.len() - 1}))
+            }
+            ("PATCH" | "PUT", Some(id)) if comments[id].0 => {
+                comments[id].1 = body();
+                said("200 OK", &json!({"id": id}))
+            }
+            _ => said("403 Forbidden", &json!({"message": "not yours"})),
+        }
+    }
+
+    fn own(&self) -> Vec<String> {
+        self.0.lock().unwrap().iter().filter(|it| it.0).map(|it| it.1.clone()).collect()
+    }
+}
+
+fn has_jq() -> bool {
+    let there = ["curl", "jq"].iter().all(|it| Command::new(it).arg("--version").output().is_ok());
+    if !there {
+        eprintln!("skipped: needs curl and jq");
+    }
+    there
+}
+
+#[test]
+fn a_report_is_one_comment_that_is_updated() {
+    if !has_jq() || !has_git() {
+        return;
+    }
+    let site = Site::new();
+    for (forge_name, token, variables) in [
+        (
+            "github",
+            "Bearer secret",
+            [
+                ("GITHUB_REPOSITORY", "ada/groups"),
+                ("PULL_REQUEST", "7"),
+                ("GITHUB_TOKEN", "secret"),
+            ],
+        ),
+        (
+            "gitlab",
+            "secret",
+            [
+                ("CI_PROJECT_ID", "5"),
+                ("CI_MERGE_REQUEST_IID", "7"),
+                ("CLADE_GITLAB_TOKEN", "secret"),
+            ],
+        ),
+    ] {
+        let forge = Forge::default();
+        // More than a page of others, one of whom quotes the marker.
+        let others = (0..120).map(|it| (false, format!("comment {it}")));
+        *forge.0.lock().unwrap() = others.collect();
+        forge.0.lock().unwrap()[3].1 = "<!-- clade-diff -->\nwhat is this?".to_owned();
+        let answering = forge.clone();
+        let server = Server::http(move |request| answering.answer(request, token));
+        let url = format!("http://127.0.0.1:{}", server.port);
+        let post = |report: &str| {
+            site.write("clade-diff.md", report);
+            let mut command = site.command("sh", &site.work());
+            command.arg(script("comment.sh")).args([forge_name, "clade-diff.md"]);
+            command.env("GITHUB_API_URL", &url).env("CI_API_V4_URL", &url).env("no_proxy", "*");
+            command.envs(variables);
+            Done::from(command.output().unwrap())
+        };
+        let first = "<!-- clade-diff -->\n### 1 of 2 nodes change \"é\" `$x` \\\n";
+        let posted = post(first);
+        assert_eq!(
+            (posted.status, posted.stdout.as_str()),
+            (0, "posted comment 120\n"),
+            "{}",
+            posted.stderr
+        );
+        assert_eq!(forge.own(), [first]);
+        let second = format!("<!-- clade-diff -->\n{}", "| a row |\n".repeat(6000));
+        let updated = post(&second);
+        assert_eq!(
+            (updated.status, updated.stdout.as_str()),
+            (0, "updated comment 120\n"),
+            "{}",
+            updated.stderr
+        );
+        assert_eq!(forge.own(), [second]);
+    }
+}
+
+/// Returns whether a program is there, having said so if not.
+fn has(program: &str) -> bool {
+    let there = Command::new(program).arg("--version").output().is_ok();
+    if !there {
+        eprintln!("skipped: needs {program}");
+    }
+    there
+}
+
+#[test]
+fn pipelines_are_what_their_forges_take() {
+    if !has("check-jsonschema") {
+        return;
+    }
+    for arguments in [
+        &["--builtin-schema", "vendor.github-workflows", "github/clade.yml"][..],
+        &[
+            "--builtin-schema",
+            "vendor.gitlab-ci",
+            "--data-transform",
+            "gitlab-ci",
+            "gitlab/gitlab-ci.yml",
+        ],
+    ] {
+        let done = Command::new("check-jsonschema")
+            .args(arguments)
+            .current_dir(root().join("examples/ci"))
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    }
+}
+
+#[test]
+fn pre_commit_runs_the_hooks() {
+    if !has("pre-commit") || !has_git() {
+        return;
+    }
+    let (hooks, site) = (Site::new(), Site::new());
+    let manifest = std::fs::read_to_string(root().join(".pre-commit-hooks.yaml")).unwrap();
+    hooks.commit(&[(".pre-commit-hooks.yaml", &manifest)]);
+    let url = hooks.work().to_str().unwrap().to_owned();
+    let run = |hook: &str| {
+        site.run(
+            "pre-commit",
+            &site.work(),
+            &["try-repo", &url, hook, "--all-files", "--color=never"],
+        )
+    };
+    site.commit(&[("groups/web.yaml", GOOD), ("tests/t.yaml", TEST)]);
+    for hook in ["clade-validate", "clade-test"] {
+        let done = run(hook);
+        assert_eq!(done.status, 0, "{}{}", done.stdout, done.stderr);
+        assert!(done.stdout.contains("Passed"), "{}", done.stdout);
+    }
+    site.commit(&[("groups/web.yaml", BAD)]);
+    let done = run("clade-validate");
+    assert_eq!(done.status, 1);
+    assert!(done.stdout.contains("error[missing-parent]"), "{}", done.stdout);
+    site.commit(&[("groups/web.yaml", "name: Web\nrule: name ~ mail\n")]);
+    assert!(run("clade-test").stdout.contains("1 failed"));
+}
+
+/// A pull request on the example estate: the change, and the comment it gets.
+#[test]
+fn the_guide_shows_the_comment_that_one_gets() {
+    if !has_git() {
+        return;
+    }
+    let site = Site::new();
+    let copy = |from: &str, to: &str| {
+        let from = root().join(from);
+        let to = site.work().join(to);
+        assert!(Command::new("cp").arg("-r").args([from, to]).status().unwrap().success());
+    };
+    for part in ["clade.yaml", "groups", "nodes", "environments"] {
+        copy(&format!("examples/fleet/{part}"), part);
+    }
+    copy("examples/facts", "facts");
+    std::fs::remove_file(site.work().join("facts/README.md")).unwrap();
+    let base = site.commit(&[]);
+    let guide = root().join("docs/guides/pull-requests.md");
+    let text = std::fs::read_to_string(&guide).unwrap();
+    let block = |mark: &str| {
+        let (_, rest) = text.split_once(&format!("<!-- {mark} -->\n")).unwrap();
+        let (first, rest) = rest.split_once('\n').unwrap();
+        let fence = first.trim_end_matches(char::is_alphabetic);
+        rest.split_once(&format!("\n{fence}\n")).unwrap().0.to_owned() + "\n"
+    };
+    let change = block("the change");
+    let patch = site.0.path().join("change.patch");
+    std::fs::write(&patch, &change).unwrap();
+    site.git(&site.work(), &["apply", patch.to_str().unwrap()]);
+    let done = check(&site, "plain", &base);
+    assert_eq!(done.status, 0, "{}{}", done.stdout, done.stderr);
+    let comment = std::fs::read_to_string(site.work().join("clade-diff.md")).unwrap();
+    let comment = comment.replace(&base, "HEAD~1");
+    let shown = block("the comment");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let fenced = |block: &str| format!("````markdown\n{block}````\n");
+        std::fs::write(guide, text.replace(&fenced(&shown), &fenced(&comment))).unwrap();
+    } else {
+        assert_eq!(shown, comment, "run with UPDATE_DOCS=1 and read the difference");
+    }
+}

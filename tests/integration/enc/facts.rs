@@ -1,0 +1,194 @@
+//! What `clade enc` tells the daemon of a node.
+
+use serde_json::json;
+
+use super::{Authority, FACTS, Machine, classes, repository, url};
+use crate::program::Daemon;
+
+const YAML: &str = "--- !ruby/object:Puppet::Node::Facts\nname: web1.example.com\nvalues:\n  os:\n    family: Debian\n  clock: '12:30'\n  trusted:\n    certname: forged\n    extensions:\n      rack: r12\ntimestamp: 2026-11-20 21:25:23.694149531 +00:00\n";
+
+#[test]
+fn facts_and_certificate_are_found_where_puppet_server_keeps_them() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let machine = Machine::new();
+    let signed = Authority::new().sign("web1.example.com", &[(1, 13, "web"), (2, 1, "r13")]).0;
+    machine.write("ca/signed/web1.example.com.pem", signed);
+    machine.write("data/server_data/facts/web1.example.com.json", FACTS);
+    machine.write(
+        "conf/custom_trusted_oid_mapping.yaml",
+        "oid_mapping: {1.3.6.1.4.1.34380.1.2.1: {shortname: rack, longname: Rack}}\n",
+    );
+    let root = machine.path("");
+    let conf = machine.write(
+        "conf/puppet.conf",
+        format!("[server]\nvardir = {root}data\n[main]\ncadir = {root}ca\n"),
+    );
+    let done =
+        machine.enc("web1.example.com", &["--puppet-conf", &conf, "--server", &url(&daemon)]);
+    assert_eq!(
+        (classes(&done), done.stderr.as_str()),
+        (vec!["apt".into(), "role::web".into()], "")
+    );
+    daemon.wait_until("the check-in is there", |it| {
+        it.get("/v1/nodes/web1.example.com").status == 200
+    });
+    let seen = daemon.get("/v1/nodes/web1.example.com?facts=true").json();
+    assert_eq!(seen["fact"], json!({"os": {"family": "Debian"}}), "the forged fact is dropped");
+    assert_eq!(
+        seen["trusted"],
+        json!({
+            "authenticated": "remote",
+            "certname": "web1.example.com",
+            "hostname": "web1",
+            "domain": "example.com",
+            "extensions": {"pp_role": "web", "rack": "r13"},
+        })
+    );
+}
+
+#[test]
+fn a_cache_in_yaml_is_as_good() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let machine = Machine::new();
+    machine.write("data/yaml/facts/web1.example.com.yaml", YAML);
+    machine.write("puppet.conf", format!("vardir = {}\n", machine.path("data")));
+    let done = machine.enc("web1.example.com", &["--server", &url(&daemon)]);
+    assert_eq!((classes(&done), done.stderr.as_str()), (vec!["apt".to_owned()], ""));
+}
+
+#[test]
+fn a_forged_fact_proves_nothing() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let machine = Machine::new();
+    let forged = FACTS.replace("\"rack\":\"r12\"", "\"pp_role\":\"web\"");
+    machine.write("facts/web1.example.com.json", forged);
+    let facts = machine.path("facts");
+    let done = machine.enc("web1.example.com", &["--server", &url(&daemon), "--facts-dir", &facts]);
+    assert_eq!(classes(&done), ["apt"]);
+}
+
+#[test]
+fn facts_that_cannot_be_used_are_said_and_count_for_nothing() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let server = url(&daemon);
+    for (name, content, why) in [
+        ("json", FACTS.as_bytes()[..60].to_vec(), "line 1, column 60: EOF while parsing"),
+        (
+            "json",
+            FACTS.replace("web1.", "web2.").into(),
+            "the file holds the facts of `web2.example.com`",
+        ),
+        ("json", FACTS.encode_utf16().flat_map(u16::to_le_bytes).collect(), "line 1"),
+        ("json", [FACTS.replace("Debian", "Deb").into_bytes(), vec![0xff]].concat(), "line 1"),
+        ("json", b"[]".to_vec(), "facts must be an object, here is a list"),
+        (
+            "yaml",
+            YAML.replace("Node::Facts", "Node").into(),
+            "the file holds a `!ruby/object:Puppet::Node`",
+        ),
+        ("yaml", YAML.split_once("timestamp").unwrap().0.into(), "the file is half written"),
+        ("yaml", YAML.replace("'12:30'", "'12:30").into(), "line "),
+    ] {
+        let machine = Machine::new();
+        let path = machine.write(&format!("facts/web1.example.com.{name}"), &content);
+        let facts = machine.path("facts");
+        let usual = ["--server", &server, "--facts-dir", &facts];
+        let optional = machine.enc("web1.example.com", &usual);
+        assert!(classes(&optional).is_empty(), "{why}");
+        let said = format!("clade enc: cannot use the facts in `{path}`: {why}");
+        assert!(optional.stderr.starts_with(&said), "{}", optional.stderr);
+        assert!(optional.stderr.ends_with("; going on without\n"), "{}", optional.stderr);
+        let required =
+            machine.enc("web1.example.com", &[&usual[..], &["--enc-facts", "required"]].concat());
+        assert_eq!(required.status, 1);
+        assert!(required.stdout.starts_with(&said) && required.stdout == required.stderr);
+    }
+}
+
+#[test]
+fn a_node_without_facts_is_what_the_daemon_knows_of_it() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let machine = Machine::new();
+    let facts = machine.path("facts");
+    let usual = ["--server", &url(&daemon), "--facts-dir", &facts];
+    let unknown = machine.enc("web1.example.com", &usual);
+    assert_eq!(
+        (unknown.stdout.as_str(), unknown.stderr.as_str()),
+        ("{\"classes\": {}, \"parameters\": {}, \"environment\": \"production\"}\n", "")
+    );
+    let body = r#"{"fact": {"os": {"family": "Debian"}}}"#;
+    assert_eq!(daemon.request("POST", "/enc/web1.example.com", body).status, 200);
+    assert_eq!(classes(&machine.enc("web1.example.com", &usual)), ["apt"]);
+    let required =
+        machine.enc("web1.example.com", &[&usual[..], &["--enc-facts", "required"]].concat());
+    let reason = "clade enc: there are no facts of `web1.example.com` yet, and they are required\n";
+    assert_eq!((required.status, required.stdout.as_str()), (1, reason));
+}
+
+#[test]
+fn a_certificate_of_somebody_else_proves_nothing() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let machine = Machine::new();
+    let signed = Authority::new().sign("web2.example.com", &[(1, 13, "web")]).0;
+    let path = machine.write("signed/web1.example.com.pem", signed);
+    let directory = machine.path("signed");
+    let usual = ["--server", &url(&daemon), "--signed-dir", &directory];
+    let done = machine.enc("web1.example.com", &usual);
+    assert!(classes(&done).is_empty());
+    assert_eq!(
+        done.stderr,
+        format!(
+            "clade enc: cannot use the certificate in `{path}`: it is that of `web2.example.com`; going on without\n"
+        )
+    );
+    machine.write("signed/web1.example.com.pem", "-----BEGIN CERTIFICATE-----\n");
+    let broken = machine.enc("web1.example.com", &usual);
+    assert!(classes(&broken).is_empty() && broken.stderr.contains("cannot use the certificate"));
+}
+
+#[test]
+fn an_agent_that_asks_about_itself_is_believed_what_its_certificate_proves() {
+    let (repository, machine) = (repository(), Machine::new());
+    let authority = Authority::new();
+    let own = authority.sign("localhost", &[]);
+    let agent = authority.sign("web1.example.com", &[(1, 13, "web")]);
+    let puppet = authority.sign("puppet", &[]);
+    let ca = machine.write("ca.pem", authority.0.pem());
+    let daemon = Daemon::start(&[
+        "--repo",
+        &repository.text_path(),
+        "--tls-cert",
+        &machine.write("cert.pem", &own.0),
+        "--tls-key",
+        &machine.write("key.pem", &own.1),
+        "--tls-client-ca",
+        &ca,
+        "--tls-allow",
+        &machine.write("allow.yaml", "- certname: puppet\n  roles: [classify]\n"),
+    ]);
+    let server = format!("https://localhost:{}", daemon.address.rsplit_once(':').unwrap().1);
+    // It says that it is in the rack, which only its certificate could prove.
+    let forged = authority.sign("web1.example.com", &[(2, 1, "r12")]).0;
+    machine.write("forged/web1.example.com.pem", forged);
+    let names = "oid_mapping: {1.3.6.1.4.1.34380.1.2.1: {shortname: rack}}\n";
+    let ask = |pair: &(String, String), claims: &[&str]| {
+        let certificate = machine.write("own.pem", &pair.0);
+        let key = machine.write("own-key.pem", &pair.1);
+        let names = machine.write("names.yaml", names);
+        let usual = ["--server", &server, "--tls-ca", &ca, "--tls-cert", &certificate, "--tls-key"];
+        let more = [&key, "--oid-mapping-file", &names];
+        machine.enc("web1.example.com", &[&usual[..], &more, claims].concat())
+    };
+    let directory = machine.path("forged");
+    let claims = ["--signed-dir", &directory];
+    assert_eq!(classes(&ask(&agent, &claims)), ["role::web"]);
+    // Nor does what it said count when somebody asks about it later.
+    assert_eq!(classes(&ask(&puppet, &[])), Vec::<String>::new());
+    assert_eq!(classes(&ask(&puppet, &claims)), ["rack"]);
+}

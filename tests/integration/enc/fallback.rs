@@ -1,0 +1,125 @@
+//! When no daemon answers, or the answer is that there is none.
+
+use super::{FACTS, Machine, classes, repository, url};
+use crate::program::{Daemon, Done, GitRepository};
+
+/// A machine that has asked once.
+fn asked_once() -> (Machine, String) {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let machine = Machine::new();
+    machine.write("facts/web1.example.com.json", FACTS);
+    let server = url(&daemon);
+    assert_eq!(classes(&ask(&machine, &server, &[])), ["apt"]);
+    daemon.kill();
+    (machine, server)
+}
+
+fn ask(machine: &Machine, server: &str, more: &[&str]) -> Done {
+    let facts = machine.path("facts");
+    machine.enc("web1.example.com", &[&["--server", server, "--facts-dir", &facts], more].concat())
+}
+
+#[test]
+fn the_last_good_answer_stands_in_for_a_daemon_that_is_gone() {
+    let (machine, server) = asked_once();
+    let stale = ask(&machine, &server, &[]);
+    assert_eq!(classes(&stale), ["apt"]);
+    let said = format!(
+        "clade enc: cannot ask `{server}`: io: Connection refused (os error 111); the last good answer stands in: "
+    );
+    assert!(stale.stderr.starts_with(&said), "{}", stale.stderr);
+    assert!(stale.stderr.contains("s old, from ") && stale.stderr.lines().count() == 1);
+
+    let never = ask(&machine, &server, &["--max-stale", "0"]);
+    let reason = format!(
+        "clade enc: cannot ask `{server}`: io: Connection refused (os error 111); no last good answer may stand in\n"
+    );
+    assert_eq!((never.status, &never.stdout, &never.stderr), (1, &reason, &reason));
+
+    let other = machine.enc("web2.example.com", &["--server", &server]);
+    let reason = format!(
+        "clade enc: cannot ask `{server}`: io: Connection refused (os error 111); there is no last good answer\n"
+    );
+    assert_eq!((other.status, &other.stdout, &other.stderr), (1, &reason, &reason));
+}
+
+#[test]
+fn an_answer_that_is_too_old_or_damaged_stands_in_for_nothing() {
+    let (machine, server) = asked_once();
+    let path = machine.path("cache/answers/web1.example.com.json");
+    let kept = std::fs::read_to_string(&path).unwrap();
+    let (_, rest) = kept.split_once("\",").unwrap();
+    for (content, why) in [
+        (
+            format!("{{\"answered_at\":\"2020-01-01T00:00:00Z\",{rest}"),
+            "h old, and 24h is the most\n",
+        ),
+        (kept[..kept.len() / 2].to_owned(), "line 1 column "),
+        (String::new(), "line 1 column 0\n"),
+    ] {
+        std::fs::write(&path, content).unwrap();
+        let done = ask(&machine, &server, &[]);
+        assert_eq!(done.status, 1);
+        assert!(done.stdout.contains(why) && done.stdout == done.stderr, "{}", done.stdout);
+    }
+}
+
+#[test]
+fn a_conflict_is_no_reason_for_an_old_answer() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let machine = Machine::new();
+    let facts = machine.path("facts");
+    let usual = ["--server", &url(&daemon), "--facts-dir", &facts];
+    // Without facts there is no conflict yet.
+    assert!(classes(&machine.enc("torn", &usual)).is_empty());
+    machine.write("facts/torn.json", FACTS.replace("web1.example.com", "torn"));
+    let torn = machine.enc("torn", &usual);
+    assert_eq!(torn.status, 1);
+    assert!(
+        torn.stdout.starts_with("clade enc: The node was classified into groups named"),
+        "{}",
+        torn.stdout
+    );
+    assert!(torn.stdout.contains("\"Torn\"") && torn.stdout.contains("apt"), "{}", torn.stdout);
+    assert!(torn.stdout == torn.stderr && torn.stdout.lines().count() == 1);
+    let told = machine.enc("torn", &[&usual[..], &["--stale-on-conflict"]].concat());
+    assert!(classes(&told).is_empty() && told.stderr.contains("the last good answer stands in"));
+}
+
+#[test]
+fn an_answer_that_cannot_be_kept_is_still_an_answer() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let machine = Machine::new();
+    let file = machine.write("file", "x");
+    let done = machine.enc("n", &["--server", &url(&daemon), "--cache-dir", &file]);
+    assert_eq!(done.status, 0);
+    assert!(done.stderr.starts_with("clade enc: cannot keep this answer in `"), "{}", done.stderr);
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_refused_before_anybody_is_asked() {
+    let machine = Machine::new();
+    let outside = machine.write("outside.json", FACTS);
+    let facts = machine.path("facts");
+    for name in ["../outside", "a/b", "..", ".hidden", "web1 example", "web1;id", "wéb1", ""] {
+        let done = machine.enc(name, &["--facts-dir", &facts]);
+        let reason = format!("clade enc: `{}` is not a certname\n", name.escape_debug());
+        assert_eq!((done.status, &done.stdout, &done.stderr), (1, &reason, &reason));
+    }
+    assert!(!std::path::Path::new(&machine.path("cache")).exists() && outside.ends_with("json"));
+}
+
+#[test]
+fn what_only_yaml_can_say_is_an_answer() {
+    let repository = GitRepository::new();
+    let long = "k".repeat(1020);
+    let group = format!("name: A\nrule: name = n\nvariables:\n  long: {{? {long} : 1}}\n");
+    repository.commit("long", &[("groups/a.yaml", &group)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let done = Machine::new().enc("n", &["--server", &url(&daemon)]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""), "{}", done.stdout);
+    assert!(done.stdout.contains(&format!("{{\"long\": {{? \"{long}\": 1}}}}")));
+}

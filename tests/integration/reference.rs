@@ -1,0 +1,283 @@
+//! The reference: routes, metrics, settings and conditions are those of the program.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::process::Command;
+
+use clade::telemetry::Metrics;
+use serde_json::Value;
+
+use crate::program::root;
+use crate::readme::{serve_fleet, updating};
+
+/// What stands above this line of a page is written by people.
+const MARK: &str = "<!-- From here on UPDATE_DOCS=1 cargo test --test integration -- reference writes the page. -->\n";
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(root().join("docs/reference").join(name)).unwrap()
+}
+
+/// Checks or writes the generated part of a page.
+fn generated(name: &str, text: &str) {
+    let page = page(name);
+    let (before, shown) = page.split_once(MARK).unwrap_or_else(|| panic!("{name} has no mark"));
+    let expected = format!("\n{}", text.trim_start());
+    if updating() {
+        let path = root().join("docs/reference").join(name);
+        std::fs::write(path, format!("{before}{MARK}{expected}")).unwrap();
+    } else {
+        assert_eq!(shown, expected, "run with UPDATE_DOCS=1 and read the difference");
+    }
+}
+
+fn document() -> Value {
+    let text = std::fs::read_to_string(root().join("src/http/openapi.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
+
+/// Returns methods and paths of the document.
+fn documented(document: &Value) -> BTreeSet<(String, String)> {
+    let paths = document["paths"].as_object().unwrap();
+    let all = paths.iter().flat_map(|(path, item)| {
+        let methods = item.as_object().unwrap().keys().filter(|it| METHODS.contains(&it.as_str()));
+        methods.map(|method| (method.clone(), path.clone()))
+    });
+    all.collect()
+}
+
+/// Returns methods and paths of the router, read from its source.
+fn routed() -> BTreeSet<(String, String)> {
+    let source = std::fs::read_to_string(root().join("src/http/router.rs")).unwrap();
+    let mut found = BTreeSet::new();
+    for part in source.split(".route(").skip(1) {
+        let mut depth = 1;
+        let end = part.find(|it| {
+            depth += i32::from(it == '(') - i32::from(it == ')');
+            depth == 0
+        });
+        let route = &part[..end.unwrap()];
+        let path = route.split('"').nth(1).unwrap().replace("{*", "{");
+        for method in METHODS {
+            let called = route.match_indices(&format!("{method}(")).any(|(at, _)| {
+                !route[..at].ends_with(|it: char| it.is_alphanumeric() || it == '_' || it == ':')
+            });
+            if called {
+                found.insert((method.to_owned(), path.clone()));
+            }
+        }
+    }
+    assert!(found.len() > 40, "the routes are there: {found:?}");
+    found
+}
+
+#[test]
+fn every_route_is_in_the_document_and_nothing_else() {
+    let (documented, routed) = (documented(&document()), routed());
+    let missing: Vec<_> = routed.difference(&documented).collect();
+    let gone: Vec<_> = documented.difference(&routed).collect();
+    assert!(missing.is_empty() && gone.is_empty(), "missing: {missing:?}; gone: {gone:?}");
+}
+
+#[test]
+fn the_document_is_one_of_openapi() {
+    let done = Command::new("openapi-spec-validator")
+        .arg("src/http/openapi.json")
+        .current_dir(root())
+        .output();
+    let Ok(done) = done else {
+        eprintln!("skipped: needs openapi-spec-validator");
+        return;
+    };
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    let (_repository, daemon) = serve_fleet();
+    let served = daemon.get("/openapi.json");
+    assert_eq!(served.header("Content-Type"), Some("application/json"));
+    assert_eq!(served.json(), document());
+    assert_eq!(served.json()["info"]["version"], env!("CARGO_PKG_VERSION"));
+}
+
+/// Checks an answer against the document.
+fn conforms(document: &Value, method: &str, template: &str, status: u16, body: &str) {
+    let responses = &document["paths"][template][method]["responses"];
+    let response = &responses[status.to_string()];
+    assert!(response.is_object(), "{method} {template}: {status} is not documented: {body}");
+    let content = response["content"].as_object();
+    let Some((kind, schema)) = content.and_then(|it| it.iter().next()) else { return };
+    if kind == "application/json" || kind == "text/yaml" {
+        let mut schema = schema["schema"].clone();
+        schema["components"] = document["components"].clone();
+        let body: Value = serde_json::from_str(body).unwrap();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let faults: Vec<String> = validator.iter_errors(&body).map(|it| it.to_string()).collect();
+        assert!(faults.is_empty(), "{method} {template}: {faults:?}: {body}");
+    }
+}
+
+#[test]
+fn answers_are_as_the_document_says() {
+    let document = document();
+    let (_repository, daemon) = serve_fleet();
+    let facts =
+        std::fs::read_to_string(root().join("examples/facts/web1.example.com.json")).unwrap();
+    let web = "36241e24-ecd8-4143-9145-932efae5ffb1";
+    let node = [("name", "web1.example.com"), ("certname", "web1.example.com")];
+    let group = [("id", web)];
+    let absent = [("id", "99999999-9999-4999-8999-999999999999")];
+    let class = [("environment", "production"), ("class", "ntp")];
+    let rule = r#"["=", ["fact", "os", "family"], "Debian"]"#;
+    for (method, template, values, query, body) in [
+        ("post", "/v1/classified/nodes/{name}", &node[..], "", facts.as_str()),
+        ("get", "/v1/classified/nodes/{name}", &node, "?commit=nope", ""),
+        ("post", "/v1/classified/nodes/{name}", &node, "", "{"),
+        ("post", "/v2/classified/nodes/{name}", &node, "", &facts),
+        ("post", "/v1/classified/nodes/{name}/explanation", &node, "", &facts),
+        ("get", "/v1/groups", &[], "?limit=3", ""),
+        ("get", "/v1/groups/{id}", &group, "?inherited=true", ""),
+        ("get", "/v1/groups/{id}", &absent, "", ""),
+        ("delete", "/v1/groups/{id}", &group, "", ""),
+        ("get", "/v1/groups/{id}/rules", &group, "", ""),
+        ("get", "/v1/group-children/{id}", &group, "", ""),
+        ("post", "/v1/rules/translate", &[], "", rule),
+        ("get", "/v1/classes", &[], "", ""),
+        ("get", "/v1/environments", &[], "", ""),
+        ("get", "/v1/environments/{environment}", &class, "", ""),
+        ("get", "/v1/environments/{environment}/classes", &class, "", ""),
+        ("get", "/v1/environments/{environment}/classes/{class}", &class, "", ""),
+        ("get", "/v1/last-class-update", &[], "", ""),
+        ("get", "/v1/nodes", &[], "", ""),
+        ("get", "/v1/nodes/{name}", &node, "", ""),
+        ("get", "/enc/{certname}", &node, "", ""),
+        ("get", "/hiera/{certname}", &node, "", ""),
+        ("get", "/status/v1/services", &[], "", ""),
+        ("get", "/status/v1/services/{service}", &[("service", "classifier-service")], "", ""),
+        ("get", "/status/v1/simple", &[], "", ""),
+        ("get", "/controller/status", &[], "", ""),
+        ("get", "/controller/commits", &[], "", ""),
+        ("get", "/controller/commits/{revision}", &[("revision", "HEAD")], "", ""),
+        ("get", "/controller/diff/{base}/{head}", &[("base", "HEAD"), ("head", "HEAD")], "", ""),
+        ("post", "/controller/reconcile", &[], "", ""),
+        ("post", "/controller/pin", &[], "", r#"{"commit": "HEAD"}"#),
+        ("post", "/controller/resume", &[], "", ""),
+    ] {
+        let path = values.iter().fold(template.to_owned(), |path, (name, value)| {
+            path.replace(&format!("{{{name}}}"), value)
+        });
+        let answer = daemon.request(&method.to_uppercase(), &format!("{path}{query}"), body);
+        conforms(&document, method, template, answer.status, &answer.body);
+    }
+}
+
+#[test]
+fn the_page_of_routes_is_the_document() {
+    let document = document();
+    let mut text = String::new();
+    for tag in document["tags"].as_array().unwrap() {
+        writeln!(
+            text,
+            "\n## {}\n\n| route | role | |\n|---|---|---|",
+            tag["name"].as_str().unwrap()
+        )
+        .unwrap();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for method in METHODS {
+                let operation = &item[method];
+                if operation["tags"][0] != tag["name"] {
+                    continue;
+                }
+                let role = operation["x-clade-role"].as_str().unwrap_or("");
+                let summary = operation["summary"].as_str().unwrap();
+                let parameters: Vec<&str> = operation["parameters"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|it| it["$ref"].as_str()?.rsplit('/').next())
+                    .filter(|it| !["commit", "at", "pinned"].contains(it))
+                    .collect();
+                let query = match parameters.as_slice() {
+                    [] => String::new(),
+                    all => format!(" `?{}=`", all.join("=` `?")),
+                };
+                let method = method.to_uppercase();
+                writeln!(text, "| `{method} {path}`{query} | {role} | {summary} |").unwrap();
+            }
+        }
+    }
+    generated("http.md", &text);
+}
+
+#[test]
+fn the_page_of_metrics_is_the_catalogue() {
+    let mut text = "| metric | kind | labels | |\n|---|---|---|---|\n".to_owned();
+    for it in Metrics::catalogue() {
+        let labels: Vec<String> = it.labels.iter().map(|it| format!("`{it}`")).collect();
+        writeln!(text, "| `{}` | {} | {} | {} |", it.name, it.kind, labels.join(" "), it.help)
+            .unwrap();
+    }
+    generated("metrics.md", &text);
+}
+
+#[test]
+fn the_page_of_settings_is_the_command_line() {
+    let command = clade::cli::command();
+    let serve = command.get_subcommands().find(|it| it.get_name() == "serve").unwrap();
+    let mut text = String::new();
+    let mut heading = None;
+    for arg in serve.get_arguments().filter(|it| it.get_id() != "help") {
+        let section = arg.get_help_heading().unwrap_or("General");
+        if heading != Some(section) {
+            writeln!(text, "\n## {section}\n\n| flag | variable | default | |\n|---|---|---|---|")
+                .unwrap();
+            heading = Some(section);
+        }
+        let flag = arg.get_long().unwrap();
+        let variable = arg.get_env().map(|it| format!("`{}`", it.to_str().unwrap()));
+        let defaults: Vec<_> =
+            arg.get_default_values().iter().filter_map(|it| it.to_str()).collect();
+        let takes = arg.get_action().takes_values();
+        let default = if takes && !defaults.is_empty() {
+            format!("`{}`", defaults.join(","))
+        } else {
+            String::new()
+        };
+        let mut help = arg.get_help().unwrap().to_string().replace('|', "\\|");
+        let values: Vec<String> =
+            arg.get_possible_values().iter().map(|it| format!("`{}`", it.get_name())).collect();
+        if takes && !values.is_empty() {
+            write!(help, ": {}", values.join(", ")).unwrap();
+        }
+        let name = arg.get_value_names().filter(|_| takes).map(|it| format!(" {}", it[0]));
+        let name = name.unwrap_or_default().replace('|', "\\|");
+        writeln!(
+            text,
+            "| `--{flag}{name}` | {} | {default} | {help} |",
+            variable.unwrap_or_default()
+        )
+        .unwrap();
+    }
+    generated("settings.md", &text);
+}
+
+/// Returns the names of an enumeration's variants, read from its source.
+fn variants(source: &str, name: &str) -> BTreeSet<String> {
+    let body = source.split_once(&format!("pub enum {name} {{")).unwrap().1;
+    let body = body.split_once("\n}").unwrap().0;
+    let lines = body.lines().filter_map(|it| it.trim().strip_suffix(','));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_of_conditions_has_every_type_and_reason() {
+    let source = std::fs::read_to_string(root().join("src/reconcile/status.rs")).unwrap();
+    let page = page("conditions.md");
+    for (name, heading) in [("ConditionKind", "## Types"), ("Reason", "## Reasons")] {
+        let section = page.split_once(heading).unwrap().1.split("\n## ").next().unwrap();
+        let shown: BTreeSet<String> = section
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(shown, variants(&source, name), "{heading}");
+    }
+}

@@ -1,0 +1,203 @@
+//! Replicas behind one address: whoever has an answer of one gets the same commit from another, and a ref of the
+//! repository keeps all of them at one commit.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::program::{Daemon, GitRepository};
+
+const NEVER: &str = "0123456789abcdef0123456789abcdef01234567";
+
+fn group(name: &str) -> String {
+    format!("name: {name}\nrule: name ~ \".*\"\n")
+}
+
+fn repository() -> (GitRepository, String) {
+    let repository = GitRepository::new();
+    let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    (repository, first)
+}
+
+/// A replica with a mirror of its own; one that looks rarely is behind.
+fn replica(repository: &GitRepository, more: &[&str]) -> (tempfile::TempDir, Daemon) {
+    let data = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", repository.text_path());
+    let own = ["--repo", &url, "--data-dir", data.path().to_str().unwrap()];
+    let daemon = Daemon::start(&[&own, more].concat());
+    (data, daemon)
+}
+
+fn answered(daemon: &Daemon) -> Option<String> {
+    daemon.get("/v1/groups").header("X-Clade-Commit").map(str::to_owned)
+}
+
+#[test]
+fn an_answer_of_one_replica_can_be_had_from_another() {
+    let (repository, first) = repository();
+    let (_data, quick) = replica(&repository, &[]);
+    let (_data, slow) = replica(&repository, &["--interval", "1h"]);
+    quick.wait_until("both are there", |it| answered(it).is_some());
+    slow.wait_until("both are there", |it| answered(it).is_some());
+    let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
+    quick.wait_until("it moved on", |it| answered(it).as_deref() == Some(&second));
+    assert_eq!(answered(&slow).as_deref(), Some(first.as_str()));
+
+    // What answered before is had from the replica that moved on, by header and by parameter.
+    let header = format!("X-Clade-Commit: {first}\r\n");
+    let old = quick.request_with("GET", "/v1/groups", &header, "");
+    assert_eq!((old.status, old.header("X-Clade-Commit")), (200, Some(first.as_str())));
+    assert_eq!(old.json().as_array().unwrap().len(), 2);
+
+    // What is not there yet is said to be so, and fetched: the interval of an hour is not waited for.
+    let header = format!("X-Clade-Commit: {second}\r\n");
+    let ask = |it: &Daemon| it.request_with("GET", "/v1/classified/nodes/n", &header, "");
+    let early = ask(&slow);
+    if early.status != 200 {
+        assert_eq!(
+            (early.status, early.header("Retry-After"), early.json()["kind"].as_str()),
+            (503, Some("1"), Some("commit-not-here-yet"))
+        );
+    }
+    slow.wait_until("the commit has arrived", |it| {
+        ask(it).header("X-Clade-Commit") == Some(second.as_str())
+    });
+    let by_parameter = slow.get(&format!("/v1/groups?commit={second}"));
+    assert_eq!(by_parameter.header("X-Clade-Commit"), Some(second.as_str()));
+    // It is built for whoever asks, and answers for all a moment later.
+    slow.wait_until("it answers", |it| {
+        it.get("/controller/status").json()["active"]["commit"] == second.as_str()
+    });
+}
+
+#[test]
+fn a_commit_that_never_comes_is_not_here_yet() {
+    let (repository, first) = repository();
+    let (_data, daemon) = replica(&repository, &[]);
+    daemon.wait_until("it answers", |it| answered(it).is_some());
+    let header = format!("X-Clade-Commit: {NEVER}\r\n");
+    for (path, headers, status, kind) in [
+        ("/v1/groups", header.as_str(), 503, "commit-not-here-yet"),
+        (&format!("/v1/groups?commit={NEVER}"), "", 503, "commit-not-here-yet"),
+        ("/v1/groups?commit=nope", "", 404, "unknown-commit"),
+        ("/v1/groups", "X-Clade-Commit: main\r\n", 400, "malformed-request"),
+    ] {
+        let answer = daemon.request_with("GET", path, headers, "");
+        assert_eq!((answer.status, answer.json()["kind"].as_str()), (status, Some(kind)), "{path}");
+    }
+    // A parameter says more than a header.
+    let both = daemon.request_with("GET", &format!("/v1/groups?commit={first}"), &header, "");
+    assert_eq!(both.status, 200);
+    // Who reads the repository in place has all that there is.
+    let local = Daemon::start(&["--repo", &repository.text_path()]);
+    assert_eq!(local.get(&format!("/v1/groups?commit={NEVER}")).status, 404);
+    assert_eq!(local.request_with("GET", "/v1/groups", &header, "").status, 503);
+}
+
+#[test]
+fn a_commit_that_is_not_valid_never_answers_however_it_is_asked_for() {
+    let (repository, first) = repository();
+    let (_data, daemon) = replica(&repository, &[]);
+    daemon.wait_until("it answers", |it| answered(it).is_some());
+    let bad = repository.commit("bad", &[("groups/a.yaml", "name: A\nparent: Nobody\n")]);
+    daemon.wait_until("it is decided about", |it| {
+        it.get("/controller/status").json()["last_failed"]["commit"] == bad.as_str()
+    });
+    let header = format!("X-Clade-Commit: {bad}\r\n");
+    let answer = daemon.request_with("GET", "/v1/groups", &header, "");
+    assert_eq!((answer.status, answer.json()["kind"].as_str()), (422, Some("invalid-commit")));
+    assert_eq!(answered(&daemon), Some(first));
+}
+
+/// The procedure of docs/guides/operations.md: all replicas follow a ref that only people move.
+#[test]
+fn a_ref_of_the_repository_pins_all_replicas() {
+    let (repository, first) = repository();
+    let point = |commit: &str| {
+        let id = commit.parse().unwrap();
+        repository.git().reference("refs/clade/active", id, true, "promote").unwrap();
+    };
+    point(&first);
+    let follow = ["--branch", "refs/clade/active", "--rewind-grace", "0s", "--interval", "50ms"];
+    let (_data, one) = replica(&repository, &follow);
+    let (_data, two) = replica(&repository, &follow);
+    let in_place = Daemon::start(&[&["--repo", &repository.text_path()], &follow[..4]].concat());
+    let all = [&one, &two, &in_place];
+    let everywhere = |commit: &str| {
+        for daemon in all {
+            daemon.wait_until("the ref is followed", |it| answered(it).as_deref() == Some(commit));
+        }
+    };
+    everywhere(&first);
+
+    let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
+    // Both look again and again, and the branch is none of theirs.
+    for daemon in all {
+        let seen = |it: &Daemon| {
+            it.get("/controller/status").json()["observed"]["fetched_at"]
+                .as_str()
+                .map(str::to_owned)
+        };
+        let before = seen(daemon);
+        daemon.wait_until("it looked again", |it| seen(it) != before);
+        assert_eq!(answered(daemon).as_deref(), Some(first.as_str()));
+    }
+    point(&second);
+    everywhere(&second);
+    // Back, at once for who sets no time of grace.
+    point(&first);
+    everywhere(&first);
+}
+
+/// What the chart promises: a new replica is asked when it is ready, an old one is told to stop when
+/// nobody asks it any more, and finishes what is in flight.
+#[test]
+fn a_rolling_update_fails_no_request() {
+    let (repository, first) = repository();
+    let (data, mut serving) = replica(&repository, &[]);
+    let mut directories = vec![data];
+    serving.wait_until("it is ready", |it| it.get("/readyz").status == 200);
+    let address = Mutex::new(serving.address.clone());
+    let (done, stop) = ([const { AtomicUsize::new(0) }; 3], AtomicBool::new(false));
+    let ask = |number: usize| {
+        while !stop.load(Ordering::Relaxed) {
+            let daemon = Daemon::at(&address.lock().unwrap().clone());
+            let answer = daemon.get(&format!("/v1/classified/nodes/n{number}"));
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            done[number].fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    // As long as the chart's `preStopSleepSeconds`: until whoever chose the old one has its answer, and
+    // then one of the new one.
+    let settle = |daemon: &Daemon| {
+        let counts = || done.iter().map(|it| it.load(Ordering::Relaxed));
+        let before: Vec<usize> = counts().collect();
+        daemon.wait_until("all clients moved on", |_| {
+            counts().zip(&before).all(|(now, before)| now > before + 1)
+        });
+    };
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..3)
+            .map(|number| {
+                scope.spawn({
+                    let ask = &ask;
+                    move || ask(number)
+                })
+            })
+            .collect();
+        for _ in 0..3 {
+            let (data, next) = replica(&repository, &[]);
+            directories.push(data);
+            next.wait_until("it is ready", |it| it.get("/readyz").status == 200);
+            address.lock().unwrap().clone_from(&next.address);
+            settle(&next);
+            let old = std::mem::replace(&mut serving, next);
+            assert_eq!(old.terminate(), 0);
+            settle(&serving);
+        }
+        stop.store(true, Ordering::Relaxed);
+        for client in clients {
+            client.join().unwrap();
+        }
+    });
+    assert_eq!(answered(&serving), Some(first));
+}

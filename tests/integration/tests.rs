@@ -1,0 +1,102 @@
+//! `clade test`: what it says of tests that fail, in every format.
+
+use serde_json::Value;
+
+use crate::program::{Done, clade};
+
+const GROUPS: &str = "\
+name: Debian
+rule: os.family = Debian
+environment: staging
+classes: {apt: {}, web: {port: 80}}
+variables: {tier: gold}
+---
+name: Large
+parent: Debian
+environment: staging
+rule: memory >= 10 and not name ~ small
+---
+name: A
+rule: os.family = SUSE
+variables: {v: 1}
+---
+name: B
+rule: os.family = SUSE
+variables: {v: 2}
+";
+
+const TESTS: &str = "\
+- name: it is fine
+  node: web1
+  facts: {os: {family: Debian}, memory: 16}
+  expect: {groups: [Debian, Large], environment: staging, variables: {tier: gold, gone: null}}
+- name: 'not #1: groups'
+  node: small1
+  facts: {os: {family: Debian}, memory: 16}
+  expect: {groups: [Large, A, Debiann]}
+- name: not its values
+  node: web1
+  facts: {os: {family: Debian}}
+  expect:
+    environment: production
+    classes: {web: {port: 8080, docroot: /srv}, atp: {}}
+    variables: {tier: silver}
+    config_data: {web: {}}
+- name: a conflict
+  node: n
+  facts: {os: {family: SUSE}}
+  expect: {}
+- name: no conflict
+  node: n
+  facts_file: n.yaml
+  expect: {conflict: true}
+- name: no file
+  node: n
+  facts_file: none.yaml
+  expect: {}
+";
+
+fn test(more: &[&str]) -> Done {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, content) in [
+        ("groups/g.yaml", GROUPS),
+        ("tests/t.yaml", TESTS),
+        ("tests/n.yaml", "[]\n"),
+        ("facts/n.yaml", "os: {family: Debian}\n"),
+    ] {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let content = content.replace("facts_file: n.yaml", "facts_file: ../facts/n.yaml");
+        std::fs::write(path, content).unwrap();
+    }
+    let all = [&["test"], more].concat();
+    clade(&all).current_dir(directory.path()).output().unwrap().into()
+}
+
+#[test]
+fn what_is_not_as_expected_is_explained() {
+    let done = test(&[]);
+    assert_eq!((done.status, done.stderr.as_str()), (1, ""));
+    insta::assert_snapshot!(done.stdout);
+}
+
+#[test]
+fn the_outcome_is_written_as_tap() {
+    let done = test(&["--format", "tap"]);
+    assert_eq!(done.status, 1);
+    insta::assert_snapshot!(done.stdout);
+}
+
+#[test]
+fn the_outcome_is_written_as_junit_and_json() {
+    let junit = test(&["--format", "junit"]);
+    assert_eq!(junit.status, 1);
+    assert!(
+        junit.stdout.contains(r#"tests="6" skipped="0" failures="5" errors="0""#),
+        "{}",
+        junit.stdout
+    );
+    let document: Value = serde_json::from_str(&test(&["--format", "json"]).stdout).unwrap();
+    assert_eq!((document["passed"].as_u64(), document["failed"].as_u64()), (Some(1), Some(5)));
+    insta::assert_snapshot!(format!("{:#}", document["tests"][1]));
+}

@@ -1,0 +1,220 @@
+//! The requests that clients are known to send, and the answers that they insist on.
+
+use serde_json::{Value, json};
+
+use super::{Hub, ROOT, create, groups, post};
+
+const ID: &str = "aaaaaaaa-0000-4000-8000-000000000001";
+
+fn hub() -> Hub {
+    Hub::new(&[(
+        "groups/all.yaml",
+        &format!(
+            "name: PE Master\nid: {ID}\nrule: [\"or\", [\"=\", \"name\", \"m\"]]\nclasses:\n  puppet_enterprise: {{}}\n"
+        ),
+    )])
+}
+
+/// Each row: method, path, body, status, kind of the error.
+#[test]
+fn errors_have_the_status_and_kind_that_clients_know() {
+    let hub = hub();
+    let daemon = hub.serve(&[]);
+    let before = hub.head_id();
+    let group = |more: Value| {
+        let mut body = json!({"name": "N", "parent": ROOT, "classes": {}});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body.to_string()
+    };
+    let one = format!("/v1/groups/{ID}");
+    let root = format!("/v1/groups/{ROOT}");
+    let unknown = "/v1/groups/bbbbbbbb-0000-4000-8000-000000000001";
+    for (method, path, body, status, kind) in [
+        ("POST", "/v1/groups", "{".to_owned(), 400, "malformed-request"),
+        ("POST", "/v1/groups", json!({"name": "N"}).to_string(), 400, "schema-violation"),
+        ("POST", "/v1/groups", group(json!({"purge_behavior": "x"})), 400, "schema-violation"),
+        ("POST", "/v1/groups", group(json!({"rule": ["and"]})), 400, "schema-violation"),
+        ("POST", "/v1/groups", group(json!({"rule": "name = x"})), 400, "schema-violation"),
+        ("POST", "/v1/groups", group(json!({"pinned": ["x"]})), 400, "schema-violation"),
+        ("POST", "/v1/groups", group(json!({"parent": "All Nodes"})), 400, "malformed-uuid"),
+        ("POST", "/v1/groups", group(json!({"parent": &unknown[11..]})), 422, "missing-parent"),
+        ("POST", "/v1/groups", group(json!({"name": "PE Master"})), 422, "uniqueness-violation"),
+        ("PUT", "/v1/groups/x", group(json!({})), 400, "malformed-uuid"),
+        ("PUT", &one, group(json!({"id": ROOT})), 400, "conflicting-ids"),
+        ("PUT", &one, group(json!({"parent": ID})), 422, "inheritance-cycle"),
+        ("PUT", &root, group(json!({"rule": ["~", "name", "x"]})), 422, "root-rule-edit"),
+        ("POST", unknown, "{}".to_owned(), 404, "not-found"),
+        ("POST", &one, json!({"id": ROOT}).to_string(), 400, "conflicting-ids"),
+        ("POST", &one, json!({"environment": 5}).to_string(), 400, "schema-violation"),
+        ("POST", &one, json!({"classes": {"Bad Name": {}}}).to_string(), 400, "schema-violation"),
+        ("POST", &root, json!({"rule": null, "classes": {}}).to_string(), 422, "root-rule-edit"),
+        ("POST", &root, json!({"parent": ID}).to_string(), 422, "root-group"),
+        ("DELETE", &root, String::new(), 422, "root-group"),
+        ("DELETE", unknown, String::new(), 404, "not-found"),
+        ("POST", &format!("{one}/pin"), String::new(), 400, "missing-parameters"),
+        ("POST", &format!("{one}/pin"), "{}".to_owned(), 400, "missing-parameters"),
+        (
+            "POST",
+            &format!("{one}/pin"),
+            json!({"nodes": ["a"], "x": 1}).to_string(),
+            400,
+            "schema-violation",
+        ),
+        ("POST", &format!("{one}/pin"), json!({"nodes": [1]}).to_string(), 400, "schema-violation"),
+        ("POST", &format!("{unknown}/pin"), json!({"nodes": ["a"]}).to_string(), 404, "not-found"),
+        (
+            "POST",
+            &format!("{root}/pin"),
+            json!({"nodes": ["a"]}).to_string(),
+            422,
+            "root-rule-edit",
+        ),
+        ("POST", "/v1/import-hierarchy", "{}".to_owned(), 400, "schema-violation"),
+        ("POST", "/v1/import-hierarchy", "[{}]".to_owned(), 400, "schema-violation"),
+        (
+            "POST",
+            "/v1/import-hierarchy",
+            json!([serde_json::from_str::<Value>(&group(json!({"id": ID}))).unwrap()]).to_string(),
+            422,
+            "unreachable-groups",
+        ),
+    ] {
+        let answer = daemon.request(method, path, &body);
+        assert_eq!(answer.status, status, "{method} {path} {body}: {}", answer.body);
+        let error = answer.json();
+        assert_eq!(error["kind"], kind, "{method} {path} {body}");
+        assert!(error["msg"].is_string() && error.get("details").is_some(), "{error}");
+    }
+    let answer = daemon.request("POST", "/v1/groups", &group(json!({"purge_behavior": "x"})));
+    assert_eq!(
+        answer.json()["msg"],
+        "The object(s) in your submitted request did not conform to the schema. The problem is: ([:purge_behavior disallowed-key])"
+    );
+    assert_eq!(hub.head_id(), before);
+}
+
+#[test]
+fn node_manager_makes_changes_and_removes_a_group() {
+    let hub = hub();
+    let daemon = hub.serve(&[]);
+    // It sends a body with every request, and cuts the id out of the header.
+    let made = daemon.request_with(
+        "POST",
+        "/classifier-api/v1/groups",
+        "Content-Type: application/json\r\n",
+        &json!({
+            "name": "lab", "classes": {"apache": {"x": "y", "gone": 1}}, "parent": ROOT,
+            "environment": "production", "variables": {"a": "1"}, "rule": ["and", ["=", "name", "x"]],
+        })
+        .to_string(),
+    );
+    assert_eq!(made.status, 303, "{}", made.body);
+    let location = made.header("Location").unwrap();
+    let id = location.strip_prefix("/classifier-api/v1/groups/").unwrap();
+    let listed = daemon.request("GET", "/classifier-api/v1/groups", "{}");
+    assert!(listed.json().as_array().unwrap().iter().any(|it| it["id"] == id));
+    let update = json!({
+        "variables": {"a": null, "b": "2"}, "rule": ["or", ["=", "name", "z"]],
+        "classes": {"apache": {"x": "z", "gone": null}}, "config_data": {"c": {"k": 1}}, "id": id,
+    });
+    let path = format!("/classifier-api/v1/groups/{id}");
+    let updated = daemon.request("POST", &path, &update.to_string());
+    assert_eq!(updated.status, 200);
+    let group = updated.json();
+    assert_eq!(group["variables"], json!({"b": "2"}));
+    assert_eq!(group["classes"], json!({"apache": {"x": "z"}}));
+    assert_eq!(group["config_data"], json!({"c": {"k": 1}}));
+    let pinned = daemon.request("POST", &format!("{path}/pin"), "{\"nodes\": [\"n\"]}");
+    assert_eq!((pinned.status, pinned.body.as_str()), (204, ""));
+    assert!(pinned.header("Content-Length").is_none(), "{}", pinned.head);
+    let unpinned = daemon.request(
+        "POST",
+        "/classifier-api/v1/commands/unpin-from-all",
+        "{\"nodes\": [\"n\"]}",
+    );
+    assert_eq!((unpinned.status, &unpinned.json()["nodes"][0]["name"]), (200, &json!("n")));
+    let none =
+        daemon.request("POST", "/classifier-api/v1/commands/unpin-from-all", "{\"nodes\": \"n\"}");
+    assert_eq!((none.status, none.json()), (200, json!({"nodes": []})));
+    let gone = daemon.request("DELETE", &path, "{}");
+    assert_eq!((gone.status, gone.body.as_str()), (204, ""));
+    assert_eq!(daemon.request("POST", "/classifier-api/v1/update-classes", "{}").status, 201);
+    assert_eq!(daemon.request("PUT", "/classifier-api/v1/environments/new", "{}").status, 201);
+}
+
+#[test]
+fn puppetclassify_and_scooter_put_what_they_read() {
+    let hub = hub();
+    let daemon = hub.serve(&[]);
+    let path = format!("/v1/groups/{ID}");
+    let mut whole = daemon.get(&path).json();
+    whole["classes"]["added"] = json!({"p": [1, {"q": null}]});
+    whole["last_edited"] = json!("2024-07-19T10:53:20.184Z");
+    whole["deleted"] = json!({});
+    let put = daemon.request("PUT", &path, &whole.to_string());
+    assert_eq!(put.status, 201, "{}", put.body);
+    assert_eq!(put.json()["classes"], whole["classes"]);
+    let again = daemon.request("PUT", &path, &whole.to_string());
+    assert_eq!((again.status, again.json()), (200, put.json()));
+    // What is not sent has its default.
+    let bare = json!({"name": "PE Master", "parent": ROOT, "classes": {}});
+    let put = daemon.request("PUT", &path, &bare.to_string());
+    assert_eq!((put.status, put.json().get("rule")), (201, None));
+    // Scooter compares what it merged itself with the answer.
+    let before = put.json();
+    let after = post(&daemon, &path, &json!({"classes": {"ssl": {}}, "description": "d"})).json();
+    let mut expected = before.clone();
+    expected["classes"] = json!({"ssl": {}});
+    expected["description"] = json!("d");
+    assert_eq!(after, expected);
+    // A PUT with an id of its own makes a group.
+    let id = "aaaaaaaa-0000-4000-8000-00000000000f";
+    let body = json!({"name": "New", "id": id, "parent": ID, "classes": {}});
+    assert_eq!(daemon.request("PUT", &format!("/v1/groups/{id}"), &body.to_string()).status, 201);
+    assert_eq!(hub.show("groups/all/new.yaml").map(|it| it.contains(id)), Some(true));
+}
+
+#[test]
+fn peadm_edits_a_rule_and_pins_by_query() {
+    let hub = hub();
+    let daemon = hub.serve(&[]);
+    let path = format!("/v1/groups/{ID}");
+    let rule = json!([
+        "and",
+        ["=", ["trusted", "extensions", "1.3.6.1.4.1.34380.1.1.9812"], "puppet/server"]
+    ]);
+    let edited = post(&daemon, &path, &json!({"rule": rule}));
+    assert_eq!((edited.status, &edited.json()["rule"]), (200, &rule));
+    assert_eq!(daemon.request("POST", &format!("{path}/pin?nodes=a%2Cb"), "").status, 204);
+    assert_eq!(
+        daemon.get(&path).json()["rule"],
+        json!(["or", rule, ["=", "name", "a"], ["=", "name", "b"]])
+    );
+    assert_eq!(daemon.request("POST", &format!("{path}/unpin?nodes=a,b,c"), "").status, 204);
+    assert_eq!(daemon.get(&path).json()["rule"], rule);
+    assert_eq!(post(&daemon, &format!("{path}/unpin"), &json!({"nodes": "nobody"})).status, 204);
+    // The last pin of a group without a rule takes the rule with it.
+    let id = create(&daemon, &json!({"name": "P", "parent": ROOT, "classes": {}}));
+    assert_eq!(post(&daemon, &format!("/v1/groups/{id}/pin"), &json!({"nodes": "n"})).status, 204);
+    assert_eq!(
+        post(&daemon, &format!("/v1/groups/{id}/unpin"), &json!({"nodes": ["n"]})).status,
+        204
+    );
+    assert_eq!(daemon.get(&format!("/v1/groups/{id}")).json().get("rule"), None);
+}
+
+#[test]
+fn a_group_is_validated_without_being_made() {
+    let hub = hub();
+    let daemon = hub.serve(&[]);
+    let body = json!({
+        "name": "V", "environment": "production", "environment_trumps": false, "parent": ROOT,
+        "rule": null, "description": "", "variables": {}, "classes": {},
+    });
+    let valid = post(&daemon, "/v1/validate/group", &body);
+    assert_eq!((valid.status, valid.json()["name"].as_str()), (200, Some("V")));
+    let taken = json!({"name": "PE Master", "parent": ROOT, "classes": {}});
+    assert_eq!(post(&daemon, "/v1/validate/group", &taken).json()["kind"], "uniqueness-violation");
+    assert_eq!(groups(&daemon).len(), 2);
+    assert_eq!(hub.log(), ["Begin"]);
+}

@@ -1,0 +1,196 @@
+//! Writes when things go wrong: hooks, races, crashes, broken connections.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use serde_json::json;
+
+use super::{Hub, ROOT, create, groups, has_git, post};
+use crate::git::server::{Server, http_backend, status};
+use crate::program::Daemon;
+
+const A: &str = "name: A\nid: aaaaaaaa-0000-4000-8000-00000000000a\n";
+
+#[test]
+fn the_words_of_a_remote_that_refuses_reach_the_client() {
+    if !has_git() {
+        return;
+    }
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let before = hub.head_id();
+    hub.hook("pre-receive", "echo 'main is protected: ask Ada' >&2\nexit 1");
+    let daemon = hub.serve(&[]);
+    let body = json!({"name": "N", "parent": ROOT, "classes": {}});
+    let refused = post(&daemon, "/v1/groups", &body);
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    let error = refused.json();
+    assert_eq!(error["kind"], "permission-denied");
+    assert!(error["msg"].as_str().unwrap().contains("main is protected: ask Ada"), "{error}");
+    assert_eq!((hub.head_id(), groups(&daemon).len()), (before, 2));
+    // In place, without a mirror, the hook speaks as well.
+    let path = hub.text_path();
+    let in_place = Daemon::start(&["--repo", &path, "--writes", "commit"]);
+    let refused = post(&in_place, "/v1/groups", &body);
+    assert!(refused.body.contains("main is protected: ask Ada"), "{}", refused.body);
+    hub.hook("pre-receive", "exit 0");
+    assert_eq!(post(&daemon, "/v1/groups", &body).status, 303);
+}
+
+#[test]
+fn fifty_writers_and_a_colleague_lose_nothing() {
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let daemon = hub.serve(&["--write-retries", "50"]);
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..50)
+            .map(|number| {
+                let daemon = Daemon::at(&daemon.address);
+                scope.spawn(move || {
+                    let body = json!({"name": format!("G{number}"), "parent": ROOT, "classes": {}});
+                    post(&daemon, "/v1/groups", &body).status
+                })
+            })
+            .collect();
+        let statuses = writers.into_iter().map(|it| it.join().unwrap());
+        // Somebody pushes without asking the daemon.
+        statuses.collect()
+    });
+    assert_eq!(statuses, vec![303; 50]);
+    hub.commit("By hand", &[("groups/hand.yaml", "name: Hand\n")]);
+    // The daemon does not know yet: it applies its change to what is there now.
+    create(&daemon, &json!({"name": "Last", "parent": ROOT, "classes": {}}));
+    let names: BTreeSet<String> =
+        groups(&daemon).iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(names.len(), 54);
+    assert!(names.contains("Hand"));
+    let log = hub.log();
+    assert_eq!(log.len(), 53);
+    assert_eq!(log.last().unwrap(), "Add the group \"Last\" below \"All Nodes\"");
+}
+
+#[test]
+fn a_crash_at_any_stage_loses_no_write_and_leaves_no_half_one() {
+    if !has_git() {
+        return;
+    }
+    for (hook, arrives) in [("pre-receive", false), ("post-receive", true)] {
+        let hub = Hub::new(&[("groups/a.yaml", A)]);
+        let (reached, go) = (hub.path().join("reached"), hub.path().join("go"));
+        hub.hook(
+            hook,
+            &format!(
+                "touch {0}\nn=0\nwhile [ ! -e {1} ] && [ $n -lt 200 ]; do sleep 0.05; n=$((n+1)); done\n{2}",
+                reached.display(),
+                go.display(),
+                if arrives { "exit 0" } else { "exit 1" },
+            ),
+        );
+        let daemon = hub.serve(&[]);
+        let address = daemon.address.clone();
+        let client = std::thread::spawn(move || {
+            use std::io::Write as _;
+            let mut stream = std::net::TcpStream::connect(address).unwrap();
+            let body = json!({"name": "N", "parent": ROOT, "classes": {}}).to_string();
+            let request = format!(
+                "POST /v1/groups HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(request.as_bytes()).unwrap();
+            std::io::read_to_string(stream).unwrap_or_default()
+        });
+        daemon.wait_until("the push is under way", |_| reached.exists());
+        daemon.kill();
+        assert_eq!(client.join().unwrap(), "", "nobody was told anything");
+        std::fs::write(&go, "").unwrap();
+        let daemon = hub.serve(&[]);
+        let expected = if arrives { 3 } else { 2 };
+        daemon.wait_until("the branch is followed", |it| groups(it).len() == expected);
+        assert_eq!(hub.log().len(), expected - 1);
+        // Writing goes on.
+        hub.hook(hook, "exit 0");
+        create(&daemon, &json!({"name": "M", "parent": ROOT, "classes": {}}));
+    }
+}
+
+#[test]
+fn a_push_of_unknown_fate_may_be_sent_again() {
+    const WORKS: u8 = 0;
+    const MUTE_AFTER_PUSH: u8 = 1;
+    const DOWN: u8 = 2;
+    if !has_git() {
+        return;
+    }
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let mode = Arc::new(AtomicU8::new(WORKS));
+    let server = Server::http({
+        let (mode, directory) = (Arc::clone(&mode), hub.path().parent().unwrap().to_owned());
+        move |request| {
+            if mode.load(Ordering::SeqCst) == DOWN {
+                return status("503 Down", "");
+            }
+            let answer = http_backend(&directory, request);
+            let pushed = request.method == "POST" && request.target.ends_with("receive-pack");
+            if pushed && mode.load(Ordering::SeqCst) == MUTE_AFTER_PUSH {
+                mode.store(DOWN, Ordering::SeqCst);
+                return Vec::new();
+            }
+            answer
+        }
+    });
+    let data = tempfile::tempdir().unwrap();
+    let url = format!("http://127.0.0.1:{}/hub.git", server.port);
+    let daemon = Daemon::start(&[
+        "--repo",
+        &url,
+        "--data-dir",
+        data.path().to_str().unwrap(),
+        "--allow-insecure-remotes",
+        "--git-proxy",
+        "none",
+        "--writes",
+        "commit",
+    ]);
+    let body = json!({"name": "N", "parent": ROOT, "classes": {}});
+    mode.store(MUTE_AFTER_PUSH, Ordering::SeqCst);
+    let unknown = post(&daemon, "/v1/groups", &body);
+    assert_eq!((unknown.status, unknown.json()["kind"].as_str()), (503, Some("write-unknown")));
+    assert!(unknown.body.contains("sending it again is safe"), "{}", unknown.body);
+    // While it is down nothing changes, and that is said.
+    let other = json!({"name": "M", "parent": ROOT, "classes": {}});
+    let down = post(&daemon, "/v1/groups", &other);
+    assert_eq!(down.status, 503, "{}", down.body);
+    mode.store(WORKS, Ordering::SeqCst);
+    let again = post(&daemon, "/v1/groups", &body);
+    assert_eq!(again.status, 303, "{}", again.body);
+    let id = again.header("Location").unwrap().rsplit('/').next().unwrap().to_owned();
+    assert_eq!(daemon.get(&format!("/v1/groups/{id}")).json()["name"], "N");
+    assert_eq!(hub.log(), ["Begin", "Add the group \"N\" below \"All Nodes\""]);
+}
+
+#[test]
+fn what_would_not_be_valid_is_refused_with_what_is_wrong() {
+    let hub = Hub::new(&[
+        ("clade.yaml", "policy: {require_description: true}\n"),
+        ("groups/a.yaml", "name: A\ndescription: d\n"),
+        ("environments/production.yaml", "classes: {known: {parameters: {p: 1}}}\n"),
+    ]);
+    let daemon = hub.serve(&[]);
+    let before = hub.head_id();
+    let refused = post(&daemon, "/v1/groups", &json!({"name": "N", "parent": ROOT, "classes": {}}));
+    assert_eq!((refused.status, refused.json()["kind"].as_str()), (422, Some("invalid-commit")));
+    assert_eq!(refused.json()["details"][0]["file"], "groups/n.yaml");
+    let body = json!({"name": "N", "parent": ROOT, "description": "d", "classes": {"known": {"q": 1}, "no": {}}});
+    let missing = post(&daemon, "/v1/groups", &body);
+    assert_eq!((missing.status, missing.json()["kind"].as_str()), (422, Some("missing-referents")));
+    assert_eq!(missing.json()["details"][0]["missing"], json!(["known", "q"]));
+    assert_eq!(missing.json()["details"][1]["kind"], "missing-class");
+    assert_eq!(hub.head_id(), before);
+    // Below a branch that is not valid nothing can be built.
+    hub.commit("Break it", &[("groups/a.yaml", "name: A\nparent: Nowhere\n")]);
+    daemon.wait_until("the commit is rejected", |it| {
+        !it.get("/controller/status").json()["last_failed"].is_null()
+    });
+    let body = json!({"name": "N", "parent": ROOT, "description": "d", "classes": {}});
+    let blocked = post(&daemon, "/v1/groups", &body);
+    assert_eq!((blocked.status, blocked.json()["kind"].as_str()), (422, Some("invalid-commit")));
+}

@@ -1,0 +1,80 @@
+//! Pushing over every transport.
+
+use serde_json::json;
+
+use super::{Hub, ROOT, create, groups, has_git, post};
+use crate::git::server::{Server, http_backend, tls};
+use crate::program::{Daemon, GitRepository};
+
+const A: &str = "name: A\n";
+
+#[test]
+fn writes_are_pushed_over_https() {
+    if !has_git() {
+        return;
+    }
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let directory = hub.path().parent().unwrap().to_owned();
+    let server = Server::https(move |request| http_backend(&directory, request));
+    let data = tempfile::tempdir().unwrap();
+    let url = format!("https://localhost:{}/hub.git", server.port);
+    let daemon = Daemon::start(&[
+        "--repo",
+        &url,
+        "--data-dir",
+        data.path().to_str().unwrap(),
+        "--git-ca-file",
+        tls("ca.pem").to_str().unwrap(),
+        "--git-proxy",
+        "none",
+        "--writes",
+        "commit",
+    ]);
+    create(&daemon, &json!({"name": "N", "parent": ROOT, "classes": {}}));
+    assert_eq!(hub.log(), ["Begin", "Add the group \"N\" below \"All Nodes\""]);
+    assert_eq!(groups(&daemon).len(), 3);
+    hub.hook("pre-receive", "echo 'not today' >&2\nexit 1");
+    let refused = post(&daemon, "/v1/groups", &json!({"name": "M", "parent": ROOT, "classes": {}}));
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert!(refused.body.contains("not today"), "{}", refused.body);
+    // Who may read may not always write.
+    hub.inner.config().unwrap().set_bool("http.receivepack", false).unwrap();
+    let refused = post(&daemon, "/v1/groups", &json!({"name": "M", "parent": ROOT, "classes": {}}));
+    assert_eq!(refused.status, 403, "{}", refused.body);
+}
+
+#[test]
+fn a_repository_read_in_place_is_written_in_place() {
+    let hub = Hub::new(&[("groups/a.yaml", A)]);
+    let daemon = Daemon::start(&["--repo", &hub.text_path(), "--writes", "commit"]);
+    create(&daemon, &json!({"name": "N", "parent": ROOT, "classes": {}}));
+    assert_eq!(hub.log().len(), 2);
+    assert_eq!(groups(&daemon).len(), 3);
+}
+
+#[test]
+fn a_working_tree_follows_unless_somebody_works_in_it() {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/a.yaml", A)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--writes", "commit"]);
+    let a = groups(&daemon).iter().find(|it| it["name"] == "A").unwrap()["id"].clone();
+    let path = format!("/v1/groups/{}", a.as_str().unwrap());
+    assert_eq!(post(&daemon, &path, &json!({"description": "d"})).status, 200);
+    let file = repository.path().join("groups/a.yaml");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "name: A\ndescription: d\n");
+    assert!(repository.git().statuses(None).unwrap().is_empty());
+    std::fs::write(&file, "name: A # mine\n").unwrap();
+    let refused = post(&daemon, &path, &json!({"description": "e"}));
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert!(refused.body.contains("groups/a.yaml of the working tree has changes"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "name: A # mine\n");
+}
+
+#[test]
+fn groups_in_a_directory_of_the_repository_are_written_there() {
+    let hub = Hub::new(&[("puppet/groups/a.yaml", A), ("groups/other.yaml", "not: ours\n")]);
+    let daemon = hub.serve(&["--path", "puppet"]);
+    create(&daemon, &json!({"name": "N", "parent": ROOT, "classes": {}}));
+    assert!(hub.show("puppet/groups/n.yaml").is_some());
+    assert!(hub.show("groups/n.yaml").is_none());
+}

@@ -1,0 +1,3 @@
+# A value, for the catalog to show.
+define role::seen (Any $value) {
+}
