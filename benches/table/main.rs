@@ -27,7 +27,7 @@ use clade::classification::{self, Version};
 use clade::hierarchy::Estate;
 use clade::model::Node;
 use clade::snapshot::Snapshot;
-use clade::validation::{SourceContent, SourceFile, validate};
+use clade::validation::{Search, SourceContent, SourceFile, validate};
 use serde::de::IgnoredAny;
 use world::{Scale, estates, nodes};
 
@@ -137,7 +137,7 @@ fn estate(files: Vec<(String, String)>) -> Estate {
             content: SourceContent::Bytes(text.into_bytes().into()),
         })
         .collect();
-    validate(&files).estate.unwrap()
+    validate(&files, Search::Decisive).estate.unwrap()
 }
 
 fn snapshot(estate: Estate) -> Snapshot {
