@@ -10,7 +10,6 @@
     clippy::print_stderr,
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
     clippy::indexing_slicing,
     reason = "a program that measures and prints"
 )]
@@ -179,6 +178,8 @@ fn sizes() {
         in_turn([&|| hundred.matching(), &|| thousand.matching(), &|| ten.matching()]);
     let [r100, r10k, skip] =
         in_turn([&|| hundred.request(), &|| ten.request(), &|| ten.skipping()]);
+    eprintln!("matching {} {} {}", micros(m100), micros(m1k), micros(m10k));
+    eprintln!("request {} {}, skipping {}", micros(r100), micros(r10k), micros(skip));
     let plain = |world: &World| median((0..3).map(|_| world.plainly()).collect());
     let (p1k, p10k) = (plain(&thousand), plain(&ten));
     let conflicts = ten.nodes.iter().filter(|node| {
