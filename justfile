@@ -28,3 +28,8 @@ bench-fleet:
 
 bench-regex:
     cargo bench --bench regex
+
+# The table of docs/performance.md
+bench:
+    cargo bench --bench table
+    cargo bench --bench http

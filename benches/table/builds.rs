@@ -95,7 +95,7 @@ fn follow(directory: &Path) -> Arc<Controller> {
         address: String::new(),
         branch: None,
         path: ".".to_owned(),
-        interval: Duration::from_secs(3600),
+        interval: Duration::from_hours(1),
         data: None,
         policy: Policy::default(),
         verification: Verification::default(),

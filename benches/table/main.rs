@@ -10,7 +10,6 @@
     clippy::print_stderr,
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
     clippy::indexing_slicing,
     reason = "a program that measures and prints"
 )]
@@ -27,7 +26,7 @@ use clade::classification::{self, Version};
 use clade::hierarchy::Estate;
 use clade::model::Node;
 use clade::snapshot::Snapshot;
-use clade::validation::{SourceContent, SourceFile, validate};
+use clade::validation::{Search, SourceContent, SourceFile, validate};
 use serde::de::IgnoredAny;
 use world::{Scale, estates, nodes};
 
@@ -137,7 +136,7 @@ fn estate(files: Vec<(String, String)>) -> Estate {
             content: SourceContent::Bytes(text.into_bytes().into()),
         })
         .collect();
-    validate(&files).estate.unwrap()
+    validate(&files, Search::Decisive).estate.unwrap()
 }
 
 fn snapshot(estate: Estate) -> Snapshot {
@@ -179,6 +178,8 @@ fn sizes() {
         in_turn([&|| hundred.matching(), &|| thousand.matching(), &|| ten.matching()]);
     let [r100, r10k, skip] =
         in_turn([&|| hundred.request(), &|| ten.request(), &|| ten.skipping()]);
+    eprintln!("matching {} {} {}", micros(m100), micros(m1k), micros(m10k));
+    eprintln!("request {} {}, skipping {}", micros(r100), micros(r10k), micros(skip));
     let plain = |world: &World| median((0..3).map(|_| world.plainly()).collect());
     let (p1k, p10k) = (plain(&thousand), plain(&ten));
     let conflicts = ten.nodes.iter().filter(|node| {

@@ -10,9 +10,6 @@ use super::nodes::certname;
 /// A file: path and text.
 pub type File = (String, String);
 
-/// A rule in the array form, as it is written.
-type Rule = Option<String>;
-
 /// Makes the files of an estate, one group a file.
 ///
 /// 15 % of the groups are environment groups, 37 % ask for equality, 24 % search the certname, 9 %
@@ -51,8 +48,8 @@ fn group(number: usize, parent: Option<usize>, scale: Scale, rng: &mut Rng) -> S
                 r#"["=", ["trusted", "extensions", "pp_environment"], "env_{environment}"]"#
             ))
         }
-        _ if kind < 0.52 => equality(scale, rng),
-        _ if kind < 0.76 => search(scale, rng),
+        _ if kind < 0.52 => Some(equality(scale, rng)),
+        _ if kind < 0.76 => Some(search(scale, rng)),
         _ if kind < 0.85 => Some(number_rule(scale, rng)),
         _ => {
             text.push_str("pinned:\n");
@@ -69,7 +66,7 @@ fn group(number: usize, parent: Option<usize>, scale: Scale, rng: &mut Rng) -> S
     text
 }
 
-fn equality(scale: Scale, rng: &mut Rng) -> Rule {
+fn equality(scale: Scale, rng: &mut Rng) -> String {
     let role = format!(r#"["=", ["fact", "role"], "role-{}"]"#, rng.usize(..scale.roles));
     let cluster =
         format!(r#"["=", ["fact", "cluster", "name"], "cluster{}"]"#, rng.usize(..scale.clusters));
@@ -77,7 +74,7 @@ fn equality(scale: Scale, rng: &mut Rng) -> Rule {
         format!(r#"["=", ["fact", "datacenter"], "dc{}"]"#, rng.usize(..scale.datacenters));
     let family = rng.choice(["RedHat", "Debian", "windows"]).unwrap_or_default();
     let family = format!(r#"["=", ["fact", "os", "family"], "{family}"]"#);
-    Some(match rng.u8(..6) {
+    match rng.u8(..6) {
         0 => role,
         1 => format!(r#"["and", {role}, {datacenter}]"#),
         2 => format!(r#"["and", {cluster}, ["not", {family}]]"#),
@@ -87,10 +84,10 @@ fn equality(scale: Scale, rng: &mut Rng) -> Rule {
         ),
         4 => format!(r#"["and", {family}, ["or", {cluster}, {role}]]"#),
         _ => cluster,
-    })
+    }
 }
 
-fn search(scale: Scale, rng: &mut Rng) -> Rule {
+fn search(scale: Scale, rng: &mut Rng) -> String {
     let (role, dc) = (rng.usize(..scale.roles), rng.usize(..scale.datacenters));
     let node = rng.usize(..scale.nodes);
     let pattern = match rng.u8(..100) {
@@ -101,7 +98,7 @@ fn search(scale: Scale, rng: &mut Rng) -> Rule {
         _ => format!("^(?!role-{role}-).*-{node}"),
     };
     let path = if rng.bool() { r#""name""# } else { r#"["trusted", "certname"]"# };
-    Some(format!(r#"["~", {path}, "{pattern}"]"#))
+    format!(r#"["~", {path}, "{pattern}"]"#)
 }
 
 fn number_rule(scale: Scale, rng: &mut Rng) -> String {
@@ -137,10 +134,10 @@ fn values(number: usize, text: &mut String, rng: &mut Rng) {
             };
         }
     }
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         let _ = writeln!(text, "variables:\n  variable_{number}: \"of {number}\"");
     }
-    if number % 11 == 0 {
+    if number.is_multiple_of(11) {
         let _ = writeln!(text, "config_data:\n  module_{number}:\n    key: {number}");
     }
 }

@@ -7,6 +7,10 @@
     clippy::allow_attributes,
     clippy::allow_attributes_without_reason,
     missing_docs,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     reason = "each program uses a part of it"
 )]
 

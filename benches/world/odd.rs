@@ -1,5 +1,6 @@
 //! Small estates and nodes full of what is rare: errors, lists, numbers, negations, missing values.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clade::hierarchy::{Estate, Hierarchy};
@@ -101,8 +102,9 @@ fn value(depth: u8, rng: &mut Rng) -> Value {
         0 => Value::Null,
         1 => json!(rng.bool()),
         2 => json!(rng.i8(..)),
-        3 => serde_json::from_str(*rng.choice(["5.0", "1e3", "-0", "5"].as_slice()).unwrap())
-            .unwrap(),
+        3 => {
+            serde_json::from_str(rng.choice(["5.0", "1e3", "-0", "5"].as_slice()).unwrap()).unwrap()
+        }
         7 => (0..rng.usize(..4)).map(|_| value(depth - 1, rng)).collect(),
         8 | 9 => map(depth - 1, rng).into(),
         _ => json!(text(rng)),
@@ -137,9 +139,9 @@ pub fn estate(rng: &mut Rng) -> Estate {
         };
         [("a".to_owned(), individual)].into_iter().collect()
     } else {
-        Default::default()
+        BTreeMap::default()
     };
-    Estate { hierarchy, individuals, catalogues: Default::default() }
+    Estate { hierarchy, individuals, catalogues: BTreeMap::default() }
 }
 
 fn group(id: GroupId, parent: GroupId, at: usize, rng: &mut Rng) -> Group {

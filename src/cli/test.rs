@@ -6,10 +6,12 @@ mod verdict;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use rayon::prelude::*;
 
 use super::Exit;
 use super::output::Output;
 use super::repository::RepositoryArgs;
+use crate::snapshot::Index;
 use verdict::Verdict;
 
 /// Run the classification tests of a group repository
@@ -46,11 +48,12 @@ impl Test {
         let Some(estate) = &loaded.checked.estate else {
             bail!("the repository is not valid; see `clade validate`");
         };
+        let index = Index::new(&estate.hierarchy);
         let verdicts: Vec<Verdict<'_>> = loaded
             .checked
             .tests
-            .iter()
-            .map(|test| verdict::run(test, estate, &self.repository.directory))
+            .par_iter()
+            .map(|test| verdict::run(test, estate, &index, &self.repository.directory))
             .collect();
         let text = match self.format {
             Format::Human => render::human(&verdicts, &prefix, output.colour()),

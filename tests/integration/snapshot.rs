@@ -1,5 +1,7 @@
 //! The fast paths of a snapshot agree with the plain ones.
 
+use std::collections::BTreeMap;
+
 use clade::classification::{self, ClassificationError, Outcome, Version};
 use clade::hierarchy::{Estate, GroupIndex};
 use clade::model::Node;
@@ -88,7 +90,7 @@ fn quickly(snapshot: &Snapshot, node: &Node, version: Version) -> Result<String,
 
 fn snapshot(estate: Estate) -> Snapshot {
     let commit = "0123456789012345678901234567890123456789".parse().unwrap();
-    Snapshot::new(commit, estate, Default::default(), Vec::new())
+    Snapshot::new(commit, estate, BTreeMap::default(), Vec::new())
 }
 
 #[test]

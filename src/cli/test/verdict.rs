@@ -11,12 +11,13 @@ use super::super::tree::draw::{conflict_lines, shorten, sources};
 use super::super::tree::group::Why;
 use super::update::Present;
 use crate::classification::{
-    ClassSources, Explanation, Final, Outcome, SourcedValue, classify, conflict_message,
+    ClassSources, Explanation, Final, Outcome, SourcedValue, conflict_message,
 };
 use crate::diagnostic::closest;
 use crate::facts::with_certname;
 use crate::hierarchy::{Estate, Hierarchy};
 use crate::model::{ClassName, Classes, GroupId, Node, same};
+use crate::snapshot::{Index, classify};
 use crate::validation::{Expectation, TestCase};
 
 /// The outcome of a test.
@@ -49,7 +50,12 @@ impl Fault {
 }
 
 /// Runs a test.
-pub(super) fn run<'t>(test: &'t TestCase, estate: &Estate, directory: &Path) -> Verdict<'t> {
+pub(super) fn run<'t>(
+    test: &'t TestCase,
+    estate: &Estate,
+    index: &Index,
+    directory: &Path,
+) -> Verdict<'t> {
     let file = facts_path(test, directory);
     let node = match node(test, file.as_deref()) {
         Ok(node) => node,
@@ -63,7 +69,7 @@ pub(super) fn run<'t>(test: &'t TestCase, estate: &Estate, directory: &Path) -> 
         let directory = directory.display();
         format!("clade explain {} {directory} --facts {}", test.node, path.display())
     });
-    let (faults, present) = compare(test, estate, &node);
+    let (faults, present) = compare(test, estate, index, &node);
     Verdict { test, faults, see, present }
 }
 
@@ -85,9 +91,14 @@ fn node(test: &TestCase, facts_path: Option<&Path>) -> Result<Node> {
     Ok(Node { name: test.node.clone(), fact, trusted: with_certname(trusted, &test.node) })
 }
 
-fn compare(test: &TestCase, estate: &Estate, node: &Node) -> (Vec<Fault>, Option<Present>) {
+fn compare(
+    test: &TestCase,
+    estate: &Estate,
+    index: &Index,
+    node: &Node,
+) -> (Vec<Fault>, Option<Present>) {
     let hierarchy = &estate.hierarchy;
-    let explanation = match classify(estate, node) {
+    let explanation = match classify(estate, index, node) {
         Ok(explanation) => explanation,
         Err(error) => {
             let index = hierarchy.find(error.group);
