@@ -17,7 +17,9 @@ use crate::git::{
     Credentials, HttpOptions, Mirror, MirrorOptions, Person, Proxy, Remote, Repository, Scheme,
     SshOptions, Verification, VerifyMode,
 };
-use crate::http::{Access, App, Door, Endpoint, Face, FactsPolicy, Tls, Webhooks, router, serve};
+use crate::http::{
+    Access, App, Door, Endpoint, Face, FactsPolicy, Replies, Tls, Webhooks, router, serve,
+};
 use crate::reconcile::{
     Controller, Policy, Reporting, Settings, Target, WriteMode, WriteSettings, Writer,
 };
@@ -282,6 +284,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
             directory: serve_settings.facts_dir.clone().map(Arc::new),
             required: serve_settings.enc_facts == EncFacts::Required,
         },
+        replies: Replies::default(),
     };
     let endpoints = open(&serve_settings, &prepared, &app)?;
     let threads = controller.spawn()?;
