@@ -11,7 +11,7 @@ use crate::program::{Done, root};
 
 const GOOD: &str = "name: Web\nrule: name ~ web\n";
 const BAD: &str = "name: Web\nparent: Wbe\n";
-const TEST: &str = "- {name: t, node: web1, expect: {groups: [Web]}}\n";
+const TEST: &str = "- name: t\n  node: web1\n  expect: {groups: [\"Web\"]}\n";
 
 /// A directory with a work tree and a bare repository it pushes to.
 struct Site(tempfile::TempDir);
@@ -368,7 +368,7 @@ fn pre_commit_runs_the_hooks() {
         )
     };
     site.commit(&[("groups/web.yaml", GOOD), ("tests/t.yaml", TEST)]);
-    for hook in ["clade-validate", "clade-test"] {
+    for hook in ["clade-validate", "clade-test", "clade-fmt"] {
         let done = run(hook);
         assert_eq!(done.status, 0, "{}{}", done.stdout, done.stderr);
         assert!(done.stdout.contains("Passed"), "{}", done.stdout);
@@ -379,6 +379,9 @@ fn pre_commit_runs_the_hooks() {
     assert!(done.stdout.contains("error[missing-parent]"), "{}", done.stdout);
     site.commit(&[("groups/web.yaml", "name: Web\nrule: name ~ mail\n")]);
     assert!(run("clade-test").stdout.contains("1 failed"));
+    site.commit(&[("groups/web.yaml", "rule:   name ~ web\nname: Web\n")]);
+    let formatted = run("clade-fmt");
+    assert!(formatted.stdout.contains("files were modified by this hook"), "{}", formatted.stdout);
 }
 
 /// A pull request on the example estate: the change, and the comment it gets.
