@@ -11,6 +11,7 @@ mod enc;
 mod error;
 mod groups;
 mod maintenance;
+mod replies;
 mod router;
 mod server;
 mod service_status;
@@ -19,7 +20,8 @@ mod webhook;
 mod writes;
 
 pub use access::{Access, AccessError, TokensError};
-pub use enc::FactsPolicy;
+pub use enc::{Elsewhere, FactsPolicy};
+pub use replies::Replies;
 pub use router::{App, Face, router};
 pub use server::{Door, Endpoint, Tls, TlsError, serve};
 pub use webhook::Webhooks;
