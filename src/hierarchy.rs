@@ -9,7 +9,7 @@ mod fault;
 mod inherit;
 mod published;
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::model::{Group, GroupId};
 

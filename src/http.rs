@@ -11,6 +11,7 @@ mod enc;
 mod error;
 mod groups;
 mod maintenance;
+mod replies;
 mod router;
 mod server;
 mod service_status;
@@ -20,6 +21,7 @@ mod writes;
 
 pub use access::{Access, AccessError, TokensError};
 pub use enc::{Elsewhere, FactsPolicy};
+pub use replies::Replies;
 pub use router::{App, Face, router};
 pub use server::{Door, Endpoint, Tls, TlsError, serve};
 pub use webhook::Webhooks;

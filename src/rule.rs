@@ -17,6 +17,7 @@ pub mod regex;
 
 pub use array::{read, to_value};
 pub use console::read_console;
+pub(crate) use evaluate::found;
 pub use evaluate::{EvaluationError, evaluate, holds};
 pub use explain::{Explained, Form, explain};
 pub use fault::{FaultKind, RuleFault};

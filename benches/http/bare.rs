@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -47,9 +47,6 @@ pub(crate) async fn serve(port: &str) {
     let reply = "x".repeat(1024);
     let (fixed, read) = (reply.clone(), reply.clone());
     let (validated, parsed) = (reply.clone(), reply);
-    let answer = |good: bool, reply: String| {
-        if good { reply.into_response() } else { StatusCode::BAD_REQUEST.into_response() }
-    };
     let router = Router::new()
         .route("/fixed/{name}", get(|| async move { fixed.clone() }))
         .route(
@@ -71,4 +68,8 @@ pub(crate) async fn serve(port: &str) {
     let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}")).await.unwrap();
     println!("{}", listener.local_addr().unwrap());
     axum::serve(listener, router).await.unwrap();
+}
+
+fn answer(good: bool, reply: String) -> Response {
+    if good { reply.into_response() } else { StatusCode::BAD_REQUEST.into_response() }
 }

@@ -1,7 +1,8 @@
 //! Building the tree, and finding out why it cannot be built.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use hashbrown::HashMap;
 
 use super::{GroupIndex, Hierarchy, HierarchyFault, Member};
 use crate::model::{Comparison, Condition, EnvironmentName, Group, GroupId, GroupName, Path, Test};
@@ -13,15 +14,21 @@ impl Hierarchy {
     /// # Errors
     ///
     /// Returns what [`check`] finds.
-    pub fn build(mut groups: Vec<Group>) -> Result<Self, Vec<HierarchyFault>> {
+    pub fn build(groups: Vec<Group>) -> Result<Self, Vec<HierarchyFault>> {
         let faults = check(&groups);
         if !faults.is_empty() {
             return Err(faults);
         }
+        Ok(Self::of_checked(groups))
+    }
+
+    /// Builds the tree of groups in which [`check`] finds nothing; adds the root group if they do
+    /// not have it.
+    pub(crate) fn of_checked(mut groups: Vec<Group>) -> Self {
         if !groups.iter().any(|group| group.id == GroupId::ROOT) {
             groups.extend(root_group());
         }
-        Ok(Self::arrange(groups))
+        Self::arrange(groups)
     }
 
     /// Puts groups, of which each but the root has its parent among them, in preorder.
@@ -138,26 +145,34 @@ fn cycles(groups: &[Group], by_id: &HashMap<GroupId, usize>) -> Vec<HierarchyFau
         let group = groups.get(place).filter(|group| group.id != GroupId::ROOT)?;
         by_id.get(&group.parent).copied()
     };
-    let mut settled: HashSet<usize> = HashSet::new();
+    // The walk that came by each group first, counted from 1.
+    let mut walks: Vec<usize> = vec![0; groups.len()];
     let mut faults = Vec::new();
     for start in 0..groups.len() {
-        let mut path: Vec<usize> = Vec::new();
-        let mut on_path: HashMap<usize, usize> = HashMap::new();
+        let walk = start + 1;
         let mut next = Some(start);
-        while let Some(place) = next.filter(|place| !settled.contains(place)) {
-            if let Some(at) = on_path.get(&place) {
-                let mut cycle: Vec<usize> = path.iter().skip(*at).copied().collect();
-                let first = cycle.iter().enumerate().min_by_key(|(_, place)| **place);
-                let first = first.map_or(0, |(at, _)| at);
-                cycle.rotate_left(first);
-                faults.push(HierarchyFault::Cycle { groups: cycle });
+        while let Some(place) = next {
+            let Some(before) = walks.get_mut(place) else { break };
+            if *before == walk {
+                faults.push(cycle(place, parent));
+            }
+            if *before != 0 {
                 break;
             }
-            on_path.insert(place, path.len());
-            path.push(place);
+            *before = walk;
             next = parent(place);
         }
-        settled.extend(path);
     }
     faults
+}
+
+/// Returns the cycle that a group is on, from its first member.
+fn cycle(on_it: usize, parent: impl Fn(usize) -> Option<usize>) -> HierarchyFault {
+    let around = std::iter::successors(parent(on_it), |place| parent(*place));
+    let mut cycle: Vec<usize> = around.take_while(|place| *place != on_it).collect();
+    cycle.insert(0, on_it);
+    let first = cycle.iter().enumerate().min_by_key(|(_, place)| **place);
+    let first = first.map_or(0, |(at, _)| at);
+    cycle.rotate_left(first);
+    HierarchyFault::Cycle { groups: cycle }
 }

@@ -4,7 +4,7 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -19,6 +19,7 @@ use super::router::App;
 use crate::classification;
 use crate::facts::{read_cached, with_certname};
 use crate::model::Node;
+use crate::telemetry::Classified;
 
 /// Where the facts of a node come from that sends none: its last check-in, or a file.
 #[derive(Clone, Debug, Default)]
@@ -52,14 +53,40 @@ impl std::fmt::Debug for Elsewhere {
 }
 
 /// Prints the ENC document. The certname is that of the URL, so it is as trusted as the caller.
-fn document(answering: &Answering, mut node: Node) -> Response {
+fn document(answering: &Answering, mut node: Node) -> Result<Bytes, ApiError> {
     answering.believe(&mut node);
     node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
     let answer = classified(answering, &node, |_, result| classification::enc_document(result));
-    match answer {
+    answer.map(Bytes::from)
+}
+
+fn respond(answering: &Answering, document: Result<Bytes, ApiError>) -> Response {
+    match document {
         Ok(text) => answering.respond(([(header::CONTENT_TYPE, "text/yaml; charset=utf-8")], text)),
         Err(error) => answering.respond(error.into_response()),
     }
+}
+
+/// Answers from what is known of a node.
+async fn by_name(app: &App, answering: &Answering, name: String) -> Result<Response, ApiError> {
+    // A file of facts may change without a word, and whose certificate proves something is answered
+    // by that.
+    let FactsPolicy { directory, elsewhere, .. } = &app.facts;
+    let is_same_for_all = directory.is_none() && elsewhere.is_none() && answering.proved.is_none();
+    let replies = is_same_for_all.then_some(&app.replies);
+    let ticket = match replies.map(|it| it.find(&name, answering.snapshot.commit)) {
+        Some(Ok(reply)) => {
+            answering.metrics.count(Classified::Answered);
+            return Ok(respond(answering, Ok(reply)));
+        }
+        Some(Err(ticket)) => Some(ticket),
+        None => None,
+    };
+    let document = document(answering, known_node(app, name.clone()).await?);
+    if let (Some(replies), Some(ticket), Ok(reply)) = (replies, &ticket, &document) {
+        replies.keep(&name, ticket, reply.clone());
+    }
+    Ok(respond(answering, document))
 }
 
 pub(super) async fn without_facts(
@@ -67,8 +94,7 @@ pub(super) async fn without_facts(
     answering: Answering,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
-    let node = known_node(&app, name).await?;
-    Ok(document(&answering, node))
+    by_name(&app, &answering, name).await
 }
 
 pub(super) async fn with_facts(
@@ -78,8 +104,7 @@ pub(super) async fn with_facts(
     body: Body,
 ) -> Result<Response, ApiError> {
     let Some(body) = read_json(body).await? else {
-        let node = known_node(&app, name).await?;
-        return Ok(document(&answering, node));
+        return by_name(&app, &answering, name).await;
     };
     let mut node = if says_trusted_data_alone(&body) {
         let Node { trusted, .. } = node(name.clone(), Some(body))?;
@@ -89,7 +114,8 @@ pub(super) async fn with_facts(
     };
     answering.believe(&mut node);
     note(&app, &node, Some(answering.snapshot.commit), None);
-    Ok(document(&answering, node))
+    let document = document(&answering, node);
+    Ok(respond(&answering, document))
 }
 
 /// Whoever has no facts at hand may still say what the certificate proves.

@@ -12,6 +12,7 @@ use axum::routing::{get, post};
 use super::access::{Access, Caller, Roles};
 use super::enc::FactsPolicy;
 use super::error::ApiError;
+use super::replies::Replies;
 use super::server::Peer;
 use super::webhook::Webhooks;
 use super::{
@@ -39,6 +40,8 @@ pub struct App {
     pub writer: Option<Arc<Writer>>,
     /// Where the facts of nodes come from that send none.
     pub facts: FactsPolicy,
+    /// What was answered to those who asked by name alone.
+    pub replies: Replies,
 }
 
 /// Which routes an address has.
@@ -185,6 +188,7 @@ fn classifier() -> Router<App> {
         .route("/v1/groups/{id}/pin", post(writes::pin))
         .route("/v1/groups/{id}/unpin", post(writes::unpin))
         .route("/v1/groups/{id}/rules", get(groups::rules))
+        .route("/v1/groups/{id}/nodes", get(check_ins::of_group))
         .route("/v1/group-children/{id}", get(groups::children))
         .route("/v1/commands/unpin-from-all", post(writes::unpin_from_all))
         .route("/v1/import-hierarchy", post(writes::import_hierarchy))

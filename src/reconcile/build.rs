@@ -1,8 +1,8 @@
 //! From a commit to a snapshot, or to what is wrong with it.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use hashbrown::HashMap;
 use rayon::prelude::*;
 
 use crate::diagnostic::Diagnostic;
@@ -70,9 +70,11 @@ type Key = (BlobId, Arc<str>, FileKind);
 pub(super) type Readings = Vec<Arc<FileReading>>;
 
 impl Cache {
-    fn get(&self, blob: BlobId, path: &Arc<str>, kind: FileKind) -> Option<Arc<FileReading>> {
+    /// Returns what is known of each file.
+    fn get(&self, keys: &[Option<Key>]) -> Vec<Option<Arc<FileReading>>> {
         let shelf = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.readings.get(&(blob, Arc::clone(path), kind)).and_then(Weak::upgrade)
+        let known = |key: &Option<Key>| shelf.readings.get(key.as_ref()?).and_then(Weak::upgrade);
+        keys.iter().map(known).collect()
     }
 
     fn keep(&self, fresh: impl Iterator<Item = (Key, Weak<FileReading>)>) {
@@ -147,19 +149,28 @@ fn read(
     // Blobs are read by one thread, as the repository wants it, and parsed by all.
     let mut readings: Readings = Vec::new();
     let mut fresh = Vec::new();
-    for entry in &entries {
-        let placeholder =
-            SourceFile { path: entry.path.as_str().into(), content: content_kind(entry) };
-        let Some(kind) = layout.kind_of(&placeholder) else { continue };
-        let blob = match entry.kind {
-            EntryKind::File(blob) => Some(blob),
+    let files: Vec<(&TreeEntry, Arc<str>, FileKind)> = entries
+        .iter()
+        .filter_map(|entry| {
+            let path: Arc<str> = entry.path.as_str().into();
+            let file = SourceFile { path: Arc::clone(&path), content: content_kind(entry) };
+            Some((entry, path, layout.kind_of(&file)?))
+        })
+        .collect();
+    let keys: Vec<Option<Key>> = files
+        .iter()
+        .map(|(entry, path, kind)| match entry.kind {
+            EntryKind::File(blob) => Some((blob, Arc::clone(path), *kind)),
             EntryKind::Link | EntryKind::Submodule => None,
-        };
-        match blob.and_then(|blob| Some((blob, cache.get(blob, &placeholder.path, kind)?))) {
-            Some((_, reading)) => readings.push(reading),
+        })
+        .collect();
+    for (((entry, _, kind), key), known) in files.iter().zip(&keys).zip(cache.get(&keys)) {
+        match known {
+            Some(reading) => readings.push(reading),
             None => {
                 check_wanted()?;
-                fresh.push((blob, kind, source_file(repository, entry).map_err(fail)?));
+                let blob = key.as_ref().map(|(blob, ..)| *blob);
+                fresh.push((blob, *kind, source_file(repository, entry).map_err(fail)?));
             }
         }
     }

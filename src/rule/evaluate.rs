@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::lookup::{Actual, actual};
+use super::regex::{Overrun, Pattern};
 use crate::model::{Comparison, Condition, Decimal, Node, Order, text};
 
 /// Whether a condition holds could not be found out.
@@ -63,9 +64,7 @@ pub fn holds(comparison: &Comparison, actual: Actual<'_>) -> Result<bool, Evalua
             text == wanted.as_ref()
         }
         (Comparison::Finds(pattern), Actual::Text(text)) => {
-            return pattern
-                .is_found_in(text)
-                .map_err(|_| EvaluationError { pattern: pattern.as_str().into() });
+            return found(pattern, pattern.is_found_in(text));
         }
         (
             Comparison::Number { order, number: Some(wanted), .. },
@@ -76,6 +75,18 @@ pub fn holds(comparison: &Comparison, actual: Actual<'_>) -> Result<bool, Evalua
         }
         _ => false,
     })
+}
+
+/// Returns the outcome of a search; one that ran out of steps is not known.
+///
+/// # Errors
+///
+/// Returns [`EvaluationError`] if the pattern used up its step budget.
+pub(crate) fn found(
+    pattern: &Pattern,
+    outcome: Result<bool, Overrun>,
+) -> Result<bool, EvaluationError> {
+    outcome.map_err(|Overrun| EvaluationError { pattern: pattern.as_str().into() })
 }
 
 fn stands(number: &Decimal, order: Order, wanted: &Decimal) -> bool {

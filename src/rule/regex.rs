@@ -26,7 +26,7 @@ use program::Program;
 use translate::Subjects;
 
 pub use example::{Example, Examples};
-pub use required::{Required, SubjectKind};
+pub use required::{Required, SHORT, SubjectKind, Subjects as KnownSubjects};
 pub use suspicion::{Suspicion, suspicions};
 
 /// A pattern of Java 17's `java.util.regex`, searched unanchored.
@@ -122,7 +122,16 @@ impl Pattern {
     ///
     /// Returns [`Overrun`] if that could not be found out within the step budget.
     pub fn is_found_in(&self, subject: &str) -> Result<bool, Overrun> {
-        match self.0.linear_for(subject) {
+        self.is_found_in_kind(subject, SubjectKind::of(subject))
+    }
+
+    /// The same, for a subject of a kind that is known; many patterns ask about few subjects.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Overrun`] if that could not be found out within the step budget.
+    pub fn is_found_in_kind(&self, subject: &str, kind: SubjectKind) -> Result<bool, Overrun> {
+        match self.0.linear_for(kind) {
             Some(linear) => Ok(linear.is_match(subject)),
             None => Ok(self.0.backtrack(subject)?.is_some()),
         }
@@ -134,7 +143,7 @@ impl Pattern {
     ///
     /// Returns [`Overrun`] if that could not be found out within the step budget.
     pub fn find(&self, subject: &str) -> Result<Option<Range<usize>>, Overrun> {
-        match self.0.linear_for(subject) {
+        match self.0.linear_for(SubjectKind::of(subject)) {
             Some(linear) => Ok(linear.find(subject).map(|found| found.range())),
             None => self.0.backtrack(subject),
         }
@@ -154,7 +163,7 @@ fn program_of(text: &str) -> Result<(Ast, Program), PatternError> {
 
 impl Inner {
     /// Returns the matcher in linear time, if it may be asked about the subject.
-    fn linear_for(&self, subject: &str) -> Option<&::regex::Regex> {
+    fn linear_for(&self, kind: SubjectKind) -> Option<&::regex::Regex> {
         let linear = self.linear.get_or_init(|| {
             let parsed = parse::parse(&self.text).ok()?;
             let (text, subjects) = translate::translate(&parsed.ast)?;
@@ -164,8 +173,8 @@ impl Inner {
         });
         let (regex, subjects) = linear.as_ref()?;
         let easy = match subjects {
-            Subjects::OneLine => is_one_line(subject),
-            Subjects::OneLineAscii => subject.is_ascii() && is_one_line(subject),
+            Subjects::OneLine => kind >= SubjectKind::Line,
+            Subjects::OneLineAscii => kind == SubjectKind::AsciiLine,
         };
         easy.then_some(regex)
     }

@@ -63,14 +63,16 @@ struct About {
 /// Finds the literals of patterns in the value of a path.
 #[derive(Clone, Debug)]
 struct Finder {
-    /// None if there are too many of them; then every value is odd.
+    /// None if there are too many of them; then they are never looked for.
     literals: Option<AhoCorasick>,
     /// The groups that ask for a literal.
     asked_by: Lists,
-    /// The groups to ask where a value is not in ASCII.
-    not_ascii: Box<[Place]>,
     /// The groups to ask where a value is not one line.
     odd: Box<[Place]>,
+    /// The groups to ask where it is not one line in ASCII.
+    not_ascii: Box<[Place]>,
+    /// The groups to ask where it is long.
+    long: Box<[Place]>,
 }
 
 /// A group.
@@ -136,7 +138,7 @@ impl Index {
         let index = |place: Place| hierarchy.at(place as usize);
         match found {
             Ok(places) => Ok(places.into_iter().filter_map(index).collect()),
-            Err(failure) => Err(Self::error(hierarchy, failure)),
+            Err(failure) => Err(run::error(hierarchy, failure)),
         }
     }
 }

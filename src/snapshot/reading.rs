@@ -42,11 +42,11 @@ impl Index {
                 "fact" | "facts" => {
                     let key = if key == "fact" { "fact" } else { "facts" };
                     let shape = scanner.object(&paths.fact)?;
-                    if found.facts.is_some_and(|it| it.key != key) || shape.is_envelope() {
+                    if found.facts.is_some_and(|it| it.key != key) || shape == Shape::Envelope {
                         return None;
                     }
                     let text = shape.text(text, start, scanner.at)?;
-                    found.facts = Some(Facts { key, text, is_null: shape.is_null });
+                    found.facts = Some(Facts { key, text, is_null: shape == Shape::Null });
                 }
                 "trusted" => {
                     let shape = scanner.object(&paths.trusted)?;
@@ -96,27 +96,18 @@ impl Found<'_> {
     }
 }
 
-/// What stands where an object should.
-#[derive(Clone, Copy, Debug, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "four answers that have nothing to do with each other"
-)]
-struct Shape {
-    is_null: bool,
-    has_name: bool,
-    has_values: bool,
-    has_others: bool,
+/// What stands where facts or trusted data should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Null,
+    Object,
+    /// An object that may be facts in Puppet's envelope.
+    Envelope,
 }
 
 impl Shape {
-    /// Returns whether it may be facts in Puppet's envelope.
-    fn is_envelope(self) -> bool {
-        self.has_name && self.has_values && !self.has_others
-    }
-
     fn text(self, text: &str, start: usize, end: usize) -> Option<&str> {
-        if self.is_null { Some("{}") } else { text.get(start..end) }
+        if self == Self::Null { Some("{}") } else { text.get(start..end) }
     }
 }
 
@@ -269,33 +260,61 @@ impl<'b> Scanner<'b> {
 
     /// Takes a value that nobody looks at.
     fn skip(&mut self) -> Option<()> {
-        match self.peek()? {
-            b'"' => self.string().map(|_| ()),
-            b'{' => {
-                self.at += 1;
-                let mut more = self.enter(b'}')?;
-                while more {
-                    self.key()?;
-                    self.blanks();
-                    self.skip()?;
-                    more = self.next(b'}')?;
+        // What is open, the innermost in the lowest bit: an object, or a list. One more bit marks
+        // the end; there is room, since depth is limited.
+        let mut open = 1_u128;
+        loop {
+            match self.peek()? {
+                b'"' => {
+                    self.string()?;
                 }
-                Some(())
-            }
-            b'[' => {
-                self.at += 1;
-                let mut more = self.enter(b']')?;
-                while more {
-                    self.skip()?;
-                    more = self.next(b']')?;
+                b'{' => {
+                    self.at += 1;
+                    if self.enter(b'}')? {
+                        open = open << 1 | 1;
+                        self.skip_key()?;
+                        continue;
+                    }
                 }
-                Some(())
+                b'[' => {
+                    self.at += 1;
+                    if self.enter(b']')? {
+                        open <<= 1;
+                        continue;
+                    }
+                }
+                b't' => self.word("true")?,
+                b'f' => self.word("false")?,
+                b'n' => self.word("null")?,
+                _ => self.number()?,
             }
-            b't' => self.word("true"),
-            b'f' => self.word("false"),
-            b'n' => self.word("null"),
-            _ => self.number(),
+            // Behind a value.
+            loop {
+                if open == 1 {
+                    return Some(());
+                }
+                let is_object = open & 1 == 1;
+                if self.next(if is_object { b'}' } else { b']' })? {
+                    if is_object {
+                        self.skip_key()?;
+                    }
+                    break;
+                }
+                open >>= 1;
+            }
         }
+    }
+
+    /// Takes a key that nobody looks at, with its colon and the blanks behind.
+    fn skip_key(&mut self) -> Option<()> {
+        let (start, _, plain) = self.string()?;
+        if !plain || self.bytes.get(start) == Some(&b'$') {
+            return None;
+        }
+        self.blanks();
+        self.take(b':')?;
+        self.blanks();
+        Some(())
     }
 
     /// Reads facts or trusted data, or null in their place.
@@ -303,22 +322,22 @@ impl<'b> Scanner<'b> {
         self.clear(trie);
         if self.peek()? == b'n' {
             self.word("null")?;
-            return Some(Shape { is_null: true, ..Shape::default() });
+            return Some(Shape::Null);
         }
-        let mut shape = Shape::default();
+        let (mut name, mut values, mut others) = (false, false, false);
         let mut more = self.open()?;
         while more {
             let key = self.key()?;
             match key {
-                "name" => shape.has_name = true,
-                "values" => shape.has_values = true,
+                "name" => name = true,
+                "values" => values = true,
                 "timestamp" | "expiration" => {}
-                _ => shape.has_others = true,
+                _ => others = true,
             }
             self.entry(trie, key)?;
             more = self.next(b'}')?;
         }
-        Some(shape)
+        Some(if name && values && !others { Shape::Envelope } else { Shape::Object })
     }
 
     fn entry(&mut self, trie: &Trie, key: &str) -> Option<()> {

@@ -49,8 +49,9 @@ pub(super) fn build(
             groups.push(Group { parent, ..group.clone() });
         }
     }
-    let valid: HashSet<GroupId> = groups.iter().map(|group| group.id).collect();
     let faults = check(&groups);
+    let ids = groups.iter().filter(|_| !faults.is_empty()).map(|group| group.id);
+    let valid: HashSet<GroupId> = ids.collect();
     for fault in &faults {
         if let HierarchyFault::MissingParent { group } = fault {
             // Names were resolved before; an id that is missing here is that of a group that has
@@ -62,7 +63,11 @@ pub(super) fn build(
             diagnostics.extend(report(fault, &members));
         }
     }
-    Tree { hierarchy: Hierarchy::build(mend(groups, &faults)).ok() }
+    let hierarchy = match faults.as_slice() {
+        [] => Some(Hierarchy::of_checked(groups)),
+        faults => Hierarchy::build(mend(groups, faults)).ok(),
+    };
+    Tree { hierarchy }
 }
 
 /// Takes the faults out of the groups, so that the rest can be checked: what has no place in the

@@ -20,7 +20,8 @@ use crate::git::{
     SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
-    Access, App, Door, Elsewhere, Endpoint, Face, FactsPolicy, Tls, Webhooks, router, serve,
+    Access, App, Door, Elsewhere, Endpoint, Face, FactsPolicy, Replies, Tls, Webhooks, router,
+    serve,
 };
 use crate::reconcile::{
     Controller, Policy, Reporting, Settings, Target, WriteMode, WriteSettings, Writer,
@@ -287,6 +288,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
             elsewhere: puppetdb(&serve_settings)?,
             required: serve_settings.enc_facts == EncFacts::Required,
         },
+        replies: Replies::default(),
     };
     let endpoints = open(&serve_settings, &prepared, &app)?;
     let threads = controller.spawn()?;

@@ -43,6 +43,51 @@ pub(super) fn find(program: &Program, subject: &[char]) -> Result<Option<(usize,
     Ok(None)
 }
 
+/// Returns whether no search in a subject of so many characters can run out of steps.
+///
+/// A state at which there is a choice is tried once, and between two choices every instruction is
+/// passed once at the most; that bounds the steps of programs without captures and counted loops.
+pub(super) fn always_ends(program: &Program, length: usize) -> bool {
+    let places = length as u64 + 1;
+    program.captures == 0
+        && program.bits == 0
+        && most_steps(program, 0, places, places).is_some_and(|steps| steps <= LEAST_STEPS)
+}
+
+/// Returns the most steps of a program that is begun at some places, if they are bounded.
+fn most_steps(program: &Program, number: usize, starts: u64, places: u64) -> Option<u64> {
+    let start = *program.starts.get(number)? as usize;
+    let code = program.code.get(start..)?;
+    let end = code.iter().position(|it| matches!(it, Instruction::Match))?;
+    let (mut choices, mut steps) = (0_u64, end as u64 + 1);
+    for instruction in code.get(..end)? {
+        let inner = match instruction {
+            Instruction::Split(..) => {
+                choices += 1;
+                0
+            }
+            Instruction::Atomic(inner) => most_steps(program, *inner as usize, 1, places)?,
+            Instruction::Look { program: inner, direction: Direction::Ahead, .. } => {
+                most_steps(program, *inner as usize, 1, places)?
+            }
+            // Behind, what has failed is not remembered.
+            Instruction::Look { .. }
+            | Instruction::Reference(_)
+            | Instruction::Grapheme
+            | Instruction::Enter(_)
+            | Instruction::Leave { .. } => return None,
+            Instruction::Set(_)
+            | Instruction::Jump(_)
+            | Instruction::Assert(_)
+            | Instruction::Save(_)
+            | Instruction::Match => 0,
+        };
+        steps = steps.saturating_add(inner);
+    }
+    let runs = choices.saturating_mul(2).saturating_mul(places).saturating_add(starts);
+    Some(runs.saturating_mul(steps))
+}
+
 /// The states that lead nowhere.
 enum Failed {
     /// Captures are referred to: nothing can be said of a state.

@@ -1,9 +1,10 @@
 //! What a subject must contain for a pattern to be found in it.
 
 use super::ast::Ast;
+use super::backtrack;
 use super::program::{Instruction, Program};
 use super::set::CodeSet;
-use super::translate::{Subjects, translate};
+use super::translate::{self, translate};
 
 /// What must be in a subject for a pattern to be found in it.
 ///
@@ -13,9 +14,23 @@ use super::translate::{Subjects, translate};
 pub struct Required {
     /// Of each of these sets of texts, at least one is in the subject.
     pub texts: Box<[Box<[Box<str>]>]>,
-    /// Whether this is known of subjects in ASCII only.
-    pub ascii: bool,
+    /// The subjects of which this is known.
+    pub of: Subjects,
 }
+
+/// Subjects about which a pattern can be asked without failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subjects {
+    /// Those of one line.
+    Lines,
+    /// Those of one line in ASCII.
+    AsciiLines,
+    /// Those of at the most [`SHORT`] bytes: no search in them takes more steps than are allowed.
+    Short,
+}
+
+/// The most bytes of a short subject; no certname is longer.
+pub const SHORT: usize = 255;
 
 /// What sort of subject a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,22 +66,29 @@ const CHARACTERS: u32 = 4;
 
 /// Returns what a pattern requires, if it is one that can be asked without failing.
 pub(super) fn required(ast: &Ast, program: &Program) -> Option<Required> {
-    let ranges_of = |instruction: &Instruction| match instruction {
-        Instruction::Set(set) => program.sets.get(*set as usize).map_or(0, |it| it.ranges().len()),
-        _ => 0,
-    };
-    if program.code.iter().map(ranges_of).sum::<usize>() > RANGES {
-        return None;
-    }
-    let (_, subjects) = translate(ast)?;
+    let of = subjects(ast, program)?;
     let texts = collect(ast);
     (!texts.is_empty()).then(|| Required {
         texts: texts
             .into_iter()
             .map(|set| set.into_iter().map(String::into_boxed_str).collect())
             .collect(),
-        ascii: subjects == Subjects::OneLineAscii,
+        of,
     })
+}
+
+/// Returns the subjects about which a pattern can be asked without failing.
+fn subjects(ast: &Ast, program: &Program) -> Option<Subjects> {
+    let ranges_of = |instruction: &Instruction| match instruction {
+        Instruction::Set(set) => program.sets.get(*set as usize).map_or(0, |it| it.ranges().len()),
+        _ => 0,
+    };
+    let ranges: usize = program.code.iter().map(ranges_of).sum();
+    match translate(ast).filter(|_| ranges <= RANGES) {
+        Some((_, translate::Subjects::OneLine)) => Some(Subjects::Lines),
+        Some((_, translate::Subjects::OneLineAscii)) => Some(Subjects::AsciiLines),
+        None => backtrack::always_ends(program, SHORT).then_some(Subjects::Short),
+    }
 }
 
 /// Returns sets of texts, of each of which one is in whatever the part matches.
@@ -213,6 +235,7 @@ mod tests {
             ("a(?:bc)+d", vec![vec!["abc"], vec!["d"]]),
             (".*foo.*", vec![vec!["foo"]]),
             ("x{3}y", vec![vec!["x"], vec!["y"]]),
+            ("^(?!db).*-7", vec![vec!["-7"]]),
         ] {
             let expected: Vec<Vec<String>> = expected
                 .into_iter()
@@ -221,8 +244,7 @@ mod tests {
             assert_eq!(texts(pattern), Some(expected), "{pattern}");
         }
         // Nothing is required, or asking may fail.
-        for pattern in [".*", r"^\d+$", "(?:web)?", "web|", "(?=x)web", r"(a)web\1", r"\p{L}{300}x"]
-        {
+        for pattern in [".*", r"^\d+$", "(?:web)?", "web|", r"(a)web\1", "(?<=(?:a|b){1,2})web"] {
             assert_eq!(texts(pattern), None, "{pattern}");
         }
     }

@@ -6,10 +6,11 @@ use hashbrown::HashMap;
 use super::super::lists::Lists;
 use super::super::paths::PathId;
 use super::compile::Compiler;
-use super::guard::{ALWAYS, Chooser, Guard, Needs};
+use super::guard::{ALWAYS, Chooser, Guard};
 use super::texts::{Side, TextId};
 use super::{About, Finder, Index, Member, NONE, Place};
 use crate::hierarchy::Hierarchy;
+use crate::rule::regex::KnownSubjects;
 
 /// Who is to be asked when.
 #[derive(Default)]
@@ -19,7 +20,7 @@ struct Postings {
     /// A group or the number of all groups, and a group to ask when it has matched.
     dependents: Vec<(Place, Place)>,
     /// A path where a group asks for literals.
-    paths: Vec<(PathId, Needs, Place)>,
+    paths: Vec<(PathId, KnownSubjects, Place)>,
 }
 
 impl Index {
@@ -80,7 +81,7 @@ fn post(hierarchy: &Hierarchy, members: &[Member], compiler: &Compiler) -> Posti
         };
         costs.push(cost);
         postings.texts.extend(texts.into_iter().map(|text| (text, place)));
-        postings.paths.extend(paths.into_iter().map(|(path, needs)| (path, needs, place)));
+        postings.paths.extend(paths.into_iter().map(|(path, known)| (path, known, place)));
     }
     postings
 }
@@ -106,11 +107,12 @@ fn look_ups(compiler: &Compiler, postings: &Postings) -> (Box<[About]>, Lists) {
             literals.asked_by.extend(groups.iter().map(|group| (number, *group)));
         }
     }
-    for (path, needs, group) in &postings.paths {
+    for (path, known, group) in &postings.paths {
         let literals = literals.entry(*path).or_default();
-        literals.odd.push(*group);
-        if *needs == Needs::AsciiLine {
-            literals.not_ascii.push(*group);
+        match known {
+            KnownSubjects::Lines => literals.odd.push(*group),
+            KnownSubjects::AsciiLines => literals.not_ascii.push(*group),
+            KnownSubjects::Short => literals.long.push(*group),
         }
     }
     for (path, literals) in literals {
@@ -126,8 +128,9 @@ fn look_ups(compiler: &Compiler, postings: &Postings) -> (Box<[About]>, Lists) {
 struct Literals<'c> {
     texts: Vec<&'c str>,
     asked_by: Vec<(u32, Place)>,
-    not_ascii: Vec<Place>,
     odd: Vec<Place>,
+    not_ascii: Vec<Place>,
+    long: Vec<Place>,
 }
 
 impl Literals<'_> {
@@ -135,8 +138,9 @@ impl Literals<'_> {
         Finder {
             literals: AhoCorasick::new(&self.texts).ok(),
             asked_by: Lists::of(self.texts.len(), &self.asked_by),
-            not_ascii: self.not_ascii.into(),
             odd: self.odd.into(),
+            not_ascii: self.not_ascii.into(),
+            long: self.long.into(),
         }
     }
 }

@@ -97,8 +97,10 @@ impl Compiler {
             self.sets.extend(set);
             self.code.push(Op::OneOf { path, first, end: number(self.sets.len()) });
         }
-        let is_equality = |term: &&Condition| !matches!(term, Condition::Test(test) if matches!(test.comparison, Comparison::Equals(_)));
-        terms.iter().filter(is_equality).for_each(|term| self.condition(term));
+        let is_other = |term: &&Condition| !matches!(term, Condition::Test(test) if matches!(test.comparison, Comparison::Equals(_)));
+        for term in terms.iter().filter(is_other) {
+            self.condition(term);
+        }
     }
 
     /// Counts a condition that asks for a text.

@@ -7,6 +7,7 @@ use super::compile::Compiler;
 use super::texts::{Side, TextId};
 use super::{Op, Test};
 use crate::model::Comparison;
+use crate::rule::regex::KnownSubjects;
 
 /// The texts of which one must be there.
 #[derive(Clone, Debug)]
@@ -14,17 +15,8 @@ pub(super) struct Guard {
     /// How often one of them is thought to be there, in 2³² of all nodes.
     pub(super) cost: u64,
     pub(super) texts: Vec<TextId>,
-    /// The paths whose values, where they are no plain text, say nothing: always, or out of ASCII.
-    pub(super) paths: Vec<(PathId, Needs)>,
-}
-
-/// What a value must be for its literals to say something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Needs {
-    /// One line.
-    Line,
-    /// One line in ASCII.
-    AsciiLine,
+    /// The paths where literals are looked for, and the values in which that says something.
+    pub(super) paths: Vec<(PathId, KnownSubjects)>,
 }
 
 /// The cost of what always is there.
@@ -103,8 +95,7 @@ impl<'c> Chooser<'c> {
                 };
                 let all = required.texts.iter().filter_map(|set| ids(set));
                 let mut best = all.map(|set| self.of_texts(set)).min_by_key(|guard| guard.cost)?;
-                let needs = if required.ascii { Needs::AsciiLine } else { Needs::Line };
-                best.paths.push((test.path, needs));
+                best.paths.push((test.path, required.of));
                 Some(best)
             }
             Comparison::Equals(_) | Comparison::Number { .. } => None,

@@ -4,22 +4,21 @@ use hashbrown::HashMap;
 
 use super::super::paths::{PathId, Seen, Sight};
 use super::texts::{Side, TextId};
-use super::{Finder, Index, NONE, Op, Place};
+use super::{Finder, Index, NONE, Op, Place, Test};
 use crate::classification::ClassificationError;
 use crate::hierarchy::Hierarchy;
-use crate::model::text;
-use crate::rule::regex::SubjectKind;
-use crate::rule::{EvaluationError, holds};
+use crate::model::{Comparison, text};
+use crate::rule::regex::{SHORT, SubjectKind};
+use crate::rule::{EvaluationError, found, holds};
 
 /// The group whose rule could not be evaluated, and why.
 pub(super) type Failure = (Place, EvaluationError);
 
-impl Index {
-    pub(super) fn error(hierarchy: &Hierarchy, failure: Failure) -> ClassificationError {
-        let (place, cause) = failure;
-        let index = hierarchy.at(place as usize).unwrap_or(hierarchy.root());
-        ClassificationError::of(hierarchy.group(index), cause)
-    }
+/// Names the group of a failure.
+pub(super) fn error(hierarchy: &Hierarchy, failure: Failure) -> ClassificationError {
+    let (place, cause) = failure;
+    let index = hierarchy.at(place as usize).unwrap_or(hierarchy.root());
+    ClassificationError::of(hierarchy.group(index), cause)
 }
 
 /// One look.
@@ -28,6 +27,8 @@ pub(super) struct Run<'r, 'n> {
     sight: &'r Sight<'n>,
     /// The number of the text at each path.
     texts: Vec<TextId>,
+    /// The kind of the text that was searched last.
+    kind: Option<(PathId, SubjectKind)>,
     /// The outcomes of comparisons that several rules ask for.
     outcomes: HashMap<u32, Result<bool, EvaluationError>>,
 }
@@ -43,7 +44,7 @@ struct Matched<'r> {
 impl<'r, 'n> Run<'r, 'n> {
     pub(super) fn new(index: &'r Index, sight: &'r Sight<'n>) -> Self {
         let texts = vec![NONE; index.paths.len()];
-        Self { index, sight, texts, outcomes: HashMap::new() }
+        Self { index, sight, texts, kind: None, outcomes: HashMap::new() }
     }
 
     /// Returns the places of the groups that match, parents first.
@@ -154,14 +155,27 @@ impl<'r, 'n> Run<'r, 'n> {
     fn test(&mut self, number: u32) -> Result<bool, EvaluationError> {
         let Some(test) = self.index.tests.get(number as usize) else { return Ok(false) };
         if !test.is_shared {
-            return holds(&test.comparison, self.sight.get(test.path).actual());
+            return self.compare(test);
         }
         if let Some(known) = self.outcomes.get(&number) {
             return known.clone();
         }
-        let outcome = holds(&test.comparison, self.sight.get(test.path).actual());
+        let outcome = self.compare(test);
         self.outcomes.insert(number, outcome.clone());
         outcome
+    }
+
+    fn compare(&mut self, test: &Test) -> Result<bool, EvaluationError> {
+        let seen = self.sight.get(test.path);
+        if let (Comparison::Finds(pattern), Seen::Text(text)) = (&test.comparison, seen) {
+            let kind = match self.kind {
+                Some((path, kind)) if path == test.path => kind,
+                _ => SubjectKind::of(text),
+            };
+            self.kind = Some((test.path, kind));
+            return found(pattern, pattern.is_found_in_kind(text, kind));
+        }
+        holds(&test.comparison, seen.actual())
     }
 }
 
@@ -188,14 +202,17 @@ impl Finder {
     /// Adds the groups to ask about a value.
     fn find(&self, value: &str, asked: &mut Vec<Place>) {
         let kind = SubjectKind::of(value);
-        let Some(literals) = self.literals.as_ref().filter(|_| kind != SubjectKind::Odd) else {
+        let unknown = self.literals.is_none();
+        if unknown || kind == SubjectKind::Odd {
             asked.extend(&self.odd);
-            return;
-        };
-        if kind == SubjectKind::Line {
+        }
+        if unknown || kind != SubjectKind::AsciiLine {
             asked.extend(&self.not_ascii);
         }
-        for found in literals.find_overlapping_iter(value) {
+        if unknown || value.len() > SHORT {
+            asked.extend(&self.long);
+        }
+        for found in self.literals.iter().flat_map(|it| it.find_overlapping_iter(value)) {
             asked.extend(self.asked_by.get(found.pattern().as_u32()));
         }
     }
