@@ -69,10 +69,10 @@ fn respond(answering: &Answering, document: Result<Bytes, ApiError>) -> Response
 
 /// Answers from what is known of a node.
 async fn by_name(app: &App, answering: &Answering, name: String) -> Result<Response, ApiError> {
-    // Facts that are kept elsewhere change without a word, and whose certificate proves something is answered
-    // by that.
-    let kept_here = app.facts.directory.is_none() && app.facts.elsewhere.is_none();
-    let is_same_for_all = kept_here && answering.proved.is_none();
+    // Facts that are kept elsewhere change without a word, and whose certificate proves something
+    // is answered by that.
+    let FactsPolicy { directory, elsewhere, .. } = &app.facts;
+    let is_same_for_all = directory.is_none() && elsewhere.is_none() && answering.proved.is_none();
     let replies = is_same_for_all.then_some(&app.replies);
     let ticket = match replies.map(|it| it.find(&name, answering.snapshot.commit)) {
         Some(Ok(reply)) => {
