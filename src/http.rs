@@ -20,7 +20,7 @@ mod webhook;
 mod writes;
 
 pub use access::{Access, AccessError, TokensError};
-pub use enc::FactsPolicy;
+pub use enc::{Elsewhere, FactsPolicy};
 pub use replies::Replies;
 pub use router::{App, Face, router};
 pub use server::{Door, Endpoint, Tls, TlsError, serve};

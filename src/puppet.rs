@@ -15,7 +15,7 @@ pub use class::{Code, Default, Parameter, PuppetClass, read};
 pub use data_type::{Argument, DataType, TypeError};
 pub use fault::CodeFault;
 pub use site::{Modulepath, environment_settings, missing_modules};
-pub use verdict::{Aliases, TypeFault, fault_of};
+pub use verdict::{Aliases, TypeFault, fault_of, has_type};
 
 #[cfg(test)]
 mod tests;

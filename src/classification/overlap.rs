@@ -48,13 +48,33 @@ pub struct Overlaps<'e> {
     pub pairs: Vec<Overlap<'e>>,
     /// How many pairs could not be decided about.
     pub undecided: usize,
+    /// Whether there were too many pairs to look at all of them.
+    pub cut_short: bool,
+}
+
+/// How much is left to do.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    compared: usize,
+    asked: usize,
+    evaluated: usize,
+}
+
+impl Budget {
+    /// Takes from what is left; returns whether there was enough.
+    fn take(left: &mut usize, amount: usize) -> bool {
+        *left = left.saturating_sub(amount);
+        *left > 0
+    }
 }
 
 /// How many partners of one group are shown: who mends the first meets the rest.
 const PARTNERS: usize = 3;
 
-/// How many pairs of one group are looked into.
-const TRIES: usize = 2_000;
+/// How many pairs are compared by what they set, how many of them are asked about, and how many
+/// rules are evaluated to classify witnesses: about a second each on a small machine. Estates of
+/// two thousand groups stay below.
+const BUDGET: Budget = Budget { compared: 5_000_000, asked: 40_000, evaluated: 20_000_000 };
 
 /// How often a node is looked for that is not in groups which hide the conflict.
 const REFINEMENTS: usize = 4;
@@ -67,26 +87,28 @@ pub fn overlaps(estate: &Estate) -> Overlaps<'_> {
         solver: Solver::default(),
         formulas: BTreeMap::new(),
         found: Overlaps::default(),
+        budget: BUDGET,
     };
     let setters = Setters::of(hierarchy);
     for carrier in setters.carriers.iter().copied() {
         let mut shown = 0;
-        for (tries, (partner, settings)) in
-            setters.partners(hierarchy, carrier).into_iter().enumerate()
-        {
-            if shown == PARTNERS || tries == TRIES {
+        let partners = setters.partners(hierarchy, carrier, &mut finder.budget);
+        for (partner, settings) in partners {
+            if shown == PARTNERS || finder.is_done() {
                 break;
             }
             shown += usize::from(finder.look(carrier, partner, &settings));
         }
     }
-    for (minority, partners) in setters.environments(hierarchy) {
-        for partner in partners.into_iter().take(TRIES) {
-            if finder.look(minority, partner, &BTreeSet::from([Setting::Environment])) {
+    for (minority, partners) in setters.environments(hierarchy, &mut finder.budget) {
+        for partner in partners {
+            let environment = BTreeSet::from([Setting::Environment]);
+            if finder.is_done() || finder.look(minority, partner, &environment) {
                 break;
             }
         }
     }
+    finder.found.cut_short = finder.is_done();
     finder.found.pairs.sort_by_key(|it| (it.group, it.other));
     finder.found
 }
@@ -97,9 +119,15 @@ struct Finder<'e> {
     /// The rules of a group and its ancestors, compiled.
     formulas: BTreeMap<GroupIndex, Formula>,
     found: Overlaps<'e>,
+    budget: Budget,
 }
 
 impl<'e> Finder<'e> {
+    fn is_done(&self) -> bool {
+        let Budget { compared, asked, evaluated } = self.budget;
+        compared == 0 || asked == 0 || evaluated == 0
+    }
+
     /// Looks for a node on which two groups conflict; returns whether one was found.
     fn look(
         &mut self,
@@ -107,6 +135,7 @@ impl<'e> Finder<'e> {
         partner: Carrier,
         settings: &BTreeSet<Setting<'e>>,
     ) -> bool {
+        Budget::take(&mut self.budget.asked, 1);
         let hierarchy = &self.estate.hierarchy;
         let both = [self.inherited(carrier.leaf), self.inherited(partner.leaf)];
         let mut without: Vec<Formula> = Vec::new();
@@ -120,6 +149,7 @@ impl<'e> Finder<'e> {
                 }
                 Verdict::Together(witness) => *witness,
             };
+            Budget::take(&mut self.budget.evaluated, hierarchy.len());
             let Ok(explanation) = classify(self.estate, &witness) else { return false };
             if let Outcome::Conflict(conflicts) = &explanation.outcome {
                 let seen: Vec<Setting<'e>> = settings

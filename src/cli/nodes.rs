@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::client::{Identity, Said};
+use super::client::{Daemon, Identity, Said};
 use crate::facts::{read_facts, with_certname};
 use crate::model::{Map, Node};
 
@@ -155,6 +156,14 @@ fn inventory(get: &dyn Fn(&str) -> Result<Said>, offset: usize) -> Result<Vec<No
     let order = "%5B%7B%22field%22%3A%22certname%22%2C%22order%22%3A%22asc%22%7D%5D";
     let path = format!("/pdb/query/v4/inventory?order_by={order}&limit={BATCH}&offset={offset}");
     list(get(&path)?.document()?, "certname", "facts")
+}
+
+/// Asks a `PuppetDB` for one node.
+pub(super) fn of_puppetdb(service: &Daemon, certname: &str) -> Result<Option<Node>> {
+    let query = serde_json::json!(["=", "certname", certname]).to_string();
+    let query = utf8_percent_encode(&query, NON_ALPHANUMERIC);
+    let said = service.get(&format!("/pdb/query/v4/inventory?query={query}"))?;
+    Ok(list(said.document()?, "certname", "facts")?.pop())
 }
 
 fn list(document: Value, name: &str, facts: &str) -> Result<Vec<Node>> {

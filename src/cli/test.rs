@@ -1,6 +1,7 @@
 //! `clade test`
 
 mod render;
+mod update;
 mod verdict;
 
 use anyhow::{Result, bail};
@@ -21,6 +22,10 @@ pub(super) struct Test {
     /// How the outcome is written
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
+    /// Write what comes out now into the tests that fail, and into those that expect nothing, after
+    /// showing what they expected; comments and layout are kept
+    #[arg(long, conflicts_with = "rev")]
+    update: bool,
 }
 
 /// How the outcome of tests is written.
@@ -57,6 +62,22 @@ impl Test {
             Format::Json => render::json(&verdicts, &prefix),
         };
         output.data(&text)?;
+        if self.update {
+            return self.update(&verdicts, output);
+        }
         Ok(if verdicts.iter().all(Verdict::passed) { Exit::Fine } else { Exit::Findings })
+    }
+    /// Writes the expectations anew; a test that could not be run is still a finding.
+    fn update(&self, verdicts: &[Verdict<'_>], output: &mut Output) -> Result<Exit> {
+        let written = update::write(verdicts, &self.repository.directory)?;
+        for (file, count) in &written {
+            let tests = if *count == 1 { "test" } else { "tests" };
+            output.note(&format!("{file}: wrote what {count} {tests} came to"));
+        }
+        if written.is_empty() {
+            output.note("there is nothing to write");
+        }
+        let known = |it: &Verdict<'_>| it.passed() || it.present.is_some();
+        Ok(if verdicts.iter().all(known) { Exit::Fine } else { Exit::Findings })
     }
 }

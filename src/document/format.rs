@@ -8,6 +8,9 @@ use super::edit::{EditError, line_start};
 use super::write::inline;
 use super::{Content, Entry, Limits, Node, read, token};
 
+/// One step towards the canonical form; none where the text cannot be read.
+type Step<'s> = &'s dyn Fn(&str) -> Option<String>;
+
 /// How often the steps are repeated until nothing changes.
 const ROUNDS: usize = 4;
 
@@ -23,8 +26,7 @@ pub fn format(text: &str, order: &[&str]) -> Result<String, EditError> {
     let mut best = Some(plain).filter(keeps).unwrap_or_else(|| text.to_owned());
     for _ in 0..ROUNDS {
         let before = best.clone();
-        let steps: [&dyn Fn(&str) -> Option<String>; 4] =
-            [&|text| reorder(text, order), &reindent, &respace, &tidy];
+        let steps: [Step<'_>; 4] = [&|text| reorder(text, order), &reindent, &respace, &tidy];
         for step in steps {
             best = step(&best).filter(keeps).unwrap_or(best);
         }

@@ -1,12 +1,16 @@
 //! Check-ins: which nodes asked, and what they met.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
+use axum::response::Response;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::answer::Parameters;
+use super::answer::{Answering, Parameters};
 use super::error::ApiError;
+use super::groups::find;
 use super::router::App;
 use crate::classification;
 use crate::model::{CommitId, Node};
@@ -68,6 +72,29 @@ pub(super) async fn one(
     let found = blocking(&app, move |app| app.check_ins.get(&name)).await?;
     let found = found.ok_or_else(|| ApiError::not_found(uri.path()))?;
     Ok(Json(to_value(&app, &found, with_facts)))
+}
+
+/// Returns the names of the nodes that have checked in and are in a group now.
+pub(super) async fn of_group(
+    State(app): State<App>,
+    answering: Answering,
+    parameters: Parameters,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let index = find(&answering.snapshot.estate.hierarchy, &id)?;
+    let snapshot = Arc::clone(&answering.snapshot);
+    let names = blocking(&app, move |app| {
+        let mut names: Vec<Value> = Vec::new();
+        app.check_ins.for_each(|it| {
+            let explained = snapshot.classify(&it.node);
+            if explained.is_ok_and(|it| it.matches.iter().any(|it| it.group == index)) {
+                names.push(it.node.name.into());
+            }
+        })?;
+        Ok(names)
+    });
+    let page = parameters.page(names.await?)?;
+    Ok(answering.json(Ok(json!({"nodes": page}))))
 }
 
 /// Reads the store where it holds up nobody.

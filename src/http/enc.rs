@@ -26,8 +26,30 @@ use crate::telemetry::Classified;
 pub struct FactsPolicy {
     /// Facts files by certname, as Puppet Server keeps them.
     pub directory: Option<Arc<PathBuf>>,
+    /// Who else knows facts, such as `PuppetDB`.
+    pub elsewhere: Option<Elsewhere>,
     /// Whether the name alone is not enough.
     pub required: bool,
+}
+
+/// What is asked for a node, off the threads that answer.
+type Ask = dyn Fn(&str) -> Result<Option<Node>, String> + Send + Sync;
+
+/// Somebody who knows facts of nodes.
+#[derive(Clone)]
+pub struct Elsewhere(Arc<Ask>);
+
+impl Elsewhere {
+    /// Makes one of a function from a certname to what is known of the node, if it is known.
+    pub fn new(ask: impl Fn(&str) -> Result<Option<Node>, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(ask))
+    }
+}
+
+impl std::fmt::Debug for Elsewhere {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Elsewhere").finish_non_exhaustive()
+    }
 }
 
 /// Prints the ENC document. The certname is that of the URL, so it is as trusted as the caller.
@@ -47,9 +69,11 @@ fn respond(answering: &Answering, document: Result<Bytes, ApiError>) -> Response
 
 /// Answers from what is known of a node.
 async fn by_name(app: &App, answering: &Answering, name: String) -> Result<Response, ApiError> {
-    // A file of facts may change without a word, and what is believed depends on who asks.
-    let same_for_all = app.facts.directory.is_none() && answering.proved.is_none();
-    let replies = same_for_all.then_some(&app.replies);
+    // Facts that are kept elsewhere change without a word, and whose certificate proves something is answered
+    // by that.
+    let kept_here = app.facts.directory.is_none() && app.facts.elsewhere.is_none();
+    let is_same_for_all = kept_here && answering.proved.is_none();
+    let replies = is_same_for_all.then_some(&app.replies);
     let ticket = match replies.map(|it| it.find(&name, answering.snapshot.commit)) {
         Some(Ok(reply)) => {
             answering.metrics.count(Classified::Answered);
@@ -143,18 +167,19 @@ pub(super) async fn hiera(
     Ok(answering.json(answer))
 }
 
-/// Returns what is known of a node: from its last check-in, a file of facts, or its name alone.
+/// Returns what is known of a node: from its last check-in, a file of facts, `PuppetDB`, or its name
+/// alone.
 async fn known_node(app: &App, name: String) -> Result<Node, ApiError> {
-    if let Some(node) = check_in(app, name.clone()).await? {
-        return Ok(node);
+    let last = check_in(app, name.clone()).await?;
+    // A node can have asked without facts; then others may know some.
+    if let Some(node) = last.as_ref().filter(|it| !it.fact.is_empty()) {
+        return Ok(node.clone());
     }
-    if let Some(directory) = app.facts.directory.clone() {
-        let wanted = name.clone();
-        let found = tokio::task::spawn_blocking(move || facts_of(&directory, &wanted)).await;
-        let found = found.map_err(|_| ApiError::internal("The facts could not be read."))?;
-        if let Some(fact) = found? {
-            return Ok(Node { fact, ..Node::named(name) });
-        }
+    let (policy, wanted) = (app.facts.clone(), name.clone());
+    let found = tokio::task::spawn_blocking(move || kept_node(&policy, &wanted)).await;
+    let found = found.map_err(|_| ApiError::internal("The facts could not be read."))??;
+    if let Some(node) = found {
+        return Ok(node);
     }
     if app.facts.required {
         let message = format!(
@@ -163,7 +188,21 @@ async fn known_node(app: &App, name: String) -> Result<Node, ApiError> {
         let path = format!("/enc/{name}");
         return Err(ApiError::new(StatusCode::NOT_FOUND, "not-found", message, path));
     }
-    Ok(Node::named(name))
+    Ok(last.unwrap_or_else(|| Node::named(name)))
+}
+
+/// Looks where facts are kept.
+fn kept_node(policy: &FactsPolicy, name: &str) -> Result<Option<Node>, ApiError> {
+    if let Some(directory) = &policy.directory
+        && let Some(fact) = facts_of(directory, name)?
+    {
+        return Ok(Some(Node { fact, ..Node::named(name.to_owned()) }));
+    }
+    let Some(Elsewhere(ask)) = &policy.elsewhere else { return Ok(None) };
+    // Without an answer nobody can tell what the node is: that is not the same as no facts.
+    ask(name).map_err(|error| {
+        ApiError::internal(format!("The facts of {name} cannot be asked for: {error}."))
+    })
 }
 
 async fn check_in(app: &App, name: String) -> Result<Option<Node>, ApiError> {

@@ -15,7 +15,7 @@ use crate::model::{Condition, GroupId};
 use crate::rule::{self, QueryFormat, to_query};
 
 /// Returns the group that a part of the URL names.
-fn find(hierarchy: &Hierarchy, id: &str) -> Result<GroupIndex, ApiError> {
+pub(super) fn find(hierarchy: &Hierarchy, id: &str) -> Result<GroupIndex, ApiError> {
     let parsed: GroupId = id.parse().map_err(|_| ApiError::malformed_uuid(id))?;
     hierarchy.find(parsed).ok_or_else(|| ApiError::not_found(&format!("/v1/groups/{id}")))
 }

@@ -188,6 +188,7 @@ fn classifier() -> Router<App> {
         .route("/v1/groups/{id}/pin", post(writes::pin))
         .route("/v1/groups/{id}/unpin", post(writes::unpin))
         .route("/v1/groups/{id}/rules", get(groups::rules))
+        .route("/v1/groups/{id}/nodes", get(check_ins::of_group))
         .route("/v1/group-children/{id}", get(groups::children))
         .route("/v1/commands/unpin-from-all", post(writes::unpin_from_all))
         .route("/v1/import-hierarchy", post(writes::import_hierarchy))

@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -90,6 +90,12 @@ pub async fn serve(endpoints: Vec<Endpoint>, stop: CancellationToken, grace: Dur
     }
 }
 
+/// How long connections are accepted that were on their way when we stopped.
+const LAST_ACCEPTS: Duration = Duration::from_millis(20);
+
+/// How long a connection that is open when we stop may take to ask for the first time.
+const FIRST_REQUEST: Duration = Duration::from_millis(500);
+
 async fn accept(endpoint: Endpoint, connections: TaskTracker, stop: CancellationToken) {
     let Endpoint { door, routes } = endpoint;
     let places = Arc::new(Semaphore::new(CONNECTIONS));
@@ -98,38 +104,56 @@ async fn accept(endpoint: Endpoint, connections: TaskTracker, stop: Cancellation
             () = stop.cancelled() => break,
             place = Arc::clone(&places).acquire_owned() => place.ok(),
         };
-        let (routes, stop) = (routes.clone(), stop.clone());
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
             accepted = door.accept() => accepted,
         };
         match accepted {
-            Ok(Accepted::Plain(stream)) => {
-                connections.spawn(connection(stream, Peer::default(), routes, stop, place));
-            }
-            Ok(Accepted::Unix(stream)) => {
-                let peer = Peer { certificate: None, is_local: true };
-                connections.spawn(connection(stream, peer, routes, stop, place));
-            }
-            Ok(Accepted::Tls(stream, tls)) => {
-                connections.spawn(async move {
-                    // Slow handshakes hold up nobody but themselves.
-                    let shaken = tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await;
-                    match shaken {
-                        Ok(Ok((stream, certificate))) => {
-                            let certificate = certificate.map(Arc::new);
-                            let peer = Peer { certificate, is_local: false };
-                            connection(stream, peer, routes, stop, place).await;
-                        }
-                        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                        Err(_) => tracing::debug!("a TLS handshake took too long"),
-                    }
-                });
+            Ok(accepted) => {
+                connections.spawn(attend(accepted, routes.clone(), stop.clone(), place));
             }
             Err(error) => {
                 // Such as too many open files: others may close theirs.
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    // Whoever was let in by the kernel before we stopped listening takes it that we answer.
+    let last = async {
+        while let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+            let Ok(waiting) = door.accept().await else { break };
+            connections.spawn(attend(waiting, routes.clone(), stop.clone(), Some(place)));
+        }
+    };
+    // There is no end to them where many knock.
+    let _over = tokio::time::timeout(LAST_ACCEPTS, last).await;
+}
+
+/// Serves one connection.
+async fn attend(
+    accepted: Accepted,
+    routes: Router,
+    stop: CancellationToken,
+    place: Option<OwnedSemaphorePermit>,
+) {
+    match accepted {
+        Accepted::Plain(stream) => connection(stream, Peer::default(), routes, stop, place).await,
+        Accepted::Unix(stream) => {
+            let peer = Peer { certificate: None, is_local: true };
+            connection(stream, peer, routes, stop, place).await;
+        }
+        Accepted::Tls(stream, tls) => {
+            // Slow handshakes hold up nobody but themselves.
+            let shaken = tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await;
+            match shaken {
+                Ok(Ok((stream, certificate))) => {
+                    let certificate = certificate.map(Arc::new);
+                    let peer = Peer { certificate, is_local: false };
+                    connection(stream, peer, routes, stop, place).await;
+                }
+                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!("a TLS handshake took too long"),
             }
         }
     }
@@ -167,10 +191,13 @@ async fn connection(
     stop: CancellationToken,
     place: Option<OwnedSemaphorePermit>,
 ) {
+    let asked = Arc::new(Notify::new());
+    let asking = Arc::clone(&asked);
     let service =
         TowerToHyperService::new(tower::ServiceExt::<axum::extract::Request>::map_request(
             routes,
             move |request: axum::http::Request<hyper::body::Incoming>| {
+                asking.notify_one();
                 let mut request = request.map(axum::body::Body::new);
                 request.extensions_mut().insert(peer.clone());
                 request
@@ -186,8 +213,14 @@ async fn connection(
     let done = tokio::select! {
         done = serving.as_mut() => done,
         () = stop.cancelled() => {
-            serving.as_mut().graceful_shutdown();
-            serving.await
+            // A first request may be on its way; what comes after an answer is told to go elsewhere.
+            tokio::select! {
+                done = serving.as_mut() => done,
+                _ = tokio::time::timeout(FIRST_REQUEST, asked.notified()) => {
+                    serving.as_mut().graceful_shutdown();
+                    serving.await
+                }
+            }
         }
     };
     if let Err(error) = done {

@@ -35,6 +35,11 @@ pub fn fault_of(data_type: &DataType, value: &Value, aliases: &Aliases) -> Optio
     Some(checker.locate(data_type, value, String::new(), 0))
 }
 
+/// Returns whether a value has a type; nothing if nobody can know.
+pub fn has_type(data_type: &DataType, value: &Value, aliases: &Aliases) -> Option<bool> {
+    Checker { aliases }.holds(data_type, value, 0)
+}
+
 struct Checker<'a> {
     aliases: &'a Aliases,
 }

@@ -99,7 +99,12 @@ impl Fate {
         if around.held == Some(commit) {
             return Self::Held { since: fetched };
         }
-        if around.head == Some(commit) {
+        let seen_last = records.iter().rev().find_map(|it| match it.event {
+            Event::Fetched { commit } => Some(commit),
+            _ => None,
+        });
+        // The journal knows of a head a moment before anything else does.
+        if around.head == Some(commit) || seen_last == Some(commit) {
             return Self::Pending { since: fetched };
         }
         // The branch jumped over it: the first head that contains it came in its place.
@@ -107,7 +112,8 @@ impl Fate {
             Event::Fetched { commit } => Some((it.time, commit)),
             _ => None,
         });
-        let mut contained = heads.filter(|(_, head)| (around.is_ancestor)(commit, *head));
+        let mut contained =
+            heads.filter(|(_, head)| *head != commit && (around.is_ancestor)(commit, *head));
         match contained.next() {
             // The head that this daemon began with brings all of history along.
             Some((since, by)) if records.first().is_some_and(|it| it.time < since) => {
@@ -207,5 +213,8 @@ mod tests {
         ] {
             assert_eq!(word(Fate::of(commit(digit), &journal, around)), expected, "{digit}");
         }
+        // A head that only the journal knows of so far.
+        let before = Surroundings { head: Some(commit(7)), ..around };
+        assert_eq!(word(Fate::of(commit(9), &journal, before)), "pending");
     }
 }

@@ -8,7 +8,7 @@ use super::tree::GroupPlaces;
 use crate::diagnostic::{Diagnostic, Kind, closest};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{ClassName, EnvironmentName, GroupId, Key, Value};
-use crate::puppet::{Aliases, Argument, DataType, TypeFault, fault_of};
+use crate::puppet::{Aliases, Argument, DataType, TypeFault, fault_of, has_type};
 
 /// Checks every value that counts in a group, its own or the nearest ancestor's, against the types
 /// of the group's environment.
@@ -84,7 +84,7 @@ fn report(
 
 /// Says what the value may have been meant to be.
 fn help(wanted: &DataType, found: &Value, aliases: &Aliases) -> Option<String> {
-    let fits = |value: &Value| fault_of(wanted, value, aliases).is_none();
+    let fits = |value: &Value| has_type(wanted, value, aliases) == Some(true);
     if let Value::String(text) = found {
         let unquoted: Option<Value> =
             serde_json::from_str(text).ok().filter(|it: &Value| !it.is_string());

@@ -28,7 +28,7 @@ pub struct TestCase {
 }
 
 /// What must come out of a classification; what is absent is not looked at.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expectation {
     /// The names of exactly the groups that match, the root group not counted.
     pub groups: Option<BTreeSet<String>>,

@@ -407,3 +407,42 @@ fn what_is_no_file_or_too_large_is_reported() {
     1 error and 1 warning in 0 groups, 2 files
     ");
 }
+
+#[test]
+fn fmt_writes_the_canonical_form_and_says_which_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    let files = [
+        ("groups/a.yaml", "# A group\nrule: name = x # now\nname:   A\n"),
+        ("groups/b.yaml", "name: B\n"),
+        ("groups/broken.yaml", "name: [\n"),
+        ("nodes/n.yaml", "variables: {a: 1,b: 2}\nclasses:\n    x:\n"),
+        ("notes.yaml", "not:   ours\n"),
+    ];
+    for (file, text) in files {
+        let file = directory.path().join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let read = |file: &str| std::fs::read_to_string(directory.path().join(file)).unwrap();
+    let said = "groups/a.yaml\ngroups/broken.yaml: not valid YAML, left as it is\nnodes/n.yaml\n";
+    let checked = run(&["fmt", path, "--check"]);
+    assert_eq!((checked.status, checked.stderr), (1, format!("{said}2 files would change\n")));
+    assert_eq!(read("groups/a.yaml"), files[0].1);
+    let done = run(&["fmt", path]);
+    assert_eq!((done.status, done.stderr), (1, format!("{said}2 files changed\n")));
+    assert_eq!(read("groups/a.yaml"), "name: A\n# A group\nrule: name = x # now\n");
+    assert_eq!(read("nodes/n.yaml"), "classes:\n  x:\nvariables: {a: 1, b: 2}\n");
+    assert_eq!(
+        (read("notes.yaml"), read("groups/broken.yaml")),
+        (files[4].1.to_owned(), files[2].1.to_owned())
+    );
+    std::fs::remove_file(directory.path().join("groups/broken.yaml")).unwrap();
+    assert_eq!(run(&["fmt", path, "--check"]).status, 0);
+    // With its id written, a group keeps it when it is renamed.
+    let before = run(&["export", path]).stdout;
+    assert_eq!(run(&["fmt", path, "--ids"]).status, 0);
+    assert!(read("groups/b.yaml").starts_with("name: B\nid: "), "{}", read("groups/b.yaml"));
+    assert_eq!(run(&["export", path]).stdout, before);
+    assert_eq!(run(&["fmt", path, "--ids", "--check"]).status, 0);
+}

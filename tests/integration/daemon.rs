@@ -244,29 +244,6 @@ fn a_revision_cannot_search_the_history() {
 }
 
 #[test]
-fn a_kept_reply_ends_with_new_facts_and_with_a_new_commit() {
-    let repository = repository();
-    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
-    let ports = || {
-        let enc = [daemon.get("/enc/web1").json(), daemon.get("/enc/web1").json()];
-        assert_eq!(enc[0], enc[1], "asked twice");
-        enc[0]["classes"].clone()
-    };
-    assert_eq!(ports(), json!({}));
-    let role = |role: &str| format!(r#"{{"trusted": {{"extensions": {{"pp_role": "{role}"}}}}}}"#);
-    daemon.request("POST", "/v1/classified/nodes/web1", &role("web"));
-    assert_eq!(ports(), json!({"apache": {"port": 80}}));
-    repository.commit("second", &[("groups/web.yaml", &WEB.replace("80", "8080"))]);
-    daemon.request("POST", "/controller/reconcile", "");
-    daemon.wait_until("the second commit answers", |daemon| {
-        daemon.get("/enc/web1").json()["classes"]["apache"]["port"] == 8080
-    });
-    assert_eq!(ports(), json!({"apache": {"port": 8080}}));
-    daemon.request("POST", "/v1/classified/nodes/web1", &role("db"));
-    assert_eq!(ports(), json!({}));
-}
-
-#[test]
 fn a_classifier_is_imported_from_its_address() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
@@ -295,6 +272,29 @@ fn a_classifier_is_imported_from_its_address() {
         "{}",
         done.stderr
     );
+}
+
+#[test]
+fn a_kept_reply_ends_with_new_facts_and_with_a_new_commit() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let ports = || {
+        let enc = [daemon.get("/enc/web1").json(), daemon.get("/enc/web1").json()];
+        assert_eq!(enc[0], enc[1], "asked twice");
+        enc[0]["classes"].clone()
+    };
+    assert_eq!(ports(), json!({}));
+    let role = |role: &str| format!(r#"{{"trusted": {{"extensions": {{"pp_role": "{role}"}}}}}}"#);
+    daemon.request("POST", "/v1/classified/nodes/web1", &role("web"));
+    assert_eq!(ports(), json!({"apache": {"port": 80}}));
+    repository.commit("second", &[("groups/web.yaml", &WEB.replace("80", "8080"))]);
+    daemon.request("POST", "/controller/reconcile", "");
+    daemon.wait_until("the second commit answers", |daemon| {
+        daemon.get("/enc/web1").json()["classes"]["apache"]["port"] == 8080
+    });
+    assert_eq!(ports(), json!({"apache": {"port": 8080}}));
+    daemon.request("POST", "/v1/classified/nodes/web1", &role("db"));
+    assert_eq!(ports(), json!({}));
 }
 
 #[test]

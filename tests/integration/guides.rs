@@ -20,6 +20,7 @@ enum Part {
 /// Output is one stream; a daemon has its own, and is waited for.
 const PRELUDE: &str = "exec 2>&1
 cd \"$HOME\"
+export CLADE_CACHE_DIR=\"$HOME/cache\"
 answers() {
     for _ in $(seq 400); do curl -ks -o /dev/null \"$1/readyz\" && return; sleep 0.05; done
     cat serve.log

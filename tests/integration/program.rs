@@ -136,6 +136,12 @@ impl Daemon {
         }
     }
 
+    /// Sends a signal, by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
+    }
+
     /// Asks the daemon to stop and returns its exit status.
     pub(crate) fn terminate(mut self) -> i32 {
         let mut child = self.child.take().unwrap();

@@ -7,7 +7,7 @@ use std::process::Command;
 use clade::telemetry::Metrics;
 use serde_json::Value;
 
-use crate::program::root;
+use crate::program::{Daemon, root};
 use crate::readme::{serve_fleet, updating};
 
 /// What stands above this line of a page is written by people.
@@ -161,11 +161,66 @@ fn answers_are_as_the_document_says() {
         ("post", "/controller/pin", &[], "", r#"{"commit": "HEAD"}"#),
         ("post", "/controller/resume", &[], "", ""),
     ] {
-        let path = values.iter().fold(template.to_owned(), |path, (name, value)| {
-            path.replace(&format!("{{{name}}}"), value)
-        });
-        let answer = daemon.request(&method.to_uppercase(), &format!("{path}{query}"), body);
-        conforms(&document, method, template, answer.status, &answer.body);
+        ask(&document, &daemon, method, template, values, query, body);
+    }
+}
+
+/// Asks a route and checks the answer against the document.
+fn ask(
+    document: &Value,
+    daemon: &Daemon,
+    method: &str,
+    template: &str,
+    values: &[(&str, &str)],
+    query: &str,
+    body: &str,
+) -> u16 {
+    let path = values.iter().fold(template.to_owned(), |path, (name, value)| {
+        path.replace(&format!("{{{name}}}"), value)
+    });
+    let answer = daemon.request(&method.to_uppercase(), &format!("{path}{query}"), body);
+    conforms(document, method, template, answer.status, &answer.body);
+    answer.status
+}
+
+#[test]
+fn writes_answer_as_the_document_says() {
+    let document = document();
+    let (repository, _) = serve_fleet();
+    let directory = tempfile::tempdir().unwrap();
+    let (hub, data) = (directory.path().join("hub.git"), directory.path().join("data"));
+    let mut clone = git2::build::RepoBuilder::new();
+    clone.bare(true).clone(&repository.text_path(), &hub).unwrap();
+    let daemon = Daemon::start(&[
+        "--repo",
+        hub.to_str().unwrap(),
+        "--data-dir",
+        data.to_str().unwrap(),
+        "--path",
+        "examples/fleet",
+        "--writes",
+        "commit",
+    ]);
+    let group = [("id", "11111111-1111-4111-8111-111111111111")];
+    let made = r#"{"name": "Made", "description": "for a test", "parent": "00000000-0000-4000-8000-000000000000", "classes": {}}"#;
+    let environment = [("environment", "production")];
+    for (method, template, values, query, body, status) in [
+        ("put", "/v1/groups/{id}", &group[..], "", made, 201),
+        ("put", "/v1/groups/{id}", &group, "", made, 200),
+        ("post", "/v1/groups/{id}", &group, "", r#"{"variables": {"a": 1}}"#, 200),
+        ("post", "/v1/groups/{id}/pin", &group, "?nodes=n1,n2", "", 204),
+        ("post", "/v1/groups/{id}/unpin", &group, "", r#"{"nodes": ["n1"]}"#, 204),
+        ("post", "/v1/commands/unpin-from-all", &[], "", r#"{"nodes": ["n2"]}"#, 200),
+        ("post", "/v1/groups", &[], "", made, 422),
+        ("post", "/v1/groups", &[], "", &made.replace("Made", "Another"), 303),
+        ("post", "/v1/groups", &[], "", "[]", 400),
+        ("delete", "/v1/groups/{id}", &group, "", "", 204),
+        ("delete", "/v1/groups/{id}", &group, "", "", 404),
+        ("put", "/v1/environments/{environment}", &environment, "", "", 200),
+        ("post", "/v1/import-hierarchy", &[], "", "{}", 400),
+    ] {
+        let answered = ask(&document, &daemon, method, template, values, query, body);
+        assert_eq!(answered, status, "{method} {template} {body}");
     }
 }
 

@@ -201,3 +201,31 @@ fn a_rolling_update_fails_no_request() {
     });
     assert_eq!(answered(&serving), Some(first));
 }
+
+#[test]
+fn whoever_asked_before_the_end_gets_an_answer() {
+    use std::io::{Read as _, Write as _};
+
+    let (repository, _) = repository();
+    for round in 0..5 {
+        let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+        daemon.wait_until("it is ready", |it| it.get("/readyz").status == 200);
+        // It does not get to see them before it is told to stop.
+        daemon.signal("STOP");
+        let mut asked: Vec<std::net::TcpStream> = (0..40)
+            .map(|_| {
+                let mut stream = std::net::TcpStream::connect(&daemon.address).unwrap();
+                stream.write_all(b"GET /v1/groups HTTP/1.1\r\nHost: clade\r\n\r\n").unwrap();
+                stream
+            })
+            .collect();
+        daemon.signal("TERM");
+        daemon.signal("CONT");
+        assert_eq!(daemon.terminate(), 0);
+        for (number, stream) in asked.iter_mut().enumerate() {
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200 OK"), "{round}, {number}: {answer:?}");
+        }
+    }
+}

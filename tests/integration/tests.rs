@@ -100,3 +100,65 @@ fn the_outcome_is_written_as_junit_and_json() {
     assert_eq!((document["passed"].as_u64(), document["failed"].as_u64()), (Some(1), Some(5)));
     insta::assert_snapshot!(format!("{:#}", document["tests"][1]));
 }
+
+#[test]
+fn expectations_are_written_from_what_comes_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let tests = "\
+# Tests of the web
+- name: changed   # by somebody
+  node: small1
+  facts: {os: {family: Debian}, memory: 16}
+  # what must come out
+  expect:
+    groups: [Large, Debian]   # all of them
+    environment: production
+    classes: {\"::web\": {port: 8080, docroot: /srv}, atp: {}}
+    variables:
+      tier: silver # for now
+      gone: true
+
+- {name: fine, node: n, expect: {groups: []}}
+- name: fresh
+  node: web1
+  facts: {os: {family: Debian}, memory: 16}
+  expect: {}
+---
+- name: a conflict
+  node: n
+  facts: {os: {family: SUSE}}
+  expect: {environment: staging}
+- name: no conflict any more
+  node: n
+  expect: {conflict: true}
+";
+    for (path, content) in [("groups/g.yaml", GROUPS), ("tests/t.yaml", tests)] {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    let run = |more: &[&str]| -> Done {
+        let all = [&["test"], more].concat();
+        clade(&all).current_dir(directory.path()).output().unwrap().into()
+    };
+    let done = run(&["--update"]);
+    assert_eq!(
+        (done.status, done.stderr.as_str()),
+        (0, "tests/t.yaml: wrote what 4 tests came to\n")
+    );
+    assert!(done.stdout.contains("expected the variable `tier` to be \"silver\", it is \"gold\""));
+    insta::assert_snapshot!(
+        std::fs::read_to_string(directory.path().join("tests/t.yaml")).unwrap()
+    );
+    assert_eq!(run(&[]).status, 0, "{}", run(&[]).stdout);
+    let again = run(&["--update"]);
+    assert_eq!((again.status, again.stderr.as_str()), (0, "there is nothing to write\n"));
+
+    std::fs::write(
+        directory.path().join("tests/t.yaml"),
+        "- {name: t, node: n, facts_file: gone.yaml, expect: {groups: [A]}}\n",
+    )
+    .unwrap();
+    assert_eq!(run(&["--update"]).status, 1);
+    assert_eq!(run(&["--update", "--rev", "HEAD"]).status, 2);
+}

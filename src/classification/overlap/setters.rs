@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::{Setting, are_apart};
+use super::{Budget, Setting, are_apart};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Comparison, Condition, EnvironmentName, Path, Segment, Test, same};
 
@@ -66,11 +66,15 @@ impl<'e> Setters<'e> {
         &self,
         hierarchy: &Hierarchy,
         carrier: Carrier,
+        budget: &mut Budget,
     ) -> BTreeMap<Carrier, BTreeSet<Setting<'e>>> {
         let mut partners: BTreeMap<Carrier, BTreeSet<Setting<'e>>> = BTreeMap::new();
         for (setting, value) in self.by_carrier.get(&carrier).into_iter().flatten() {
             let others = self.by_setting.get(setting).into_iter().flatten();
             for (other, theirs) in others.take_while(|(it, _)| it.setter < carrier.setter) {
+                if !Budget::take(&mut budget.compared, 1) {
+                    return partners;
+                }
                 if are_apart(hierarchy, other.setter, carrier.setter)
                     && are_apart(hierarchy, other.leaf, carrier.leaf)
                     && !same(value, theirs)
@@ -85,7 +89,11 @@ impl<'e> Setters<'e> {
 
     /// Returns the groups whose environment is not that of most, each with those of another that
     /// it could meet: where one of two trumps, there is no conflict.
-    pub(super) fn environments(&self, hierarchy: &'e Hierarchy) -> Vec<(Carrier, Vec<Carrier>)> {
+    pub(super) fn environments(
+        &self,
+        hierarchy: &'e Hierarchy,
+        budget: &mut Budget,
+    ) -> Vec<(Carrier, Vec<Carrier>)> {
         let mut by_environment: BTreeMap<(bool, &EnvironmentName), Vec<GroupIndex>> =
             BTreeMap::new();
         for index in hierarchy.indexes().skip(1) {
@@ -107,6 +115,7 @@ impl<'e> Setters<'e> {
                 for group in *few {
                     let larger = all.iter().skip(at + 1).flat_map(|it| it.iter());
                     let partners: Vec<Carrier> = larger
+                        .take_while(|_| Budget::take(&mut budget.compared, 1))
                         .filter(|it| {
                             are_apart(hierarchy, **it, *group) && self.may_meet(**it, *group)
                         })

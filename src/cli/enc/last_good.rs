@@ -3,7 +3,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -87,18 +87,40 @@ fn rounded(duration: Duration) -> String {
 pub(super) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let fresh = path.with_extension(format!("{}.{:08x}", std::process::id(), fastrand::u32(..)));
     let open = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh);
-    let mut file: File = match (open(), path.parent()) {
-        (Err(error), Some(directory)) if error.kind() == ErrorKind::NotFound => {
-            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let mut file: File = match open() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            create(directory)?;
             open()?
         }
-        (opened, _) => opened?,
+        opened => opened?,
     };
+    hand_over(&fresh, directory);
     let written = file.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&fresh, path));
     if written.is_err() {
         std::fs::remove_file(&fresh).ok();
     }
     written
+}
+
+/// Creates a directory and those above it.
+fn create(directory: &Path) -> std::io::Result<()> {
+    let Some(above) = directory.parent().filter(|_| !directory.is_dir()) else { return Ok(()) };
+    create(above)?;
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        created => created.inspect(|()| hand_over(directory, above)),
+    }
+}
+
+/// Gives what root made to whom the directory belongs: an administrator may be the first to ask, and
+/// Puppet Server must be able to go on.
+fn hand_over(path: &Path, directory: &Path) {
+    let (Ok(made), Ok(above)) = (path.metadata(), directory.metadata()) else { return };
+    if made.uid() != above.uid() {
+        // Only root may; for everybody else it is right as it is.
+        chown(path, Some(above.uid()), Some(above.gid())).ok();
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +156,20 @@ mod tests {
         assert!(error.contains("cannot be read"), "{error}");
         let files = std::fs::read_dir(directory.path().join("new/answers")).unwrap().count();
         assert_eq!(files, 1, "nothing else is left");
+    }
+
+    #[test]
+    fn what_root_keeps_belongs_to_the_owner_of_the_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        if chown(directory.path(), Some(1234), Some(1234)).is_err() {
+            eprintln!("only root can give files away");
+            return;
+        }
+        let kept = LastGood::new(&directory.path().join("clade"), "web1");
+        kept.keep("{}\n", None).unwrap();
+        let owner = |path: &Path| path.metadata().unwrap().uid();
+        let answers = kept.0.parent().unwrap();
+        assert_eq!([&kept.0, answers, answers.parent().unwrap()].map(owner), [1234; 3]);
     }
 
     #[test]

@@ -190,6 +190,9 @@ pub(in crate::cli) struct Serve {
     /// A directory of facts files for nodes that have not checked in, as Puppet Server keeps them
     #[arg(long, value_name = "DIR", env = "CLADE_FACTS_DIR", help_heading = "Service")]
     pub(super) facts_dir: Option<PathBuf>,
+    /// The `PuppetDB` to ask for facts of nodes that have neither; it is shown the daemon's certificate, and `--tls-client-ca` is its authority, too
+    #[arg(long, value_name = "URL", env = "CLADE_PUPPETDB", help_heading = "Service")]
+    pub(super) puppetdb: Option<String>,
     /// The form of the log
     #[arg(
         long,

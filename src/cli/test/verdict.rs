@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::super::node::facts_file;
 use super::super::tree::draw::{conflict_lines, shorten, sources};
 use super::super::tree::group::Why;
+use super::update::Present;
 use crate::classification::{
     ClassSources, Explanation, Final, Outcome, SourcedValue, conflict_message,
 };
@@ -25,6 +26,8 @@ pub(super) struct Verdict<'t> {
     pub(super) faults: Vec<Fault>,
     /// The command that explains the node, if it takes no more than a file.
     pub(super) see: Option<String>,
+    /// What comes out, if it is not as expected or nothing is.
+    pub(super) present: Option<Present>,
 }
 
 /// Something that is not as expected.
@@ -58,14 +61,16 @@ pub(super) fn run<'t>(
         Ok(node) => node,
         Err(error) => {
             let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-            return Verdict { test, faults: vec![Fault::new(causes.join(": "), [])], see: None };
+            let faults = vec![Fault::new(causes.join(": "), [])];
+            return Verdict { test, faults, see: None, present: None };
         }
     };
     let see = file.filter(|_| test.trusted.is_none()).map(|path| {
         let directory = directory.display();
         format!("clade explain {} {directory} --facts {}", test.node, path.display())
     });
-    Verdict { test, faults: compare(test, estate, index, &node), see }
+    let (faults, present) = compare(test, estate, index, &node);
+    Verdict { test, faults, see, present }
 }
 
 fn facts_path(test: &TestCase, directory: &Path) -> Option<PathBuf> {
@@ -86,14 +91,19 @@ fn node(test: &TestCase, facts_path: Option<&Path>) -> Result<Node> {
     Ok(Node { name: test.node.clone(), fact, trusted: with_certname(trusted, &test.node) })
 }
 
-fn compare(test: &TestCase, estate: &Estate, index: &Index, node: &Node) -> Vec<Fault> {
+fn compare(
+    test: &TestCase,
+    estate: &Estate,
+    index: &Index,
+    node: &Node,
+) -> (Vec<Fault>, Option<Present>) {
     let hierarchy = &estate.hierarchy;
     let explanation = match classify(estate, index, node) {
         Ok(explanation) => explanation,
         Err(error) => {
             let index = hierarchy.find(error.group);
             let why = index.and_then(|index| Why::of(hierarchy, index, node).because());
-            return vec![Fault::new(error.to_string(), why)];
+            return (vec![Fault::new(error.to_string(), why)], None);
         }
     };
     let mut faults = Vec::new();
@@ -115,7 +125,9 @@ fn compare(test: &TestCase, estate: &Estate, index: &Index, node: &Node) -> Vec<
             Values { hierarchy, faults: &mut faults }.compare(&test.expect, result);
         }
     }
-    faults
+    let open = !faults.is_empty() || test.expect == Expectation::default();
+    let present = open.then(|| Present::of(&explanation));
+    (faults, present)
 }
 
 fn compare_groups(expect: &Expectation, explanation: &Explanation<'_>, faults: &mut Vec<Fault>) {

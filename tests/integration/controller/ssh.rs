@@ -85,10 +85,20 @@ impl Sshd {
     }
 
     fn serve(&self, repository: &GitRepository, key: &Path, known: &Path) -> Daemon {
+        self.serve_with(repository, key, known, &[])
+    }
+
+    fn serve_with(
+        &self,
+        repository: &GitRepository,
+        key: &Path,
+        known: &Path,
+        more: &[&str],
+    ) -> Daemon {
         let user = std::env::var("USER").unwrap_or_else(|_| "root".to_owned());
         let url = format!("ssh://{user}@127.0.0.1:{}{}", self.port, repository.text_path());
         let data = tempfile::tempdir_in(self.directory.path()).unwrap().keep();
-        Daemon::start(&[
+        let arguments = [
             "--repo",
             &url,
             "--data-dir",
@@ -97,7 +107,8 @@ impl Sshd {
             key.to_str().unwrap(),
             "--ssh-known-hosts-file",
             known.to_str().unwrap(),
-        ])
+        ];
+        Daemon::start(&[&arguments, more].concat())
     }
 }
 
@@ -152,4 +163,22 @@ fn over_ssh_it_is_known_who_answers_or_nothing_is_fetched() {
         assert!(message.contains(said), "{message}");
         assert_eq!((live(&daemon), daemon.get("/v1/groups").status), (None, 503));
     }
+}
+
+#[test]
+fn a_write_is_pushed_over_ssh() {
+    let Some(sshd) = Sshd::start() else { return };
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let mut config = repository.git().config().unwrap();
+    config.set_str("receive.denyCurrentBranch", "ignore").unwrap();
+    let known = sshd.known_hosts("known", &["host_ed25519.pub"]);
+    let daemon = sshd.serve_with(&repository, &sshd.at("user"), &known, &["--writes", "commit"]);
+    let body =
+        format!("{{\"name\": \"N\", \"parent\": \"{}\", \"classes\": {{}}}}", crate::writes::ROOT);
+    let made = daemon.request("POST", "/v1/groups", &body);
+    assert_eq!(made.status, 303, "{}", made.body);
+    let head = repository.git().head().unwrap().peel_to_commit().unwrap();
+    assert_eq!(live(&daemon), Some(head.id().to_string()));
+    assert_eq!(head.summary().unwrap(), Some("Add the group \"N\" below \"All Nodes\""));
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::servers::{Stub, nobody};
 use super::{Authority, FACTS, Machine, classes, repository, url};
 use crate::program::Daemon;
 
@@ -191,4 +192,28 @@ fn an_agent_that_asks_about_itself_is_believed_what_its_certificate_proves() {
     // Nor does what it said count when somebody asks about it later.
     assert_eq!(classes(&ask(&puppet, &[])), Vec::<String>::new());
     assert_eq!(classes(&ask(&puppet, &claims)), ["rack"]);
+}
+
+#[test]
+fn puppetdb_knows_nodes_that_never_asked() {
+    let repository = repository();
+    let body = r#"[{"certname":"web1","facts":{"os":{"family":"Debian"},"trusted":{"extensions":{"rack":"r12"}}},"trusted":{"certname":"web1","extensions":{"pp_role":"web"}}}]"#;
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let puppetdb = Stub::saying(answer.leak());
+    let start = |url: &str| Daemon::start(&["--repo", &repository.text_path(), "--puppetdb", url]);
+    let daemon = start(&puppetdb.url);
+    let machine = Machine::new();
+    let known = daemon.get("/enc/web1").json();
+    assert_eq!(known["classes"], json!({"apt": {}, "role::web": {"port": 80}}));
+    // What Puppet Server proves comes before what PuppetDB was told.
+    let asked = machine.enc("web1", &["--server", &url(&daemon)]);
+    assert_eq!(classes(&asked), ["apt"]);
+    // Without PuppetDB nobody knows what the node is, which is not the same as no facts.
+    let daemon = start(&nobody());
+    let answer = daemon.get("/enc/web1");
+    assert_eq!((answer.status, answer.json()["kind"].as_str()), (500, Some("application-error")));
+    assert!(answer.body.contains("The facts of web1 cannot be asked for: cannot ask"));
 }

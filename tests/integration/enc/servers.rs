@@ -9,13 +9,13 @@ use super::{Authority, Machine, classes, repository, url};
 use crate::program::{Daemon, clade};
 
 /// A server that says the same to everybody, or nothing.
-struct Stub {
-    url: String,
+pub(super) struct Stub {
+    pub(super) url: String,
     asked: Arc<AtomicUsize>,
 }
 
 impl Stub {
-    fn saying(answer: &'static str) -> Self {
+    pub(super) fn saying(answer: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(AtomicUsize::new(0));
@@ -42,7 +42,7 @@ impl Stub {
 }
 
 /// An address at which nobody listens.
-fn nobody() -> String {
+pub(super) fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}", listener.local_addr().unwrap())
 }

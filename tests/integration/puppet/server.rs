@@ -19,7 +19,7 @@ pub(super) enum Way {
 }
 
 /// How long the server may take to start or to read its settings anew.
-const PATIENCE: Duration = Duration::from_mins(5);
+const PATIENCE: Duration = Duration::from_mins(15);
 
 /// A Puppet Server; everything that it writes is in one directory.
 pub(super) struct PuppetServer {

@@ -218,3 +218,18 @@ fn a_group_is_validated_without_being_made() {
     assert_eq!(groups(&daemon).len(), 2);
     assert_eq!(hub.log(), ["Begin"]);
 }
+
+#[test]
+fn the_nodes_of_a_group_are_those_that_checked_in_and_match_now() {
+    let hub = hub();
+    let daemon = hub.serve(&[]);
+    for node in ["m", "n"] {
+        assert_eq!(post(&daemon, &format!("/v1/classified/nodes/{node}"), &json!({})).status, 200);
+    }
+    let path = format!("/v1/groups/{ID}");
+    assert_eq!(daemon.get(&format!("{path}/nodes")).json(), json!({"nodes": ["m"]}));
+    assert_eq!(post(&daemon, &format!("{path}/pin"), &json!({"nodes": ["n"]})).status, 204);
+    assert_eq!(daemon.get(&format!("{path}/nodes")).json(), json!({"nodes": ["m", "n"]}));
+    assert_eq!(daemon.get(&format!("{path}/nodes?limit=1")).json(), json!({"nodes": ["m"]}));
+    assert_eq!(daemon.get(&format!("/v1/groups/{ROOT}1/nodes")).status, 400);
+}

@@ -30,7 +30,9 @@ fn a_token_writes_below_its_groups_and_its_keys_alone() {
         ("groups/db.yaml", &format!("name: Db\nid: {DB}\nrule: name = d\npinned: [n]\n")),
     ]);
     let hash = |token: &str| {
-        Sha256::digest(token.as_bytes()).iter().map(|it| format!("{it:02x}")).collect::<String>()
+        Sha256::digest(token.as_bytes())
+            .iter()
+            .fold(String::new(), |text, it| text + &format!("{it:02x}"))
     };
     let tokens = hub.path().join("tokens.yaml");
     let text = format!(

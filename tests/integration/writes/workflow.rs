@@ -109,6 +109,11 @@ fn a_day_of_writes_reads_like_the_work_of_a_careful_colleague() {
       mod: {}
     variables: {ntp: [a], zone: eu}   # both
     "##);
+    the_new_file_and_the_message(&hub);
+    assert_eq!(hub.show("README.md").unwrap(), "# Groups\n");
+}
+
+fn the_new_file_and_the_message(hub: &Hub) {
     insta::with_settings!({filters => vec![(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID")]}, {
         insta::assert_snapshot!(hub.show("groups/shop/cart-till.yaml").unwrap(), @r#"
         name: Cart/Till
@@ -129,7 +134,6 @@ fn a_day_of_writes_reads_like_the_work_of_a_careful_colleague() {
         Change-Board: exempt
         ");
     });
-    assert_eq!(hub.show("README.md").unwrap(), "# Groups\n");
 }
 
 #[test]
