@@ -18,6 +18,10 @@ test:
 update-docs:
     UPDATE_DOCS=1 cargo test --test integration diagnostics readme
 
+# Licences, sources and bans of everything that is depended on
+deny:
+    cargo deny check bans licenses sources
+
 # What the controller must reach: docs/controller-load.md
 bench-controller:
     cargo bench --bench controller
