@@ -10,6 +10,9 @@ use git2::ConfigLevel;
 
 use super::transport;
 
+/// How many packs are kept open at once, by all that read repositories.
+const OPEN_PACKS: usize = 64;
+
 /// Prepares libgit2; everything in `git` that opens a repository calls this first.
 ///
 /// # Errors
@@ -33,6 +36,8 @@ fn set_up() -> Result<(), git2::Error> {
         for level in [ConfigLevel::System, ConfigLevel::XDG, ConfigLevel::Global] {
             git2::opts::set_search_path(level, "")?;
         }
+        // Every fetch that brings something leaves a pack, and each would be kept open.
+        git2::opts::set_mwindow_file_limit(OPEN_PACKS)?;
         git2::transport::register("http", transport::http)?;
         git2::transport::register("https", transport::http)?;
         git2::transport::register("git", transport::daemon)?;
