@@ -62,23 +62,17 @@ pub(super) struct Daemon {
     token: Option<String>,
 }
 
-/// What a daemon wrote.
+/// What a service wrote.
 pub(super) struct Reply {
     pub(super) status: http::StatusCode,
-    /// The commit that answered.
+    /// The commit that answered, if a daemon did.
     pub(super) commit: Option<String>,
-    pub(super) text: String,
-}
-
-/// What a service said, as text.
-pub(super) struct Page {
-    pub(super) status: http::StatusCode,
     pub(super) etag: Option<String>,
     pub(super) text: String,
 }
 
-/// How much of an answer is read.
-const PAGE_LIMIT: u64 = 256 << 20;
+/// How many bytes of an answer are read: pages of nodes with their facts are large.
+const ANSWER_LIMIT: u64 = 256 << 20;
 
 /// What a daemon said.
 pub(super) struct Said {
@@ -167,27 +161,17 @@ impl Identity {
 
 impl Daemon {
     /// Asks for a text, with headers of one's own.
-    pub(super) fn page(&self, path: &str, headers: &[(&str, &str)]) -> Result<Page> {
+    pub(super) fn fetch(&self, path: &str, headers: &[(&str, &str)]) -> Result<Reply> {
         let mut request = self.introduced(self.agent.get(format!("{}{path}", self.base)));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let mut response = request.call().with_context(|| format!("cannot ask `{}`", self.name))?;
-        let etag = response.headers().get("etag").and_then(|it| it.to_str().ok());
-        let etag = etag.map(str::to_owned);
-        let status = response.status();
-        let body = response.body_mut().with_config().limit(PAGE_LIMIT);
-        let text = body
-            .read_to_string()
-            .with_context(|| format!("the answer of `{}` broke off", self.name))?;
-        Ok(Page { status, etag, text })
+        self.reply(request.call())
     }
 
     /// Asks for a document.
     pub(super) fn get(&self, path: &str) -> Result<Said> {
-        let request = self.agent.get(format!("{}{path}", self.base));
-        let response = self.introduced(request).call();
-        self.reply(response)?.said(&format!("{}{path}", self.name))
+        self.fetch(path, &[])?.said(&format!("{}{path}", self.name))
     }
 
     /// Asks a question with a document of JSON.
@@ -206,13 +190,16 @@ impl Daemon {
 
     fn reply(&self, response: Result<http::Response<Body>, ureq::Error>) -> Result<Reply> {
         let mut response = response.with_context(|| format!("cannot ask `{}`", self.name))?;
-        let commit = response.headers().get("X-Clade-Commit");
-        let commit = commit.and_then(|it| it.to_str().ok()).map(str::to_owned);
-        let text = response
-            .body_mut()
+        let header = |name: &str| {
+            let value = response.headers().get(name)?.to_str().ok()?;
+            Some(value.to_owned())
+        };
+        let (commit, etag) = (header("X-Clade-Commit"), header("ETag"));
+        let body = response.body_mut().with_config().limit(ANSWER_LIMIT);
+        let text = body
             .read_to_string()
             .with_context(|| format!("the answer of `{}` broke off", self.name))?;
-        Ok(Reply { status: response.status(), commit, text })
+        Ok(Reply { status: response.status(), commit, etag, text })
     }
 }
 

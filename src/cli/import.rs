@@ -71,7 +71,7 @@ impl Import {
     /// Asks a classifier for its groups.
     fn fetch(&self, url: &str) -> Result<String> {
         let (base, path) = groups_of(url);
-        let page = self.identity.at(base, PATIENCE)?.page(path, &[])?;
+        let page = self.identity.at(base, PATIENCE)?.fetch(path, &[])?;
         if page.status != 200 {
             let said: String = page.text.chars().take(200).collect();
             bail!("`{base}{path}` answers {}: {said}", page.status);

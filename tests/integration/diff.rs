@@ -258,6 +258,45 @@ fn the_check_ins_of_a_daemon_are_nodes_too() {
     assert_eq!(daemon.get("/controller/diff/HEAD/nope").json()["kind"], "unknown-commit");
 }
 
+/// Answers every request with one document, as a `PuppetDB` does its inventory.
+fn serve(document: String) -> String {
+    use std::io::{Read as _, Write as _};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _some = stream.read(&mut [0; 4096]);
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+                document.len()
+            );
+            let sent = stream.write_all(head.as_bytes());
+            sent.and_then(|()| stream.write_all(document.as_bytes())).ok();
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn a_page_of_nodes_may_be_as_large_as_their_facts_are() {
+    let fleet = Fleet::new();
+    let facts = json!({"os": {"family": "Debian"}, "much": "x".repeat(24_000)});
+    let nodes: Vec<Value> = (0..500)
+        .map(|number| {
+            let trusted = json!({"extensions": {"pp_role": "web"}});
+            json!({"certname": format!("web{number}"), "facts": facts, "trusted": trusted})
+        })
+        .collect();
+    let url = serve(Value::from(nodes).to_string());
+    let narrowed = WEB.replace("pp_role = web", "pp_role = web and name != web2");
+    fleet.repository.commit("narrow", &[("groups/web.yaml", &narrowed)]);
+    let repo = fleet.repository.text_path();
+    let done = run(&["diff", "HEAD~1", "HEAD", "--repo", &repo, "--puppetdb", &url]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    assert!(done.stdout.starts_with("1 of 500 nodes change between HEAD~1 and HEAD\n"));
+}
+
 #[test]
 fn validation_asks_the_fleet() {
     let fleet = Fleet::new();

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::super::Exit;
-use super::super::client::{Identity, Page};
+use super::super::client::{Identity, Reply};
 use super::super::output::Output;
 use super::catalogue::{Catalogue, Target, report_broken};
 use crate::puppet::{DataType, Default, Parameter, PuppetClass};
@@ -52,7 +52,7 @@ impl Pull {
         headers.extend(known.as_deref().map(|etag| ("If-None-Match", etag)));
         let environment = &self.target.environment;
         let path = format!("/puppet/v3/environment_classes?environment={environment}");
-        let page = service.page(&path, &headers)?;
+        let page = service.fetch(&path, &headers)?;
         if page.status == 304 {
             output.note("the classes have not changed");
             return Ok(Exit::Fine);
@@ -77,7 +77,7 @@ impl Pull {
 }
 
 /// Says why there is no answer, and what helps.
-fn refusal(page: &Page, environment: &str) -> anyhow::Error {
+fn refusal(page: &Reply, environment: &str) -> anyhow::Error {
     let body: Value = serde_json::from_str(&page.text).unwrap_or_default();
     let said = ["message", "msg"].iter().find_map(|key| body.get(key)?.as_str());
     let said = said.unwrap_or_else(|| page.text.lines().next().unwrap_or_default());
