@@ -36,9 +36,11 @@ impl Known {
             }
             (Ok(fact), _) => fact,
         };
-        let certificate = match certificate(enc, puppet) {
-            Ok(certificate) => certificate,
-            Err(error) => {
+        let certificate = match (certificate(enc, puppet), enc.facts) {
+            (Ok(certificate), _) => certificate,
+            // What a certificate would have proved is as much a part of the node as its facts.
+            (Err(error), EncFacts::Required) => return Err(error),
+            (Err(error), EncFacts::Optional) => {
                 output.note(&format!("clade enc: {}; going on without", one_line(&error)));
                 None
             }

@@ -277,3 +277,23 @@ fn without_facts_the_name_is_enough_unless_facts_are_required() {
     assert_eq!((missing.status, missing.json()["kind"].as_str()), (404, Some("not-found")));
     assert_eq!(daemon.get("/enc/..%2Fweb1").status, 404);
 }
+
+#[test]
+fn facts_of_a_file_leave_what_the_node_proved() {
+    let repository = GitRepository::new();
+    let web = "name: Web\nrule: os.family = Debian and trusted.extensions.pp_role = web\nclasses: {apache: {}}\n";
+    repository.commit("first", &[("groups/web.yaml", web)]);
+    let facts = tempfile::tempdir().unwrap();
+    let file = json!({"name": "web1", "values": {"os": {"family": "Debian"}}});
+    std::fs::write(facts.path().join("web1.json"), file.to_string()).unwrap();
+    let daemon = Daemon::start(&[
+        "--repo",
+        &repository.text_path(),
+        "--facts-dir",
+        facts.path().to_str().unwrap(),
+    ]);
+    let asked = json!({"trusted": {"certname": "web1", "extensions": {"pp_role": "web"}}});
+    let answer = daemon.request("POST", "/v1/classified/nodes/web1", &asked.to_string());
+    assert_eq!(answer.json()["classes"], json!({}));
+    assert_eq!(daemon.get("/enc/web1").json()["classes"], json!({"apache": {}}));
+}

@@ -151,6 +151,13 @@ fn a_certificate_of_somebody_else_proves_nothing() {
     machine.write("signed/web1.example.com.pem", "-----BEGIN CERTIFICATE-----\n");
     let broken = machine.enc("web1.example.com", &usual);
     assert!(classes(&broken).is_empty() && broken.stderr.contains("cannot use the certificate"));
+    // Where all must be known, the rest is no answer.
+    machine.write("facts/web1.example.com.json", FACTS);
+    let facts = machine.path("facts");
+    let strict = ["--facts-dir", &facts, "--enc-facts", "required"];
+    let required = machine.enc("web1.example.com", &[&usual[..], &strict].concat());
+    assert_eq!(required.status, 1);
+    assert!(required.stdout.starts_with("clade enc: cannot use the certificate in "));
 }
 
 #[test]
