@@ -26,6 +26,6 @@ pub use mirror::{Fetched, Mirror, MirrorError, Movement, Observed};
 pub use options::{Credentials, HttpOptions, MirrorOptions, Proxy, SshOptions};
 pub use push::PushError;
 pub use remote::{Remote, RemoteError, Scheme};
-pub use repository::{CommitInfo, OpenError, ReadError, Repository, RevisionError};
+pub use repository::{CommitInfo, OpenError, Opener, ReadError, Repository, RevisionError};
 pub use signature::{SignatureFault, Signer, Verification, VerifyMode};
 pub use tree::{EntryKind, TreeEntry};

@@ -3,11 +3,14 @@
 //! The groups stand in preorder, every parent before its children and every
 //! subtree in one run; so an ancestor test is a comparison of two numbers.
 
+mod amended;
 mod build;
 mod estate;
 mod fault;
 mod inherit;
 mod published;
+
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 
@@ -32,16 +35,25 @@ impl GroupIndex {
 }
 
 /// All node groups of a commit, valid together.
+///
+/// The groups are shared with the hierarchies of other commits that have them too.
 #[derive(Clone, Debug)]
 pub struct Hierarchy {
     /// In preorder; the root group is the first.
-    members: Vec<Member>,
+    groups: Arc<[Arc<Group>]>,
+    shape: Arc<Shape>,
+}
+
+/// Who is whose parent.
+#[derive(Debug)]
+struct Shape {
+    links: Box<[Link]>,
     by_id: HashMap<GroupId, GroupIndex>,
 }
 
-#[derive(Clone, Debug)]
-struct Member {
-    group: Group,
+/// The place of a group among the others.
+#[derive(Clone, Copy, Debug)]
+struct Link {
     /// The root group is its own parent.
     parent: GroupIndex,
     /// The first place behind the group's descendants.
@@ -56,43 +68,44 @@ impl Hierarchy {
 
     /// Returns how many groups there are, the root group counted.
     pub fn len(&self) -> usize {
-        self.members.len()
+        self.groups.len()
     }
 
     /// Returns whether there is no group; never, since there is a root group.
     pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
+        self.groups.is_empty()
     }
 
     /// Returns the place before which so many groups stand, if there is one.
     pub fn at(&self, number: usize) -> Option<GroupIndex> {
         let index = GroupIndex(u32::try_from(number).ok()?);
-        (number < self.members.len()).then_some(index)
+        (number < self.groups.len()).then_some(index)
     }
 
     /// Returns every place, parents before their children.
     pub fn indexes(&self) -> impl DoubleEndedIterator<Item = GroupIndex> + use<> {
-        (0..u32::try_from(self.members.len()).unwrap_or(u32::MAX)).map(GroupIndex)
+        (0..u32::try_from(self.groups.len()).unwrap_or(u32::MAX)).map(GroupIndex)
     }
 
     /// Returns every group, parents before their children.
     pub fn groups(&self) -> impl DoubleEndedIterator<Item = &Group> {
-        self.members.iter().map(|member| &member.group)
+        self.groups.iter().map(AsRef::as_ref)
     }
 
     /// Returns the place of the group with this id.
     pub fn find(&self, id: GroupId) -> Option<GroupIndex> {
-        self.by_id.get(&id).copied()
+        self.shape.by_id.get(&id).copied()
     }
 
     /// Returns the group at a place.
+    #[expect(clippy::indexing_slicing, reason = "an index is only made by its own hierarchy")]
     pub fn group(&self, index: GroupIndex) -> &Group {
-        &self.member(index).group
+        &self.groups[index.0 as usize]
     }
 
     /// Returns the parent of a group; the root group has none.
     pub fn parent(&self, index: GroupIndex) -> Option<GroupIndex> {
-        (index != self.root()).then(|| self.member(index).parent)
+        (index != self.root()).then(|| self.link(index).parent)
     }
 
     /// Returns the group itself, its parent, and so on up to the root group.
@@ -113,7 +126,12 @@ impl Hierarchy {
 
     /// Returns the first place behind the descendants of a group.
     pub fn end(&self, index: GroupIndex) -> GroupIndex {
-        self.member(index).end
+        self.link(index).end
+    }
+
+    /// Returns the group itself and its descendants, parents before their children.
+    pub fn subtree(&self, index: GroupIndex) -> impl Iterator<Item = GroupIndex> + use<> {
+        (index.0..self.end(index).0).map(GroupIndex)
     }
 
     /// Returns whether one group is an ancestor of the other, which are not the same.
@@ -133,8 +151,8 @@ impl Hierarchy {
     }
 
     #[expect(clippy::indexing_slicing, reason = "an index is only made by its own hierarchy")]
-    fn member(&self, index: GroupIndex) -> &Member {
-        &self.members[index.0 as usize]
+    fn link(&self, index: GroupIndex) -> &Link {
+        &self.shape.links[index.0 as usize]
     }
 }
 

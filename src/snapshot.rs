@@ -7,6 +7,7 @@ mod paths;
 mod reading;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::classification::{
     ClassificationError, Conflicts, Explanation, Outcome, Version, classified, conclude, conflicts,
@@ -29,7 +30,7 @@ pub struct Snapshot {
     /// Its groups, individual classifications and catalogues.
     pub estate: Estate,
     /// Where each group is written.
-    pub origins: BTreeMap<GroupId, Place>,
+    pub origins: Arc<BTreeMap<GroupId, Place>>,
     /// The warnings that validation had.
     pub warnings: Vec<Diagnostic>,
     index: Index,
@@ -41,11 +42,30 @@ impl Snapshot {
     pub fn new(
         commit: CommitId,
         estate: Estate,
-        origins: BTreeMap<GroupId, Place>,
+        origins: Arc<BTreeMap<GroupId, Place>>,
         warnings: Vec<Diagnostic>,
     ) -> Self {
-        let (index, fragments) =
-            rayon::join(|| Index::new(&estate.hierarchy), || Fragments::new(&estate.hierarchy));
+        let index = Index::new(&estate.hierarchy);
+        let fragments = Fragments::new(&estate.hierarchy);
+        Self { commit, estate, origins, warnings, index, fragments }
+    }
+
+    /// Compiles what another commit says, using what has been compiled where both say the same.
+    #[must_use]
+    pub fn amended(
+        &self,
+        commit: CommitId,
+        estate: Estate,
+        origins: Arc<BTreeMap<GroupId, Place>>,
+        warnings: Vec<Diagnostic>,
+    ) -> Self {
+        let (before, after) = (&self.estate.hierarchy, &estate.hierarchy);
+        let Some(changed) = before.changed_in(after) else {
+            return Self::new(commit, estate, origins, warnings);
+        };
+        let index = self.index.amended(before, after, &changed);
+        let index = index.unwrap_or_else(|| Index::new(after));
+        let fragments = self.fragments.amended(before, after, &changed);
         Self { commit, estate, origins, warnings, index, fragments }
     }
 

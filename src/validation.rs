@@ -3,7 +3,10 @@
 //! Files are read one by one ([`read_file`], which can be kept as long as the file does not
 //! change), then checked together ([`check`]). No check stops at the first finding.
 
+mod again;
 mod catalogue;
+mod checked;
+mod findings;
 mod group;
 mod individual;
 mod layout;
@@ -11,22 +14,21 @@ mod lint;
 mod overlap;
 mod parameter_type;
 mod parents;
+mod places;
 mod referents;
 mod rule;
 mod shape;
 mod test_case;
 mod tree;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
+use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::{self, Fault, FaultKind, Ignore, Limits, Span};
-use crate::hierarchy::Estate;
-use crate::model::GroupId;
 
+pub use checked::{Checked, Origins, check};
 pub use group::{GroupFile, ParentName};
 pub use layout::{Layout, Policy, Strictness};
 pub use test_case::{Expectation, TestCase};
@@ -97,74 +99,6 @@ enum Parts {
     Node(Box<individual::NodeFile>),
     Environment(Box<catalogue::EnvironmentFile>),
     Tests(Vec<TestCase>),
-}
-
-/// The outcome of validation.
-#[derive(Clone, Debug)]
-pub struct Checked {
-    /// The estate; there is none if there are errors.
-    pub estate: Option<Estate>,
-    /// How many groups the files have.
-    pub groups: usize,
-    /// Everything that was found, by place.
-    pub diagnostics: Vec<Diagnostic>,
-    /// Every file that was read.
-    pub files: Vec<Arc<str>>,
-    /// Where each group is written.
-    pub origins: BTreeMap<GroupId, Place>,
-    /// The classification tests.
-    pub tests: Vec<TestCase>,
-    ignores: Ignores,
-}
-
-/// The warnings that comments silence, by file and line.
-#[derive(Clone, Debug, Default)]
-struct Ignores(BTreeMap<(Arc<str>, u32), Ignore>);
-
-impl Checked {
-    /// Returns whether there is no error.
-    pub fn is_valid(&self) -> bool {
-        self.estate.is_some()
-    }
-
-    /// Adds what was found otherwise, but for the warnings that a comment silences.
-    pub fn add(&mut self, mut found: Vec<Diagnostic>) {
-        found.retain(|it| !self.ignores.silence(it));
-        self.diagnostics.append(&mut found);
-        sort(&mut self.diagnostics);
-        if !are_warnings(&self.diagnostics) {
-            self.estate = None;
-        }
-    }
-}
-
-impl Ignores {
-    fn of(readings: &[&FileReading]) -> Self {
-        let of_one = |reading: &&FileReading| {
-            let path = Arc::clone(&reading.path);
-            let ignores = reading.ignores.clone().into_iter();
-            ignores.map(move |it| ((Arc::clone(&path), it.line), it))
-        };
-        Self(readings.iter().flat_map(of_one).collect())
-    }
-
-    /// Returns whether a comment on the line above silences a warning.
-    fn silence(&self, found: &Diagnostic) -> bool {
-        let line = found.place.span.start.line;
-        let ignore = self.0.get(&(Arc::clone(&found.place.file), line));
-        found.severity == Severity::Warning
-            && ignore.is_some_and(|it| it.kinds.iter().any(|kind| kind == found.kind.as_str()))
-    }
-}
-
-fn are_warnings(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().all(|it| it.severity != Severity::Error)
-}
-
-fn sort(diagnostics: &mut [Diagnostic]) {
-    diagnostics.sort_by(|a, b| {
-        (&a.place, a.severity, a.kind, &a.message).cmp(&(&b.place, b.severity, b.kind, &b.message))
-    });
 }
 
 /// What is looked for.
@@ -265,72 +199,6 @@ fn from_fault(file: &Arc<str>, fault: Fault) -> Diagnostic {
         diagnostic = diagnostic.with_related(at(span), message);
     }
     diagnostic
-}
-
-/// Checks files together that have been read one by one.
-pub fn check(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> Checked {
-    let mut readings: Vec<&FileReading> = readings.iter().map(AsRef::as_ref).collect();
-    readings.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut diagnostics: Vec<Diagnostic> =
-        readings.iter().flat_map(|it| it.diagnostics.iter().cloned()).collect();
-    let mut groups: Vec<&GroupFile> = Vec::new();
-    let mut individuals = Vec::new();
-    let mut catalogues = Vec::new();
-    let mut tests = Vec::new();
-    for reading in &readings {
-        match &reading.parts {
-            Parts::Nothing => {}
-            Parts::Groups(found) => groups.extend(found),
-            Parts::Node(found) => individuals.push(found.as_ref()),
-            Parts::Environment(found) => catalogues.push(found.as_ref()),
-            Parts::Tests(found) => tests.extend(found.iter().cloned()),
-        }
-    }
-    let individuals = individual::join(&individuals, &mut diagnostics);
-    let catalogues = catalogue::join(&catalogues, &mut diagnostics);
-    let tree = tree::build(&groups, layout.policy, &mut diagnostics);
-    if let Some(hierarchy) = &tree.hierarchy {
-        let places = tree::places(&groups);
-        referents::check(
-            hierarchy,
-            &catalogues.classes,
-            &places,
-            layout.policy.missing_referents,
-            &mut diagnostics,
-        );
-        if layout.policy.missing_referents != Strictness::Off {
-            parameter_type::check(hierarchy, &catalogues.types, &places, &mut diagnostics);
-        }
-        lint::contradictions(hierarchy, &places, &mut diagnostics);
-    }
-    let hierarchy = tree.hierarchy.filter(|_| are_warnings(&diagnostics));
-    let mut estate = hierarchy.map(|hierarchy| Estate {
-        hierarchy,
-        individuals,
-        catalogues: catalogues.classes,
-    });
-    let strictness = layout.policy.potential_conflicts;
-    if let Some(estate) = &estate
-        && (search == Search::Everything || strictness == Strictness::Error)
-    {
-        diagnostics.extend(overlap::check(estate, &tree::places(&groups), strictness));
-    }
-    let ignores = Ignores::of(&readings);
-    diagnostics.retain(|it| !ignores.silence(it));
-    sort(&mut diagnostics);
-    estate = estate.filter(|_| are_warnings(&diagnostics));
-    Checked {
-        estate,
-        groups: groups.len(),
-        diagnostics,
-        files: readings.iter().map(|it| Arc::clone(&it.path)).collect(),
-        origins: groups
-            .iter()
-            .filter_map(|it| Some((it.group.as_ref()?.id, it.place.clone())))
-            .collect(),
-        tests,
-        ignores,
-    }
 }
 
 #[cfg(test)]

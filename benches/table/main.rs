@@ -141,7 +141,7 @@ fn estate(files: Vec<(String, String)>) -> Estate {
 
 fn snapshot(estate: Estate) -> Snapshot {
     let commit = "0123456789012345678901234567890123456789".parse().unwrap();
-    Snapshot::new(commit, estate, std::collections::BTreeMap::default(), Vec::new())
+    Snapshot::new(commit, estate, std::sync::Arc::default(), Vec::new())
 }
 
 fn seconds(duration: Duration) -> f64 {

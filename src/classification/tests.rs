@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -36,7 +35,7 @@ fn group(number: u8, parent: u8, values: &Value) -> Group {
 fn estate(groups: &[(u8, u8, Value)]) -> Estate {
     let groups = groups.iter().map(|(number, parent, values)| group(*number, *parent, values));
     let hierarchy = Hierarchy::build(groups.collect()).unwrap();
-    Estate { hierarchy, individuals: BTreeMap::new(), catalogues: BTreeMap::new() }
+    Estate { hierarchy, individuals: Arc::default(), catalogues: Arc::default() }
 }
 
 fn answer(estate: &Estate) -> Value {
@@ -151,7 +150,7 @@ fn individual_values_override_without_conflict_and_null_removes() {
         variables: serde_json::from_value(json!({"v": null, "w": 2})).unwrap(),
         config_data: serde_json::from_value(json!({"c": {"k": null}})).unwrap(),
     };
-    estate.individuals.insert("n".to_owned(), individual);
+    Arc::make_mut(&mut estate.individuals).insert("n".to_owned(), individual);
     assert_eq!(
         answer(&estate),
         json!({"groups": "All Nodes g1", "environment": "production",

@@ -1,6 +1,6 @@
 //! The group repository that a command works on: a working tree or a revision.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -81,12 +81,11 @@ impl RepositoryArgs {
 impl Loaded {
     /// Makes the report of what validation found.
     pub(super) fn report(&self) -> Report {
-        let with_findings = |path: &str| {
-            let files = self.checked.diagnostics.iter().flat_map(|it| {
+        let places =
+            self.checked.diagnostics.iter().flat_map(|it| {
                 std::iter::once(&it.place).chain(it.related.iter().map(|it| &it.place))
             });
-            files.into_iter().any(|place| place.file.as_ref() == path)
-        };
+        let with_findings: HashSet<&str> = places.map(|it| it.file.as_ref()).collect();
         let sources: BTreeMap<Arc<str>, String> = self
             .sources
             .iter()
@@ -94,7 +93,7 @@ impl Loaded {
                 SourceContent::Bytes(bytes) => Some((&file.path, bytes)),
                 _ => None,
             })
-            .filter(|(path, _)| with_findings(path))
+            .filter(|(path, _)| with_findings.contains(path.as_ref()))
             .filter_map(|(path, bytes)| {
                 Some((Arc::clone(path), String::from_utf8(bytes.to_vec()).ok()?))
             })
@@ -109,7 +108,7 @@ impl Loaded {
             commit: self.commit.map(|commit| commit.to_string()),
             groups: self.checked.groups,
             diagnostics: self.checked.diagnostics.clone(),
-            files: self.checked.files.clone(),
+            files: self.checked.files().cloned().collect(),
             prefix,
             sources,
         }

@@ -51,8 +51,8 @@ impl Test {
         let index = Index::new(&estate.hierarchy);
         let verdicts: Vec<Verdict<'_>> = loaded
             .checked
-            .tests
-            .par_iter()
+            .tests()
+            .into_par_iter()
             .map(|test| verdict::run(test, estate, &index, &self.repository.directory))
             .collect();
         let text = match self.format {

@@ -25,6 +25,26 @@ pub(super) enum Branches {
     Mirrored,
 }
 
+/// Opens a repository once more, for another thread.
+#[derive(Clone, Debug)]
+pub struct Opener {
+    path: PathBuf,
+    branches: Branches,
+}
+
+impl Opener {
+    /// Opens the repository.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is not there any more.
+    pub fn open(&self) -> Result<Repository, ReadError> {
+        let inner = git2::Repository::open(&self.path);
+        let fail = |error: git2::Error| ReadError::new("the repository", error.message());
+        Ok(Repository { inner: inner.map_err(fail)?, branches: self.branches })
+    }
+}
+
 /// A repository cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -114,6 +134,11 @@ impl Repository {
     pub(super) fn target_of(&self, reference: &str) -> Option<CommitId> {
         let commit = self.inner.find_reference(reference).ok()?.peel_to_commit().ok()?;
         Some(id_of(commit.id()))
+    }
+
+    /// Returns what opens it again.
+    pub fn opener(&self) -> Opener {
+        Opener { path: self.inner.path().to_owned(), branches: self.branches }
     }
 
     /// Returns the directory of the working tree; a bare repository has none.
@@ -215,6 +240,15 @@ impl Repository {
                 .find(|line| !line.is_empty())
                 .unwrap_or_default(),
         })
+    }
+
+    /// Returns the parents of a commit.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the commit cannot be read.
+    pub fn parents(&self, id: CommitId) -> Result<Vec<CommitId>, ReadError> {
+        Ok(self.find_commit(id)?.parent_ids().map(id_of).collect())
     }
 
     /// Returns commits from the given one backwards along first parents.

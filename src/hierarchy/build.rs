@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::{GroupIndex, Hierarchy, HierarchyFault, Member};
+use super::{GroupIndex, Hierarchy, HierarchyFault, Link, Shape};
 use crate::model::{Comparison, Condition, EnvironmentName, Group, GroupId, GroupName, Path, Test};
 use crate::rule;
 
@@ -33,40 +33,53 @@ impl Hierarchy {
 
     /// Puts groups, of which each but the root has its parent among them, in preorder.
     fn arrange(groups: Vec<Group>) -> Self {
-        let mut children: HashMap<GroupId, Vec<Group>> = HashMap::new();
-        let mut root = Vec::new();
-        for group in groups {
-            if group.id == GroupId::ROOT {
-                root.push(group);
-            } else {
-                children.entry(group.parent).or_default().push(group);
+        let count = groups.len();
+        let numbers: HashMap<GroupId, usize> =
+            groups.iter().enumerate().map(|(number, group)| (group.id, number)).collect();
+        let parent = |group: &Group| match group.id {
+            GroupId::ROOT => count,
+            _ => numbers.get(&group.parent).copied().unwrap_or(count),
+        };
+        // Siblings stand together and in order; above the root there is one more place.
+        let mut waiting: Vec<(usize, Arc<Group>)> =
+            groups.into_iter().map(|group| (parent(&group), Arc::new(group))).collect();
+        let mut starts = vec![0; count + 2];
+        for (parent, _) in &waiting {
+            if let Some(start) = starts.get_mut(parent + 1) {
+                *start += 1;
             }
         }
-        let mut hierarchy = Self { members: Vec::new(), by_id: HashMap::new() };
-        let mut open: Vec<(GroupIndex, Vec<Group>)> = vec![(GroupIndex(0), root)];
+        for at in 1..starts.len() {
+            let before = starts.get(at - 1).copied().unwrap_or(0);
+            if let Some(start) = starts.get_mut(at) {
+                *start += before;
+            }
+        }
+        waiting.sort_unstable_by(|(a, left), (b, right)| (a, order(left)).cmp(&(b, order(right))));
+        let children = |number: usize| match starts.get(number..number + 2) {
+            Some([start, end]) => *start..*end,
+            _ => 0..0,
+        };
+        let mut links: Vec<Link> = Vec::with_capacity(count);
+        let mut ordered: Vec<Arc<Group>> = Vec::with_capacity(count);
+        let mut by_id = HashMap::with_capacity(count);
+        let mut open = vec![(GroupIndex(0), children(count))];
         while let Some((parent, rest)) = open.last_mut() {
-            let parent = *parent;
-            let Some(group) = rest.pop() else {
-                let end = hierarchy.next();
-                if let Some(member) = hierarchy.members.get_mut(parent.0 as usize) {
-                    member.end = end;
+            let index = GroupIndex(u32::try_from(ordered.len()).unwrap_or(u32::MAX));
+            let Some((_, group)) = rest.next().and_then(|at| waiting.get(at)) else {
+                if let Some(link) = links.get_mut(parent.0 as usize) {
+                    link.end = index;
                 }
                 open.pop();
                 continue;
             };
-            let index = hierarchy.next();
-            let mut below = children.remove(&group.id).unwrap_or_default();
-            // The last is taken first.
-            below.sort_by(|a, b| order(b).cmp(&order(a)));
-            hierarchy.by_id.insert(group.id, index);
-            hierarchy.members.push(Member { group, parent, end: index });
-            open.push((index, below));
+            links.push(Link { parent: *parent, end: index });
+            by_id.insert(group.id, index);
+            ordered.push(Arc::clone(group));
+            open.push((index, numbers.get(&group.id).map_or(0..0, |it| children(*it))));
         }
-        hierarchy
-    }
-
-    fn next(&self) -> GroupIndex {
-        GroupIndex(u32::try_from(self.members.len()).unwrap_or(u32::MAX))
+        let shape = Shape { links: links.into(), by_id };
+        Self { groups: ordered.into(), shape: Arc::new(shape) }
     }
 }
 

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -38,17 +39,15 @@ fn build(sketches: &[Sketch]) -> Estate {
             environment_trumps: sketch.trumps,
             description: None,
             rule: sketch.rule.as_ref().map(|it| rule::read(it).unwrap().into()),
-            classes: std::sync::Arc::new(
-                [("c".parse().unwrap(), class.collect())].into_iter().collect(),
-            ),
-            variables: std::sync::Arc::default(),
-            config_data: std::sync::Arc::default(),
+            classes: Arc::new([("c".parse().unwrap(), class.collect())].into_iter().collect()),
+            variables: Arc::default(),
+            config_data: Arc::default(),
         }
     });
     Estate {
         hierarchy: Hierarchy::build(groups.collect()).unwrap(),
-        individuals: BTreeMap::new(),
-        catalogues: BTreeMap::new(),
+        individuals: Arc::default(),
+        catalogues: Arc::default(),
     }
 }
 
@@ -139,7 +138,8 @@ fn what_is_set_for_a_node_alone_counts() {
     let base = build(&[]);
     let mut head = base.clone();
     let classes = [("c".parse().unwrap(), [].into_iter().collect())].into_iter().collect();
-    head.individuals.insert("n1".to_owned(), Individual { classes, ..Individual::default() });
+    Arc::make_mut(&mut head.individuals)
+        .insert("n1".to_owned(), Individual { classes, ..Individual::default() });
     let origins = BTreeMap::new();
     let comparison = Comparison::new(
         Side { estate: &base, origins: &origins },

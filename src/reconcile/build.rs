@@ -11,7 +11,7 @@ use crate::git::{EntryKind, ReadError, Repository, TreeEntry};
 use crate::model::{BlobId, CommitId};
 use crate::snapshot::Snapshot;
 use crate::validation::{
-    Checked, FileKind, FileReading, Search, SourceContent, SourceFile, check, read_file,
+    Checked, FileKind, FileReading, Layout, Search, SourceContent, SourceFile, check, read_file,
     read_layout,
 };
 
@@ -66,31 +66,44 @@ struct Shelf {
 
 type Key = (BlobId, Arc<str>, FileKind);
 
-/// The readings that keep the cache warm: as long as they are held, a build may use them.
-pub(super) type Readings = Vec<Arc<FileReading>>;
-
 impl Cache {
     /// Returns what is known of each file.
-    fn get(&self, keys: &[Option<Key>]) -> Vec<Option<Arc<FileReading>>> {
+    fn get(&self, files: &[File<'_>]) -> Vec<Option<Arc<FileReading>>> {
         let shelf = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = |key: &Option<Key>| shelf.readings.get(key.as_ref()?).and_then(Weak::upgrade);
-        keys.iter().map(known).collect()
+        let known = |file: &File<'_>| shelf.readings.get(&file.key()?).and_then(Weak::upgrade);
+        files.iter().map(known).collect()
     }
 
-    fn keep(&self, fresh: impl Iterator<Item = (Key, Weak<FileReading>)>) {
+    fn keep<'f>(&self, fresh: impl Iterator<Item = (&'f File<'f>, &'f Arc<FileReading>)>) {
         let mut shelf = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.readings.extend(fresh);
+        shelf.readings.extend(
+            fresh.filter_map(|(file, reading)| Some((file.key()?, Arc::downgrade(reading)))),
+        );
         if shelf.readings.len() >= shelf.clean_at {
             shelf.readings.retain(|_, reading| reading.strong_count() > 0);
             shelf.clean_at = 2 * shelf.readings.len() + 1024;
         }
+    }
+
+    fn keep_one(&self, file: &File<'_>, reading: Arc<FileReading>) -> Arc<FileReading> {
+        self.keep(std::iter::once((file, &reading)));
+        reading
     }
 }
 
 /// Whether a build is still wanted; asked now and then.
 pub(super) type Wanted<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Builds the snapshot of a commit's directory, and returns what keeps its files in the cache.
+/// What came of a commit, with what the next one can use of it.
+#[derive(Clone, Debug)]
+pub(super) struct Built {
+    pub(super) outcome: Outcome,
+    /// As long as it is held, the readings of its files stay in the cache.
+    pub(super) checked: Arc<Checked>,
+}
+
+/// Builds the snapshot of a commit's directory, from that of another commit where they have much in
+/// common.
 ///
 /// # Errors
 ///
@@ -101,17 +114,66 @@ pub(super) fn build(
     commit: CommitId,
     directory: &str,
     cache: &Cache,
+    base: Option<&Built>,
     wanted: Wanted<'_>,
-) -> Result<(Outcome, Readings), BuildError> {
-    let (checked, readings) = read(repository, commit, directory, cache, wanted)?;
-    let outcome = match checked.estate {
+) -> Result<Built, BuildError> {
+    let amended = base.map(|base| amend(repository, commit, directory, cache, base));
+    if let Some(built) = amended.transpose()?.flatten() {
+        return Ok(built);
+    }
+    let mut checked = read(repository, commit, directory, cache, wanted)?;
+    let diagnostics = std::mem::take(&mut checked.diagnostics);
+    let outcome = match &checked.estate {
         Some(estate) => {
-            let (origins, warnings) = (checked.origins, checked.diagnostics);
-            Outcome::Valid(Arc::new(Snapshot::new(commit, estate, origins, warnings)))
+            let (estate, origins) = (estate.clone(), Arc::clone(&checked.origins));
+            Outcome::Valid(Arc::new(Snapshot::new(commit, estate, origins, diagnostics)))
         }
-        None => Outcome::Rejected(Arc::new(Rejected { commit, diagnostics: checked.diagnostics })),
+        None => Outcome::Rejected(Arc::new(Rejected { commit, diagnostics })),
     };
-    Ok((outcome, readings))
+    Ok(Built { outcome, checked: Arc::new(checked) })
+}
+
+/// How many files may differ for a commit to be built from another.
+const DIFFERENCES: usize = 64;
+
+/// Builds a commit that differs from a valid one in what a few files say; `None` if it must be built
+/// from all files.
+fn amend(
+    repository: &Repository,
+    commit: CommitId,
+    directory: &str,
+    cache: &Cache,
+    base: &Built,
+) -> Result<Option<Built>, BuildError> {
+    let fail = |source| BuildError::Unreadable { commit, source };
+    let Outcome::Valid(before) = &base.outcome else { return Ok(None) };
+    let changes = repository.changes(before.commit, commit, directory, DIFFERENCES);
+    let Some(changes) = changes.map_err(fail)? else { return Ok(None) };
+    let layout = base.checked.layout();
+    let mut files = Vec::new();
+    for entry in &changes {
+        if is_settings(entry) {
+            return Ok(None);
+        }
+        files.extend(File::of(entry, layout));
+    }
+    let readings: Vec<Arc<FileReading>> = files
+        .iter()
+        .zip(cache.get(&files))
+        .map(|(file, known)| match known {
+            Some(reading) => Ok(reading),
+            None => {
+                let source = source_file(repository, file.entry).map_err(fail)?;
+                Ok(cache.keep_one(file, Arc::new(read_file(&source, file.kind))))
+            }
+        })
+        .collect::<Result<_, BuildError>>()?;
+    let Some(mut checked) = base.checked.again(&readings) else { return Ok(None) };
+    let Some(estate) = checked.estate.clone() else { return Ok(None) };
+    let (origins, warnings) =
+        (Arc::clone(&checked.origins), std::mem::take(&mut checked.diagnostics));
+    let snapshot = before.amended(commit, estate, origins, warnings);
+    Ok(Some(Built { outcome: Outcome::Valid(Arc::new(snapshot)), checked: Arc::new(checked) }))
 }
 
 /// Reads and checks the files of a commit's directory.
@@ -124,7 +186,7 @@ pub fn load(
     commit: CommitId,
     directory: &str,
 ) -> Result<Checked, BuildError> {
-    read(repository, commit, directory, &Cache::default(), &|| true).map(|(checked, _)| checked)
+    read(repository, commit, directory, &Cache::default(), &|| true)
 }
 
 fn read(
@@ -133,61 +195,84 @@ fn read(
     directory: &str,
     cache: &Cache,
     wanted: Wanted<'_>,
-) -> Result<(Checked, Readings), BuildError> {
+) -> Result<Checked, BuildError> {
     let fail = |source| BuildError::Unreadable { commit, source };
     let check_wanted = || if wanted() { Ok(()) } else { Err(BuildError::Cancelled(commit)) };
     let entries = repository.files(commit, directory).map_err(fail)?;
-    let is_settings =
-        |entry: &&TreeEntry| matches!(entry.path.as_str(), "clade.yaml" | "clade.yml");
     let settings: Vec<SourceFile> = entries
         .iter()
-        .filter(is_settings)
+        .filter(|entry| is_settings(entry))
         .map(|entry| source_file(repository, entry))
         .collect::<Result<_, _>>()
         .map_err(fail)?;
     let (layout, settings) = read_layout(&settings);
-    // Blobs are read by one thread, as the repository wants it, and parsed by all.
-    let mut readings: Readings = Vec::new();
-    let mut fresh = Vec::new();
-    let files: Vec<(&TreeEntry, Arc<str>, FileKind)> = entries
-        .iter()
-        .filter_map(|entry| {
-            let path: Arc<str> = entry.path.as_str().into();
-            let file = SourceFile { path: Arc::clone(&path), content: content_kind(entry) };
-            Some((entry, path, layout.kind_of(&file)?))
-        })
-        .collect();
-    let keys: Vec<Option<Key>> = files
-        .iter()
-        .map(|(entry, path, kind)| match entry.kind {
-            EntryKind::File(blob) => Some((blob, Arc::clone(path), *kind)),
-            EntryKind::Link | EntryKind::Submodule => None,
-        })
-        .collect();
-    for (((entry, _, kind), key), known) in files.iter().zip(&keys).zip(cache.get(&keys)) {
-        match known {
-            Some(reading) => readings.push(reading),
-            None => {
-                check_wanted()?;
-                let blob = key.as_ref().map(|(blob, ..)| *blob);
-                fresh.push((blob, *kind, source_file(repository, entry).map_err(fail)?));
-            }
-        }
-    }
-    let read: Vec<(Option<BlobId>, FileKind, Arc<FileReading>)> = fresh
-        .into_par_iter()
-        .map(|(blob, kind, file)| {
+    let files: Vec<File<'_>> =
+        entries.iter().filter_map(|entry| File::of(entry, &layout)).collect();
+    let known = cache.get(&files);
+    // Each thread opens the repository for itself, which pays from a number of files on.
+    let opener = repository.opener();
+    let stretches: Vec<Vec<Arc<FileReading>>> = files
+        .par_chunks(STRETCH)
+        .zip(known.par_chunks(STRETCH))
+        .map(|(files, known)| {
             check_wanted()?;
-            Ok((blob, kind, Arc::new(read_file(&file, kind))))
+            let mut opened = None;
+            let read = |(file, known): (&File<'_>, &Option<Arc<FileReading>>)| {
+                if let Some(reading) = known {
+                    return Ok(Arc::clone(reading));
+                }
+                let repository = match &opened {
+                    Some(repository) => repository,
+                    None => opened.insert(opener.open().map_err(fail)?),
+                };
+                let source = source_file(repository, file.entry).map_err(fail)?;
+                Ok(Arc::new(read_file(&source, file.kind)))
+            };
+            files.iter().zip(known).map(read).collect()
         })
         .collect::<Result<_, BuildError>>()?;
-    cache.keep(read.iter().filter_map(|(blob, kind, reading)| {
-        Some((((*blob)?, Arc::clone(&reading.path), *kind), Arc::downgrade(reading)))
-    }));
-    readings.extend(read.into_iter().map(|(_, _, reading)| reading));
+    let mut readings: Vec<Arc<FileReading>> = stretches.into_iter().flatten().collect();
+    cache.keep(
+        files
+            .iter()
+            .zip(&readings)
+            .zip(&known)
+            .filter(|(_, known)| known.is_none())
+            .map(|(it, _)| it),
+    );
     readings.extend(settings.map(Arc::new));
     check_wanted()?;
-    Ok((check(&layout, &readings, Search::Decisive), readings))
+    Ok(check(&layout, &readings, Search::Decisive))
+}
+
+/// How many files one thread reads at once.
+const STRETCH: usize = 256;
+
+/// A file that has a part in the repository.
+struct File<'e> {
+    entry: &'e TreeEntry,
+    path: Arc<str>,
+    kind: FileKind,
+}
+
+impl<'e> File<'e> {
+    /// `None` if it has none.
+    fn of(entry: &'e TreeEntry, layout: &Layout) -> Option<Self> {
+        let path: Arc<str> = entry.path.as_str().into();
+        let file = SourceFile { path: Arc::clone(&path), content: content_kind(entry) };
+        Some(Self { entry, path, kind: layout.kind_of(&file)? })
+    }
+
+    fn key(&self) -> Option<Key> {
+        match self.entry.kind {
+            EntryKind::File(blob) => Some((blob, Arc::clone(&self.path), self.kind)),
+            EntryKind::Link | EntryKind::Submodule => None,
+        }
+    }
+}
+
+fn is_settings(entry: &TreeEntry) -> bool {
+    matches!(entry.path.as_str(), "clade.yaml" | "clade.yml")
 }
 
 /// Returns the kind of content without reading it.

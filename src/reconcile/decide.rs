@@ -235,10 +235,17 @@ impl Controller {
         if let Some(outcome) = known {
             return Ok(outcome);
         }
-        let (outcome, readings) =
-            build(repository, commit, &self.settings.path, &self.cache, wanted)?;
+        let near = repository.parents(commit).unwrap_or_default();
+        let live = self.active.load().as_ref().map(|it| it.commit);
+        let base = {
+            let retained = self.retained.lock().unwrap_or_else(PoisonError::into_inner);
+            retained.base(near.into_iter().chain(live))
+        };
+        let built =
+            build(repository, commit, &self.settings.path, &self.cache, base.as_ref(), wanted)?;
+        let outcome = built.outcome.clone();
         let mut retained = self.retained.lock().unwrap_or_else(PoisonError::into_inner);
-        retained.insert(commit, outcome.clone(), readings);
+        retained.insert(commit, built);
         Ok(outcome)
     }
 }

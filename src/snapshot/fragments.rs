@@ -3,81 +3,91 @@
 //! An entry is one class with its parameters, one variable, or the config data of one class, as
 //! its text in the answer. A group has a list of entries, of which most are shared with its parent;
 //! the answer for a node is the union of its leaves' lists. Where two leaves have two entries of
-//! one name, it is for the plain path to say whether they differ.
+//! one name that are not the same, it is for the plain path to say whether they differ.
+//!
+//! A list is made when it is first asked for, and shared by the snapshots of all commits that do not
+//! change it.
 
-use std::hash::BuildHasher as _;
+use std::cmp::Ordering;
+use std::sync::{Arc, OnceLock};
 
-use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::lists::Lists;
 use crate::classification::Version;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Classes, Group, Key, Table};
 
-/// The number of an entry.
-type EntryId = u32;
-
 /// The entries of all groups.
 #[derive(Clone, Debug)]
 pub(super) struct Fragments {
-    /// The texts of all entries, one behind the other.
-    text: Box<str>,
-    entries: Box<[Entry]>,
-    /// The entries of each group, by rank.
-    of_groups: Lists,
-    /// The first ranks that are variables and config data.
-    variables: u32,
-    config_data: u32,
+    of_groups: Box<[Arc<OnceLock<List>>]>,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// The entries of a group, by kind and name.
+type List = Box<[Entry]>;
+
+#[derive(Clone, Debug)]
 struct Entry {
-    /// The place of its name among those of all entries: classes, variables, config data.
-    rank: u32,
-    /// Where its text ends.
-    end: u32,
+    kind: Kind,
+    /// Where the name ends.
+    name: u32,
+    /// Its name and, behind it, its text in the answer.
+    text: Arc<str>,
 }
 
 /// What an entry is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Subject<'h> {
-    Class(&'h str),
-    Variable(&'h str),
-    ConfigData(&'h str),
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Class,
+    Variable,
+    ConfigData,
+}
+
+impl Entry {
+    fn new(kind: Kind, name: &str, fragment: &str) -> Self {
+        let text = format!("{name}{fragment}").into();
+        Self { kind, name: u32::try_from(name.len()).unwrap_or(u32::MAX), text }
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        self.text.split_at_checked(self.name as usize).unwrap_or_default()
+    }
+
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.cmp_to(other.kind, other.parts().0)
+    }
+
+    fn cmp_to(&self, kind: Kind, name: &str) -> Ordering {
+        (self.kind, self.parts().0).cmp(&(kind, name))
+    }
 }
 
 impl Fragments {
     pub(super) fn new(hierarchy: &Hierarchy) -> Self {
-        let mut subjects: Vec<Subject<'_>> = hierarchy.groups().flat_map(subjects).collect();
-        subjects.sort_unstable();
-        subjects.dedup();
-        let first =
-            |is_before: fn(&Subject<'_>) -> bool| number(subjects.partition_point(is_before));
-        let variables = first(|it| matches!(it, Subject::Class(_)));
-        let config_data = first(|it| !matches!(it, Subject::ConfigData(_)));
-        let ranks = (0..).zip(&subjects).map(|(rank, subject)| (*subject, rank)).collect();
-        let mut writer = Writer { hierarchy, ranks, ..Writer::of(hierarchy) };
-        let mut ends = Vec::with_capacity(hierarchy.len());
-        let mut all: Vec<EntryId> = Vec::new();
-        for index in hierarchy.indexes() {
-            let inherited = hierarchy.parent(index).map_or(0..0, |parent| {
-                let end = ends.get(parent.number()).copied().unwrap_or(0);
-                let before = parent.number().checked_sub(1).and_then(|it| ends.get(it)).copied();
-                before.unwrap_or(0) as usize..end as usize
-            });
-            let list = writer.list(index, all.get(inherited).unwrap_or_default());
-            all.extend(list);
-            ends.push(number(all.len()));
+        Self { of_groups: hierarchy.indexes().map(|_| Arc::default()).collect() }
+    }
+
+    /// Returns the entries of a hierarchy that differs in what some groups say.
+    pub(super) fn amended(
+        &self,
+        before: &Hierarchy,
+        after: &Hierarchy,
+        changed: &[GroupIndex],
+    ) -> Self {
+        let mut of_groups = self.of_groups.clone();
+        let values = |of: &Hierarchy, group: GroupIndex| {
+            let Group { classes, variables, config_data, .. } = of.group(group);
+            (Arc::clone(classes), Arc::clone(variables), Arc::clone(config_data))
+        };
+        for group in changed.iter().filter(|it| values(before, **it) != values(after, **it)) {
+            for below in after.subtree(*group) {
+                if let Some(list) = of_groups.get_mut(below.number()) {
+                    *list = Arc::default();
+                }
+            }
         }
-        Self {
-            text: writer.text.into(),
-            entries: writer.entries.into(),
-            of_groups: Lists { ends: ends.into(), all: all.into() },
-            variables,
-            config_data,
-        }
+        Self { of_groups }
     }
 
     /// Writes the classified document of a node without an individual classification; `None` if
@@ -92,7 +102,7 @@ impl Fragments {
         let hierarchy = &estate.hierarchy;
         let leaves = hierarchy.leaves(groups);
         let environment = environment(hierarchy, &leaves)?;
-        let entries = self.union(&leaves)?;
+        let entries = self.union(hierarchy, &leaves)?;
         let mut text = Vec::with_capacity(2048);
         text.extend_from_slice(b"{\"name\":");
         write(&mut text, name)?;
@@ -100,58 +110,60 @@ impl Fragments {
         write_groups(&mut text, hierarchy, groups, version)?;
         text.extend_from_slice(b"],\"environment\":");
         write(&mut text, environment)?;
-        let of_kind = |from: u32, to: u32| {
-            let of =
-                move |it: &EntryId| self.entry(*it).is_some_and(|it| (from..to).contains(&it.rank));
-            entries.iter().copied().filter(of)
-        };
+        let of_kind = |kind: Kind| entries.iter().copied().filter(move |it| it.kind == kind);
         text.extend_from_slice(b",\"classes\":{");
-        self.write(&mut text, of_kind(0, self.variables));
+        write_all(&mut text, of_kind(Kind::Class));
         text.extend_from_slice(b"},\"parameters\":{");
-        self.write(&mut text, of_kind(self.variables, self.config_data));
+        write_all(&mut text, of_kind(Kind::Variable));
         text.push(b'}');
-        let mut config_data = of_kind(self.config_data, u32::MAX).peekable();
+        let mut config_data = of_kind(Kind::ConfigData).peekable();
         if config_data.peek().is_some() {
             text.extend_from_slice(b",\"config_data\":{");
-            self.write(&mut text, config_data);
+            write_all(&mut text, config_data);
             text.push(b'}');
         }
         text.push(b'}');
         Some(text)
     }
 
-    fn entry(&self, id: EntryId) -> Option<Entry> {
-        self.entries.get(id as usize).copied()
+    /// Returns the entries of a group. Those of its ancestors are made first.
+    fn list(&self, hierarchy: &Hierarchy, group: GroupIndex) -> &[Entry] {
+        let made = |it: GroupIndex| self.of_groups.get(it.number())?.get();
+        if let Some(list) = made(group) {
+            return list;
+        }
+        let mut waiting: Vec<GroupIndex> =
+            hierarchy.lineage(group).take_while(|it| made(*it).is_none()).collect();
+        while let Some(group) = waiting.pop() {
+            let inherited = hierarchy.parent(group).and_then(made).map_or(&[][..], AsRef::as_ref);
+            let Some(cell) = self.of_groups.get(group.number()) else { break };
+            cell.get_or_init(|| list(hierarchy, group, inherited));
+        }
+        made(group).map_or(&[][..], AsRef::as_ref)
     }
 
-    /// Returns the entries of all leaves by rank; `None` if one name has two.
-    fn union(&self, leaves: &[GroupIndex]) -> Option<Vec<EntryId>> {
-        let lists = leaves.iter().flat_map(|leaf| self.of_groups.get(number(leaf.number())));
-        let mut all: Vec<(u32, EntryId)> =
-            lists.map(|id| Some((self.entry(*id)?.rank, *id))).collect::<Option<_>>()?;
+    /// Returns the entries of all leaves in order; `None` if one name has two that differ.
+    fn union<'f>(&'f self, hierarchy: &Hierarchy, leaves: &[GroupIndex]) -> Option<Vec<&'f Entry>> {
+        let mut all: Vec<&Entry> =
+            leaves.iter().flat_map(|leaf| self.list(hierarchy, *leaf)).collect();
         if leaves.len() > 1 {
-            all.sort_unstable();
-            all.dedup();
+            all.sort_by(|a, b| a.cmp(b));
+            all.dedup_by(|a, b| {
+                Arc::ptr_eq(&a.text, &b.text) || (a.kind, &a.text) == (b.kind, &b.text)
+            });
         }
-        let twice = |pair: &[(u32, EntryId)]| matches!(pair, [a, b] if a.0 == b.0);
-        (!all.windows(2).any(twice)).then(|| all.into_iter().map(|(_, id)| id).collect())
-    }
-
-    fn write(&self, text: &mut Vec<u8>, entries: impl Iterator<Item = EntryId>) {
-        for (at, id) in entries.enumerate() {
-            if at > 0 {
-                text.push(b',');
-            }
-            let start = id.checked_sub(1).and_then(|it| self.entry(it)).map_or(0, |it| it.end);
-            let end = self.entry(id).map_or(start, |it| it.end);
-            let fragment = self.text.as_bytes().get(start as usize..end as usize);
-            text.extend_from_slice(fragment.unwrap_or_default());
-        }
+        let twice = |pair: &[&Entry]| matches!(pair, [a, b] if a.cmp(b).is_eq());
+        (!all.windows(2).any(twice)).then_some(all)
     }
 }
 
-fn number(it: usize) -> u32 {
-    u32::try_from(it).unwrap_or(u32::MAX)
+fn write_all<'e>(text: &mut Vec<u8>, entries: impl Iterator<Item = &'e Entry>) {
+    for (at, entry) in entries.enumerate() {
+        if at > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(entry.parts().1.as_bytes());
+    }
 }
 
 fn write<T: Serialize + ?Sized>(text: &mut Vec<u8>, value: &T) -> Option<()> {
@@ -195,116 +207,62 @@ fn write_groups(
     Some(())
 }
 
-fn subjects(group: &Group) -> impl Iterator<Item = Subject<'_>> {
-    let classes = group.classes.keys().map(|it| Subject::Class(it.as_str()));
-    let variables = group.variables.keys().map(|it| Subject::Variable(it.as_str()));
-    let config_data = group.config_data.keys().map(|it| Subject::ConfigData(it.as_str()));
-    classes.chain(variables).chain(config_data)
+/// Makes the list of a group: that of its parent, with what the group sets itself.
+fn list(hierarchy: &Hierarchy, index: GroupIndex, inherited: &[Entry]) -> List {
+    let group = hierarchy.group(index);
+    let classes = group.classes.keys().map(|it| (Kind::Class, it.as_str()));
+    let variables = group.variables.keys().map(|it| (Kind::Variable, it.as_str()));
+    let config_data = group.config_data.keys().map(|it| (Kind::ConfigData, it.as_str()));
+    let mut list = inherited.to_vec();
+    for (kind, name) in classes.chain(variables).chain(config_data) {
+        let at = list.binary_search_by(|it| it.cmp_to(kind, name));
+        let entry = fragment(hierarchy, index, kind, name).map(|it| Entry::new(kind, name, &it));
+        match (at, entry) {
+            (Ok(at), Some(entry)) => list.splice(at..=at, [entry]).for_each(drop),
+            (Ok(at), None) => list.splice(at..=at, []).for_each(drop),
+            (Err(at), Some(entry)) => list.insert(at, entry),
+            (Err(_), None) => {}
+        }
+    }
+    list.into()
 }
 
-/// Writes entries, each once.
-struct Writer<'h> {
+/// Returns the text of an entry for a group that sets it; `None` if nothing is left of it.
+fn fragment(hierarchy: &Hierarchy, index: GroupIndex, kind: Kind, name: &str) -> Option<String> {
+    let key = serde_json::to_string(name).ok()?;
+    match kind {
+        Kind::Class => {
+            let parameters = parameters(hierarchy, index, name, |group| &group.classes);
+            Some(format!("{key}:{}", object(&parameters)?))
+        }
+        Kind::ConfigData => {
+            let parameters = parameters(hierarchy, index, name, |group| &group.config_data);
+            (!parameters.is_empty()).then_some(format!("{key}:{}", object(&parameters)?))
+        }
+        Kind::Variable => {
+            let value = hierarchy.group(index).variables.get(name)?;
+            (!value.is_null()).then_some(format!("{key}:{value}"))
+        }
+    }
+}
+
+/// Returns the parameters of a class that a group has with all it inherits, in order.
+fn parameters<'h>(
     hierarchy: &'h Hierarchy,
-    ranks: HashMap<Subject<'h>, u32>,
-    text: String,
-    entries: Vec<Entry>,
-    known: HashTable<EntryId>,
-    hasher: DefaultHashBuilder,
-}
-
-impl<'h> Writer<'h> {
-    fn of(hierarchy: &'h Hierarchy) -> Self {
-        Self {
-            hierarchy,
-            ranks: HashMap::new(),
-            text: String::new(),
-            entries: Vec::new(),
-            known: HashTable::new(),
-            hasher: DefaultHashBuilder::default(),
-        }
-    }
-
-    /// Returns the list of a group: that of its parent, with what the group sets itself.
-    fn list(&mut self, index: GroupIndex, inherited: &[EntryId]) -> Vec<EntryId> {
-        let mut list: Vec<(u32, EntryId)> = inherited
-            .iter()
-            .filter_map(|id| Some((self.entries.get(*id as usize)?.rank, *id)))
-            .collect();
-        for subject in subjects(self.hierarchy.group(index)) {
-            let Some(rank) = self.ranks.get(&subject).copied() else { continue };
-            let at = list.binary_search_by_key(&rank, |(rank, _)| *rank);
-            let entry = self.fragment(index, subject).map(|text| (rank, self.intern(rank, &text)));
-            match (at, entry) {
-                (Ok(at), Some(entry)) => list.splice(at..=at, [entry]).for_each(drop),
-                (Ok(at), None) => list.splice(at..=at, []).for_each(drop),
-                (Err(at), Some(entry)) => list.insert(at, entry),
-                (Err(_), None) => {}
-            }
-        }
-        list.into_iter().map(|(_, id)| id).collect()
-    }
-
-    /// Returns the text of an entry for a group that sets it; `None` if nothing is left of it.
-    fn fragment(&self, index: GroupIndex, subject: Subject<'h>) -> Option<String> {
-        let text = |name: &str| serde_json::to_string(name).ok();
-        match subject {
-            Subject::Class(class) => {
-                let parameters = self.parameters(index, class, |group| &group.classes);
-                Some(format!("{}:{}", text(class)?, object(&parameters)?))
-            }
-            Subject::ConfigData(class) => {
-                let parameters = self.parameters(index, class, |group| &group.config_data);
-                (!parameters.is_empty()).then_some(format!(
-                    "{}:{}",
-                    text(class)?,
-                    object(&parameters)?
-                ))
-            }
-            Subject::Variable(name) => {
-                let value = self.hierarchy.group(index).variables.get(name)?;
-                (!value.is_null()).then_some(format!("{}:{value}", text(name)?))
-            }
-        }
-    }
-
-    /// Returns the parameters of a class that a group has with all it inherits, in order.
-    fn parameters(
-        &self,
-        index: GroupIndex,
-        class: &str,
-        of: fn(&Group) -> &Classes,
-    ) -> Vec<(&'h Key, &'h Value)> {
-        let tables: Vec<&Table<Key, Value>> = self
-            .hierarchy
-            .lineage(index)
-            .filter_map(|index| of(self.hierarchy.group(index)).get(class))
-            .collect();
-        let mut all: Vec<(&Key, &Value)> = tables.into_iter().flatten().collect();
-        // Of equal keys the nearest group's stands first, and stays.
-        all.sort_by(|a, b| a.0.cmp(b.0));
-        all.dedup_by(|a, b| a.0 == b.0);
-        all.retain(|(_, value)| !value.is_null());
-        all
-    }
-
-    fn intern(&mut self, rank: u32, fragment: &str) -> EntryId {
-        let hash = self.hasher.hash_one((rank, fragment));
-        let (entries, text) = (&self.entries, &self.text);
-        let of = |id: EntryId| -> Option<(u32, &str)> {
-            let start = id.checked_sub(1).and_then(|it| entries.get(it as usize));
-            let entry = entries.get(id as usize)?;
-            Some((entry.rank, text.get(start.map_or(0, |it| it.end as usize)..entry.end as usize)?))
-        };
-        if let Some(known) = self.known.find(hash, |id| of(*id) == Some((rank, fragment))) {
-            return *known;
-        }
-        let id = number(self.entries.len());
-        let hash_of = |id: &EntryId| of(*id).map_or(0, |it| self.hasher.hash_one(it));
-        self.known.insert_unique(hash, id, hash_of);
-        self.text.push_str(fragment);
-        self.entries.push(Entry { rank, end: number(self.text.len()) });
-        id
-    }
+    index: GroupIndex,
+    class: &str,
+    of: fn(&Group) -> &Classes,
+) -> Vec<(&'h Key, &'h Value)> {
+    let tables: Vec<&Table<Key, Value>> = hierarchy
+        .lineage(index)
+        .filter_map(|index| of(hierarchy.group(index)).get(class))
+        .collect();
+    let mut all: Vec<(&Key, &Value)> = tables.into_iter().flatten().collect();
+    // Of equal keys the nearest group's stands first, and stays.
+    all.sort_by(|a, b| a.0.cmp(b.0));
+    all.dedup_by(|a, b| a.0 == b.0);
+    all.retain(|(_, value)| !value.is_null());
+    all
 }
 
 fn object(parameters: &[(&Key, &Value)]) -> Option<String> {

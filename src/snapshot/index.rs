@@ -13,8 +13,11 @@
 mod build;
 mod compile;
 mod guard;
+mod patch;
 mod run;
 mod texts;
+
+use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
 
@@ -34,7 +37,14 @@ const NONE: u32 = u32::MAX;
 /// The rules of all groups, compiled together.
 #[derive(Clone, Debug)]
 pub struct Index {
-    paths: Paths,
+    paths: Arc<Paths>,
+    base: Arc<Base>,
+    patch: Option<Arc<Patch>>,
+}
+
+/// The rules of all groups of a commit.
+#[derive(Debug)]
+struct Base {
     /// What is known of each path.
     about: Box<[About]>,
     texts: Texts,
@@ -43,6 +53,21 @@ pub struct Index {
     members: Box<[Member]>,
     /// The groups to ask when a group has matched; the last list is of those to ask always.
     dependents: Lists,
+    program: Program,
+}
+
+/// The rules of groups that later commits have changed. These groups are asked about every node
+/// whom their nearest ancestor with a rule matches.
+#[derive(Debug)]
+struct Patch {
+    /// The groups in order, and where their code starts.
+    starts: Box<[(Place, u32)]>,
+    program: Program,
+}
+
+/// Rules as code.
+#[derive(Debug)]
+struct Program {
     code: Box<[Op]>,
     /// The members of each set of texts, in order.
     sets: Box<[TextId]>,

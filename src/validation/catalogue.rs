@@ -102,9 +102,12 @@ fn read_class(node: &Node, shape: &mut Shape) -> (Table<Key, Value>, Table<Key, 
 /// What is known of each environment that has a catalogue.
 #[derive(Debug, Default)]
 pub(super) struct Catalogues {
-    pub(super) classes: BTreeMap<EnvironmentName, Catalogue>,
-    pub(super) types: BTreeMap<EnvironmentName, Arc<Types>>,
+    pub(super) classes: Arc<BTreeMap<EnvironmentName, Catalogue>>,
+    pub(super) types: Arc<OfEnvironments>,
 }
+
+/// The types of parameters in each environment.
+pub(super) type OfEnvironments = BTreeMap<EnvironmentName, Arc<Types>>;
 
 /// Joins the catalogues of all files.
 pub(super) fn join(files: &[&EnvironmentFile], diagnostics: &mut Vec<Diagnostic>) -> Catalogues {
@@ -114,10 +117,7 @@ pub(super) fn join(files: &[&EnvironmentFile], diagnostics: &mut Vec<Diagnostic>
         |name| format!("the environment `{name}` has a second file"),
         diagnostics,
     );
-    let mut catalogues = Catalogues::default();
-    for (name, file) in of_each {
-        catalogues.classes.insert(name.clone(), file.catalogue.clone());
-        catalogues.types.insert(name.clone(), Arc::clone(&file.types));
-    }
-    catalogues
+    let classes = of_each.iter().map(|(name, file)| ((*name).clone(), file.catalogue.clone()));
+    let types = of_each.iter().map(|(name, file)| ((*name).clone(), Arc::clone(&file.types)));
+    Catalogues { classes: Arc::new(classes.collect()), types: Arc::new(types.collect()) }
 }

@@ -1,15 +1,14 @@
 //! Findings about groups that can match one node and set a value differently.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
+use super::group::GroupFile;
 use super::layout::Strictness;
-use super::tree::GroupPlaces;
+use super::places::Places;
 use crate::classification::{Overlap, Setting, overlaps};
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
 use crate::hierarchy::{Estate, GroupIndex};
-use crate::model::{GroupId, Node, Path, Segment};
+use crate::model::{Node, Path, Segment};
 
 /// How much of a witness is shown.
 const SHOWN: usize = 4;
@@ -17,7 +16,7 @@ const SHOWN: usize = 4;
 /// Looks for groups that can conflict.
 pub(super) fn check(
     estate: &Estate,
-    places: &BTreeMap<GroupId, GroupPlaces<'_>>,
+    places: &Places<'_>,
     strictness: Strictness,
 ) -> Vec<Diagnostic> {
     let severity = match strictness {
@@ -33,19 +32,15 @@ pub(super) fn check(
     overlaps(estate).pairs.iter().filter_map(report).collect()
 }
 
-fn report(
-    overlap: &Overlap<'_>,
-    estate: &Estate,
-    places: &BTreeMap<GroupId, GroupPlaces<'_>>,
-) -> Option<Diagnostic> {
+fn report(overlap: &Overlap<'_>, estate: &Estate, places: &Places<'_>) -> Option<Diagnostic> {
     let group = estate.hierarchy.group(overlap.group);
     let other = estate.hierarchy.group(overlap.other);
     let settings: Vec<String> =
         overlap.settings.iter().map(|it| format!("`{}`", name(*it))).collect();
     let first = overlap.settings.first()?;
     let place = |index: GroupIndex| {
-        let places = places.get(&estate.hierarchy.group(index).id)?;
-        Some(parameter_place(places, *first).unwrap_or(places.group).clone())
+        let written = places.of(estate.hierarchy.group(index).id)?;
+        Some(parameter_place(written, *first).unwrap_or(&written.place).clone())
     };
     let message = format!(
         "`{}` and `{}` can match the same node and set {} differently, e.g. {}",
@@ -65,9 +60,9 @@ fn report(
     })
 }
 
-fn parameter_place<'g>(places: &GroupPlaces<'g>, setting: Setting<'_>) -> Option<&'g Place> {
+fn parameter_place<'g>(written: &'g GroupFile, setting: Setting<'_>) -> Option<&'g Place> {
     let Setting::Parameter(class, name) = setting else { return None };
-    let class = places.classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
+    let class = written.classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
     let parameter = class.parameters.iter().find(|it| it.name.as_ref() == name.as_str())?;
     Some(&parameter.place)
 }

@@ -1,55 +1,43 @@
 //! Values that do not have the type that their class declares.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use super::catalogue::Types;
-use super::tree::GroupPlaces;
+use super::findings::Ground;
+use super::layout::Strictness;
 use crate::diagnostic::{Diagnostic, Kind, closest};
 use crate::hierarchy::{GroupIndex, Hierarchy};
-use crate::model::{ClassName, EnvironmentName, GroupId, Key, Value};
+use crate::model::{ClassName, EnvironmentName, Key, Table, Value};
 use crate::puppet::{Aliases, Argument, DataType, TypeFault, fault_of, has_type};
 
-/// Checks every value that counts in a group, its own or the nearest ancestor's, against the types
-/// of the group's environment.
-///
-/// A finding stands where the value is written, once for each environment that wants another type.
-pub(super) fn check(
-    hierarchy: &Hierarchy,
-    types: &BTreeMap<EnvironmentName, Arc<Types>>,
-    places: &BTreeMap<GroupId, GroupPlaces<'_>>,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    let mut looked_at: BTreeSet<Use<'_>> = BTreeSet::new();
-    for index in hierarchy.indexes() {
-        let environment = &hierarchy.group(index).environment;
-        let Some(known) = types.get(environment).filter(|it| !it.parameters.is_empty()) else {
-            continue;
-        };
-        let mut nearer: HashSet<(&ClassName, &Key)> = HashSet::new();
-        for source in hierarchy.lineage(index) {
-            for (class, parameters) in hierarchy.group(source).classes.as_ref() {
-                let Some(of_class) = known.parameters.get(class) else { continue };
-                for (parameter, value) in parameters {
-                    let Some(data_type) = of_class.get(parameter) else { continue };
-                    if !nearer.insert((class, parameter)) || value.is_null() {
-                        continue;
-                    }
-                    let it = Use { source, class, parameter, environment };
-                    if !looked_at.insert(it) {
-                        continue;
-                    }
-                    if let Some(fault) = fault_of(data_type, value, &known.aliases) {
-                        let found = report(&it, &fault, &known.aliases, hierarchy, places);
-                        diagnostics.extend(found);
-                    }
+/// Checks the values that a group sets against the types of all environments where they count: its
+/// own, and those of descendants that nobody nearer gives another value.
+pub(super) fn check(ground: &Ground<'_>, source: GroupIndex) -> Vec<Diagnostic> {
+    let (hierarchy, types) = (ground.hierarchy, &ground.catalogues.types);
+    let classes = hierarchy.group(source).classes.as_ref();
+    let mut found = Vec::new();
+    if types.is_empty() || classes.is_empty() || ground.strictness == Strictness::Off {
+        return found;
+    }
+    let environments: BTreeSet<&EnvironmentName> =
+        hierarchy.subtree(source).map(|it| &hierarchy.group(it).environment).collect();
+    for environment in environments {
+        let Some(known) = types.get(environment) else { continue };
+        for (class, parameters) in classes {
+            let Some(of_class) = known.parameters.get(class) else { continue };
+            for (parameter, value) in parameters.iter().filter(|(_, value)| !value.is_null()) {
+                let Some(data_type) = of_class.get(parameter) else { continue };
+                let Some(fault) = fault_of(data_type, value, &known.aliases) else { continue };
+                let it = Use { source, class, parameter, environment };
+                if it.counts(hierarchy) {
+                    found.extend(report(&it, &fault, &known.aliases, ground));
                 }
             }
         }
     }
+    found
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A value in an environment.
 struct Use<'h> {
     source: GroupIndex,
     class: &'h ClassName,
@@ -57,16 +45,36 @@ struct Use<'h> {
     environment: &'h EnvironmentName,
 }
 
+impl Use<'_> {
+    /// Returns whether a group of the environment has the value, its own or inherited.
+    fn counts(&self, hierarchy: &Hierarchy) -> bool {
+        let end = hierarchy.end(self.source);
+        let mut next = Some(self.source);
+        while let Some(index) = next.filter(|it| *it < end) {
+            let group = hierarchy.group(index);
+            let sets = |it: &Table<Key, Value>| it.contains_key(self.parameter);
+            if index != self.source && group.classes.get(self.class).is_some_and(sets) {
+                // What stands below has that value.
+                next = hierarchy.at(hierarchy.end(index).number());
+            } else if group.environment == *self.environment {
+                return true;
+            } else {
+                next = hierarchy.at(index.number() + 1);
+            }
+        }
+        false
+    }
+}
+
 fn report(
     it: &Use<'_>,
     fault: &TypeFault,
     aliases: &Aliases,
-    hierarchy: &Hierarchy,
-    places: &BTreeMap<GroupId, GroupPlaces<'_>>,
+    ground: &Ground<'_>,
 ) -> Option<Diagnostic> {
     let Use { source, class, parameter, environment } = it;
-    let group = hierarchy.group(*source);
-    let classes = places.get(&group.id)?.classes;
+    let group = ground.hierarchy.group(*source);
+    let classes = &ground.places.of(group.id)?.classes;
     let written = classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
     let place = &written.parameters.iter().find(|it| it.name.as_ref() == parameter.as_str())?.value;
     let TypeFault { way, wanted, found } = fault;

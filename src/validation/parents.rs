@@ -1,6 +1,9 @@
 //! Who the parent of each group is.
 
-use std::collections::{BTreeMap, HashSet};
+use std::cell::LazyCell;
+use std::collections::HashSet;
+
+use hashbrown::HashMap;
 
 use super::group::{GroupFile, ParentName};
 use crate::diagnostic::{Diagnostic, Kind, closest};
@@ -11,12 +14,17 @@ pub(super) fn resolve(
     files: &[&GroupFile],
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Option<GroupId>> {
-    let mut by_name: BTreeMap<&str, Vec<&GroupFile>> = BTreeMap::new();
+    let mut by_name: HashMap<&str, Vec<&GroupFile>> = HashMap::with_capacity(files.len());
     for file in files {
         if let Some(name) = &file.name {
             by_name.entry(name.as_str()).or_default().push(file);
         }
     }
+    let names = LazyCell::new(|| {
+        let mut names: Vec<&str> = by_name.keys().copied().chain(["All Nodes"]).collect();
+        names.sort_unstable();
+        names
+    });
     let root_is_written = files.iter().any(|file| file.id == Some(GroupId::ROOT));
     files
         .iter()
@@ -38,7 +46,7 @@ pub(super) fn resolve(
                 }
                 None if name == "All Nodes" && !root_is_written => Some(GroupId::ROOT),
                 None => {
-                    let known = by_name.keys().copied().chain(["All Nodes"]);
+                    let known = names.iter().copied();
                     diagnostics.push(missing(file, name, closest(name, known))?);
                     None
                 }

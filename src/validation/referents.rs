@@ -1,61 +1,53 @@
 //! Classes and parameters that the catalogue of an environment does not have.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::findings::Ground;
 use super::layout::Strictness;
-use super::tree::GroupPlaces;
 use crate::diagnostic::{Diagnostic, Kind, Severity, closest};
-use crate::hierarchy::{Catalogue, GroupIndex, Hierarchy};
-use crate::model::{ClassName, EnvironmentName, GroupId, Key};
+use crate::hierarchy::{Catalogue, GroupIndex};
+use crate::model::{ClassName, EnvironmentName, Key};
 
-/// Checks every class that a group sets or inherits against its environment's catalogue.
-///
-/// A finding stands where the class is written, once for each environment in which it is missing.
-pub(super) fn check(
-    hierarchy: &Hierarchy,
-    catalogues: &BTreeMap<EnvironmentName, Catalogue>,
-    places: &BTreeMap<GroupId, GroupPlaces<'_>>,
-    strictness: Strictness,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    let severity = match strictness {
-        Strictness::Off => return,
+/// Checks the classes that a group names against the catalogues of all environments in which they
+/// are set: its own, and those of its descendants.
+pub(super) fn check(ground: &Ground<'_>, source: GroupIndex) -> Vec<Diagnostic> {
+    let (hierarchy, catalogues) = (ground.hierarchy, &ground.catalogues.classes);
+    let severity = match ground.strictness {
+        Strictness::Off => return Vec::new(),
         Strictness::Warn => Severity::Warning,
         Strictness::Error => Severity::Error,
     };
-    let mut missing: BTreeSet<Missing<'_>> = BTreeSet::new();
-    for index in hierarchy.indexes() {
-        let environment = &hierarchy.group(index).environment;
+    let classes = hierarchy.group(source).classes.as_ref();
+    if catalogues.is_empty() || classes.is_empty() {
+        return Vec::new();
+    }
+    let environments: BTreeSet<&EnvironmentName> =
+        hierarchy.subtree(source).map(|it| &hierarchy.group(it).environment).collect();
+    let mut missing = Vec::new();
+    for environment in environments {
         let Some(catalogue) = catalogues.get(environment) else { continue };
-        for source in hierarchy.lineage(index) {
-            for (class, parameters) in hierarchy.group(source).classes.as_ref() {
-                match catalogue.classes.get(class) {
-                    None => {
-                        missing.insert(Missing { source, class, parameter: None, environment });
-                    }
-                    Some(known) => {
-                        let unknown = parameters.keys().filter(|it| !known.contains_key(*it));
-                        missing.extend(unknown.map(|parameter| Missing {
-                            source,
-                            class,
-                            parameter: Some(parameter),
-                            environment,
-                        }));
-                    }
+        for (class, parameters) in classes {
+            let it = Missing { source, class, parameter: None, environment };
+            match catalogue.classes.get(class) {
+                None => missing.push((it, catalogue)),
+                Some(known) => {
+                    let unknown = parameters.keys().filter(|it| !known.contains_key(*it));
+                    missing.extend(unknown.map(|parameter| {
+                        (Missing { parameter: Some(parameter), ..it }, catalogue)
+                    }));
                 }
             }
         }
     }
-    for it in missing {
-        let Some(catalogue) = catalogues.get(it.environment) else { continue };
-        if let Some(mut found) = report(&it, hierarchy, catalogue, places) {
-            found.severity = severity;
-            diagnostics.push(found);
-        }
-    }
+    let report = |(it, catalogue): (Missing<'_>, &Catalogue)| {
+        let mut found = report(&it, ground, catalogue)?;
+        found.severity = severity;
+        Some(found)
+    };
+    missing.into_iter().filter_map(report).collect()
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 struct Missing<'h> {
     source: GroupIndex,
     class: &'h ClassName,
@@ -63,16 +55,11 @@ struct Missing<'h> {
     environment: &'h EnvironmentName,
 }
 
-fn report(
-    missing: &Missing<'_>,
-    hierarchy: &Hierarchy,
-    catalogue: &Catalogue,
-    places: &BTreeMap<GroupId, GroupPlaces<'_>>,
-) -> Option<Diagnostic> {
+fn report(missing: &Missing<'_>, ground: &Ground<'_>, catalogue: &Catalogue) -> Option<Diagnostic> {
     let Missing { source, class, parameter, environment } = missing;
-    let group = hierarchy.group(*source);
+    let group = ground.hierarchy.group(*source);
     let written =
-        places.get(&group.id)?.classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
+        ground.places.of(group.id)?.classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
     let (kind, place, message, similar) = match parameter {
         None => {
             let known = catalogue.classes.keys().map(ClassName::as_str);

@@ -29,7 +29,7 @@ fn group(text: &str) -> Vec<String> {
 #[test]
 fn a_repository_without_files_has_the_root_group() {
     let checked = checked(&[]);
-    let estate = checked.estate.unwrap();
+    let estate = checked.estate.as_ref().unwrap();
     assert_eq!((estate.hierarchy.len(), checked.groups), (1, 0));
 }
 
@@ -56,14 +56,14 @@ fn what_is_valid_is_read_whole() {
         ("unrelated/x.yaml", "- [\n"),
     ]);
     assert_eq!(checked.diagnostics, []);
-    let estate = checked.estate.unwrap();
+    let estate = checked.estate.as_ref().unwrap();
     let names: Vec<&str> = estate.hierarchy.groups().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["All Nodes", "Webservers", "Child"]);
     let web = estate.hierarchy.groups().nth(1).unwrap();
     insta::assert_snapshot!(crate::hierarchy::group_to_value(web), @r#"{"name":"Webservers","id":"58463036-0efa-4365-b367-b5401c0711d3","description":"web","environment":"staging","environment_trumps":true,"parent":"00000000-0000-4000-8000-000000000000","rule":["or",["and",["~",["trusted","certname"],"www"],[">=",["fact","memory","system","total_bytes"],"512"]],["=","name","web1.example.com"]],"classes":{"apache":{"keepalive_timeout":5},"ssl":{}},"variables":{"gone":null,"ntp_servers":["0.pool.ntp.org"]},"config_data":{"profile::web":{"port":443}}}"#);
     assert!(estate.individuals.contains_key("web1.example.com"));
     assert!(estate.catalogues.contains_key("dev"));
-    assert_eq!(checked.tests.len(), 1);
+    assert_eq!(checked.tests().len(), 1);
     assert_eq!(checked.groups, 3);
 }
 

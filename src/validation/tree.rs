@@ -1,41 +1,21 @@
 //! The groups of all files as one tree.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
-use super::group::{ClassPlace, GroupFile};
+use super::group::GroupFile;
 use super::layout::Policy;
 use super::parents;
-use crate::diagnostic::{Diagnostic, Kind, Place};
+use crate::diagnostic::{Diagnostic, Kind};
 use crate::hierarchy::{Hierarchy, HierarchyFault, check};
 use crate::model::{Group, GroupId};
 
-/// The tree of what is valid; where there are errors it is only good for further checks.
-pub(super) struct Tree {
-    pub(super) hierarchy: Option<Hierarchy>,
-}
-
-/// Where the parts of a group are written.
-pub(super) struct GroupPlaces<'g> {
-    pub(super) group: &'g Place,
-    pub(super) rule: Option<&'g Place>,
-    pub(super) classes: &'g [ClassPlace],
-}
-
-/// Returns where the parts of each group are written.
-pub(super) fn places<'g>(groups: &[&'g GroupFile]) -> BTreeMap<GroupId, GroupPlaces<'g>> {
-    let places = |it: &&'g GroupFile| {
-        let places = GroupPlaces { group: &it.place, rule: it.rule.as_ref(), classes: &it.classes };
-        Some((it.group.as_ref()?.id, places))
-    };
-    groups.iter().filter_map(places).collect()
-}
-
-/// Builds the tree of the valid groups and says what is wrong among them.
+/// Builds the tree of the valid groups and says what is wrong among them; where there are errors it
+/// is only good for further checks.
 pub(super) fn build(
     files: &[&GroupFile],
     policy: Policy,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Tree {
+) -> Option<Hierarchy> {
     let parents = parents::resolve(files, diagnostics);
     for file in files {
         demand(file, policy, diagnostics);
@@ -63,11 +43,10 @@ pub(super) fn build(
             diagnostics.extend(report(fault, &members));
         }
     }
-    let hierarchy = match faults.as_slice() {
+    match faults.as_slice() {
         [] => Some(Hierarchy::of_checked(groups)),
         faults => Hierarchy::build(mend(groups, faults)).ok(),
-    };
-    Tree { hierarchy }
+    }
 }
 
 /// Takes the faults out of the groups, so that the rest can be checked: what has no place in the
@@ -109,7 +88,7 @@ fn move_to_top(groups: &mut [Group], at: usize) {
 }
 
 /// Checks what the repository's policy demands of a group.
-fn demand(file: &GroupFile, policy: Policy, diagnostics: &mut Vec<Diagnostic>) {
+pub(super) fn demand(file: &GroupFile, policy: Policy, diagnostics: &mut Vec<Diagnostic>) {
     let Some(group) = &file.group else { return };
     let mut add = |message: &str, help: &str| {
         diagnostics.push(

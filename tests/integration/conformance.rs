@@ -3,7 +3,7 @@
 //! The project carries a part of the cases; where the whole set stands beside the checkout, it is
 //! used as well.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -86,8 +86,8 @@ fn nodes_are_classified_as_in_the_reference() {
         let groups = case["groups"].as_array().unwrap().iter().map(group).collect();
         let estate = Estate {
             hierarchy: Hierarchy::build(groups).unwrap(),
-            individuals: BTreeMap::new(),
-            catalogues: BTreeMap::new(),
+            individuals: Arc::default(),
+            catalogues: Arc::default(),
         };
         for expected in case["nodes"].as_array().unwrap() {
             check(&estate, expected);

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::*;
 use crate::hierarchy::root_group;
 use crate::model::{Group, GroupId};
@@ -15,7 +17,7 @@ impl Sketch {
         group.rule = (!rule.is_empty()).then(|| read_console(rule).unwrap().into());
         let variables =
             variables.iter().map(|(name, value)| (name.parse().unwrap(), (*value).into()));
-        group.variables = std::sync::Arc::new(variables.collect());
+        group.variables = Arc::new(variables.collect());
         self.0.push(group);
         self
     }
@@ -30,8 +32,7 @@ impl Sketch {
     /// Returns the pairs with what they set differently, and checks each witness.
     fn found(self) -> Vec<String> {
         let hierarchy = Hierarchy::build(self.0).unwrap();
-        let estate =
-            Estate { hierarchy, individuals: BTreeMap::default(), catalogues: BTreeMap::default() };
+        let estate = Estate { hierarchy, individuals: Arc::default(), catalogues: Arc::default() };
         let name = |index| estate.hierarchy.group(index).name.to_string();
         let found = overlaps(&estate);
         let mut pairs = Vec::new();

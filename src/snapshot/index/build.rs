@@ -1,5 +1,7 @@
 //! Building the index.
 
+use std::sync::Arc;
+
 use aho_corasick::AhoCorasick;
 use hashbrown::HashMap;
 
@@ -8,7 +10,7 @@ use super::super::paths::PathId;
 use super::compile::Compiler;
 use super::guard::{ALWAYS, Chooser, Guard};
 use super::texts::{Side, TextId};
-use super::{About, Finder, Index, Member, NONE, Place};
+use super::{About, Base, Finder, Index, Member, NONE, Place, Program};
 use crate::hierarchy::Hierarchy;
 use crate::rule::regex::KnownSubjects;
 
@@ -45,17 +47,15 @@ impl Index {
         let (about, asked_by) = look_ups(&compiler, &postings);
         let Compiler { paths, mut texts, code, sets, tests, .. } = compiler;
         texts.shrink();
-        Self {
-            paths,
+        let base = Base {
             about,
             texts,
             asked_by,
             dependents: Lists::of(members.len() + 1, &postings.dependents),
             members: members.into(),
-            code: code.into(),
-            sets: sets.into(),
-            tests: tests.into(),
-        }
+            program: Program { code: code.into(), sets: sets.into(), tests: tests.into() },
+        };
+        Self { paths: Arc::new(paths), base: Arc::new(base), patch: None }
     }
 }
 

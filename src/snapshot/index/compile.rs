@@ -19,11 +19,18 @@ pub(super) struct Compiler {
     pub(super) tests: Vec<Test>,
     /// How many conditions ask for each text.
     pub(super) uses: Vec<u32>,
+    /// Whether texts are compared one by one, since nobody looks up their numbers.
+    apart: bool,
     known: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
 
 impl Compiler {
+    /// Prepares to compile rules that stand beside an index.
+    pub(super) fn apart(paths: Paths) -> Self {
+        Self { paths, apart: true, ..Self::default() }
+    }
+
     pub(super) fn here(&self) -> u32 {
         u32::try_from(self.code.len()).unwrap_or(u32::MAX)
     }
@@ -40,7 +47,7 @@ impl Compiler {
                 let op = match (self.paths.intern(&test.path), &test.comparison) {
                     // What has no number as its operand never holds either.
                     (None, _) | (_, Comparison::Number { number: None, .. }) => Op::Never,
-                    (Some(path), Comparison::Equals(text)) => {
+                    (Some(path), Comparison::Equals(text)) if !self.apart => {
                         let text = self.texts.intern(path, Side::Value, text);
                         self.count(text);
                         Op::Is { path, text }
@@ -70,6 +77,9 @@ impl Compiler {
 
     /// Compiles the terms of an `or`; those that compare one value with texts become one.
     fn any(&mut self, terms: &[Condition]) {
+        if self.apart {
+            return self.all(terms);
+        }
         let mut sets: Vec<(PathId, Vec<TextId>)> = Vec::new();
         for term in terms {
             if let Condition::Test(test) = term
@@ -113,8 +123,13 @@ impl Compiler {
         }
     }
 
-    /// Returns the number of a comparison, which is kept once.
+    /// Returns the number of a comparison, which is kept once among all rules.
     fn test(&mut self, path: PathId, comparison: &Comparison) -> u32 {
+        if self.apart {
+            let number = u32::try_from(self.tests.len()).unwrap_or(u32::MAX);
+            self.tests.push(Test { path, comparison: comparison.clone(), is_shared: false });
+            return number;
+        }
         let key = (path, comparison.operator(), comparison.operand());
         let hash = self.hasher.hash_one(key);
         let of = |test: &Test| {

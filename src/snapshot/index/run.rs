@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::super::paths::{PathId, Seen, Sight};
 use super::texts::{Side, TextId};
-use super::{Finder, Index, NONE, Op, Place, Test};
+use super::{Base, Finder, Index, NONE, Op, Patch, Place, Program, Test};
 use crate::classification::ClassificationError;
 use crate::hierarchy::Hierarchy;
 use crate::model::{Comparison, text};
@@ -23,7 +23,8 @@ pub(super) fn error(hierarchy: &Hierarchy, failure: Failure) -> ClassificationEr
 
 /// One look.
 pub(super) struct Run<'r, 'n> {
-    index: &'r Index,
+    base: &'r Base,
+    patch: Option<&'r Patch>,
     sight: &'r Sight<'n>,
     /// The number of the text at each path.
     texts: Vec<TextId>,
@@ -44,7 +45,8 @@ struct Matched<'r> {
 impl<'r, 'n> Run<'r, 'n> {
     pub(super) fn new(index: &'r Index, sight: &'r Sight<'n>) -> Self {
         let texts = vec![NONE; index.paths.len()];
-        Self { index, sight, texts, kind: None, outcomes: HashMap::new() }
+        let (base, patch) = (&index.base, index.patch.as_deref());
+        Self { base, patch, sight, texts, kind: None, outcomes: HashMap::new() }
     }
 
     /// Returns the places of the groups that match, parents first.
@@ -53,32 +55,42 @@ impl<'r, 'n> Run<'r, 'n> {
         let mut asked = asked.as_slice();
         let mut found = Vec::new();
         // Matched groups, each below the one before; the first stands for all groups.
-        let always = u32::try_from(self.index.members.len()).unwrap_or(NONE);
+        let always = u32::try_from(self.base.members.len()).unwrap_or(NONE);
         let mut open =
-            vec![Matched { place: NONE, end: NONE, dependents: self.index.dependents.get(always) }];
+            vec![Matched { place: NONE, end: NONE, dependents: self.base.dependents.get(always) }];
         while let Some(place) = next(&mut asked, &mut open) {
             while open.len() > 1 && open.last().is_some_and(|it| it.end <= place) {
                 open.pop();
             }
-            let Some(member) = self.index.members.get(place as usize).copied() else { continue };
+            let Some(member) = self.base.members.get(place as usize).copied() else { continue };
             // Where the nearest ancestor with a rule has not matched, this has not either.
             if open.last().is_none_or(|it| it.place != member.above) {
                 continue;
             }
-            let mut at = member.start as usize;
-            if self.holds(&mut at).map_err(|cause| (place, cause))? {
+            let (program, start) = self.code(place, member.start);
+            if self.holds(program, &mut (start as usize)).map_err(|cause| (place, cause))? {
                 found.push(place);
-                let dependents = self.index.dependents.get(place);
+                let dependents = self.base.dependents.get(place);
                 open.push(Matched { place, end: member.end, dependents });
             }
         }
         Ok(found)
     }
 
+    /// Returns the code of a group.
+    fn code(&self, place: Place, start: u32) -> (&'r Program, u32) {
+        let patched = self.patch.and_then(|patch| {
+            let at = patch.starts.binary_search_by_key(&place, |(it, _)| *it).ok()?;
+            Some((&patch.program, patch.starts.get(at)?.1))
+        });
+        patched.unwrap_or((&self.base.program, start))
+    }
+
     /// Returns the groups of whose guards a text is there, in order.
     fn asked(&mut self) -> Vec<Place> {
         let mut asked: Vec<Place> = Vec::new();
-        let index = self.index;
+        let index = self.base;
+        asked.extend(self.patch.iter().flat_map(|it| it.starts.iter().map(|(place, _)| *place)));
         for ((path, about), seen) in (0..).zip(&index.about).zip(&self.sight.0) {
             if about.is_compared
                 && let Seen::Text(text) | Seen::Scalar(text) = seen
@@ -108,34 +120,35 @@ impl<'r, 'n> Run<'r, 'n> {
         asked
     }
 
-    fn holds(&mut self, at: &mut usize) -> Result<bool, EvaluationError> {
-        let op = self.index.code.get(*at).copied().unwrap_or(Op::Never);
+    fn holds(&mut self, program: &'r Program, at: &mut usize) -> Result<bool, EvaluationError> {
+        let op = program.code.get(*at).copied().unwrap_or(Op::Never);
         *at += 1;
         match op {
-            Op::And { end } => self.join(at, end as usize, false),
-            Op::Or { end } => self.join(at, end as usize, true),
-            Op::Not => self.holds(at).map(|holds| !holds),
+            Op::And { end } => self.join(program, at, end as usize, false),
+            Op::Or { end } => self.join(program, at, end as usize, true),
+            Op::Not => self.holds(program, at).map(|holds| !holds),
             Op::Never => Ok(false),
             Op::Is { path, text } => Ok(self.text(path) == text),
             Op::OneOf { path, first, end } => {
                 let text = self.text(path);
-                let set = self.index.sets.get(first as usize..end as usize).unwrap_or_default();
+                let set = program.sets.get(first as usize..end as usize).unwrap_or_default();
                 Ok(text != NONE && set.binary_search(&text).is_ok())
             }
-            Op::Test(test) => self.test(test),
+            Op::Test(test) => self.test(program, test),
         }
     }
 
     /// Joins the parts up to the end, of which one that is `decisive` decides.
     fn join(
         &mut self,
+        program: &'r Program,
         at: &mut usize,
         end: usize,
         decisive: bool,
     ) -> Result<bool, EvaluationError> {
         let mut joined = Ok(!decisive);
         while *at < end {
-            match self.holds(at) {
+            match self.holds(program, at) {
                 Ok(holds) if holds == decisive => {
                     *at = end;
                     return Ok(decisive);
@@ -152,8 +165,8 @@ impl<'r, 'n> Run<'r, 'n> {
         self.texts.get(path as usize).copied().unwrap_or(NONE)
     }
 
-    fn test(&mut self, number: u32) -> Result<bool, EvaluationError> {
-        let Some(test) = self.index.tests.get(number as usize) else { return Ok(false) };
+    fn test(&mut self, program: &'r Program, number: u32) -> Result<bool, EvaluationError> {
+        let Some(test) = program.tests.get(number as usize) else { return Ok(false) };
         if !test.is_shared {
             return self.compare(test);
         }

@@ -1,73 +1,80 @@
 //! Rules that contradict those of their ancestors.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::tree::GroupPlaces;
+use super::super::places::Places;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Comparison, Condition, GroupId, Path, Segment, Test};
 
-/// Finds groups that ask one value to equal two texts, in their own rule or together with an
-/// ancestor's: no node is ever in them.
+/// Finds groups, among one and its descendants, that ask one value to equal two texts, in their own
+/// rule or together with an ancestor's: no node is ever in them.
 ///
 /// Only conditions that must hold are looked at: those joined by `and`.
 pub(in crate::validation) fn contradictions(
     hierarchy: &Hierarchy,
-    places: &BTreeMap<GroupId, GroupPlaces<'_>>,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    // What groups demand, one group after the other.
+    top: GroupIndex,
+    places: &Places<'_>,
+) -> Vec<(GroupIndex, Diagnostic)> {
+    let mut found = Vec::new();
+    // What a group and its ancestors demand, from the root downwards, and who of them is looked at.
     let mut demands: Vec<Demand<'_>> = Vec::new();
-    let mut ends: Vec<usize> = Vec::with_capacity(hierarchy.len());
-    let mut lineage: Vec<GroupIndex> = Vec::new();
-    for (index, group) in hierarchy.indexes().zip(hierarchy.groups()) {
-        let start = demands.len();
-        group.rule.iter().for_each(|rule| collect(rule, index, &mut demands));
-        lineage.clear();
-        if demands.len() > start {
-            lineage.extend(hierarchy.lineage(index).skip(1));
+    let mut open: Vec<(GroupIndex, usize)> = Vec::new();
+    let mut above: Vec<GroupIndex> = hierarchy.lineage(top).skip(1).collect();
+    above.reverse();
+    for index in above.into_iter().chain(hierarchy.subtree(top)) {
+        while open.last().is_some_and(|(it, _)| !hierarchy.is_ancestor(*it, index)) {
+            demands.truncate(open.pop().map_or(0, |(_, start)| start));
         }
-        let of = |group: GroupIndex| {
-            let before = group.number().checked_sub(1).and_then(|it| ends.get(it)).copied();
-            before.unwrap_or(0)..ends.get(group.number()).copied().unwrap_or(0)
-        };
-        let mut at = start;
-        while let Some(demand) = demands.get(at).copied() {
-            at += 1;
+        open.push((index, demands.len()));
+        let mut own = Vec::new();
+        hierarchy.group(index).rule.iter().for_each(|rule| collect(rule, index, &mut own));
+        for demand in own {
             // The first that asks for the value stands, from the root downwards.
-            let above =
-                lineage.iter().rev().flat_map(|it| demands.get(of(*it)).unwrap_or_default());
-            let own = demands.get(start..at - 1).unwrap_or_default();
-            let earlier = above.chain(own).find(|it| same_way(it.path, demand.path)).copied();
-            let Some(earlier) = earlier.filter(|it| it.text != demand.text) else { continue };
-            let (other, by, text) = (earlier.text, earlier.by, demand.text);
-            let Some(place) = places.get(&group.id).and_then(|it| it.rule) else { continue };
-            let demander = hierarchy.group(by);
-            let message = format!(
-                "no node matches: {} cannot be both `{other}` and `{text}`",
-                show(demand.path)
-            );
-            let mut found = Diagnostic::new(Kind::NeverMatches, place.clone(), message)
-                .in_group(group.name.as_str());
-            if by != index {
-                found = found.with_help(format!(
-                    "a node must match its group's ancestors too: move the group out of `{}`, or change one of the rules",
-                    demander.name
-                ));
-                if let Some(rule) = places.get(&demander.id).and_then(|it| it.rule) {
-                    found = found.with_related(
-                        rule.clone(),
-                        format!("`{}` demands the other", demander.name),
-                    );
+            let earlier = demands.iter().find(|it| same_way(it.path, demand.path));
+            match earlier.filter(|it| it.text != demand.text) {
+                None => demands.push(demand),
+                Some(earlier) => {
+                    if index >= top {
+                        let diagnostic = report(hierarchy, *earlier, demand, places);
+                        found.extend(diagnostic.map(|it| (index, it)));
+                    }
+                    // What stands behind it is not looked at.
+                    break;
                 }
             }
-            diagnostics.push(found);
-            // What stands behind it is not looked at.
-            demands.truncate(at - 1);
         }
-        ends.push(demands.len());
     }
+    found
+}
+
+fn report(
+    hierarchy: &Hierarchy,
+    earlier: Demand<'_>,
+    demand: Demand<'_>,
+    places: &Places<'_>,
+) -> Option<Diagnostic> {
+    let (group, demander) = (hierarchy.group(demand.by), hierarchy.group(earlier.by));
+    let rule = |id: GroupId| places.of(id)?.rule.clone();
+    let message = format!(
+        "no node matches: {} cannot be both `{}` and `{}`",
+        show(demand.path),
+        earlier.text,
+        demand.text
+    );
+    let found =
+        Diagnostic::new(Kind::NeverMatches, rule(group.id)?, message).in_group(group.name.as_str());
+    if earlier.by == demand.by {
+        return Some(found);
+    }
+    let found = found.with_help(format!(
+        "a node must match its group's ancestors too: move the group out of `{}`, or change one of the rules",
+        demander.name
+    ));
+    Some(match rule(demander.id) {
+        Some(rule) => found.with_related(rule, format!("`{}` demands the other", demander.name)),
+        None => found,
+    })
 }
 
 /// A text that a value must have for a group to match.

@@ -1,0 +1,41 @@
+//! Hierarchies that differ in what some groups say, not in who is whose parent.
+
+use std::sync::Arc;
+
+use super::{GroupIndex, Hierarchy};
+use crate::model::Group;
+
+impl Hierarchy {
+    /// Returns the hierarchy with other groups in the places of those with their ids, and these
+    /// places; `None` if the tree or its order would not be the same.
+    ///
+    /// What a group says of its parent is not looked at: it stays where it is.
+    pub(crate) fn amended(
+        &self,
+        groups: impl IntoIterator<Item = Group>,
+    ) -> Option<(Self, Vec<GroupIndex>)> {
+        let mut all = self.groups.to_vec();
+        let mut places = Vec::new();
+        for group in groups {
+            let index = self.find(group.id)?;
+            let before = self.group(index);
+            let stays = index != self.root()
+                && (&before.name, &before.environment) == (&group.name, &group.environment);
+            let place = all.get_mut(index.number()).filter(|_| stays)?;
+            *place = Arc::new(Group { parent: before.parent, ..group });
+            places.push(index);
+        }
+        Some((Self { groups: all.into(), shape: Arc::clone(&self.shape) }, places))
+    }
+
+    /// Returns the places of the groups that another hierarchy, made of this one, says otherwise;
+    /// `None` if it was not made of this one.
+    pub fn changed_in(&self, other: &Self) -> Option<Vec<GroupIndex>> {
+        let pairs = self.groups.iter().zip(other.groups.iter());
+        let differ = |(index, (a, b)): (GroupIndex, (&Arc<Group>, &Arc<Group>))| {
+            (!Arc::ptr_eq(a, b)).then_some(index)
+        };
+        Arc::ptr_eq(&self.shape, &other.shape)
+            .then(|| self.indexes().zip(pairs).filter_map(differ).collect())
+    }
+}

@@ -1,0 +1,163 @@
+//! What came of checking all files of a commit together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::findings::{Finding, Ground};
+use super::places::{Places, find};
+use super::{
+    FileReading, GroupFile, Layout, Parts, Search, Strictness, TestCase, catalogue, individual,
+    overlap, tree,
+};
+use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::hierarchy::Estate;
+use crate::model::GroupId;
+
+/// Where each group is written.
+pub type Origins = BTreeMap<GroupId, Place>;
+
+/// The outcome of validation.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The estate; there is none if there are errors.
+    pub estate: Option<Estate>,
+    /// How many groups the files have.
+    pub groups: usize,
+    /// Everything that was found, by place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Where each group is written.
+    pub origins: Arc<Origins>,
+    pub(super) layout: Layout,
+    pub(super) search: Search,
+    /// The files, by path.
+    pub(super) readings: Vec<Arc<FileReading>>,
+    pub(super) types: Arc<catalogue::OfEnvironments>,
+    /// What was found of each group in its place among the others, silenced or not.
+    pub(super) findings: Vec<Finding>,
+}
+
+impl Checked {
+    /// Returns whether there is no error.
+    pub fn is_valid(&self) -> bool {
+        self.estate.is_some()
+    }
+
+    /// Returns the layout and policy that the files were read by.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Returns the paths of all files that were read.
+    pub fn files(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.readings.iter().map(|it| &it.path)
+    }
+
+    /// Returns the classification tests.
+    pub fn tests(&self) -> Vec<&TestCase> {
+        let mut all = Vec::new();
+        for reading in &self.readings {
+            if let Parts::Tests(tests) = &reading.parts {
+                all.extend(tests);
+            }
+        }
+        all
+    }
+
+    /// Adds what was found otherwise, but for the warnings that a comment silences.
+    pub fn add(&mut self, found: Vec<Diagnostic>) {
+        self.diagnostics.extend(found.into_iter().filter(|it| !is_silenced(it, &self.readings)));
+        sort(&mut self.diagnostics);
+        if !are_warnings(&self.diagnostics) {
+            self.estate = None;
+        }
+    }
+}
+
+/// Returns whether a comment on the line above silences a warning.
+fn is_silenced(found: &Diagnostic, readings: &[Arc<FileReading>]) -> bool {
+    let says = |reading: &Arc<FileReading>| {
+        let mut ignores =
+            reading.ignores.iter().filter(|it| it.line == found.place.span.start.line);
+        ignores.any(|it| it.kinds.iter().any(|kind| kind == found.kind.as_str()))
+    };
+    found.severity == Severity::Warning && find(readings, &found.place.file).is_some_and(says)
+}
+
+pub(super) fn are_warnings(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().all(|it| it.severity != Severity::Error)
+}
+
+fn sort(diagnostics: &mut [Diagnostic]) {
+    diagnostics.sort_by(|a, b| {
+        (&a.place, a.severity, a.kind, &a.message).cmp(&(&b.place, b.severity, b.kind, &b.message))
+    });
+}
+
+/// Puts together what was found, in order and without what comments silence.
+pub(super) fn gather(
+    readings: &[Arc<FileReading>],
+    findings: &[Finding],
+    others: Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
+    let of_files = readings.iter().flat_map(|it| it.diagnostics.iter().cloned());
+    let of_groups = findings.iter().map(|it| it.diagnostic.clone());
+    let mut all: Vec<Diagnostic> = of_files.chain(of_groups).chain(others).collect();
+    all.retain(|it| !is_silenced(it, readings));
+    sort(&mut all);
+    all
+}
+
+/// Checks files together that have been read one by one.
+pub fn check(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> Checked {
+    let mut readings = readings.to_vec();
+    readings.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut groups: Vec<&GroupFile> = Vec::new();
+    let mut individuals = Vec::new();
+    let mut catalogues = Vec::new();
+    for reading in &readings {
+        match &reading.parts {
+            Parts::Nothing | Parts::Tests(_) => {}
+            Parts::Groups(found) => groups.extend(found),
+            Parts::Node(found) => individuals.push(found.as_ref()),
+            Parts::Environment(found) => catalogues.push(found.as_ref()),
+        }
+    }
+    let origin = |it: &&GroupFile| Some((it.group.as_ref()?.id, it.place.clone()));
+    let origins: Origins = groups.iter().filter_map(origin).collect();
+    let mut others = Vec::new();
+    let individuals = individual::join(&individuals, &mut others);
+    let catalogues = catalogue::join(&catalogues, &mut others);
+    let hierarchy = tree::build(&groups, layout.policy, &mut others);
+    let places = Places { origins: &origins, readings: &readings };
+    let findings = hierarchy.as_ref().map_or_else(Vec::new, |hierarchy| {
+        let strictness = layout.policy.missing_referents;
+        Ground { hierarchy, catalogues: &catalogues, places, strictness }.all()
+    });
+    let valid = are_warnings(&others)
+        && readings.iter().all(|it| are_warnings(&it.diagnostics))
+        && findings.iter().all(|it| it.diagnostic.severity != Severity::Error);
+    let mut estate = hierarchy.filter(|_| valid).map(|hierarchy| Estate {
+        hierarchy,
+        individuals: Arc::new(individuals),
+        catalogues: Arc::clone(&catalogues.classes),
+    });
+    let strictness = layout.policy.potential_conflicts;
+    if let Some(estate) = &estate
+        && (search == Search::Everything || strictness == Strictness::Error)
+    {
+        others.extend(overlap::check(estate, &places, strictness));
+    }
+    let diagnostics = gather(&readings, &findings, others);
+    estate = estate.filter(|_| are_warnings(&diagnostics));
+    Checked {
+        estate,
+        groups: groups.len(),
+        diagnostics,
+        layout: layout.clone(),
+        search,
+        types: catalogues.types,
+        findings,
+        origins: Arc::new(origins),
+        readings,
+    }
+}

@@ -1,0 +1,75 @@
+//! What is found of groups in their places among the others.
+
+use super::catalogue::Catalogues;
+use super::layout::Strictness;
+use super::places::Places;
+use super::{lint, parameter_type, referents};
+use crate::diagnostic::Diagnostic;
+use crate::hierarchy::{GroupIndex, Hierarchy};
+
+/// Something that was found.
+#[derive(Clone, Debug)]
+pub(super) struct Finding {
+    pub(super) check: Check,
+    /// The group in which it stands.
+    pub(super) group: GroupIndex,
+    pub(super) diagnostic: Diagnostic,
+}
+
+/// What found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    /// Classes and parameters that a catalogue lacks. They are found in the group that names them;
+    /// what its relatives name does not matter.
+    Referents,
+    /// Values of another type. They are found in the group that sets them, and matter where no
+    /// descendant sets another.
+    Types,
+    /// Rules that contradict those of ancestors.
+    Contradictions,
+}
+
+/// What groups are checked against.
+pub(super) struct Ground<'r> {
+    pub(super) hierarchy: &'r Hierarchy,
+    pub(super) catalogues: &'r Catalogues,
+    pub(super) places: Places<'r>,
+    pub(super) strictness: Strictness,
+}
+
+impl Ground<'_> {
+    /// Checks every group.
+    pub(super) fn all(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for group in self.hierarchy.indexes() {
+            self.referents(group, &mut findings);
+            self.types(group, &mut findings);
+        }
+        self.contradictions(self.hierarchy.root(), &mut findings);
+        findings
+    }
+
+    /// Checks the classes that a group names.
+    pub(super) fn referents(&self, group: GroupIndex, findings: &mut Vec<Finding>) {
+        let found = referents::check(self, group);
+        findings.extend(found.into_iter().map(|it| Check::Referents.of(group, it)));
+    }
+
+    /// Checks the values that a group sets.
+    pub(super) fn types(&self, group: GroupIndex, findings: &mut Vec<Finding>) {
+        let found = parameter_type::check(self, group);
+        findings.extend(found.into_iter().map(|it| Check::Types.of(group, it)));
+    }
+
+    /// Checks the rules of a group and its descendants.
+    pub(super) fn contradictions(&self, group: GroupIndex, findings: &mut Vec<Finding>) {
+        let found = lint::contradictions(self.hierarchy, group, &self.places);
+        findings.extend(found.into_iter().map(|(group, it)| Check::Contradictions.of(group, it)));
+    }
+}
+
+impl Check {
+    fn of(self, group: GroupIndex, diagnostic: Diagnostic) -> Finding {
+        Finding { check: self, group, diagnostic }
+    }
+}

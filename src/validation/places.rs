@@ -1,0 +1,34 @@
+//! Where groups are written.
+
+use std::sync::Arc;
+
+use super::FileReading;
+use super::checked::Origins;
+use super::group::GroupFile;
+use crate::model::GroupId;
+
+/// Finds where groups are written.
+#[derive(Clone, Copy)]
+pub(super) struct Places<'r> {
+    pub(super) origins: &'r Origins,
+    /// The files, by path.
+    pub(super) readings: &'r [Arc<FileReading>],
+}
+
+impl<'r> Places<'r> {
+    /// Returns a group as written; the root group need not be.
+    pub(super) fn of(&self, id: GroupId) -> Option<&'r GroupFile> {
+        let place = self.origins.get(&id)?;
+        let groups = find(self.readings, &place.file)?.groups();
+        groups.iter().find(|it| it.id == Some(id) && it.place == *place)
+    }
+}
+
+/// Returns the file of a path.
+pub(super) fn find<'r>(
+    readings: &'r [Arc<FileReading>],
+    path: &str,
+) -> Option<&'r Arc<FileReading>> {
+    let at = readings.binary_search_by(|it| it.path.as_ref().cmp(path)).ok()?;
+    readings.get(at)
+}
