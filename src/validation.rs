@@ -307,6 +307,7 @@ pub fn check(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> 
     let mut estate = hierarchy.map(|hierarchy| Estate {
         hierarchy,
         individuals,
+        environments: catalogues.files,
         catalogues: catalogues.classes,
     });
     let strictness = layout.policy.potential_conflicts;

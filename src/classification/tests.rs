@@ -36,7 +36,12 @@ fn group(number: u8, parent: u8, values: &Value) -> Group {
 fn estate(groups: &[(u8, u8, Value)]) -> Estate {
     let groups = groups.iter().map(|(number, parent, values)| group(*number, *parent, values));
     let hierarchy = Hierarchy::build(groups.collect()).unwrap();
-    Estate { hierarchy, individuals: BTreeMap::new(), catalogues: BTreeMap::new() }
+    Estate {
+        hierarchy,
+        individuals: BTreeMap::new(),
+        environments: BTreeMap::new(),
+        catalogues: BTreeMap::new(),
+    }
 }
 
 fn answer(estate: &Estate) -> Value {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use git2::ObjectType;
+use git2::{ObjectType, Tree, TreeEntry as TreeEntryOf};
 
 use super::repository::{ReadError, Repository};
 use crate::model::{BlobId, CommitId};
@@ -45,27 +45,65 @@ impl Repository {
     /// Returns an error if the directory does not exist, a tree cannot be read, directories lie in
     /// each other more than 128 deep, or there are more than a million entries.
     pub fn files(&self, commit: CommitId, directory: &str) -> Result<Vec<TreeEntry>, ReadError> {
-        let what = match directory {
-            "" | "." => format!("the tree of the commit {commit}"),
-            _ => format!("the directory `{directory}` of the commit {commit}"),
-        };
+        self.walk(self.tree_of(commit, directory)?, None, &name_of(commit, directory))
+    }
+
+    /// Returns the files below a directory of a commit's tree that another commit, if there is one,
+    /// does not have so; those that are gone are not among them, and where the directory is missing
+    /// there are none. What both have in common is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// As [`Repository::files`].
+    pub fn changed_files(
+        &self,
+        before: Option<CommitId>,
+        commit: CommitId,
+        directory: &str,
+    ) -> Result<Vec<TreeEntry>, ReadError> {
+        self.find_commit(commit)?;
+        let Ok(tree) = self.tree_of(commit, directory) else { return Ok(Vec::new()) };
+        let old = before.and_then(|before| self.tree_of(before, directory).ok());
+        self.walk(tree, old, &name_of(commit, directory))
+    }
+
+    fn tree_of(&self, commit: CommitId, directory: &str) -> Result<Tree<'_>, ReadError> {
+        let what = name_of(commit, directory);
         let fail = |error: git2::Error| ReadError::new(what.as_str(), error.message());
-        let mut root = self.find_commit(commit)?.tree().map_err(fail)?;
+        let root = self.find_commit(commit)?.tree().map_err(fail)?;
         let path = directory.trim_matches('/');
-        if !matches!(path, "" | ".") {
-            let entry = root.get_path(Path::new(path)).map_err(fail)?;
-            let object = entry.to_object(self.inner()).map_err(fail)?;
-            root = object.into_tree().map_err(|_| ReadError::new(what.as_str(), "it is a file"))?;
+        if matches!(path, "" | ".") {
+            return Ok(root);
         }
+        let entry = root.get_path(Path::new(path)).map_err(fail)?;
+        let object = entry.to_object(self.inner()).map_err(fail)?;
+        object.into_tree().map_err(|_| ReadError::new(what.as_str(), "it is a file"))
+    }
+
+    /// Returns the files of a tree that another one, if there is one, does not have so.
+    fn walk(
+        &self,
+        tree: Tree<'_>,
+        old: Option<Tree<'_>>,
+        what: &str,
+    ) -> Result<Vec<TreeEntry>, ReadError> {
+        let fail = |error: git2::Error| ReadError::new(what, error.message());
         let mut files = Vec::new();
         let mut seen = 0;
-        let mut waiting = vec![(String::new(), 0, root)];
-        while let Some((parent, depth, tree)) = waiting.pop() {
+        let mut waiting = vec![(String::new(), 0, tree, old)];
+        while let Some((parent, depth, tree, old)) = waiting.pop() {
             seen += tree.len();
             if seen > ENTRIES {
                 return Err(ReadError::new(what, format!("it has more than {ENTRIES} entries")));
             }
             for entry in &tree {
+                let before = old.as_ref().and_then(|old| old.get_name_bytes(entry.name_bytes()));
+                let same = |it: &TreeEntryOf<'_>| {
+                    it.id() == entry.id() && it.filemode() == entry.filemode()
+                };
+                if before.as_ref().is_some_and(same) {
+                    continue;
+                }
                 let name = String::from_utf8_lossy(entry.name_bytes());
                 let kind = match (entry.kind(), entry.filemode()) {
                     (Some(ObjectType::Tree), _) if depth == DEPTH => {
@@ -74,7 +112,8 @@ impl Repository {
                     }
                     (Some(ObjectType::Tree), _) => {
                         let below = self.inner().find_tree(entry.id()).map_err(fail)?;
-                        waiting.push((format!("{parent}{name}/"), depth + 1, below));
+                        let before = before.and_then(|it| self.inner().find_tree(it.id()).ok());
+                        waiting.push((format!("{parent}{name}/"), depth + 1, below, before));
                         continue;
                     }
                     (Some(ObjectType::Commit), _) => EntryKind::Submodule,
@@ -86,5 +125,13 @@ impl Repository {
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(files)
+    }
+}
+
+/// Names the tree of a commit, or a directory of it, for messages.
+fn name_of(commit: CommitId, directory: &str) -> String {
+    match directory {
+        "" | "." => format!("the tree of the commit {commit}"),
+        _ => format!("the directory `{directory}` of the commit {commit}"),
     }
 }

@@ -48,6 +48,7 @@ fn build(sketches: &[Sketch]) -> Estate {
     Estate {
         hierarchy: Hierarchy::build(groups.collect()).unwrap(),
         individuals: BTreeMap::new(),
+        environments: BTreeMap::new(),
         catalogues: BTreeMap::new(),
     }
 }

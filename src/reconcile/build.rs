@@ -199,7 +199,10 @@ fn content_kind(entry: &TreeEntry) -> SourceContent {
     }
 }
 
-fn source_file(repository: &Repository, entry: &TreeEntry) -> Result<SourceFile, ReadError> {
+pub(super) fn source_file(
+    repository: &Repository,
+    entry: &TreeEntry,
+) -> Result<SourceFile, ReadError> {
     let content = match entry.kind {
         EntryKind::Link => SourceContent::Link,
         EntryKind::Submodule => SourceContent::Submodule,

@@ -11,6 +11,7 @@ use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 
 use super::build::{BuildError, Cache, Outcome, Rejected};
+use super::edits::Edits;
 use super::journal::{Event, Journal};
 use super::report::Reporter;
 use super::retained::Retained;
@@ -78,6 +79,7 @@ pub struct Controller {
     pub(super) retained: Mutex<Retained>,
     pub(super) journal: Mutex<Journal>,
     pub(super) cache: Cache,
+    pub(super) edits: Edits,
     pub(super) reporter: Reporter,
     state: Mutex<State>,
     changed: Condvar,
@@ -119,6 +121,7 @@ impl Controller {
             retained: Mutex::default(),
             journal: Mutex::new(journal),
             cache: Cache::default(),
+            edits: Edits::default(),
             reporter: Reporter::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -200,8 +203,11 @@ impl Controller {
                 .spawn(move || work(&controller))
                 .map_err(StartError::Thread)
         };
-        let mut threads =
-            vec![start("looker", Self::keep_looking)?, start("builder", Self::keep_building)?];
+        let mut threads = vec![
+            start("looker", Self::keep_looking)?,
+            start("builder", Self::keep_building)?,
+            start("edits", Self::keep_edits)?,
+        ];
         if self.settings.reporting.is_some() {
             threads.push(start("reporter", Self::keep_reporting)?);
         }
@@ -399,6 +405,14 @@ impl Controller {
         &self.settings.path
     }
 
+    /// Returns the path of a file of the groups in the tree.
+    pub(super) fn path_of(&self, path: &str) -> String {
+        match self.path().trim_matches('/') {
+            "" | "." => path.to_owned(),
+            directory => format!("{directory}/{path}"),
+        }
+    }
+
     /// Opens the repository that is followed.
     ///
     /// # Errors
@@ -433,6 +447,20 @@ impl Controller {
             on_its_way && !it.stopping
         };
         drop(self.changed.wait_while(self.state(), busy).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Waits until another commit answers than the one whose history is known, the daemon is to stop,
+    /// or time is up; returns which commit answers, and whether it is to stop. Blocking.
+    pub(super) fn wait_for_edits(
+        &self,
+        known: Option<CommitId>,
+        longest: Duration,
+    ) -> (Option<CommitId>, bool) {
+        let active = |it: &State| it.standing.active.as_ref().map(|it| it.commit);
+        let idle = |it: &mut State| !it.stopping && active(it) == known;
+        let waited = self.changed.wait_timeout_while(self.state(), longest, idle);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (active(&state), state.stopping)
     }
 
     pub(super) fn activating(&self) -> MutexGuard<'_, ()> {
