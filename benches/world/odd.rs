@@ -141,7 +141,12 @@ pub fn estate(rng: &mut Rng) -> Estate {
     } else {
         BTreeMap::default()
     };
-    Estate { hierarchy, individuals, catalogues: BTreeMap::default() }
+    Estate {
+        hierarchy,
+        individuals,
+        environments: BTreeMap::default(),
+        catalogues: BTreeMap::default(),
+    }
 }
 
 fn group(id: GroupId, parent: GroupId, at: usize, rng: &mut Rng) -> Group {

@@ -58,7 +58,10 @@ fn remove(ground: &Ground<'_>, name: &EnvironmentName) -> Result<Files, Refusal>
         .map(|group| json!({"id": group.id, "name": group.name}))
         .collect();
     if !groups.is_empty() {
-        let message = format!("The environment {name} is that of {} groups.", groups.len());
+        let message = format!(
+            "The environment {name} cannot be removed because it is that of {} groups.",
+            groups.len()
+        );
         return in_use(message, groups);
     }
     let Some(file) = estate.environments.get(name) else {

@@ -34,7 +34,7 @@ const RECENT: usize = 8;
 const SAVED_EVERY: Duration = Duration::from_secs(30);
 
 /// How long at most nothing is done where nothing happens.
-const IDLE: Duration = Duration::from_secs(3600);
+const IDLE: Duration = Duration::from_hours(1);
 
 /// The histories that are known.
 #[derive(Debug, Default)]

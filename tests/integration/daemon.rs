@@ -234,6 +234,77 @@ fn every_error_has_the_same_shape() {
 }
 
 #[test]
+fn the_depth_of_a_tree_is_a_count() {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let ask = |depth: &str| {
+        let answer = daemon.get(&format!("/v1/group-children/{ROOT_ID}?depth={depth}"));
+        let body = answer.json();
+        match answer.status {
+            200 => body[0]["children"].as_array().unwrap().len().to_string(),
+            _ => format!("{} {}", answer.status, body["kind"].as_str().unwrap()),
+        }
+    };
+    for (depth, expected) in [
+        ("0", "0"),
+        ("1", "2"),
+        ("99999999999999999999999", "2"),
+        ("-0", "0"),
+        ("-1", "400 illegal-count"),
+        ("-99999999999999999999999", "400 illegal-count"),
+        ("", "400 malformed-number"),
+        ("-", "400 malformed-number"),
+        ("1.5", "400 malformed-number"),
+        ("all", "400 malformed-number"),
+    ] {
+        assert_eq!(ask(depth), expected, "{depth}");
+    }
+}
+
+#[test]
+fn what_the_catalogue_lacks_is_shown_as_deleted() {
+    let repository = GitRepository::new();
+    repository.commit(
+        "first",
+        &[
+            ("clade.yaml", "policy: {missing_referents: warn}\n"),
+            (
+                "groups/web.yaml",
+                &WEB.replace(
+                    "{apache: {port: 80}}",
+                    "{apache: {port: 80, gone: [1]}, old: {p: 1}}",
+                ),
+            ),
+            (
+                "groups/child.yaml",
+                "name: Child\nparent: Webservers\nclasses: {apache: {port: 81}}\n",
+            ),
+            ("environments/production.yaml", "classes: {apache: {parameters: {port: 80}}}\n"),
+        ],
+    );
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let deleted = json!({
+        "apache": {
+            "puppetlabs.classifier/deleted": false,
+            "gone": {"puppetlabs.classifier/deleted": true, "value": [1]},
+        },
+        "old": {
+            "puppetlabs.classifier/deleted": true,
+            "p": {"puppetlabs.classifier/deleted": true, "value": 1},
+        },
+    });
+    let find = |path: &str, name: &str| {
+        let groups = daemon.get(path).json();
+        groups.as_array().unwrap().iter().find(|it| it["name"] == name).unwrap()["deleted"].clone()
+    };
+    assert_eq!(daemon.get(&format!("/v1/groups/{WEB_ID}")).json()["deleted"], deleted);
+    assert_eq!(find("/v1/groups", "Webservers"), deleted);
+    assert_eq!(find("/v1/groups", "Child"), Value::Null);
+    assert_eq!(find("/v1/groups?inherited=1", "Child"), deleted);
+    assert_eq!(find(&format!("/v1/group-children/{WEB_ID}"), "Webservers"), deleted);
+}
+
+#[test]
 fn a_revision_cannot_search_the_history() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Hub, ROOT, create, groups, post};
+use super::{Hub, ROOT, create, groups, post, without_edits};
 
 const ID: &str = "aaaaaaaa-0000-4000-8000-000000000001";
 
@@ -163,10 +163,10 @@ fn puppetclassify_and_scooter_put_what_they_read() {
     // Scooter compares what it merged itself with the answer.
     let before = put.json();
     let after = post(&daemon, &path, &json!({"classes": {"ssl": {}}, "description": "d"})).json();
-    let mut expected = before.clone();
+    let mut expected = without_edits(&before);
     expected["classes"] = json!({"ssl": {}});
     expected["description"] = json!("d");
-    assert_eq!(after, expected);
+    assert_eq!(without_edits(&after), expected);
     // A PUT with an id of its own makes a group.
     let id = "aaaaaaaa-0000-4000-8000-00000000000f";
     let body = json!({"name": "New", "id": id, "parent": ID, "classes": {}});
