@@ -155,7 +155,7 @@ fn puppetclassify_and_scooter_put_what_they_read() {
     assert_eq!(put.status, 201, "{}", put.body);
     assert_eq!(put.json()["classes"], whole["classes"]);
     let again = daemon.request("PUT", &path, &whole.to_string());
-    assert_eq!((again.status, again.json()), (200, put.json()));
+    assert_eq!((again.status, without_edits(&again.json())), (200, without_edits(&put.json())));
     // What is not sent has its default.
     let bare = json!({"name": "PE Master", "parent": ROOT, "classes": {}});
     let put = daemon.request("PUT", &path, &bare.to_string());

@@ -167,6 +167,36 @@ fn groups_that_move_with_their_directory_are_not_edited() {
 }
 
 #[test]
+fn a_commit_that_nobody_can_read_is_passed_over() {
+    let hub = hub();
+    let a = format!("name: A\nid: {A}\ndescription: e\n");
+    hub.commit("Before", &[("groups/all.yaml", &a.replace("e\n", "f\n"))]);
+    // Twelve small objects that look like 10^12 files, and an edit beside them.
+    let head = hub.head().unwrap();
+    let mut tree = hub.inner.find_tree(head.tree_id()).unwrap().get_name("groups").unwrap().id();
+    for _ in 0..12 {
+        let mut builder = hub.inner.treebuilder(None).unwrap();
+        for name in 0..10 {
+            builder.insert(name.to_string(), tree, 0o040_000).unwrap();
+        }
+        tree = builder.write().unwrap();
+    }
+    let mut update = git2::build::TreeUpdateBuilder::new();
+    update.upsert("groups/large", tree, git2::FileMode::Tree);
+    let blob = hub.inner.blob(a.as_bytes()).unwrap();
+    update.upsert("groups/all.yaml", blob, git2::FileMode::Blob);
+    let tree = update.create_updated(&hub.inner, &head.tree().unwrap()).unwrap();
+    let tree = hub.inner.find_tree(tree).unwrap();
+    let ada = git2::Signature::now("Ada", "ada@example.com").unwrap();
+    hub.inner.commit(Some("refs/heads/main"), &ada, &ada, "Large", &tree, &[&head]).unwrap();
+    hub.commit("After", &[("groups/large", "")]);
+    let daemon = hub.serve(&[]);
+    wait(&daemon);
+    assert_eq!(daemon.get(&path(A)).json()["description"], "e");
+    assert_eq!(daemon.get(&path(A)).json()["serial_number"], 4);
+}
+
+#[test]
 fn where_the_history_was_cut_no_number_is_made_up() {
     let hub = hub();
     let cut = hub.inner.revparse_single("HEAD~5").unwrap().id();
