@@ -82,7 +82,7 @@ pub struct Controller {
     pub(super) edits: Edits,
     pub(super) reporter: Reporter,
     state: Mutex<State>,
-    changed: Condvar,
+    pub(super) changed: Condvar,
     /// Held while the remote is talked with: what a look sees must not be older than what was pushed.
     talking: Mutex<()>,
     /// Held while the commit that answers is changed.
@@ -405,14 +405,6 @@ impl Controller {
         &self.settings.path
     }
 
-    /// Returns the path of a file of the groups in the tree.
-    pub(super) fn path_of(&self, path: &str) -> String {
-        match self.path().trim_matches('/') {
-            "" | "." => path.to_owned(),
-            directory => format!("{directory}/{path}"),
-        }
-    }
-
     /// Opens the repository that is followed.
     ///
     /// # Errors
@@ -447,20 +439,6 @@ impl Controller {
             on_its_way && !it.stopping
         };
         drop(self.changed.wait_while(self.state(), busy).unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// Waits until another commit answers than the one whose history is known, the daemon is to stop,
-    /// or time is up; returns which commit answers, and whether it is to stop. Blocking.
-    pub(super) fn wait_for_edits(
-        &self,
-        known: Option<CommitId>,
-        longest: Duration,
-    ) -> (Option<CommitId>, bool) {
-        let active = |it: &State| it.standing.active.as_ref().map(|it| it.commit);
-        let idle = |it: &mut State| !it.stopping && active(it) == known;
-        let waited = self.changed.wait_timeout_while(self.state(), longest, idle);
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        (active(&state), state.stopping)
     }
 
     pub(super) fn activating(&self) -> MutexGuard<'_, ()> {

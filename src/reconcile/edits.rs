@@ -15,7 +15,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::build::source_file;
-use super::controller::Controller;
+use super::controller::{Controller, State};
 use crate::git::{ReadError, Repository};
 use crate::history::History;
 use crate::model::CommitId;
@@ -209,6 +209,20 @@ impl Controller {
                 return;
             }
         }
+    }
+
+    /// Waits until another commit answers than the one whose history is known, the daemon is to stop,
+    /// or time is up; returns which commit answers, and whether it is to stop. Blocking.
+    fn wait_for_edits(
+        &self,
+        known: Option<CommitId>,
+        longest: Duration,
+    ) -> (Option<CommitId>, bool) {
+        let active = |it: &State| it.standing.active.as_ref().map(|it| it.commit);
+        let idle = |it: &mut State| !it.stopping && active(it) == known;
+        let waited = self.changed.wait_timeout_while(self.state(), longest, idle);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (active(&state), state.stopping)
     }
 
     fn follow_edits(&self, repository: &Repository, commit: CommitId) {

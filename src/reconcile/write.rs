@@ -9,6 +9,7 @@
 
 mod message;
 mod propose;
+mod unknown;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -153,9 +154,6 @@ impl std::fmt::Debug for Writer {
 
 /// How many writes are pushed at once.
 const BATCH: usize = 64;
-
-/// How many pushes of unknown fate are remembered.
-const REMEMBERED: usize = 256;
 
 /// Where a write is applied.
 struct Tip {
@@ -436,33 +434,6 @@ impl Writer {
                 tip.repository.advance(&tip.branch, commit, Some(tip.commit), &files)
             }
         }
-    }
-
-    /// Remembers pushes that may have arrived, so that a repeated request is known again.
-    fn remember(&self, applied: &[Applied]) {
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        for it in applied {
-            let fingerprint = it.job.request.fingerprint;
-            let answer = it.amendment.answer.clone();
-            unknown.push_back((fingerprint, it.snapshot.commit, answer));
-        }
-        let surplus = unknown.len().saturating_sub(REMEMBERED);
-        unknown.drain(..surplus);
-    }
-
-    /// Returns what the client of a push that did arrive was not told.
-    fn arrived(
-        &self,
-        repository: &Repository,
-        request: &WriteRequest,
-        tip: CommitId,
-    ) -> Option<Answer> {
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = unknown.iter().position(|(fingerprint, commit, _)| {
-            *fingerprint == request.fingerprint
-                && repository.is_ancestor(*commit, tip).unwrap_or(false)
-        })?;
-        unknown.remove(at).map(|(_, _, answer)| answer)
     }
 }
 

@@ -123,3 +123,71 @@ fn filled(paragraph: &str) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{edited, value_of};
+    use super::*;
+
+    #[test]
+    fn a_text_of_several_lines_stays_one() {
+        let (first, second) = (["word"; 16].join(" "), ["word"; 14].join(" "));
+        let long = format!("{first} {second}");
+        for (text, value, expected) in [
+            ("a: |\n  x\n  y\nb: 1\n", "x\nz\n", "a: |\n  x\n  z\nb: 1\n"),
+            (
+                "a: |  # why\n    x\n\n    y\n\nb: 1\n",
+                "1\n  2\n\n3",
+                "a: |-  # why\n    1\n      2\n\n    3\n\nb: 1\n",
+            ),
+            ("a: |-\n  x\n  y\nb: 1", "\nx: # no\n--- y\n", "a: |\n\n  x: # no\n  --- y\nb: 1"),
+            ("b: 1\na: |-\n  x\n  y", "x\nz\n", "b: 1\na: |\n  x\n  z\n"),
+            ("a: |2\n   x\n  y\nb: 1\n", "x\ny\n", "a: |\n   x\n   y\nb: 1\n"),
+            ("b: 1\r\na: |\r\n  x\r\n  y\r\n", "x\nz\n", "b: 1\r\na: |\r\n  x\r\n  z\r\n"),
+            (
+                "a: >\n  x\n  y\n\n  z\nb: 1\n",
+                "x\ny y\n\nz\n",
+                "a: >\n  x\n\n  y y\n\n\n  z\nb: 1\n",
+            ),
+            ("a: >\n  x\n  y\nb: 1\n", "x\n  y\n", "a: |\n  x\n    y\nb: 1\n"),
+            ("a: >-\n  x\n  y\nb: 1\n", &long, &format!("a: >-\n  {first}\n  {second}\nb: 1\n")),
+            // What has one line, or cannot stand there, is quoted.
+            ("a: |\n  x\n  y\nb: 1\n", "z", "a: z\nb: 1\n"),
+            ("a: |\n  x\n  y\nb: 1\n", " x\ny\n", "a: \" x\\ny\\n\"\nb: 1\n"),
+            ("a: |\n  x\n  y\nb: 1\n", "x\ny\n\n", "a: \"x\\ny\\n\\n\"\nb: 1\n"),
+            ("a: |\n  x\n  y\nb: 1\n", "x\r\ny\n", "a: \"x\\r\\ny\\n\"\nb: 1\n"),
+            ("a: |+\n  x\n\n\nb: 1\n", "x\n", "a: |\n  x\n\n\nb: 1\n"),
+        ] {
+            assert_eq!(edited(text, |it| it["a"] = value.into()), expected, "{text}");
+        }
+        let list = "- |\n  x\n  y\n- b\n";
+        let below = edited(&format!("l:\n{list}"), |it| it["l"][0] = "x\nz\n".into());
+        assert_eq!(below, "l:\n- |\n  x\n  z\n- b\n");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+        #[test]
+        fn a_text_behind_a_sign_becomes_any_other_and_nothing_else_changes(
+            old in "[ab]( ?[ab#])*(\n{1,2}[ab -]*[ab])*\n?",
+            text in "[ab #:>|\t\n-]{0,60}",
+            folds in any::<bool>(),
+            margin in 1_usize..5,
+        ) {
+            let start = |sign: &str| {
+                let lines: Vec<String> = old.trim_end().split('\n').map(|it| format!("{}{it}", " ".repeat(margin))).collect();
+                format!("# note 0\nm:\n  a: {sign}  # note 1\n  {}\n  b: 1 # note 2\n", lines.join("\n  "))
+            };
+            let before = start(if folds { ">" } else { "|" });
+            let after = edited(&before, |it| it["m"]["a"] = text.clone().into());
+            prop_assert_eq!(&value_of(&after)["m"]["a"], &Value::from(text.clone()), "{}", after);
+            prop_assert!(after.starts_with("# note 0\nm:\n  a: "), "{}\n{}", before, after);
+            prop_assert!(after.ends_with("\n  b: 1 # note 2\n"), "{}\n{}", before, after);
+            let back = edited(&after, |it| it["m"]["a"] = value_of(&before)["m"]["a"].clone());
+            prop_assert_eq!(value_of(&back), value_of(&before), "{}\n{}", after, back);
+        }
+    }
+}
