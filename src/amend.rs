@@ -8,6 +8,7 @@
 mod body;
 mod check;
 mod document;
+mod environment;
 mod files;
 mod layout;
 mod operation;
@@ -21,7 +22,7 @@ use serde_json::Value;
 
 use crate::diagnostic::Place;
 use crate::hierarchy::Estate;
-use crate::model::GroupId;
+use crate::model::{EnvironmentName, GroupId};
 use crate::validation::Layout;
 
 pub use body::read_group;
@@ -42,6 +43,9 @@ pub struct Ground<'g> {
     pub layout: &'g Layout,
     /// Returns the text of a file; none if there is none.
     pub read: &'g dyn Fn(&str) -> Option<String>,
+    /// Returns how often a group was edited; none if that is not known. Only asked where a client
+    /// says what it read.
+    pub serial: &'g dyn Fn(GroupId) -> Option<u64>,
 }
 
 impl std::fmt::Debug for Ground<'_> {
@@ -75,6 +79,18 @@ pub enum Answer {
     Done,
     /// From which groups nodes were unpinned.
     Unpinned(Value),
+    /// An environment exists.
+    Environment(EnvironmentName),
+}
+
+impl Answer {
+    /// Returns the group that the client is told of.
+    pub fn group(&self) -> Option<GroupId> {
+        match self {
+            Self::Created(id) | Self::Put(id) | Self::Edited(id) => Some(*id),
+            Self::Done | Self::Unpinned(_) | Self::Environment(_) => None,
+        }
+    }
 }
 
 /// Finds out what a write changes; `scope` is where the client may write, none is everywhere.
@@ -87,7 +103,7 @@ pub fn amend(
     operation: &Operation,
     scope: Option<&Scope>,
 ) -> Result<Amendment, Refusal> {
-    let planned = operation::plan(ground.estate, operation, scope)?;
+    let planned = operation::plan(ground, operation, scope)?;
     let old = &ground.estate.hierarchy;
     if let Some(scope) = scope {
         scope.check(old, &planned.groups)?;
@@ -95,7 +111,8 @@ pub fn amend(
     let hierarchy = check::build(&planned.groups)?;
     check::referents(ground, &hierarchy)?;
     let subject = subject::of(operation, old, &hierarchy);
-    let files = files::changes(ground, &hierarchy)?;
+    let mut files = files::changes(ground, &hierarchy)?;
+    files.extend(environment::changes(ground, operation, scope)?);
     Ok(Amendment { files, subject, answer: planned.answer })
 }
 

@@ -23,6 +23,8 @@ pub mod validation;
 
 pub mod amend;
 
+pub mod history;
+
 pub mod snapshot;
 
 pub mod impact;

@@ -7,6 +7,7 @@
 mod build;
 mod controller;
 mod decide;
+mod edits;
 mod fate;
 mod journal;
 mod look;

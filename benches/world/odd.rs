@@ -141,7 +141,12 @@ pub fn estate(rng: &mut Rng) -> Estate {
     } else {
         BTreeMap::default()
     };
-    Estate { hierarchy, individuals: individuals.into(), catalogues: Arc::default() }
+    Estate {
+        hierarchy,
+        individuals: individuals.into(),
+        environments: Arc::default(),
+        catalogues: Arc::default(),
+    }
 }
 
 fn group(id: GroupId, parent: GroupId, at: usize, rng: &mut Rng) -> Group {

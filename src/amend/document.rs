@@ -49,7 +49,7 @@ pub fn new_document(group: &Group, hierarchy: &Hierarchy) -> String {
     if group.environment_trumps {
         insert("environment_trumps", true.into());
     }
-    let (rule, pinned) = parts(group);
+    let (rule, pinned) = rule_and_pins(group);
     if let Some(rule) = rule {
         insert("rule", to_value(&rule));
     }
@@ -82,7 +82,8 @@ pub(super) fn parent_name(group: &Group, hierarchy: &Hierarchy) -> String {
     if unique && !is_id { parent.name.to_string() } else { parent.id.to_string() }
 }
 
-fn parts(group: &Group) -> (Option<Condition>, Vec<Arc<str>>) {
+/// Returns the rule of a group without pinned nodes, and those.
+pub(super) fn rule_and_pins(group: &Group) -> (Option<Condition>, Vec<Arc<str>>) {
     group.rule.as_deref().cloned().map_or((None, Vec::new()), split_pins)
 }
 
@@ -150,7 +151,8 @@ pub(super) fn amended(
 }
 
 fn amend_rule(fields: &mut Fields, before: &Group, after: &Group) {
-    let ((own_before, pins_before), (own_after, pins_after)) = (parts(before), parts(after));
+    let ((own_before, pins_before), (own_after, pins_after)) =
+        (rule_and_pins(before), rule_and_pins(after));
     let text = fields.0.get("rule").is_some_and(Value::is_string);
     let written = |rule: &Condition| {
         // A rule in the console's notation stays in it.

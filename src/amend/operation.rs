@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::Answer;
 use super::body::{merge, object, read_group};
 use super::check;
+use super::document::rule_and_pins;
 use super::refusal::{Refusal, Status};
 use super::scope::Scope;
-use crate::hierarchy::{Estate, GroupIndex, Hierarchy, group_to_value};
-use crate::model::{Group, GroupId};
-use crate::rule::{split_pins, with_pins};
+use super::{Answer, Ground};
+use crate::hierarchy::{GroupIndex, Hierarchy, group_to_value};
+use crate::model::{EnvironmentName, Group, GroupId};
+use crate::rule::with_pins;
 
 /// A write.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +68,16 @@ pub enum Operation {
         /// The groups as sent.
         body: Value,
     },
+    /// Have an environment exist that no group names and whose classes nobody knows.
+    MakeEnvironment {
+        /// The environment.
+        name: EnvironmentName,
+    },
+    /// Have such an environment exist no longer.
+    RemoveEnvironment {
+        /// The environment.
+        name: EnvironmentName,
+    },
 }
 
 /// What a write leads to.
@@ -77,10 +88,11 @@ pub(super) struct Planned {
 
 /// Returns the groups after a write.
 pub(super) fn plan(
-    estate: &Estate,
+    ground: &Ground<'_>,
     operation: &Operation,
     scope: Option<&Scope>,
 ) -> Result<Planned, Refusal> {
+    let estate = ground.estate;
     let hierarchy = &estate.hierarchy;
     let with = |group: Group, answer: Answer| {
         check::check_group(&group, estate)?;
@@ -98,7 +110,7 @@ pub(super) fn plan(
             with(group, Answer::Put(*id))
         }
         Operation::Edit { id, delta } => {
-            let group = edited(hierarchy, *id, delta)?;
+            let group = edited(ground, *id, delta)?;
             with(group, Answer::Edited(*id))
         }
         Operation::Delete { id } => delete(hierarchy, *id),
@@ -115,6 +127,14 @@ pub(super) fn plan(
         Operation::UnpinFromAll { nodes } => Ok(unpin_from_all(hierarchy, nodes, scope)),
         Operation::Import { body } => {
             Ok(Planned { groups: check::import(body)?, answer: Answer::Done })
+        }
+        // They are no matter of groups.
+        Operation::MakeEnvironment { name } => Ok(Planned {
+            groups: hierarchy.groups().cloned().collect(),
+            answer: Answer::Environment(name.clone()),
+        }),
+        Operation::RemoveEnvironment { .. } => {
+            Ok(Planned { groups: hierarchy.groups().cloned().collect(), answer: Answer::Done })
         }
     }
 }
@@ -151,6 +171,32 @@ fn same_id(id: GroupId, body: &Value) -> Result<(), Refusal> {
     Err(Refusal::new(Status::BadRequest, "conflicting-ids", message, details))
 }
 
+/// Refuses a delta to what is not there any more: the client says how often the group was edited when
+/// it was read.
+fn same_serial(ground: &Ground<'_>, id: GroupId, delta: &Value) -> Result<(), Refusal> {
+    let Some(submitted) = delta.get("serial_number").filter(|it| !it.is_null()) else {
+        return Ok(());
+    };
+    if !submitted.is_u64() {
+        let error = Value::from("([:serial_number (not (integer? the-value))])");
+        return Err(Refusal::schema_violation(delta, "GroupDelta", &error));
+    }
+    let current = (ground.serial)(id);
+    if current.is_some() && current == submitted.as_u64() {
+        return Ok(());
+    }
+    let message = match current {
+        Some(current) => format!(
+            "The group was edited since it was read: its serial number is {current}, not {submitted}."
+        ),
+        None => {
+            "The group's serial number is not known, so it cannot be the one submitted.".to_owned()
+        }
+    };
+    let details = json!({"submitted": submitted, "current": current});
+    Err(Refusal::new(Status::Conflict, "write-conflict", message, details))
+}
+
 fn not_root(group: &Group) -> Result<(), Refusal> {
     if group.id == GroupId::ROOT {
         return Err(root_rule(Value::Null));
@@ -180,10 +226,12 @@ fn root_stays(hierarchy: &Hierarchy, group: &Group, submitted: &Value) -> Result
 }
 
 /// Returns a group after a delta.
-fn edited(hierarchy: &Hierarchy, id: GroupId, delta: &Value) -> Result<Group, Refusal> {
+fn edited(ground: &Ground<'_>, id: GroupId, delta: &Value) -> Result<Group, Refusal> {
+    let hierarchy = &ground.estate.hierarchy;
     let current = hierarchy.group(find(hierarchy, id, "")?);
     let fields = object(delta, "GroupDelta")?;
     same_id(id, delta)?;
+    same_serial(ground, id, delta)?;
     if id == GroupId::ROOT && fields.contains_key("rule") {
         let others = fields.keys().any(|key| !matches!(key.as_str(), "rule" | "id"));
         return Err(root_rule(if others { delta.clone() } else { Value::Null }));
@@ -245,7 +293,7 @@ fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Refusal> {
 type Rule = Option<Arc<crate::model::Condition>>;
 
 fn pinned(group: &Group, nodes: &[String]) -> Rule {
-    let (own, mut pins) = group.rule.as_deref().cloned().map_or((None, Vec::new()), split_pins);
+    let (own, mut pins) = rule_and_pins(group);
     for node in nodes {
         if !pins.iter().any(|it| it.as_ref() == node) {
             pins.push(node.as_str().into());
@@ -256,7 +304,7 @@ fn pinned(group: &Group, nodes: &[String]) -> Rule {
 
 /// Returns the rule without pins, and which nodes were pinned; `None` if none was.
 fn unpinned<'n>(group: &Group, nodes: &'n [String]) -> Option<(Rule, Vec<&'n str>)> {
-    let (own, mut pins) = split_pins(group.rule.as_deref().cloned()?);
+    let (own, mut pins) = rule_and_pins(group);
     let is_pinned = |node: &&String| pins.iter().any(|it| it.as_ref() == node.as_str());
     let gone: Vec<&str> = nodes.iter().filter(is_pinned).map(String::as_str).collect();
     pins.retain(|it| !gone.contains(&it.as_ref()));

@@ -24,6 +24,8 @@ pub enum Status {
     Forbidden,
     /// There is no such thing.
     NotFound,
+    /// It is about what is not there any more.
+    Conflict,
     /// It does not fit what is there.
     Unprocessable,
 }

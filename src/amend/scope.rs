@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::document::rule_and_pins;
 use super::refusal::{Refusal, Status};
 use crate::hierarchy::Hierarchy;
 use crate::model::{Group, GroupId};
-use crate::rule::split_pins;
 
 /// The groups below which somebody may write, themselves included, and the keys that they may set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,9 +84,8 @@ fn denied(what: &str, group: GroupId) -> Refusal {
 
 /// Returns the keys in which two forms of a group differ, as files name them.
 pub(super) fn changed_keys(before: &Group, after: &Group) -> Vec<&'static str> {
-    let parts =
-        |group: &Group| group.rule.as_deref().cloned().map_or((None, Vec::new()), split_pins);
-    let ((rule_before, pins_before), (rule_after, pins_after)) = (parts(before), parts(after));
+    let (rule_before, pins_before) = rule_and_pins(before);
+    let (rule_after, pins_after) = rule_and_pins(after);
     let differs = [
         ("name", before.name != after.name),
         ("description", before.description != after.description),

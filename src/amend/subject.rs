@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use super::document::rule_and_pins;
 use super::operation::Operation;
 use super::scope::changed_keys;
 use crate::hierarchy::Hierarchy;
 use crate::model::{Group, GroupId};
-use crate::rule::split_pins;
 
 pub(super) fn of(operation: &Operation, old: &Hierarchy, new: &Hierarchy) -> String {
     let in_new = |id: &GroupId| new.find(*id).map(|index| new.group(index));
@@ -41,6 +41,8 @@ pub(super) fn of(operation: &Operation, old: &Hierarchy, new: &Hierarchy) -> Str
                 .collect();
             format!("Unpin {} from all groups", list(&nodes))
         }
+        Operation::MakeEnvironment { name } => format!("Add the environment \"{name}\""),
+        Operation::RemoveEnvironment { name } => format!("Remove the environment \"{name}\""),
         Operation::Import { .. } => format!("Import a hierarchy of {} groups", new.len()),
     }
 }
@@ -74,11 +76,7 @@ fn edited(before: &Group, after: &Group, new: &Hierarchy) -> String {
 
 /// Returns the nodes that are pinned to the first form of a group and not to the second.
 fn difference(first: Option<&Group>, second: Option<&Group>) -> Vec<Arc<str>> {
-    let pins = |group: Option<&Group>| {
-        group
-            .and_then(|it| it.rule.as_deref().cloned())
-            .map_or_else(Vec::new, |rule| split_pins(rule).1)
-    };
+    let pins = |group: Option<&Group>| group.map_or_else(Vec::new, |it| rule_and_pins(it).1);
     let gone = pins(second);
     pins(first).into_iter().filter(|it| !gone.contains(it)).collect()
 }

@@ -30,7 +30,7 @@ pub fn enc_document(result: &Final<'_>) -> String {
     let mut document = Map::new();
     document.insert("classes".to_owned(), classes.into());
     document.insert("parameters".to_owned(), variables.into());
-    if result.environment.as_str() != "agent-specified" {
+    if !result.environment.is_agent_specified() {
         document.insert("environment".to_owned(), result.environment.as_str().into());
     }
     let mut text = to_yaml11(&Value::Object(document));

@@ -35,7 +35,12 @@ fn group(number: u8, parent: u8, values: &Value) -> Group {
 fn estate(groups: &[(u8, u8, Value)]) -> Estate {
     let groups = groups.iter().map(|(number, parent, values)| group(*number, *parent, values));
     let hierarchy = Hierarchy::build(groups.collect()).unwrap();
-    Estate { hierarchy, individuals: Arc::default(), catalogues: Arc::default() }
+    Estate {
+        hierarchy,
+        individuals: Arc::default(),
+        environments: Arc::default(),
+        catalogues: Arc::default(),
+    }
 }
 
 fn answer(estate: &Estate) -> Value {

@@ -11,6 +11,7 @@ mod block;
 mod flow;
 mod plan;
 mod replace;
+mod text;
 
 use serde_json::Value;
 

@@ -266,6 +266,20 @@ impl Repository {
         Ok(walk)
     }
 
+    /// Returns the first parent of a commit; none for a commit that follows no other.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the commit cannot be read.
+    pub fn first_parent(&self, of: CommitId) -> Result<Option<CommitId>, ReadError> {
+        Ok(self.find_commit(of)?.parent_ids().next().map(id_of))
+    }
+
+    /// Returns whether the repository lacks old commits, so that the oldest it has may follow others.
+    pub fn is_shallow(&self) -> bool {
+        self.inner.is_shallow()
+    }
+
     /// Returns whether one commit is the other or an ancestor of it.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Everything that one commit says, valid together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Hierarchy;
@@ -14,8 +14,19 @@ pub struct Estate {
     pub hierarchy: Hierarchy,
     /// The individual classification of each node that has one, by certname.
     pub individuals: Arc<BTreeMap<String, Individual>>,
+    /// The environments that have a file, and which.
+    pub environments: Arc<BTreeMap<EnvironmentName, Arc<str>>>,
     /// The class catalogue of each environment that has one.
     pub catalogues: Arc<BTreeMap<EnvironmentName, Catalogue>>,
+}
+
+impl Estate {
+    /// Returns the environments that exist: those that have a file or are that of a group.
+    pub fn environment_names(&self) -> BTreeSet<&EnvironmentName> {
+        let of_groups = self.hierarchy.groups().map(|group| &group.environment);
+        let names = of_groups.chain(self.environments.keys());
+        names.filter(|name| !name.is_agent_specified()).collect()
+    }
 }
 
 /// The classes that exist in an environment: class -> parameter -> default; null is no default.

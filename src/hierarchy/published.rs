@@ -1,9 +1,9 @@
 //! Groups in the form that the classifier API publishes.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{GroupIndex, Hierarchy, InheritedClass, inherited_rule};
-use crate::model::{ClassName, Classes, Group, Table};
+use super::{Catalogue, Estate, GroupIndex, Hierarchy, InheritedClass, inherited_rule};
+use crate::model::{ClassName, Classes, Group, Key, Table};
 use crate::rule;
 
 /// Writes a group as the classifier API does; `rule` and `description` are left out where the
@@ -21,7 +21,7 @@ pub fn group_to_value(group: &Group) -> Value {
 
 /// Writes a group with the classes, variables and config data it inherits, and its rule joined
 /// with those of its ancestors.
-pub fn inherited_group_to_value(hierarchy: &Hierarchy, index: GroupIndex) -> Value {
+fn inherited_group_to_value(hierarchy: &Hierarchy, index: GroupIndex) -> Value {
     let inherited = hierarchy.inherited(index);
     let mut fields = head(hierarchy.group(index));
     if let Some(rule) = inherited_rule(hierarchy, index) {
@@ -33,6 +33,72 @@ pub fn inherited_group_to_value(hierarchy: &Hierarchy, index: GroupIndex) -> Val
     fields.insert("variables".to_owned(), variables.into());
     fields.insert("config_data".to_owned(), inherited_classes_to_value(&inherited.config_data));
     Value::Object(fields)
+}
+
+/// Which values of a group are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Its own.
+    Own,
+    /// Those that it inherits as well.
+    Inherited,
+}
+
+/// Writes a group of an estate as the classifier API does: with `deleted`, which names the classes and
+/// parameters that the catalogue of its environment does not have, if there are any.
+pub fn shown_group_to_value(estate: &Estate, index: GroupIndex, view: View) -> Value {
+    let hierarchy = &estate.hierarchy;
+    let group = hierarchy.group(index);
+    let catalogue = estate.catalogues.get(&group.environment);
+    let (mut value, deleted) = match view {
+        View::Own => {
+            let deleted = catalogue.and_then(|it| {
+                deleted(it, group.classes.iter().map(|(class, of_it)| (class, of_it.iter())))
+            });
+            (group_to_value(group), deleted)
+        }
+        View::Inherited => {
+            let deleted = catalogue.and_then(|it| {
+                let inherited = hierarchy.inherited(index);
+                let classes = inherited.classes.iter().map(|(class, of_it)| {
+                    (*class, of_it.parameters.iter().map(|(key, it)| (*key, it.value)))
+                });
+                deleted(it, classes)
+            });
+            (inherited_group_to_value(hierarchy, index), deleted)
+        }
+    };
+    if let (Value::Object(fields), Some(deleted)) = (&mut value, deleted) {
+        fields.insert("deleted".to_owned(), deleted);
+    }
+    value
+}
+
+/// Returns which classes and parameters a catalogue does not have; none if it has them all.
+///
+/// Of a class that is gone, all parameters are; of any other, those that are there are left out.
+fn deleted<'v, P>(
+    catalogue: &Catalogue,
+    classes: impl Iterator<Item = (&'v ClassName, P)>,
+) -> Option<Value>
+where
+    P: Iterator<Item = (&'v Key, &'v Value)>,
+{
+    const DELETED: &str = "puppetlabs.classifier/deleted";
+    let mut all = Map::new();
+    for (class, parameters) in classes {
+        let known = catalogue.classes.get(class);
+        let gone = parameters
+            .filter(|(key, _)| known.is_none_or(|known| !known.contains_key(*key)))
+            .map(|(key, value)| (key.to_string(), json!({DELETED: true, "value": value})));
+        let mut entry: Map<String, Value> =
+            [(DELETED.to_owned(), known.is_none().into())].into_iter().collect();
+        entry.extend(gone);
+        if known.is_none() || entry.len() > 1 {
+            all.insert(class.to_string(), entry.into());
+        }
+    }
+    (!all.is_empty()).then(|| all.into())
 }
 
 fn head(group: &Group) -> Map<String, Value> {
@@ -74,4 +140,37 @@ pub(crate) fn inherited_classes_to_value(
 
 fn to_map<K: ToString>(values: &Table<K, Value>) -> Map<String, Value> {
     values.iter().map(|(key, value)| (key.to_string(), value.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_catalogue_lacks_is_deleted() {
+        let classes = |value: Value| serde_json::from_value::<Classes>(value).unwrap();
+        let catalogue = Catalogue { classes: classes(json!({"apache": {"port": 80}, "ntp": {}})) };
+        let found = |value: Value| {
+            let classes = classes(value);
+            deleted(&catalogue, classes.iter().map(|(class, of_it)| (class, of_it.iter())))
+        };
+        assert_eq!(found(json!({"apache": {"port": 81}, "ntp": {}})), None);
+        assert_eq!(
+            found(json!({"apache": {"port": 81, "gone": [1]}, "ntp": {}, "old": {"p": null}})),
+            Some(json!({
+                "apache": {
+                    "puppetlabs.classifier/deleted": false,
+                    "gone": {"puppetlabs.classifier/deleted": true, "value": [1]},
+                },
+                "old": {
+                    "puppetlabs.classifier/deleted": true,
+                    "p": {"puppetlabs.classifier/deleted": true, "value": null},
+                },
+            }))
+        );
+        assert_eq!(
+            found(json!({"old": {}})),
+            Some(json!({"old": {"puppetlabs.classifier/deleted": true}}))
+        );
+    }
 }

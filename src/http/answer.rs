@@ -69,6 +69,20 @@ impl Parameters {
         text.parse().map(Some).map_err(|_| ApiError::malformed_number(name, text))
     }
 
+    /// Returns a count; one that is too large to be written down is as good as all.
+    pub(super) fn count(&self, name: &str) -> Result<Option<usize>, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        if digits.is_empty() || !digits.bytes().all(|it| it.is_ascii_digit()) {
+            return Err(ApiError::malformed_number(name, text));
+        }
+        let count = digits.parse().unwrap_or(usize::MAX);
+        if count > 0 && text.starts_with('-') {
+            return Err(ApiError::illegal_count(name, text));
+        }
+        Ok(Some(count))
+    }
+
     /// Returns the part of a list that `limit` and `offset` ask for.
     pub(super) fn page(&self, list: Vec<Value>) -> Result<Vec<Value>, ApiError> {
         let offset = self.number("offset")?.unwrap_or(0);

@@ -83,6 +83,11 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "malformed-number", message, text)
     }
 
+    pub(super) fn illegal_count(name: &str, text: &str) -> Self {
+        let message = format!("The parameter `{name}` must not be negative.");
+        Self::new(StatusCode::BAD_REQUEST, "illegal-count", message, text)
+    }
+
     pub(super) fn payload_too_large(limit: usize) -> Self {
         let message = format!("The body of your request is larger than {limit} bytes.");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload-too-large", message, Value::Null)
@@ -189,6 +194,7 @@ impl From<Refusal> for ApiError {
             Status::BadRequest => StatusCode::BAD_REQUEST,
             Status::Forbidden => StatusCode::FORBIDDEN,
             Status::NotFound => StatusCode::NOT_FOUND,
+            Status::Conflict => StatusCode::CONFLICT,
             Status::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
         };
         Self::new(status, refusal.kind, refusal.message, refusal.details)

@@ -1,16 +1,18 @@
 //! Reading groups.
 
+use std::sync::Arc;
+
 use axum::body::Body;
-use axum::extract::Path;
+use axum::extract::{Path, State};
 use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::answer::{Answering, Parameters};
 use super::body::read_json;
 use super::error::ApiError;
-use crate::hierarchy::{
-    GroupIndex, Hierarchy, group_to_value, inherited_group_to_value, inherited_rule,
-};
+use super::router::App;
+use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule, shown_group_to_value};
+use crate::history::{Edit, History};
 use crate::model::{Condition, GroupId};
 use crate::rule::{self, QueryFormat, to_query};
 
@@ -20,47 +22,76 @@ pub(super) fn find(hierarchy: &Hierarchy, id: &str) -> Result<GroupIndex, ApiErr
     hierarchy.find(parsed).ok_or_else(|| ApiError::not_found(&format!("/v1/groups/{id}")))
 }
 
-pub(super) async fn list(answering: Answering, parameters: Parameters) -> Response {
+/// Writes a group with when it was edited last, and how often, as far as that is known.
+pub(super) fn show(estate: &Estate, index: GroupIndex, view: View, edit: Option<Edit>) -> Value {
+    let mut group = shown_group_to_value(estate, index, view);
+    if let (Value::Object(fields), Some(Edit { serial, time })) = (&mut group, edit) {
+        // Clients know the time with milliseconds.
+        fields.extend(time.map(|it| ("last_edited".to_owned(), format!("{it:.3}").into())));
+        fields.extend(serial.map(|it| ("serial_number".to_owned(), it.into())));
+    }
+    group
+}
+
+/// Shows the groups of the commit that answers.
+struct Shown<'a> {
+    estate: &'a Estate,
+    history: Option<Arc<History>>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(app: &App, answering: &'a Answering) -> Self {
+        let history = app.controller.edits(answering.snapshot.commit);
+        Self { estate: &answering.snapshot.estate, history }
+    }
+
+    fn group(&self, index: GroupIndex, view: View) -> Value {
+        let id = self.estate.hierarchy.group(index).id;
+        let edit = self.history.as_ref().and_then(|history| history.edit(id));
+        show(self.estate, index, view, edit)
+    }
+}
+
+fn view(parameters: &Parameters) -> View {
+    if parameters.is_on("inherited") { View::Inherited } else { View::Own }
+}
+
+pub(super) async fn list(
+    State(app): State<App>,
+    answering: Answering,
+    parameters: Parameters,
+) -> Response {
     let hierarchy = &answering.snapshot.estate.hierarchy;
-    let inherited = parameters.is_on("inherited");
     let mut indexes: Vec<GroupIndex> = hierarchy.indexes().collect();
     indexes.sort_by_key(|index| hierarchy.group(*index).id);
-    let groups = indexes.into_iter().map(|index| {
-        if inherited {
-            inherited_group_to_value(hierarchy, index)
-        } else {
-            group_to_value(hierarchy.group(index))
-        }
-    });
+    let shown = Shown::of(&app, &answering);
+    let groups = indexes.into_iter().map(|index| shown.group(index, view(&parameters)));
     let page = parameters.page(groups.collect()).map(Value::from);
     answering.json(page)
 }
 
 pub(super) async fn one(
+    State(app): State<App>,
     answering: Answering,
     parameters: Parameters,
     Path(id): Path<String>,
 ) -> Response {
     let hierarchy = &answering.snapshot.estate.hierarchy;
-    let group = find(hierarchy, &id).map(|index| {
-        if parameters.is_on("inherited") {
-            inherited_group_to_value(hierarchy, index)
-        } else {
-            group_to_value(hierarchy.group(index))
-        }
-    });
+    let shown = Shown::of(&app, &answering);
+    let group = find(hierarchy, &id).map(|index| shown.group(index, view(&parameters)));
     answering.json(group)
 }
 
 pub(super) async fn children(
+    State(app): State<App>,
     answering: Answering,
     parameters: Parameters,
     Path(id): Path<String>,
 ) -> Response {
     let hierarchy = &answering.snapshot.estate.hierarchy;
     let tree = find(hierarchy, &id).and_then(|index| {
-        let depth = parameters.number("depth")?.unwrap_or(usize::MAX);
-        Ok(Value::from(vec![nested(hierarchy, index, depth)]))
+        let depth = parameters.count("depth")?.unwrap_or(usize::MAX);
+        Ok(Value::from(vec![nested(&Shown::of(&app, &answering), index, depth)]))
     });
     answering.json(tree)
 }
@@ -68,7 +99,8 @@ pub(super) async fn children(
 /// Writes a group with its children, as deep as wanted.
 ///
 /// Parents stand before their children, so from the end each group finds its children written.
-fn nested(hierarchy: &Hierarchy, top: GroupIndex, depth: usize) -> Value {
+fn nested(shown: &Shown<'_>, top: GroupIndex, depth: usize) -> Value {
+    let hierarchy = &shown.estate.hierarchy;
     let level = |index| hierarchy.lineage(index).take_while(|it| *it != top).count();
     let mut written: std::collections::BTreeMap<GroupIndex, Value> =
         std::collections::BTreeMap::new();
@@ -78,7 +110,7 @@ fn nested(hierarchy: &Hierarchy, top: GroupIndex, depth: usize) -> Value {
         if at > depth {
             continue;
         }
-        let mut group = group_to_value(hierarchy.group(index));
+        let mut group = shown.group(index, View::Own);
         let children: Vec<GroupIndex> = hierarchy.children(index).collect();
         if let Value::Object(fields) = &mut group {
             fields.insert("immediate_child_count".to_owned(), children.len().into());

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::answer::{Answering, Parameters};
 use super::error::ApiError;
 use super::router::App;
-use crate::hierarchy::{Catalogue, Estate};
+use crate::hierarchy::Catalogue;
 use crate::model::EnvironmentName;
 use crate::reconcile::Trigger;
 
@@ -30,23 +30,13 @@ pub(super) async fn classes(answering: Answering, parameters: Parameters) -> Res
     answering.json(parameters.page(all).map(Value::from))
 }
 
-/// Returns the environments that the repository knows: by a catalogue, or by a group.
-fn known_environments(estate: &Estate) -> Vec<&EnvironmentName> {
-    let of_groups = estate.hierarchy.groups().map(|group| &group.environment);
-    let mut names: Vec<&EnvironmentName> = of_groups.chain(estate.catalogues.keys()).collect();
-    names.sort();
-    names.dedup();
-    names.retain(|name| name.as_str() != "agent-specified");
-    names
-}
-
-fn environment_to_value(name: &EnvironmentName) -> Value {
+pub(super) fn environment_to_value(name: &EnvironmentName) -> Value {
     // A catalogue is a file of the commit that answers, so it is as fresh as everything else.
     json!({"name": name, "sync_succeeded": true})
 }
 
 pub(super) async fn environments(answering: Answering, parameters: Parameters) -> Response {
-    let known = known_environments(&answering.snapshot.estate);
+    let known = answering.snapshot.estate.environment_names();
     let all = known.into_iter().map(environment_to_value).collect();
     answering.json(parameters.page(all).map(Value::from))
 }
@@ -56,7 +46,7 @@ pub(super) async fn environment(
     OriginalUri(uri): OriginalUri,
     Path(name): Path<String>,
 ) -> Response {
-    let known = known_environments(&answering.snapshot.estate);
+    let known = answering.snapshot.estate.environment_names();
     let found = known.into_iter().find(|it| it.as_str() == name).map(environment_to_value);
     answering.json(found.ok_or_else(|| ApiError::not_found(uri.path())))
 }

@@ -198,7 +198,9 @@ fn classifier() -> Router<App> {
         .route("/v1/environments", get(maintenance::environments))
         .route(
             "/v1/environments/{environment}",
-            get(maintenance::environment).put(writes::put_environment),
+            get(maintenance::environment)
+                .put(writes::put_environment)
+                .delete(writes::delete_environment),
         )
         .route("/v1/environments/{environment}/classes", get(maintenance::environment_classes))
         .route(

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, OriginalUri, Path, State};
+use axum::extract::{FromRequestParts, OriginalUri, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -15,10 +15,13 @@ use super::access::Caller;
 use super::answer::Parameters;
 use super::body::read_json;
 use super::error::ApiError;
+use super::groups::{find, show};
+use super::maintenance::environment_to_value;
 use super::router::App;
 use crate::amend::{Answer, Operation};
-use crate::hierarchy::group_to_value;
-use crate::model::GroupId;
+use crate::hierarchy::View;
+use crate::history::Edit;
+use crate::model::{EnvironmentName, GroupId};
 use crate::reconcile::{WriteRequest, Writer, Written};
 use crate::snapshot::Snapshot;
 
@@ -71,8 +74,8 @@ impl Writing {
         let done =
             receiver.await.map_err(|_| ApiError::internal("The write was not decided."))??;
         Ok(match done {
-            Written::Active { snapshot, answer, changed } => {
-                respond(&snapshot, answer, changed, self.prefix)
+            Written::Active { snapshot, answer, edit, changed } => {
+                respond(&snapshot, answer, edit, changed, self.prefix)
             }
             Written::Proposed { branch, commit, url } => {
                 let body = json!({"branch": branch, "commit": commit, "url": url});
@@ -82,19 +85,28 @@ impl Writing {
     }
 }
 
-fn respond(snapshot: &Snapshot, answer: Answer, changed: bool, prefix: &str) -> Response {
+fn respond(
+    snapshot: &Snapshot,
+    answer: Answer,
+    edit: Option<Edit>,
+    changed: bool,
+    prefix: &str,
+) -> Response {
+    // A write that is known to have arrived may be followed by one that removed the group.
     let group = |id: GroupId| {
-        let hierarchy = &snapshot.estate.hierarchy;
-        Json(hierarchy.find(id).map(|it| group_to_value(hierarchy.group(it))).unwrap_or_default())
+        let index = find(&snapshot.estate.hierarchy, &id.to_string())?;
+        Ok::<_, ApiError>(Json(show(&snapshot.estate, index, View::Own, edit)))
     };
+    let done = if changed { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = match answer {
         Answer::Created(id) => {
             // Clients cut the id out of a path; an absolute URL would break them.
             let location = format!("{prefix}/v1/groups/{id}");
             (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
         }
-        Answer::Put(id) if changed => (StatusCode::CREATED, group(id)).into_response(),
-        Answer::Put(id) | Answer::Edited(id) => group(id).into_response(),
+        Answer::Put(id) => group(id).map(|it| (done, it)).into_response(),
+        Answer::Edited(id) => group(id).into_response(),
+        Answer::Environment(name) => (done, Json(environment_to_value(&name))).into_response(),
         Answer::Done => StatusCode::NO_CONTENT.into_response(),
         Answer::Unpinned(nodes) => Json(nodes).into_response(),
     };
@@ -139,6 +151,17 @@ pub(super) async fn delete(writing: Writing, Path(id): Path<String>) -> Result<R
     writing.perform(Operation::Delete { id }, &Value::Null).await
 }
 
+/// A node is pinned or unpinned by the same request.
+async fn with_nodes(
+    writing: Writing,
+    parameters: &Parameters,
+    body: Body,
+    operation: impl FnOnce(Vec<String>) -> Operation,
+) -> Result<Response, ApiError> {
+    let (nodes, body) = nodes_of(parameters, body).await?;
+    writing.perform(operation(nodes), &body).await
+}
+
 pub(super) async fn pin(
     writing: Writing,
     parameters: Parameters,
@@ -146,8 +169,7 @@ pub(super) async fn pin(
     body: Body,
 ) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
-    let (nodes, body) = nodes_of(&parameters, body).await?;
-    writing.perform(Operation::Pin { id, nodes }, &body).await
+    with_nodes(writing, &parameters, body, |nodes| Operation::Pin { id, nodes }).await
 }
 
 pub(super) async fn unpin(
@@ -157,8 +179,7 @@ pub(super) async fn unpin(
     body: Body,
 ) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
-    let (nodes, body) = nodes_of(&parameters, body).await?;
-    writing.perform(Operation::Unpin { id, nodes }, &body).await
+    with_nodes(writing, &parameters, body, |nodes| Operation::Unpin { id, nodes }).await
 }
 
 pub(super) async fn unpin_from_all(
@@ -166,8 +187,7 @@ pub(super) async fn unpin_from_all(
     parameters: Parameters,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let (nodes, body) = nodes_of(&parameters, body).await?;
-    writing.perform(Operation::UnpinFromAll { nodes }, &body).await
+    with_nodes(writing, &parameters, body, |nodes| Operation::UnpinFromAll { nodes }).await
 }
 
 pub(super) async fn import_hierarchy(writing: Writing, body: Body) -> Result<Response, ApiError> {
@@ -175,21 +195,29 @@ pub(super) async fn import_hierarchy(writing: Writing, body: Body) -> Result<Res
     writing.perform(Operation::Import { body: body.clone() }, &body).await
 }
 
-/// Environments are what groups and catalogues name, so there is nothing to write.
+/// Reads the name of an environment; `agent-specified` is none, but the choice of one.
+fn environment_of(name: &str) -> Result<EnvironmentName, ApiError> {
+    let parsed = name.parse().ok().filter(|it: &EnvironmentName| !it.is_agent_specified());
+    parsed.ok_or_else(|| {
+        let error = Value::from("([:name (not (environment-name? the-name))])");
+        ApiError::schema_violation(&name.into(), "Environment", &error)
+    })
+}
+
 pub(super) async fn put_environment(
-    State(app): State<App>,
-    _writing: Writing,
+    writing: Writing,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
-    let name: crate::model::EnvironmentName = name.parse().map_err(|_| {
-        let error = Value::from("([:name (not (environment-name? the-name))])");
-        ApiError::schema_violation(&name.clone().into(), "Environment", &error)
-    })?;
-    let snapshot = app.controller.snapshot()?;
-    let known = snapshot.estate.catalogues.contains_key(&name)
-        || snapshot.estate.hierarchy.groups().any(|group| group.environment == name);
-    let status = if known { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, Json(json!({"name": name, "sync_succeeded": true}))).into_response())
+    let name = environment_of(&name)?;
+    writing.perform(Operation::MakeEnvironment { name }, &Value::Null).await
+}
+
+pub(super) async fn delete_environment(
+    writing: Writing,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
+    let name = environment_of(&name)?;
+    writing.perform(Operation::RemoveEnvironment { name }, &Value::Null).await
 }
 
 /// Returns the nodes that a request names, in its query or its body, and what to know it by.

@@ -47,6 +47,7 @@ fn build(sketches: &[Sketch]) -> Estate {
     Estate {
         hierarchy: Hierarchy::build(groups.collect()).unwrap(),
         individuals: Arc::default(),
+        environments: Arc::default(),
         catalogues: Arc::default(),
     }
 }

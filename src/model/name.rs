@@ -109,6 +109,13 @@ name! {
     }
 }
 
+impl EnvironmentName {
+    /// Returns whether the choice is left to the agent.
+    pub fn is_agent_specified(&self) -> bool {
+        self.as_str() == "agent-specified"
+    }
+}
+
 name! {
     /// The name of a Puppet class, such as `profile::base`.
     ///

@@ -147,7 +147,7 @@ fn amend(
 ) -> Result<Option<Built>, BuildError> {
     let fail = |source| BuildError::Unreadable { commit, source };
     let Outcome::Valid(before) = &base.outcome else { return Ok(None) };
-    let changes = repository.changes(before.commit, commit, directory, DIFFERENCES);
+    let changes = repository.amended_files(before.commit, commit, directory, DIFFERENCES);
     let Some(changes) = changes.map_err(fail)? else { return Ok(None) };
     let layout = base.checked.layout();
     let mut files = Vec::new();
@@ -284,7 +284,10 @@ fn content_kind(entry: &TreeEntry) -> SourceContent {
     }
 }
 
-fn source_file(repository: &Repository, entry: &TreeEntry) -> Result<SourceFile, ReadError> {
+pub(super) fn source_file(
+    repository: &Repository,
+    entry: &TreeEntry,
+) -> Result<SourceFile, ReadError> {
     let content = match entry.kind {
         EntryKind::Link => SourceContent::Link,
         EntryKind::Submodule => SourceContent::Submodule,

@@ -11,6 +11,7 @@ use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 
 use super::build::{BuildError, Cache, Outcome, Rejected};
+use super::edits::Edits;
 use super::journal::{Event, Journal};
 use super::report::Reporter;
 use super::retained::Retained;
@@ -78,9 +79,10 @@ pub struct Controller {
     pub(super) retained: Mutex<Retained>,
     pub(super) journal: Mutex<Journal>,
     pub(super) cache: Cache,
+    pub(super) edits: Edits,
     pub(super) reporter: Reporter,
     state: Mutex<State>,
-    changed: Condvar,
+    pub(super) changed: Condvar,
     /// Held while the remote is talked with: what a look sees must not be older than what was pushed.
     talking: Mutex<()>,
     /// Held while the commit that answers is changed.
@@ -119,6 +121,7 @@ impl Controller {
             retained: Mutex::default(),
             journal: Mutex::new(journal),
             cache: Cache::default(),
+            edits: Edits::default(),
             reporter: Reporter::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -200,8 +203,11 @@ impl Controller {
                 .spawn(move || work(&controller))
                 .map_err(StartError::Thread)
         };
-        let mut threads =
-            vec![start("looker", Self::keep_looking)?, start("builder", Self::keep_building)?];
+        let mut threads = vec![
+            start("looker", Self::keep_looking)?,
+            start("builder", Self::keep_building)?,
+            start("edits", Self::keep_edits)?,
+        ];
         if self.settings.reporting.is_some() {
             threads.push(start("reporter", Self::keep_reporting)?);
         }

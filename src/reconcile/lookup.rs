@@ -125,6 +125,14 @@ impl Controller {
         Ok(commits)
     }
 
+    /// Returns the path of a file of the groups in the tree.
+    pub(super) fn path_of(&self, path: &str) -> String {
+        match self.path().trim_matches('/') {
+            "" | "." => path.to_owned(),
+            directory => format!("{directory}/{path}"),
+        }
+    }
+
     /// Returns the full name of the ref that is followed, if there is one.
     pub fn watched_ref(&self) -> Option<String> {
         match self.settings.branch.as_deref() {

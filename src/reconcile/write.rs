@@ -9,8 +9,9 @@
 
 mod message;
 mod propose;
+mod unknown;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -24,6 +25,7 @@ use crate::amend::{Amendment, Answer, Ground, Operation, Refusal, Scope, amend};
 use crate::diagnostic::Diagnostic;
 use crate::forge::Forge;
 use crate::git::{Draft, FetchError, Person, PushError, Repository};
+use crate::history::Edit;
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
 use crate::validation::{SourceContent, SourceFile, read_layout};
@@ -79,6 +81,8 @@ pub enum Written {
         snapshot: Arc<Snapshot>,
         /// What the client is told.
         answer: Answer,
+        /// When and how often the group was edited that the client is told of, if that is known.
+        edit: Option<Edit>,
         /// Whether a commit was made; none is if everything was as wanted.
         changed: bool,
     },
@@ -151,9 +155,6 @@ impl std::fmt::Debug for Writer {
 /// How many writes are pushed at once.
 const BATCH: usize = 64;
 
-/// How many pushes of unknown fate are remembered.
-const REMEMBERED: usize = 256;
-
 /// Where a write is applied.
 struct Tip {
     repository: Repository,
@@ -167,6 +168,7 @@ struct Applied {
     job: Job,
     snapshot: Arc<Snapshot>,
     amendment: Amendment,
+    edit: Option<Edit>,
 }
 
 impl Writer {
@@ -231,12 +233,12 @@ impl Writer {
             let applied = self.apply_all(&tip, jobs);
             let Some(last) = applied.last().map(|it| Arc::clone(&it.snapshot)) else { return };
             if last.commit == tip.commit {
-                return answer_all(applied, &tip, &last);
+                return answer_all(applied, tip.commit);
             }
             match self.push(&tip, &applied, last.commit) {
                 Ok(()) => {
-                    self.controller.publish(&tip.repository, Arc::clone(&last), since);
-                    return answer_all(applied, &tip, &last);
+                    self.controller.publish(&tip.repository, last, since);
+                    return answer_all(applied, tip.commit);
                 }
                 Err(PushError::Moved) => {
                     jobs = applied.into_iter().map(|it| it.job).collect();
@@ -313,18 +315,37 @@ impl Writer {
     fn apply_all(&self, tip: &Tip, jobs: Vec<Job>) -> Vec<Applied> {
         let mut applied: Vec<Applied> = Vec::new();
         for job in jobs {
-            let base = applied.last().map_or(&tip.snapshot, |it| &it.snapshot);
-            if let Some(answer) = self.arrived(&tip.repository, &job.request, tip.commit) {
-                let amendment = Amendment { files: [].into(), subject: String::new(), answer };
-                applied.push(Applied { job, snapshot: Arc::clone(base), amendment });
-                continue;
-            }
-            match self.apply(&tip.repository, base, &job.request) {
-                Ok((snapshot, amendment)) => applied.push(Applied { job, snapshot, amendment }),
+            let base = Arc::clone(applied.last().map_or(&tip.snapshot, |it| &it.snapshot));
+            let done = match self.arrived(&tip.repository, &job.request, tip.commit) {
+                Some(answer) => {
+                    let nothing = BTreeMap::new();
+                    let subject = String::new();
+                    Ok((Arc::clone(&base), Amendment { files: nothing, subject, answer }))
+                }
+                None => self.apply(&tip.repository, &base, &job.request),
+            };
+            match done {
+                Ok((snapshot, amendment)) => {
+                    let edit = self.edit(&tip.repository, &base, &snapshot, &amendment.answer);
+                    applied.push(Applied { job, snapshot, amendment, edit });
+                }
                 Err(error) => (job.reply)(Err(error)),
             }
         }
         applied
+    }
+
+    /// Returns when and how often a group was edited, with what was written just now.
+    fn edit(
+        &self,
+        repository: &Repository,
+        base: &Snapshot,
+        written: &Snapshot,
+        answer: &Answer,
+    ) -> Option<Edit> {
+        // The next write starts from here, whatever this one was about.
+        let history = self.controller.edits_after(repository, base.commit, written.commit)?;
+        history.edit(answer.group()?)
     }
 
     /// Applies a write to a commit: makes the next one, and builds it.
@@ -354,23 +375,22 @@ impl Writer {
         base: &Snapshot,
         request: &WriteRequest,
     ) -> Result<Amendment, WriteError> {
-        let read = |path: &str| repository.text(base.commit, &self.path_of(path));
+        let read = |path: &str| repository.text(base.commit, &self.controller.path_of(path));
         let settings = ["clade.yaml", "clade.yml"].into_iter().find_map(|path| {
             let content = SourceContent::Bytes(read(path)?.into_bytes().into());
             Some(SourceFile { path: path.into(), content })
         });
         let (layout, _) = read_layout(settings.as_slice());
-        let ground =
-            Ground { estate: &base.estate, origins: &base.origins, layout: &layout, read: &read };
+        let serial =
+            |group| self.controller.edits_up_to(repository, base.commit)?.edit(group)?.serial;
+        let ground = Ground {
+            estate: &base.estate,
+            origins: &base.origins,
+            layout: &layout,
+            read: &read,
+            serial: &serial,
+        };
         amend(&ground, &request.operation, request.scope.as_ref()).map_err(WriteError::Refused)
-    }
-
-    /// Returns the path of a file of the groups in the tree.
-    fn path_of(&self, path: &str) -> String {
-        match self.controller.path().trim_matches('/') {
-            "" | "." => path.to_owned(),
-            directory => format!("{directory}/{path}"),
-        }
     }
 
     fn commit(
@@ -380,8 +400,11 @@ impl Writer {
         request: &WriteRequest,
         amendment: &Amendment,
     ) -> Result<CommitId, crate::git::ReadError> {
-        let files =
-            amendment.files.iter().map(|(path, text)| (self.path_of(path), text.clone())).collect();
+        let files = amendment
+            .files
+            .iter()
+            .map(|(path, text)| (self.controller.path_of(path), text.clone()))
+            .collect();
         let committer = &self.settings.committer;
         repository.write_commit(&Draft {
             parent,
@@ -401,7 +424,9 @@ impl Writer {
             Target::Local(_) => {
                 let mut files: Vec<String> = applied
                     .iter()
-                    .flat_map(|it| it.amendment.files.keys().map(|path| self.path_of(path)))
+                    .flat_map(|it| {
+                        it.amendment.files.keys().map(|path| self.controller.path_of(path))
+                    })
                     .collect();
                 files.sort_unstable();
                 files.dedup();
@@ -409,33 +434,6 @@ impl Writer {
                 tip.repository.advance(&tip.branch, commit, Some(tip.commit), &files)
             }
         }
-    }
-
-    /// Remembers pushes that may have arrived, so that a repeated request is known again.
-    fn remember(&self, applied: &[Applied]) {
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        for it in applied {
-            let fingerprint = it.job.request.fingerprint;
-            let answer = it.amendment.answer.clone();
-            unknown.push_back((fingerprint, it.snapshot.commit, answer));
-        }
-        let surplus = unknown.len().saturating_sub(REMEMBERED);
-        unknown.drain(..surplus);
-    }
-
-    /// Returns what the client of a push that did arrive was not told.
-    fn arrived(
-        &self,
-        repository: &Repository,
-        request: &WriteRequest,
-        tip: CommitId,
-    ) -> Option<Answer> {
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = unknown.iter().position(|(fingerprint, commit, _)| {
-            *fingerprint == request.fingerprint
-                && repository.is_ancestor(*commit, tip).unwrap_or(false)
-        })?;
-        unknown.remove(at).map(|(_, _, answer)| answer)
     }
 }
 
@@ -445,15 +443,14 @@ fn fail_all(jobs: Vec<Job>, error: &WriteError) {
     }
 }
 
-fn answer_all(applied: Vec<Applied>, tip: &Tip, last: &Arc<Snapshot>) {
-    let mut before = tip.commit;
-    for it in applied {
-        let changed = it.snapshot.commit != before;
-        before = it.snapshot.commit;
-        let answer = it.amendment.answer;
-        // The client is told of its own commit; the one that answers has it in it.
-        let snapshot = if changed { it.snapshot } else { Arc::clone(last) };
-        (it.job.reply)(Ok(Written::Active { snapshot, answer, changed }));
+/// Tells each client of the commit that its write made or found; the one that answers has it in it.
+fn answer_all(applied: Vec<Applied>, tip: CommitId) {
+    let mut before = tip;
+    for Applied { job, snapshot, amendment, edit } in applied {
+        let changed = snapshot.commit != before;
+        before = snapshot.commit;
+        let answer = amendment.answer;
+        (job.reply)(Ok(Written::Active { snapshot, answer, edit, changed }));
     }
 }
 

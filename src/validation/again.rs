@@ -44,8 +44,11 @@ impl Checked {
         }
         let origins = moved_to(&self.origins, &moved);
         let (hierarchy, places) = before.hierarchy.amended(groups)?;
-        let catalogues =
-            Catalogues { classes: Arc::clone(&before.catalogues), types: Arc::clone(&self.types) };
+        let catalogues = Catalogues {
+            files: Arc::clone(&before.environments),
+            classes: Arc::clone(&before.catalogues),
+            types: Arc::clone(&self.types),
+        };
         let reach = Reach::of(&places, &hierarchy);
         let mut findings = self.findings.clone();
         findings.retain(|it| !reach.has(it.check, it.group));

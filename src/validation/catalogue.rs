@@ -1,4 +1,4 @@
-//! Class catalogues as written.
+//! Environments and their class catalogues as written.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +11,13 @@ use crate::hierarchy::Catalogue;
 use crate::model::{ClassName, EnvironmentName, Key, Table, Value};
 use crate::puppet::{Aliases, DataType};
 
-/// The catalogue of an environment, as written.
+/// An environment and its catalogue, as written.
 #[derive(Clone, Debug)]
 pub(super) struct EnvironmentFile {
     name: EnvironmentName,
     place: Place,
-    catalogue: Catalogue,
+    /// None where the file says no more than that the environment exists.
+    catalogue: Option<Catalogue>,
     types: Arc<Types>,
 }
 
@@ -69,7 +70,8 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<EnvironmentF
             }
         }
     }
-    let catalogue = Catalogue { classes: known.into_iter().collect() };
+    let catalogue =
+        document.get("classes").map(|_| Catalogue { classes: known.into_iter().collect() });
     let span = document.get("name").map_or(document.span, |node| node.span);
     Some(EnvironmentFile { name, place: shape.place(span), catalogue, types: Arc::new(types) })
 }
@@ -102,6 +104,8 @@ fn read_class(node: &Node, shape: &mut Shape) -> (Table<Key, Value>, Table<Key, 
 /// What is known of each environment that has a catalogue.
 #[derive(Debug, Default)]
 pub(super) struct Catalogues {
+    /// The file of each environment that has one.
+    pub(super) files: Arc<BTreeMap<EnvironmentName, Arc<str>>>,
     pub(super) classes: Arc<BTreeMap<EnvironmentName, Catalogue>>,
     pub(super) types: Arc<OfEnvironments>,
 }
@@ -117,7 +121,13 @@ pub(super) fn join(files: &[&EnvironmentFile], diagnostics: &mut Vec<Diagnostic>
         |name| format!("the environment `{name}` has a second file"),
         diagnostics,
     );
-    let classes = of_each.iter().map(|(name, file)| ((*name).clone(), file.catalogue.clone()));
-    let types = of_each.iter().map(|(name, file)| ((*name).clone(), Arc::clone(&file.types)));
-    Catalogues { classes: Arc::new(classes.collect()), types: Arc::new(types.collect()) }
+    let (mut files, mut classes, mut types) =
+        <(BTreeMap<_, _>, BTreeMap<_, _>, BTreeMap<_, _>)>::default();
+    for (name, file) in of_each {
+        files.insert(name.clone(), Arc::clone(&file.place.file));
+        let Some(catalogue) = &file.catalogue else { continue };
+        classes.insert(name.clone(), catalogue.clone());
+        types.insert(name.clone(), Arc::clone(&file.types));
+    }
+    Catalogues { files: Arc::new(files), classes: Arc::new(classes), types: Arc::new(types) }
 }

@@ -139,6 +139,7 @@ pub fn check(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> 
     let mut estate = hierarchy.filter(|_| valid).map(|hierarchy| Estate {
         hierarchy,
         individuals: Arc::new(individuals),
+        environments: Arc::clone(&catalogues.files),
         catalogues: Arc::clone(&catalogues.classes),
     });
     let strictness = layout.policy.potential_conflicts;

@@ -68,6 +68,25 @@ fn what_is_valid_is_read_whole() {
 }
 
 #[test]
+fn an_environment_without_classes_has_no_catalogue() {
+    let of = |text: &str| {
+        let checked = checked(&[
+            ("groups/a.yaml", "name: A\nenvironment: dev\nclasses: {any: {p: 1}}\n"),
+            ("environments/dev.yaml", text),
+        ]);
+        let kinds: Vec<&str> = checked.diagnostics.iter().map(|it| it.kind.as_str()).collect();
+        let estate = checked.estate.map(|it| (it.environments.len(), it.catalogues.len()));
+        (estate, kinds.join(" "))
+    };
+    assert_eq!(of("name: dev\n"), (Some((1, 0)), String::new()));
+    assert_eq!(of("{}\n"), (Some((1, 0)), String::new()));
+    assert_eq!(of("name: other\n"), (Some((1, 0)), String::new()));
+    // Where classes are named, though none, there are no others.
+    assert_eq!(of("classes: {}\n"), (None, "missing-class".to_owned()));
+    assert_eq!(of("name: dev\nclasses:\n"), (None, "missing-class".to_owned()));
+}
+
+#[test]
 fn the_shape_of_a_group_is_checked() {
     for (text, expected) in [
         ("[]\n", vec!["1:1 schema-violation a group must be a mapping, here is a list"]),

@@ -87,6 +87,7 @@ fn nodes_are_classified_as_in_the_reference() {
         let estate = Estate {
             hierarchy: Hierarchy::build(groups).unwrap(),
             individuals: Arc::default(),
+            environments: Arc::default(),
             catalogues: Arc::default(),
         };
         for expected in case["nodes"].as_array().unwrap() {

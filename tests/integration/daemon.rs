@@ -301,6 +301,8 @@ fn a_kept_reply_ends_with_new_facts_and_with_a_new_commit() {
 fn a_bad_commit_never_answers_and_the_next_good_one_does() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    daemon
+        .wait_until("the history is known", |it| it.get("/v1/groups").body.contains("last_edited"));
     let before = daemon.get("/v1/groups");
     let bad =
         repository.commit("bad", &[("groups/web.yaml", "name: Webservers\nparent: Nowhere\n")]);

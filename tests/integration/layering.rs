@@ -31,6 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
     ("impact", &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic"]),
     ("amend", &["model", "rule", "hierarchy", "document", "diagnostic", "validation"]),
+    ("history", &["model", "hierarchy", "validation"]),
     ("git", &["model"]),
     ("forge", &["model"]),
     ("facts", &["model", "document"]),
@@ -41,6 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "reconcile",
         &[
             "amend",
+            "history",
             "model",
             "document",
             "forge",
@@ -56,6 +58,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "http",
         &[
             "amend",
+            "history",
             "model",
             "rule",
             "hierarchy",
@@ -93,6 +96,7 @@ const IMPURE: &[&str] = &[
 
 const PURE: &[&str] = &[
     "amend",
+    "history",
     "impact",
     "document",
     "puppet",

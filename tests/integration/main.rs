@@ -27,6 +27,7 @@ mod monitoring;
 mod program;
 mod puppet;
 mod readme;
+mod reads;
 mod reference;
 mod replicas;
 mod repository;

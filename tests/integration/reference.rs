@@ -204,10 +204,12 @@ fn writes_answer_as_the_document_says() {
     let group = [("id", "11111111-1111-4111-8111-111111111111")];
     let made = r#"{"name": "Made", "description": "for a test", "parent": "00000000-0000-4000-8000-000000000000", "classes": {}}"#;
     let environment = [("environment", "production")];
+    let fresh = [("environment", "fresh")];
     for (method, template, values, query, body, status) in [
         ("put", "/v1/groups/{id}", &group[..], "", made, 201),
         ("put", "/v1/groups/{id}", &group, "", made, 200),
         ("post", "/v1/groups/{id}", &group, "", r#"{"variables": {"a": 1}}"#, 200),
+        ("post", "/v1/groups/{id}", &group, "", r#"{"serial_number": 9}"#, 409),
         ("post", "/v1/groups/{id}/pin", &group, "?nodes=n1,n2", "", 204),
         ("post", "/v1/groups/{id}/unpin", &group, "", r#"{"nodes": ["n1"]}"#, 204),
         ("post", "/v1/commands/unpin-from-all", &[], "", r#"{"nodes": ["n2"]}"#, 200),
@@ -217,6 +219,10 @@ fn writes_answer_as_the_document_says() {
         ("delete", "/v1/groups/{id}", &group, "", "", 204),
         ("delete", "/v1/groups/{id}", &group, "", "", 404),
         ("put", "/v1/environments/{environment}", &environment, "", "", 200),
+        ("put", "/v1/environments/{environment}", &fresh, "", "", 201),
+        ("delete", "/v1/environments/{environment}", &environment, "", "", 422),
+        ("delete", "/v1/environments/{environment}", &fresh, "", "", 204),
+        ("delete", "/v1/environments/{environment}", &fresh, "", "", 404),
         ("post", "/v1/import-hierarchy", &[], "", "{}", 400),
     ] {
         let answered = ask(&document, &daemon, method, template, values, query, body);

@@ -1,6 +1,8 @@
 //! Writes through the classifier API: each is a commit.
 
 mod clients;
+mod edits;
+mod environments;
 mod faults;
 mod permissions;
 mod proposals;
@@ -45,6 +47,17 @@ impl Hub {
 
     /// Commits files as somebody else would.
     fn commit(&self, message: &str, files: &[(&str, &str)]) -> String {
+        let ada = git2::Signature::now("Ada", "ada@example.com").unwrap();
+        self.commit_as(&ada, message, files)
+    }
+
+    /// Commits files, of which those without content go.
+    fn commit_as(
+        &self,
+        ada: &git2::Signature<'_>,
+        message: &str,
+        files: &[(&str, &str)],
+    ) -> String {
         let parent = self.head();
         let empty = self.inner.treebuilder(None).unwrap().write().unwrap();
         let base = match &parent {
@@ -53,14 +66,17 @@ impl Hub {
         };
         let mut update = git2::build::TreeUpdateBuilder::new();
         for (path, text) in files {
+            if text.is_empty() {
+                update.remove(*path);
+                continue;
+            }
             let blob = self.inner.blob(text.as_bytes()).unwrap();
             update.upsert(*path, blob, git2::FileMode::Blob);
         }
         let tree = update.create_updated(&self.inner, &base).unwrap();
         let tree = self.inner.find_tree(tree).unwrap();
-        let ada = git2::Signature::now("Ada", "ada@example.com").unwrap();
         let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
-        let id = self.inner.commit(Some("refs/heads/main"), &ada, &ada, message, &tree, &parents);
+        let id = self.inner.commit(Some("refs/heads/main"), ada, ada, message, &tree, &parents);
         id.unwrap().to_string()
     }
 
@@ -128,6 +144,19 @@ fn create(daemon: &Daemon, body: &Value) -> String {
 
 fn groups(daemon: &Daemon) -> Vec<Value> {
     daemon.get("/v1/groups").json().as_array().unwrap().clone()
+}
+
+/// Returns a group or several without what counts their edits.
+fn without_edits(groups: &Value) -> Value {
+    let mut groups = groups.clone();
+    let all = match &mut groups {
+        Value::Array(groups) => groups.iter_mut().collect(),
+        group => vec![group],
+    };
+    for fields in all.into_iter().filter_map(Value::as_object_mut) {
+        fields.retain(|key, _| !matches!(key.as_str(), "serial_number" | "last_edited"));
+    }
+    groups
 }
 
 fn has_git() -> bool {

@@ -32,7 +32,12 @@ impl Sketch {
     /// Returns the pairs with what they set differently, and checks each witness.
     fn found(self) -> Vec<String> {
         let hierarchy = Hierarchy::build(self.0).unwrap();
-        let estate = Estate { hierarchy, individuals: Arc::default(), catalogues: Arc::default() };
+        let estate = Estate {
+            hierarchy,
+            individuals: Arc::default(),
+            environments: Arc::default(),
+            catalogues: Arc::default(),
+        };
         let name = |index| estate.hierarchy.group(index).name.to_string();
         let found = overlaps(&estate);
         let mut pairs = Vec::new();

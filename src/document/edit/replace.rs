@@ -48,7 +48,11 @@ impl Plan<'_> {
             Slot::Behind { mark, .. } if target.is_null() && self.byte(mark - 1) == Some(b':') => {
                 self.change(mark, end, "");
             }
-            Slot::Behind { .. } => self.change(start, end, self.inline(node, target)),
+            Slot::Behind { indent, .. } => {
+                let lines = target.as_str().and_then(|it| self.lines_of_text(node, it, indent));
+                let text = lines.unwrap_or_else(|| self.inline(node, target));
+                self.change(start, end, text);
+            }
         }
     }
 

@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 use super::super::format;
 use super::*;
 
-fn value_of(text: &str) -> Value {
+pub(super) fn value_of(text: &str) -> Value {
     documents(text).expect(text).first().map_or(Value::Null, Node::to_value)
 }
 
 /// Edits the one document of a text by changing what it reads as.
-fn edited(text: &str, change: impl FnOnce(&mut Value)) -> String {
+pub(super) fn edited(text: &str, change: impl FnOnce(&mut Value)) -> String {
     let mut target = value_of(text);
     change(&mut target);
     edit(text, 0, &target, &house).expect(text)

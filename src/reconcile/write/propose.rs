@@ -22,7 +22,9 @@ impl Writer {
         let (snapshot, amendment) = self.apply(&tip.repository, &tip.snapshot, request)?;
         let commit = snapshot.commit;
         if commit == tip.commit {
-            return Ok(Written::Active { snapshot, answer: amendment.answer, changed: false });
+            let answer = amendment.answer;
+            let edit = answer.group().and_then(|group| self.controller.edits(commit)?.edit(group));
+            return Ok(Written::Active { snapshot, answer, edit, changed: false });
         }
         let branch = format!("clade/{}", change_id(request, &amendment));
         let full = format!("refs/heads/{branch}");

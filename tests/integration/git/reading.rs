@@ -117,6 +117,35 @@ fn trees_made_to_exhaust_the_reader_are_refused() {
 }
 
 #[test]
+fn what_a_commit_changes_is_found_without_what_it_leaves() {
+    let origin = Origin::new();
+    let put =
+        |files: &[(&str, Put<'_>)]| origin.rewrite("main", files).parse::<CommitId>().unwrap();
+    let first = put(&[("e/a/x", Put::File("1")), ("e/b", Put::File("1")), ("f", Put::File("1"))]);
+    let second = put(&[
+        ("e/a/x", Put::File("1")),
+        ("e/a/y", Put::File("2")),
+        ("e/b/c", Put::File("1")),
+        ("e/l", Put::Link("b")),
+        ("f", Put::File("2")),
+    ]);
+    let third = put(&[("g", Put::File("3"))]);
+    let repository = Repository::discover(&origin.path()).unwrap();
+    let changed = |before, commit, directory| {
+        let files = repository.changed_files(before, commit, directory).unwrap();
+        files.into_iter().map(|it| it.path).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(changed(Some(first), second, "e"), "a/y b/c l");
+    assert_eq!(changed(Some(first), second, ""), "e/a/y e/b/c e/l f");
+    assert_eq!(changed(Some(second), first, "e"), "b");
+    assert_eq!(changed(Some(second), third, "e"), "");
+    assert_eq!(changed(Some(third), second, "e"), changed(None, second, "e"));
+    assert_eq!(changed(None, second, "e"), "a/x a/y b/c l");
+    assert_eq!(changed(Some(second), second, ""), "");
+    assert!(repository.changed_files(None, CommitId::from_bytes([9; 20]), "").is_err());
+}
+
+#[test]
 fn a_commit_says_who_when_and_what() {
     let (origin, commit) = Origin::with_a_commit();
     let repository = Repository::discover(&origin.path()).unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Hub, ROOT, create, groups, post};
+use super::{Hub, ROOT, create, groups, post, without_edits};
 
 const ID: &str = "aaaaaaaa-0000-4000-8000-000000000001";
 
@@ -155,7 +155,7 @@ fn puppetclassify_and_scooter_put_what_they_read() {
     assert_eq!(put.status, 201, "{}", put.body);
     assert_eq!(put.json()["classes"], whole["classes"]);
     let again = daemon.request("PUT", &path, &whole.to_string());
-    assert_eq!((again.status, again.json()), (200, put.json()));
+    assert_eq!((again.status, without_edits(&again.json())), (200, without_edits(&put.json())));
     // What is not sent has its default.
     let bare = json!({"name": "PE Master", "parent": ROOT, "classes": {}});
     let put = daemon.request("PUT", &path, &bare.to_string());
@@ -163,10 +163,10 @@ fn puppetclassify_and_scooter_put_what_they_read() {
     // Scooter compares what it merged itself with the answer.
     let before = put.json();
     let after = post(&daemon, &path, &json!({"classes": {"ssl": {}}, "description": "d"})).json();
-    let mut expected = before.clone();
+    let mut expected = without_edits(&before);
     expected["classes"] = json!({"ssl": {}});
     expected["description"] = json!("d");
-    assert_eq!(after, expected);
+    assert_eq!(without_edits(&after), expected);
     // A PUT with an id of its own makes a group.
     let id = "aaaaaaaa-0000-4000-8000-00000000000f";
     let body = json!({"name": "New", "id": id, "parent": ID, "classes": {}});

@@ -55,6 +55,11 @@ fn a_token_writes_below_its_groups_and_its_keys_alone() {
     let variables = json!({"variables": {"v": 1}}).to_string();
     let nodes = json!({"nodes": ["n"]}).to_string();
     for (token, method, path, body, status) in [
+        ("web", "PUT", "/v1/environments/fresh".to_owned(), String::new(), 403),
+        ("web", "PUT", "/v1/environments/production".to_owned(), String::new(), 200),
+        ("admin", "PUT", "/v1/environments/fresh".to_owned(), String::new(), 201),
+        ("web", "DELETE", "/v1/environments/fresh".to_owned(), String::new(), 403),
+        ("admin", "DELETE", "/v1/environments/fresh".to_owned(), String::new(), 204),
         ("reader", "POST", "/v1/groups".to_owned(), new("X", ROOT), 403),
         ("web", "POST", "/v1/groups".to_owned(), new("X", ROOT), 403),
         ("web", "POST", "/v1/groups".to_owned(), new("X", SHOP), 303),

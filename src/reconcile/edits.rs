@@ -1,0 +1,321 @@
+//! When and how often groups were edited, found out from the commits behind the one that answers.
+//!
+//! A thread of its own walks back along first parents to a commit whose history is known, and forward
+//! again: of each commit only the files are read that its parent does not have so. What it found is
+//! kept in the data directory. Nothing waits for it: who asks for what is not known yet is told so.
+//! The writer alone knows more: a commit that it made is one step from one that is known.
+#![expect(clippy::disallowed_methods, reason = "what was found out is kept in a file")]
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use super::build::source_file;
+use super::controller::{Controller, State};
+use crate::git::{ReadError, Repository};
+use crate::history::History;
+use crate::model::CommitId;
+use crate::validation::{
+    FileKind, FileReading, Layout, SourceContent, SourceFile, read_file, read_layout,
+};
+
+/// How many commits are walked back. Where neither the first commit nor a known one is among them,
+/// it is not known how often older groups were edited.
+const LONGEST: usize = 10_000;
+
+/// How many histories of commits that were written just now are kept.
+const RECENT: usize = 8;
+
+/// How often at most what is known is written to the data directory.
+const SAVED_EVERY: Duration = Duration::from_secs(30);
+
+/// How long at most nothing is done where nothing happens.
+const IDLE: Duration = Duration::from_hours(1);
+
+/// The histories that are known.
+#[derive(Debug, Default)]
+pub(super) struct Edits {
+    shelf: Mutex<Shelf>,
+    /// Held by who walks.
+    walking: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    /// That of the commit that answers, or of one before it.
+    walked: Option<(CommitId, Arc<History>)>,
+    /// Those of commits that were written just now, the latest at the end.
+    recent: IndexMap<CommitId, Arc<History>>,
+}
+
+/// What the data directory keeps.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    /// Another version may read documents otherwise.
+    version: String,
+    /// The directory of the groups in the repository.
+    path: String,
+    commit: CommitId,
+    groups: Arc<History>,
+}
+
+impl Edits {
+    /// Returns the history up to a commit, if it is known.
+    pub(super) fn of(&self, commit: CommitId) -> Option<Arc<History>> {
+        let shelf = self.shelf();
+        let walked = shelf.walked.as_ref().filter(|it| it.0 == commit).map(|it| &it.1);
+        walked.or_else(|| shelf.recent.get(&commit)).cloned()
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep_recent(&self, commit: CommitId, history: Arc<History>) {
+        let mut shelf = self.shelf();
+        shelf.recent.shift_remove(&commit);
+        shelf.recent.insert(commit, history);
+        if shelf.recent.len() > RECENT {
+            shelf.recent.shift_remove_index(0);
+        }
+    }
+}
+
+impl Controller {
+    /// Returns when and how often groups were edited up to a commit; none where it is not known (yet).
+    pub fn edits(&self, commit: CommitId) -> Option<Arc<History>> {
+        self.edits.of(commit)
+    }
+
+    /// Returns the history up to a commit that follows another, if that of the other is known.
+    pub(super) fn edits_after(
+        &self,
+        repository: &Repository,
+        before: CommitId,
+        commit: CommitId,
+    ) -> Option<Arc<History>> {
+        if let Some(known) = self.edits.of(commit) {
+            return Some(known);
+        }
+        let mut walk = Walk::from(self, repository, before, self.edits.of(before)?);
+        walk.step(commit).ok()?;
+        let history = walk.history;
+        self.edits.keep_recent(commit, Arc::clone(&history));
+        Some(history)
+    }
+
+    /// Returns the history up to a commit, having walked there if need be. Blocking.
+    pub(super) fn edits_up_to(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Option<Arc<History>> {
+        if let Some(known) = self.edits.of(commit) {
+            return Some(known);
+        }
+        let _one_at_a_time = self.edits.walking.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = self.edits.of(commit) {
+            return Some(known);
+        }
+        let walked = self.walk(repository, commit);
+        if let Err(error) = &walked {
+            tracing::warn!(%commit, %error, "the history of the groups cannot be read");
+        }
+        let (reached, history) = walked.ok()?;
+        self.edits.shelf().walked = reached.map(|it| (it, Arc::clone(&history)));
+        Some(history).filter(|_| reached == Some(commit))
+    }
+
+    /// Walks to a commit from the nearest one that is known; returns how far it came before the
+    /// daemon was told to stop.
+    fn walk(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<(Option<CommitId>, Arc<History>), ReadError> {
+        let mut chain = Vec::new();
+        let mut known = None;
+        let mut next = Some(commit);
+        let mut reaches_start = !repository.is_shallow();
+        while let Some(id) = next {
+            known = self.edits.of(id).map(|history| (id, history));
+            if known.is_some() {
+                break;
+            }
+            if chain.len() == LONGEST {
+                reaches_start = false;
+                break;
+            }
+            // Objects that are not here are those of a history that was cut.
+            let Ok(parent) = repository.first_parent(id) else {
+                reaches_start = false;
+                break;
+            };
+            chain.push(id);
+            next = parent;
+        }
+        let mut walk = match known {
+            Some((id, history)) => Walk::from(self, repository, id, history),
+            None => Walk::begin(self, repository, reaches_start),
+        };
+        for id in chain.into_iter().rev() {
+            if self.state().stopping {
+                break;
+            }
+            match walk.step(id) {
+                // Such as a tree of a million files. It never answers, and what comes after it is
+                // compared with what came before it.
+                Err(error) if id != commit => {
+                    tracing::debug!(commit = %id, %error, "a commit is left out of the history");
+                }
+                done => done?,
+            }
+        }
+        Ok((walk.at, walk.history))
+    }
+
+    /// Keeps up with the commit that answers until told to stop.
+    pub(super) fn keep_edits(&self) {
+        let file = self.settings.data.as_ref().map(|it| it.join("edits.json"));
+        if let Some(saved) = file.as_deref().and_then(|file| self.saved(file)) {
+            self.edits.shelf().walked = Some(saved);
+        }
+        let mut done = None;
+        let mut saved: Option<(CommitId, Instant)> = None;
+        loop {
+            let unsaved = |done: Option<CommitId>| saved.map(|it| it.0) != done;
+            let pause =
+                saved.map_or(Duration::ZERO, |it| SAVED_EVERY.saturating_sub(it.1.elapsed()));
+            let pause = if file.is_some() && unsaved(done) { pause } else { IDLE };
+            let (active, stopping) = self.wait_for_edits(done, pause);
+            if let Some(active) = active.filter(|it| Some(*it) != done && !stopping) {
+                if let Ok(repository) = self.repository() {
+                    self.follow_edits(&repository, active);
+                }
+                done = Some(active);
+            }
+            let due = saved.is_none_or(|it| it.1.elapsed() >= SAVED_EVERY) || self.state().stopping;
+            if let Some(file) = file.as_deref().filter(|_| due && unsaved(done)) {
+                saved = done.map(|it| (it, Instant::now()));
+                if let Err(error) = self.save(file) {
+                    tracing::warn!(%error, "the history of the groups cannot be kept");
+                }
+            }
+            if self.state().stopping {
+                return;
+            }
+        }
+    }
+
+    /// Waits until another commit answers than the one whose history is known, the daemon is to stop,
+    /// or time is up; returns which commit answers, and whether it is to stop. Blocking.
+    fn wait_for_edits(
+        &self,
+        known: Option<CommitId>,
+        longest: Duration,
+    ) -> (Option<CommitId>, bool) {
+        let active = |it: &State| it.standing.active.as_ref().map(|it| it.commit);
+        let idle = |it: &mut State| !it.stopping && active(it) == known;
+        let waited = self.changed.wait_timeout_while(self.state(), longest, idle);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (active(&state), state.stopping)
+    }
+
+    fn follow_edits(&self, repository: &Repository, commit: CommitId) {
+        let began = Instant::now();
+        if let Some(history) = self.edits_up_to(repository, commit) {
+            // It may have been written here; the walk goes on from it.
+            self.edits.shelf().walked = Some((commit, history));
+            let took = began.elapsed();
+            tracing::debug!(%commit, ?took, "the history of the groups is known");
+        }
+    }
+
+    /// Returns what an earlier run of this version kept.
+    fn saved(&self, file: &Path) -> Option<(CommitId, Arc<History>)> {
+        let bytes = std::fs::read(file).ok()?;
+        let saved: Saved = serde_json::from_slice(&bytes).ok()?;
+        let fits = saved.version == env!("CARGO_PKG_VERSION") && saved.path == self.settings.path;
+        fits.then_some((saved.commit, saved.groups))
+    }
+
+    fn save(&self, file: &Path) -> io::Result<()> {
+        let Some((commit, groups)) = self.edits.shelf().walked.clone() else { return Ok(()) };
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let path = self.settings.path.clone();
+        let bytes = serde_json::to_vec(&Saved { version, path, commit, groups })?;
+        // What is cut short by a crash is not read, and found out anew.
+        let fresh: PathBuf = file.with_extension("new");
+        std::fs::write(&fresh, bytes)?;
+        std::fs::rename(&fresh, file)
+    }
+}
+
+/// A walk along first parents, from the oldest commit to the newest.
+struct Walk<'w> {
+    controller: &'w Controller,
+    repository: &'w Repository,
+    /// The commit before; none at the beginning.
+    at: Option<CommitId>,
+    layout: Layout,
+    history: Arc<History>,
+    /// Whether everything that there is came with a commit that was walked.
+    is_whole: bool,
+}
+
+impl<'w> Walk<'w> {
+    fn begin(controller: &'w Controller, repository: &'w Repository, is_whole: bool) -> Self {
+        let (layout, history) = (Layout::default(), Arc::default());
+        Self { controller, repository, at: None, layout, history, is_whole }
+    }
+
+    fn from(
+        controller: &'w Controller,
+        repository: &'w Repository,
+        at: CommitId,
+        history: Arc<History>,
+    ) -> Self {
+        let mut walk = Self { history, at: Some(at), ..Self::begin(controller, repository, true) };
+        walk.layout = walk.layout_of(at);
+        walk
+    }
+
+    fn layout_of(&self, commit: CommitId) -> Layout {
+        let settings = ["clade.yaml", "clade.yml"].into_iter().find_map(|path| {
+            let text = self.repository.text(commit, &self.controller.path_of(path))?;
+            let content = SourceContent::Bytes(text.into_bytes().into());
+            Some(SourceFile { path: path.into(), content })
+        });
+        read_layout(settings.as_slice()).0
+    }
+
+    /// Takes the next commit in.
+    fn step(&mut self, commit: CommitId) -> Result<(), ReadError> {
+        let directory = self.controller.path();
+        let layout = self.layout_of(commit);
+        let before = self.at.filter(|_| layout == self.layout);
+        let changed = self.repository.changed_files(before, commit, directory)?;
+        let mut readings: Vec<FileReading> = Vec::new();
+        for entry in &changed {
+            let nothing = SourceContent::TooLarge(0);
+            let file = SourceFile { path: entry.path.as_str().into(), content: nothing };
+            if layout.kind_of(&file) == Some(FileKind::Groups) {
+                let file = source_file(self.repository, entry)?;
+                readings.push(read_file(&file, FileKind::Groups));
+            }
+        }
+        let made = self.repository.commit(commit)?.time;
+        let is_counted = self.at.is_some() || self.is_whole;
+        let history = Arc::make_mut(&mut self.history);
+        for document in readings.iter().flat_map(FileReading::groups) {
+            history.take(document, Some(made).filter(|_| is_counted));
+        }
+        self.at = Some(commit);
+        self.layout = layout;
+        Ok(())
+    }
+}
