@@ -46,10 +46,8 @@ pub enum Setting<'e> {
 pub struct Overlaps<'e> {
     /// The pairs.
     pub pairs: Vec<Overlap<'e>>,
-    /// How many pairs could not be decided about.
-    pub undecided: usize,
-    /// Whether there were too many pairs to look at all of them.
-    pub cut_short: bool,
+    /// The group at which the search ended, if there were too many pairs to look at all of them.
+    pub ended_at: Option<GroupIndex>,
 }
 
 /// How much is left to do.
@@ -81,34 +79,39 @@ const REFINEMENTS: usize = 4;
 
 /// Finds the groups of an estate that can conflict.
 pub fn overlaps(estate: &Estate) -> Overlaps<'_> {
+    within(estate, BUDGET)
+}
+
+fn within(estate: &Estate, budget: Budget) -> Overlaps<'_> {
     let hierarchy = &estate.hierarchy;
     let mut finder = Finder {
         estate,
         solver: Solver::default(),
         formulas: BTreeMap::new(),
         found: Overlaps::default(),
-        budget: BUDGET,
+        budget,
     };
     let setters = Setters::of(hierarchy);
     for carrier in setters.carriers.iter().copied() {
         let mut shown = 0;
         let partners = setters.partners(hierarchy, carrier, &mut finder.budget);
+        finder.ends_at(carrier);
         for (partner, settings) in partners {
-            if shown == PARTNERS || finder.is_done() {
+            if shown == PARTNERS || finder.ends_at(carrier) {
                 break;
             }
             shown += usize::from(finder.look(carrier, partner, &settings));
         }
     }
     for (minority, partners) in setters.environments(hierarchy, &mut finder.budget) {
+        finder.ends_at(minority);
         for partner in partners {
             let environment = BTreeSet::from([Setting::Environment]);
-            if finder.is_done() || finder.look(minority, partner, &environment) {
+            if finder.ends_at(minority) || finder.look(minority, partner, &environment) {
                 break;
             }
         }
     }
-    finder.found.cut_short = finder.is_done();
     finder.found.pairs.sort_by_key(|it| (it.group, it.other));
     finder.found
 }
@@ -123,9 +126,14 @@ struct Finder<'e> {
 }
 
 impl<'e> Finder<'e> {
-    fn is_done(&self) -> bool {
+    /// Returns whether the search ends, and notes the first group where it does.
+    fn ends_at(&mut self, carrier: Carrier) -> bool {
         let Budget { compared, asked, evaluated } = self.budget;
-        compared == 0 || asked == 0 || evaluated == 0
+        let ends = compared == 0 || asked == 0 || evaluated == 0;
+        if ends {
+            self.found.ended_at.get_or_insert(carrier.setter);
+        }
+        ends
     }
 
     /// Looks for a node on which two groups conflict; returns whether one was found.
@@ -142,11 +150,7 @@ impl<'e> Finder<'e> {
         for _ in 0..REFINEMENTS {
             let all: Vec<&Formula> = both.iter().chain(&without).collect();
             let witness = match self.solver.solve(&all) {
-                Verdict::Never => return false,
-                Verdict::Undecided => {
-                    self.found.undecided += 1;
-                    return false;
-                }
+                Verdict::Never | Verdict::Undecided => return false,
                 Verdict::Together(witness) => *witness,
             };
             Budget::take(&mut self.budget.evaluated, hierarchy.len());
@@ -178,7 +182,6 @@ impl<'e> Finder<'e> {
                 }
             }
         }
-        self.found.undecided += 1;
         false
     }
 

@@ -53,6 +53,9 @@ enum Items {
     Mapping { entries: Vec<Entry>, seen: HashMap<String, Span>, key: Option<(String, Span)> },
 }
 
+/// Up to so many keys are compared one by one with the next; only then are they noted in `seen`.
+const FEW: usize = 16;
+
 struct Builder<'t> {
     limits: &'t Limits,
     index: &'t Index,
@@ -275,24 +278,24 @@ impl Builder<'_> {
             None => self.documents.push(node),
             Some(Items::Sequence(elements)) => elements.push(node),
             Some(Items::Mapping { key: key @ None, .. }) => {
-                let text = match &node.content {
+                let sort = node.sort();
+                let text = match node.content {
                     Content::Scalar(Value::String(text)) => {
                         if plain == Some("<<") {
                             let fault = refused(node.span, "merge keys are not allowed");
                             self.faults.push(fault.with_help("write the keys out"));
                         }
-                        text.clone()
+                        text
                     }
                     Content::Scalar(_) => {
                         let text = plain.unwrap_or_default();
-                        let message =
-                            format!("the key `{text}` is {}, a key must be a string", node.sort());
+                        let message = format!("the key `{text}` is {sort}, a key must be a string");
                         let help = format!("put it in quotes: {}", quote(text));
                         self.faults.push(refused(node.span, message).with_help(help));
                         text.to_owned()
                     }
                     _ => {
-                        let message = format!("a key is {}, it must be a string", node.sort());
+                        let message = format!("a key is {sort}, it must be a string");
                         self.faults.push(malformed(node.span, message));
                         // No other key is taken for the same.
                         format!("\0{}", node.span.start.offset)
@@ -302,19 +305,27 @@ impl Builder<'_> {
             }
             Some(Items::Mapping { entries, seen, key }) => {
                 let Some((key, key_span)) = key.take() else { return };
-                if let Some(first) = seen.get(&key) {
+                let first = match entries.len() < FEW {
+                    true => entries.iter().find(|it| it.key == key).map(|it| it.key_span),
+                    false => seen.get(&key).copied(),
+                };
+                if let Some(first) = first {
                     let mut fault = Fault::new(
                         FaultKind::DuplicateKey,
                         key_span,
                         format!("key `{key}` is set twice"),
                     )
                     .with_help("keep one of the two");
-                    fault.related.push((*first, "first set here"));
+                    fault.related.push((first, "first set here"));
                     self.faults.push(fault);
                     return;
                 }
-                seen.insert(key.clone(), key_span);
                 entries.push(Entry { key, key_span, value: node });
+                if entries.len() >= FEW {
+                    let fresh = if seen.is_empty() { 0 } else { entries.len() - 1 };
+                    let fresh = entries.iter().skip(fresh);
+                    seen.extend(fresh.map(|it| (it.key.clone(), it.key_span)));
+                }
             }
         }
     }

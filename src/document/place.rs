@@ -1,5 +1,7 @@
 //! Places in a file.
 
+use std::cell::Cell;
+
 /// A point in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
@@ -32,6 +34,8 @@ impl Span {
 
 /// Turns the character numbers of the parser into places, each in logarithmic time.
 pub(super) struct Index {
+    /// The line that was asked for last; the next question is mostly about the same.
+    latest: Cell<usize>,
     /// The byte offset of every character and of the end; empty if all are single bytes.
     offsets: Vec<u32>,
     /// The character number at which each line starts.
@@ -48,6 +52,20 @@ impl Index {
     /// given a copy without the characters in `shifts`.
     pub(super) fn new(text: &str, skipped: &str, shifts: Vec<(u32, u32)>) -> Self {
         let number = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
+        let skipped_bytes = number(skipped.len());
+        if text.is_ascii() {
+            let breaks = (1..).zip(text.bytes()).filter(|(_, byte)| *byte == b'\n');
+            let lines = std::iter::once(0).chain(breaks.map(|(at, _)| at)).collect();
+            let (offsets, characters) = (Vec::new(), number(text.len()));
+            return Self {
+                latest: Cell::new(0),
+                offsets,
+                lines,
+                characters,
+                skipped_bytes,
+                shifts,
+            };
+        }
         let mut lines = vec![0];
         let mut characters = 0;
         for character in text.chars() {
@@ -56,12 +74,9 @@ impl Index {
                 lines.push(characters);
             }
         }
-        let offsets = if text.is_ascii() {
-            Vec::new()
-        } else {
-            text.char_indices().map(|(at, _)| number(at)).chain([number(text.len())]).collect()
-        };
-        Self { offsets, lines, characters, skipped_bytes: number(skipped.len()), shifts }
+        let offsets =
+            text.char_indices().map(|(at, _)| number(at)).chain([number(text.len())]).collect();
+        Self { latest: Cell::new(0), offsets, lines, characters, skipped_bytes, shifts }
     }
 
     /// Returns the place of a character of the parser's text.
@@ -86,14 +101,29 @@ impl Index {
     /// Returns the place of a character of the file's text.
     pub(super) fn of_character(&self, character: u32) -> Position {
         let character = character.min(self.characters);
-        let line = self.lines.partition_point(|start| *start <= character).max(1);
-        let start = self.lines.get(line - 1).copied().unwrap_or(0);
+        let (line, start) = self.line_of(character);
         let offset = self.offsets.get(character as usize).copied();
         Position {
             offset: offset.unwrap_or(character) + self.skipped_bytes,
-            line: u32::try_from(line).unwrap_or(u32::MAX),
+            line: u32::try_from(line + 1).unwrap_or(u32::MAX),
             // A byte-order mark is no character of the first line to any editor.
             column: character - start + 1,
         }
+    }
+
+    /// Returns the line of a character, from 0, and its first character.
+    fn line_of(&self, character: u32) -> (usize, u32) {
+        let latest = self.latest.get();
+        let has = |line: usize| {
+            let start = self.lines.get(line).copied().filter(|start| *start <= character)?;
+            let next = self.lines.get(line + 1);
+            next.is_none_or(|next| character < *next).then_some((line, start))
+        };
+        let found = has(latest).or_else(|| has(latest + 1)).or_else(|| {
+            has(self.lines.partition_point(|start| *start <= character).saturating_sub(1))
+        });
+        let (line, start) = found.unwrap_or((0, 0));
+        self.latest.set(line);
+        (line, start)
     }
 }

@@ -46,10 +46,10 @@ pub fn read_text<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Text<'b>, Fault
     };
     let original = all.strip_prefix('\u{feff}').unwrap_or(all);
     let skipped = all.get(..all.len() - original.len()).unwrap_or_default();
-    let control = |it: char| it.is_ascii_control() && !matches!(it, '\t' | '\n' | '\r' | '\u{7f}');
-    if let Some((at, character)) = original.char_indices().find(|(_, it)| control(*it)) {
+    let control = |it: u8| it < b' ' && !matches!(it, b'\t' | b'\n' | b'\r');
+    if let Some((at, byte)) = original.bytes().enumerate().find(|(_, it)| control(*it)) {
         let span = at_end_of(original.get(..at).unwrap_or_default());
-        let message = format!("the file has the control character U+{:04X}", u32::from(character));
+        let message = format!("the file has the control character U+{byte:04X}");
         return Err(Fault::new(FaultKind::Malformed, span, message)
             .with_help("write it as an escape in a double-quoted string"));
     }

@@ -63,8 +63,16 @@ impl<K, V> Default for Table<K, V> {
 impl<K: Ord, V> FromIterator<(K, V)> for Table<K, V> {
     /// Sorts the entries; of several with one key the last stays.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        let sorted: std::collections::BTreeMap<K, V> = entries.into_iter().collect();
-        Self(sorted.into_iter().collect())
+        let mut entries: Vec<(K, V)> = entries.into_iter().collect();
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        entries.dedup_by(|later, kept| {
+            let is_same = later.0 == kept.0;
+            if is_same {
+                std::mem::swap(later, kept);
+            }
+            is_same
+        });
+        Self(entries.into())
     }
 }
 

@@ -29,7 +29,24 @@ pub(super) fn check(
         found.severity = severity;
         Some(found)
     };
-    overlaps(estate).pairs.iter().filter_map(report).collect()
+    let found = overlaps(estate);
+    let mut all: Vec<Diagnostic> = found.pairs.iter().filter_map(report).collect();
+    all.extend(found.ended_at.and_then(|it| unfinished(it, estate, places)));
+    all
+}
+
+/// Says that groups were not all compared, so that nobody takes silence for an answer.
+fn unfinished(ended_at: GroupIndex, estate: &Estate, places: &Places<'_>) -> Option<Diagnostic> {
+    let mut at = estate.hierarchy.lineage(ended_at);
+    let written = at.find_map(|it| places.of(estate.hierarchy.group(it).id))?;
+    let message = "there are more groups that set the same differently than can be compared: the search for conflicts ended at this group";
+    let mut found = Diagnostic::new(Kind::PotentialConflict, written.place.clone(), message)
+        .with_help(
+            "run `clade validate --facts` with the facts of real nodes, which looks at all groups",
+        );
+    found.group = written.name.as_ref().map(ToString::to_string);
+    found.severity = Severity::Warning;
+    Some(found)
 }
 
 fn report(overlap: &Overlap<'_>, estate: &Estate, places: &Places<'_>) -> Option<Diagnostic> {

@@ -29,15 +29,18 @@ impl Sketch {
         self
     }
 
-    /// Returns the pairs with what they set differently, and checks each witness.
-    fn found(self) -> Vec<String> {
-        let hierarchy = Hierarchy::build(self.0).unwrap();
-        let estate = Estate {
-            hierarchy,
+    fn estate(self) -> Estate {
+        Estate {
+            hierarchy: Hierarchy::build(self.0).unwrap(),
             individuals: Arc::default(),
             environments: Arc::default(),
             catalogues: Arc::default(),
-        };
+        }
+    }
+
+    /// Returns the pairs with what they set differently, and checks each witness.
+    fn found(self) -> Vec<String> {
+        let estate = self.estate();
         let name = |index| estate.hierarchy.group(index).name.to_string();
         let found = overlaps(&estate);
         let mut pairs = Vec::new();
@@ -135,4 +138,18 @@ fn environments_conflict_unless_one_trumps() {
         .environment("frozen", true)
         .found();
     assert_eq!(found, ["Canary Frozen: Environment", "Db Staging: Environment"]);
+}
+
+#[test]
+fn a_search_that_ends_early_says_where() {
+    let three = || {
+        ["a", "b", "c"].into_iter().fold(Sketch(vec![root_group().unwrap()]), |sketch, name| {
+            sketch.group(name, "All Nodes", "x = 1", &[("v", name)])
+        })
+    };
+    let estate = three().estate();
+    assert_eq!(overlaps(&estate).ended_at, None);
+    let ended_at = within(&estate, Budget { asked: 2, ..BUDGET }).ended_at;
+    let name = ended_at.map(|it| estate.hierarchy.group(it).name.to_string());
+    assert_eq!(name.as_deref(), Some("c"));
 }
