@@ -77,13 +77,26 @@ impl Branch {
         self.repository.commit(Some("HEAD"), &who, &who, "x", &tree, &parents).unwrap().to_string()
     }
 
-    /// Changes one group's file, in its rule too.
+    /// Changes one group's file: by turns its description, its values, and its rule or pinned nodes.
     fn change(&self, number: usize) -> String {
         let tree = self.repository.head().unwrap().peel_to_tree().unwrap();
         let mut index = git2::Index::new().unwrap();
         index.read_tree(&tree).unwrap();
         let (path, text) = &self.files[number * 37 % self.files.len()];
-        let text = format!("{text}description: changed {number}\n");
+        let text = match number % 3 {
+            0 => format!("{text}description: changed {number}\n"),
+            1 => {
+                let class = format!("classes:\n  profile::changed: {{number: {number}}}\n");
+                text.replace("classes:\n", &class)
+            }
+            _ if text.contains("pinned:\n") => {
+                text.replace("pinned:\n", &format!("pinned:\n  - new-{number}.example.com\n"))
+            }
+            _ => text
+                .replace("rule: ", &format!("# changed {number}\nrule: "))
+                .replace("role-", "new-"),
+        };
+        assert_ne!(text, self.files[number * 37 % self.files.len()].1);
         index.add(&self.entry(path, &text)).unwrap();
         self.commit(index)
     }
@@ -124,7 +137,7 @@ pub(super) fn measure() {
     };
     let [parsed, full] = super::in_turn([&parse, &full]);
     let controller = follow(directory.path());
-    let changes: Vec<Duration> = (0..25)
+    let changes: Vec<Duration> = (0..27)
         .map(|number| {
             let commit = branch.change(number);
             let began = Instant::now();
@@ -132,6 +145,9 @@ pub(super) fn measure() {
             began.elapsed()
         })
         .collect();
+    let kinds =
+        [0, 1, 2].map(|kind| median(changes.iter().skip(kind).step_by(3).copied().collect()));
+    eprintln!("description {:?}, values {:?}, rule {:?}", kinds[0], kinds[1], kinds[2]);
     let changed = median(changes);
     eprintln!("full {full:?}, parsing {parsed:?}, one file {changed:?}");
     row(

@@ -197,13 +197,16 @@ impl Mirror {
         !self.options.refspecs.is_empty()
     }
 
-    /// Returns the commits of the refs that are fetched beside branches and tags, the newest first;
-    /// those that the watched ref contains are left out.
+    /// Returns the commits of the refs that are fetched beside branches and tags, the newest first,
+    /// and whether the watched ref contains them; those that are known are left out.
     ///
     /// # Errors
     ///
     /// Returns an error if the refs cannot be read.
-    pub fn heads_of_more(&self) -> Result<Vec<CommitId>, ReadError> {
+    pub fn heads_of_more(
+        &self,
+        is_known: &dyn Fn(CommitId) -> bool,
+    ) -> Result<Vec<(CommitId, bool)>, ReadError> {
         let what = || "the refs of the mirror".to_owned();
         let fail = |error: git2::Error| ReadError::new(what(), error.message());
         let repository =
@@ -215,18 +218,20 @@ impl Mirror {
             let glob = spec.rsplit(':').next().unwrap_or(spec).trim_start_matches('+');
             for reference in inner.references_glob(glob).map_err(fail)? {
                 let Ok(commit) = reference.and_then(|it| it.peel_to_commit()) else { continue };
-                let merged = watched.as_ref().is_ok_and(|it| {
+                let id = id_of(commit.id());
+                if is_known(id) {
+                    continue;
+                }
+                let is_merged = watched.as_ref().is_ok_and(|it| {
                     *it == commit.id()
                         || inner.graph_descendant_of(*it, commit.id()).unwrap_or(false)
                 });
-                if !merged {
-                    heads.push((commit.time().seconds(), id_of(commit.id())));
-                }
+                heads.push((commit.time().seconds(), id, is_merged));
             }
         }
         heads.sort_unstable_by(|a, b| b.cmp(a));
         heads.dedup();
-        Ok(heads.into_iter().map(|(_, commit)| commit).collect())
+        Ok(heads.into_iter().map(|(_, commit, is_merged)| (commit, is_merged)).collect())
     }
 
     /// Returns the commit that answered last.

@@ -5,7 +5,7 @@
 //! What was posted is noted as well, so a restart goes on where the last process stopped.
 #![expect(clippy::disallowed_methods, reason = "the time of a next try is measured by the clock")]
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -123,6 +123,7 @@ impl Controller {
     pub(super) fn keep_reporting(&self) {
         let Some(reporting) = &self.settings.reporting else { return };
         let mut told = told(&self.journal());
+        let mut seen = HashSet::new();
         for (event, before) in recent(&self.journal()) {
             self.report(&event, before);
         }
@@ -154,7 +155,7 @@ impl Controller {
             };
             match errand {
                 Some(errand) => {
-                    let statuses = self.statuses(reporting, &errand, &told);
+                    let statuses = self.statuses(reporting, &errand, &told, &mut seen);
                     let mut queue = self.reporter.queue();
                     for status in statuses {
                         queue.add(status, &told);
@@ -193,7 +194,15 @@ impl Controller {
         }
     }
 
-    fn statuses(&self, reporting: &Reporting, errand: &Errand, told: &Told) -> Vec<CommitStatus> {
+    /// Returns what follows of an errand. `seen` are the heads of pull requests that have been looked
+    /// at: those whose status waits or was refused are not looked at again.
+    fn statuses(
+        &self,
+        reporting: &Reporting,
+        errand: &Errand,
+        told: &Told,
+        seen: &mut HashSet<CommitId>,
+    ) -> Vec<CommitStatus> {
         let Ok(repository) = self.repository() else { return Vec::new() };
         let status = |commit: CommitId, context: &str, state, description| CommitStatus {
             commit,
@@ -241,14 +250,15 @@ impl Controller {
             Errand::Happened(..) => Vec::new(),
             Errand::PullRequests => {
                 let Target::Remote(mirror) = &self.settings.target else { return Vec::new() };
-                let key = VALIDATE.to_owned();
-                let mut heads = mirror.heads_of_more().unwrap_or_default();
-                heads.retain(|it| !told.contains_key(&(*it, key.clone())));
-                heads
-                    .into_iter()
-                    .take(MOST)
-                    .map(|it| self.verdict(&repository, it, &status))
-                    .collect()
+                let is_known = |it: CommitId| {
+                    seen.contains(&it) || told.contains_key(&(it, VALIDATE.to_owned()))
+                };
+                let heads = mirror.heads_of_more(&is_known).unwrap_or_default();
+                seen.extend(heads.iter().filter(|(_, merged)| *merged).map(|(head, _)| *head));
+                let open = heads.into_iter().filter(|(_, merged)| !merged).map(|(head, _)| head);
+                let open: Vec<CommitId> = open.take(MOST).collect();
+                seen.extend(&open);
+                open.into_iter().map(|it| self.verdict(&repository, it, &status)).collect()
             }
         }
     }
