@@ -191,6 +191,33 @@ fn what_was_pushed_together_is_superseded_and_pull_requests_are_validated() {
 }
 
 #[test]
+fn what_a_forge_refuses_to_hear_of_a_pull_request_is_said_once() {
+    let world = World::new();
+    let git = world.repository.git();
+    let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let stub = Stub::start(vec!["201 Created", "201 Created", "422 Unprocessable Content"]);
+    let daemon =
+        world.start(&stub, "gitea", &["--fetch-refspec", "refs/pull/*/head:refs/pull/*/head"]);
+    stub.status(&first, "clade/validate");
+    stub.status(&first, "clade/live/eu1");
+    git.set_head_detached(first.parse().unwrap()).unwrap();
+    let proposed = world.repository.commit("proposed", &[("groups/b.yaml", &group("B"))]);
+    git.reference("refs/pull/7/head", proposed.parse().unwrap(), true, "").unwrap();
+    let refused = "clade_commit_status_posts_total{provider=\"gitea\",result=\"refused\"} 1";
+    daemon.wait_until("it is refused", |it| it.get("/metrics").body.contains(refused));
+    // The branch is looked at again and again meanwhile.
+    git.set_head_detached(first.parse().unwrap()).unwrap();
+    for name in ["C", "D"] {
+        let path = format!("groups/{name}.yaml");
+        let next = world.repository.commit(name, &[(&path, &group(name))]);
+        git.reference("refs/heads/main", next.parse().unwrap(), true, "").unwrap();
+        stub.status(&next, "clade/live/eu1");
+    }
+    assert!(!stub.calls().iter().any(|it| it.path.contains(&proposed)));
+    assert!(daemon.get("/metrics").body.contains(refused));
+}
+
+#[test]
 fn other_forges_are_called_in_their_own_way() {
     for (provider, header, state, url) in [
         ("gitlab", "private-token", "success", "target_url"),
