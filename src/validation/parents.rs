@@ -14,10 +14,12 @@ pub(super) fn resolve(
     files: &[&GroupFile],
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<Option<GroupId>> {
-    let mut by_name: HashMap<&str, Vec<&GroupFile>> = HashMap::with_capacity(files.len());
+    // The first group of each name, and whether there are more.
+    let mut by_name: HashMap<&str, (&GroupFile, bool)> = HashMap::with_capacity(files.len());
     for file in files {
         if let Some(name) = &file.name {
-            by_name.entry(name.as_str()).or_default().push(file);
+            let known = by_name.entry(name.as_str());
+            known.and_modify(|(_, several)| *several = true).or_insert((file, false));
         }
     }
     let names = LazyCell::new(|| {
@@ -34,14 +36,17 @@ pub(super) fn resolve(
                 ParentName::Id(id) => return Some(*id),
                 ParentName::Name(name) => name.as_ref(),
             };
-            match by_name.get(name).map(Vec::as_slice) {
-                Some([only]) => {
+            match by_name.get(name) {
+                Some((only, false)) => {
                     // A group with errors of its own still is the parent that is meant; its
                     // children are checked as far as they can be.
                     Some(only.id.unwrap_or(GroupId::ROOT))
                 }
-                Some(several) => {
-                    diagnostics.push(ambiguous(file, name, several)?);
+                Some((_, true)) => {
+                    let is_one =
+                        |it: &&&GroupFile| it.name.as_ref().is_some_and(|it| it.as_str() == name);
+                    let several: Vec<&GroupFile> = files.iter().filter(is_one).copied().collect();
+                    diagnostics.push(ambiguous(file, name, &several)?);
                     None
                 }
                 None if name == "All Nodes" && !root_is_written => Some(GroupId::ROOT),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use hashbrown::HashMap;
 
 use super::super::lists::Lists;
@@ -133,10 +133,16 @@ struct Literals<'c> {
     long: Vec<Place>,
 }
 
+/// Up to so many bytes of literals a table is made that tells the next state at once; it has some
+/// hundred bytes for each.
+const TABLE: usize = 32 << 10;
+
 impl Literals<'_> {
     fn finder(self) -> Finder {
+        let length: usize = self.texts.iter().map(|it| it.len()).sum();
+        let kind = (length <= TABLE).then_some(AhoCorasickKind::DFA);
         Finder {
-            literals: AhoCorasick::new(&self.texts).ok(),
+            literals: AhoCorasick::builder().kind(kind).build(&self.texts).ok(),
             asked_by: Lists::of(self.texts.len(), &self.asked_by),
             odd: self.odd.into(),
             not_ascii: self.not_ascii.into(),

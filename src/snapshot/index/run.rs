@@ -11,6 +11,9 @@ use crate::model::{Comparison, text};
 use crate::rule::regex::{SHORT, SubjectKind};
 use crate::rule::{EvaluationError, found, holds};
 
+/// For so many groups there is room at once; a node is mostly asked of fewer.
+const USUAL: usize = 48;
+
 /// The group whose rule could not be evaluated, and why.
 pub(super) type Failure = (Place, EvaluationError);
 
@@ -53,11 +56,11 @@ impl<'r, 'n> Run<'r, 'n> {
     pub(super) fn matches(mut self) -> Result<Vec<Place>, Failure> {
         let asked = self.asked();
         let mut asked = asked.as_slice();
-        let mut found = Vec::new();
+        let mut found = Vec::with_capacity(USUAL);
         // Matched groups, each below the one before; the first stands for all groups.
         let always = u32::try_from(self.base.members.len()).unwrap_or(NONE);
-        let mut open =
-            vec![Matched { place: NONE, end: NONE, dependents: self.base.dependents.get(always) }];
+        let mut open = Vec::with_capacity(8);
+        open.push(Matched { place: NONE, end: NONE, dependents: self.base.dependents.get(always) });
         while let Some(place) = next(&mut asked, &mut open) {
             while open.len() > 1 && open.last().is_some_and(|it| it.end <= place) {
                 open.pop();
@@ -88,7 +91,7 @@ impl<'r, 'n> Run<'r, 'n> {
 
     /// Returns the groups of whose guards a text is there, in order.
     fn asked(&mut self) -> Vec<Place> {
-        let mut asked: Vec<Place> = Vec::new();
+        let mut asked: Vec<Place> = Vec::with_capacity(USUAL);
         let index = self.base;
         asked.extend(self.patch.iter().flat_map(|it| it.starts.iter().map(|(place, _)| *place)));
         for ((path, about), seen) in (0..).zip(&index.about).zip(&self.sight.0) {
