@@ -22,7 +22,7 @@ mod tree;
 
 pub use commit::{Draft, Person};
 pub use failure::{FetchError, FetchFailure};
-pub use mirror::{Fetched, Mirror, MirrorError, Movement, Observed};
+pub use mirror::{Fetched, Mirror, MirrorError, Movement, Observed, TidyError};
 pub use options::{Credentials, HttpOptions, MirrorOptions, Proxy, SshOptions};
 pub use push::PushError;
 pub use remote::{Remote, RemoteError, Scheme};

@@ -18,6 +18,7 @@ mod schedule;
 mod settings;
 mod standing;
 mod status;
+mod tidy;
 mod trigger;
 mod write;
 

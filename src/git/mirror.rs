@@ -6,6 +6,7 @@
 
 mod advertised;
 mod directory;
+mod packs;
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use git2::{AutotagOption, Direction, FetchOptions, RemoteCallbacks, RemoteUpdate
 
 use self::advertised::{Advertised, Watched};
 use self::directory::Directory;
+use self::packs::Joined;
 use super::failure::{FetchError, FetchFailure};
 use super::libgit2;
 use super::options::MirrorOptions;
@@ -21,12 +23,15 @@ use super::repository::{OpenError, ReadError, Repository, RevisionError, id_of, 
 use super::transport::Attempt;
 use crate::model::CommitId;
 
+pub use self::packs::TidyError;
+
 /// A bare copy of a remote repository, in a directory that one process owns.
 #[derive(Debug)]
 pub struct Mirror {
     remote: Remote,
     options: Box<MirrorOptions>,
     directory: Directory,
+    joined: Joined,
 }
 
 /// The mirror cannot be used.
@@ -107,7 +112,7 @@ impl Mirror {
         }
         libgit2::prepare().map_err(|error| OpenError::of(data, &error))?;
         let directory = Directory::open(data, &remote)?;
-        Ok(Self { remote, options: Box::new(options), directory })
+        Ok(Self { remote, options: Box::new(options), directory, joined: Joined::default() })
     }
 
     /// Opens the repository for reading.

@@ -208,6 +208,9 @@ impl Controller {
             start("builder", Self::keep_building)?,
             start("edits", Self::keep_edits)?,
         ];
+        if self.follows_a_remote() {
+            threads.push(start("tidier", Self::keep_tidy)?);
+        }
         if self.settings.reporting.is_some() {
             threads.push(start("reporter", Self::keep_reporting)?);
         }

@@ -1,0 +1,257 @@
+//! Joining packs: every fetch that brings something leaves one.
+//!
+//! Small packs are joined until each is at least twice as large as all smaller ones together, so
+//! that their number grows with the logarithm of what is fetched and an object is copied that often.
+//! Nothing is dropped, and whoever reads has time to look again: packs that have been joined lie
+//! there for a while.
+#![expect(clippy::disallowed_methods, reason = "packs are files, and their age is measured")]
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Mirror;
+
+/// How many packs lie there at most before some are joined.
+const MOST: usize = 24;
+
+/// How long packs stay that have been joined; who reads opens a repository for less.
+const GRACE: Duration = Duration::from_mins(2);
+
+/// Packs that have been joined, and when.
+#[derive(Debug, Default)]
+pub(super) struct Joined(Mutex<Vec<(PathBuf, Instant)>>);
+
+/// A pack, by its index.
+#[derive(Debug)]
+struct Pack {
+    index: PathBuf,
+    bytes: u64,
+}
+
+/// Packs could not be joined; all of them are as they were.
+#[derive(Debug, thiserror::Error)]
+pub enum TidyError {
+    /// By the system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// By what they hold.
+    #[error("the packs cannot be joined: {0}")]
+    Packs(String),
+}
+
+impl Mirror {
+    /// Joins packs if there are many; returns how many were joined. Blocking, at times for seconds;
+    /// everything else may go on meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they cannot be read or the new one cannot be written.
+    pub fn join_packs(&self) -> Result<usize, TidyError> {
+        self.join_packs_over(MOST, GRACE)
+    }
+
+    fn join_packs_over(&self, most: usize, grace: Duration) -> Result<usize, TidyError> {
+        let mut joined = self.joined.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (gone, kept) = joined.drain(..).partition(|(_, since)| since.elapsed() >= grace);
+        *joined = kept;
+        for (index, _) in Vec::from_iter::<Vec<(PathBuf, Instant)>>(gone) {
+            remove(&index)?;
+        }
+        let repository = self.directory.repository();
+        let before: HashSet<&PathBuf> = joined.iter().map(|(index, _)| index).collect();
+        let mut packs = packs(&repository.join("objects/pack"))?;
+        packs.retain(|it| !before.contains(&it.index));
+        let small = if packs.len() > most { prefix(&mut packs) } else { &[] };
+        if small.len() < 2 {
+            return Ok(0);
+        }
+        join(&repository, small)?;
+        let now = Instant::now();
+        joined.extend(small.iter().map(|it| (it.index.clone(), now)));
+        Ok(small.len())
+    }
+}
+
+/// Returns the packs of a directory that are whole.
+fn packs(directory: &Path) -> io::Result<Vec<Pack>> {
+    let mut packs = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let index = entry?.path();
+        if index.extension().is_some_and(|it| it == "idx")
+            && let Ok(pack) = fs::metadata(index.with_extension("pack"))
+        {
+            packs.push(Pack { index, bytes: pack.len() });
+        }
+    }
+    Ok(packs)
+}
+
+/// Returns the smaller packs, up to the first that is twice as large as all before it together.
+fn prefix(packs: &mut [Pack]) -> &[Pack] {
+    packs.sort_by(|a, b| (a.bytes, &a.index).cmp(&(b.bytes, &b.index)));
+    let mut sum = 0_u64;
+    let mut count = 0;
+    for (at, pack) in packs.iter().enumerate() {
+        // What is joined has to grow at once, or the next fetches would join it again.
+        if at >= 2 && pack.bytes >= sum.saturating_mul(2) && packs.len() - at < MOST / 2 {
+            break;
+        }
+        sum += pack.bytes;
+        count = at + 1;
+    }
+    packs.get(..count).unwrap_or_default()
+}
+
+/// Writes a pack with everything that some packs have.
+fn join(repository: &Path, small: &[Pack]) -> Result<(), TidyError> {
+    let fail = |error: git2::Error| TidyError::Packs(error.message().to_owned());
+    // An object database of these packs alone names what is in them.
+    let apart = repository.join("joining");
+    if apart.exists() {
+        fs::remove_dir_all(&apart)?;
+    }
+    fs::create_dir_all(apart.join("pack"))?;
+    for pack in small {
+        for file in [pack.index.clone(), pack.index.with_extension("pack")] {
+            if let Some(name) = file.file_name() {
+                fs::hard_link(&file, apart.join("pack").join(name))?;
+            }
+        }
+    }
+    let mut objects = Vec::new();
+    {
+        let database = git2::Odb::new().map_err(fail)?;
+        database.add_disk_alternate(&apart.to_string_lossy()).map_err(fail)?;
+        database
+            .foreach(|id| {
+                objects.push(*id);
+                true
+            })
+            .map_err(fail)?;
+    }
+    let opened = git2::Repository::open_bare(repository).map_err(fail)?;
+    let mut builder = opened.packbuilder().map_err(fail)?;
+    // One core stays for those who ask.
+    builder.set_threads(1);
+    for id in objects {
+        builder.insert_object(id, None).map_err(fail)?;
+    }
+    let directory = repository.join("objects/pack");
+    builder.write(&directory, 0o444).map_err(fail)?;
+    let name = builder.name().ok().flatten().map(str::to_owned);
+    let name = name.ok_or_else(|| TidyError::Packs("the new pack has no name".to_owned()))?;
+    for extension in ["pack", "idx"] {
+        File::open(directory.join(format!("pack-{name}.{extension}")))?.sync_all()?;
+    }
+    File::open(&directory)?.sync_all()?;
+    fs::remove_dir_all(&apart)?;
+    Ok(())
+}
+
+/// Removes a pack, its index first: what is found has to be whole.
+fn remove(index: &Path) -> io::Result<()> {
+    for extension in ["idx", "rev", "pack"] {
+        match fs::remove_file(index.with_extension(extension)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::{MirrorOptions, Remote, Scheme};
+
+    /// A repository with a commit, and a mirror that fetches it.
+    struct World {
+        origin: git2::Repository,
+        mirror: Mirror,
+        _directory: tempfile::TempDir,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let origin = git2::Repository::init_bare(directory.path().join("origin")).unwrap();
+            let url = format!("file://{}", directory.path().join("origin").display());
+            let remote = Remote::parse(&url).unwrap();
+            let data = directory.path().join("data");
+            let options =
+                MirrorOptions { schemes: [Scheme::File].into(), ..MirrorOptions::default() };
+            let mirror = Mirror::open(&data, remote, options).unwrap();
+            Self { origin, mirror, _directory: directory }
+        }
+
+        fn commit(&self, number: usize) -> git2::Oid {
+            let blob = self.origin.blob(format!("name: G{number}\n").as_bytes()).unwrap();
+            let parent = self.origin.head().ok().map(|it| it.peel_to_commit().unwrap());
+            let base = parent.as_ref().map(|it| it.tree().unwrap());
+            let mut tree = self.origin.treebuilder(base.as_ref()).unwrap();
+            tree.insert(format!("{number}.yaml"), blob, 0o100_644).unwrap();
+            let tree = self.origin.find_tree(tree.write().unwrap()).unwrap();
+            let who = git2::Signature::now("a", "a@example.com").unwrap();
+            let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
+            self.origin.commit(Some("HEAD"), &who, &who, "x", &tree, &parents).unwrap()
+        }
+
+        fn packs(&self) -> usize {
+            packs(&self.mirror.directory.repository().join("objects/pack")).unwrap().len()
+        }
+    }
+
+    #[test]
+    fn packs_are_joined_and_everything_is_there_before_and_after() {
+        let world = World::new();
+        let mut commits = Vec::new();
+        let mut most = 0;
+        for number in 0..60 {
+            commits.push(world.commit(number));
+            world.mirror.fetch(None).unwrap();
+            // Who reads meanwhile has opened the repository before.
+            let reader = world.mirror.repository().unwrap();
+            world.mirror.join_packs_over(8, Duration::ZERO).unwrap();
+            most = most.max(world.packs());
+            for repository in [&reader, &world.mirror.repository().unwrap()] {
+                for commit in &commits {
+                    let tree = repository.inner().find_commit(*commit).unwrap().tree().unwrap();
+                    for entry in &tree {
+                        assert!(entry.to_object(repository.inner()).is_ok());
+                    }
+                }
+            }
+        }
+        assert!(most <= 20, "{most}");
+        assert!(world.packs() < 20);
+    }
+
+    #[test]
+    fn what_has_been_joined_stays_for_a_while() {
+        let world = World::new();
+        for number in 0..5 {
+            world.commit(number);
+            world.mirror.fetch(None).unwrap();
+        }
+        assert_eq!(world.packs(), 5);
+        assert_eq!(world.mirror.join_packs_over(4, GRACE).unwrap(), 5);
+        assert_eq!(world.packs(), 6);
+        // They are not joined again.
+        assert_eq!(world.mirror.join_packs_over(0, GRACE).unwrap(), 0);
+        assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), 0);
+        assert_eq!(world.packs(), 1);
+    }
+
+    #[test]
+    fn a_large_pack_is_left_alone() {
+        let pack = |name: &str, bytes| Pack { index: name.into(), bytes };
+        let mut packs =
+            [pack("a", 1000), pack("b", 10), pack("c", 12), pack("d", 5), pack("e", 40)];
+        let joined: Vec<u64> = prefix(&mut packs).iter().map(|it| it.bytes).collect();
+        assert_eq!(joined, [5, 10, 12, 40]);
+    }
+}
