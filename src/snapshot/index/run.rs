@@ -38,11 +38,9 @@ pub(super) struct Run<'r, 'n> {
 }
 
 /// A group that has matched.
-struct Matched<'r> {
+struct Matched {
     place: Place,
     end: Place,
-    /// The groups that it still has asked.
-    dependents: &'r [Place],
 }
 
 impl<'r, 'n> Run<'r, 'n> {
@@ -54,18 +52,19 @@ impl<'r, 'n> Run<'r, 'n> {
 
     /// Returns the places of the groups that match, parents first.
     pub(super) fn matches(mut self) -> Result<Vec<Place>, Failure> {
-        let asked = self.asked();
-        let mut asked = asked.as_slice();
+        let mut queue = Queue { asked: &self.asked(), dependents: Vec::with_capacity(8) };
         let mut found = Vec::with_capacity(USUAL);
+        // The last list is of the groups that are asked always.
+        let base = self.base;
+        queue.add(base.dependents.get(u32::try_from(base.members.len()).unwrap_or(NONE)));
         // Matched groups, each below the one before; the first stands for all groups.
-        let always = u32::try_from(self.base.members.len()).unwrap_or(NONE);
         let mut open = Vec::with_capacity(8);
-        open.push(Matched { place: NONE, end: NONE, dependents: self.base.dependents.get(always) });
-        while let Some(place) = next(&mut asked, &mut open) {
+        open.push(Matched { place: NONE, end: NONE });
+        while let Some(place) = queue.next() {
             while open.len() > 1 && open.last().is_some_and(|it| it.end <= place) {
                 open.pop();
             }
-            let Some(member) = self.base.members.get(place as usize).copied() else { continue };
+            let Some(member) = base.members.get(place as usize).copied() else { continue };
             // Where the nearest ancestor with a rule has not matched, this has not either.
             if open.last().is_none_or(|it| it.place != member.above) {
                 continue;
@@ -73,8 +72,8 @@ impl<'r, 'n> Run<'r, 'n> {
             let (program, start) = self.code(place, member.start);
             if self.holds(program, &mut (start as usize)).map_err(|cause| (place, cause))? {
                 found.push(place);
-                let dependents = self.base.dependents.get(place);
-                open.push(Matched { place, end: member.end, dependents });
+                open.push(Matched { place, end: member.end });
+                queue.add(base.dependents.get(place));
             }
         }
         Ok(found)
@@ -195,23 +194,39 @@ impl<'r, 'n> Run<'r, 'n> {
     }
 }
 
-/// Takes the group that stands first of those that are still to be asked.
-fn next(asked: &mut &[Place], open: &mut [Matched<'_>]) -> Option<Place> {
-    let first = |it: &[Place]| it.first().copied().unwrap_or(NONE);
-    let waiting = open.iter().map(|it| first(it.dependents)).min().unwrap_or(NONE);
-    let place = waiting.min(first(asked));
-    let take = |list: &mut &[Place]| {
-        if let Some((first, rest)) = list.split_first()
-            && *first == place
-        {
-            *list = rest;
+/// The groups that are still to be asked.
+struct Queue<'q> {
+    /// Those of whose guards a text is there.
+    asked: &'q [Place],
+    /// Those to ask because a group has matched; no list is empty.
+    dependents: Vec<&'q [Place]>,
+}
+
+impl<'q> Queue<'q> {
+    fn add(&mut self, dependents: &'q [Place]) {
+        if !dependents.is_empty() {
+            self.dependents.push(dependents);
         }
-    };
-    take(asked);
-    for matched in open {
-        take(&mut matched.dependents);
     }
-    (place != NONE).then_some(place)
+
+    /// Takes the group that stands first.
+    fn next(&mut self) -> Option<Place> {
+        let first = |it: &[Place]| it.first().copied().unwrap_or(NONE);
+        let waiting = self.dependents.iter().map(|it| first(it)).min().unwrap_or(NONE);
+        let place = waiting.min(first(self.asked));
+        let without = |list: &'q [Place]| match list.split_first() {
+            Some((first, rest)) if *first == place => rest,
+            _ => list,
+        };
+        self.asked = without(self.asked);
+        if waiting == place {
+            self.dependents.retain_mut(|list| {
+                *list = without(list);
+                !list.is_empty()
+            });
+        }
+        (place != NONE).then_some(place)
+    }
 }
 
 impl Finder {
