@@ -4,13 +4,13 @@
 //! validated as a whole, and committed. All of them are pushed at once, by compare and swap; where
 //! somebody else was faster, they are applied anew to the new tip. Clients are answered when their
 //! commit is at the remote and answers here. A crash leaves objects that no ref names, or a commit
-//! at the remote that the next look finds.
+//! at the remote that the next look finds; a client that was told nothing sends its request again.
 #![expect(clippy::disallowed_methods, reason = "activations are measured by the clock")]
 
 mod message;
 mod propose;
+mod repeated;
 
-use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -67,7 +67,7 @@ pub struct WriteRequest {
     /// The request in one line, for the message: `POST /v1/groups`.
     pub line: String,
     /// The same for the same request of the same client.
-    pub fingerprint: u64,
+    pub fingerprint: String,
 }
 
 /// A write that is in effect, or proposed.
@@ -125,7 +125,8 @@ pub enum WriteError {
     Internal(String),
 }
 
-type Reply = Box<dyn FnOnce(Result<Written, WriteError>) + Send>;
+/// Tells a client; false if it has gone.
+type Reply = Box<dyn FnOnce(Result<Written, WriteError>) -> bool + Send>;
 
 struct Job {
     request: WriteRequest,
@@ -138,8 +139,6 @@ pub struct Writer {
     settings: WriteSettings,
     queue: Mutex<Option<Sender<Job>>>,
     waiting: Mutex<Option<Receiver<Job>>>,
-    /// Pushes of which nobody knows whether they arrived.
-    unknown: Mutex<VecDeque<(u64, CommitId, Answer)>>,
 }
 
 impl std::fmt::Debug for Writer {
@@ -150,9 +149,6 @@ impl std::fmt::Debug for Writer {
 
 /// How many writes are pushed at once.
 const BATCH: usize = 64;
-
-/// How many pushes of unknown fate are remembered.
-const REMEMBERED: usize = 256;
 
 /// Where a write is applied.
 struct Tip {
@@ -167,6 +163,8 @@ struct Applied {
     job: Job,
     snapshot: Arc<Snapshot>,
     amendment: Amendment,
+    /// The commit that its client is told of, unless nothing had to change.
+    told_of: Option<CommitId>,
 }
 
 impl Writer {
@@ -178,15 +176,14 @@ impl Writer {
             settings,
             queue: Mutex::new(Some(sender)),
             waiting: Mutex::new(Some(receiver)),
-            unknown: Mutex::default(),
         }
     }
 
-    /// Queues a write; `reply` is called when it is decided.
+    /// Queues a write; `reply` is called when it is decided, and returns whether the client is there.
     pub fn submit(
         &self,
         request: WriteRequest,
-        reply: impl FnOnce(Result<Written, WriteError>) + Send + 'static,
+        reply: impl FnOnce(Result<Written, WriteError>) -> bool + Send + 'static,
     ) {
         let job = Job { request, reply: Box::new(reply) };
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -231,12 +228,13 @@ impl Writer {
             let applied = self.apply_all(&tip, jobs);
             let Some(last) = applied.last().map(|it| Arc::clone(&it.snapshot)) else { return };
             if last.commit == tip.commit {
-                return answer_all(applied, &tip, &last);
+                return self.note_answered(answer_all(applied, &tip, &last));
             }
+            self.note_pushing(&applied);
             match self.push(&tip, &applied, last.commit) {
                 Ok(()) => {
                     self.controller.publish(&tip.repository, Arc::clone(&last), since);
-                    return answer_all(applied, &tip, &last);
+                    return self.note_answered(answer_all(applied, &tip, &last));
                 }
                 Err(PushError::Moved) => {
                     jobs = applied.into_iter().map(|it| it.job).collect();
@@ -256,7 +254,6 @@ impl Writer {
                     return fail_all(jobs, &WriteError::Unreachable(error));
                 }
                 Err(PushError::Unknown(error)) => {
-                    self.remember(&applied);
                     let jobs = applied.into_iter().map(|it| it.job).collect();
                     return fail_all(jobs, &WriteError::Unknown(error));
                 }
@@ -314,14 +311,19 @@ impl Writer {
         let mut applied: Vec<Applied> = Vec::new();
         for job in jobs {
             let base = applied.last().map_or(&tip.snapshot, |it| &it.snapshot);
-            if let Some(answer) = self.arrived(&tip.repository, &job.request, tip.commit) {
+            if let Some(write) = self.repeated(&tip.repository, &job.request, tip.commit, &applied)
+            {
+                let (answer, told_of) = (write.answer, Some(write.commit));
                 let amendment = Amendment { files: [].into(), subject: String::new(), answer };
-                applied.push(Applied { job, snapshot: Arc::clone(base), amendment });
+                applied.push(Applied { job, snapshot: Arc::clone(base), amendment, told_of });
                 continue;
             }
             match self.apply(&tip.repository, base, &job.request) {
-                Ok((snapshot, amendment)) => applied.push(Applied { job, snapshot, amendment }),
-                Err(error) => (job.reply)(Err(error)),
+                Ok((snapshot, amendment)) => {
+                    let told_of = Some(snapshot.commit).filter(|it| *it != base.commit);
+                    applied.push(Applied { job, snapshot, amendment, told_of });
+                }
+                Err(error) => drop((job.reply)(Err(error))),
             }
         }
         applied
@@ -410,33 +412,6 @@ impl Writer {
             }
         }
     }
-
-    /// Remembers pushes that may have arrived, so that a repeated request is known again.
-    fn remember(&self, applied: &[Applied]) {
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        for it in applied {
-            let fingerprint = it.job.request.fingerprint;
-            let answer = it.amendment.answer.clone();
-            unknown.push_back((fingerprint, it.snapshot.commit, answer));
-        }
-        let surplus = unknown.len().saturating_sub(REMEMBERED);
-        unknown.drain(..surplus);
-    }
-
-    /// Returns what the client of a push that did arrive was not told.
-    fn arrived(
-        &self,
-        repository: &Repository,
-        request: &WriteRequest,
-        tip: CommitId,
-    ) -> Option<Answer> {
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = unknown.iter().position(|(fingerprint, commit, _)| {
-            *fingerprint == request.fingerprint
-                && repository.is_ancestor(*commit, tip).unwrap_or(false)
-        })?;
-        unknown.remove(at).map(|(_, _, answer)| answer)
-    }
 }
 
 fn fail_all(jobs: Vec<Job>, error: &WriteError) {
@@ -445,16 +420,21 @@ fn fail_all(jobs: Vec<Job>, error: &WriteError) {
     }
 }
 
-fn answer_all(applied: Vec<Applied>, tip: &Tip, last: &Arc<Snapshot>) {
+/// Tells the clients, and returns the commits of those that were there to hear it.
+fn answer_all(applied: Vec<Applied>, tip: &Tip, last: &Arc<Snapshot>) -> Vec<CommitId> {
     let mut before = tip.commit;
+    let mut told = Vec::new();
     for it in applied {
         let changed = it.snapshot.commit != before;
         before = it.snapshot.commit;
         let answer = it.amendment.answer;
         // The client is told of its own commit; the one that answers has it in it.
         let snapshot = if changed { it.snapshot } else { Arc::clone(last) };
-        (it.job.reply)(Ok(Written::Active { snapshot, answer, changed }));
+        if (it.job.reply)(Ok(Written::Active { snapshot, answer, changed })) {
+            told.extend(it.told_of);
+        }
     }
+    told
 }
 
 impl Controller {

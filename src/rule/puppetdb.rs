@@ -90,41 +90,61 @@ fn within(inventory: &Value) -> Value {
 /// Returns whether a query can be neither true nor false of a node.
 fn may_be_unknown(query: &Value) -> bool {
     let Some([operator, terms @ ..]) = query.as_array().map(Vec::as_slice) else { return false };
+    // What is asked of a fact by `["fact", name]` is whether it is among those with the value.
+    let path = terms.first().and_then(Value::as_str).filter(|path| *path != "certname");
     match operator.as_str() {
         Some("and" | "or" | "not") => terms.iter().any(may_be_unknown),
-        // What is asked of a fact by `["fact", name]` is whether it is among those with the value.
-        Some("~" | "<" | ">") => {
-            terms.first().and_then(Value::as_str).is_some_and(|path| path != "certname")
-        }
+        // Paths of plain keys are asked for in one object, others step by step.
+        Some("=") => path.is_some_and(|path| path.contains(['"', '['])),
+        Some("~" | "<" | ">" | ">=") => path.is_some(),
         _ => false,
     }
 }
 
 fn test_query(test: &Test, format: QueryFormat) -> Result<Option<Value>, &'static str> {
-    if test.comparison.operand().contains('\0') {
+    let comparison = &test.comparison;
+    if comparison.operand().contains('\0') {
         return Err("PuppetDB has no U+0000");
     }
-    let place = match Place::of(&test.path)? {
-        None => return name_query(&test.comparison),
-        Some(place) => place,
+    let Some(place) = Place::of(&test.path)? else { return name_query(comparison) };
+    let nodes_have = match (format, place.fact()) {
+        (QueryFormat::Nodes, Some(fact)) => simple_query(&json!(["fact", fact]), comparison)?,
+        _ => None,
     };
-    if let Comparison::Contains(text) = &test.comparison {
-        let path = place.to_elements();
-        let element = json!(["and", ["~>", "path", path], equality(&"value".into(), text)]);
-        let found = json!(["extract", "certname", ["select_fact_contents", element]]);
-        let guards = place.guard(vec![place.is_array(format)?], format)?;
-        return Ok(Some(json!(["and", ["in", "certname", found], guards])));
+    if nodes_have.is_some() {
+        return Ok(nodes_have);
     }
-    let path = place.to_path(format)?;
-    let terms = match &test.comparison {
-        Comparison::Equals(text) => vec![equality(&path, text)],
-        // Only in strings, which come before the numbers.
-        Comparison::Finds(pattern) => {
-            vec![json!(["~", path, pattern.to_postgres()?]), json!(["<", path, f64::MIN])]
+    let path = place.to_path()?;
+    let mut terms = match (simple_query(&path, comparison)?, comparison) {
+        (Some(query), _) => vec![query],
+        (None, Comparison::Finds(pattern)) => {
+            // Only in strings: they come before the numbers, and an empty array before them.
+            let found = json!(["~", path, pattern.to_postgres()?]);
+            vec![found, json!([">=", path, ""]), json!(["<", path, f64::MIN])]
         }
-        comparison => vec![json!(["~", path, number_pattern(comparison)?])],
+        (None, _) => {
+            let element = equality(&"value".into(), comparison.operand());
+            let element = json!(["and", ["~>", "path", place.to_elements()], element]);
+            let found = json!(["extract", "certname", ["select_fact_contents", element]]);
+            vec![json!(["in", "certname", found]), place::is_array(&path)]
+        }
     };
-    place.guard(terms, format).map(Some)
+    terms.extend(place.guards()?);
+    let query = join("and", terms);
+    Ok(match format {
+        QueryFormat::Nodes => query.as_ref().map(within),
+        QueryFormat::Inventory => query,
+    })
+}
+
+/// Asks for what one operator of `PuppetDB` finds, of a fact or in the inventory; none is what takes
+/// several.
+fn simple_query(path: &Value, comparison: &Comparison) -> Result<Option<Value>, &'static str> {
+    Ok(match comparison {
+        Comparison::Equals(text) => Some(equality(path, text)),
+        Comparison::Number { .. } => Some(json!(["~", path, number_pattern(comparison)?])),
+        Comparison::Finds(_) | Comparison::Contains(_) => None,
+    })
 }
 
 fn name_query(comparison: &Comparison) -> Result<Option<Value>, &'static str> {
@@ -169,51 +189,74 @@ mod tests {
 
     #[test]
     fn rules_become_queries() {
-        for (rule, nodes, inventory) in [
-            (json!(["and", ["~", "name", ".*"]]), json!(null), json!(null)),
-            (
-                json!(["=", "name", "a"]),
-                json!(["=", "certname", "a"]),
-                json!(["=", "certname", "a"]),
-            ),
+        let within = |query: Value| within(&query);
+        let plain = |query: Value| (query.clone(), query);
+        let missing = |query: Value| (within(query.clone()), query);
+        let string = |path: &str, pattern: &str| {
+            json!(["and", ["~", path, pattern], [">=", path, ""], ["<", path, f64::MIN]])
+        };
+        for (rule, (nodes, inventory)) in [
+            (json!(["and", ["~", "name", ".*"]]), plain(Value::Null)),
+            (json!(["=", "name", "a"]), plain(json!(["=", "certname", "a"]))),
+            (json!(["~", "name", "^a"]), plain(json!(["~", "certname", "^a"]))),
             (
                 json!(["and", ["=", ["fact", "x"], "true"], ["~", "name", ".*"]]),
-                json!(["or", ["=", ["fact", "x"], "true"], ["=", ["fact", "x"], true]]),
-                json!(["or", ["=", "facts.x", "true"], ["=", "facts.x", true]]),
+                (
+                    json!(["or", ["=", ["fact", "x"], "true"], ["=", ["fact", "x"], true]]),
+                    json!(["or", ["=", "facts.x", "true"], ["=", "facts.x", true]]),
+                ),
+            ),
+            (
+                json!(["=", ["fact", "x"], "-5.0"]),
+                (json!(["~", ["fact", "x"], r"^\-5\.0$"]), json!(["~", "facts.x", r"^\-5\.0$"])),
+            ),
+            (
+                json!(["not", ["=", ["fact", "os", "family"], "D"]]),
+                (
+                    json!(["not", within(json!(["=", "facts.os.family", "D"]))]),
+                    json!(["not", ["=", "facts.os.family", "D"]]),
+                ),
             ),
             (
                 json!(["not", ["~", ["fact", "os", "family"], "^D"]]),
-                json!([
-                    "not",
+                plain(json!(["not", within(string("facts.os.family", "^D"))])),
+            ),
+            (
+                json!(["=", ["trusted", "extensions", "1.3.6"], "a"]),
+                missing(json!(["=", "trusted.extensions.\"1.3.6\"", "a"])),
+            ),
+            (
+                json!(["=", ["fact", "a", 0], "x"]),
+                missing(json!([
+                    "and",
+                    ["=", "facts.a[0]", "x"],
+                    ["and", [">", "facts.a", true], ["~", "facts.a", r"^\["]]
+                ])),
+            ),
+            (
+                json!(["<:", ["fact", "x"], "a"]),
+                missing(json!([
+                    "and",
                     [
                         "in",
                         "certname",
                         [
                             "extract",
                             "certname",
-                            ["select_inventory", ["~", "facts.os.family", "^D"]]
+                            [
+                                "select_fact_contents",
+                                ["and", ["~>", "path", ["^x$", "^[0-9]+$"]], ["=", "value", "a"]]
+                            ]
                         ]
-                    ]
-                ]),
-                json!(["not", ["~", "facts.os.family", "^D"]]),
+                    ],
+                    ["and", [">", "facts.x", true], ["~", "facts.x", r"^\["]]
+                ])),
             ),
             (
-                json!([">=", ["trusted", "extensions", "1.3.6"], "5"]),
-                json!([
-                    "in",
-                    "certname",
-                    [
-                        "extract",
-                        "certname",
-                        ["select_inventory", [">=", "trusted.extensions.\"1.3.6\"", 5]]
-                    ]
-                ]),
-                json!([">=", "trusted.extensions.\"1.3.6\"", 5]),
-            ),
-            (
-                json!(["<:", ["fact", "x"], "a"]),
-                json!("The rule cannot be translated because PuppetDB cannot look into arrays."),
-                json!("The rule cannot be translated because PuppetDB cannot look into arrays."),
+                json!(["~", ["fact", "x"], r"\b"]),
+                plain(json!(
+                    r"The rule cannot be translated because PostgreSQL has other words than `\b`."
+                )),
             ),
         ] {
             assert_eq!(query(&rule, QueryFormat::Nodes), nodes, "{rule}");

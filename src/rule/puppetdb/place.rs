@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::{QueryFormat, join, within};
 use crate::model::{Path, Segment};
 use crate::rule::regex::postgres_literal;
 
@@ -42,13 +41,17 @@ impl<'p> Place<'p> {
         }
     }
 
-    /// Writes the path, for the inventory unless it is a fact.
-    pub(super) fn to_path(&self, format: QueryFormat) -> Result<Value, &'static str> {
-        match (self.fact(), self.dotted(self.way)) {
-            (Some(fact), _) if format == QueryFormat::Nodes => Ok(json!(["fact", fact])),
-            (_, Ok(dotted)) => Ok(dotted.into()),
-            (Some(fact), Err(_)) => Ok(json!(["fact", fact])),
-            (None, Err(reason)) => Err(reason),
+    /// Writes the path in the inventory.
+    pub(super) fn to_path(&self) -> Result<Value, &'static str> {
+        Ok(self.dotted(self.way)?.into())
+    }
+
+    /// Returns the name of the fact, if it is a whole one; of another name `PuppetDB` may think that
+    /// it is a path.
+    pub(super) fn fact(&self) -> Option<&str> {
+        match (self.entity, self.way) {
+            ("facts", [Segment::Key(fact)]) if is_plain(fact) => Some(fact),
+            _ => None,
         }
     }
 
@@ -62,41 +65,26 @@ impl<'p> Place<'p> {
         root.into_iter().chain(way).chain(["^[0-9]+$".to_owned()]).map(Value::from).collect()
     }
 
-    /// Asks whether there is an array.
-    pub(super) fn is_array(&self, format: QueryFormat) -> Result<Value, &'static str> {
-        Ok(is(&self.to_path(format)?, Kind::Array))
-    }
-
-    /// Joins what is asked of the value with what must be on the way, for the entity.
-    pub(super) fn guard(
-        &self,
-        mut terms: Vec<Value>,
-        format: QueryFormat,
-    ) -> Result<Value, &'static str> {
+    /// Asks for what must be on the way: an index and a key of digits are the same to PostgreSQL.
+    pub(super) fn guards(&self) -> Result<Vec<Value>, &'static str> {
+        let mut guards = Vec::new();
         for (at, segment) in self.way.iter().enumerate().skip(1) {
-            // An index and a key of digits are the same to PostgreSQL.
             let kind = match segment {
                 Segment::Index(_) => Kind::Array,
                 Segment::Key(key) if is_integer(key) => Kind::Object,
                 Segment::Key(_) => continue,
             };
             let above = self.dotted(self.way.get(..at).unwrap_or_default())?;
-            terms.push(is(&above.into(), kind));
+            guards.push(is(&above.into(), kind));
         }
-        let query = join("and", terms).unwrap_or_default();
-        let is_nodes = format == QueryFormat::Nodes && self.fact().is_none();
-        Ok(if is_nodes { within(&query) } else { query })
-    }
-
-    /// Returns the name of the fact, if it is a whole one.
-    fn fact(&self) -> Option<&str> {
-        match (self.entity, self.way) {
-            ("facts", [Segment::Key(fact)]) => Some(fact),
-            _ => None,
-        }
+        Ok(guards)
     }
 
     fn dotted(&self, way: &[Segment]) -> Result<String, &'static str> {
+        let nested = |pair: &[Segment]| matches!(pair, [Segment::Index(_), Segment::Index(_)]);
+        if way.windows(2).any(nested) {
+            return Err("PuppetDB cannot be asked for arrays in arrays");
+        }
         let mut path = self.entity.to_owned();
         for segment in way {
             match segment {
@@ -110,9 +98,7 @@ impl<'p> Place<'p> {
                 {
                     return Err("PuppetDB cannot be asked for such a key");
                 }
-                Segment::Key(key)
-                    if key.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_') =>
-                {
+                Segment::Key(key) if is_plain(key) => {
                     path.push_str(&format!(".{key}"));
                 }
                 Segment::Key(key) => path.push_str(&format!(".\"{key}\"")),
@@ -127,6 +113,16 @@ impl<'p> Place<'p> {
 enum Kind {
     Array,
     Object,
+}
+
+/// Asks whether there is an array.
+pub(super) fn is_array(path: &Value) -> Value {
+    is(path, Kind::Array)
+}
+
+/// Returns whether a path has a key without quotes.
+fn is_plain(key: &str) -> bool {
+    !key.is_empty() && key.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
 }
 
 /// Asks for the kind of a value: arrays and objects come after the booleans.
