@@ -266,6 +266,10 @@ impl Writer {
     fn tip(&self) -> Result<Tip, WriteError> {
         let internal = |error: &dyn std::fmt::Display| WriteError::Internal(error.to_string());
         let controller = &self.controller;
+        // After a restart an older commit answers at once, before the branch is looked at.
+        if controller.state().standing.observed.is_none() {
+            controller.look_now(Trigger::Write).map_err(WriteError::Unreachable)?;
+        }
         controller.wait_until_idle();
         let repository = controller.repository().map_err(|it| internal(&it))?;
         let (commit, pinned, held) = {

@@ -36,7 +36,7 @@ fn a_real_puppetdb_finds_the_nodes_that_rules_match() {
     }
     eprintln!("everyday rules: {tally}");
     assert!(tally.wrong.is_empty(), "{}", tally.first_wrong());
-    assert_eq!(tally.refused, 0, "people write these");
+    assert_eq!(tally.refused + tally.no_rules, 0, "people write these");
     let mut tally = Tally::default();
     let mut seed = Seed(2026);
     for _ in 0..RANDOM {
@@ -47,7 +47,7 @@ fn a_real_puppetdb_finds_the_nodes_that_rules_match() {
     }
     eprintln!("random rules: {tally}");
     assert!(tally.wrong.is_empty(), "{}", tally.first_wrong());
-    assert!(tally.translated > RANDOM, "too few have a query");
+    assert!(tally.translated > RANDOM * 3 / 2, "too few have a query");
     check_refusals();
     check_exponents(&pdb, &nodes);
     check_daemon(&pdb);
@@ -58,13 +58,15 @@ fn a_real_puppetdb_finds_the_nodes_that_rules_match() {
 struct Tally {
     translated: usize,
     refused: usize,
+    no_rules: usize,
     wrong: Vec<String>,
 }
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { translated, refused, wrong } = self;
-        write!(f, "{translated} translated, {refused} refused, {} wrong", wrong.len())
+        let Self { translated, refused, no_rules, wrong } = self;
+        let wrong = wrong.len();
+        write!(f, "{translated} translated, {refused} refused, {no_rules} no rules, {wrong} wrong")
     }
 }
 
@@ -77,6 +79,7 @@ impl Tally {
         match outcome {
             Outcome::Found => self.translated += 1,
             Outcome::Refused => self.refused += 1,
+            Outcome::NoRule => self.no_rules += 1,
             Outcome::Wrong(what) => self.wrong.push(what),
         }
     }
@@ -85,7 +88,9 @@ impl Tally {
 enum Outcome {
     /// There is a query, and it finds the right nodes.
     Found,
-    /// There is no query, or it is no rule.
+    /// It is no rule, such as one whose pattern Java does not take.
+    NoRule,
+    /// There is no query.
     Refused,
     /// The query finds other nodes.
     Wrong(String),
@@ -93,7 +98,7 @@ enum Outcome {
 
 /// Compares what a query finds with what the rule matches.
 fn check(pdb: &PuppetDb, nodes: &[Node], rule: &Value, format: QueryFormat) -> Outcome {
-    let Ok(condition) = rule::read(rule) else { return Outcome::Refused };
+    let Ok(condition) = rule::read(rule) else { return Outcome::NoRule };
     let Ok(query) = to_query(&condition, format) else { return Outcome::Refused };
     let query = query.unwrap_or_else(|| json!(["~", "certname", ".*"]));
     let found = match found(pdb, &query, format) {

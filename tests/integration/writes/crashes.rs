@@ -122,8 +122,8 @@ fn a_kill_at_any_stage_over_http_leaves_a_whole_change_or_none() {
     // Before the remote is asked for its refs, before it has the push, before it answers.
     for (asks, stage, arrives) in [
         ("info/refs?service=git-receive-pack", "before", false),
-        ("git-receive-pack", "before", true),
-        ("git-receive-pack", "after", true),
+        ("hub.git/git-receive-pack", "before", true),
+        ("hub.git/git-receive-pack", "after", true),
     ] {
         let hub = Hub::new(&[("groups/a.yaml", A)]);
         let armed = Arc::new(AtomicBool::new(true));
@@ -172,6 +172,7 @@ fn kills_at_random_moments_lose_no_answered_write() {
     let answers: Arc<Mutex<BTreeMap<String, u16>>> = Arc::default();
     for round in 0..ROUNDS {
         let daemon = hub.serve(&[]);
+        daemon.wait_until("it is ready", |it| it.get("/readyz").status == 200);
         let writers: Vec<JoinHandle<()>> = (0..3)
             .map(|writer| {
                 let (address, answers) = (daemon.address.clone(), Arc::clone(&answers));
