@@ -1,6 +1,7 @@
 //! Rules as PuppetDB queries.
 //!
-//! A query finds exactly the nodes that a rule matches, or there is none. What PuppetDB makes of a
+//! A query finds exactly the nodes that a rule matches, or there is none; but for numbers in strings
+//! with an exponent, of which no pattern can tell how large they are. What PuppetDB makes of a
 //! query was learned from it: `=` is of JSON values, `~` of the text of any value, and `<` and `>`
 //! put all JSON values in an order, strings before numbers before booleans before arrays before
 //! objects. Where a value is missing, `~`, `<` and `>` are neither true nor false, and so is `not`
@@ -37,6 +38,9 @@ pub struct UntranslatableRule {
 
 /// Translates a rule to a query; `None` is a rule that every node meets.
 ///
+/// The query finds exactly the nodes that the rule matches, but for one thing: the number of a
+/// string such as `1e3`, with an exponent, is not compared.
+///
 /// The text of a number in `=` is searched for, since 5 and 5.0 are one number to `PuppetDB`; a
 /// boolean is asked for as text and as JSON value.
 ///
@@ -72,6 +76,21 @@ pub fn to_query(
             None => Err(untranslatable("no node can meet it")),
         },
         Condition::Test(test) => test_query(test, format).map_err(untranslatable),
+    }
+}
+
+/// Translates a rule to a query that leaves out no node that the rule matches; none where there is no
+/// such query but the one for all nodes.
+pub fn to_covering_query(condition: &Condition, format: QueryFormat) -> Option<Value> {
+    // Numbers in strings with an exponent are not found.
+    if compares_numbers(condition) { None } else { to_query(condition, format).ok().flatten() }
+}
+
+fn compares_numbers(condition: &Condition) -> bool {
+    match condition {
+        Condition::And(terms) | Condition::Or(terms) => terms.iter().any(compares_numbers),
+        Condition::Not(inner) => compares_numbers(inner),
+        Condition::Test(test) => matches!(test.comparison, Comparison::Number { .. }),
     }
 }
 

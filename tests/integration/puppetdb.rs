@@ -218,6 +218,21 @@ fn check_daemon(pdb: &PuppetDb) {
         let document = daemon.get(&format!("/enc/{name}"));
         assert_eq!((document.status, &document.json()["classes"]), (200, &classes), "{name}");
     }
+    // The nodes of a group are those that PuppetDB knows, and what a node says itself comes first.
+    let members = |number: u8| {
+        daemon.get(&format!("/v1/groups/aaaaaaaa-0000-4000-8000-00000000000{number}/nodes")).json()
+    };
+    assert_eq!(members(1), json!({"nodes": ["web1.example.com", "web2.example.com"]}));
+    let big = members(2);
+    for (name, is_big) in [("db1.example.com", true), ("web2.example.com", false)] {
+        assert_eq!(big["nodes"].as_array().unwrap().contains(&json!(name)), is_big, "{big}");
+    }
+    let moved = json!({"fact": {"x": 1}, "trusted": {"extensions": {"pp_role": "db"}}});
+    for (name, body) in [("web2.example.com", moved), ("web1.example.com", json!({}))] {
+        let path = format!("/v1/classified/nodes/{name}");
+        assert_eq!(daemon.request("POST", &path, &body.to_string()).status, 200);
+    }
+    assert_eq!(members(1), json!({"nodes": ["web1.example.com"]}));
     let changed = GROUPS.replace("9000000000", "20000000000");
     let head = repository.commit("less", &[("groups/all.yaml", &changed)]);
     let diff = run(&[
