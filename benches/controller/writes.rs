@@ -24,16 +24,16 @@ const READING: Duration = Duration::from_secs(20);
 
 const ROOT: &str = "00000000-0000-4000-8000-000000000000";
 
-/// `CLADE_BENCH_GROUPS`, `CLADE_BENCH_TIMES` and `CLADE_BENCH_SECONDS` make it small, to see whether it works.
+/// `BENCH_GROUPS`, `BENCH_TIMES` and `BENCH_SECONDS` make it small, to see whether it works.
 fn setting(name: &str, usual: usize) -> usize {
     std::env::var(name).map_or(usual, |it| it.parse().unwrap())
 }
 
 pub(crate) fn writes() {
-    let groups = setting("CLADE_BENCH_GROUPS", GROUPS);
-    let times = setting("CLADE_BENCH_TIMES", TIMES);
+    let groups = setting("BENCH_GROUPS", GROUPS);
+    let times = setting("BENCH_TIMES", TIMES);
     let usual = usize::try_from(READING.as_secs()).unwrap();
-    let reading = Duration::from_secs(setting("CLADE_BENCH_SECONDS", usual).try_into().unwrap());
+    let reading = Duration::from_secs(setting("BENCH_SECONDS", usual).try_into().unwrap());
     let estate = Estate::new(groups);
     let daemon = Daemon::start(&estate, &["--interval", "1h", "--writes", "commit"]);
     daemon.wait_for(&estate.head());
