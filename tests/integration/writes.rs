@@ -5,6 +5,8 @@ mod crashes;
 mod faults;
 mod permissions;
 mod proposals;
+mod real;
+mod recorded;
 mod remotes;
 mod workflow;
 
