@@ -1,5 +1,6 @@
 //! Writes: groups made, changed, removed, pinned to, imported.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -57,7 +58,10 @@ impl Writing {
     /// Has a write made and answers when it is in effect.
     async fn perform(self, operation: Operation, body: &Value) -> Result<Response, ApiError> {
         let said = json!([self.caller.name, self.line, body]).to_string();
-        let fingerprint = Sha256::digest(said).iter().map(|it| format!("{it:02x}")).collect();
+        let fingerprint = Sha256::digest(said).iter().fold(String::new(), |mut text, byte| {
+            let _infallible = write!(text, "{byte:02x}");
+            text
+        });
         let request = WriteRequest {
             operation,
             scope: self.caller.scope,

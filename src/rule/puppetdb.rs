@@ -1,7 +1,7 @@
-//! Rules as PuppetDB queries.
+//! Rules as `PuppetDB` queries.
 //!
 //! A query finds exactly the nodes that a rule matches, or there is none; but for numbers in strings
-//! with an exponent, of which no pattern can tell how large they are. What PuppetDB makes of a
+//! with an exponent, of which no pattern can tell how large they are. What `PuppetDB` makes of a
 //! query was learned from it: `=` is of JSON values, `~` of the text of any value, and `<` and `>`
 //! put all JSON values in an order, strings before numbers before booleans before arrays before
 //! objects. Where a value is missing, `~`, `<` and `>` are neither true nor false, and so is `not`
@@ -26,7 +26,7 @@ pub enum QueryFormat {
     Inventory,
 }
 
-/// A rule says what no PuppetDB query can.
+/// A rule says what no `PuppetDB` query can.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("The rule cannot be translated because {reason}.")]
 pub struct UntranslatableRule {
@@ -172,7 +172,7 @@ fn name_query(comparison: &Comparison) -> Result<Option<Value>, &'static str> {
         Comparison::Finds(pattern) if pattern.as_str() == ".*" => return Ok(None),
         Comparison::Finds(pattern) => json!(["~", "certname", pattern.to_postgres()?]),
         Comparison::Contains(_) => return Err("a name is no array"),
-        comparison => json!(["~", "certname", number_pattern(comparison)?]),
+        Comparison::Number { .. } => json!(["~", "certname", number_pattern(comparison)?]),
     }))
 }
 

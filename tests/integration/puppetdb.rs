@@ -1,5 +1,5 @@
-//! A real PuppetDB is asked our translations of rules, and finds the nodes that the rules match.
-//! One boot of PuppetDB and its PostgreSQL does all of it.
+//! A real `PuppetDB` is asked our translations of rules, and finds the nodes that the rules match.
+//! One boot of `PuppetDB` and its `PostgreSQL` does all of it.
 
 mod nodes;
 mod rules;
@@ -186,7 +186,7 @@ rule: memory.system.total_bytes > 9000000000
 classes: {big: {}}
 ";
 
-/// A daemon and `clade diff` read nodes from the same PuppetDB.
+/// A daemon and `clade diff` read nodes from the same `PuppetDB`.
 fn check_daemon(pdb: &PuppetDb) {
     let repository = GitRepository::new();
     let base = repository.commit("groups", &[("groups/all.yaml", GROUPS)]);

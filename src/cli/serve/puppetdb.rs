@@ -1,4 +1,4 @@
-//! The PuppetDB that a daemon asks for nodes.
+//! The `PuppetDB` that a daemon asks for nodes.
 
 use std::time::Duration;
 

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::rule::regex::Pattern;
 
-    /// Java reads these patterns as PostgreSQL does.
+    /// Java reads these patterns as `PostgreSQL` does.
     #[test]
     fn patterns_find_what_comparing_finds() {
         let numbers = [

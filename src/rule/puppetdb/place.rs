@@ -1,4 +1,4 @@
-//! Where in PuppetDB the value of a path is.
+//! Where in `PuppetDB` the value of a path is.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ pub(super) struct Place<'p> {
     way: &'p [Segment],
 }
 
-/// The largest index that PostgreSQL takes for one.
+/// The largest index that `PostgreSQL` takes for one.
 const LAST_INDEX: u64 = 0x7fff_ffff;
 
 impl<'p> Place<'p> {
@@ -65,7 +65,7 @@ impl<'p> Place<'p> {
         root.into_iter().chain(way).chain(["^[0-9]+$".to_owned()]).map(Value::from).collect()
     }
 
-    /// Asks for what must be on the way: an index and a key of digits are the same to PostgreSQL.
+    /// Asks for what must be on the way: an index and a key of digits are the same to `PostgreSQL`.
     pub(super) fn guards(&self) -> Result<Vec<Value>, &'static str> {
         let mut guards = Vec::new();
         for (at, segment) in self.way.iter().enumerate().skip(1) {
@@ -91,7 +91,7 @@ impl<'p> Place<'p> {
                 Segment::Index(index) if *index > LAST_INDEX => {
                     return Err("its index is too large");
                 }
-                Segment::Index(index) => path.push_str(&format!("[{index}]")),
+                Segment::Index(index) => path.extend(["[", &index.to_string(), "]"]),
                 Segment::Key(key)
                     if key.is_empty()
                         || key.contains(|it: char| it.is_control() || "\"\\[]".contains(it)) =>
@@ -99,9 +99,9 @@ impl<'p> Place<'p> {
                     return Err("PuppetDB cannot be asked for such a key");
                 }
                 Segment::Key(key) if is_plain(key) => {
-                    path.push_str(&format!(".{key}"));
+                    path.extend([".", key]);
                 }
-                Segment::Key(key) => path.push_str(&format!(".\"{key}\"")),
+                Segment::Key(key) => path.extend([".\"", key, "\""]),
             }
         }
         Ok(path)
@@ -134,7 +134,7 @@ fn is(path: &Value, kind: Kind) -> Value {
     json!(["and", [">", path, true], ["~", path, begins]])
 }
 
-/// Returns whether PostgreSQL takes a key for an index as well.
+/// Returns whether `PostgreSQL` takes a key for an index as well.
 fn is_integer(key: &str) -> bool {
     let digits = key.trim().trim_start_matches(['+', '-']);
     !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit())

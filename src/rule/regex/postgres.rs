@@ -1,6 +1,6 @@
-//! A pattern in the syntax of PostgreSQL, where its meaning can be kept.
+//! A pattern in the syntax of `PostgreSQL`, where its meaning can be kept.
 //!
-//! PostgreSQL looks for the longest match and Java for the first one; whether there is one is the
+//! `PostgreSQL` looks for the longest match and Java for the first one; whether there is one is the
 //! same for what is written here.
 
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::ast::{Assertion, Ast, Direction, Lines, Look, Mode, Repeat};
 use super::set::CodeSet;
 
-/// The most times that PostgreSQL repeats a part.
+/// The most times that `PostgreSQL` repeats a part.
 const REPEATS: u32 = 255;
 
 /// The most ranges of a set that is written.
@@ -18,11 +18,11 @@ const RANGES: usize = 64;
 const BEFORE_FINAL: &str =
     r"(?:$|(?=(?:\u000d\u000a|[\u000d\u0085\u2028\u2029])$)|(?<!\u000d)(?=\u000a$))";
 
-/// Writes a pattern for PostgreSQL.
+/// Writes a pattern for `PostgreSQL`.
 ///
 /// # Errors
 ///
-/// Returns what PostgreSQL does not have, as the end of a sentence.
+/// Returns what `PostgreSQL` does not have, as the end of a sentence.
 pub(super) fn write(ast: &Ast) -> Result<String, &'static str> {
     let mut writer = Writer { text: String::new() };
     match ast {
@@ -33,7 +33,7 @@ pub(super) fn write(ast: &Ast) -> Result<String, &'static str> {
     Ok(writer.text)
 }
 
-/// Writes text so that PostgreSQL takes every character for itself.
+/// Writes text so that `PostgreSQL` takes every character for itself.
 pub(super) fn literal(text: &str) -> String {
     let mut writer = Writer { text: String::new() };
     text.chars().for_each(|character| writer.character(character));

@@ -9,7 +9,7 @@ use super::server::{NOW, PuppetDb};
 /// Strings of numbers with an exponent, which no query finds by their number.
 pub(super) const EXPONENTS: [&str; 3] = ["1e3", "-2.5E+2", "7e0"];
 
-/// Values that PuppetDB, PostgreSQL or we could take for something else.
+/// Values that `PuppetDB`, `PostgreSQL` or we could take for something else.
 fn values() -> Vec<Value> {
     let mut values = vec![
         json!(null),
@@ -125,7 +125,7 @@ fn real() -> Vec<(String, Value)> {
     ]
 }
 
-/// Certname and facts of all nodes; `trusted` among them is the trusted data, as PuppetDB has it.
+/// Certname and facts of all nodes; `trusted` among them is the trusted data, as `PuppetDB` has it.
 fn all() -> Vec<(String, Value)> {
     let mut nodes = real();
     for (number, value) in values().into_iter().enumerate() {
@@ -162,7 +162,7 @@ pub(super) fn store(pdb: &PuppetDb) {
     pdb.command("replace_catalog", 9, "catalog", &catalog.to_string());
 }
 
-/// Returns the nodes as PuppetDB gives them, which is as they were stored.
+/// Returns the nodes as `PuppetDB` gives them, which is as they were stored.
 pub(super) fn read(pdb: &PuppetDb) -> Vec<Node> {
     let entries = pdb.query("inventory", &json!(["~", "certname", ".*"])).unwrap();
     let stored = all();

@@ -1,4 +1,4 @@
-//! A PuppetDB of our own on loopback, with its own PostgreSQL.
+//! A `PuppetDB` of our own on loopback, with its own `PostgreSQL`.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long PuppetDB may take to start.
+/// How long `PuppetDB` may take to start.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 const JAR: &str = "/usr/share/puppetdb/puppetdb.jar";
 
-/// A PuppetDB and its PostgreSQL; everything that they write is in one directory.
+/// A `PuppetDB` and its `PostgreSQL`; everything that they write is in one directory.
 pub(super) struct PuppetDb {
     home: tempfile::TempDir,
     port: u16,
@@ -40,7 +40,7 @@ pub(super) fn missing() -> Option<&'static str> {
     Command::new("java").arg("-version").output().is_err().then_some("java")
 }
 
-/// Returns where PostgreSQL's programs are, the newest.
+/// Returns where `PostgreSQL`'s programs are, the newest.
 fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
     let mut found: Vec<PathBuf> = versions.flatten().map(|it| it.path().join("bin")).collect();
@@ -59,7 +59,7 @@ fn checked(command: &mut Command) {
 }
 
 impl Postgres {
-    /// Prepares to run a program, not as root: PostgreSQL refuses that.
+    /// Prepares to run a program, not as root: `PostgreSQL` refuses that.
     fn program(&self, name: &str) -> Command {
         let is_root = fs::metadata("/proc/self").is_ok_and(|it| {
             use std::os::unix::fs::MetadataExt as _;
@@ -222,7 +222,7 @@ impl PuppetDb {
     ///
     /// # Errors
     ///
-    /// Returns PuppetDB's words.
+    /// Returns `PuppetDB`'s words.
     pub(super) fn query(&self, entity: &str, query: &Value) -> Result<Vec<Value>, String> {
         let path = format!("/pdb/query/v4/{entity}");
         let body = json!({ "query": query }).to_string();
@@ -233,7 +233,7 @@ impl PuppetDb {
     }
 }
 
-/// When everything was made: PuppetDB wants a time.
+/// When everything was made: `PuppetDB` wants a time.
 pub(super) const NOW: &str = "2026-11-21T12:00:00.000Z";
 
 impl Drop for PuppetDb {

@@ -33,7 +33,7 @@ fn expect(answer: &Response, status: u16, what: &str) -> Value {
     answer.json()
 }
 
-/// pe_client parses bodies that are said to be JSON, sends `{}` with every POST and PUT and no
+/// `pe_client` parses bodies that are said to be JSON, sends `{}` with every POST and PUT and no
 /// body with GET, and takes statuses for exceptions.
 #[test]
 fn pe_client_asks_every_endpoint() {
