@@ -18,6 +18,7 @@ mod subject;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::diagnostic::Place;
@@ -67,7 +68,8 @@ pub struct Amendment {
 }
 
 /// What a client is told when its change is in effect.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// A group was made.
     Created(GroupId),

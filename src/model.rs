@@ -20,6 +20,7 @@ pub use id::{GroupId, GroupIdError};
 pub use name::{ClassName, EnvironmentName, GroupName, Key, NameError, VariableName};
 pub use node::Node;
 pub use number::Decimal;
+pub(crate) use number::Positions;
 pub use rule::{Comparison, Condition, Order, Path, Segment, Test};
 pub(crate) use rule::{is_bare_segment, write_quoted};
 pub use serde_json::{Map, Value};

@@ -25,7 +25,7 @@ mod write;
 pub use build::{BuildError, Outcome, Rejected, load, source_files};
 pub use controller::{Controller, LookupError, StartError, Threads};
 pub use fate::Fate;
-pub use journal::{Event, Journal, Record, Stage};
+pub use journal::{Event, Journal, PushedWrite, Record, Stage};
 pub use lookup::Known;
 pub use report::Reporting;
 pub use settings::{OnRewrite, OnStale, Policy, Settings, Target};

@@ -23,5 +23,5 @@ pub use explain::{Explained, Form, explain};
 pub use fault::{FaultKind, RuleFault};
 pub use lookup::{Actual, actual, lookup};
 pub use pins::{split_pins, with_pins};
-pub use puppetdb::{QueryFormat, UntranslatableRule, to_query};
+pub use puppetdb::{QueryFormat, UntranslatableRule, to_covering_query, to_query};
 pub use satisfy::{Formula, Solver, Verdict};

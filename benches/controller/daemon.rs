@@ -123,7 +123,11 @@ impl Client {
     }
 
     pub(crate) fn post(&mut self, path: &str, body: &str) -> String {
-        self.send(path, "", body)
+        self.send("POST", path, "", body)
+    }
+
+    pub(crate) fn delete(&mut self, path: &str) -> String {
+        self.send("DELETE", path, "", "")
     }
 
     pub(crate) fn webhook(&mut self, secret: &str, commit: &str, id: &str) -> String {
@@ -134,13 +138,13 @@ impl Client {
         let hex: Vec<String> =
             mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         let header = format!("X-Signature: sha256={}\r\n", hex.concat());
-        self.send("/webhook/generic", &header, &body)
+        self.send("POST", "/webhook/generic", &header, &body)
     }
 
-    fn send(&mut self, path: &str, headers: &str, body: &str) -> String {
+    fn send(&mut self, method: &str, path: &str, headers: &str, body: &str) -> String {
         let length = body.len();
         let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: clade\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nHost: clade\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         );
         self.0.get_mut().write_all(request.as_bytes()).unwrap();
         let mut head = String::new();

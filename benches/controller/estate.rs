@@ -54,6 +54,20 @@ impl Estate {
         self.with(|it| it.head().unwrap().target().unwrap().to_string())
     }
 
+    /// Returns the number of commits of the branch, none of which has two parents.
+    pub(crate) fn linear(&self) -> usize {
+        self.with(|it| {
+            let mut next = Some(it.head().unwrap().peel_to_commit().unwrap());
+            let mut count = 0;
+            while let Some(commit) = next {
+                assert!(commit.parent_count() < 2, "the history is not linear");
+                count += 1;
+                next = commit.parents().next();
+            }
+            count
+        })
+    }
+
     /// Removes the repository, as if the host were down.
     pub(crate) fn take_away(&self) {
         self.repository.replace(None);

@@ -7,11 +7,13 @@
     clippy::print_stdout,
     clippy::cast_precision_loss,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a program that measures and prints"
 )]
 
 mod daemon;
 mod estate;
+mod writes;
 
 use std::process::Command;
 use std::sync::Arc;
@@ -35,6 +37,7 @@ fn main() {
         ("flood", flood),
         ("commits", commits),
         ("idle", idle),
+        ("writes", writes::writes),
     ] {
         if chosen(name) {
             measure();

@@ -174,6 +174,11 @@ impl Daemon {
         self.fetch(path, &[])?.said(&format!("{}{path}", self.name))
     }
 
+    /// Asks for a document with a document of JSON.
+    pub(super) fn ask(&self, path: &str, body: &str) -> Result<Said> {
+        self.post(path, body)?.said(&format!("{}{path}", self.name))
+    }
+
     /// Asks a question with a document of JSON.
     pub(super) fn post(&self, path: &str, body: &str) -> Result<Reply> {
         let request = self.agent.post(format!("{}{path}", self.base));

@@ -166,6 +166,32 @@ pub(super) fn of_puppetdb(service: &Daemon, certname: &str) -> Result<Option<Nod
     Ok(list(said.document()?, "certname", "facts")?.pop())
 }
 
+/// Asks a `PuppetDB` for the nodes that a query of its inventory finds, or for all.
+pub(super) fn found_in_puppetdb(
+    service: &Daemon,
+    query: Option<&Value>,
+    each: &mut dyn FnMut(Node),
+) -> Result<()> {
+    let mut offset = 0;
+    loop {
+        let mut page = serde_json::json!({
+            "order_by": [{"field": "certname", "order": "asc"}], "limit": BATCH, "offset": offset,
+        });
+        if let (Some(query), Value::Object(fields)) = (query, &mut page) {
+            fields.insert("query".to_owned(), query.clone());
+        }
+        // A query can be longer than a URL may be.
+        let said = service.ask("/pdb/query/v4/inventory", &page.to_string())?;
+        let nodes = list(said.document()?, "certname", "facts")?;
+        let size = nodes.len();
+        nodes.into_iter().for_each(&mut *each);
+        if size < BATCH {
+            return Ok(());
+        }
+        offset += size;
+    }
+}
+
 fn list(document: Value, name: &str, facts: &str) -> Result<Vec<Node>> {
     let Value::Array(entries) = document else {
         return Err(anyhow!("the answer is no list of nodes"));

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod layers;
+mod puppetdb;
 mod start;
 
 use std::ffi::OsString;

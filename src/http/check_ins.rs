@@ -1,5 +1,6 @@
 //! Check-ins: which nodes asked, and what they met.
 
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use axum::Json;
@@ -13,8 +14,10 @@ use super::error::ApiError;
 use super::groups::find;
 use super::router::App;
 use crate::classification;
+use crate::hierarchy::{GroupIndex, inherited_rule};
 use crate::model::{CommitId, Node};
-use crate::snapshot::Request;
+use crate::rule::{QueryFormat, to_covering_query};
+use crate::snapshot::{Request, Snapshot};
 use crate::store::{CheckIn, Received, StoreError};
 
 /// The largest page of a list that is made without being asked for a limit.
@@ -74,7 +77,8 @@ pub(super) async fn one(
     Ok(Json(to_value(&app, &found, with_facts)))
 }
 
-/// Returns the names of the nodes that have checked in and are in a group now.
+/// Returns the names of the nodes that are in a group now: of those that have checked in, and of
+/// those that `PuppetDB` knows.
 pub(super) async fn of_group(
     State(app): State<App>,
     answering: Answering,
@@ -83,18 +87,50 @@ pub(super) async fn of_group(
 ) -> Result<Response, ApiError> {
     let index = find(&answering.snapshot.estate.hierarchy, &id)?;
     let snapshot = Arc::clone(&answering.snapshot);
-    let names = blocking(&app, move |app| {
-        let mut names: Vec<Value> = Vec::new();
-        app.check_ins.for_each(|it| {
-            let explained = snapshot.classify(&it.node);
-            if explained.is_ok_and(|it| it.matches.iter().any(|it| it.group == index)) {
-                names.push(it.node.name.into());
-            }
-        })?;
-        Ok(names)
-    });
-    let page = parameters.page(names.await?)?;
+    let names = tokio::task::spawn_blocking(move || members(&app, &snapshot, index)).await;
+    let names = names.map_err(|_| ApiError::internal("The nodes could not be read."))??;
+    let page = parameters.page(names.into_iter().map(Value::from).collect())?;
     Ok(answering.json(Ok(json!({"nodes": page}))))
+}
+
+/// Returns who is in a group. A node that has checked in with facts is what it said then.
+fn members(
+    app: &App,
+    snapshot: &Snapshot,
+    group: GroupIndex,
+) -> Result<BTreeSet<String>, ApiError> {
+    let is_member = |node: &Node| {
+        let explained = snapshot.classify(node);
+        explained.is_ok_and(|it| it.matches.iter().any(|it| it.group == group))
+    };
+    let (mut members, mut settled, mut bare) = (BTreeSet::new(), HashSet::new(), Vec::new());
+    let elsewhere = app.facts.elsewhere.as_ref();
+    let read = app.check_ins.for_each(|CheckIn { node, .. }| {
+        if elsewhere.is_some() && node.fact.is_empty() {
+            bare.push(node);
+            return;
+        }
+        if is_member(&node) {
+            members.insert(node.name.clone());
+        }
+        settled.insert(node.name);
+    });
+    read.map_err(|error| ApiError::internal(format!("{error}.")))?;
+    let Some(elsewhere) = elsewhere else { return Ok(members) };
+    let query = inherited_rule(&snapshot.estate.hierarchy, group)
+        .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
+    elsewhere.find(query.as_ref(), &mut |node| {
+        if !settled.contains(&node.name) && is_member(&node) {
+            members.insert(node.name);
+        }
+    })?;
+    // Of whom nobody has facts, the name alone decides.
+    for node in bare.into_iter().filter(is_member) {
+        if !members.contains(&node.name) && elsewhere.ask(&node.name)?.is_none() {
+            members.insert(node.name);
+        }
+    }
+    Ok(members)
 }
 
 /// Reads the store where it holds up nobody.

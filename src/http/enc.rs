@@ -35,14 +35,45 @@ pub struct FactsPolicy {
 /// What is asked for a node, off the threads that answer.
 type Ask = dyn Fn(&str) -> Result<Option<Node>, String> + Send + Sync;
 
+/// What is asked for nodes; the query, in the form for the inventory, may be left out.
+type Find = dyn Fn(Option<&Value>, &mut dyn FnMut(Node)) -> Result<(), String> + Send + Sync;
+
 /// Somebody who knows facts of nodes.
 #[derive(Clone)]
-pub struct Elsewhere(Arc<Ask>);
+pub struct Elsewhere {
+    ask: Arc<Ask>,
+    find: Arc<Find>,
+}
 
 impl Elsewhere {
-    /// Makes one of a function from a certname to what is known of the node, if it is known.
-    pub fn new(ask: impl Fn(&str) -> Result<Option<Node>, String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(ask))
+    /// Makes one of a function from a certname to what is known of the node, if it is known, and
+    /// one that hands out the nodes that a query finds.
+    pub fn new(
+        ask: impl Fn(&str) -> Result<Option<Node>, String> + Send + Sync + 'static,
+        find: impl Fn(Option<&Value>, &mut dyn FnMut(Node)) -> Result<(), String>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self { ask: Arc::new(ask), find: Arc::new(find) }
+    }
+
+    /// Returns what is known of a node. Blocking.
+    pub(super) fn ask(&self, name: &str) -> Result<Option<Node>, ApiError> {
+        // Without an answer nobody can tell what the node is: that is not the same as no facts.
+        (self.ask)(name).map_err(|error| {
+            ApiError::internal(format!("The facts of {name} cannot be asked for: {error}."))
+        })
+    }
+
+    /// Hands out the nodes that a query of the inventory finds, or all. Blocking.
+    pub(super) fn find(
+        &self,
+        query: Option<&Value>,
+        each: &mut dyn FnMut(Node),
+    ) -> Result<(), ApiError> {
+        (self.find)(query, each)
+            .map_err(|error| ApiError::internal(format!("The nodes cannot be asked for: {error}.")))
     }
 }
 
@@ -202,11 +233,7 @@ fn kept_node(policy: &FactsPolicy, name: &str) -> Result<Option<Node>, ApiError>
     {
         return Ok(Some(Node { fact, ..Node::named(name.to_owned()) }));
     }
-    let Some(Elsewhere(ask)) = &policy.elsewhere else { return Ok(None) };
-    // Without an answer nobody can tell what the node is: that is not the same as no facts.
-    ask(name).map_err(|error| {
-        ApiError::internal(format!("The facts of {name} cannot be asked for: {error}."))
-    })
+    policy.elsewhere.as_ref().map_or(Ok(None), |it| it.ask(name))
 }
 
 async fn check_in(app: &App, name: String) -> Result<Option<Node>, ApiError> {

@@ -1,6 +1,6 @@
 //! Writes: groups made, changed, removed, pinned to, imported.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -10,6 +10,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::access::Caller;
 use super::answer::Parameters;
@@ -59,18 +60,21 @@ impl FromRequestParts<App> for Writing {
 impl Writing {
     /// Has a write made and answers when it is in effect.
     async fn perform(self, operation: Operation, body: &Value) -> Result<Response, ApiError> {
-        let mut hasher = DefaultHasher::new();
-        (&self.caller.name, &self.line, body.to_string()).hash(&mut hasher);
+        let said = json!([self.caller.name, self.line, body]).to_string();
+        let fingerprint = Sha256::digest(said).iter().fold(String::new(), |mut text, byte| {
+            let _infallible = write!(text, "{byte:02x}");
+            text
+        });
         let request = WriteRequest {
             operation,
             scope: self.caller.scope,
             actor: self.caller.name,
             line: self.line,
-            fingerprint: hasher.finish(),
+            fingerprint,
         };
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // A client that has gone is told nothing; its write stands.
-        self.writer.submit(request, |done| drop(sender.send(done)));
+        self.writer.submit(request, |done| sender.send(done).is_ok());
         let done =
             receiver.await.map_err(|_| ApiError::internal("The write was not decided."))??;
         Ok(match done {

@@ -22,6 +22,16 @@ pub struct Decimal {
     exponent: i64,
 }
 
+/// A number as it is written without an exponent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Positions {
+    pub(crate) negative: bool,
+    /// The digits before the point, without leading zeros.
+    pub(crate) whole: String,
+    /// The digits after the point, without trailing zeros.
+    pub(crate) fraction: String,
+}
+
 impl Decimal {
     /// Reads a decimal integer or float, with blanks around it allowed; `None` if the text is none.
     pub fn parse(text: &str) -> Option<Self> {
@@ -54,6 +64,22 @@ impl Decimal {
         let shift = i64::try_from(whole.len()).ok()? - i64::try_from(leading).ok()?;
         let exponent = exponent.saturating_add(shift);
         Some(Self { negative, digits: significant.into(), exponent })
+    }
+
+    /// Returns the sign and the digits before and after the point, without zeros at either end;
+    /// `None` if there are more than `most`.
+    pub(crate) fn positions(&self, most: usize) -> Option<Positions> {
+        let digits = self.digits.len();
+        let before = usize::try_from(self.exponent.max(0)).ok()?;
+        let zeros = usize::try_from(self.exponent.min(0).checked_neg()?).ok()?;
+        if before.max(digits).checked_add(zeros)? > most {
+            return None;
+        }
+        let mut whole: String = self.digits.iter().take(before).map(|it| char::from(*it)).collect();
+        whole.extend(std::iter::repeat_n('0', before.saturating_sub(digits)));
+        let mut fraction = "0".repeat(zeros);
+        fraction.extend(self.digits.iter().skip(before).map(|it| char::from(*it)));
+        Some(Positions { negative: self.negative, whole, fraction })
     }
 
     fn magnitude(&self, other: &Self) -> Ordering {
@@ -134,6 +160,25 @@ mod tests {
                 expected,
                 "{left} {right}"
             );
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_without_exponents() {
+        for (text, most, expected) in [
+            ("-12.50", 9, Some((true, "12", "5"))),
+            ("0", 0, Some((false, "", ""))),
+            ("1e3", 9, Some((false, "1000", ""))),
+            ("1.5e-3", 9, Some((false, "", "0015"))),
+            ("1e9", 9, None),
+            ("1e-10", 9, None),
+            ("1234567890", 9, None),
+            ("1e99999999999999999999", 9, None),
+            ("1e-99999999999999999999", 9, None),
+        ] {
+            let positions = Decimal::parse(text).unwrap().positions(most);
+            let found = positions.as_ref().map(|it| (it.negative, &*it.whole, &*it.fraction));
+            assert_eq!(found, expected, "{text}");
         }
     }
 

@@ -5,6 +5,7 @@
 //! Everything that must survive a restart beside the commits themselves is read from here: what
 //! answers, what is pinned, what answered at a given time.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -13,11 +14,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::trigger::Trigger;
+use crate::amend::Answer;
 use crate::forge::StatusState;
 use crate::model::CommitId;
 
 /// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// When, by the clock of this machine.
     pub time: Timestamp,
@@ -27,7 +29,7 @@ pub struct Record {
 }
 
 /// What can happen to a commit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// The watched branch was seen at it.
@@ -79,6 +81,27 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
     },
+    /// Writes of clients are about to be pushed.
+    Pushing {
+        /// The writes, in order.
+        writes: Vec<PushedWrite>,
+    },
+    /// The clients of writes were told.
+    Answered {
+        /// The commits of the writes.
+        commits: Vec<CommitId>,
+    },
+}
+
+/// A write of a client that may be at the remote.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PushedWrite {
+    /// The same for the same request of the same client.
+    pub fingerprint: String,
+    /// The commit.
+    pub commit: CommitId,
+    /// What the client is told.
+    pub answer: Answer,
 }
 
 /// Where a commit can fail.
@@ -172,6 +195,23 @@ impl Journal {
         }
     }
 
+    /// Returns the writes that were to be pushed since a time and whose clients were not told, the
+    /// newest first.
+    pub fn unanswered(&self, since: Timestamp) -> Vec<PushedWrite> {
+        let mut answered: HashSet<CommitId> = HashSet::new();
+        let mut found = Vec::new();
+        for record in self.records.iter().rev().take_while(|it| it.time >= since) {
+            match &record.event {
+                Event::Answered { commits } => answered.extend(commits),
+                Event::Pushing { writes } => found.extend(
+                    writes.iter().rev().filter(|it| !answered.contains(&it.commit)).cloned(),
+                ),
+                _ => {}
+            }
+        }
+        found
+    }
+
     /// Returns since when which commits answered, oldest first.
     pub fn activations(&self) -> impl DoubleEndedIterator<Item = (Timestamp, CommitId)> {
         self.records.iter().filter_map(|it| match it.event {
@@ -232,6 +272,27 @@ mod tests {
         assert_eq!(journal.live_at(before), None);
         assert!(journal.live_at(first).is_some());
         assert_eq!(journal.live_at(Timestamp::MAX), Some(commit(3)));
+    }
+
+    #[test]
+    fn writes_whose_clients_were_not_told_are_known_again() {
+        let write = |digit, answer| PushedWrite {
+            fingerprint: format!("f{digit}"),
+            commit: commit(digit),
+            answer,
+        };
+        let nodes = serde_json::json!({"nodes": [{"name": "n", "groups": []}]});
+        let writes = vec![write(1, Answer::Done), write(2, Answer::Unpinned(nodes))];
+        let last = write(3, Answer::Created(crate::model::GroupId::ROOT));
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        let mut journal = Journal::open(&path).unwrap();
+        journal.append(Event::Pushing { writes: writes.clone() }).unwrap();
+        journal.append(Event::Answered { commits: vec![commit(1)] }).unwrap();
+        journal.append(Event::Pushing { writes: vec![last.clone()] }).unwrap();
+        let journal = Journal::open(&path).unwrap();
+        assert_eq!(journal.unanswered(Timestamp::UNIX_EPOCH), [last, writes[1].clone()]);
+        assert_eq!(journal.unanswered(Timestamp::MAX), []);
     }
 
     #[test]

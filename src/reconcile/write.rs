@@ -4,14 +4,14 @@
 //! validated as a whole, and committed. All of them are pushed at once, by compare and swap; where
 //! somebody else was faster, they are applied anew to the new tip. Clients are answered when their
 //! commit is at the remote and answers here. A crash leaves objects that no ref names, or a commit
-//! at the remote that the next look finds.
+//! at the remote that the next look finds; a client that was told nothing sends its request again.
 #![expect(clippy::disallowed_methods, reason = "activations are measured by the clock")]
 
 mod message;
 mod propose;
-mod unknown;
+mod repeated;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -69,7 +69,7 @@ pub struct WriteRequest {
     /// The request in one line, for the message: `POST /v1/groups`.
     pub line: String,
     /// The same for the same request of the same client.
-    pub fingerprint: u64,
+    pub fingerprint: String,
 }
 
 /// A write that is in effect, or proposed.
@@ -129,7 +129,8 @@ pub enum WriteError {
     Internal(String),
 }
 
-type Reply = Box<dyn FnOnce(Result<Written, WriteError>) + Send>;
+/// Tells a client; false if it has gone.
+type Reply = Box<dyn FnOnce(Result<Written, WriteError>) -> bool + Send>;
 
 struct Job {
     request: WriteRequest,
@@ -142,8 +143,6 @@ pub struct Writer {
     settings: WriteSettings,
     queue: Mutex<Option<Sender<Job>>>,
     waiting: Mutex<Option<Receiver<Job>>>,
-    /// Pushes of which nobody knows whether they arrived.
-    unknown: Mutex<VecDeque<(u64, CommitId, Answer)>>,
 }
 
 impl std::fmt::Debug for Writer {
@@ -168,6 +167,8 @@ struct Applied {
     job: Job,
     snapshot: Arc<Snapshot>,
     amendment: Amendment,
+    /// The commit that its client is told of, unless nothing had to change.
+    told_of: Option<CommitId>,
     edit: Option<Edit>,
 }
 
@@ -180,15 +181,14 @@ impl Writer {
             settings,
             queue: Mutex::new(Some(sender)),
             waiting: Mutex::new(Some(receiver)),
-            unknown: Mutex::default(),
         }
     }
 
-    /// Queues a write; `reply` is called when it is decided.
+    /// Queues a write; `reply` is called when it is decided, and returns whether the client is there.
     pub fn submit(
         &self,
         request: WriteRequest,
-        reply: impl FnOnce(Result<Written, WriteError>) + Send + 'static,
+        reply: impl FnOnce(Result<Written, WriteError>) -> bool + Send + 'static,
     ) {
         let job = Job { request, reply: Box::new(reply) };
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -233,12 +233,13 @@ impl Writer {
             let applied = self.apply_all(&tip, jobs);
             let Some(last) = applied.last().map(|it| Arc::clone(&it.snapshot)) else { return };
             if last.commit == tip.commit {
-                return answer_all(applied, tip.commit);
+                return self.note_answered(answer_all(applied, tip.commit));
             }
+            self.note_pushing(&applied);
             match self.push(&tip, &applied, last.commit) {
                 Ok(()) => {
                     self.controller.publish(&tip.repository, last, since);
-                    return answer_all(applied, tip.commit);
+                    return self.note_answered(answer_all(applied, tip.commit));
                 }
                 Err(PushError::Moved) => {
                     jobs = applied.into_iter().map(|it| it.job).collect();
@@ -258,7 +259,6 @@ impl Writer {
                     return fail_all(jobs, &WriteError::Unreachable(error));
                 }
                 Err(PushError::Unknown(error)) => {
-                    self.remember(&applied);
                     let jobs = applied.into_iter().map(|it| it.job).collect();
                     return fail_all(jobs, &WriteError::Unknown(error));
                 }
@@ -271,6 +271,10 @@ impl Writer {
     fn tip(&self) -> Result<Tip, WriteError> {
         let internal = |error: &dyn std::fmt::Display| WriteError::Internal(error.to_string());
         let controller = &self.controller;
+        // After a restart an older commit answers at once, before the branch is looked at.
+        if controller.state().standing.observed.is_none() {
+            controller.look_now(Trigger::Write).map_err(WriteError::Unreachable)?;
+        }
         controller.wait_until_idle();
         let repository = controller.repository().map_err(|it| internal(&it))?;
         let (commit, pinned, held) = {
@@ -316,20 +320,23 @@ impl Writer {
         let mut applied: Vec<Applied> = Vec::new();
         for job in jobs {
             let base = Arc::clone(applied.last().map_or(&tip.snapshot, |it| &it.snapshot));
-            let done = match self.arrived(&tip.repository, &job.request, tip.commit) {
-                Some(answer) => {
-                    let nothing = BTreeMap::new();
-                    let subject = String::new();
-                    Ok((Arc::clone(&base), Amendment { files: nothing, subject, answer }))
+            let again = self.repeated(&tip.repository, &job.request, tip.commit, &applied);
+            let known = again.as_ref().map(|it| it.commit);
+            let done = match again {
+                Some(write) => {
+                    let (files, subject) = (BTreeMap::new(), String::new());
+                    Ok((Arc::clone(&base), Amendment { files, subject, answer: write.answer }))
                 }
                 None => self.apply(&tip.repository, &base, &job.request),
             };
             match done {
                 Ok((snapshot, amendment)) => {
                     let edit = self.edit(&tip.repository, &base, &snapshot, &amendment.answer);
-                    applied.push(Applied { job, snapshot, amendment, edit });
+                    let made = Some(snapshot.commit).filter(|it| *it != base.commit);
+                    let told_of = known.or(made);
+                    applied.push(Applied { job, snapshot, amendment, told_of, edit });
                 }
-                Err(error) => (job.reply)(Err(error)),
+                Err(error) => drop((job.reply)(Err(error))),
             }
         }
         applied
@@ -444,14 +451,19 @@ fn fail_all(jobs: Vec<Job>, error: &WriteError) {
 }
 
 /// Tells each client of the commit that its write made or found; the one that answers has it in it.
-fn answer_all(applied: Vec<Applied>, tip: CommitId) {
+/// Returns the commits of the clients that were there to hear it.
+fn answer_all(applied: Vec<Applied>, tip: CommitId) -> Vec<CommitId> {
     let mut before = tip;
-    for Applied { job, snapshot, amendment, edit } in applied {
+    let mut told = Vec::new();
+    for Applied { job, snapshot, amendment, edit, told_of } in applied {
         let changed = snapshot.commit != before;
         before = snapshot.commit;
         let answer = amendment.answer;
-        (job.reply)(Ok(Written::Active { snapshot, answer, edit, changed }));
+        if (job.reply)(Ok(Written::Active { snapshot, answer, edit, changed })) {
+            told.extend(told_of);
+        }
     }
+    told
 }
 
 impl Controller {

@@ -1,9 +1,21 @@
-//! Rules as PuppetDB queries.
+//! Rules as `PuppetDB` queries.
+//!
+//! A query finds exactly the nodes that a rule matches, or there is none; but for numbers in strings
+//! with an exponent, of which no pattern can tell how large they are. What `PuppetDB` makes of a
+//! query was learned from it: `=` is of JSON values, `~` of the text of any value, and `<` and `>`
+//! put all JSON values in an order, strings before numbers before booleans before arrays before
+//! objects. Where a value is missing, `~`, `<` and `>` are neither true nor false, and so is `not`
+//! of them.
+
+mod number;
+mod place;
 
 use serde_json::{Number, Value, json};
 
 use super::array::to_value;
-use crate::model::{Comparison, Condition, Path, Segment, Test};
+use super::regex::postgres_literal;
+use crate::model::{Comparison, Condition, Test};
+use place::Place;
 
 /// Which entity a query is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +26,7 @@ pub enum QueryFormat {
     Inventory,
 }
 
-/// A rule says what no PuppetDB query can.
+/// A rule says what no `PuppetDB` query can.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("The rule cannot be translated because {reason}.")]
 pub struct UntranslatableRule {
@@ -26,7 +38,11 @@ pub struct UntranslatableRule {
 
 /// Translates a rule to a query; `None` is a rule that every node meets.
 ///
-/// A number or boolean in `=` is asked for as text and as JSON value, since rules compare text.
+/// The query finds exactly the nodes that the rule matches, but for one thing: the number of a
+/// string such as `1e3`, with an exponent, is not compared.
+///
+/// The text of a number in `=` is searched for, since 5 and 5.0 are one number to `PuppetDB`; a
+/// boolean is asked for as text and as JSON value.
 ///
 /// # Errors
 ///
@@ -35,6 +51,7 @@ pub fn to_query(
     condition: &Condition,
     format: QueryFormat,
 ) -> Result<Option<Value>, UntranslatableRule> {
+    let untranslatable = |reason| UntranslatableRule { reason, condition: to_value(condition) };
     match condition {
         Condition::And(terms) => {
             let mut queries = Vec::new();
@@ -54,15 +71,27 @@ pub fn to_query(
             Ok(join("or", queries))
         }
         Condition::Not(inner) => match to_query(inner, format)? {
+            Some(query) if may_be_unknown(&query) => Ok(Some(json!(["not", within(&query)]))),
             Some(query) => Ok(Some(json!(["not", query]))),
-            None => Err(untranslatable("no node can meet it", condition)),
+            None => Err(untranslatable("no node can meet it")),
         },
-        Condition::Test(test) => test_query(test, condition, format),
+        Condition::Test(test) => test_query(test, format).map_err(untranslatable),
     }
 }
 
-fn untranslatable(reason: &'static str, condition: &Condition) -> UntranslatableRule {
-    UntranslatableRule { reason, condition: to_value(condition) }
+/// Translates a rule to a query that leaves out no node that the rule matches; none where there is no
+/// such query but the one for all nodes.
+pub fn to_covering_query(condition: &Condition, format: QueryFormat) -> Option<Value> {
+    // Numbers in strings with an exponent are not found.
+    if compares_numbers(condition) { None } else { to_query(condition, format).ok().flatten() }
+}
+
+fn compares_numbers(condition: &Condition) -> bool {
+    match condition {
+        Condition::And(terms) | Condition::Or(terms) => terms.iter().any(compares_numbers),
+        Condition::Not(inner) => compares_numbers(inner),
+        Condition::Test(test) => matches!(test.comparison, Comparison::Number { .. }),
+    }
 }
 
 fn join(operator: &str, mut queries: Vec<Value>) -> Option<Value> {
@@ -72,101 +101,97 @@ fn join(operator: &str, mut queries: Vec<Value>) -> Option<Value> {
     Some(std::iter::once(operator.into()).chain(queries).collect())
 }
 
-fn test_query(
-    test: &Test,
-    condition: &Condition,
-    format: QueryFormat,
-) -> Result<Option<Value>, UntranslatableRule> {
-    let is_name = match &test.path {
-        Path::Name => true,
-        Path::Segments(segments) => {
-            matches!(segments.as_ref(), [Segment::Key(root)] if root.as_ref() == "name")
-        }
-        Path::Bare(_) => false,
-    };
-    let operator = test.comparison.operator();
-    match &test.comparison {
-        Comparison::Contains(_) => {
-            Err(untranslatable("PuppetDB cannot look into arrays", condition))
-        }
-        Comparison::Finds(pattern) if is_name && pattern.as_str() == ".*" => Ok(None),
-        Comparison::Equals(text) | Comparison::Number { operand: text, .. } if is_name => {
-            match test.comparison {
-                Comparison::Equals(_) => Ok(Some(json!(["=", "certname", text]))),
-                _ => Err(untranslatable("PuppetDB does not compare names with numbers", condition)),
-            }
-        }
-        Comparison::Finds(pattern) if is_name => {
-            Ok(Some(json!(["~", "certname", pattern.as_str()])))
-        }
-        Comparison::Finds(pattern) => {
-            value_query(test, condition, format, &|path| json!(["~", path, pattern.as_str()]))
-                .map(Some)
-        }
-        Comparison::Equals(text) => {
-            value_query(test, condition, format, &|path| equality(path, text)).map(Some)
-        }
-        Comparison::Number { operand, number: Some(_), .. } => {
-            let Ok(number) = serde_json::from_str::<Number>(operand.trim()) else {
-                return Err(untranslatable("the number is not written as in JSON", condition));
-            };
-            value_query(test, condition, format, &|path| json!([operator, path, number])).map(Some)
-        }
-        Comparison::Number { number: None, .. } => {
-            Err(untranslatable("its value is no number", condition))
-        }
+/// Asks for the nodes that a query of the inventory finds; of a node it is either true or false.
+fn within(inventory: &Value) -> Value {
+    json!(["in", "certname", ["extract", "certname", ["select_inventory", inventory]]])
+}
+
+/// Returns whether a query can be neither true nor false of a node.
+fn may_be_unknown(query: &Value) -> bool {
+    let Some([operator, terms @ ..]) = query.as_array().map(Vec::as_slice) else { return false };
+    // What is asked of a fact by `["fact", name]` is whether it is among those with the value.
+    let path = terms.first().and_then(Value::as_str).filter(|path| *path != "certname");
+    match operator.as_str() {
+        Some("and" | "or" | "not") => terms.iter().any(may_be_unknown),
+        // Paths of plain keys are asked for in one object, others step by step.
+        Some("=") => path.is_some_and(|path| path.contains(['"', '['])),
+        Some("~" | "<" | ">" | ">=") => path.is_some(),
+        _ => false,
     }
+}
+
+fn test_query(test: &Test, format: QueryFormat) -> Result<Option<Value>, &'static str> {
+    let comparison = &test.comparison;
+    if comparison.operand().contains('\0') {
+        return Err("PuppetDB has no U+0000");
+    }
+    let Some(place) = Place::of(&test.path)? else { return name_query(comparison) };
+    let nodes_have = match (format, place.fact()) {
+        (QueryFormat::Nodes, Some(fact)) => simple_query(&json!(["fact", fact]), comparison)?,
+        _ => None,
+    };
+    if nodes_have.is_some() {
+        return Ok(nodes_have);
+    }
+    let path = place.to_path()?;
+    let mut terms = match (simple_query(&path, comparison)?, comparison) {
+        (Some(query), _) => vec![query],
+        (None, Comparison::Finds(pattern)) => {
+            // Only in strings: they come before the numbers, and an empty array before them.
+            let found = json!(["~", path, pattern.to_postgres()?]);
+            vec![found, json!([">=", path, ""]), json!(["<", path, f64::MIN])]
+        }
+        (None, _) => {
+            let element = equality(&"value".into(), comparison.operand());
+            let element = json!(["and", ["~>", "path", place.to_elements()], element]);
+            let found = json!(["extract", "certname", ["select_fact_contents", element]]);
+            vec![json!(["in", "certname", found]), place::is_array(&path)]
+        }
+    };
+    terms.extend(place.guards()?);
+    let query = join("and", terms);
+    Ok(match format {
+        QueryFormat::Nodes => query.as_ref().map(within),
+        QueryFormat::Inventory => query,
+    })
+}
+
+/// Asks for what one operator of `PuppetDB` finds, of a fact or in the inventory; none is what takes
+/// several.
+fn simple_query(path: &Value, comparison: &Comparison) -> Result<Option<Value>, &'static str> {
+    Ok(match comparison {
+        Comparison::Equals(text) => Some(equality(path, text)),
+        Comparison::Number { .. } => Some(json!(["~", path, number_pattern(comparison)?])),
+        Comparison::Finds(_) | Comparison::Contains(_) => None,
+    })
+}
+
+fn name_query(comparison: &Comparison) -> Result<Option<Value>, &'static str> {
+    Ok(Some(match comparison {
+        Comparison::Equals(text) => json!(["=", "certname", text]),
+        Comparison::Finds(pattern) if pattern.as_str() == ".*" => return Ok(None),
+        Comparison::Finds(pattern) => json!(["~", "certname", pattern.to_postgres()?]),
+        Comparison::Contains(_) => return Err("a name is no array"),
+        Comparison::Number { .. } => json!(["~", "certname", number_pattern(comparison)?]),
+    }))
+}
+
+fn number_pattern(comparison: &Comparison) -> Result<String, &'static str> {
+    let Comparison::Number { order, number: Some(number), .. } = comparison else {
+        return Err("its value is no number");
+    };
+    number::pattern(*order, number).ok_or("its number has too many digits")
 }
 
 /// Asks for a text, and for the boolean or number of the same text.
 fn equality(path: &Value, text: &str) -> Value {
-    let scalar: Option<Value> = serde_json::from_str(text)
-        .ok()
-        .filter(|value: &Value| value.is_boolean() || value.is_number());
-    match scalar {
-        Some(scalar) => json!(["or", ["=", path, text], ["=", path, scalar]]),
-        None => json!(["=", path, text]),
+    let is_number = !text.contains(|it: char| it.is_ascii_whitespace())
+        && serde_json::from_str::<Number>(text).is_ok();
+    match text {
+        "true" | "false" => json!(["or", ["=", path, text], ["=", path, text == "true"]]),
+        _ if is_number => json!(["~", path, format!("^{}$", postgres_literal(text))]),
+        _ => json!(["=", path, text]),
     }
-}
-
-fn value_query(
-    test: &Test,
-    condition: &Condition,
-    format: QueryFormat,
-    query: &dyn Fn(&Value) -> Value,
-) -> Result<Value, UntranslatableRule> {
-    let Path::Segments(segments) = &test.path else {
-        return Err(untranslatable("nothing is ever found at its path", condition));
-    };
-    let (Some((Segment::Key(root), way)), true) = (segments.split_first(), segments.len() > 1)
-    else {
-        return Err(untranslatable("its path leads to no single value", condition));
-    };
-    let entity = match root.as_ref() {
-        "fact" | "facts" => "facts",
-        "trusted" => "trusted",
-        _ => return Err(untranslatable("nothing is ever found at its path", condition)),
-    };
-    if let (QueryFormat::Nodes, "facts", [Segment::Key(fact)]) = (format, entity, way) {
-        return Ok(query(&json!(["fact", fact])));
-    }
-    let dotted = way.iter().fold(entity.to_owned(), |mut path, segment| {
-        match segment {
-            Segment::Index(index) => path.push_str(&["[", &index.to_string(), "]"].concat()),
-            Segment::Key(key) if key.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_') => {
-                path.push_str(&[".", key].concat());
-            }
-            Segment::Key(key) => path.push_str(&[".\"", key, "\""].concat()),
-        }
-        path
-    });
-    let inventory = query(&Value::from(dotted));
-    Ok(match format {
-        QueryFormat::Inventory => inventory,
-        QueryFormat::Nodes => {
-            json!(["in", "certname", ["extract", "certname", ["select_inventory", inventory]]])
-        }
-    })
 }
 
 #[cfg(test)]
@@ -183,51 +208,74 @@ mod tests {
 
     #[test]
     fn rules_become_queries() {
-        for (rule, nodes, inventory) in [
-            (json!(["and", ["~", "name", ".*"]]), json!(null), json!(null)),
-            (
-                json!(["=", "name", "a"]),
-                json!(["=", "certname", "a"]),
-                json!(["=", "certname", "a"]),
-            ),
+        let within = |query: Value| within(&query);
+        let plain = |query: Value| (query.clone(), query);
+        let missing = |query: Value| (within(query.clone()), query);
+        let string = |path: &str, pattern: &str| {
+            json!(["and", ["~", path, pattern], [">=", path, ""], ["<", path, f64::MIN]])
+        };
+        for (rule, (nodes, inventory)) in [
+            (json!(["and", ["~", "name", ".*"]]), plain(Value::Null)),
+            (json!(["=", "name", "a"]), plain(json!(["=", "certname", "a"]))),
+            (json!(["~", "name", "^a"]), plain(json!(["~", "certname", "^a"]))),
             (
                 json!(["and", ["=", ["fact", "x"], "true"], ["~", "name", ".*"]]),
-                json!(["or", ["=", ["fact", "x"], "true"], ["=", ["fact", "x"], true]]),
-                json!(["or", ["=", "facts.x", "true"], ["=", "facts.x", true]]),
+                (
+                    json!(["or", ["=", ["fact", "x"], "true"], ["=", ["fact", "x"], true]]),
+                    json!(["or", ["=", "facts.x", "true"], ["=", "facts.x", true]]),
+                ),
+            ),
+            (
+                json!(["=", ["fact", "x"], "-5.0"]),
+                (json!(["~", ["fact", "x"], r"^\-5\.0$"]), json!(["~", "facts.x", r"^\-5\.0$"])),
+            ),
+            (
+                json!(["not", ["=", ["fact", "os", "family"], "D"]]),
+                (
+                    json!(["not", within(json!(["=", "facts.os.family", "D"]))]),
+                    json!(["not", ["=", "facts.os.family", "D"]]),
+                ),
             ),
             (
                 json!(["not", ["~", ["fact", "os", "family"], "^D"]]),
-                json!([
-                    "not",
+                plain(json!(["not", within(string("facts.os.family", "^D"))])),
+            ),
+            (
+                json!(["=", ["trusted", "extensions", "1.3.6"], "a"]),
+                missing(json!(["=", "trusted.extensions.\"1.3.6\"", "a"])),
+            ),
+            (
+                json!(["=", ["fact", "a", 0], "x"]),
+                missing(json!([
+                    "and",
+                    ["=", "facts.a[0]", "x"],
+                    ["and", [">", "facts.a", true], ["~", "facts.a", r"^\["]]
+                ])),
+            ),
+            (
+                json!(["<:", ["fact", "x"], "a"]),
+                missing(json!([
+                    "and",
                     [
                         "in",
                         "certname",
                         [
                             "extract",
                             "certname",
-                            ["select_inventory", ["~", "facts.os.family", "^D"]]
+                            [
+                                "select_fact_contents",
+                                ["and", ["~>", "path", ["^x$", "^[0-9]+$"]], ["=", "value", "a"]]
+                            ]
                         ]
-                    ]
-                ]),
-                json!(["not", ["~", "facts.os.family", "^D"]]),
+                    ],
+                    ["and", [">", "facts.x", true], ["~", "facts.x", r"^\["]]
+                ])),
             ),
             (
-                json!([">=", ["trusted", "extensions", "1.3.6"], "5"]),
-                json!([
-                    "in",
-                    "certname",
-                    [
-                        "extract",
-                        "certname",
-                        ["select_inventory", [">=", "trusted.extensions.\"1.3.6\"", 5]]
-                    ]
-                ]),
-                json!([">=", "trusted.extensions.\"1.3.6\"", 5]),
-            ),
-            (
-                json!(["<:", ["fact", "x"], "a"]),
-                json!("The rule cannot be translated because PuppetDB cannot look into arrays."),
-                json!("The rule cannot be translated because PuppetDB cannot look into arrays."),
+                json!(["~", ["fact", "x"], r"\b"]),
+                plain(json!(
+                    r"The rule cannot be translated because PostgreSQL has other words than `\b`."
+                )),
             ),
         ] {
             assert_eq!(query(&rule, QueryFormat::Nodes), nodes, "{rule}");

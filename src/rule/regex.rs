@@ -10,6 +10,7 @@ mod backtrack;
 mod example;
 mod fold;
 mod parse;
+mod postgres;
 mod program;
 mod required;
 mod set;
@@ -116,6 +117,17 @@ impl Pattern {
         self.0.required.as_ref()
     }
 
+    /// Writes the pattern as `PostgreSQL` would have to be asked for the same.
+    ///
+    /// # Errors
+    ///
+    /// Returns what `PostgreSQL` does not have, as the end of a sentence.
+    pub fn to_postgres(&self) -> Result<String, &'static str> {
+        // What was read once is read again the same.
+        let parsed = parse::parse(&self.0.text).map_err(|_| "it is no pattern")?;
+        postgres::write(&parsed.ast)
+    }
+
     /// Returns whether the pattern is found anywhere in the subject.
     ///
     /// # Errors
@@ -148,6 +160,11 @@ impl Pattern {
             None => self.0.backtrack(subject),
         }
     }
+}
+
+/// Writes text as a pattern of `PostgreSQL` that finds the text itself.
+pub fn postgres_literal(text: &str) -> String {
+    postgres::literal(text)
 }
 
 /// Reads a pattern into instructions.

@@ -155,13 +155,7 @@ fn every_error_has_the_same_shape() {
         ("DELETE", "/v1/groups/58463036-0efa-4365-b367-b5401c0711d3", "{}", 403, "read-only"),
         ("POST", "/v1/import-hierarchy", "[]", 403, "read-only"),
         ("POST", "/v1/rules/translate", "false", 400, "schema-violation"),
-        (
-            "POST",
-            "/v1/rules/translate",
-            r#"["<:", ["fact", "x"], "a"]"#,
-            422,
-            "untranslatable-rule",
-        ),
+        ("POST", "/v1/rules/translate", r#"["<:", "name", "a"]"#, 422, "untranslatable-rule"),
         ("POST", "/v1/validate/group", r#"{"name": "x"}"#, 400, "schema-violation"),
         (
             "POST",

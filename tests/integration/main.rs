@@ -26,6 +26,7 @@ mod layering;
 mod monitoring;
 mod program;
 mod puppet;
+mod puppetdb;
 mod readme;
 mod reads;
 mod reference;

@@ -1,11 +1,14 @@
 //! Writes through the classifier API: each is a commit.
 
 mod clients;
+mod crashes;
 mod edits;
 mod environments;
 mod faults;
 mod permissions;
 mod proposals;
+mod real;
+mod recorded;
 mod remotes;
 mod workflow;
 
@@ -13,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::git::server::Server;
 use crate::program::{Daemon, Response};
 
 pub(crate) const ROOT: &str = "00000000-0000-4000-8000-000000000000";
@@ -128,6 +132,14 @@ impl Hub {
         let arguments = ["--repo", &path, "--data-dir", &data, "--writes", "commit"];
         Daemon::start(&[&arguments, more].concat())
     }
+}
+
+/// Starts a daemon that follows and writes to the hub behind a server.
+fn serve_over_http(server: &Server, data: &Path) -> Daemon {
+    let url = format!("http://127.0.0.1:{}/hub.git", server.port);
+    let data = data.to_str().unwrap();
+    let remote = ["--allow-insecure-remotes", "--git-proxy", "none", "--writes", "commit"];
+    Daemon::start(&[["--repo", &url, "--data-dir", data].as_slice(), &remote].concat())
 }
 
 fn post(daemon: &Daemon, path: &str, body: &Value) -> Response {

@@ -11,17 +11,15 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{EncFacts, Serve};
+use super::puppetdb;
 use crate::cli::Exit;
-use crate::cli::client::Identity;
-use crate::cli::nodes::of_puppetdb;
 use crate::forge::Forge;
 use crate::git::{
     Credentials, HttpOptions, Mirror, MirrorOptions, Person, Proxy, Remote, Repository, Scheme,
     SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
-    Access, App, Door, Elsewhere, Endpoint, Face, FactsPolicy, Replies, Tls, Webhooks, router,
-    serve,
+    Access, App, Door, Endpoint, Face, FactsPolicy, Replies, Tls, Webhooks, router, serve,
 };
 use crate::reconcile::{
     Controller, Policy, Reporting, Settings, Target, WriteMode, WriteSettings, Writer,
@@ -285,7 +283,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
         check_ins: check_ins.clone(),
         facts: FactsPolicy {
             directory: serve_settings.facts_dir.clone().map(Arc::new),
-            elsewhere: puppetdb(&serve_settings)?,
+            elsewhere: puppetdb::elsewhere(&serve_settings)?,
             required: serve_settings.enc_facts == EncFacts::Required,
         },
         replies: Replies::default(),
@@ -481,18 +479,4 @@ fn signals(stop: CancellationToken) -> Result<std::pin::Pin<Box<dyn Future<Outpu
         tracing::info!("stopping");
         stop.cancel();
     }))
-}
-
-/// How long `PuppetDB` may take for one node: an ENC waits.
-const PUPPETDB_PATIENCE: Duration = Duration::from_secs(2);
-
-/// Prepares to ask a `PuppetDB` for facts.
-fn puppetdb(settings: &Serve) -> Result<Option<Elsewhere>> {
-    let Some(url) = &settings.puppetdb else { return Ok(None) };
-    let pair = settings.tls_cert.clone().zip(settings.tls_key.clone());
-    let identity = Identity::of_files(settings.tls_client_ca.clone(), pair);
-    let service = identity.at(url, PUPPETDB_PATIENCE)?;
-    Ok(Some(Elsewhere::new(move |certname| {
-        of_puppetdb(&service, certname).map_err(|error| format!("{error:#}"))
-    })))
 }

@@ -13,7 +13,8 @@ use crate::reconcile::settings::Target;
 impl Writer {
     pub(super) fn propose(&self, job: Job) {
         let Job { request, reply } = job;
-        reply(self.proposed(&request));
+        // The same request gets the same branch, so nobody has to remember it.
+        let _told = reply(self.proposed(&request));
     }
 
     fn proposed(&self, request: &WriteRequest) -> Result<Written, WriteError> {

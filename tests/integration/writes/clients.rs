@@ -6,7 +6,7 @@ use super::{Hub, ROOT, create, groups, post, without_edits};
 
 const ID: &str = "aaaaaaaa-0000-4000-8000-000000000001";
 
-fn hub() -> Hub {
+pub(super) fn hub() -> Hub {
     Hub::new(&[(
         "groups/all.yaml",
         &format!(

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use serde_json::json;
 
-use super::{Hub, ROOT, create, groups, has_git, post};
+use super::{Hub, ROOT, create, groups, has_git, post, serve_over_http};
 use crate::git::server::{Server, http_backend, status};
 use crate::program::Daemon;
 
@@ -69,50 +69,6 @@ fn fifty_writers_and_a_colleague_lose_nothing() {
 }
 
 #[test]
-fn a_crash_at_any_stage_loses_no_write_and_leaves_no_half_one() {
-    if !has_git() {
-        return;
-    }
-    for (hook, arrives) in [("pre-receive", false), ("post-receive", true)] {
-        let hub = Hub::new(&[("groups/a.yaml", A)]);
-        let (reached, go) = (hub.path().join("reached"), hub.path().join("go"));
-        hub.hook(
-            hook,
-            &format!(
-                "touch {0}\nn=0\nwhile [ ! -e {1} ] && [ $n -lt 200 ]; do sleep 0.05; n=$((n+1)); done\n{2}",
-                reached.display(),
-                go.display(),
-                if arrives { "exit 0" } else { "exit 1" },
-            ),
-        );
-        let daemon = hub.serve(&[]);
-        let address = daemon.address.clone();
-        let client = std::thread::spawn(move || {
-            use std::io::Write as _;
-            let mut stream = std::net::TcpStream::connect(address).unwrap();
-            let body = json!({"name": "N", "parent": ROOT, "classes": {}}).to_string();
-            let request = format!(
-                "POST /v1/groups HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
-                body.len()
-            );
-            stream.write_all(request.as_bytes()).unwrap();
-            std::io::read_to_string(stream).unwrap_or_default()
-        });
-        daemon.wait_until("the push is under way", |_| reached.exists());
-        daemon.kill();
-        assert_eq!(client.join().unwrap(), "", "nobody was told anything");
-        std::fs::write(&go, "").unwrap();
-        let daemon = hub.serve(&[]);
-        let expected = if arrives { 3 } else { 2 };
-        daemon.wait_until("the branch is followed", |it| groups(it).len() == expected);
-        assert_eq!(hub.log().len(), expected - 1);
-        // Writing goes on.
-        hub.hook(hook, "exit 0");
-        create(&daemon, &json!({"name": "M", "parent": ROOT, "classes": {}}));
-    }
-}
-
-#[test]
 fn a_push_of_unknown_fate_may_be_sent_again() {
     const WORKS: u8 = 0;
     const MUTE_AFTER_PUSH: u8 = 1;
@@ -138,33 +94,38 @@ fn a_push_of_unknown_fate_may_be_sent_again() {
         }
     });
     let data = tempfile::tempdir().unwrap();
-    let url = format!("http://127.0.0.1:{}/hub.git", server.port);
-    let daemon = Daemon::start(&[
-        "--repo",
-        &url,
-        "--data-dir",
-        data.path().to_str().unwrap(),
-        "--allow-insecure-remotes",
-        "--git-proxy",
-        "none",
-        "--writes",
-        "commit",
-    ]);
-    let body = json!({"name": "N", "parent": ROOT, "classes": {}});
-    mode.store(MUTE_AFTER_PUSH, Ordering::SeqCst);
-    let unknown = post(&daemon, "/v1/groups", &body);
-    assert_eq!((unknown.status, unknown.json()["kind"].as_str()), (503, Some("write-unknown")));
-    assert!(unknown.body.contains("sending it again is safe"), "{}", unknown.body);
-    // While it is down nothing changes, and that is said.
-    let other = json!({"name": "M", "parent": ROOT, "classes": {}});
-    let down = post(&daemon, "/v1/groups", &other);
-    assert_eq!(down.status, 503, "{}", down.body);
-    mode.store(WORKS, Ordering::SeqCst);
-    let again = post(&daemon, "/v1/groups", &body);
-    assert_eq!(again.status, 303, "{}", again.body);
-    let id = again.header("Location").unwrap().rsplit('/').next().unwrap().to_owned();
-    assert_eq!(daemon.get(&format!("/v1/groups/{id}")).json()["name"], "N");
-    assert_eq!(hub.log(), ["Begin", "Add the group \"N\" below \"All Nodes\""]);
+    let start = || serve_over_http(&server, data.path());
+    let mut daemon = start();
+    let mut log = vec!["Begin".to_owned()];
+    // The second time the daemon does not live to see the remote again.
+    for (name, restart) in [("N", false), ("O", true)] {
+        let body = json!({"name": name, "parent": ROOT, "classes": {}});
+        mode.store(MUTE_AFTER_PUSH, Ordering::SeqCst);
+        let unknown = post(&daemon, "/v1/groups", &body);
+        assert_eq!((unknown.status, unknown.json()["kind"].as_str()), (503, Some("write-unknown")));
+        assert!(unknown.body.contains("sending it again is safe"), "{}", unknown.body);
+        // While it is down nothing changes, and that is said.
+        let other = json!({"name": "M", "parent": ROOT, "classes": {}});
+        let down = post(&daemon, "/v1/groups", &other);
+        assert_eq!(down.status, 503, "{}", down.body);
+        mode.store(WORKS, Ordering::SeqCst);
+        if restart {
+            daemon.kill();
+            daemon = start();
+        }
+        let again = post(&daemon, "/v1/groups", &body);
+        assert_eq!(again.status, 303, "{}", again.body);
+        let id = again.header("Location").unwrap().rsplit('/').next().unwrap().to_owned();
+        assert_eq!(daemon.get(&format!("/v1/groups/{id}")).json()["name"], name);
+        log.push(format!("Add the group \"{name}\" below \"All Nodes\""));
+        assert_eq!(hub.log(), log);
+        // Now the client knows; the same once more is a new request.
+        assert_eq!(post(&daemon, "/v1/groups", &body).json()["kind"], "uniqueness-violation");
+    }
+    daemon.kill();
+    let daemon = start();
+    let body = json!({"name": "O", "parent": ROOT, "classes": {}});
+    assert_eq!(post(&daemon, "/v1/groups", &body).json()["kind"], "uniqueness-violation");
 }
 
 #[test]

@@ -1,0 +1,57 @@
+//! Requests that are sent again because their client was not told what became of them.
+//!
+//! The journal has every write before it is pushed, and again when its client was told. What is
+//! only there once may be at the remote all the same: the connection broke, the client had gone, or
+//! the daemon was killed. Whoever sends the same again is then answered as the first time.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Applied, WriteRequest, Writer};
+use crate::git::Repository;
+use crate::model::CommitId;
+use crate::reconcile::journal::{Event, PushedWrite};
+
+/// How long a request is known again; later it is a new one that says the same.
+const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
+
+impl Writer {
+    /// Notes what is about to be pushed.
+    pub(super) fn note_pushing(&self, applied: &[Applied]) {
+        let writes: Vec<PushedWrite> = applied
+            .iter()
+            .filter(|it| it.told_of == Some(it.snapshot.commit))
+            .map(|it| PushedWrite {
+                fingerprint: it.job.request.fingerprint.clone(),
+                commit: it.snapshot.commit,
+                answer: it.amendment.answer.clone(),
+            })
+            .collect();
+        if !writes.is_empty() {
+            self.controller.note(Event::Pushing { writes });
+        }
+    }
+
+    /// Notes of which commits the clients were told.
+    pub(super) fn note_answered(&self, commits: Vec<CommitId>) {
+        if !commits.is_empty() {
+            self.controller.note(Event::Answered { commits });
+        }
+    }
+
+    /// Returns the write of the same client that is on the branch and of which it was not told.
+    pub(super) fn repeated(
+        &self,
+        repository: &Repository,
+        request: &WriteRequest,
+        tip: CommitId,
+        applied: &[Applied],
+    ) -> Option<PushedWrite> {
+        let since = Timestamp::now().saturating_sub(REMEMBERED).ok()?;
+        let unanswered = self.controller.journal().unanswered(since);
+        unanswered.into_iter().find(|it| {
+            it.fingerprint == request.fingerprint
+                && !applied.iter().any(|other| other.told_of == Some(it.commit))
+                && repository.is_ancestor(it.commit, tip).unwrap_or(false)
+        })
+    }
+}
