@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 
 use super::{Job, WriteError, WriteRequest, Writer, Written, message};
-use crate::amend::Amendment;
+use crate::amend::{Amendment, Operation};
 use crate::forge::PullRequest;
 use crate::git::PushError;
 use crate::reconcile::settings::Target;
@@ -76,10 +76,19 @@ impl Writer {
 fn change_id(request: &WriteRequest, amendment: &Amendment) -> String {
     let mut hash = Sha256::new();
     hash.update(request.actor.as_deref().unwrap_or_default());
+    // The id of a new group is another one each time that it is asked for.
+    let chance = match &request.operation {
+        Operation::Create { id, .. } => Some(id.to_string()),
+        _ => None,
+    };
     for (path, text) in &amendment.files {
         hash.update(path);
         hash.update([0, u8::from(text.is_some())]);
-        hash.update(text.as_deref().unwrap_or_default());
+        let text = text.as_deref().unwrap_or_default();
+        match &chance {
+            Some(id) => hash.update(text.replace(id, "")),
+            None => hash.update(text),
+        }
     }
     let digest = hash.finalize();
     digest.iter().take(6).fold(String::new(), |mut id, byte| {
