@@ -1,6 +1,7 @@
 //! `clade serve`
 
 mod arguments;
+mod elsewhere;
 mod layers;
 mod start;
 

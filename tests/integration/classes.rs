@@ -132,9 +132,9 @@ fn code_that_cannot_be_read_is_named_and_nothing_is_written() {
 }
 
 /// What a Puppet Server 7.9 answered about the code in `tests/fixtures/control`.
-const ANSWER: &str = include_str!("../fixtures/environment_classes.json");
+pub(crate) const ANSWER: &str = include_str!("../fixtures/environment_classes.json");
 
-fn answer(line: &str, headers: &str, body: &str) -> Vec<u8> {
+pub(crate) fn answer(line: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let head = "Content-Type: application/json\r\nX-Puppet-Version: 7.23.0\r\n";
     format!("HTTP/1.1 {line}\r\n{head}{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}")

@@ -11,16 +11,15 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{EncFacts, Serve};
+use super::elsewhere::{puppet_server, puppetdb};
 use crate::cli::Exit;
-use crate::cli::client::Identity;
-use crate::cli::nodes::of_puppetdb;
 use crate::forge::Forge;
 use crate::git::{
     Credentials, HttpOptions, Mirror, MirrorOptions, Person, Proxy, Remote, Repository, Scheme,
     SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
-    Access, App, Door, Elsewhere, Endpoint, Face, FactsPolicy, Replies, Tls, Webhooks, router,
+    Access, App, Door, Endpoint, Face, FactsPolicy, PuppetServer, Replies, Tls, Webhooks, router,
     serve,
 };
 use crate::reconcile::{
@@ -35,6 +34,9 @@ const RELOAD: Duration = Duration::from_secs(5);
 /// How long the first answer is waited for before clients are let in to be told that there is none.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
+/// How long work that nobody waits for may hold up the end.
+const LAST_WORK: Duration = Duration::from_secs(1);
+
 /// What is ready before anything is opened.
 pub(super) struct Prepared {
     remote: Remote,
@@ -44,6 +46,7 @@ pub(super) struct Prepared {
     access: Arc<Access>,
     webhooks: Arc<Webhooks>,
     reporting: Option<Reporting>,
+    puppet_server: Option<PuppetServer>,
 }
 
 /// Checks everything that can be checked without touching the repository.
@@ -86,6 +89,12 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
     if serve.writes != WriteMode::Off && remote.scheme() == Some(Scheme::Git) {
         bail!("nothing can be pushed over `git://`: use `https` or `ssh`, or `--writes off`");
     }
+    if serve.writes == WriteMode::Off && serve.puppet_server.is_some() {
+        bail!(
+            "`--puppet-server` needs `--writes commit` or `--writes propose`: what it says of classes is committed"
+        );
+    }
+    let puppet_server = puppet_server(serve)?;
     let tls = match (&serve.tls_cert, &serve.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::new(
             certificate.clone(),
@@ -133,6 +142,7 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
         access: Arc::new(access),
         webhooks: Arc::new(webhooks),
         reporting,
+        puppet_server,
     })
 }
 
@@ -239,7 +249,10 @@ pub(super) fn run(serve: Serve) -> Result<Exit> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(run_within(serve, prepared))
+    let done = runtime.block_on(run_within(serve, prepared));
+    // A Puppet Server may still be waited for, whose answer nobody wants any more.
+    runtime.shutdown_timeout(LAST_WORK);
+    done
 }
 
 async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
@@ -283,6 +296,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
         access: Arc::clone(&prepared.access),
         webhooks: Arc::clone(&prepared.webhooks),
         check_ins: check_ins.clone(),
+        puppet_server: prepared.puppet_server.clone(),
         facts: FactsPolicy {
             directory: serve_settings.facts_dir.clone().map(Arc::new),
             elsewhere: puppetdb(&serve_settings)?,
@@ -481,18 +495,4 @@ fn signals(stop: CancellationToken) -> Result<std::pin::Pin<Box<dyn Future<Outpu
         tracing::info!("stopping");
         stop.cancel();
     }))
-}
-
-/// How long `PuppetDB` may take for one node: an ENC waits.
-const PUPPETDB_PATIENCE: Duration = Duration::from_secs(2);
-
-/// Prepares to ask a `PuppetDB` for facts.
-fn puppetdb(settings: &Serve) -> Result<Option<Elsewhere>> {
-    let Some(url) = &settings.puppetdb else { return Ok(None) };
-    let pair = settings.tls_cert.clone().zip(settings.tls_key.clone());
-    let identity = Identity::of_files(settings.tls_client_ca.clone(), pair);
-    let service = identity.at(url, PUPPETDB_PATIENCE)?;
-    Ok(Some(Elsewhere::new(move |certname| {
-        of_puppetdb(&service, certname).map_err(|error| format!("{error:#}"))
-    })))
 }
