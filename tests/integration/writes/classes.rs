@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::Hub;
-use crate::classes::{ANSWER, answer};
-use crate::git::server::{Request, Server};
+use crate::classes::{ANSWER, KnownHost, answer};
+use crate::git::server::{Request, Server, tls};
 use crate::program::{Daemon, Response, run};
+use crate::reference::{conforms, document};
 
 /// A Puppet Server that says of each environment what it is told to.
 struct Puppet {
@@ -99,7 +100,10 @@ fn of(classes: &[(&str, &str)]) -> String {
 }
 
 fn update(daemon: &Daemon, query: &str) -> Response {
-    daemon.request("POST", &format!("/classifier-api/v1/update-classes{query}"), "{}")
+    let path = "/v1/update-classes";
+    let answer = daemon.request("POST", &format!("/classifier-api{path}{query}"), "{}");
+    conforms(&document(), "post", path, answer.status, &answer.body);
+    answer
 }
 
 fn kind(response: &Response) -> (u16, String) {
@@ -129,10 +133,9 @@ fn hub() -> Hub {
 
 #[test]
 fn classes_are_pulled_and_committed_once() {
-    let puppet = Puppet::new(&[
-        ("production", &of(&[("apache", "port"), ("ntp", "servers")])),
-        ("staging", &of(&[("apache", "port")])),
-    ]);
+    let production = of(&[("apache", "port"), ("ntp", "servers")]);
+    let staging = of(&[("apache", "port")]);
+    let puppet = Puppet::new(&[("production", &production), ("staging", &staging)]);
     let hub = hub();
     let daemon = hub.serve(&["--puppet-server", &puppet.url]);
     assert_eq!(classes(&daemon, "production"), ["apache"]);
@@ -146,10 +149,44 @@ fn classes_are_pulled_and_committed_once() {
     asked(&[("gone", 404), ("production", 200), ("staging", 200)]);
     assert_eq!(classes(&daemon, "production"), ["apache", "ntp"]);
     assert_eq!(classes(&daemon, "staging"), ["apache"]);
-    insta::assert_snapshot!(hub.show("environments/production.yml").unwrap(), @"");
-    insta::assert_snapshot!(hub.show("environments/other.yaml").unwrap(), @"");
+    let show = |path: &str, said: &str| hub.show(path).unwrap().replace(&hash(said), "ETAG");
+    insta::assert_snapshot!(show("environments/production.yml", &production), @r"
+    # yaml-language-server: $schema=https://clade-classifier.github.io/schemas/environment.json
+    # Written by `POST /v1/update-classes`: ask for it again instead of changing this.
+    # etag: ETAG
+    classes:
+      apache:
+        parameters:
+          port: 1
+        types:
+          port: Integer
+      ntp:
+        parameters:
+          servers: 1
+        types:
+          servers: Integer
+    ");
+    insta::assert_snapshot!(show("environments/other.yaml", &staging), @r"
+    # yaml-language-server: $schema=https://clade-classifier.github.io/schemas/environment.json
+    # Written by `POST /v1/update-classes`: ask for it again instead of changing this.
+    # etag: ETAG
+    name: staging
+    classes:
+      apache:
+        parameters:
+          port: 1
+        types:
+          port: Integer
+    ");
     let message = hub.head().unwrap().message().unwrap().to_owned();
-    insta::assert_snapshot!(message, @"");
+    insta::assert_snapshot!(message, @r#"
+    Update the classes of "production", "staging"
+
+    Through the classifier API, by an unnamed client.
+
+    Clade-Request: POST /classifier-api/v1/update-classes
+    Clade-Actor: an unnamed client
+    "#);
 
     // What has not changed makes no commit, and is an update all the same.
     let (head, before) = (hub.head_id(), last_update(&daemon).unwrap());
@@ -179,7 +216,12 @@ fn classes_are_pulled_and_committed_once() {
         assert_eq!(kind(&refused), (400, "schema-violation".to_owned()));
     }
     asked(&[("gone", 404)]);
-    insta::assert_snapshot!(hub.log().join("\n"), @"");
+    insta::assert_snapshot!(hub.log().join("\n"), @r#"
+    Begin
+    Update the classes of "production", "staging"
+    Update the classes of "staging"
+    Update the classes of "fresh"
+    "#);
 }
 
 #[test]
@@ -213,7 +255,7 @@ fn classes_that_groups_need_do_not_go() {
     assert_eq!(kind(&refused), (422, "invalid-commit".to_owned()));
     let finding = &refused.json()["details"][0];
     assert_eq!(
-        (&finding["code"], &finding["file"]),
+        (&finding["kind"], &finding["file"]),
         (&json!("missing-class"), &json!("groups/web.yaml"))
     );
     assert_eq!(hub.head_id(), head);
@@ -361,7 +403,7 @@ fn a_puppet_server_is_asked_by_one_request_at_a_time() {
     assert_eq!((done, puppet.state.most.load(Ordering::SeqCst)), (vec![201; 4], 1));
     assert_eq!(hub.log(), ["Begin", "Update the classes of \"production\""]);
     // Whoever has gone does not hold up the end.
-    *puppet.state.pause.lock().unwrap() = Duration::from_secs(60);
+    *puppet.state.pause.lock().unwrap() = Duration::from_mins(1);
     let mut stream = std::net::TcpStream::connect(&daemon.address).unwrap();
     let request = "POST /v1/update-classes HTTP/1.1\r\nHost: clade\r\nContent-Length: 0\r\n\r\n";
     std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
@@ -398,6 +440,52 @@ fn a_puppet_server_needs_writes() {
     let (status, said) = serve(&[&["https://puppet:8140"][..], &writes, &absent].concat());
     assert_eq!(status, 2);
     assert!(said.contains("cannot read `/nonexistent/ca.pem`"), "{said}");
+}
+
+#[test]
+fn a_puppet_server_is_shown_a_certificate() {
+    let KnownHost { verifier, certificate, key } = KnownHost::new();
+    let state = State::default();
+    let said = ("200 OK".to_owned(), of(&[("apache", "port")]));
+    state.said.lock().unwrap().insert("production".to_owned(), said);
+    let server = Server::https_for(verifier, move |request| state.answer(request));
+    let url = format!("https://localhost:{}", server.port);
+    let hub = hub();
+    let write = |name: &str, text: &str| {
+        let path = hub.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (certificate, key) = (write("host.pem", &certificate), write("key.pem", &key));
+    let (socket, ca) = (write("socket", ""), tls("ca.pem").to_str().unwrap().to_owned());
+    std::fs::remove_file(&socket).unwrap();
+    let base = ["--puppet-server", &url, "--puppet-server-ca", &ca];
+    let own = ["--puppet-server-cert", &certificate, "--puppet-server-key", &key];
+    let stranger = hub.serve(&base);
+    assert_eq!(kind(&update(&stranger, "")), (503, "puppet-server-unreachable".to_owned()));
+    drop(stranger);
+    let host = hub.serve(&[&base[..], &own].concat());
+    assert_eq!(update(&host, "").status, 201);
+    drop(host);
+    // Where nothing else is said, it is the daemon's certificate, and its authority.
+    let daemons = [
+        "--tls-cert",
+        &certificate,
+        "--tls-key",
+        &key,
+        "--tls-client-ca",
+        &ca,
+        "--socket",
+        &socket,
+    ];
+    let daemon = hub.serve(&[&base[..2], &daemons].concat());
+    let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    let head = "Host: clade\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let request = format!("POST /v1/update-classes HTTP/1.1\r\n{head}");
+    std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+    let answered = std::io::read_to_string(stream).unwrap();
+    assert!(answered.starts_with("HTTP/1.1 201 "), "{answered}");
+    assert_eq!(daemon.terminate(), 0);
 }
 
 #[test]
