@@ -210,3 +210,53 @@ pub fn says_the_same(old: &str, new: &str) -> bool {
 fn body(text: &str) -> &str {
     text.find("\nclasses:").and_then(|at| text.get(at..)).unwrap_or(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalogue(etag: Option<&str>) -> NewCatalogue {
+        let class = PuppetClass { name: "ntp".to_owned(), line: 1, parameters: Vec::new() };
+        let other = PuppetClass { name: "ntp::No".to_owned(), ..class.clone() };
+        let classes = vec![("a.pp".to_owned(), class), ("b.pp".to_owned(), other)];
+        let (catalogue, left_out) = NewCatalogue::of(classes, etag.map(str::to_owned));
+        assert_eq!(left_out.len(), 1, "{left_out:?}");
+        assert!(left_out.iter().all(|it| it.starts_with("b.pp: `ntp::No` is not a class name")));
+        catalogue
+    }
+
+    fn text(path: &str, etag: Option<&str>) -> String {
+        let environment = "production".parse().unwrap();
+        catalogue(etag).text(path, &environment, WrittenBy::Scan).unwrap()
+    }
+
+    #[test]
+    fn a_file_says_which_version_it_was_made_from() {
+        let written = text("environments/production.yaml", Some("\"v 1\""));
+        assert_eq!(etag_of(&written), Some("\"v 1\""));
+        assert_eq!(etag_of(&text("environments/production.yaml", None)), None);
+        // It could end the comment that it is in.
+        assert_eq!(etag_of(&text("environments/production.yaml", Some("v\nclasses:"))), None);
+        assert_eq!(etag_of("classes:\n# etag: v\n"), None);
+    }
+
+    #[test]
+    fn a_file_of_another_name_says_whose_it_is() {
+        for (path, named) in [
+            ("production.yml", false),
+            ("environments/production.yaml", false),
+            ("production/other.yaml", true),
+            ("environments/production.yaml.yaml", true),
+        ] {
+            assert_eq!(text(path, None).contains("\nname: production\n"), named, "{path}");
+        }
+    }
+
+    #[test]
+    fn comments_before_the_classes_say_nothing() {
+        let (one, other) = (text("production.yaml", Some("1")), text("production.yaml", Some("2")));
+        assert!(one != other && says_the_same(&one, &other));
+        assert!(!says_the_same(&one, &one.replace("  ntp:", "  ntq:")));
+        assert!(!says_the_same("classes: {}\n", &one));
+    }
+}

@@ -45,3 +45,44 @@ fn parameter(parameter: &Value) -> Option<Parameter> {
     let data_type = text("type").and_then(|it| it.parse::<DataType>().ok());
     Some(Parameter { name: text("name")?.to_owned(), data_type, default })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_list_of_classes_is_not_half_read() {
+        for answer in [
+            json!(null),
+            json!({"classes": []}),
+            json!({"files": {}}),
+            json!({"files": [{"classes": []}]}),
+            json!({"files": [{"path": "a.pp", "classes": [{"name": "a"}]}]}),
+            json!({"files": [{"path": "a.pp", "classes": [{"params": []}]}]}),
+            json!({"files": [{"path": "a.pp", "classes": [{"name": "a", "params": [{"type": "String"}]}]}]}),
+        ] {
+            assert_eq!(read_published(&answer), None, "{answer}");
+        }
+    }
+
+    #[test]
+    fn files_are_read_with_what_is_wrong_with_them() {
+        let answer = json!({"files": [
+            {"path": "a.pp", "classes": [{"name": "a", "params": [
+                {"name": "one"},
+                {"name": "two", "default_source": "undef"},
+                {"name": "three", "default_source": "$b", "type": "Foo["},
+            ]}]},
+            {"path": "b.pp", "error": "no"},
+        ]});
+        let published = read_published(&answer).unwrap();
+        assert_eq!(published.broken, [("b.pp".to_owned(), "no".to_owned())]);
+        let parameters = &published.classes[0].1.parameters;
+        let defaults: Vec<&Default> = parameters.iter().map(|it| &it.default).collect();
+        let code = Default::Code("$b".to_owned());
+        assert_eq!(defaults, [&Default::Required, &Default::Value(Value::Null), &code]);
+        assert_eq!(parameters[2].data_type, None);
+    }
+}
