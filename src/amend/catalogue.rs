@@ -188,7 +188,7 @@ impl NewCatalogue {
         };
         let schema = "# yaml-language-server: $schema=https://clade-classifier.github.io/schemas/environment.json";
         let mut text = format!("{schema}\n# Written by {by} again instead of changing this.\n");
-        if let Some(etag) = self.etag.as_deref().filter(|it| !it.contains(char::is_control)) {
+        if let Some(etag) = self.etag.as_deref().filter(|it| is_etag(it)) {
             let _infallible = writeln!(text, "{ETAG}{etag}");
         }
         text
@@ -198,7 +198,12 @@ impl NewCatalogue {
 /// Returns the version of the classes that the text of a catalogue says it was made from.
 pub fn etag_of(text: &str) -> Option<&str> {
     let comments = text.lines().take_while(|it| it.starts_with('#'));
-    comments.filter_map(|it| it.strip_prefix(ETAG)).map(str::trim).next()
+    comments.filter_map(|it| it.strip_prefix(ETAG)).map(str::trim).find(|it| is_etag(it))
+}
+
+/// Returns whether a text can be sent as a header, and stand in a comment.
+fn is_etag(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|it| it == b' ' || it.is_ascii_graphic())
 }
 
 /// Returns whether the texts of two catalogues say the same but for the comments before them.
@@ -237,7 +242,9 @@ mod tests {
         assert_eq!(etag_of(&text("environments/production.yaml", None)), None);
         // It could end the comment that it is in.
         assert_eq!(etag_of(&text("environments/production.yaml", Some("v\nclasses:"))), None);
-        assert_eq!(etag_of("classes:\n# etag: v\n"), None);
+        for other in ["classes:\n# etag: v\n", "# etag: \n", "# etag: é\n", "# etag: a\tb\n", ""] {
+            assert_eq!(etag_of(other), None, "{other:?}");
+        }
     }
 
     #[test]

@@ -132,7 +132,7 @@ impl PuppetServer {
                     return Err(ApiError::new(status, "not-found", message, name.as_str()));
                 }
                 // Groups may name an environment whose code is gone.
-                Err(error @ PullError::Unexpected { status: 404, .. }) if is_for_all => {
+                Err(error @ PullError::Unexpected { status: 404, .. }) => {
                     absent.get_or_insert((name, error));
                 }
                 Err(error) => return Err(failed(&name, error)),
@@ -154,6 +154,7 @@ fn why(environment: &EnvironmentName, error: &PullError) -> String {
 
 fn failed(environment: &EnvironmentName, error: PullError) -> ApiError {
     let message = why(environment, &error);
+    tracing::warn!(%environment, %error, "classes cannot be pulled");
     match error {
         PullError::Unreachable(_) => {
             let status = StatusCode::SERVICE_UNAVAILABLE;

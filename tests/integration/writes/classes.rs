@@ -262,7 +262,11 @@ fn classes_that_groups_need_do_not_go() {
     assert_eq!(classes(&daemon, "production"), ["apache"]);
     assert_eq!(update(&daemon, "?environment=production").status, 422);
     // Unless the repository says that it may happen.
-    hub.commit("Be lenient", &[("clade.yaml", "policy: {missing_referents: warn}\n")]);
+    let lenient = "policy: {missing_referents: warn}\n";
+    let lenient = hub.commit("Be lenient", &[("clade.yaml", lenient)]);
+    daemon.wait_until("it answers", |it| {
+        it.get("/v1/groups").header("X-Clade-Commit") == Some(&lenient)
+    });
     assert_eq!(update(&daemon, "").status, 201);
     assert_eq!(classes(&daemon, "production"), ["ntp"]);
     assert_eq!(hub.log(), ["Begin", "Be lenient", "Update the classes of \"production\""]);
