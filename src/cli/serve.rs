@@ -1,8 +1,8 @@
 //! `clade serve`
 
 mod arguments;
-mod elsewhere;
 mod layers;
+mod puppet_server;
 mod start;
 
 use std::ffi::OsString;

@@ -11,16 +11,18 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{EncFacts, Serve};
-use super::elsewhere::{puppet_server, puppetdb};
+use super::puppet_server;
 use crate::cli::Exit;
+use crate::cli::client::Identity;
+use crate::cli::nodes::of_puppetdb;
 use crate::forge::Forge;
 use crate::git::{
     Credentials, HttpOptions, Mirror, MirrorOptions, Person, Proxy, Remote, Repository, Scheme,
     SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
-    Access, App, Door, Endpoint, Face, FactsPolicy, PuppetServer, Replies, Tls, Webhooks, router,
-    serve,
+    Access, App, Door, Elsewhere, Endpoint, Face, FactsPolicy, PuppetServer, Replies, Tls,
+    Webhooks, router, serve,
 };
 use crate::reconcile::{
     Controller, Policy, Reporting, Settings, Target, WriteMode, WriteSettings, Writer,
@@ -94,7 +96,7 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
             "`--puppet-server` needs `--writes commit` or `--writes propose`: what it says of classes is committed"
         );
     }
-    let puppet_server = puppet_server(serve)?;
+    let puppet_server = puppet_server::prepare(serve)?;
     let tls = match (&serve.tls_cert, &serve.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::new(
             certificate.clone(),
@@ -495,4 +497,18 @@ fn signals(stop: CancellationToken) -> Result<std::pin::Pin<Box<dyn Future<Outpu
         tracing::info!("stopping");
         stop.cancel();
     }))
+}
+
+/// How long `PuppetDB` may take for one node: an ENC waits.
+const PUPPETDB_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Prepares to ask a `PuppetDB` for facts.
+fn puppetdb(settings: &Serve) -> Result<Option<Elsewhere>> {
+    let Some(url) = &settings.puppetdb else { return Ok(None) };
+    let pair = settings.tls_cert.clone().zip(settings.tls_key.clone());
+    let identity = Identity::of_files(settings.tls_client_ca.clone(), pair);
+    let service = identity.at(url, PUPPETDB_PATIENCE)?;
+    Ok(Some(Elsewhere::new(move |certname| {
+        of_puppetdb(&service, certname).map_err(|error| format!("{error:#}"))
+    })))
 }

@@ -1,4 +1,4 @@
-//! Other services that the daemon asks: `PuppetDB` and Puppet Server.
+//! The Puppet Server that the daemon asks for classes.
 
 use std::time::Duration;
 
@@ -8,30 +8,15 @@ use super::Serve;
 use crate::amend::NewCatalogue;
 use crate::cli::classes::{Answer, Odd, ask, path_of};
 use crate::cli::client::{Identity, Patience};
-use crate::cli::nodes::of_puppetdb;
-use crate::http::{Elsewhere, PullError, Pulled, PuppetServer};
+use crate::http::{PullError, Pulled, PuppetServer};
 use crate::model::EnvironmentName;
 use crate::puppet::Published;
-
-/// How long `PuppetDB` may take for one node: an ENC waits.
-const PUPPETDB_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a connection to a Puppet Server may take.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// Prepares to ask a `PuppetDB` for facts.
-pub(super) fn puppetdb(settings: &Serve) -> Result<Option<Elsewhere>> {
-    let Some(url) = &settings.puppetdb else { return Ok(None) };
-    let pair = settings.tls_cert.clone().zip(settings.tls_key.clone());
-    let identity = Identity::of_files(settings.tls_client_ca.clone(), pair);
-    let service = identity.at(url, PUPPETDB_PATIENCE)?;
-    Ok(Some(Elsewhere::new(move |certname| {
-        of_puppetdb(&service, certname).map_err(|error| format!("{error:#}"))
-    })))
-}
-
 /// Prepares to ask a Puppet Server for classes.
-pub(super) fn puppet_server(settings: &Serve) -> Result<Option<PuppetServer>> {
+pub(super) fn prepare(settings: &Serve) -> Result<Option<PuppetServer>> {
     let Some(url) = settings.puppet_server.clone() else { return Ok(None) };
     let pair = |certificate: &Option<_>, key: &Option<_>| certificate.clone().zip(key.clone());
     let own = pair(&settings.puppet_server_cert, &settings.puppet_server_key);
