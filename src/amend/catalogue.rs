@@ -87,7 +87,7 @@ impl NewCatalogue {
     }
 
     /// Returns the catalogue as a document.
-    pub fn to_value(&self) -> Value {
+    fn to_value(&self) -> Value {
         let mut used = BTreeSet::new();
         let classes: Map<String, Value> = self
             .classes

@@ -196,9 +196,10 @@ pub(super) async fn update(
     let done = tokio::task::spawn_blocking(pull).await;
     let (pulled, _busy) = done.map_err(|_| ApiError::internal("The classes were not pulled."))?;
     let catalogues = pulled?;
-    let said = catalogues.iter().map(|(name, it)| (name.to_string(), it.to_value())).collect();
-    let body = Value::Object(said);
-    let response = writing.perform(Operation::UpdateClasses { catalogues }, &body).await?;
+    // To do it again does no harm, so a request is never taken for the repetition of another: what
+    // that one wrote may have been undone since.
+    let once = Value::from(fastrand::u64(..));
+    let response = writing.perform(Operation::UpdateClasses { catalogues }, &once).await?;
     // What waits for review is no update yet.
     if response.status() == StatusCode::CREATED {
         server.note_update();
