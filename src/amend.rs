@@ -6,6 +6,7 @@
 //! changes are changed with it.
 
 mod body;
+mod catalogue;
 mod check;
 mod document;
 mod environment;
@@ -27,8 +28,10 @@ use crate::model::{EnvironmentName, GroupId};
 use crate::validation::Layout;
 
 pub use body::read_group;
+pub use catalogue::{CatalogueFault, NewCatalogue, WrittenBy, etag_of, says_the_same};
 pub use check::check_whole;
 pub use document::{ORDER, house_layout, new_document};
+pub use environment::check_may_update_classes;
 pub use layout::files as layout_of;
 pub use operation::Operation;
 pub use refusal::{Refusal, Status};
@@ -83,6 +86,8 @@ pub enum Answer {
     Unpinned(Value),
     /// An environment exists.
     Environment(EnvironmentName),
+    /// Class catalogues are as the Puppet Server says.
+    Updated,
 }
 
 impl Answer {
@@ -90,7 +95,7 @@ impl Answer {
     pub fn group(&self) -> Option<GroupId> {
         match self {
             Self::Created(id) | Self::Put(id) | Self::Edited(id) => Some(*id),
-            Self::Done | Self::Unpinned(_) | Self::Environment(_) => None,
+            Self::Done | Self::Unpinned(_) | Self::Environment(_) | Self::Updated => None,
         }
     }
 }
@@ -112,9 +117,10 @@ pub fn amend(
     }
     let hierarchy = check::build(&planned.groups)?;
     check::referents(ground, &hierarchy)?;
-    let subject = subject::of(operation, old, &hierarchy);
     let mut files = files::changes(ground, &hierarchy)?;
-    files.extend(environment::changes(ground, operation, scope)?);
+    let environments = environment::changes(ground, operation, scope)?;
+    let subject = subject::of(operation, old, &hierarchy, &environments.names);
+    files.extend(environments.files);
     Ok(Amendment { files, subject, answer: planned.answer })
 }
 

@@ -1,4 +1,5 @@
-//! How often each group was edited and when last, as the commits of a branch tell.
+//! How often each group was edited and when last, and when class catalogues were, as the commits of a
+//! branch tell.
 //!
 //! A group is its id, whatever file it stands in. It is edited by a commit after which its document
 //! reads otherwise than before: comments, quotes, order and the file do not count. A group that is
@@ -23,10 +24,12 @@ pub struct Edit {
     pub time: Option<Timestamp>,
 }
 
-/// The edits of all groups, up to a commit.
+/// The edits of all groups and of the class catalogues, up to a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct History(BTreeMap<GroupId, Known>);
+pub struct History {
+    groups: BTreeMap<GroupId, Known>,
+    catalogues: Option<Timestamp>,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
@@ -40,7 +43,18 @@ type Digest = [u64; 2];
 impl History {
     /// Returns what is known of the edits of a group.
     pub fn edit(&self, group: GroupId) -> Option<Edit> {
-        self.0.get(&group).map(|it| it.edit)
+        self.groups.get(&group).map(|it| it.edit)
+    }
+
+    /// Returns when the last commit was made that made or edited a class catalogue; none where none
+    /// did, or that is not known.
+    pub fn last_catalogue(&self) -> Option<Timestamp> {
+        self.catalogues
+    }
+
+    /// Takes note that a commit made or edited a class catalogue.
+    pub fn take_catalogue(&mut self, made: Option<Timestamp>) {
+        self.catalogues = made;
     }
 
     /// Takes a document of the next commit in.
@@ -49,7 +63,7 @@ impl History {
     /// what it has nobody can tell how often it was edited.
     pub fn take(&mut self, document: &GroupFile, made: Option<Timestamp>) {
         let Some((id, digest)) = document.id.zip(digest(document)) else { return };
-        match self.0.get_mut(&id) {
+        match self.groups.get_mut(&id) {
             Some(known) if known.digest == digest => {}
             Some(known) => {
                 let serial = known.edit.serial.map(|it| it + 1);
@@ -57,7 +71,7 @@ impl History {
             }
             None => {
                 let edit = Edit { serial: made.map(|_| 1), time: made };
-                self.0.insert(id, Known { digest, edit });
+                self.groups.insert(id, Known { digest, edit });
             }
         }
     }

@@ -8,12 +8,14 @@ mod data_type;
 mod fault;
 mod lex;
 mod literal;
+mod published;
 mod site;
 mod verdict;
 
 pub use class::{Code, Default, Parameter, PuppetClass, read};
 pub use data_type::{Argument, DataType, TypeError};
 pub use fault::CodeFault;
+pub use published::{Published, read_published};
 pub use site::{Modulepath, environment_settings, missing_modules};
 pub use verdict::{Aliases, TypeFault, fault_of, has_type};
 

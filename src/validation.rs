@@ -89,6 +89,11 @@ impl FileReading {
             _ => &[],
         }
     }
+
+    /// Returns whether the file is a class catalogue; that of an environment need not be one.
+    pub fn is_catalogue(&self) -> bool {
+        matches!(&self.parts, Parts::Environment(file) if file.is_catalogue())
+    }
 }
 
 /// What a file says.

@@ -1,48 +1,95 @@
-//! Environments that exist though no group names them and nobody knows their classes.
+//! The files of environments: whether one exists, and its class catalogue.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::Ground;
+use super::catalogue::{NewCatalogue, WrittenBy, says_the_same};
 use super::operation::Operation;
-use super::refusal::{Refusal, Status};
+use super::refusal::Refusal;
 use super::scope::Scope;
 use crate::document::{Layout, write};
 use crate::model::EnvironmentName;
 
 type Files = BTreeMap<String, Option<String>>;
 
-/// Returns the files that change so that an environment exists, or does no longer.
+/// What changes about environments.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) files: Files,
+    /// The environments that the files are of.
+    pub(super) names: Vec<EnvironmentName>,
+}
+
+/// Returns the files that change so that an environment exists, or does no longer, or so that its
+/// catalogue is up to date.
 pub(super) fn changes(
     ground: &Ground<'_>,
     operation: &Operation,
     scope: Option<&Scope>,
-) -> Result<Files, Refusal> {
-    let files = match operation {
-        Operation::MakeEnvironment { name } => make(ground, name),
-        Operation::RemoveEnvironment { name } => remove(ground, name)?,
-        _ => Files::new(),
+) -> Result<Changes, Refusal> {
+    let (files, name) = match operation {
+        Operation::MakeEnvironment { name } => (make(ground, name), name),
+        Operation::RemoveEnvironment { name } => (remove(ground, name)?, name),
+        Operation::UpdateClasses { catalogues } => {
+            check_may_update_classes(scope)?;
+            return update(ground, catalogues);
+        }
+        _ => return Ok(Changes::default()),
     };
     // Environments stand below no group.
     if scope.is_some() && !files.is_empty() {
-        let message = "Sorry, but you don't have permission to make or remove environments.";
-        return Err(Refusal::new(Status::Forbidden, "permission-denied", message, Value::Null));
+        return Err(Refusal::denied("make or remove environments", Value::Null));
     }
-    Ok(files)
+    Ok(Changes { files, names: vec![name.clone()] })
+}
+
+/// Checks that who may write within a scope, if there is one, may update classes: they are those of
+/// whole environments.
+///
+/// # Errors
+///
+/// Returns a refusal for any scope.
+pub fn check_may_update_classes(scope: Option<&Scope>) -> Result<(), Refusal> {
+    scope.map_or(Ok(()), |_| Err(Refusal::denied("update classes", Value::Null)))
+}
+
+fn update(
+    ground: &Ground<'_>,
+    catalogues: &BTreeMap<EnvironmentName, NewCatalogue>,
+) -> Result<Changes, Refusal> {
+    let mut changes = Changes::default();
+    for (name, catalogue) in catalogues {
+        let known = ground.estate.environments.get(name).map(ToString::to_string);
+        let Some(path) = known.or_else(|| free_path(ground, name)) else { continue };
+        let text = catalogue.text(&path, name, WrittenBy::Daemon).map_err(|fault| {
+            let message = format!("The classes of {name} cannot be written down: {fault}.");
+            Refusal::unprocessable("invalid-commit", message, Value::Array(Vec::new()))
+        })?;
+        if (ground.read)(&path).is_none_or(|old| !says_the_same(&old, &text)) {
+            changes.files.insert(path, Some(text));
+            changes.names.push(name.clone());
+        }
+    }
+    Ok(changes)
+}
+
+/// Returns where the file of a new environment goes.
+fn free_path(ground: &Ground<'_>, name: &EnvironmentName) -> Option<String> {
+    let directory = &ground.layout.environments;
+    // A file of this name may be empty, or that of another environment.
+    let stems = std::iter::once(name.to_string()).chain((2..).map(|it| format!("{name}-{it}")));
+    let mut paths = stems.map(|stem| format!("{directory}/{stem}.yaml"));
+    paths.find(|path| (ground.read)(path).is_none())
 }
 
 fn make(ground: &Ground<'_>, name: &EnvironmentName) -> Files {
     if ground.estate.environment_names().contains(name) {
         return Files::new();
     }
-    let directory = &ground.layout.environments;
-    // A file of this name may be empty, or that of another environment.
-    let stems = std::iter::once(name.to_string()).chain((2..).map(|it| format!("{name}-{it}")));
-    let mut paths = stems.map(|stem| format!("{directory}/{stem}.yaml"));
-    let path = paths.find(|path| (ground.read)(path).is_none());
     let text = write(&json!({"name": name}), &|_| Layout::Block);
-    path.map(|path| (path, Some(text))).into_iter().collect()
+    free_path(ground, name).map(|path| (path, Some(text))).into_iter().collect()
 }
 
 fn remove(ground: &Ground<'_>, name: &EnvironmentName) -> Result<Files, Refusal> {

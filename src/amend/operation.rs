@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::body::{merge, object, read_group};
+use super::catalogue::NewCatalogue;
 use super::check;
 use super::document::rule_and_pins;
 use super::refusal::{Refusal, Status};
@@ -78,6 +79,11 @@ pub enum Operation {
         /// The environment.
         name: EnvironmentName,
     },
+    /// Have the class catalogues of environments say what a Puppet Server says.
+    UpdateClasses {
+        /// What it says of each; others stay.
+        catalogues: BTreeMap<EnvironmentName, NewCatalogue>,
+    },
 }
 
 /// What a write leads to.
@@ -128,15 +134,17 @@ pub(super) fn plan(
         Operation::Import { body } => {
             Ok(Planned { groups: check::import(body)?, answer: Answer::Done })
         }
-        // They are no matter of groups.
-        Operation::MakeEnvironment { name } => Ok(Planned {
-            groups: hierarchy.groups().cloned().collect(),
-            answer: Answer::Environment(name.clone()),
-        }),
-        Operation::RemoveEnvironment { .. } => {
-            Ok(Planned { groups: hierarchy.groups().cloned().collect(), answer: Answer::Done })
+        Operation::MakeEnvironment { name } => {
+            Ok(unchanged(hierarchy, Answer::Environment(name.clone())))
         }
+        Operation::RemoveEnvironment { .. } => Ok(unchanged(hierarchy, Answer::Done)),
+        Operation::UpdateClasses { .. } => Ok(unchanged(hierarchy, Answer::Updated)),
     }
+}
+
+/// What is no matter of groups leaves them as they are.
+fn unchanged(hierarchy: &Hierarchy, answer: Answer) -> Planned {
+    Planned { groups: hierarchy.groups().cloned().collect(), answer }
 }
 
 fn find(hierarchy: &Hierarchy, id: GroupId, rest: &str) -> Result<GroupIndex, Refusal> {

@@ -61,6 +61,12 @@ impl Refusal {
         Self::new(Status::BadRequest, "schema-violation", message, details)
     }
 
+    /// Who asks may not do what is asked for, such as `update classes`.
+    pub fn denied(what: &str, details: impl Into<Value>) -> Self {
+        let message = format!("Sorry, but you don't have permission to {what}.");
+        Self::new(Status::Forbidden, "permission-denied", message, details)
+    }
+
     pub(super) fn malformed_parent(text: &str) -> Self {
         let message = "The group's parent id is not a valid UUID.";
         Self::new(Status::BadRequest, "malformed-uuid", message, text)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::rule_and_pins;
-use super::refusal::{Refusal, Status};
+use super::refusal::Refusal;
 use crate::hierarchy::Hierarchy;
 use crate::model::{Group, GroupId};
 
@@ -78,8 +78,7 @@ impl Scope {
 }
 
 fn denied(what: &str, group: GroupId) -> Refusal {
-    let message = format!("Sorry, but you don't have permission to {what}.");
-    Refusal::new(Status::Forbidden, "permission-denied", message, group.to_string())
+    Refusal::denied(what, group.to_string())
 }
 
 /// Returns the keys in which two forms of a group differ, as files name them.

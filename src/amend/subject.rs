@@ -6,9 +6,15 @@ use super::document::rule_and_pins;
 use super::operation::Operation;
 use super::scope::changed_keys;
 use crate::hierarchy::Hierarchy;
-use crate::model::{Group, GroupId};
+use crate::model::{EnvironmentName, Group, GroupId};
 
-pub(super) fn of(operation: &Operation, old: &Hierarchy, new: &Hierarchy) -> String {
+/// `environments` are those whose file changes.
+pub(super) fn of(
+    operation: &Operation,
+    old: &Hierarchy,
+    new: &Hierarchy,
+    environments: &[EnvironmentName],
+) -> String {
     let in_new = |id: &GroupId| new.find(*id).map(|index| new.group(index));
     let in_old = |id: &GroupId| old.find(*id).map(|index| old.group(index));
     let name = |group: Option<&Group>| group.map_or_else(String::new, |it| it.name.to_string());
@@ -43,6 +49,10 @@ pub(super) fn of(operation: &Operation, old: &Hierarchy, new: &Hierarchy) -> Str
         }
         Operation::MakeEnvironment { name } => format!("Add the environment \"{name}\""),
         Operation::RemoveEnvironment { name } => format!("Remove the environment \"{name}\""),
+        Operation::UpdateClasses { .. } => {
+            let names: Vec<String> = environments.iter().map(|it| format!("\"{it}\"")).collect();
+            format!("Update the classes of {}", list(&names))
+        }
         Operation::Import { .. } => format!("Import a hierarchy of {} groups", new.len()),
     }
 }

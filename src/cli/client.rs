@@ -160,6 +160,11 @@ impl Identity {
 }
 
 impl Daemon {
+    /// Returns what people call it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Asks for a text, with headers of one's own.
     pub(super) fn fetch(&self, path: &str, headers: &[(&str, &str)]) -> Result<Reply> {
         let mut request = self.introduced(self.agent.get(format!("{}{path}", self.base)));

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod layers;
+mod puppet_server;
 mod puppetdb;
 mod start;
 

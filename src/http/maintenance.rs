@@ -1,8 +1,6 @@
 //! Classes, environments, check-ins, and the writes that a read-only daemon refuses.
 
-use axum::Json;
-use axum::extract::{OriginalUri, Path, State};
-use axum::http::StatusCode;
+use axum::extract::{OriginalUri, Path};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
@@ -11,7 +9,6 @@ use super::error::ApiError;
 use super::router::App;
 use crate::hierarchy::Catalogue;
 use crate::model::EnvironmentName;
-use crate::reconcile::Trigger;
 
 /// Writes the classes of an environment's catalogue.
 fn classes_of(environment: &EnvironmentName, catalogue: &Catalogue) -> Vec<Value> {
@@ -71,16 +68,6 @@ pub(super) async fn environment_class(
     let classes = found.map(|(name, catalogue)| classes_of(name, catalogue)).unwrap_or_default();
     let class = classes.into_iter().find(|it| it["name"] == class.as_str());
     answering.json(class.ok_or_else(|| ApiError::not_found(uri.path())))
-}
-
-pub(super) async fn last_class_update() -> Json<Value> {
-    Json(json!({"last_update": null}))
-}
-
-/// Catalogues are files of the repository; to update them is to look at it.
-pub(super) async fn update_classes(State(app): State<App>) -> StatusCode {
-    app.controller.want(Trigger::Manual);
-    StatusCode::CREATED
 }
 
 /// Returns the answer to a write where groups change by commits alone; it names the file of the

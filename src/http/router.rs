@@ -14,10 +14,11 @@ use super::enc::FactsPolicy;
 use super::error::ApiError;
 use super::replies::Replies;
 use super::server::Peer;
+use super::update_classes::PuppetServer;
 use super::webhook::Webhooks;
 use super::{
-    check_ins, classify, controller, diff, enc, groups, maintenance, service_status, validate,
-    webhook, writes,
+    check_ins, classify, controller, diff, enc, groups, maintenance, service_status,
+    update_classes, validate, webhook, writes,
 };
 use crate::reconcile::{Controller, Writer};
 use crate::store::CheckIns;
@@ -38,6 +39,8 @@ pub struct App {
     pub check_ins: CheckIns,
     /// Makes commits of writes; none where groups change by commits alone.
     pub writer: Option<Arc<Writer>>,
+    /// Who knows the classes of environments; none where catalogues change by commits alone.
+    pub puppet_server: Option<PuppetServer>,
     /// Where the facts of nodes come from that send none.
     pub facts: FactsPolicy,
     /// What was answered to those who asked by name alone.
@@ -207,8 +210,8 @@ fn classifier() -> Router<App> {
             "/v1/environments/{environment}/classes/{class}",
             get(maintenance::environment_class),
         )
-        .route("/v1/last-class-update", get(maintenance::last_class_update))
-        .route("/v1/update-classes", post(maintenance::update_classes))
+        .route("/v1/last-class-update", get(update_classes::last))
+        .route("/v1/update-classes", post(update_classes::update))
         .route("/v1/nodes", get(check_ins::list))
         .route("/v1/nodes/{name}", get(check_ins::one))
 }

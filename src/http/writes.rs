@@ -19,7 +19,7 @@ use super::error::ApiError;
 use super::groups::{find, show};
 use super::maintenance::environment_to_value;
 use super::router::App;
-use crate::amend::{Answer, Operation};
+use crate::amend::{Answer, Operation, check_may_update_classes};
 use crate::hierarchy::View;
 use crate::history::Edit;
 use crate::model::{EnvironmentName, GroupId};
@@ -58,8 +58,17 @@ impl FromRequestParts<App> for Writing {
 }
 
 impl Writing {
+    /// Checks that the caller may update classes.
+    pub(super) fn may_update_classes(&self) -> Result<(), ApiError> {
+        Ok(check_may_update_classes(self.caller.scope.as_ref())?)
+    }
+
     /// Has a write made and answers when it is in effect.
-    async fn perform(self, operation: Operation, body: &Value) -> Result<Response, ApiError> {
+    pub(super) async fn perform(
+        self,
+        operation: Operation,
+        body: &Value,
+    ) -> Result<Response, ApiError> {
         let said = json!([self.caller.name, self.line, body]).to_string();
         let fingerprint = Sha256::digest(said).iter().fold(String::new(), |mut text, byte| {
             let _infallible = write!(text, "{byte:02x}");
@@ -113,6 +122,8 @@ fn respond(
         Answer::Environment(name) => (done, Json(environment_to_value(&name))).into_response(),
         Answer::Done => StatusCode::NO_CONTENT.into_response(),
         Answer::Unpinned(nodes) => Json(nodes).into_response(),
+        // Clients insist, whether anything changed or not.
+        Answer::Updated => StatusCode::CREATED.into_response(),
     };
     if let Ok(commit) = HeaderValue::from_str(&snapshot.commit.to_string()) {
         response.headers_mut().insert(HeaderName::from_static("x-clade-commit"), commit);
@@ -200,7 +211,7 @@ pub(super) async fn import_hierarchy(writing: Writing, body: Body) -> Result<Res
 }
 
 /// Reads the name of an environment; `agent-specified` is none, but the choice of one.
-fn environment_of(name: &str) -> Result<EnvironmentName, ApiError> {
+pub(super) fn environment_of(name: &str) -> Result<EnvironmentName, ApiError> {
     let parsed = name.parse().ok().filter(|it: &EnvironmentName| !it.is_agent_specified());
     parsed.ok_or_else(|| {
         let error = Value::from("([:name (not (environment-name? the-name))])");

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::build::source_file;
 use super::controller::{Controller, State};
-use crate::git::{ReadError, Repository};
+use crate::git::{ReadError, Repository, TreeEntry};
 use crate::history::History;
 use crate::model::CommitId;
 use crate::validation::{
@@ -299,23 +299,45 @@ impl<'w> Walk<'w> {
         let layout = self.layout_of(commit);
         let before = self.at.filter(|_| layout == self.layout);
         let changed = self.repository.changed_files(before, commit, directory)?;
-        let mut readings: Vec<FileReading> = Vec::new();
-        for entry in &changed {
-            let nothing = SourceContent::TooLarge(0);
-            let file = SourceFile { path: entry.path.as_str().into(), content: nothing };
-            if layout.kind_of(&file) == Some(FileKind::Groups) {
-                let file = source_file(self.repository, entry)?;
-                readings.push(read_file(&file, FileKind::Groups));
-            }
-        }
+        let groups = self.readings(&changed, &layout, FileKind::Groups)?;
+        let catalogues = if before == self.at {
+            self.readings(&changed, &layout, FileKind::Environment)?
+        } else {
+            // Another layout or policy is no edit of what stays as it was.
+            let changed = self.repository.changed_files(self.at, commit, directory)?;
+            self.readings(&changed, &layout, FileKind::Environment)?
+        };
         let made = self.repository.commit(commit)?.time;
         let is_counted = self.at.is_some() || self.is_whole;
         let history = Arc::make_mut(&mut self.history);
-        for document in readings.iter().flat_map(FileReading::groups) {
-            history.take(document, Some(made).filter(|_| is_counted));
+        let made = Some(made).filter(|_| is_counted);
+        for document in groups.iter().flat_map(FileReading::groups) {
+            history.take(document, made);
+        }
+        if catalogues.iter().any(FileReading::is_catalogue) {
+            history.take_catalogue(made);
         }
         self.at = Some(commit);
         self.layout = layout;
         Ok(())
+    }
+
+    /// Reads the files of a kind among some.
+    fn readings(
+        &self,
+        files: &[TreeEntry],
+        layout: &Layout,
+        kind: FileKind,
+    ) -> Result<Vec<FileReading>, ReadError> {
+        let mut readings = Vec::new();
+        for entry in files {
+            let nothing = SourceContent::TooLarge(0);
+            let file = SourceFile { path: entry.path.as_str().into(), content: nothing };
+            if layout.kind_of(&file) == Some(kind) {
+                let file = source_file(self.repository, entry)?;
+                readings.push(read_file(&file, kind));
+            }
+        }
+        Ok(readings)
     }
 }

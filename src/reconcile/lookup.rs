@@ -125,6 +125,12 @@ impl Controller {
         Ok(commits)
     }
 
+    /// Returns the text of a file in a commit, by its path from the root of the groups; none if there is
+    /// none. Blocking.
+    pub fn text(&self, commit: CommitId, path: &str) -> Option<String> {
+        self.repository().ok()?.text(commit, &self.path_of(path))
+    }
+
     /// Returns the path of a file of the groups in the tree.
     pub(super) fn path_of(&self, path: &str) -> String {
         match self.path().trim_matches('/') {

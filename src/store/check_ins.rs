@@ -99,9 +99,9 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Waiting {
     /// What came since the last write.
-    fresh: BTreeMap<String, Vec<u8>>,
+    fresh: BTreeMap<String, Arc<Vec<u8>>>,
     /// What is being written.
-    writing: BTreeMap<String, Vec<u8>>,
+    writing: BTreeMap<String, Arc<Vec<u8>>>,
     bytes: usize,
     stopping: bool,
 }
@@ -150,10 +150,15 @@ impl CheckIns {
             return;
         }
         waiting.bytes += bytes.len();
-        let before = waiting.fresh.insert(name.to_owned(), bytes);
+        // Whoever writes sleeps until there is something, and then waits for more: waking him each
+        // time would cost more than all the rest.
+        let is_first = waiting.fresh.is_empty();
+        let before = waiting.fresh.insert(name.to_owned(), Arc::new(bytes));
         waiting.bytes -= before.map_or(0, |it| it.len());
         drop(waiting);
-        self.0.changed.notify_one();
+        if is_first {
+            self.0.changed.notify_one();
+        }
     }
 
     /// Returns the check-in of a node. Blocking.
@@ -280,7 +285,7 @@ impl Inner {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, batch: &BTreeMap<String, Vec<u8>>) -> Result<(), StoreError> {
+    fn write(&self, batch: &BTreeMap<String, Arc<Vec<u8>>>) -> Result<(), StoreError> {
         let write = self.database.begin_write().map_err(error("written"))?;
         {
             let mut table = write.open_table(TABLE).map_err(error("written"))?;

@@ -65,7 +65,7 @@ impl Checked {
             ground.types(*group, &mut findings);
         }
         for group in &reach.tops {
-            ground.contradictions(*group, &mut findings);
+            findings.extend(ground.contradictions(*group));
         }
         let diagnostics = gather(&readings, &findings, Vec::new());
         are_warnings(&diagnostics).then(|| Self {

@@ -21,6 +21,12 @@ pub(super) struct EnvironmentFile {
     types: Arc<Types>,
 }
 
+impl EnvironmentFile {
+    pub(super) fn is_catalogue(&self) -> bool {
+        self.catalogue.is_some()
+    }
+}
+
 /// The types of the parameters of an environment's classes, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Types {

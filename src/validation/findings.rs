@@ -1,5 +1,7 @@
 //! What is found of groups in their places among the others.
 
+use rayon::prelude::*;
+
 use super::catalogue::Catalogues;
 use super::layout::Strictness;
 use super::places::Places;
@@ -45,7 +47,10 @@ impl Ground<'_> {
             self.referents(group, &mut findings);
             self.types(group, &mut findings);
         }
-        self.contradictions(self.hierarchy.root(), &mut findings);
+        // The rule of the root group asks for no text, so its children stand for themselves.
+        let tops: Vec<GroupIndex> = self.hierarchy.children(self.hierarchy.root()).collect();
+        let found = tops.into_par_iter().flat_map_iter(|top| self.contradictions(top));
+        findings.par_extend(found);
         findings
     }
 
@@ -62,9 +67,9 @@ impl Ground<'_> {
     }
 
     /// Checks the rules of a group and its descendants.
-    pub(super) fn contradictions(&self, group: GroupIndex, findings: &mut Vec<Finding>) {
+    pub(super) fn contradictions(&self, group: GroupIndex) -> impl Iterator<Item = Finding> {
         let found = lint::contradictions(self.hierarchy, group, &self.places);
-        findings.extend(found.into_iter().map(|(group, it)| Check::Contradictions.of(group, it)));
+        found.into_iter().map(|(group, it)| Check::Contradictions.of(group, it))
     }
 }
 

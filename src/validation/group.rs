@@ -120,12 +120,12 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
     let is_root = id == Some(GroupId::ROOT);
     let rule = read_rule(document, is_root, shape);
     let flag = |key: &str, shape: &mut Shape| {
-        document.get(key).and_then(|node| shape.boolean(node, &format!("`{key}`")))
+        document.get(key).and_then(|node| shape.boolean(node, format_args!("`{key}`")))
     };
     let classes = |key: &str, shape: &mut Shape| {
         document
             .get(key)
-            .map_or_else(Classes::default, |node| shape.classes(node, &format!("`{key}`")))
+            .map_or_else(Classes::default, |node| shape.classes(node, format_args!("`{key}`")))
     };
     let environment_trumps = flag("environment_trumps", shape).unwrap_or(false);
     let description = document

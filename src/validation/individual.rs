@@ -28,7 +28,7 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<NodeFile> {
     let classes = |key: &str, shape: &mut Shape| {
         document
             .get(key)
-            .map_or_else(Classes::default, |node| shape.classes(node, &format!("`{key}`")))
+            .map_or_else(Classes::default, |node| shape.classes(node, format_args!("`{key}`")))
     };
     let individual = Individual {
         classes: classes("classes", shape),

@@ -129,7 +129,7 @@ fn read_document(document: &Node, layout: &mut Layout, shape: &mut Shape) {
         ("tests", &mut layout.tests),
     ] {
         let Some(node) = document.get(key) else { continue };
-        let Some(path) = shape.text(node, &format!("`{key}`")) else { continue };
+        let Some(path) = shape.text(node, format_args!("`{key}`")) else { continue };
         let path = path.trim_end_matches('/');
         if path.is_empty()
             || path.starts_with('/')
@@ -170,7 +170,7 @@ fn read_policy(node: &Node, policy: &mut Policy, shape: &mut Shape) {
         ("require_description", &mut policy.require_description),
     ] {
         if let Some(node) = node.get(key) {
-            *flag = shape.boolean(node, &format!("`{key}`")).unwrap_or(*flag);
+            *flag = shape.boolean(node, format_args!("`{key}`")).unwrap_or(*flag);
         }
     }
 }

@@ -52,7 +52,7 @@ impl Shape {
     pub(super) fn mapping<'n>(
         &mut self,
         node: &'n Node,
-        what: &str,
+        what: impl Display + Copy,
         known: &[&str],
     ) -> Option<&'n [Entry]> {
         let Content::Mapping(entries) = &node.content else {
@@ -75,7 +75,11 @@ impl Shape {
         Some(entries)
     }
 
-    pub(super) fn text<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n str> {
+    pub(super) fn text<'n>(
+        &mut self,
+        node: &'n Node,
+        what: impl Display + Copy,
+    ) -> Option<&'n str> {
         if let Some(text) = node.as_str() {
             return Some(text);
         }
@@ -94,7 +98,7 @@ impl Shape {
     pub(super) fn parsed<T: FromStr<Err: Display>>(
         &mut self,
         node: &Node,
-        what: &str,
+        what: impl Display + Copy,
     ) -> Option<T> {
         match self.text(node, what)?.parse() {
             Ok(parsed) => Some(parsed),
@@ -102,7 +106,7 @@ impl Shape {
         }
     }
 
-    pub(super) fn boolean(&mut self, node: &Node, what: &str) -> Option<bool> {
+    pub(super) fn boolean(&mut self, node: &Node, what: impl Display + Copy) -> Option<bool> {
         match &node.content {
             Content::Scalar(Value::Bool(value)) => Some(*value),
             _ => self.violation(
@@ -112,7 +116,11 @@ impl Shape {
         }
     }
 
-    pub(super) fn list<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Node]> {
+    pub(super) fn list<'n>(
+        &mut self,
+        node: &'n Node,
+        what: impl Display + Copy,
+    ) -> Option<&'n [Node]> {
         match &node.content {
             Content::Sequence(elements) => Some(elements),
             _ => {
@@ -122,24 +130,28 @@ impl Shape {
     }
 
     /// Reads a list of strings.
-    pub(super) fn texts(&mut self, node: &Node, what: &str) -> Option<Vec<Arc<str>>> {
+    pub(super) fn texts(
+        &mut self,
+        node: &Node,
+        what: impl Display + Copy,
+    ) -> Option<Vec<Arc<str>>> {
         let elements = self.list(node, what)?;
         let texts: Vec<Option<Arc<str>>> = elements
             .iter()
-            .map(|element| self.text(element, &format!("an element of {what}")).map(Arc::from))
+            .map(|element| self.text(element, format_args!("an element of {what}")).map(Arc::from))
             .collect();
         texts.into_iter().collect()
     }
 
     /// Reads class -> parameter -> value; null is a class without parameters.
-    pub(super) fn classes(&mut self, node: &Node, what: &str) -> Classes {
+    pub(super) fn classes(&mut self, node: &Node, what: impl Display + Copy) -> Classes {
         let mut classes = BTreeMap::new();
         for entry in self.free_mapping(node, what) {
             let Some(name) = self.key::<ClassName>(entry) else { continue };
             let parameters = if entry.value.is_null() {
                 Table::default()
             } else {
-                self.values::<Key>(&entry.value, &format!("the parameters of `{name}`"))
+                self.values::<Key>(&entry.value, format_args!("the parameters of `{name}`"))
             };
             if classes.insert(name.clone(), parameters).is_some() {
                 let message =
@@ -151,7 +163,7 @@ impl Shape {
     }
 
     /// Reads name -> value.
-    pub(super) fn values<K>(&mut self, node: &Node, what: &str) -> Table<K, Value>
+    pub(super) fn values<K>(&mut self, node: &Node, what: impl Display + Copy) -> Table<K, Value>
     where
         K: FromStr<Err = NameError> + Ord,
     {
@@ -170,7 +182,11 @@ impl Shape {
     }
 
     /// Returns the entries of a mapping with any keys; null has none.
-    pub(super) fn free_mapping<'n>(&mut self, node: &'n Node, what: &str) -> &'n [Entry] {
+    pub(super) fn free_mapping<'n>(
+        &mut self,
+        node: &'n Node,
+        what: impl Display + Copy,
+    ) -> &'n [Entry] {
         match &node.content {
             Content::Mapping(entries) => entries,
             Content::Scalar(Value::Null) => &[],

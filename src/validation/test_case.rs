@@ -62,7 +62,7 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Vec<TestCase> {
 fn read_test(test: &Node, shape: &mut Shape) -> Option<TestCase> {
     shape.mapping(test, "a test", KEYS)?;
     let required = |key: &str, shape: &mut Shape| match test.get(key) {
-        Some(node) => Some(shape.text(node, &format!("`{key}`"))?.to_owned()),
+        Some(node) => Some(shape.text(node, format_args!("`{key}`"))?.to_owned()),
         None => {
             shape.add(Kind::SchemaViolation, test.span, format!("a test needs `{key}`"));
             None
@@ -108,7 +108,7 @@ fn read_expectation(node: &Node, shape: &mut Shape) -> Option<Expectation> {
     shape.mapping(node, "`expect`", EXPECT)?;
     let groups = node.get("groups").and_then(|it| shape.texts(it, "`groups`"));
     let classes = |key: &str, shape: &mut Shape| {
-        node.get(key).map_or_else(Classes::default, |it| shape.classes(it, &format!("`{key}`")))
+        node.get(key).map_or_else(Classes::default, |it| shape.classes(it, format_args!("`{key}`")))
     };
     Some(Expectation {
         groups: groups.map(|groups| groups.iter().map(ToString::to_string).collect()),

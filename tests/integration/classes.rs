@@ -9,6 +9,7 @@ use clade::puppet::DataType;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use serde_json::Value;
 
 use crate::git::server::{Request, Server, tls};
@@ -132,9 +133,9 @@ fn code_that_cannot_be_read_is_named_and_nothing_is_written() {
 }
 
 /// What a Puppet Server 7.9 answered about the code in `tests/fixtures/control`.
-const ANSWER: &str = include_str!("../fixtures/environment_classes.json");
+pub(crate) const ANSWER: &str = include_str!("../fixtures/environment_classes.json");
 
-fn answer(line: &str, headers: &str, body: &str) -> Vec<u8> {
+pub(crate) fn answer(line: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let head = "Content-Type: application/json\r\nX-Puppet-Version: 7.23.0\r\n";
     format!("HTTP/1.1 {line}\r\n{head}{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}")
@@ -233,22 +234,37 @@ fn comparable(catalogue: &str) -> Value {
     classes
 }
 
+/// A host whose certificate a server knows.
+pub(crate) struct KnownHost {
+    pub(crate) verifier: Arc<dyn ClientCertVerifier>,
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+impl KnownHost {
+    pub(crate) fn new() -> Self {
+        let mut parameters = CertificateParams::new(Vec::new()).unwrap();
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority =
+            CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let host = CertificateParams::new(vec!["ci.example.com".to_owned()]).unwrap();
+        let host = host.signed_by(&key, &authority).unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from(authority.der().to_vec())).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+        Self { verifier, certificate: host.pem(), key: key.serialize_pem() }
+    }
+}
+
 #[test]
 fn a_puppet_server_is_shown_the_certificate_of_the_host() {
-    let mut parameters = CertificateParams::new(Vec::new()).unwrap();
-    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let host = CertificateParams::new(vec!["ci.example.com".to_owned()]).unwrap();
-    let host = host.signed_by(&key, &authority).unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from(authority.der().to_vec())).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+    let KnownHost { verifier, certificate, key } = KnownHost::new();
     let server = Server::https_for(verifier, puppet_server);
 
-    let groups = Groups::new(&[("host.pem", &host.pem()), ("key.pem", &key.serialize_pem())]);
+    let groups = Groups::new(&[("host.pem", &certificate), ("key.pem", &key)]);
     let url = format!("https://localhost:{}", server.port);
     let path = |name: &str| groups.0.path().join(name).to_str().unwrap().to_owned();
     let ca = tls("ca.pem").to_str().unwrap().to_owned();

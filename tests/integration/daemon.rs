@@ -92,7 +92,11 @@ fn every_read_route_answers() {
     );
     assert_eq!(daemon.get("/v1/nodes/web1").json()["name"], "web1");
     assert_eq!(daemon.get("/v1/nodes/web1?facts=true").json()["fact"], json!({"x": 1}));
-    assert_eq!(daemon.get("/v1/last-class-update").json(), json!({"last_update": null}));
+    let update = json!({"last_update": "2025-10-09T08:53:20Z"});
+    daemon.wait_until("the history is known", |it| {
+        it.get("/v1/last-class-update").json()["last_update"].is_string()
+    });
+    assert_eq!(daemon.get("/v1/last-class-update").json(), update);
     assert_eq!(daemon.request("POST", "/v1/update-classes", "{}").status, 201);
 
     let enc = daemon.request("POST", "/enc/web1", body);

@@ -30,7 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
     ("impact", &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic"]),
-    ("amend", &["model", "rule", "hierarchy", "document", "diagnostic", "validation"]),
+    ("amend", &["model", "rule", "hierarchy", "document", "diagnostic", "validation", "puppet"]),
     ("history", &["model", "hierarchy", "validation"]),
     ("git", &["model"]),
     ("forge", &["model"]),

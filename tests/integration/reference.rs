@@ -30,7 +30,7 @@ fn generated(name: &str, text: &str) {
     }
 }
 
-fn document() -> Value {
+pub(crate) fn document() -> Value {
     let text = std::fs::read_to_string(root().join("src/http/openapi.json")).unwrap();
     serde_json::from_str(&text).unwrap()
 }
@@ -99,7 +99,7 @@ fn the_document_is_one_of_openapi() {
 }
 
 /// Checks an answer against the document.
-fn conforms(document: &Value, method: &str, template: &str, status: u16, body: &str) {
+pub(crate) fn conforms(document: &Value, method: &str, template: &str, status: u16, body: &str) {
     let responses = &document["paths"][template][method]["responses"];
     let response = &responses[status.to_string()];
     assert!(response.is_object(), "{method} {template}: {status} is not documented: {body}");
@@ -224,6 +224,7 @@ fn writes_answer_as_the_document_says() {
         ("delete", "/v1/environments/{environment}", &fresh, "", "", 204),
         ("delete", "/v1/environments/{environment}", &fresh, "", "", 404),
         ("post", "/v1/import-hierarchy", &[], "", "{}", 400),
+        ("post", "/v1/update-classes", &[], "", "", 201),
     ] {
         let answered = ask(&document, &daemon, method, template, values, query, body);
         assert_eq!(answered, status, "{method} {template} {body}");

@@ -1,5 +1,6 @@
 //! Writes through the classifier API: each is a commit.
 
+mod classes;
 mod clients;
 mod crashes;
 mod edits;

@@ -1,6 +1,5 @@
 //! `clade classes pull`
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -8,10 +7,12 @@ use clap::Args;
 use serde_json::Value;
 
 use super::super::Exit;
-use super::super::client::{Identity, Reply};
+use super::super::client::{Daemon, Identity, Reply};
 use super::super::output::Output;
-use super::catalogue::{Catalogue, Target, report_broken};
-use crate::puppet::{DataType, Default, Parameter, PuppetClass};
+use super::catalogue::{Target, report_broken};
+use crate::amend::{NewCatalogue, WrittenBy};
+use crate::model::EnvironmentName;
+use crate::puppet::{Published, read_published};
 
 /// Ask a Puppet Server for the classes of an environment
 ///
@@ -40,39 +41,78 @@ pub(super) struct Pull {
     force: bool,
 }
 
-/// The key of the line in the catalogue's header that says which version of the classes it has.
-const ETAG: &str = "etag:";
+/// What a Puppet Server says of the classes of an environment.
+pub(in crate::cli) enum Answer {
+    /// They are those of the version that is known.
+    Same,
+    /// All of them, with the name of this version.
+    Classes(Published, Option<String>),
+    /// What is of no use.
+    Odd(Odd),
+}
+
+/// An answer that is of no use.
+pub(in crate::cli) struct Odd {
+    pub(in crate::cli) status: u16,
+    pub(in crate::cli) body: String,
+    /// What is wrong with it, and what helps.
+    pub(in crate::cli) error: anyhow::Error,
+}
+
+/// Returns where the classes of an environment are.
+pub(in crate::cli) fn path_of(environment: &EnvironmentName) -> String {
+    format!("/puppet/v3/environment_classes?environment={environment}")
+}
+
+/// Asks a Puppet Server for the classes of an environment; `known` is the version that is known.
+pub(in crate::cli) fn ask(
+    server: &Daemon,
+    environment: &EnvironmentName,
+    known: Option<&str>,
+) -> Result<Answer> {
+    let mut headers = vec![("Accept", "application/json")];
+    headers.extend(known.map(|etag| ("If-None-Match", etag)));
+    let page = server.fetch(&path_of(environment), &headers)?;
+    let odd = |error: anyhow::Error, body: String| {
+        Ok(Answer::Odd(Odd { status: page.status.as_u16(), body, error }))
+    };
+    if page.status == 304 && known.is_some() {
+        return Ok(Answer::Same);
+    }
+    if page.status != 200 {
+        return odd(refusal(&page, environment.as_str()), page.text);
+    }
+    let Ok(answer) = serde_json::from_str::<Value>(&page.text) else {
+        return odd(anyhow!("`{}` answers with what is no JSON", server.name()), page.text);
+    };
+    match read_published(&answer) {
+        Some(published) => Ok(Answer::Classes(published, page.etag)),
+        None => odd(anyhow!("`{}` answers with no list of classes", server.name()), page.text),
+    }
+}
 
 impl Pull {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let file = self.target.file()?;
-        let service = self.identity.at(&self.server, self.timeout)?;
-        let known = file.header(ETAG).filter(|_| !self.force).map(str::to_owned);
-        let mut headers = vec![("Accept", "application/json")];
-        headers.extend(known.as_deref().map(|etag| ("If-None-Match", etag)));
-        let environment = &self.target.environment;
-        let path = format!("/puppet/v3/environment_classes?environment={environment}");
-        let page = service.fetch(&path, &headers)?;
-        if page.status == 304 {
-            output.note("the classes have not changed");
-            return Ok(Exit::Fine);
+        let server = self.identity.at(&self.server, self.timeout)?;
+        let known = file.etag().filter(|_| !self.force);
+        let (published, etag) = match ask(&server, &self.target.environment, known)? {
+            Answer::Same => {
+                output.note("the classes have not changed");
+                return Ok(Exit::Fine);
+            }
+            Answer::Classes(published, etag) => (published, etag),
+            Answer::Odd(odd) => return Err(odd.error),
+        };
+        let Published { classes, broken } = published;
+        // What lacks classes is no version that anybody has.
+        let (catalogue, left_out) = NewCatalogue::of(classes, etag.filter(|_| broken.is_empty()));
+        for reason in left_out {
+            output.note(&reason);
         }
-        if page.status != 200 {
-            return Err(refusal(&page, environment.as_str()));
-        }
-        let answer: Value = serde_json::from_str(&page.text)
-            .map_err(|_| anyhow!("`{}` answers with what is no JSON", self.server))?;
-        let (catalogue, broken) = read(&answer, output)
-            .ok_or_else(|| anyhow!("`{}` answers with no list of classes", self.server))?;
         report_broken(&broken, self.target.skip_broken, output)?;
-        let mut header =
-            "# Written by `clade classes pull`: run it again instead of changing this.\n"
-                .to_owned();
-        if let Some(etag) = page.etag.filter(|it| broken.is_empty() && !it.contains('\n')) {
-            let _infallible = writeln!(header, "# {ETAG} {etag}");
-        }
-        let count = format!("{} classes", catalogue.len());
-        self.target.write(&file, &catalogue, &header, &count, output)
+        let count = format!("{} classes", catalogue.count());
+        self.target.write(&file, &catalogue, WrittenBy::Pull, &count, output)
     }
 }
 
@@ -90,40 +130,4 @@ fn refusal(page: &Reply, environment: &str) -> anyhow::Error {
         404 => anyhow!("the server has no environment `{environment}`: {said}"),
         _ => anyhow!("the server answers {status}: {said}"),
     }
-}
-
-/// Reads the answer: the classes of each file, or what is wrong with it.
-fn read(answer: &Value, output: &mut Output) -> Option<(Catalogue, Vec<(String, String)>)> {
-    let mut catalogue = Catalogue::default();
-    let mut broken = Vec::new();
-    for file in answer.get("files")?.as_array()? {
-        let path = file.get("path")?.as_str()?;
-        if let Some(reason) = file.get("error").and_then(Value::as_str) {
-            broken.push((path.to_owned(), reason.to_owned()));
-        }
-        for class in file.get("classes").and_then(Value::as_array).into_iter().flatten() {
-            let parameters = class.get("params")?.as_array()?.iter().map(parameter);
-            let class = PuppetClass {
-                name: class.get("name")?.as_str()?.to_owned(),
-                line: 1,
-                parameters: parameters.collect::<Option<_>>()?,
-            };
-            if let Err(reason) = catalogue.add(class) {
-                output.note(&format!("{path}: {reason}: left out"));
-            }
-        }
-    }
-    Some((catalogue, broken))
-}
-
-fn parameter(parameter: &Value) -> Option<Parameter> {
-    let text = |key: &str| parameter.get(key).and_then(Value::as_str);
-    let default = match (parameter.get("default_literal"), text("default_source")) {
-        (Some(value), _) => Default::Value(value.clone()),
-        (None, Some("undef")) => Default::Value(Value::Null),
-        (None, Some(code)) => Default::Code(code.to_owned()),
-        (None, None) => Default::Required,
-    };
-    let data_type = text("type").and_then(|it| it.parse::<DataType>().ok());
-    Some(Parameter { name: text("name")?.to_owned(), data_type, default })
 }

@@ -10,7 +10,8 @@ use rayon::prelude::*;
 
 use super::super::Exit;
 use super::super::output::Output;
-use super::catalogue::{Catalogue, Target, report_broken, shown};
+use super::catalogue::{Target, report_broken, shown};
+use crate::amend::{NewCatalogue, WrittenBy};
 use crate::puppet::{self, Code, environment_settings, missing_modules};
 
 /// Read the classes from the code of an environment: a control repository, or a `code` directory
@@ -73,9 +74,8 @@ impl Scan {
         let sources: Vec<Source> = paths.into_par_iter().map(read_source).collect();
         let (catalogue, broken) = collect(sources, &root, output);
         report_broken(&broken, self.target.skip_broken, output)?;
-        let header = "# Written by `clade classes scan`: run it again instead of changing this.\n";
-        let count = format!("{} classes of {} modules", catalogue.len(), modules.len());
-        self.target.write(&file, &catalogue, header, &count, output)
+        let count = format!("{} classes of {} modules", catalogue.count(), modules.len());
+        self.target.write(&file, &catalogue, WrittenBy::Scan, &count, output)
     }
 
     /// Returns the directory of the environment.
@@ -164,8 +164,8 @@ fn collect(
     sources: Vec<Source>,
     root: &Path,
     output: &mut Output,
-) -> (Catalogue, Vec<(String, String)>) {
-    let mut catalogue = Catalogue::default();
+) -> (NewCatalogue, Vec<(String, String)>) {
+    let mut catalogue = NewCatalogue::default();
     let mut broken = Vec::new();
     for source in sources {
         let path = shown(&source.path, root);

@@ -227,6 +227,39 @@ pub(in crate::cli) struct Serve {
         help_heading = "Writes"
     )]
     pub(super) write_retries: usize,
+    /// The Puppet Server that `POST /v1/update-classes` pulls class catalogues from; each update is a commit
+    #[arg(long, value_name = "URL", env = "CLADE_PUPPET_SERVER", help_heading = "Writes")]
+    pub(super) puppet_server: Option<String>,
+    /// The certificate that it is shown [default: that of the daemon]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_PUPPET_SERVER_CERT",
+        requires = "puppet_server_key",
+        help_heading = "Writes"
+    )]
+    pub(super) puppet_server_cert: Option<PathBuf>,
+    /// Its private key
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_PUPPET_SERVER_KEY",
+        requires = "puppet_server_cert",
+        help_heading = "Writes"
+    )]
+    pub(super) puppet_server_key: Option<PathBuf>,
+    /// The authority of the Puppet Server's certificate, as PEM [default: `--tls-client-ca`, else the public authorities]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_PUPPET_SERVER_CA",
+        requires = "puppet_server",
+        help_heading = "Writes"
+    )]
+    pub(super) puppet_server_ca: Option<PathBuf>,
+    /// How long the Puppet Server may take for all environments together; it may read all of its code first
+    #[arg(long, value_name = "DURATION", env = "CLADE_PUPPET_SERVER_TIMEOUT", default_value = "5m", value_parser = interval, help_heading = "Writes")]
+    pub(super) puppet_server_timeout: Duration,
 
     /// The certificate of the daemon with its chain, as PEM; turns on TLS
     #[arg(

@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{EncFacts, Serve};
+use super::puppet_server;
 use super::puppetdb;
 use crate::cli::Exit;
 use crate::forge::Forge;
@@ -19,7 +20,8 @@ use crate::git::{
     SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
-    Access, App, Door, Endpoint, Face, FactsPolicy, Replies, Tls, Webhooks, router, serve,
+    Access, App, Door, Endpoint, Face, FactsPolicy, PuppetServer, Replies, Tls, Webhooks, router,
+    serve,
 };
 use crate::reconcile::{
     Controller, Policy, Reporting, Settings, Target, WriteMode, WriteSettings, Writer,
@@ -33,6 +35,9 @@ const RELOAD: Duration = Duration::from_secs(5);
 /// How long the first answer is waited for before clients are let in to be told that there is none.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
+/// How long work that nobody waits for may hold up the end.
+const LAST_WORK: Duration = Duration::from_secs(1);
+
 /// What is ready before anything is opened.
 pub(super) struct Prepared {
     remote: Remote,
@@ -42,6 +47,7 @@ pub(super) struct Prepared {
     access: Arc<Access>,
     webhooks: Arc<Webhooks>,
     reporting: Option<Reporting>,
+    puppet_server: Option<PuppetServer>,
 }
 
 /// Checks everything that can be checked without touching the repository.
@@ -84,6 +90,12 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
     if serve.writes != WriteMode::Off && remote.scheme() == Some(Scheme::Git) {
         bail!("nothing can be pushed over `git://`: use `https` or `ssh`, or `--writes off`");
     }
+    if serve.writes == WriteMode::Off && serve.puppet_server.is_some() {
+        bail!(
+            "`--puppet-server` needs `--writes commit` or `--writes propose`: what it says of classes is committed"
+        );
+    }
+    let puppet_server = puppet_server::prepare(serve)?;
     let tls = match (&serve.tls_cert, &serve.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::new(
             certificate.clone(),
@@ -131,6 +143,7 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
         access: Arc::new(access),
         webhooks: Arc::new(webhooks),
         reporting,
+        puppet_server,
     })
 }
 
@@ -237,7 +250,10 @@ pub(super) fn run(serve: Serve) -> Result<Exit> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(run_within(serve, prepared))
+    let done = runtime.block_on(run_within(serve, prepared));
+    // A Puppet Server may still be waited for, whose answer nobody wants any more.
+    runtime.shutdown_timeout(LAST_WORK);
+    done
 }
 
 async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
@@ -281,6 +297,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
         access: Arc::clone(&prepared.access),
         webhooks: Arc::clone(&prepared.webhooks),
         check_ins: check_ins.clone(),
+        puppet_server: prepared.puppet_server.clone(),
         facts: FactsPolicy {
             directory: serve_settings.facts_dir.clone().map(Arc::new),
             elsewhere: puppetdb::elsewhere(&serve_settings)?,

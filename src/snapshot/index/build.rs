@@ -1,9 +1,10 @@
 //! Building the index.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use hashbrown::HashMap;
+use rayon::prelude::*;
 
 use super::super::lists::Lists;
 use super::super::paths::PathId;
@@ -97,7 +98,7 @@ fn look_ups(compiler: &Compiler, postings: &Postings) -> (Box<[About]>, Lists) {
     }
     // Literals are found by the number that they have at their path.
     let asked_by = Lists::of(compiler.texts.len(), &postings.texts);
-    let mut literals: HashMap<PathId, Literals<'_>> = HashMap::new();
+    let mut literals: BTreeMap<PathId, Literals<'_>> = BTreeMap::new();
     for (id, (path, side, text)) in (0..).zip(compiler.texts.iter()) {
         let groups = asked_by.get(id);
         if *side == Side::Part && !groups.is_empty() {
@@ -115,9 +116,11 @@ fn look_ups(compiler: &Compiler, postings: &Postings) -> (Box<[About]>, Lists) {
             KnownSubjects::Short => literals.long.push(*group),
         }
     }
-    for (path, literals) in literals {
+    let finders: Vec<(PathId, Finder)> =
+        literals.into_par_iter().map(|(path, literals)| (path, literals.finder())).collect();
+    for (path, finder) in finders {
         if let Some(about) = about.get_mut(path as usize) {
-            about.finder = Some(Box::new(literals.finder()));
+            about.finder = Some(Box::new(finder));
         }
     }
     (about.into(), asked_by)
