@@ -2,13 +2,14 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use git2::{IndexEntry, IndexTime, Repository, Signature, Time};
+use git2::{IndexEntry, IndexTime, Oid, Repository, Signature, Time};
 use tempfile::TempDir;
 
 use super::world::{Scale, estates};
@@ -38,7 +39,8 @@ impl Daemon {
         let repository = tempfile::tempdir().unwrap();
         Repository::init_bare(repository.path()).unwrap();
         let files = Arc::new(estates::files(scale, 1));
-        commit(repository.path(), &files);
+        let first = commit(repository.path(), &files, None);
+        move_head(repository.path(), first);
         let mut child = Command::new(env!("CARGO_BIN_EXE_clade"))
             .args(["serve", "--listen", "127.0.0.1:0", "--interval", "1h", "--repo"])
             .arg(repository.path())
@@ -63,19 +65,28 @@ impl Daemon {
         self.child.id()
     }
 
-    /// Changes one file after the other and has each commit built and swapped in.
+    /// Has commits built and swapped in, one after the other, each of which changes one file. They
+    /// are made before: whoever pushes does that on a machine of his own.
     pub(crate) fn keep_changing(&self) -> Changing {
         let stop = Arc::new(AtomicBool::new(false));
-        let (address, files) = (self.address.clone(), Arc::clone(&self.files));
+        let address = self.address.clone();
         let directory = self.repository.path().to_owned();
+        let mut commits = vec![head(&directory)];
+        for number in 0..COMMITS {
+            let (path, text) = &self.files[number * 37 % self.files.len()];
+            let text = format!("{text}description: changed {}\n", fastrand::u64(..));
+            let before = commits.last().copied();
+            commits.push(commit(&directory, &[(path.clone(), text)], before));
+        }
         let thread = std::thread::spawn({
             let stop = Arc::clone(&stop);
             move || {
                 let mut built = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    let (path, text) = &files[built * 37 % files.len()];
-                    let text = format!("{text}description: changed {}\n", fastrand::u64(..));
-                    commit(&directory, &[(path.clone(), text)]);
+                for commit in commits.into_iter().skip(1) {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    move_head(&directory, commit);
                     let mut stream = TcpStream::connect(&address).unwrap();
                     stream
                         .write_all(b"POST /controller/reconcile HTTP/1.1\r\nHost: clade\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
@@ -98,11 +109,25 @@ impl Drop for Daemon {
     }
 }
 
-/// Commits files on top of what is there.
-fn commit(directory: &std::path::Path, files: &[estates::File]) {
+/// How many commits are made to be swapped in, one each quarter of a second.
+const COMMITS: usize = 16;
+
+fn head(directory: &Path) -> Oid {
+    Repository::open_bare(directory).unwrap().head().unwrap().target().unwrap()
+}
+
+fn move_head(directory: &Path, to: Oid) {
+    let repository = Repository::open_bare(directory).unwrap();
+    let name = repository.find_reference("HEAD").unwrap();
+    let name = name.symbolic_target().unwrap().unwrap().to_owned();
+    repository.reference(&name, to, true, "bench").unwrap();
+}
+
+/// Commits files on top of others.
+fn commit(directory: &Path, files: &[estates::File], before: Option<Oid>) -> Oid {
     let repository = Repository::open_bare(directory).unwrap();
     let mut index = git2::Index::new().unwrap();
-    let parent = repository.head().ok().map(|it| it.peel_to_commit().unwrap());
+    let parent = before.map(|it| repository.find_commit(it).unwrap());
     if let Some(parent) = &parent {
         index.read_tree(&parent.tree().unwrap()).unwrap();
     }
@@ -130,5 +155,5 @@ fn commit(directory: &std::path::Path, files: &[estates::File]) {
     let tree = repository.find_tree(tree).unwrap();
     let who = Signature::new("a", "a@example.com", &Time::new(0, 0)).unwrap();
     let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
-    repository.commit(Some("HEAD"), &who, &who, "x", &tree, &parents).unwrap();
+    repository.commit(None, &who, &who, "x", &tree, &parents).unwrap()
 }

@@ -86,7 +86,8 @@ fn change_id(request: &WriteRequest, amendment: &Amendment) -> String {
         hash.update([0, u8::from(text.is_some())]);
         let text = text.as_deref().unwrap_or_default();
         match &chance {
-            Some(id) => hash.update(text.replace(id, "")),
+            // Some ids are written in quotes.
+            Some(id) => hash.update(text.replace(&format!("\"{id}\""), "").replace(id, "")),
             None => hash.update(text),
         }
     }
