@@ -117,8 +117,9 @@ pub(super) fn build(
     base: Option<&Built>,
     wanted: Wanted<'_>,
 ) -> Result<Built, BuildError> {
+    // The other commit may be gone from the repository: that is no fault of this one.
     let amended = base.map(|base| amend(repository, commit, directory, cache, base));
-    if let Some(built) = amended.transpose()?.flatten() {
+    if let Some(Ok(Some(built))) = amended {
         return Ok(built);
     }
     let mut checked = read(repository, commit, directory, cache, wanted)?;

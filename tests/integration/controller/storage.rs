@@ -63,3 +63,31 @@ fn a_full_disk_is_said_and_the_last_commit_answers_until_there_is_room() {
     wait_for(&daemon, &small);
     assert!(!conditions(&daemon).iter().any(|(_, reason)| reason == "DiskFull"));
 }
+
+#[test]
+fn a_commit_answers_though_the_one_before_it_is_gone() {
+    let repository = GitRepository::new();
+    let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    wait_for(&daemon, &first);
+    // History is written anew, and what was there before is cleaned away.
+    let git = repository.git();
+    let blob = git.blob(b"name: A\ndescription: anew\n").unwrap();
+    let tree = |name: &str, id: git2::Oid, mode: i32| {
+        let mut builder = git.treebuilder(None).unwrap();
+        builder.insert(name, id, mode).unwrap();
+        builder.write().unwrap()
+    };
+    let tree = tree("groups", tree("a.yaml", blob, 0o100_644), 0o040_000);
+    let (who, tree) = (git.signature().unwrap(), git.find_tree(tree).unwrap());
+    let second = git.commit(None, &who, &who, "anew", &tree, &[]).unwrap();
+    let old = git.find_commit(first.parse().unwrap()).unwrap();
+    for id in [old.id(), old.tree_id()].map(|it| it.to_string()) {
+        let (start, rest) = id.split_at(2);
+        std::fs::remove_file(git.path().join("objects").join(start).join(rest)).unwrap();
+    }
+    let branch = git.find_reference("HEAD").unwrap();
+    let branch = branch.symbolic_target().unwrap().unwrap();
+    git.reference(branch, second, true, "anew").unwrap();
+    wait_for(&daemon, &second.to_string());
+}
