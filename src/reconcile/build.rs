@@ -70,6 +70,9 @@ impl Cache {
     /// Returns what is known of each file.
     fn get(&self, files: &[File<'_>]) -> Vec<Option<Arc<FileReading>>> {
         let shelf = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        if shelf.readings.is_empty() {
+            return vec![None; files.len()];
+        }
         let known = |file: &File<'_>| shelf.readings.get(&file.key()?).and_then(Weak::upgrade);
         files.iter().map(known).collect()
     }

@@ -159,11 +159,7 @@ impl Index {
         hierarchy: &Hierarchy,
         sight: &Sight<'_>,
     ) -> Result<Vec<GroupIndex>, ClassificationError> {
-        let found = run::Run::new(self, sight).matches();
-        let index = |place: Place| hierarchy.at(place as usize);
-        match found {
-            Ok(places) => Ok(places.into_iter().filter_map(index).collect()),
-            Err(failure) => Err(run::error(hierarchy, failure)),
-        }
+        let found = run::Run::new(self, sight).matches(hierarchy);
+        found.map_err(|failure| run::error(hierarchy, failure))
     }
 }

@@ -67,13 +67,18 @@ fn post(hierarchy: &Hierarchy, members: &[Member], compiler: &Compiler) -> Posti
     let all = u32::try_from(members.len()).unwrap_or(NONE);
     // How rare it is that a group and all its ancestors are asked and match.
     let mut costs: Vec<u64> = Vec::with_capacity(members.len());
-    for ((place, member), group) in (0..).zip(members).zip(hierarchy.groups()) {
+    let guards: Vec<Option<Guard>> = members
+        .par_iter()
+        .with_min_len(512)
+        .map(|member| chooser.guard(&mut (member.start as usize)))
+        .collect();
+    for (((place, member), group), guard) in (0..).zip(members).zip(hierarchy.groups()).zip(guards)
+    {
         let before = costs.get(member.above as usize).copied().unwrap_or(ALWAYS);
         if group.rule.is_none() {
             costs.push(before);
             continue;
         }
-        let guard = chooser.guard(&mut (member.start as usize));
         let Some(Guard { cost, texts, paths }) = guard.filter(|it| it.cost < before) else {
             let above = if member.above == NONE { all } else { member.above };
             postings.dependents.push((above, place));

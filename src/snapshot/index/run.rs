@@ -6,7 +6,7 @@ use super::super::paths::{PathId, Seen, Sight};
 use super::texts::{Side, TextId};
 use super::{Base, Finder, Index, NONE, Op, Patch, Place, Program, Test};
 use crate::classification::ClassificationError;
-use crate::hierarchy::Hierarchy;
+use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Comparison, text};
 use crate::rule::regex::{SHORT, SubjectKind};
 use crate::rule::{EvaluationError, found, holds};
@@ -50,10 +50,10 @@ impl<'r, 'n> Run<'r, 'n> {
         Self { base, patch, sight, texts, kind: None, outcomes: HashMap::new() }
     }
 
-    /// Returns the places of the groups that match, parents first.
-    pub(super) fn matches(mut self) -> Result<Vec<Place>, Failure> {
+    /// Returns the groups that match, parents first.
+    pub(super) fn matches(mut self, hierarchy: &Hierarchy) -> Result<Vec<GroupIndex>, Failure> {
         let mut queue = Queue { asked: &self.asked(), dependents: Vec::with_capacity(8) };
-        let mut found = Vec::with_capacity(USUAL);
+        let mut found = Vec::with_capacity(16);
         // The last list is of the groups that are asked always.
         let base = self.base;
         queue.add(base.dependents.get(u32::try_from(base.members.len()).unwrap_or(NONE)));
@@ -71,7 +71,7 @@ impl<'r, 'n> Run<'r, 'n> {
             }
             let (program, start) = self.code(place, member.start);
             if self.holds(program, &mut (start as usize)).map_err(|cause| (place, cause))? {
-                found.push(place);
+                found.extend(hierarchy.at(place as usize));
                 open.push(Matched { place, end: member.end });
                 queue.add(base.dependents.get(place));
             }
