@@ -56,9 +56,10 @@ impl Mirror {
 
     fn join_packs_over(&self, most: usize, grace: Duration) -> Result<usize, TidyError> {
         let mut joined = self.joined.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (gone, kept) = joined.drain(..).partition(|(_, since)| since.elapsed() >= grace);
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            joined.drain(..).partition(|(_, since)| since.elapsed() >= grace);
         *joined = kept;
-        for (index, _) in Vec::from_iter::<Vec<(PathBuf, Instant)>>(gone) {
+        for (index, _) in gone {
             remove(&index)?;
         }
         let repository = self.directory.repository();
