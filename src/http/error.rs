@@ -62,15 +62,7 @@ impl ApiError {
     }
 
     pub(super) fn schema_violation(submitted: &Value, schema: &str, error: &Value) -> Self {
-        let problem = match error {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let message = format!(
-            "The object(s) in your submitted request did not conform to the schema. The problem is: {problem}"
-        );
-        let details = json!({"submitted": submitted, "schema": schema, "error": error});
-        Self::new(StatusCode::BAD_REQUEST, "schema-violation", message, details)
+        Refusal::schema_violation(submitted, schema, error).into()
     }
 
     pub(super) fn malformed_uuid(text: &str) -> Self {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
+use super::controller::Controller;
 use crate::diagnostic::Diagnostic;
 use crate::document::Limits;
 use crate::git::{EntryKind, ReadError, Repository, TreeEntry};
@@ -253,15 +254,15 @@ fn read(
 const STRETCH: usize = 256;
 
 /// A file that has a part in the repository.
-struct File<'e> {
+pub(super) struct File<'e> {
     entry: &'e TreeEntry,
     path: Arc<str>,
-    kind: FileKind,
+    pub(super) kind: FileKind,
 }
 
 impl<'e> File<'e> {
     /// `None` if it has none.
-    fn of(entry: &'e TreeEntry, layout: &Layout) -> Option<Self> {
+    pub(super) fn of(entry: &'e TreeEntry, layout: &Layout) -> Option<Self> {
         let path: Arc<str> = entry.path.as_str().into();
         let file = SourceFile { path: Arc::clone(&path), content: content_kind(entry) };
         Some(Self { entry, path, kind: layout.kind_of(&file)? })
@@ -277,6 +278,18 @@ impl<'e> File<'e> {
 
 fn is_settings(entry: &TreeEntry) -> bool {
     matches!(entry.path.as_str(), "clade.yaml" | "clade.yml")
+}
+
+impl Controller {
+    /// Returns the layout and policy of a commit.
+    pub(super) fn layout_at(&self, repository: &Repository, commit: CommitId) -> Layout {
+        let settings = ["clade.yaml", "clade.yml"].into_iter().find_map(|path| {
+            let text = repository.text(commit, &self.path_of(path))?;
+            let content = SourceContent::Bytes(text.into_bytes().into());
+            Some(SourceFile { path: path.into(), content })
+        });
+        read_layout(settings.as_slice()).0
+    }
 }
 
 /// Returns the kind of content without reading it.

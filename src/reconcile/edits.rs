@@ -14,14 +14,12 @@ use std::time::{Duration, Instant};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use super::build::source_file;
+use super::build::{File, source_file};
 use super::controller::{Controller, State};
 use crate::git::{ReadError, Repository, TreeEntry};
 use crate::history::History;
 use crate::model::CommitId;
-use crate::validation::{
-    FileKind, FileReading, Layout, SourceContent, SourceFile, read_file, read_layout,
-};
+use crate::validation::{FileKind, FileReading, Layout, read_file};
 
 /// How many commits are walked back. Where neither the first commit nor a known one is among them,
 /// it is not known how often older groups were edited.
@@ -280,23 +278,14 @@ impl<'w> Walk<'w> {
         history: Arc<History>,
     ) -> Self {
         let mut walk = Self { history, at: Some(at), ..Self::begin(controller, repository, true) };
-        walk.layout = walk.layout_of(at);
+        walk.layout = controller.layout_at(repository, at);
         walk
-    }
-
-    fn layout_of(&self, commit: CommitId) -> Layout {
-        let settings = ["clade.yaml", "clade.yml"].into_iter().find_map(|path| {
-            let text = self.repository.text(commit, &self.controller.path_of(path))?;
-            let content = SourceContent::Bytes(text.into_bytes().into());
-            Some(SourceFile { path: path.into(), content })
-        });
-        read_layout(settings.as_slice()).0
     }
 
     /// Takes the next commit in.
     fn step(&mut self, commit: CommitId) -> Result<(), ReadError> {
         let directory = self.controller.path();
-        let layout = self.layout_of(commit);
+        let layout = self.controller.layout_at(self.repository, commit);
         let before = self.at.filter(|_| layout == self.layout);
         let changed = self.repository.changed_files(before, commit, directory)?;
         let groups = self.readings(&changed, &layout, FileKind::Groups)?;
@@ -331,9 +320,7 @@ impl<'w> Walk<'w> {
     ) -> Result<Vec<FileReading>, ReadError> {
         let mut readings = Vec::new();
         for entry in files {
-            let nothing = SourceContent::TooLarge(0);
-            let file = SourceFile { path: entry.path.as_str().into(), content: nothing };
-            if layout.kind_of(&file) == Some(kind) {
+            if File::of(entry, layout).is_some_and(|it| it.kind == kind) {
                 let file = source_file(self.repository, entry)?;
                 readings.push(read_file(&file, kind));
             }

@@ -28,7 +28,6 @@ use crate::git::{Draft, FetchError, Person, PushError, Repository};
 use crate::history::Edit;
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
-use crate::validation::{SourceContent, SourceFile, read_layout};
 
 /// How writes are made.
 #[derive(Clone, Debug)]
@@ -383,11 +382,7 @@ impl Writer {
         request: &WriteRequest,
     ) -> Result<Amendment, WriteError> {
         let read = |path: &str| repository.text(base.commit, &self.controller.path_of(path));
-        let settings = ["clade.yaml", "clade.yml"].into_iter().find_map(|path| {
-            let content = SourceContent::Bytes(read(path)?.into_bytes().into());
-            Some(SourceFile { path: path.into(), content })
-        });
-        let (layout, _) = read_layout(settings.as_slice());
+        let layout = self.controller.layout_at(repository, base.commit);
         let serial =
             |group| self.controller.edits_up_to(repository, base.commit)?.edit(group)?.serial;
         let ground = Ground {

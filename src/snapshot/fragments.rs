@@ -126,30 +126,34 @@ impl Fragments {
         Some(text)
     }
 
-    /// Returns the entries of a group. Those of its ancestors are made first.
-    fn list(&self, hierarchy: &Hierarchy, group: GroupIndex) -> &[Entry] {
+    /// Returns the entries of a group; `None` if it is none of ours. Those of its ancestors are made
+    /// first.
+    fn list(&self, hierarchy: &Hierarchy, group: GroupIndex) -> Option<&[Entry]> {
         let made = |it: GroupIndex| self.of_groups.get(it.number())?.get();
         if let Some(list) = made(group) {
-            return list;
+            return Some(list);
         }
         let mut waiting: Vec<GroupIndex> =
             hierarchy.lineage(group).take_while(|it| made(*it).is_none()).collect();
         while let Some(group) = waiting.pop() {
             let inherited = hierarchy.parent(group).and_then(made).map_or(&[][..], AsRef::as_ref);
-            let Some(cell) = self.of_groups.get(group.number()) else { break };
+            let cell = self.of_groups.get(group.number())?;
             cell.get_or_init(|| list(hierarchy, group, inherited));
         }
-        made(group).map_or(&[][..], AsRef::as_ref)
+        made(group).map(AsRef::as_ref)
     }
 
     /// Returns the entries of all leaves in order; `None` if one name has two that differ.
     fn union<'f>(&'f self, hierarchy: &Hierarchy, leaves: &[GroupIndex]) -> Option<Vec<&'f Entry>> {
-        let mut all: Vec<&Entry> =
-            leaves.iter().flat_map(|leaf| self.list(hierarchy, *leaf)).collect();
+        let mut all: Vec<&Entry> = Vec::new();
+        for leaf in leaves {
+            all.extend(self.list(hierarchy, *leaf)?);
+        }
         if leaves.len() > 1 {
             all.sort_by(|a, b| a.cmp(b));
             all.dedup_by(|a, b| {
-                Arc::ptr_eq(&a.text, &b.text) || (a.kind, &a.text) == (b.kind, &b.text)
+                Arc::ptr_eq(&a.text, &b.text)
+                    || (a.kind, a.name, &a.text) == (b.kind, b.name, &b.text)
             });
         }
         let twice = |pair: &[&Entry]| matches!(pair, [a, b] if a.cmp(b).is_eq());
@@ -229,15 +233,15 @@ fn list(hierarchy: &Hierarchy, index: GroupIndex, inherited: &[Entry]) -> List {
 
 /// Returns the text of an entry for a group that sets it; `None` if nothing is left of it.
 fn fragment(hierarchy: &Hierarchy, index: GroupIndex, kind: Kind, name: &str) -> Option<String> {
-    let key = serde_json::to_string(name).ok()?;
+    let key = Value::from(name);
     match kind {
         Kind::Class => {
             let parameters = parameters(hierarchy, index, name, |group| &group.classes);
-            Some(format!("{key}:{}", object(&parameters)?))
+            Some(format!("{key}:{}", object(&parameters)))
         }
         Kind::ConfigData => {
             let parameters = parameters(hierarchy, index, name, |group| &group.config_data);
-            (!parameters.is_empty()).then_some(format!("{key}:{}", object(&parameters)?))
+            (!parameters.is_empty()).then_some(format!("{key}:{}", object(&parameters)))
         }
         Kind::Variable => {
             let value = hierarchy.group(index).variables.get(name)?;
@@ -265,17 +269,10 @@ fn parameters<'h>(
     all
 }
 
-fn object(parameters: &[(&Key, &Value)]) -> Option<String> {
-    let mut text = Vec::new();
-    text.push(b'{');
-    for (at, (key, value)) in parameters.iter().enumerate() {
-        if at > 0 {
-            text.push(b',');
-        }
-        write(&mut text, key.as_str())?;
-        text.push(b':');
-        write(&mut text, value)?;
-    }
-    text.push(b'}');
-    String::from_utf8(text).ok()
+fn object(parameters: &[(&Key, &Value)]) -> String {
+    let fields: Vec<String> = parameters
+        .iter()
+        .map(|(key, value)| format!("{}:{value}", Value::from(key.as_str())))
+        .collect();
+    format!("{{{}}}", fields.join(","))
 }

@@ -11,7 +11,7 @@ use super::checked::{Checked, Origins, are_warnings, gather};
 use super::findings::{Check, Ground};
 use super::places::Places;
 use super::{FileReading, GroupFile, Parts, Search, Strictness, tree};
-use crate::hierarchy::{Estate, GroupIndex};
+use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Group, GroupId};
 
 impl Checked {
@@ -115,18 +115,17 @@ fn moved_to(origins: &Arc<Origins>, moved: &[&GroupFile]) -> Arc<Origins> {
 }
 
 /// The groups of which something else may be found.
-struct Reach {
+struct Reach<'h> {
+    hierarchy: &'h Hierarchy,
     changed: BTreeSet<GroupIndex>,
     /// The changed groups and their ancestors, whose values they may hide.
     above: BTreeSet<GroupIndex>,
     /// The changed groups that have no changed ancestor.
     tops: Vec<GroupIndex>,
-    /// The first places behind their descendants.
-    ends: Vec<GroupIndex>,
 }
 
-impl Reach {
-    fn of(changed: &[GroupIndex], hierarchy: &crate::hierarchy::Hierarchy) -> Self {
+impl<'h> Reach<'h> {
+    fn of(changed: &[GroupIndex], hierarchy: &'h Hierarchy) -> Self {
         let changed: BTreeSet<GroupIndex> = changed.iter().copied().collect();
         let above = changed.iter().flat_map(|it| hierarchy.lineage(*it)).collect();
         let mut tops: Vec<GroupIndex> = Vec::new();
@@ -135,8 +134,7 @@ impl Reach {
                 tops.push(*group);
             }
         }
-        let ends = tops.iter().map(|it| hierarchy.end(*it)).collect();
-        Self { changed, above, tops, ends }
+        Self { hierarchy, changed, above, tops }
     }
 
     /// Returns whether a check must look at a group anew.
@@ -145,8 +143,8 @@ impl Reach {
             Check::Referents => self.changed.contains(&group),
             Check::Types => self.above.contains(&group),
             Check::Contradictions => {
-                let mut stretches = self.tops.iter().zip(&self.ends);
-                stretches.any(|(top, end)| (*top..*end).contains(&group))
+                let is_below = |top: &GroupIndex| self.hierarchy.is_ancestor(*top, group);
+                self.tops.iter().any(|top| *top == group || is_below(top))
             }
         }
     }

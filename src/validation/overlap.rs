@@ -36,7 +36,11 @@ pub(super) fn check(
 }
 
 /// Says that groups were not all compared, so that nobody takes silence for an answer.
-fn unfinished(ended_at: GroupIndex, estate: &Estate, places: &Places<'_>) -> Option<Diagnostic> {
+pub(super) fn unfinished(
+    ended_at: GroupIndex,
+    estate: &Estate,
+    places: &Places<'_>,
+) -> Option<Diagnostic> {
     let mut at = estate.hierarchy.lineage(ended_at);
     let written = at.find_map(|it| places.of(estate.hierarchy.group(it).id))?;
     let message = "there are more groups that set the same differently than can be compared: the search for conflicts ended at this group";

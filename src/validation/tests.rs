@@ -489,3 +489,21 @@ fn nodes_environments_and_tests_are_checked() {
         ]
     );
 }
+
+#[test]
+fn a_search_for_conflicts_that_ends_early_is_a_warning_at_a_group() {
+    let checked = checked(&[("groups/a.yaml", "# first\nname: A\n---\nname: B\nparent: A\n")]);
+    let estate = checked.estate.as_ref().unwrap();
+    let places = places::Places { origins: &checked.origins, readings: &checked.readings };
+    let last = estate.hierarchy.indexes().next_back().unwrap();
+    let found = overlap::unfinished(last, estate, &places).unwrap();
+    let start = found.place.span.start;
+    assert_eq!((found.place.file.as_ref(), start.line, start.column), ("groups/a.yaml", 4, 7));
+    assert_eq!(
+        (found.kind, found.severity),
+        (Kind::PotentialConflict, crate::diagnostic::Severity::Warning)
+    );
+    assert_eq!(found.group.as_deref(), Some("B"));
+    assert!(found.message.ends_with("the search for conflicts ended at this group"));
+    assert!(found.help.is_some_and(|it| it.contains("clade validate --facts")));
+}
