@@ -5,6 +5,7 @@ mod index;
 mod lists;
 mod paths;
 mod reading;
+mod scan;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

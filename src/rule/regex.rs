@@ -212,9 +212,10 @@ impl Inner {
 fn is_one_line(subject: &str) -> bool {
     let bytes = subject.as_bytes();
     let suspect = |byte: &u8| matches!(byte, b'\n' | b'\r' | 0xc2 | 0xe2);
+    // All bytes are looked at, since that can be done for many at once.
+    let is_suspect = bytes.iter().fold(false, |any, byte| any | suspect(byte));
     !subject.is_empty()
-        && (!bytes.iter().any(suspect)
-            || !subject.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']))
+        && (!is_suspect || !subject.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']))
 }
 
 impl PartialEq for Pattern {

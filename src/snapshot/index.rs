@@ -47,6 +47,7 @@ pub struct Index {
 struct Base {
     /// What is known of each path.
     about: Box<[About]>,
+    finders: Box<[Finder]>,
     texts: Texts,
     /// The groups that ask for a text.
     asked_by: Lists,
@@ -82,14 +83,21 @@ struct About {
     is_compared: bool,
     /// Whether its elements are.
     is_list: bool,
-    finder: Option<Box<Finder>>,
 }
 
-/// Finds the literals of patterns in the value of a path.
-#[derive(Clone, Debug)]
+/// Finds the literals of patterns in the values of paths that mostly have the same value, as the
+/// name of a node and that of its certificate have: then it is searched once.
+#[derive(Debug)]
 struct Finder {
     /// None if there are too many of them; then they are never looked for.
     literals: Option<AhoCorasick>,
+    paths: Box<[Searched]>,
+}
+
+/// Who asks for literals at a path.
+#[derive(Debug)]
+struct Searched {
+    path: PathId,
     /// The groups that ask for a literal.
     asked_by: Lists,
     /// The groups to ask where a value is not one line.

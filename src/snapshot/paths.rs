@@ -81,7 +81,9 @@ impl<'n> Sight<'n> {
 pub(super) struct Trie {
     /// The path that ends here.
     pub(super) here: Option<PathId>,
-    pub(super) keys: HashMap<Arc<str>, Self>,
+    keys: HashMap<Arc<str>, Self>,
+    /// What kinds of keys there are, a bit each.
+    kinds: u64,
     pub(super) elements: Vec<(u64, Self)>,
     /// Every path that ends here or further down.
     pub(super) below: Vec<PathId>,
@@ -102,6 +104,11 @@ pub(super) struct Paths {
 impl Paths {
     pub(super) fn len(&self) -> usize {
         self.count as usize
+    }
+
+    /// Returns the path of the name in the certificate, if rules mention it.
+    pub(super) fn certname(&self) -> Option<PathId> {
+        self.trusted.get("certname").and_then(|it| it.here)
     }
 
     /// Returns the number of a path; `None` if nothing is ever there.
@@ -161,11 +168,24 @@ fn next(count: &mut u32) -> PathId {
     id
 }
 
+/// Returns a bit by the length and the first byte of a key: most keys of a node are of a kind that
+/// no rule mentions.
+fn kind(key: &str) -> u64 {
+    let first = key.bytes().next().map_or(0, usize::from);
+    1 << ((key.len() ^ first.wrapping_mul(5)) % 64)
+}
+
 impl Trie {
+    /// Returns what is below a key, if rules mention it.
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        if self.kinds & kind(key) == 0 { None } else { self.keys.get(key) }
+    }
+
     fn add(&mut self, rest: &[Segment], count: &mut u32) -> PathId {
         let id = match rest.split_first() {
             None => *self.here.get_or_insert_with(|| next(count)),
             Some((Segment::Key(key), rest)) => {
+                self.kinds |= kind(key);
                 self.keys.entry(Arc::clone(key)).or_default().add(rest, count)
             }
             Some((Segment::Index(index), rest)) => {

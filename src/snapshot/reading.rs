@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::index::Index;
 use super::paths::{Seen, Sight, Trie, put};
+use super::scan::{self, DEPTH, Quoted};
 
 /// A request for a node's classification.
 #[derive(Clone, Debug)]
@@ -36,7 +37,6 @@ impl Index {
         let mut more = scanner.open()?;
         while more {
             let key = scanner.key()?;
-            scanner.blanks();
             let start = scanner.at;
             match key {
                 "fact" | "facts" => {
@@ -61,8 +61,7 @@ impl Index {
             }
             more = scanner.next(b'}')?;
         }
-        scanner.blanks();
-        (scanner.at == body.len()).then(|| Request {
+        (scan::blanks(body, scanner.at) == body.len()).then(|| Request {
             sight: Sight(scanner.seen),
             shape: found.shape(),
             transaction: found.transaction,
@@ -111,9 +110,7 @@ impl Shape {
     }
 }
 
-/// How deep values may lie in each other; what is deeper is read in full.
-const DEPTH: u32 = 100;
-
+/// Goes through a body.
 struct Scanner<'b> {
     text: &'b str,
     bytes: &'b [u8],
@@ -128,25 +125,21 @@ impl<'b> Scanner<'b> {
     }
 
     fn blanks(&mut self) {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
-            self.at += 1;
-        }
-    }
-
-    /// Takes a byte that must be there.
-    fn take(&mut self, wanted: u8) -> Option<()> {
-        (self.peek()? == wanted).then(|| self.at += 1)
+        self.at = scan::blanks(self.bytes, self.at);
     }
 
     /// Opens an object; returns whether it has an entry.
     fn open(&mut self) -> Option<bool> {
         self.blanks();
-        self.take(b'{')?;
+        if self.peek()? != b'{' {
+            return None;
+        }
         self.enter(b'}')
     }
 
     /// Goes behind the bracket that opens; returns whether something is in there.
     fn enter(&mut self, end: u8) -> Option<bool> {
+        self.at += 1;
         self.depth += 1;
         if self.depth > DEPTH {
             return None;
@@ -173,147 +166,17 @@ impl<'b> Scanner<'b> {
         (found == end).then_some(false)
     }
 
-    /// Takes a key with its colon. Keys that are escaped, or have a meaning to the JSON library,
-    /// are declined.
+    /// Takes a key, and goes to its value.
     fn key(&mut self) -> Option<&'b str> {
-        let (start, end, plain) = self.string()?;
-        self.blanks();
-        self.take(b':')?;
-        let key = self.text.get(start..end)?;
-        (plain && !key.starts_with('$')).then_some(key)
-    }
-
-    /// Takes a string; returns where its inside starts and ends, and whether nothing is escaped.
-    fn string(&mut self) -> Option<(usize, usize, bool)> {
-        self.take(b'"')?;
-        let start = self.at;
-        let mut plain = true;
-        loop {
-            self.at += plain_prefix(self.bytes.get(self.at..)?);
-            match self.peek()? {
-                b'"' => break,
-                b'\\' => {
-                    plain = false;
-                    self.at += 1;
-                    match self.peek()? {
-                        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 1,
-                        b'u' => {
-                            let digits = self.bytes.get(self.at + 1..self.at + 5)?;
-                            let surrogate = matches!(
-                                digits,
-                                [b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..]
-                            );
-                            if surrogate || !digits.iter().all(u8::is_ascii_hexdigit) {
-                                return None;
-                            }
-                            self.at += 5;
-                        }
-                        _ => return None,
-                    }
-                }
-                // A control character.
-                _ => return None,
-            }
-        }
-        let end = self.at;
-        self.at += 1;
-        Some((start, end, plain))
-    }
-
-    fn digits(&mut self) -> Option<()> {
-        let start = self.at;
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
-        }
-        (self.at > start).then_some(())
-    }
-
-    fn number(&mut self) -> Option<()> {
-        if self.peek() == Some(b'-') {
-            self.at += 1;
-        }
-        match self.peek()? {
-            b'0' => self.at += 1,
-            _ => self.digits()?,
-        }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
-            self.digits()?;
-        }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
-            if matches!(self.peek(), Some(b'+' | b'-')) {
-                self.at += 1;
-            }
-            self.digits()?;
-        }
-        // Nothing but these may follow; `01` is no number.
-        let ends =
-            matches!(self.peek(), None | Some(b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'));
-        ends.then_some(())
-    }
-
-    fn word(&mut self, word: &str) -> Option<()> {
-        let end = self.at + word.len();
-        (self.bytes.get(self.at..end)? == word.as_bytes()).then(|| self.at = end)
+        let start = self.at + 1;
+        let (end, value) = scan::key(self.bytes, self.at)?;
+        self.at = value;
+        self.text.get(start..end)
     }
 
     /// Takes a value that nobody looks at.
     fn skip(&mut self) -> Option<()> {
-        // What is open, the innermost in the lowest bit: an object, or a list. One more bit marks
-        // the end; there is room, since depth is limited.
-        let mut open = 1_u128;
-        loop {
-            match self.peek()? {
-                b'"' => {
-                    self.string()?;
-                }
-                b'{' => {
-                    self.at += 1;
-                    if self.enter(b'}')? {
-                        open = open << 1 | 1;
-                        self.skip_key()?;
-                        continue;
-                    }
-                }
-                b'[' => {
-                    self.at += 1;
-                    if self.enter(b']')? {
-                        open <<= 1;
-                        continue;
-                    }
-                }
-                b't' => self.word("true")?,
-                b'f' => self.word("false")?,
-                b'n' => self.word("null")?,
-                _ => self.number()?,
-            }
-            // Behind a value.
-            loop {
-                if open == 1 {
-                    return Some(());
-                }
-                let is_object = open & 1 == 1;
-                if self.next(if is_object { b'}' } else { b']' })? {
-                    if is_object {
-                        self.skip_key()?;
-                    }
-                    break;
-                }
-                open >>= 1;
-            }
-        }
-    }
-
-    /// Takes a key that nobody looks at, with its colon and the blanks behind.
-    fn skip_key(&mut self) -> Option<()> {
-        let (start, _, plain) = self.string()?;
-        if !plain || self.bytes.get(start) == Some(&b'$') {
-            return None;
-        }
-        self.blanks();
-        self.take(b':')?;
-        self.blanks();
+        self.at = scan::value(self.bytes, self.at, self.depth)?;
         Some(())
     }
 
@@ -321,7 +184,7 @@ impl<'b> Scanner<'b> {
     fn object(&mut self, trie: &Trie) -> Option<Shape> {
         self.clear(trie);
         if self.peek()? == b'n' {
-            self.word("null")?;
+            self.at = scan::word(self.bytes, self.at, b"null")?;
             return Some(Shape::Null);
         }
         let (mut name, mut values, mut others) = (false, false, false);
@@ -341,8 +204,7 @@ impl<'b> Scanner<'b> {
     }
 
     fn entry(&mut self, trie: &Trie, key: &str) -> Option<()> {
-        self.blanks();
-        match trie.keys.get(key) {
+        match trie.get(key) {
             Some(trie) => {
                 // The last of several entries of one key stays.
                 self.clear(trie);
@@ -364,13 +226,13 @@ impl<'b> Scanner<'b> {
         let start = self.at;
         match self.peek()? {
             b'"' => {
-                let (start, end, plain) = self.string()?;
-                let text = self.text;
-                let seen = if plain {
-                    Seen::Text(text.get(start..end)?.into())
+                let Quoted { end, is_plain } = scan::string(self.bytes, start)?;
+                self.at = end + 1;
+                let seen = if is_plain {
+                    Seen::Text(self.text.get(start + 1..end)?.into())
                 } else {
                     // Only with its quotes it is a value.
-                    let text: String = serde_json::from_str(text.get(start - 1..=end)?).ok()?;
+                    let text: String = serde_json::from_str(self.text.get(start..=end)?).ok()?;
                     Seen::Text(text.into())
                 };
                 put(&mut self.seen, trie.here, || seen);
@@ -385,7 +247,6 @@ impl<'b> Scanner<'b> {
                 }
             }
             b'[' => {
-                self.at += 1;
                 let mut more = self.enter(b']')?;
                 let mut index = 0;
                 while more {
@@ -414,25 +275,4 @@ impl<'b> Scanner<'b> {
         }
         Some(())
     }
-}
-
-/// Returns how many bytes at the start stand for themselves in a string: no quote, no backslash,
-/// no control character.
-fn plain_prefix(bytes: &[u8]) -> usize {
-    const LOW: u64 = u64::MAX / 255;
-    const HIGH: u64 = LOW << 7;
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (at, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let zero = |it: u64| it.wrapping_sub(LOW) & !it & HIGH;
-        let special = zero(word ^ (LOW * u64::from(b'"')))
-            | zero(word ^ (LOW * u64::from(b'\\')))
-            | (word.wrapping_sub(LOW * 0x20) & !word & HIGH);
-        if special != 0 {
-            // The lowest mark is never a false one.
-            return at * 8 + special.trailing_zeros() as usize / 8;
-        }
-    }
-    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    bytes.len() - rest.len() + rest.iter().position(special).unwrap_or(rest.len())
 }

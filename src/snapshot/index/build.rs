@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use hashbrown::HashMap;
 use rayon::prelude::*;
 
 use super::super::lists::Lists;
@@ -11,7 +12,7 @@ use super::super::paths::PathId;
 use super::compile::Compiler;
 use super::guard::{ALWAYS, Chooser, Guard};
 use super::texts::{Side, TextId};
-use super::{About, Base, Finder, Index, Member, NONE, Place, Program};
+use super::{About, Base, Finder, Index, Member, NONE, Place, Program, Searched};
 use crate::hierarchy::Hierarchy;
 use crate::rule::regex::KnownSubjects;
 
@@ -45,11 +46,14 @@ impl Index {
             }
         }
         let postings = post(hierarchy, &members, &compiler);
-        let (about, asked_by) = look_ups(&compiler, &postings);
+        let asked_by = Lists::of(compiler.texts.len(), &postings.texts);
+        let about = about(&compiler);
+        let finders = finders(&compiler, &asked_by, &postings);
         let Compiler { paths, mut texts, code, sets, tests, .. } = compiler;
         texts.shrink();
         let base = Base {
             about,
+            finders,
             texts,
             asked_by,
             dependents: Lists::of(members.len() + 1, &postings.dependents),
@@ -92,49 +96,56 @@ fn post(hierarchy: &Hierarchy, members: &[Member], compiler: &Compiler) -> Posti
     postings
 }
 
-/// Makes what finds the groups that ask for a text.
-fn look_ups(compiler: &Compiler, postings: &Postings) -> (Box<[About]>, Lists) {
-    let mut about = vec![About::default(); compiler.paths.len()];
+/// Returns what is asked of each path.
+fn about(compiler: &Compiler) -> Box<[About]> {
+    let mut all = vec![About::default(); compiler.paths.len()];
     for (path, side, _) in compiler.texts.iter() {
-        if let Some(about) = about.get_mut(*path as usize) {
+        if let Some(about) = all.get_mut(*path as usize) {
             about.is_compared |= *side == Side::Value;
             about.is_list |= *side == Side::Element;
         }
     }
-    // Literals are found by the number that they have at their path.
-    let asked_by = Lists::of(compiler.texts.len(), &postings.texts);
-    let mut literals: BTreeMap<PathId, Literals<'_>> = BTreeMap::new();
+    all.into()
+}
+
+/// Makes what finds literals.
+fn finders(compiler: &Compiler, asked_by: &Lists, postings: &Postings) -> Box<[Finder]> {
+    // A node's name is mostly that of its certificate.
+    let certname = compiler.paths.certname();
+    let searched_with = |path: PathId| match compiler.paths.name {
+        Some(name) if Some(path) == certname => name,
+        _ => path,
+    };
+    let mut finders: BTreeMap<PathId, Literals<'_>> = BTreeMap::new();
     for (id, (path, side, text)) in (0..).zip(compiler.texts.iter()) {
         let groups = asked_by.get(id);
         if *side == Side::Part && !groups.is_empty() {
-            let literals = literals.entry(*path).or_default();
-            let number = u32::try_from(literals.texts.len()).unwrap_or(NONE);
-            literals.texts.push(text);
-            literals.asked_by.extend(groups.iter().map(|group| (number, *group)));
+            finders.entry(searched_with(*path)).or_default().add(*path, text, groups);
         }
     }
     for (path, known, group) in &postings.paths {
-        let literals = literals.entry(*path).or_default();
+        let asking = finders.entry(searched_with(*path)).or_default().of(*path);
         match known {
-            KnownSubjects::Lines => literals.odd.push(*group),
-            KnownSubjects::AsciiLines => literals.not_ascii.push(*group),
-            KnownSubjects::Short => literals.long.push(*group),
+            KnownSubjects::Lines => asking.odd.push(*group),
+            KnownSubjects::AsciiLines => asking.not_ascii.push(*group),
+            KnownSubjects::Short => asking.long.push(*group),
         }
     }
-    let finders: Vec<(PathId, Finder)> =
-        literals.into_par_iter().map(|(path, literals)| (path, literals.finder())).collect();
-    for (path, finder) in finders {
-        if let Some(about) = about.get_mut(path as usize) {
-            about.finder = Some(Box::new(finder));
-        }
-    }
-    (about.into(), asked_by)
+    let finders: Vec<Finder> = finders.into_par_iter().map(|(_, it)| it.finder()).collect();
+    finders.into()
 }
 
-/// The literals of one path.
+/// The literals of paths that are searched together.
 #[derive(Default)]
 struct Literals<'c> {
+    numbers: HashMap<&'c str, u32>,
     texts: Vec<&'c str>,
+    paths: BTreeMap<PathId, Asking>,
+}
+
+/// Who asks for literals of a path.
+#[derive(Default)]
+struct Asking {
     asked_by: Vec<(u32, Place)>,
     odd: Vec<Place>,
     not_ascii: Vec<Place>,
@@ -145,16 +156,32 @@ struct Literals<'c> {
 /// hundred bytes for each.
 const TABLE: usize = 32 << 10;
 
-impl Literals<'_> {
+impl<'c> Literals<'c> {
+    fn of(&mut self, path: PathId) -> &mut Asking {
+        self.paths.entry(path).or_default()
+    }
+
+    fn add(&mut self, path: PathId, text: &'c str, groups: &[Place]) {
+        let number = *self.numbers.entry(text).or_insert_with(|| {
+            self.texts.push(text);
+            u32::try_from(self.texts.len() - 1).unwrap_or(NONE)
+        });
+        self.of(path).asked_by.extend(groups.iter().map(|group| (number, *group)));
+    }
+
     fn finder(self) -> Finder {
         let length: usize = self.texts.iter().map(|it| it.len()).sum();
         let kind = (length <= TABLE).then_some(AhoCorasickKind::DFA);
+        let searched = |(path, asking): (PathId, Asking)| Searched {
+            path,
+            asked_by: Lists::of(self.texts.len(), &asking.asked_by),
+            odd: asking.odd.into(),
+            not_ascii: asking.not_ascii.into(),
+            long: asking.long.into(),
+        };
         Finder {
             literals: AhoCorasick::builder().kind(kind).build(&self.texts).ok(),
-            asked_by: Lists::of(self.texts.len(), &self.asked_by),
-            odd: self.odd.into(),
-            not_ascii: self.not_ascii.into(),
-            long: self.long.into(),
+            paths: self.paths.into_iter().map(searched).collect(),
         }
     }
 }

@@ -1,18 +1,19 @@
 //! One look through the index.
 
 use hashbrown::HashMap;
+use smallvec::{SmallVec, smallvec};
 
 use super::super::paths::{PathId, Seen, Sight};
 use super::texts::{Side, TextId};
-use super::{Base, Finder, Index, NONE, Op, Patch, Place, Program, Test};
+use super::{Base, Finder, Index, NONE, Op, Patch, Place, Program, Searched, Test};
 use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Comparison, text};
 use crate::rule::regex::{SHORT, SubjectKind};
 use crate::rule::{EvaluationError, found, holds};
 
-/// For so many groups there is room at once; a node is mostly asked of fewer.
-const USUAL: usize = 48;
+/// Numbers that mostly need no room of their own.
+type Few<T, const N: usize> = SmallVec<[T; N]>;
 
 /// The group whose rule could not be evaluated, and why.
 pub(super) type Failure = (Place, EvaluationError);
@@ -29,12 +30,19 @@ pub(super) struct Run<'r, 'n> {
     base: &'r Base,
     patch: Option<&'r Patch>,
     sight: &'r Sight<'n>,
-    /// The number of the text at each path.
-    texts: Vec<TextId>,
-    /// The kind of the text that was searched last.
-    kind: Option<(PathId, SubjectKind)>,
+    /// What is known of the text at each path.
+    texts: Few<Text, 24>,
     /// The outcomes of comparisons that several rules ask for.
     outcomes: HashMap<u32, Result<bool, EvaluationError>>,
+}
+
+/// What is known of the text at a path.
+#[derive(Clone, Copy)]
+struct Text {
+    /// Its number among those that rules compare it with.
+    id: TextId,
+    /// Its kind, if it was searched.
+    kind: Option<SubjectKind>,
 }
 
 /// A group that has matched.
@@ -45,20 +53,20 @@ struct Matched {
 
 impl<'r, 'n> Run<'r, 'n> {
     pub(super) fn new(index: &'r Index, sight: &'r Sight<'n>) -> Self {
-        let texts = vec![NONE; index.paths.len()];
+        let texts = smallvec![Text { id: NONE, kind: None }; index.paths.len()];
         let (base, patch) = (&index.base, index.patch.as_deref());
-        Self { base, patch, sight, texts, kind: None, outcomes: HashMap::new() }
+        Self { base, patch, sight, texts, outcomes: HashMap::new() }
     }
 
     /// Returns the groups that match, parents first.
     pub(super) fn matches(mut self, hierarchy: &Hierarchy) -> Result<Vec<GroupIndex>, Failure> {
-        let mut queue = Queue { asked: &self.asked(), dependents: Vec::with_capacity(8) };
+        let mut queue = Queue { asked: &self.asked(), dependents: SmallVec::new() };
         let mut found = Vec::with_capacity(16);
         // The last list is of the groups that are asked always.
         let base = self.base;
         queue.add(base.dependents.get(u32::try_from(base.members.len()).unwrap_or(NONE)));
         // Matched groups, each below the one before; the first stands for all groups.
-        let mut open = Vec::with_capacity(8);
+        let mut open: Few<Matched, 8> = SmallVec::new();
         open.push(Matched { place: NONE, end: NONE });
         while let Some(place) = queue.next() {
             while open.len() > 1 && open.last().is_some_and(|it| it.end <= place) {
@@ -89,8 +97,8 @@ impl<'r, 'n> Run<'r, 'n> {
     }
 
     /// Returns the groups of whose guards a text is there, in order.
-    fn asked(&mut self) -> Vec<Place> {
-        let mut asked: Vec<Place> = Vec::with_capacity(USUAL);
+    fn asked(&mut self) -> Few<Place, 64> {
+        let mut asked: Few<Place, 64> = SmallVec::new();
         let index = self.base;
         asked.extend(self.patch.iter().flat_map(|it| it.starts.iter().map(|(place, _)| *place)));
         for ((path, about), seen) in (0..).zip(&index.about).zip(&self.sight.0) {
@@ -98,28 +106,56 @@ impl<'r, 'n> Run<'r, 'n> {
                 && let Seen::Text(text) | Seen::Scalar(text) = seen
                 && let Some(id) = index.texts.get(path, Side::Value, text)
             {
-                if let Some(place) = self.texts.get_mut(path as usize) {
-                    *place = id;
+                if let Some(known) = self.texts.get_mut(path as usize) {
+                    known.id = id;
                 }
-                asked.extend(index.asked_by.get(id));
+                asked.extend_from_slice(index.asked_by.get(id));
             }
             if about.is_list
                 && let Seen::List(elements) = seen
             {
                 for text in elements.iter().filter_map(text) {
                     let id = index.texts.get(path, Side::Element, text);
-                    asked.extend(id.map(|id| index.asked_by.get(id)).unwrap_or_default());
+                    asked
+                        .extend_from_slice(id.map(|id| index.asked_by.get(id)).unwrap_or_default());
                 }
             }
-            if let Some(finder) = &about.finder
-                && let Seen::Text(text) = seen
-            {
-                finder.find(text, &mut asked);
-            }
+        }
+        for finder in &index.finders {
+            self.search(finder, &mut asked);
         }
         asked.sort_unstable();
         asked.dedup();
         asked
+    }
+
+    /// Adds the groups to ask about values that are searched; what several paths have is searched
+    /// once.
+    fn search(&mut self, finder: &Finder, asked: &mut Few<Place, 64>) {
+        let mut waiting: Few<&Searched, 2> = finder.paths.iter().collect();
+        while let Some(first) = waiting.pop() {
+            let Seen::Text(text) = self.sight.get(first.path) else { continue };
+            let kind = SubjectKind::of(text);
+            let mut together: Few<&Searched, 2> = smallvec![first];
+            waiting.retain(|it| {
+                let is_same = matches!(self.sight.get(it.path), Seen::Text(it) if it == text);
+                if is_same {
+                    together.push(it);
+                }
+                !is_same
+            });
+            for searched in &together {
+                if let Some(known) = self.texts.get_mut(searched.path as usize) {
+                    known.kind = Some(kind);
+                }
+                searched.add_unknown(text, kind, finder.literals.is_none(), asked);
+            }
+            for found in finder.literals.iter().flat_map(|it| it.find_overlapping_iter(&**text)) {
+                for searched in &together {
+                    asked.extend_from_slice(searched.asked_by.get(found.pattern().as_u32()));
+                }
+            }
+        }
     }
 
     fn holds(&mut self, program: &'r Program, at: &mut usize) -> Result<bool, EvaluationError> {
@@ -164,7 +200,7 @@ impl<'r, 'n> Run<'r, 'n> {
     }
 
     fn text(&self, path: PathId) -> TextId {
-        self.texts.get(path as usize).copied().unwrap_or(NONE)
+        self.texts.get(path as usize).map_or(NONE, |it| it.id)
     }
 
     fn test(&mut self, program: &'r Program, number: u32) -> Result<bool, EvaluationError> {
@@ -183,11 +219,11 @@ impl<'r, 'n> Run<'r, 'n> {
     fn compare(&mut self, test: &Test) -> Result<bool, EvaluationError> {
         let seen = self.sight.get(test.path);
         if let (Comparison::Finds(pattern), Seen::Text(text)) = (&test.comparison, seen) {
-            let kind = match self.kind {
-                Some((path, kind)) if path == test.path => kind,
-                _ => SubjectKind::of(text),
+            let known = self.texts.get_mut(test.path as usize).map(|it| &mut it.kind);
+            let kind = match known {
+                Some(known) => *known.get_or_insert_with(|| SubjectKind::of(text)),
+                None => SubjectKind::of(text),
             };
-            self.kind = Some((test.path, kind));
             return found(pattern, pattern.is_found_in_kind(text, kind));
         }
         holds(&test.comparison, seen.actual())
@@ -199,7 +235,7 @@ struct Queue<'q> {
     /// Those of whose guards a text is there.
     asked: &'q [Place],
     /// Those to ask because a group has matched; no list is empty.
-    dependents: Vec<&'q [Place]>,
+    dependents: Few<&'q [Place], 8>,
 }
 
 impl<'q> Queue<'q> {
@@ -229,22 +265,23 @@ impl<'q> Queue<'q> {
     }
 }
 
-impl Finder {
-    /// Adds the groups to ask about a value.
-    fn find(&self, value: &str, asked: &mut Vec<Place>) {
-        let kind = SubjectKind::of(value);
-        let unknown = self.literals.is_none();
+impl Searched {
+    /// Adds the groups of which the literals in a value say nothing.
+    fn add_unknown(
+        &self,
+        value: &str,
+        kind: SubjectKind,
+        unknown: bool,
+        asked: &mut Few<Place, 64>,
+    ) {
         if unknown || kind == SubjectKind::Odd {
-            asked.extend(&self.odd);
+            asked.extend_from_slice(&self.odd);
         }
         if unknown || kind != SubjectKind::AsciiLine {
-            asked.extend(&self.not_ascii);
+            asked.extend_from_slice(&self.not_ascii);
         }
         if unknown || value.len() > SHORT {
-            asked.extend(&self.long);
-        }
-        for found in self.literals.iter().flat_map(|it| it.find_overlapping_iter(value)) {
-            asked.extend(self.asked_by.get(found.pattern().as_u32()));
+            asked.extend_from_slice(&self.long);
         }
     }
 }

@@ -1,0 +1,179 @@
+//! JSON as it stands: where its parts end, and whether they are well formed.
+//!
+//! What goes through a body most of the time is here, and keeps the place in a register: each
+//! function takes the place where it begins, and returns the one behind; `None` declines.
+
+use wide::u8x16;
+
+/// How deep values may lie in each other; what is deeper is read in full.
+pub(super) const DEPTH: u32 = 100;
+
+/// A string: the place of the quote that ends it, and whether nothing is escaped.
+pub(super) struct Quoted {
+    pub(super) end: usize,
+    pub(super) is_plain: bool,
+}
+
+/// Skips blanks.
+#[inline]
+pub(super) fn blanks(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
+        at += 1;
+    }
+    at
+}
+
+/// Takes a string whose first quote is at a place.
+#[inline]
+pub(super) fn string(bytes: &[u8], at: usize) -> Option<Quoted> {
+    if *bytes.get(at)? != b'"' {
+        return None;
+    }
+    let (mut end, mut is_plain) = (at + 1, true);
+    loop {
+        while let Some(chunk) = bytes.get(end..).and_then(<[u8]>::first_chunk) {
+            // A branch that is mostly foreseen: what comes behind need not wait for the place.
+            match special(*chunk) {
+                0 => end += chunk.len(),
+                special => {
+                    end += special.trailing_zeros() as usize;
+                    break;
+                }
+            }
+        }
+        match *bytes.get(end)? {
+            b'"' => return Some(Quoted { end, is_plain }),
+            b'\\' => {
+                end = escape(bytes, end)?;
+                is_plain = false;
+            }
+            // A control character.
+            0..0x20 => return None,
+            _ => end += 1,
+        }
+    }
+}
+
+/// Marks the bytes that do not stand for themselves in a string: quotes, backslashes, control
+/// characters.
+#[inline]
+fn special(chunk: [u8; 16]) -> u32 {
+    let bytes = u8x16::new(chunk);
+    let is_control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
+    let is_quote = bytes.simd_eq(u8x16::splat(b'"'));
+    let is_backslash = bytes.simd_eq(u8x16::splat(b'\\'));
+    (is_control | is_quote | is_backslash).to_bitmask()
+}
+
+/// Takes what is escaped. Halves of a pair of surrogates are declined.
+#[cold]
+fn escape(bytes: &[u8], at: usize) -> Option<usize> {
+    match *bytes.get(at + 1)? {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(at + 2),
+        b'u' => {
+            let digits = bytes.get(at + 2..at + 6)?;
+            let is_surrogate =
+                matches!(digits, [b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..]);
+            (!is_surrogate && digits.iter().all(u8::is_ascii_hexdigit)).then_some(at + 6)
+        }
+        _ => None,
+    }
+}
+
+/// Takes a key with its colon and the blanks behind; returns where the key ends, and the place of
+/// the value. Keys that are escaped, or have a meaning to the JSON library, are declined.
+#[inline]
+pub(super) fn key(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let Quoted { end, is_plain } = string(bytes, at)?;
+    if !is_plain || bytes.get(at + 1) == Some(&b'$') {
+        return None;
+    }
+    let colon = blanks(bytes, end + 1);
+    (*bytes.get(colon)? == b':').then(|| (end, blanks(bytes, colon + 1)))
+}
+
+/// Takes digits, of which there must be one.
+fn digits(bytes: &[u8], at: usize) -> Option<usize> {
+    let end = bytes.iter().skip(at).take_while(|it| it.is_ascii_digit()).count() + at;
+    (end > at).then_some(end)
+}
+
+fn number(bytes: &[u8], mut at: usize) -> Option<usize> {
+    if *bytes.get(at)? == b'-' {
+        at += 1;
+    }
+    at = match *bytes.get(at)? {
+        b'0' => at + 1,
+        _ => digits(bytes, at)?,
+    };
+    if bytes.get(at) == Some(&b'.') {
+        at = digits(bytes, at + 1)?;
+    }
+    if let Some(b'e' | b'E') = bytes.get(at) {
+        at += 1;
+        if let Some(b'+' | b'-') = bytes.get(at) {
+            at += 1;
+        }
+        at = digits(bytes, at)?;
+    }
+    // Nothing but these may follow; `01` is no number.
+    matches!(bytes.get(at), None | Some(b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'))
+        .then_some(at)
+}
+
+#[inline]
+pub(super) fn word(bytes: &[u8], at: usize, word: &[u8]) -> Option<usize> {
+    let end = at + word.len();
+    (bytes.get(at..end)? == word).then_some(end)
+}
+
+/// Takes a value that nobody looks at, below so many others.
+pub(super) fn value(bytes: &[u8], mut at: usize, depth: u32) -> Option<usize> {
+    // What is open, the innermost in the lowest bit: an object, or a list. One more bit marks
+    // the end; there is room, since depth is limited.
+    let deepest = 1_u128 << (DEPTH - depth.min(DEPTH));
+    let mut open = 1_u128;
+    let mut is_entry = false;
+    loop {
+        if is_entry {
+            at = key(bytes, at)?.1;
+        }
+        match *bytes.get(at)? {
+            b'"' => at = string(bytes, at)?.end + 1,
+            bracket @ (b'{' | b'[') => {
+                if open >= deepest {
+                    return None;
+                }
+                is_entry = bracket == b'{';
+                at = blanks(bytes, at + 1);
+                if *bytes.get(at)? != if is_entry { b'}' } else { b']' } {
+                    open = open << 1 | u128::from(is_entry);
+                    continue;
+                }
+                at += 1;
+            }
+            b't' => at = word(bytes, at, b"true")?,
+            b'f' => at = word(bytes, at, b"false")?,
+            b'n' => at = word(bytes, at, b"null")?,
+            _ => at = number(bytes, at)?,
+        }
+        // Behind a value.
+        loop {
+            if open == 1 {
+                return Some(at);
+            }
+            at = blanks(bytes, at);
+            is_entry = open & 1 == 1;
+            match *bytes.get(at)? {
+                b',' => {
+                    at = blanks(bytes, at + 1);
+                    break;
+                }
+                b'}' if is_entry => at += 1,
+                b']' if !is_entry => at += 1,
+                _ => return None,
+            }
+            open >>= 1;
+        }
+    }
+}
