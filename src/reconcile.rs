@@ -32,4 +32,4 @@ pub use settings::{OnRewrite, OnStale, Policy, Settings, Target};
 pub use standing::Freshness;
 pub use status::{Active, Condition, ConditionKind, Observed, Reason, Status, Truth};
 pub use trigger::Trigger;
-pub use write::{WriteError, WriteMode, WriteRequest, WriteSettings, Writer, Written};
+pub use write::{Telling, WriteError, WriteMode, WriteRequest, WriteSettings, Writer, Written};

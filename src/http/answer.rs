@@ -37,10 +37,13 @@ pub(super) struct Answering {
 #[derive(Debug)]
 pub(super) struct Parameters(HashMap<String, String>);
 
-impl FromRequestParts<App> for Parameters {
+impl FromRequestParts<Arc<App>> for Parameters {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        if parts.uri.query().is_none_or(str::is_empty) {
+            return Ok(Self(HashMap::new()));
+        }
         match Query::<HashMap<String, String>>::from_request_parts(parts, app).await {
             Ok(Query(parameters)) => Ok(Self(parameters)),
             Err(_) => Err(ApiError::new(
@@ -100,10 +103,10 @@ impl Answering {
     }
 }
 
-impl FromRequestParts<App> for Answering {
+impl FromRequestParts<Arc<App>> for Answering {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
         let parameters = Parameters::from_request_parts(parts, app).await?;
         let snapshot = match (parameters.get("commit"), parameters.get("at")) {
             (None, None) => match parts.headers.get(COMMIT) {
@@ -184,7 +187,7 @@ impl Answering {
     /// Names the commit that answered.
     pub(super) fn respond(&self, answer: impl IntoResponse) -> Response {
         let mut response = answer.into_response();
-        if let Ok(commit) = HeaderValue::from_str(&self.snapshot.commit.to_string()) {
+        if let Ok(commit) = HeaderValue::from_bytes(&self.snapshot.commit.to_hex()) {
             response.headers_mut().insert(COMMIT, commit);
         }
         if let Some(seconds) = self.stale {

@@ -55,7 +55,7 @@ pub(super) fn note_received(
 }
 
 pub(super) async fn list(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     parameters: Parameters,
 ) -> Result<Json<Value>, ApiError> {
     let offset = parameters.number("offset")?.unwrap_or(0);
@@ -66,7 +66,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn one(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     OriginalUri(uri): OriginalUri,
     parameters: Parameters,
     Path(name): Path<String>,
@@ -80,7 +80,7 @@ pub(super) async fn one(
 /// Returns the names of the nodes that are in a group now: of those that have checked in, and of
 /// those that `PuppetDB` knows.
 pub(super) async fn of_group(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     answering: Answering,
     parameters: Parameters,
     Path(id): Path<String>,
@@ -135,10 +135,10 @@ fn members(
 
 /// Reads the store where it holds up nobody.
 pub(super) async fn blocking<T: Send + 'static>(
-    app: &App,
+    app: &Arc<App>,
     work: impl FnOnce(&App) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let app = app.clone();
+    let app = Arc::clone(app);
     let done = tokio::task::spawn_blocking(move || work(&app)).await;
     let done = done.map_err(|_| ApiError::internal("The check-ins could not be read."))?;
     done.map_err(|error| ApiError::internal(format!("{error}.")))

@@ -1,5 +1,7 @@
 //! Classifying nodes.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header;
@@ -96,7 +98,7 @@ fn short(answering: &Answering, name: &str, sight: &Sight<'_>, version: Version)
 }
 
 pub(super) async fn v1(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     answering: Answering,
     Path(name): Path<String>,
     body: Body,
@@ -105,7 +107,7 @@ pub(super) async fn v1(
 }
 
 pub(super) async fn v2(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     answering: Answering,
     Path(name): Path<String>,
     body: Body,
@@ -115,7 +117,7 @@ pub(super) async fn v2(
 
 /// A GET has no facts, whatever its body.
 pub(super) async fn v1_without_facts(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     answering: Answering,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -124,7 +126,7 @@ pub(super) async fn v1_without_facts(
 
 /// A GET has no facts, whatever its body.
 pub(super) async fn v2_without_facts(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     answering: Answering,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {

@@ -1,5 +1,7 @@
 //! The controller's own routes.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -14,19 +16,19 @@ use super::router::App;
 use crate::diagnostic;
 use crate::reconcile::{Controller, Known, Outcome, Status, Trigger};
 
-pub(super) async fn status(State(app): State<App>) -> Json<Status> {
+pub(super) async fn status(State(app): State<Arc<App>>) -> Json<Status> {
     Json(app.controller.status())
 }
 
 /// Has the branch looked at now.
-pub(super) async fn reconcile(State(app): State<App>) -> (StatusCode, Json<Value>) {
+pub(super) async fn reconcile(State(app): State<Arc<App>>) -> (StatusCode, Json<Value>) {
     app.controller.want(Trigger::Manual);
     (StatusCode::ACCEPTED, Json(json!({"requested": true})))
 }
 
 /// Keeps a commit answering.
 pub(super) async fn pin(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
@@ -41,7 +43,7 @@ pub(super) async fn pin(
 
 /// Follows the branch again.
 pub(super) async fn resume(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
 ) -> (StatusCode, Json<Value>) {
     app.controller.resume(caller.name);
@@ -49,7 +51,7 @@ pub(super) async fn resume(
 }
 
 pub(super) async fn commits(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     parameters: Parameters,
 ) -> Result<Json<Value>, ApiError> {
     let commits = blocking(&app, Controller::commits).await?;
@@ -57,7 +59,7 @@ pub(super) async fn commits(
 }
 
 pub(super) async fn commit(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     Path(revision): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     let known = blocking(&app, move |controller| controller.known(&revision)).await?;

@@ -1,5 +1,7 @@
 //! What a change does to the nodes that have checked in.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use rayon::prelude::*;
@@ -15,7 +17,7 @@ const BATCH: usize = 512;
 
 /// Compares what the nodes get at two revisions.
 pub(super) async fn diff(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     Path((base, head)): Path<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
     let done = tokio::task::spawn_blocking(move || compare(&app, &base, &head)).await;

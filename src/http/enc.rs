@@ -121,7 +121,7 @@ async fn by_name(app: &App, answering: &Answering, name: String) -> Result<Respo
 }
 
 pub(super) async fn without_facts(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     answering: Answering,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -129,7 +129,7 @@ pub(super) async fn without_facts(
 }
 
 pub(super) async fn with_facts(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     answering: Answering,
     Path(name): Path<String>,
     body: Body,
@@ -168,7 +168,10 @@ fn as_facts(mut body: Value) -> Value {
 }
 
 /// Takes facts from Foreman's clients: `{"name", "facts", …}`. They are the node's from now on.
-pub(super) async fn upload_facts(State(app): State<App>, body: Body) -> Result<Response, ApiError> {
+pub(super) async fn upload_facts(
+    State(app): State<Arc<App>>,
+    body: Body,
+) -> Result<Response, ApiError> {
     let body = read_json(body).await?.unwrap_or_default();
     let name = ["certname", "name"].into_iter().find_map(|key| body.get(key)?.as_str());
     let (Some(name), Some(Value::Object(facts))) = (name, body.get("facts")) else {
@@ -187,7 +190,7 @@ pub(super) async fn upload_facts(State(app): State<App>, body: Body) -> Result<R
 }
 
 pub(super) async fn hiera(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     answering: Answering,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {

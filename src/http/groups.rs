@@ -57,7 +57,7 @@ fn view(parameters: &Parameters) -> View {
 }
 
 pub(super) async fn list(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     answering: Answering,
     parameters: Parameters,
 ) -> Response {
@@ -71,7 +71,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn one(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     answering: Answering,
     parameters: Parameters,
     Path(id): Path<String>,
@@ -83,7 +83,7 @@ pub(super) async fn one(
 }
 
 pub(super) async fn children(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     answering: Answering,
     parameters: Parameters,
     Path(id): Path<String>,

@@ -25,7 +25,7 @@ use crate::store::CheckIns;
 use crate::telemetry::Metrics;
 
 /// Everything that a handler may reach.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct App {
     /// Follows the branch and hands out snapshots.
     pub controller: Arc<Controller>,
@@ -59,7 +59,7 @@ pub enum Face {
 }
 
 /// Returns the routes of an address.
-pub fn router(app: App, face: Face) -> Router {
+pub fn router(app: Arc<App>, face: Face) -> Router {
     let probes = Router::new()
         .route("/livez", get(service_status::livez))
         .route("/readyz", get(service_status::readyz))
@@ -76,13 +76,12 @@ pub fn router(app: App, face: Face) -> Router {
     routes
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(axum::middleware::map_response(complete_error))
-        .layer(axum::middleware::from_fn_with_state((app.clone(), face), guard))
+        .layer(axum::middleware::from_fn_with_state((Arc::clone(&app), face), guard))
         .with_state(app)
 }
 
 /// What nodes, people and forges ask.
-fn public() -> Router<App> {
+fn public() -> Router<Arc<App>> {
     Router::new()
         .merge(classifier())
         .nest("/classifier-api", classifier())
@@ -100,7 +99,7 @@ fn public() -> Router<App> {
 }
 
 /// What operators and their monitoring ask.
-fn operator() -> Router<App> {
+fn operator() -> Router<Arc<App>> {
     Router::new()
         .route("/metrics", get(service_status::metrics))
         .route("/controller/reconcile", post(controller::reconcile))
@@ -112,7 +111,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Finds out who asks, whether they may, and counts what they get.
 async fn guard(
-    State((app, face)): State<(App, Face)>,
+    State((app, face)): State<(Arc<App>, Face)>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -121,19 +120,18 @@ async fn guard(
     let id = request_id(request.headers());
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|it| it.as_str().to_owned());
-    let response = match admit(&app, face, &request) {
+    let mut response = match admit(&app, face, &request) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            complete_error(next.run(request).await)
         }
         Err(error) => error.into_response(),
     };
     // Where no route matches, the path is anybody's choice: one label for all of them.
-    let route = route.as_deref().unwrap_or("none");
+    let route = route.unwrap_or_else(|| "none".to_owned());
     let took = began.elapsed();
-    app.metrics.count_request(route, method_label(&method), response.status().as_u16(), took);
     tracing::debug!(target: "clade::access", %method, route, status = response.status().as_u16(), ?took, request_id = id.to_str().unwrap_or_default());
-    let mut response = response;
+    app.metrics.count_request(route, method_label(&method), response.status().as_u16(), took);
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }
@@ -178,7 +176,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
 }
 
 /// The classifier API of Puppet Enterprise.
-fn classifier() -> Router<App> {
+fn classifier() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/classified/nodes/{name}", get(classify::v1_without_facts).post(classify::v1))
         .route("/v2/classified/nodes/{name}", get(classify::v2_without_facts).post(classify::v2))
@@ -226,7 +224,7 @@ async fn method_not_allowed(method: Method, OriginalUri(uri): OriginalUri) -> Ap
 
 /// Gives an error that the framework made, such as for a path that is not UTF-8, the shape of all
 /// errors.
-async fn complete_error(response: Response) -> Response {
+fn complete_error(response: Response) -> Response {
     let is_text = response
         .headers()
         .get(axum::http::header::CONTENT_TYPE)

@@ -1,11 +1,13 @@
 //! Accepting connections until told to stop.
 
+mod sent;
 mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -14,8 +16,12 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
 
+pub(super) use sent::OnSent;
 pub use tls::{Tls, TlsError};
+
+use sent::{Flushed, Outbox};
 
 use crate::facts::CertificateFacts;
 
@@ -193,22 +199,22 @@ async fn connection(
 ) {
     let asked = Arc::new(Notify::new());
     let asking = Arc::clone(&asked);
-    let service =
-        TowerToHyperService::new(tower::ServiceExt::<axum::extract::Request>::map_request(
-            routes,
-            move |request: axum::http::Request<hyper::body::Incoming>| {
-                asking.notify_one();
-                let mut request = request.map(axum::body::Body::new);
-                request.extensions_mut().insert(peer.clone());
-                request
-            },
-        ));
+    let outbox = Outbox::default();
+    let taking = outbox.clone();
+    let routes = ServiceExt::<Request>::map_response(routes, move |it| taking.take(it));
+    let service = routes.map_request(move |request: hyper::Request<hyper::body::Incoming>| {
+        asking.notify_one();
+        let mut request = request.map(axum::body::Body::new);
+        request.extensions_mut().insert(peer.clone());
+        request
+    });
+    let service = TowerToHyperService::new(service);
     let serving = http1::Builder::new()
         .title_case_headers(true)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_LIMIT)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Flushed::new(stream, outbox)), service);
     tokio::pin!(serving);
     let done = tokio::select! {
         done = serving.as_mut() => done,

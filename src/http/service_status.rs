@@ -1,5 +1,7 @@
 //! Puppet's status API, and the probes of an orchestrator.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
 use axum::http::{StatusCode, header};
@@ -46,7 +48,7 @@ fn code(app: &App) -> StatusCode {
 }
 
 pub(super) async fn services(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     parameters: Parameters,
 ) -> Result<Response, ApiError> {
     let level = level(&parameters)?;
@@ -56,7 +58,7 @@ pub(super) async fn services(
 }
 
 pub(super) async fn one_service(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     parameters: Parameters,
     OriginalUri(uri): OriginalUri,
     Path(name): Path<String>,
@@ -68,13 +70,13 @@ pub(super) async fn one_service(
     }
 }
 
-pub(super) async fn simple(State(app): State<App>) -> (StatusCode, &'static str) {
+pub(super) async fn simple(State(app): State<Arc<App>>) -> (StatusCode, &'static str) {
     let code = code(&app);
     (code, if code == StatusCode::OK { "running" } else { "error" })
 }
 
 pub(super) async fn simple_service(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     OriginalUri(uri): OriginalUri,
     Path(name): Path<String>,
 ) -> Response {
@@ -91,7 +93,7 @@ pub(super) async fn livez() -> &'static str {
 }
 
 /// The metrics, in the text format of OpenMetrics.
-pub(super) async fn metrics(State(app): State<App>) -> Response {
+pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
     let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, format)], app.metrics.render(&app.controller.scrape())).into_response()
 }
@@ -102,7 +104,7 @@ pub(super) async fn openapi() -> ([(header::HeaderName, &'static str); 1], &'sta
 }
 
 /// A commit answers, and policy does not mind its age.
-pub(super) async fn readyz(State(app): State<App>) -> Result<&'static str, ApiError> {
+pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, ApiError> {
     app.controller.snapshot()?;
     match app.controller.freshness() {
         Freshness::Stale(age, OnStale::Unready | OnStale::Refuse) => {

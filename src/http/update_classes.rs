@@ -173,11 +173,11 @@ fn failed(environment: &EnvironmentName, error: PullError) -> ApiError {
 /// Pulls classes from the Puppet Server and commits what changed. Without one, catalogues are files
 /// of the repository that others write: to update them is to look at it.
 pub(super) async fn update(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     parameters: Parameters,
     writing: Result<Writing, Response>,
 ) -> Result<Response, ApiError> {
-    let Some(server) = app.puppet_server else {
+    let Some(server) = &app.puppet_server else {
         app.controller.want(Trigger::Manual);
         return Ok(StatusCode::CREATED.into_response());
     };
@@ -208,10 +208,10 @@ pub(super) async fn update(
 }
 
 /// Says when classes were last updated: by a request here, or by a commit that changed a catalogue.
-pub(super) async fn last(State(app): State<App>, answering: Answering) -> Response {
+pub(super) async fn last(State(app): State<Arc<App>>, answering: Answering) -> Response {
     let commit = answering.snapshot.commit;
     let is_active = app.controller.snapshot().is_ok_and(|it| it.commit == commit);
-    let here = app.puppet_server.filter(|_| is_active).and_then(|it| it.last());
+    let here = app.puppet_server.as_ref().filter(|_| is_active).and_then(PuppetServer::last);
     let committed = app.controller.edits(commit).and_then(|it| it.last_catalogue());
     let last = here.max(committed).map(|it| it.to_string());
     answering.json(Ok(json!({"last_update": last})))

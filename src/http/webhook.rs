@@ -83,7 +83,7 @@ fn read_secrets(file: &std::path::Path) -> std::io::Result<Vec<String>> {
 }
 
 pub(super) async fn receive(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     Path(provider): Path<String>,
     headers: HeaderMap,
     body: Body,

@@ -19,6 +19,7 @@ use super::error::ApiError;
 use super::groups::{find, show};
 use super::maintenance::environment_to_value;
 use super::router::App;
+use super::server::OnSent;
 use crate::amend::{Answer, Operation, check_may_update_classes};
 use crate::hierarchy::View;
 use crate::history::Edit;
@@ -36,10 +37,10 @@ pub(super) struct Writing {
     prefix: &'static str,
 }
 
-impl FromRequestParts<App> for Writing {
+impl FromRequestParts<Arc<App>> for Writing {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Response> {
         let id = Path::<String>::from_request_parts(parts, app).await.ok();
         let Some(writer) = app.writer.clone() else {
             return Err(super::maintenance::refusal(app, id.as_ref().map(|it| it.0.as_str())));
@@ -83,12 +84,16 @@ impl Writing {
         };
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // A client that has gone is told nothing; its write stands.
-        self.writer.submit(request, |done| sender.send(done).is_ok());
+        self.writer.submit(request, |done| drop(sender.send(done)));
         let done =
             receiver.await.map_err(|_| ApiError::internal("The write was not decided."))??;
         Ok(match done {
-            Written::Active { snapshot, answer, edit, changed } => {
-                respond(&snapshot, answer, edit, changed, self.prefix)
+            Written::Active { snapshot, answer, edit, changed, telling } => {
+                let mut response = respond(&snapshot, answer, edit, changed, self.prefix);
+                if let Some(telling) = telling {
+                    response.extensions_mut().insert(OnSent::new(move || telling.note_sent()));
+                }
+                response
             }
             Written::Proposed { branch, commit, url } => {
                 let body = json!({"branch": branch, "commit": commit, "url": url});

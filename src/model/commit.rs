@@ -26,11 +26,16 @@ macro_rules! object_id {
             pub fn as_bytes(&self) -> &[u8; 20] {
                 &self.0
             }
+
+            /// Returns the id as it is written: 40 lowercase hexadecimal digits.
+            pub fn to_hex(&self) -> [u8; 40] {
+                hex(self.0)
+            }
         }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+                std::str::from_utf8(&self.to_hex()).map_or(Err(fmt::Error), |it| f.pad(it))
             }
         }
 
@@ -70,6 +75,15 @@ object_id! {
 object_id! {
     /// The full id of a file's content in git.
     BlobId
+}
+
+fn hex(bytes: [u8; 20]) -> [u8; 40] {
+    let digit = |it: u8| if it < 10 { b'0' + it } else { b'a' + it - 10 };
+    let mut text = [0; 40];
+    for (pair, byte) in text.as_chunks_mut().0.iter_mut().zip(bytes) {
+        *pair = [digit(byte >> 4), digit(byte & 0xf)];
+    }
+    text
 }
 
 fn parse(text: &str) -> Option<[u8; 20]> {

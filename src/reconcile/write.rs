@@ -10,9 +10,10 @@
 mod message;
 mod propose;
 mod repeated;
+mod told;
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -28,6 +29,9 @@ use crate::git::{Draft, FetchError, Person, PushError, Repository};
 use crate::history::Edit;
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
+use told::{Desk, Message};
+
+pub use told::Telling;
 
 /// How writes are made.
 #[derive(Clone, Debug)]
@@ -84,6 +88,8 @@ pub enum Written {
         edit: Option<Edit>,
         /// Whether a commit was made; none is if everything was as wanted.
         changed: bool,
+        /// Takes note when the client has heard; none where there was nothing to write.
+        telling: Option<Arc<Telling>>,
     },
     /// It waits for review.
     Proposed {
@@ -128,8 +134,8 @@ pub enum WriteError {
     Internal(String),
 }
 
-/// Tells a client; false if it has gone.
-type Reply = Box<dyn FnOnce(Result<Written, WriteError>) -> bool + Send>;
+/// Tells a client.
+type Reply = Box<dyn FnOnce(Result<Written, WriteError>) + Send>;
 
 struct Job {
     request: WriteRequest,
@@ -140,8 +146,8 @@ struct Job {
 pub struct Writer {
     controller: Arc<Controller>,
     settings: WriteSettings,
-    queue: Mutex<Option<Sender<Job>>>,
-    waiting: Mutex<Option<Receiver<Job>>>,
+    desk: Arc<Desk>,
+    waiting: Mutex<Option<Receiver<Message>>>,
 }
 
 impl std::fmt::Debug for Writer {
@@ -178,31 +184,26 @@ impl Writer {
         Self {
             controller,
             settings,
-            queue: Mutex::new(Some(sender)),
+            desk: Arc::new(Desk::new(sender)),
             waiting: Mutex::new(Some(receiver)),
         }
     }
 
-    /// Queues a write; `reply` is called when it is decided, and returns whether the client is there.
+    /// Queues a write; `reply` is called when it is decided.
     pub fn submit(
         &self,
         request: WriteRequest,
-        reply: impl FnOnce(Result<Written, WriteError>) -> bool + Send + 'static,
+        reply: impl FnOnce(Result<Written, WriteError>) + Send + 'static,
     ) {
-        let job = Job { request, reply: Box::new(reply) };
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused = match queue.as_ref() {
-            Some(queue) => queue.send(job).err().map(|error| error.0),
-            None => Some(job),
-        };
-        if let Some(job) = refused {
+        let wanted = Message::Wanted(Box::new(Job { request, reply: Box::new(reply) }));
+        if let Err(Message::Wanted(job)) = self.desk.leave(wanted) {
             (job.reply)(Err(WriteError::Blocked("the daemon is stopping".to_owned())));
         }
     }
 
     /// Has [`Writer::run`] end when what waits is done.
     pub fn stop(&self) {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.desk.close();
     }
 
     /// Makes commits of writes until told to stop. Blocking.
@@ -210,9 +211,16 @@ impl Writer {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(waiting) = waiting else { return };
         while let Ok(first) = waiting.recv() {
-            let mut jobs = vec![first];
-            jobs.extend(waiting.try_iter().take(BATCH - 1));
+            let (mut jobs, mut told) = (Vec::new(), Vec::new());
+            for message in std::iter::once(first).chain(waiting.try_iter().take(BATCH - 1)) {
+                match message {
+                    Message::Wanted(job) => jobs.push(*job),
+                    Message::Told(commit) => told.push(commit),
+                }
+            }
+            self.note_told(&told);
             match self.settings.mode {
+                _ if jobs.is_empty() => {}
                 WriteMode::Propose => jobs.into_iter().for_each(|job| self.propose(job)),
                 WriteMode::Off | WriteMode::Commit => self.write(jobs),
             }
@@ -232,13 +240,13 @@ impl Writer {
             let applied = self.apply_all(&tip, jobs);
             let Some(last) = applied.last().map(|it| Arc::clone(&it.snapshot)) else { return };
             if last.commit == tip.commit {
-                return self.note_answered(answer_all(applied, tip.commit));
+                return self.answer_all(applied, tip.commit);
             }
             self.note_pushing(&applied);
             match self.push(&tip, &applied, last.commit) {
                 Ok(()) => {
                     self.controller.publish(&tip.repository, last, since);
-                    return self.note_answered(answer_all(applied, tip.commit));
+                    return self.answer_all(applied, tip.commit);
                 }
                 Err(PushError::Moved) => {
                     jobs = applied.into_iter().map(|it| it.job).collect();
@@ -335,7 +343,7 @@ impl Writer {
                     let told_of = known.or(made);
                     applied.push(Applied { job, snapshot, amendment, told_of, edit });
                 }
-                Err(error) => drop((job.reply)(Err(error))),
+                Err(error) => (job.reply)(Err(error)),
             }
         }
         applied
@@ -417,6 +425,19 @@ impl Writer {
         })
     }
 
+    /// Tells each client of the commit that its write made or found; the one that answers has it in
+    /// it.
+    fn answer_all(&self, applied: Vec<Applied>, tip: CommitId) {
+        let mut before = tip;
+        for Applied { job, snapshot, amendment, edit, told_of } in applied {
+            let changed = snapshot.commit != before;
+            before = snapshot.commit;
+            let answer = amendment.answer;
+            let telling = told_of.map(|it| Arc::new(Telling::new(it, &self.desk)));
+            (job.reply)(Ok(Written::Active { snapshot, answer, edit, changed, telling }));
+        }
+    }
+
     fn push(&self, tip: &Tip, applied: &[Applied], commit: CommitId) -> Result<(), PushError> {
         match &self.controller.settings.target {
             Target::Remote(mirror) => {
@@ -443,22 +464,6 @@ fn fail_all(jobs: Vec<Job>, error: &WriteError) {
     for job in jobs {
         (job.reply)(Err(error.clone()));
     }
-}
-
-/// Tells each client of the commit that its write made or found; the one that answers has it in it.
-/// Returns the commits of the clients that were there to hear it.
-fn answer_all(applied: Vec<Applied>, tip: CommitId) -> Vec<CommitId> {
-    let mut before = tip;
-    let mut told = Vec::new();
-    for Applied { job, snapshot, amendment, edit, told_of } in applied {
-        let changed = snapshot.commit != before;
-        before = snapshot.commit;
-        let answer = amendment.answer;
-        if (job.reply)(Ok(Written::Active { snapshot, answer, edit, changed })) {
-            told.extend(told_of);
-        }
-    }
-    told
 }
 
 impl Controller {

@@ -1,6 +1,7 @@
 //! The store of check-ins.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +13,6 @@ use redb::{
     TableDefinition,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::model::{CommitId, Node};
 
@@ -61,15 +61,16 @@ impl Received<'_> {
     fn to_bytes(self) -> Option<Vec<u8>> {
         let Self { time, transaction_uuid, commit, name, fact, trusted } = self;
         let mut bytes = Vec::with_capacity(fact.len() + trusted.len() + name.len() + 256);
-        let mut field = |before: &str, value: Option<Value>| {
-            let Some(value) = value else { return Some(()) };
-            bytes.extend_from_slice(before.as_bytes());
-            serde_json::to_writer(&mut bytes, &value).ok()
-        };
-        field("{\"time\":", serde_json::to_value(time).ok())?;
-        field(",\"transaction_uuid\":", transaction_uuid.map(Value::from))?;
-        field(",\"commit\":", commit.and_then(|it| serde_json::to_value(it).ok()))?;
-        field(",\"node\":{\"name\":", Some(name.into()))?;
+        write!(bytes, "{{\"time\":\"{time}\"").ok()?;
+        if let Some(id) = transaction_uuid {
+            bytes.extend_from_slice(b",\"transaction_uuid\":");
+            serde_json::to_writer(&mut bytes, id).ok()?;
+        }
+        if let Some(commit) = commit {
+            write!(bytes, ",\"commit\":\"{commit}\"").ok()?;
+        }
+        bytes.extend_from_slice(b",\"node\":{\"name\":");
+        serde_json::to_writer(&mut bytes, name).ok()?;
         for part in [",\"fact\":", fact, ",\"trusted\":", trusted, "}}"] {
             bytes.extend_from_slice(part.as_bytes());
         }
@@ -149,13 +150,18 @@ impl CheckIns {
             tracing::debug!("a check-in is not noted: too many wait to be written");
             return;
         }
-        waiting.bytes += bytes.len();
         // Whoever writes sleeps until there is something, and then waits for more: waking him each
         // time would cost more than all the rest.
         let is_first = waiting.fresh.is_empty();
-        let before = waiting.fresh.insert(name.to_owned(), Arc::new(bytes));
-        waiting.bytes -= before.map_or(0, |it| it.len());
+        waiting.bytes += bytes.len();
+        let before = match waiting.fresh.get_mut(name) {
+            Some(known) => Some(std::mem::replace(known, Arc::new(bytes))),
+            None => waiting.fresh.insert(name.to_owned(), Arc::new(bytes)),
+        };
+        waiting.bytes -= before.as_ref().map_or(0, |it| it.len());
         drop(waiting);
+        // Giving back so much memory takes time in which others can go on.
+        drop(before);
         if is_first {
             self.0.changed.notify_one();
         }

@@ -101,7 +101,7 @@ labels! {
     Triggered { trigger: &'static str }
     Finding { code: &'static str, severity: &'static str }
     Webhook { provider: &'static str, result: &'static str }
-    Request { route: String, method: String, code: u16 }
+    Request { route: String, method: &'static str, code: u16 }
     Shape { shape: &'static str }
     Revision { revision: String }
     Standing { r#type: String, status: &'static str }
@@ -249,8 +249,8 @@ impl Metrics {
     }
 
     /// Counts a request by the template of its route.
-    pub fn count_request(&self, route: &str, method: &str, code: u16, time: Duration) {
-        let request = Request { route: route.to_owned(), method: method.to_owned(), code };
+    pub fn count_request(&self, route: String, method: &'static str, code: u16, time: Duration) {
+        let request = Request { route, method, code };
         self.requests.get_or_create(&request).inc();
         self.request_duration.get_or_create(&request).observe(time.as_secs_f64());
     }
@@ -354,7 +354,7 @@ mod tests {
         metrics.count_fetch("poll", Err("Timeout"), Duration::from_secs(3));
         metrics.count_build(Built::Live, Duration::from_millis(30));
         metrics.count_webhook("github", Delivered::TooLarge);
-        metrics.count_request("/v1/groups/{id}", "GET", 200, Duration::from_micros(90));
+        metrics.count_request("/v1/groups/{id}".to_owned(), "GET", 200, Duration::from_micros(90));
         let scrape = Scrape {
             groups: 42,
             revision: Some("abc".to_owned()),

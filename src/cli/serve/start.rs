@@ -290,7 +290,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
     let controller = starting.await.context("the controller failed")??;
     let writes = writer_settings(&serve_settings, &prepared)
         .map(|it| Arc::new(Writer::new(Arc::clone(&controller), it)));
-    let app = App {
+    let app = Arc::new(App {
         controller: Arc::clone(&controller),
         writer: writes.clone(),
         metrics,
@@ -304,7 +304,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
             required: serve_settings.enc_facts == EncFacts::Required,
         },
         replies: Replies::default(),
-    };
+    });
     let endpoints = open(&serve_settings, &prepared, &app)?;
     let threads = controller.spawn()?;
     let writing = writes
@@ -370,7 +370,7 @@ fn writer_settings(serve: &Serve, prepared: &Prepared) -> Option<WriteSettings> 
 }
 
 /// Opens every address.
-fn open(settings: &Serve, prepared: &Prepared, app: &App) -> Result<Vec<Endpoint>> {
+fn open(settings: &Serve, prepared: &Prepared, app: &Arc<App>) -> Result<Vec<Endpoint>> {
     let listen = |addresses: &[SocketAddr]| -> Result<TcpListener> {
         let listener = StdListener::bind(addresses).with_context(|| {
             let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
@@ -384,14 +384,16 @@ fn open(settings: &Serve, prepared: &Prepared, app: &App) -> Result<Vec<Endpoint
         None => Door::Plain(listener),
     };
     let face = if prepared.admin.is_some() { Face::Public } else { Face::Whole };
-    let mut endpoints =
-        vec![Endpoint { door: door(listen(&prepared.listen)?), routes: router(app.clone(), face) }];
+    let mut endpoints = vec![Endpoint {
+        door: door(listen(&prepared.listen)?),
+        routes: router(Arc::clone(app), face),
+    }];
     if let Some(admin) = &prepared.admin {
-        let routes = router(app.clone(), Face::Admin);
+        let routes = router(Arc::clone(app), Face::Admin);
         endpoints.push(Endpoint { door: door(listen(admin)?), routes });
     }
     if let Some(path) = &settings.socket {
-        let routes = router(app.clone(), Face::Whole);
+        let routes = router(Arc::clone(app), Face::Whole);
         endpoints.push(Endpoint { door: Door::Unix(socket(path)?), routes });
     }
     Ok(endpoints)

@@ -14,7 +14,7 @@ impl Writer {
     pub(super) fn propose(&self, job: Job) {
         let Job { request, reply } = job;
         // The same request gets the same branch, so nobody has to remember it.
-        let _told = reply(self.proposed(&request));
+        reply(self.proposed(&request));
     }
 
     fn proposed(&self, request: &WriteRequest) -> Result<Written, WriteError> {
@@ -25,7 +25,7 @@ impl Writer {
         if commit == tip.commit {
             let answer = amendment.answer;
             let edit = answer.group().and_then(|group| self.controller.edits(commit)?.edit(group));
-            return Ok(Written::Active { snapshot, answer, edit, changed: false });
+            return Ok(Written::Active { snapshot, answer, edit, changed: false, telling: None });
         }
         let branch = format!("clade/{}", change_id(request, &amendment));
         let full = format!("refs/heads/{branch}");

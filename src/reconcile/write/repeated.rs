@@ -4,8 +4,6 @@
 //! only there once may be at the remote all the same: the connection broke, the client had gone, or
 //! the daemon was killed. Whoever sends the same again is then answered as the first time.
 
-use std::time::Duration;
-
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Applied, WriteRequest, Writer};
@@ -15,9 +13,6 @@ use crate::reconcile::journal::{Event, PushedWrite};
 
 /// How long a request is known again; later it is a new one that says the same.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
-
-/// How long the server may take to send an answer that it was handed; the next writes wait for it.
-const SENDING: Duration = Duration::from_millis(10);
 
 impl Writer {
     /// Notes what is about to be pushed.
@@ -36,15 +31,6 @@ impl Writer {
         }
     }
 
-    /// Notes of which commits the clients were told, once the answers are on their way: after a kill
-    /// in between, whoever did not hear sends the same again and must be known.
-    pub(super) fn note_answered(&self, commits: Vec<CommitId>) {
-        if !commits.is_empty() {
-            std::thread::sleep(SENDING);
-            self.controller.note(Event::Answered { commits });
-        }
-    }
-
     /// Returns the write of the same client that is on the branch and of which it was not told.
     pub(super) fn repeated(
         &self,
@@ -57,6 +43,7 @@ impl Writer {
         let unanswered = self.controller.journal().unanswered(since);
         unanswered.into_iter().find(|it| {
             it.fingerprint == request.fingerprint
+                && !self.desk.tells_of(it.commit)
                 && !applied.iter().any(|other| other.told_of == Some(it.commit))
                 && repository.is_ancestor(it.commit, tip).unwrap_or(false)
         })
