@@ -57,8 +57,9 @@ fn key(rng: &mut Rng) -> &'static str {
 }
 
 fn path(rng: &mut Rng) -> Value {
-    match rng.u8(..8) {
+    match rng.u8(..10) {
         0..3 => json!("name"),
+        8.. => json!(["trusted", "certname"]),
         3 => json!(["name"]),
         4 => json!(["fact"]),
         5 => json!("a"),
@@ -117,7 +118,16 @@ fn map(depth: u8, rng: &mut Rng) -> Map<String, Value> {
 
 /// Makes a node.
 pub fn node(rng: &mut Rng) -> Node {
-    Node { name: text(rng), fact: map(3, rng), trusted: map(3, rng) }
+    let (name, mut trusted) = (text(rng), map(3, rng));
+    // Mostly the certificate has the name of the node.
+    let certname = match rng.u8(..6) {
+        0 => None,
+        1 => Some(value(1, rng)),
+        2 => Some(json!(text(rng))),
+        _ => Some(json!(name)),
+    };
+    trusted.extend(certname.map(|it| ("certname".to_owned(), it)));
+    Node { name, fact: map(3, rng), trusted }
 }
 
 /// Makes an estate of some groups.

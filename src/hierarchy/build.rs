@@ -1,6 +1,6 @@
 //! Building the tree, and finding out why it cannot be built.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hashbrown::HashMap;
 
@@ -92,6 +92,12 @@ fn order(group: &Group) -> (&GroupName, &EnvironmentName, GroupId) {
 ///
 /// `None` never happens: the names are valid.
 pub fn root_group() -> Option<Group> {
+    // Every file asks for it, and its pattern is one that all would wait for.
+    static ROOT: LazyLock<Option<Group>> = LazyLock::new(made_root_group);
+    ROOT.clone()
+}
+
+fn made_root_group() -> Option<Group> {
     Some(Group {
         id: GroupId::ROOT,
         name: "All Nodes".parse().ok()?,

@@ -191,11 +191,14 @@ impl<'b> Scanner<'b> {
         let mut more = self.open()?;
         while more {
             let key = self.key()?;
-            match key {
-                "name" => name = true,
-                "values" => values = true,
-                "timestamp" | "expiration" => {}
-                _ => others = true,
+            // One key that an envelope does not have is enough.
+            if !others {
+                match key {
+                    "name" => name = true,
+                    "values" => values = true,
+                    "timestamp" | "expiration" => {}
+                    _ => others = true,
+                }
             }
             self.entry(trie, key)?;
             more = self.next(b'}')?;

@@ -177,3 +177,108 @@ pub(super) fn value(bytes: &[u8], mut at: usize, depth: u32) -> Option<usize> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    /// Returns whether a text is one value and nothing else.
+    fn is_value(text: &[u8]) -> bool {
+        value(text, 0, 0) == Some(text.len())
+    }
+
+    #[test]
+    fn strings_end_where_they_end() {
+        for length in 0..40 {
+            for at in 0..=length {
+                for special in ["\"", "\\n", "\\u0041", "\u{1f}", " ", "\u{7f}", "é", "\\x"] {
+                    let mut inside = "x".repeat(length);
+                    inside.insert_str(at, special);
+                    // Behind the end there may be anything, or nothing.
+                    for behind in ["", ",\"", "\u{1f}\"\\\"xxxxxxxxxxxxxxxxxx"] {
+                        let text = format!("\"{inside}\"{behind}");
+                        let read = serde_json::Deserializer::from_str(&text);
+                        let mut read = read.into_iter::<Value>();
+                        let expected = read.next().and_then(Result::ok).map(|_| read.byte_offset());
+                        let end = string(text.as_bytes(), 0).map(|it| it.end + 1);
+                        assert_eq!(end, expected, "{text:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_value_is_declined() {
+        for text in [
+            "0",
+            "-0",
+            "10",
+            "1.5",
+            "-1.5e10",
+            "1E+2",
+            "1e-2",
+            "true",
+            "false",
+            "null",
+            "[]",
+            "{}",
+            "[1,[2],{\"a\":[]}]",
+            "{\"a\" : {\"b\":null} , \"c\":\"\"}",
+            "[ ]",
+            "{ }",
+        ] {
+            assert!(is_value(text.as_bytes()) && serde_json::from_str::<Value>(text).is_ok());
+        }
+        for text in [
+            "",
+            "-",
+            "01",
+            "1.",
+            ".5",
+            "1e",
+            "+1",
+            "tru",
+            "nulL",
+            "[",
+            "]",
+            "[1,]",
+            "[,1]",
+            "{1:2}",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "[1}",
+            "{\"a\":1]",
+            "[1 2]",
+            "\"a",
+            "'a'",
+            "1x",
+        ] {
+            assert!(!is_value(text.as_bytes()), "{text}");
+            assert!(serde_json::from_str::<Value>(text).is_err(), "{text}");
+        }
+        // Keys that the JSON library may read differently are left to it.
+        for text in
+            ["{\"\\u0061\":1}", "{\"$serde_json::private::Number\":\"1\"}", "\"\\ud83d\\ude00\""]
+        {
+            assert!(!is_value(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_deep_is_declined() {
+        for (before, levels, fits) in
+            [(0, 100, true), (0, 101, false), (99, 1, true), (100, 1, false)]
+        {
+            for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+                let text = format!("{}1{}", open.repeat(levels), close.repeat(levels));
+                let end = value(text.as_bytes(), 0, before);
+                assert_eq!(end, fits.then_some(text.len()), "{before} {levels}");
+            }
+            let empty = format!("{}[]{}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+            assert_eq!(value(empty.as_bytes(), 0, before).is_some(), fits);
+        }
+    }
+}

@@ -188,11 +188,8 @@ fn read_id(node: &Node, shape: &mut Shape) -> Option<GroupId> {
 
 /// Returns the id of a group that has none written. `All Nodes` at the top is the root group.
 fn implied_id(document: &Node, name: &GroupName, environment: &EnvironmentName) -> GroupId {
-    let root = root_group();
-    let is_root = |root: &Group| {
-        root.name == *name && root.environment == *environment && document.get("parent").is_none()
-    };
-    if root.as_ref().is_some_and(is_root) {
+    let is_root = |root: Group| root.name == *name && root.environment == *environment;
+    if document.get("parent").is_none() && root_group().is_some_and(is_root) {
         return GroupId::ROOT;
     }
     GroupId::of_name(environment, name)
