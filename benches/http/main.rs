@@ -100,7 +100,7 @@ fn in_turn<const N: usize>(loads: &[(&Load, u32); N]) -> Vec<[Rate; N]> {
 fn swaps(daemon: &Daemon, load: &Load) {
     let (mut quiet, mut busy) = (Vec::new(), Vec::new());
     let load = load.paced();
-    for _ in 0..3 {
+    for _ in 0..5 {
         quiet.push(load.run(Duration::from_secs(4), daemon.pid()));
         let changing = daemon.keep_changing();
         busy.push(load.run(Duration::from_secs(4), daemon.pid()));

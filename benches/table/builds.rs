@@ -135,7 +135,11 @@ pub(super) fn measure() {
         drop(controller);
         took
     };
-    let [parsed, full] = super::in_turn([&parse, &full]);
+    let turns: Vec<[Duration; 2]> = (0..super::ROUNDS).map(|_| [parse(), full()]).collect();
+    let [parsed, full] = [0, 1].map(|it| median(turns.iter().map(|turn| turn[it]).collect()));
+    // A machine that becomes faster or slower does so for both of a turn.
+    let mut ratios: Vec<f64> = turns.iter().map(|it| seconds(it[1]) / seconds(it[0])).collect();
+    ratios.sort_by(f64::total_cmp);
     let controller = follow(directory.path());
     let changes: Vec<Duration> = (0..27)
         .map(|number| {
@@ -153,7 +157,7 @@ pub(super) fn measure() {
     row(
         "P11",
         "full snapshot build from git ÷ YAML-parsing the same 10k files on one thread",
-        &format!("{:.2}", seconds(full) / seconds(parsed)),
+        &format!("{:.2}", ratios[ratios.len() / 2]),
         "≤ 1.7",
         "≤ 1.3",
     );

@@ -197,6 +197,9 @@ async fn connection(
     stop: CancellationToken,
     place: Option<OwnedSemaphorePermit>,
 ) {
+    // Each connection asks whether to stop whenever it does something: asking a token of its own
+    // keeps nobody else waiting.
+    let stop = stop.child_token();
     let asked = Arc::new(Notify::new());
     let asking = Arc::clone(&asked);
     let outbox = Outbox::default();

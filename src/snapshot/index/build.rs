@@ -14,6 +14,7 @@ use super::guard::{ALWAYS, Chooser, Guard};
 use super::texts::{Side, TextId};
 use super::{About, Base, Finder, Index, Member, NONE, Place, Program, Searched};
 use crate::hierarchy::Hierarchy;
+use crate::model::{Comparison, Condition};
 use crate::rule::regex::KnownSubjects;
 
 /// Who is to be asked when.
@@ -31,6 +32,8 @@ impl Index {
     /// Compiles the rules of all groups.
     pub fn new(hierarchy: &Hierarchy) -> Self {
         let mut compiler = Compiler::default();
+        let rules = hierarchy.groups().filter_map(|group| group.rule.as_deref());
+        compiler.texts.reserve(rules.map(equalities).sum());
         let mut members: Vec<Member> = Vec::with_capacity(hierarchy.len());
         let number = |it: usize| u32::try_from(it).unwrap_or(NONE);
         for (index, group) in hierarchy.indexes().zip(hierarchy.groups()) {
@@ -61,6 +64,15 @@ impl Index {
             program: Program { code: code.into(), sets: sets.into(), tests: tests.into() },
         };
         Self { paths: Arc::new(paths), base: Arc::new(base), patch: None }
+    }
+}
+
+/// Counts the comparisons of a rule that ask for equality: nearly all texts are theirs.
+fn equalities(rule: &Condition) -> usize {
+    match rule {
+        Condition::And(terms) | Condition::Or(terms) => terms.iter().map(equalities).sum(),
+        Condition::Not(inner) => equalities(inner),
+        Condition::Test(test) => usize::from(matches!(test.comparison, Comparison::Equals(_))),
     }
 }
 

@@ -30,6 +30,13 @@ pub(super) struct Texts {
 }
 
 impl Texts {
+    /// Makes room for so many texts, which is then not made bit by bit.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.all.reserve(count);
+        let (all, hasher) = (&self.all, &self.hasher);
+        self.table.reserve(count, |id| hash_of(all, hasher, *id));
+    }
+
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
@@ -56,16 +63,20 @@ impl Texts {
         let id = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
         self.all.push((path, side, Arc::clone(text)));
         let (all, hasher) = (&self.all, &self.hasher);
-        let hash_of = |id: &u32| {
-            all.get(*id as usize)
-                .map_or(0, |(path, side, text)| hasher.hash_one((path, side, text.as_ref())))
-        };
-        self.table.insert_unique(hasher.hash_one((path, side, text.as_ref())), id, hash_of);
+        let hash = hasher.hash_one((path, side, text.as_ref()));
+        self.table.insert_unique(hash, id, |id| hash_of(all, hasher, *id));
         id
     }
 
     /// Gives back what was kept for growing.
     pub(super) fn shrink(&mut self) {
         self.all.shrink_to_fit();
+        let (all, hasher) = (&self.all, &self.hasher);
+        self.table.shrink_to_fit(|id| hash_of(all, hasher, *id));
     }
+}
+
+fn hash_of(all: &[(PathId, Side, Arc<str>)], hasher: &DefaultHashBuilder, id: TextId) -> u64 {
+    all.get(id as usize)
+        .map_or(0, |(path, side, text)| hasher.hash_one((path, side, text.as_ref())))
 }
