@@ -6,6 +6,7 @@ mod lists;
 mod paths;
 mod reading;
 mod scan;
+mod tails;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

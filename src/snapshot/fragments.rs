@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::tails::Tails;
 use crate::classification::Version;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Classes, Group, Key, Table};
@@ -22,6 +23,7 @@ use crate::model::{Classes, Group, Key, Table};
 #[derive(Clone, Debug)]
 pub(super) struct Fragments {
     of_groups: Box<[Arc<OnceLock<List>>]>,
+    tails: Arc<Tails>,
 }
 
 /// The entries of a group, by kind and name.
@@ -65,7 +67,8 @@ impl Entry {
 
 impl Fragments {
     pub(super) fn new(hierarchy: &Hierarchy) -> Self {
-        Self { of_groups: hierarchy.indexes().map(|_| Arc::default()).collect() }
+        let of_groups = hierarchy.indexes().map(|_| Arc::default()).collect();
+        Self { of_groups, tails: Arc::default() }
     }
 
     /// Returns the entries of a hierarchy that differs in what some groups say.
@@ -87,7 +90,7 @@ impl Fragments {
                 }
             }
         }
-        Self { of_groups }
+        Self { of_groups, tails: Arc::default() }
     }
 
     /// Writes the classified document of a node without an individual classification; `None` if
@@ -99,31 +102,48 @@ impl Fragments {
         groups: &[GroupIndex],
         version: Version,
     ) -> Option<Vec<u8>> {
-        let hierarchy = &estate.hierarchy;
-        let leaves = hierarchy.leaves(groups);
-        let environment = environment(hierarchy, &leaves)?;
-        let entries = self.union(hierarchy, &leaves)?;
         let mut text = Vec::with_capacity(2048);
         text.extend_from_slice(b"{\"name\":");
         write(&mut text, name)?;
+        if let Some(tail) = self.tails.get(groups, version) {
+            text.extend_from_slice(&tail);
+            return Some(text);
+        }
+        let from = text.len();
+        self.write_tail(&mut text, &estate.hierarchy, groups, version)?;
+        self.tails.keep(groups, version, text.get(from..)?);
+        Some(text)
+    }
+
+    /// Writes what stands behind the name.
+    fn write_tail(
+        &self,
+        text: &mut Vec<u8>,
+        hierarchy: &Hierarchy,
+        groups: &[GroupIndex],
+        version: Version,
+    ) -> Option<()> {
+        let leaves = hierarchy.leaves(groups);
+        let environment = environment(hierarchy, &leaves)?;
+        let entries = self.union(hierarchy, &leaves)?;
         text.extend_from_slice(b",\"groups\":[");
-        write_groups(&mut text, hierarchy, groups, version)?;
+        write_groups(text, hierarchy, groups, version)?;
         text.extend_from_slice(b"],\"environment\":");
-        write(&mut text, environment)?;
+        write(text, environment)?;
         let of_kind = |kind: Kind| entries.iter().copied().filter(move |it| it.kind == kind);
         text.extend_from_slice(b",\"classes\":{");
-        write_all(&mut text, of_kind(Kind::Class));
+        write_all(text, of_kind(Kind::Class));
         text.extend_from_slice(b"},\"parameters\":{");
-        write_all(&mut text, of_kind(Kind::Variable));
+        write_all(text, of_kind(Kind::Variable));
         text.push(b'}');
         let mut config_data = of_kind(Kind::ConfigData).peekable();
         if config_data.peek().is_some() {
             text.extend_from_slice(b",\"config_data\":{");
-            write_all(&mut text, config_data);
+            write_all(text, config_data);
             text.push(b'}');
         }
         text.push(b'}');
-        Some(text)
+        Some(())
     }
 
     /// Returns the entries of a group; `None` if it is none of ours. Those of its ancestors are made
