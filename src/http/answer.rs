@@ -181,15 +181,21 @@ fn read_time(text: &str) -> Result<Timestamp, ApiError> {
 }
 
 const COMMIT: HeaderName = HeaderName::from_static("x-clade-commit");
+
+/// Names the commit that answered.
+pub(super) fn name_commit(response: &mut Response, commit: CommitId) {
+    if let Ok(commit) = HeaderValue::from_bytes(&commit.to_hex()) {
+        response.headers_mut().insert(COMMIT, commit);
+    }
+}
+
 const STALE: HeaderName = HeaderName::from_static("x-clade-stale");
 
 impl Answering {
-    /// Names the commit that answered.
+    /// Makes an answer that names the commit.
     pub(super) fn respond(&self, answer: impl IntoResponse) -> Response {
         let mut response = answer.into_response();
-        if let Ok(commit) = HeaderValue::from_bytes(&self.snapshot.commit.to_hex()) {
-            response.headers_mut().insert(COMMIT, commit);
-        }
+        name_commit(&mut response, self.snapshot.commit);
         if let Some(seconds) = self.stale {
             response.headers_mut().insert(STALE, seconds.into());
         }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, OriginalUri, Path};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::access::Caller;
-use super::answer::Parameters;
+use super::answer::{Parameters, name_commit};
 use super::body::read_json;
 use super::error::ApiError;
 use super::groups::{find, show};
@@ -130,9 +130,7 @@ fn respond(
         // Clients insist, whether anything changed or not.
         Answer::Updated => StatusCode::CREATED.into_response(),
     };
-    if let Ok(commit) = HeaderValue::from_str(&snapshot.commit.to_string()) {
-        response.headers_mut().insert(HeaderName::from_static("x-clade-commit"), commit);
-    }
+    name_commit(&mut response, snapshot.commit);
     response
 }
 

@@ -18,7 +18,7 @@ pub(super) enum Message {
 }
 
 /// Where messages are left, and which clients are being told.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Desk {
     /// None when the daemon stops.
     queue: Mutex<Option<Sender<Message>>>,
