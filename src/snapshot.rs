@@ -80,6 +80,17 @@ impl Snapshot {
         classify(&self.estate, &self.index, node)
     }
 
+    /// Keeps what is written for one node for all others that the same groups match: the snapshot
+    /// begins to answer.
+    pub fn keep_answers(&self) {
+        self.fragments.tails.open();
+    }
+
+    /// Gives back the memory of [`Snapshot::keep_answers`]: another snapshot answers.
+    pub fn forget_answers(&self) {
+        self.fragments.tails.close();
+    }
+
     /// Returns the index of the groups' rules.
     pub fn index(&self) -> &Index {
         &self.index

@@ -6,7 +6,8 @@
 //! one name that are not the same, it is for the plain path to say whether they differ.
 //!
 //! A list is made when it is first asked for, and shared by the snapshots of all commits that do not
-//! change it.
+//! change it. What comes out for several nodes that the same groups match is written once, as long as
+//! the snapshot answers ([`Tails`]).
 
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -23,7 +24,7 @@ use crate::model::{Classes, Group, Key, Table};
 #[derive(Clone, Debug)]
 pub(super) struct Fragments {
     of_groups: Box<[Arc<OnceLock<List>>]>,
-    tails: Arc<Tails>,
+    pub(super) tails: Arc<Tails>,
 }
 
 /// The entries of a group, by kind and name.

@@ -93,7 +93,10 @@ fn quickly(snapshot: &Snapshot, node: &Node, version: Version) -> Result<String,
 
 fn snapshot(estate: Estate) -> Snapshot {
     let commit = "0123456789012345678901234567890123456789".parse().unwrap();
-    Snapshot::new(commit, estate, Arc::default(), Vec::new())
+    let snapshot = Snapshot::new(commit, estate, Arc::default(), Vec::new());
+    // As when it answers.
+    snapshot.keep_answers();
+    snapshot
 }
 
 #[test]
