@@ -37,3 +37,7 @@ bench-regex:
 bench:
     cargo bench --bench table
     cargo bench --bench http
+
+# The fault campaign, all of it: docs/reference/faults.md
+faults:
+    cargo test --test faults -- --all
