@@ -35,6 +35,7 @@ mod repository;
 mod schemas;
 mod snapshot;
 mod tests;
+mod threats;
 mod writes;
 
 #[path = "../../benches/world/mod.rs"]
