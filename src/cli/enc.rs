@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "time is limited, and settings are a file")]
 
 mod ask;
+mod cache;
 mod health;
 mod known;
 mod last_good;

@@ -10,6 +10,7 @@
     reason = "faults are reported by panics and read files"
 )]
 
+mod host;
 mod rights;
 
 #[path = "../integration/program.rs"]
@@ -51,12 +52,11 @@ pub(crate) enum Seen {
     /// One sentence, with figures where there are any.
     Held(String),
     /// What the machine lacks, such as `faketime`.
-    #[expect(dead_code, reason = "no fault needs a peer yet")]
     Skipped(&'static str),
 }
 
 /// Every fault, by area.
-const AREAS: &[&[Fault]] = &[rights::FAULTS];
+const AREAS: &[&[Fault]] = &[rights::FAULTS, host::FAULTS];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,20 +1,22 @@
 //! Which daemons failed lately, remembered from run to run.
-#![expect(clippy::disallowed_methods, reason = "what is remembered is a file")]
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::last_good::replace;
+use super::cache::Cache;
+
+/// The file of the cache that remembers.
+const FILE: &str = "servers.json";
 
 /// How long a daemon that failed is asked last.
 const MEMORY: Duration = Duration::from_secs(30);
 
 /// When daemons failed.
 pub(super) struct Health {
-    file: Option<PathBuf>,
+    cache: Option<Cache>,
     failed: BTreeMap<String, Timestamp>,
     changed: bool,
 }
@@ -22,10 +24,10 @@ pub(super) struct Health {
 impl Health {
     /// Reads what is remembered; nothing is lost where nothing can be.
     pub(super) fn read(cache: Option<&Path>) -> Self {
-        let file = cache.map(|it| it.join("servers.json"));
-        let bytes = file.as_ref().and_then(|it| std::fs::read(it).ok());
+        let cache = cache.map(Cache::new);
+        let bytes = cache.as_ref().and_then(|it| it.read(FILE).ok());
         let failed = bytes.and_then(|it| serde_json::from_slice(&it).ok()).unwrap_or_default();
-        Self { file, failed, changed: false }
+        Self { cache, failed, changed: false }
     }
 
     /// Returns servers in the order in which they are asked: as configured, but those that failed
@@ -58,9 +60,9 @@ impl Health {
 
     /// Keeps it for the next run; where that is impossible, the next run finds out itself.
     pub(super) fn write(&self) {
-        if let (Some(file), true) = (&self.file, self.changed) {
+        if let (Some(cache), true) = (&self.cache, self.changed) {
             let text = serde_json::json!(self.failed).to_string();
-            replace(file, &text).ok();
+            cache.replace(FILE, &text).ok();
         }
     }
 }
@@ -76,7 +78,7 @@ mod tests {
         let order = |failed: &[(&str, &str)]| {
             let failed =
                 failed.iter().map(|(it, time)| ((*it).to_owned(), time.parse().unwrap())).collect();
-            Health { file: None, failed, changed: false }.order_at(&servers, now).concat()
+            Health { cache: None, failed, changed: false }.order_at(&servers, now).concat()
         };
         for (failed, expected) in [
             (&[][..], "abc"),

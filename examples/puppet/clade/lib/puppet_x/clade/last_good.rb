@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require 'fileutils'
+require 'pathname'
 require 'time'
 require 'puppet/file_system'
 
@@ -18,6 +19,8 @@ module PuppetX::Clade
       return unless @settings.max_stale.positive?
 
       path = path(kind, name)
+      return unless ours?(path)
+
       FileUtils.mkdir_p(File.dirname(path), mode: 0o700)
       text = JSON.generate('answered_at' => Time.now.utc.iso8601, 'answer' => answer)
       Puppet::FileSystem.replace_file(path, 0o600) { |file| file.write(text) }
@@ -40,6 +43,19 @@ module PuppetX::Clade
     end
 
     private
+
+    # Returns whether only we can change the directories of a path. Root, who runs `puppet lookup` by hand,
+    # keeps nothing where another user could put a link in its way.
+    def ours?(path)
+      return true unless Process.euid.zero?
+
+      Pathname.new(File.expand_path(path)).ascend.all? do |it|
+        stat = it.lstat
+        stat.uid.zero? && !stat.symlink? && ((stat.mode & 0o022).zero? || stat.sticky?)
+      rescue Errno::ENOENT
+        true
+      end
+    end
 
     def path(kind, name)
       File.join(@settings.cache_dir, kind, "#{name}.json")
