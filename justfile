@@ -40,4 +40,4 @@ bench:
 
 # The fault campaign, all of it: docs/reference/faults.md
 faults:
-    cargo test --test faults -- --all
+    UPDATE_DOCS=1 cargo test --test faults -- --all

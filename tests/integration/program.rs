@@ -1,9 +1,11 @@
 //! Running the real program.
 
+use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -50,7 +52,12 @@ pub(crate) fn run(arguments: &[&str]) -> Done {
 pub(crate) struct Daemon {
     child: Option<Child>,
     pub(crate) address: String,
+    /// The last lines of its log, which a failing test shows.
+    log: Arc<Mutex<VecDeque<String>>>,
 }
+
+/// How many lines of the log a failing test shows.
+const SHOWN_LINES: usize = 30;
 
 impl Daemon {
     /// Starts the daemon on a free port and waits until it listens.
@@ -63,12 +70,20 @@ impl Daemon {
 
     /// Starts a daemon by a command and waits until it listens.
     pub(crate) fn launch(mut command: Command) -> Self {
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let (sender, lines) = std::sync::mpsc::channel();
+        let log: Arc<Mutex<VecDeque<String>>> = Arc::default();
+        let kept = Arc::clone(&log);
         std::thread::spawn(move || {
             use std::io::BufRead as _;
             for line in std::io::BufReader::new(stderr).lines().map_while(Result::ok) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.push_back(line.clone());
+                while kept.len() > SHOWN_LINES {
+                    kept.pop_front();
+                }
+                drop(kept);
                 let listening = line.split_once("listening on http").map(|(_, rest)| rest);
                 let address = listening.and_then(|it| it.split_once("://"));
                 if let Some((_, address)) = address {
@@ -83,7 +98,7 @@ impl Daemon {
         let mut said = Vec::new();
         loop {
             match lines.recv_timeout(Duration::from_secs(20)) {
-                Ok(Ok(address)) => return Self { child: Some(child), address },
+                Ok(Ok(address)) => return Self { child: Some(child), address, log },
                 Ok(Err(line)) => said.push(line),
                 Err(error) => panic!("the daemon did not start: {error}: {said:?}"),
             }
@@ -92,7 +107,7 @@ impl Daemon {
 
     /// Another address of a daemon, which this does not stop.
     pub(crate) fn at(address: &str) -> Self {
-        Self { child: None, address: address.to_owned() }
+        Self { child: None, address: address.to_owned(), log: Arc::default() }
     }
 
     /// Sends a request and returns status, head and body.
@@ -160,6 +175,12 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            for line in log.iter() {
+                eprintln!("  daemon: {line}");
+            }
+        }
         if let Some(child) = &mut self.child {
             // It may have ended already.
             child.kill().ok();
