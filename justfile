@@ -41,3 +41,7 @@ bench:
 # The fault campaign, all of it: docs/reference/faults.md
 faults:
     UPDATE_DOCS=1 cargo test --test faults -- --all
+
+# Every fuzz target for MINUTES, one after the other
+fuzz MINUTES:
+    fuzz/run {{MINUTES}}

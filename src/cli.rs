@@ -29,6 +29,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use enc::fuzz_answer;
 use output::Output;
 
 /// GitOps node classifier for Puppet and OpenVox

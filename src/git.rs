@@ -22,6 +22,9 @@ mod tree;
 
 pub use commit::{Draft, Person};
 pub use failure::{FetchError, FetchFailure};
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use mirror::fuzz_join;
 pub use mirror::{Fetched, Mirror, MirrorError, Movement, Observed, TidyError};
 pub use options::{Credentials, HttpOptions, MirrorOptions, Proxy, SshOptions};
 pub use push::PushError;

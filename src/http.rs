@@ -27,3 +27,6 @@ pub use router::{App, Face, router};
 pub use server::{Door, Endpoint, Tls, TlsError, serve};
 pub use update_classes::{PullError, Pulled, PuppetServer};
 pub use webhook::Webhooks;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use webhook::fuzz_delivery;

@@ -1,12 +1,40 @@
-//! Reading a file never panics, and its places lie within it.
+//! Reading a file never panics, its places lie within it, and formatting keeps what it says.
 #![no_main]
 
-use clade::document::{Limits, read};
+use clade::amend::ORDER;
+use clade::document::{Limits, format, read};
+use clade::validation::{FileKind, Search, SourceContent, SourceFile, read_file, validate};
 use libfuzzer_sys::fuzz_target;
 
+const FILES: [(&str, FileKind); 5] = [
+    ("clade.yaml", FileKind::Settings),
+    ("groups/a.yaml", FileKind::Groups),
+    ("nodes/a.yaml", FileKind::Node),
+    ("environments/production.yaml", FileKind::Environment),
+    ("tests/a.yaml", FileKind::Tests),
+];
+
 fuzz_target!(|bytes: &[u8]| {
-    for fault in read(bytes, &Limits::DEFAULT).faults {
+    let contents = read(bytes, &Limits::DEFAULT);
+    for fault in &contents.faults {
         assert!(fault.span.start <= fault.span.end);
         assert!(fault.span.end.offset as usize <= bytes.len());
+    }
+    for (path, kind) in FILES {
+        let content = SourceContent::Bytes(bytes.to_vec().into());
+        let file = SourceFile { path: path.into(), content };
+        read_file(&file, kind);
+        validate(&[file], Search::Decisive);
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if !contents.faults.is_empty() {
+        return;
+    }
+    if let Ok(formatted) = format(text, ORDER) {
+        let values = |text: &str| {
+            let contents = read(text.as_bytes(), &Limits::DEFAULT);
+            contents.documents.iter().map(|it| it.to_value().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(values(&formatted), values(text), "{text:?} became {formatted:?}");
     }
 });

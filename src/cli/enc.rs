@@ -30,6 +30,10 @@ use known::Known;
 use last_good::LastGood;
 use puppet::Puppet;
 
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use self::ask::fuzz_answer;
+
 /// The settings file.
 const FILE: FileOf = FileOf { command: "enc", without: &["config", "repo", "rev"] };
 

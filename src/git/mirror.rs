@@ -24,6 +24,9 @@ use super::transport::Attempt;
 use crate::model::CommitId;
 
 pub use self::packs::TidyError;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use self::packs::fuzz_join;
 
 /// A bare copy of a remote repository, in a directory that one process owns.
 #[derive(Debug)]

@@ -175,3 +175,30 @@ async fn read(body: Body, check: &mut Check) -> Result<Option<Vec<u8>>, ApiError
     let late = |_| ApiError::malformed_request("", "the body took too long");
     tokio::time::timeout(BODY_TIMEOUT, reading).await.map_err(late)?
 }
+
+/// Does with a delivery what [`receive`] does, without a daemon; returns whether it is signed.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub fn fuzz_delivery(provider: &str, headers: &[(&str, &str)], secret: &str, body: &[u8]) -> bool {
+    let Some(provider) = Provider::of(provider) else { return false };
+    let mut all = HeaderMap::new();
+    for (name, value) in headers {
+        let name = axum::http::HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, value.parse()) {
+            all.append(name, value);
+        }
+    }
+    let secrets = [secret.to_owned()];
+    let check = Check::begin(provider, &all, &secrets, jiff::Timestamp::UNIX_EPOCH);
+    let signed = check.is_some_and(|mut check| {
+        check.update(body);
+        check.passes()
+    });
+    drop(provider.delivery(&all));
+    if let Ok(payload) = serde_json::from_slice(body) {
+        for watched in [None, Some("refs/heads/main")] {
+            payload::interest(provider, &all, &payload, watched, true);
+        }
+    }
+    signed
+}

@@ -90,6 +90,18 @@ fn judge(reply: Reply, server: &str) -> Result<Answer> {
     }
 }
 
+/// Returns the document that a server's words are taken for, if they are.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub fn fuzz_answer(status: u16, text: &str) -> Option<String> {
+    let status = ureq::http::StatusCode::from_u16(status).ok()?;
+    let reply = Reply { status, commit: None, etag: None, text: text.to_owned() };
+    match judge(reply, "https://clade.example").ok()? {
+        Answer::Document { text, .. } => Some(text),
+        Answer::Refused(_) => None,
+    }
+}
+
 /// Reads JSON, or YAML where it is not both.
 fn read_any(text: &str) -> Option<Value> {
     if let Ok(value) = serde_json::from_str(text) {

@@ -77,6 +77,13 @@ impl Mirror {
     }
 }
 
+/// Joins all packs of a bare repository, whatever they are.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub fn fuzz_join(repository: &Path) -> Result<(), TidyError> {
+    join(repository, &packs(&repository.join("objects/pack"))?)
+}
+
 /// Returns the packs of a directory that are whole.
 fn packs(directory: &Path) -> io::Result<Vec<Pack>> {
     let mut packs = Vec::new();

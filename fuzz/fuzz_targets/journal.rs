@@ -1,0 +1,21 @@
+//! Opening a journal never panics; opened once more it says the same.
+#![no_main]
+
+use std::fs;
+
+use clade::reconcile::{Journal, Record};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let file = tempfile::NamedTempFile::new_in("/dev/shm").expect("there is a disk in memory");
+    fs::write(file.path(), bytes).expect("there is room");
+    let records = |journal: &Journal| -> Vec<Record> { journal.records().to_vec() };
+    let first = records(&Journal::open(file.path()).expect("it can be read"));
+    let second = records(&Journal::open(file.path()).expect("it can be read"));
+    assert_eq!(first, second);
+    for record in first {
+        let text = serde_json::to_string(&record).expect("it is written");
+        let read: Record = serde_json::from_str(&text).expect("it is read back");
+        assert_eq!(read, record);
+    }
+});
