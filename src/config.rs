@@ -2,6 +2,7 @@
 
 mod file;
 mod puppet;
+pub mod watched;
 
 pub use file::{Known, Setting, SettingsError, Takes, read_settings};
 pub use puppet::PuppetSettings;

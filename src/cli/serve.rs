@@ -4,6 +4,7 @@ mod arguments;
 mod layers;
 mod puppet_server;
 mod puppetdb;
+mod reload;
 mod start;
 
 use std::ffi::OsString;

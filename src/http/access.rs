@@ -8,9 +8,8 @@ mod certificates;
 mod roles;
 mod tokens;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use arc_swap::ArcSwap;
 use axum::http::{HeaderMap, Method, header};
 
 pub(crate) use certificates::Allowed;
@@ -20,22 +19,16 @@ pub use tokens::TokensError;
 
 use super::error::ApiError;
 use crate::amend::Scope;
+use crate::config::watched::{Cause, Ending, Reloaded, WatchError, Watched, WatchedFile};
 use crate::facts::CertificateFacts;
 
 /// What is configured.
 #[derive(Debug, Default)]
 pub struct Access {
-    tokens: Option<Watched<Tokens>>,
-    allowed: Option<Watched<Allowed>>,
+    tokens: Option<Watched<Tokens, TokensError>>,
+    allowed: Option<Watched<Allowed, TokensError>>,
     certificates: bool,
     anonymous: bool,
-}
-
-/// A file that is read anew when it changes.
-#[derive(Debug)]
-struct Watched<T> {
-    path: PathBuf,
-    content: ArcSwap<T>,
 }
 
 /// Who asks.
@@ -89,15 +82,13 @@ impl Access {
         anonymous: bool,
     ) -> Result<Self, AccessError> {
         let tokens = tokens
-            .map(|path| match Tokens::read(&path) {
-                Ok(content) => Ok(Watched { content: ArcSwap::from_pointee(content), path }),
-                Err(source) => Err(AccessError::Tokens { path, source }),
+            .map(|path| {
+                watch(&path, Tokens::parse).map_err(|source| AccessError::Tokens { path, source })
             })
             .transpose()?;
         let allowed = allowed
-            .map(|path| match Allowed::read(&path) {
-                Ok(content) => Ok(Watched { content: ArcSwap::from_pointee(content), path }),
-                Err(source) => Err(AccessError::Allowed { path, source }),
+            .map(|path| {
+                watch(&path, Allowed::parse).map_err(|source| AccessError::Allowed { path, source })
             })
             .transpose()?;
         Ok(Self { tokens, allowed, certificates, anonymous })
@@ -108,22 +99,15 @@ impl Access {
         self.tokens.is_none() && !self.certificates
     }
 
-    /// Reads the files anew; one that cannot be used leaves what is known.
-    pub fn reload(&self) {
-        if let Some(watched) = &self.tokens {
-            match Tokens::read(&watched.path) {
-                Ok(content) => watched.content.store(content.into()),
-                Err(error) => tracing::warn!(%error, "the tokens cannot be read anew"),
-            }
-        }
-        if let Some(watched) = &self.allowed {
-            match Allowed::read(&watched.path) {
-                Ok(content) => watched.content.store(content.into()),
-                Err(error) => {
-                    tracing::warn!(%error, "the allowed certificates cannot be read anew");
-                }
-            }
-        }
+    /// Loads files that changed. Returns what became of each, by its name; one that cannot be used leaves
+    /// what is known.
+    pub fn reload(
+        &self,
+        cause: Cause,
+    ) -> Vec<(&'static str, Result<Reloaded, WatchError<TokensError>>)> {
+        let tokens = self.tokens.iter().map(|it| ("tokens", it.reload(cause)));
+        let allowed = self.allowed.iter().map(|it| ("tls-allow", it.reload(cause)));
+        tokens.chain(allowed).collect()
     }
 
     /// Finds out who asks.
@@ -147,7 +131,7 @@ impl Access {
             caller.own_node = Some(certificate.certname.clone());
             caller.proved = Some(certificate.clone());
             if let Some(allowed) = &self.allowed {
-                let entry = allowed.content.load().of(certificate);
+                let entry = allowed.load().of(certificate);
                 caller.roles = caller.roles.with(entry.roles);
                 caller.scope = entry.scope;
             }
@@ -155,7 +139,7 @@ impl Access {
         if let Some(tokens) = &self.tokens
             && let Some(token) = token_in(headers)
         {
-            let tokens = tokens.content.load();
+            let tokens = tokens.load();
             let found = tokens.find(token).ok_or_else(ApiError::unauthenticated)?;
             caller.name = Some(found.name.clone());
             caller.roles = caller.roles.with(found.roles);
@@ -184,6 +168,23 @@ impl Access {
             Some(name) => Err(ApiError::permission_denied(name, role.as_str())),
         }
     }
+}
+
+/// Loads a file of rights, which is a list in YAML.
+fn watch<T: 'static>(
+    path: &Path,
+    parse: fn(&[u8]) -> Result<T, TokensError>,
+) -> Result<Watched<T, TokensError>, TokensError> {
+    let file = WatchedFile { path: path.to_owned(), ending: Ending::DocumentEnd };
+    Watched::open(vec![file], move |contents, _| parse(&contents.concat())).map_err(|error| {
+        match error {
+            WatchError::Unusable(error) => error,
+            WatchError::Unreadable { source, .. } => TokensError::Unreadable(source),
+            incomplete @ WatchError::Incomplete { .. } => {
+                TokensError::Unreadable(std::io::Error::other(incomplete.to_string()))
+            }
+        }
+    })
 }
 
 /// Returns the token of a request, as Puppet Enterprise's clients or everybody else's show it.

@@ -12,16 +12,18 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 pub(super) use sent::OnSent;
-pub use tls::{Tls, TlsError};
+pub use tls::{CrlPolicy, OnGap, Tls, TlsError, TlsFiles};
 
 use sent::{Flushed, Outbox};
+use tls::ClientCertificate;
 
 use crate::facts::CertificateFacts;
 
@@ -150,24 +152,48 @@ async fn attend(
             connection(stream, peer, routes, stop, place).await;
         }
         Accepted::Tls(stream, tls) => {
-            // Slow handshakes hold up nobody but themselves.
-            let shaken = tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await;
+            // Slow handshakes hold up no other connection.
+            let address = stream.peer_addr().map_or_else(|_| "?".to_owned(), |it| it.to_string());
+            let shake = tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream));
+            let (shaken, refused) = Tls::noting_refusals(shake).await;
+            if let Some(reason) = refused {
+                tracing::warn!(peer = address, "client certificate refused: {reason}");
+            }
             match shaken {
                 Ok(Ok((stream, certificate))) => {
-                    let certificate = certificate.map(Arc::new);
-                    let peer = Peer { certificate, is_local: false };
-                    connection(stream, peer, routes, stop, place).await;
+                    serve_tls(stream, &tls, certificate, routes, stop, place).await;
                 }
-                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                Err(_) => tracing::debug!("a TLS handshake took too long"),
+                Ok(Err(error)) => tracing::debug!(peer = address, %error, "TLS handshake failed"),
+                Err(_) => tracing::debug!(peer = address, "TLS handshake took too long"),
             }
         }
     }
 }
 
+/// Serves a connection over TLS until it ends or the client's certificate is not valid any more.
+async fn serve_tls(
+    stream: TlsStream<TcpStream>,
+    tls: &Tls,
+    certificate: Option<ClientCertificate>,
+    routes: Router,
+    stop: CancellationToken,
+    place: Option<OwnedSemaphorePermit>,
+) {
+    let Some(certificate) = certificate else {
+        return connection(stream, Peer::default(), routes, stop, place).await;
+    };
+    let peer = Peer { certificate: Some(Arc::new(certificate.facts.clone())), is_local: false };
+    tokio::select! {
+        () = connection(stream, peer, routes, stop, place) => {}
+        reason = tls.until_refused(&certificate) => {
+            tracing::warn!("connection closed, its client certificate is refused now: {reason}");
+        }
+    }
+}
+
 enum Accepted {
-    Plain(tokio::net::TcpStream),
-    Tls(tokio::net::TcpStream, Arc<Tls>),
+    Plain(TcpStream),
+    Tls(TcpStream, Arc<Tls>),
     Unix(tokio::net::UnixStream),
 }
 
@@ -183,7 +209,7 @@ impl Door {
     }
 }
 
-fn prepared(stream: tokio::net::TcpStream) -> tokio::net::TcpStream {
+fn prepared(stream: TcpStream) -> TcpStream {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "the connection is gone already");
     }

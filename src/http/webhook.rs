@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -26,6 +25,7 @@ use self::payload::{Interest, Provider};
 use self::signature::Check;
 use super::error::ApiError;
 use super::router::App;
+use crate::config::watched::{Cause, Ending, Reloaded, WatchError, Watched, WatchedFile};
 use crate::telemetry::Delivered;
 
 /// The largest body that is taken: forges send 25 MiB at the most.
@@ -40,8 +40,7 @@ const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 /// What is configured for webhooks, and what came lately.
 #[derive(Debug, Default)]
 pub struct Webhooks {
-    file: Option<PathBuf>,
-    secrets: ArcSwap<Vec<String>>,
+    secrets: Option<Watched<Vec<String>, std::io::Error>>,
     deliveries: Deliveries,
     /// Whether refs of pull requests are fetched, so that news of them matter.
     pull_requests: bool,
@@ -54,26 +53,30 @@ impl Webhooks {
     ///
     /// Returns an error if the file cannot be read or has no secret.
     pub fn new(file: Option<PathBuf>, pull_requests: bool) -> std::io::Result<Self> {
-        let secrets = file.as_deref().map(read_secrets).transpose()?.unwrap_or_default();
-        let secrets = ArcSwap::from_pointee(secrets);
-        Ok(Self { file, secrets, deliveries: Deliveries::default(), pull_requests })
+        let secrets = file
+            .map(|path| {
+                let file = WatchedFile { path, ending: Ending::LineEnd };
+                Watched::open(vec![file], |contents, _| secrets(&contents.concat()))
+            })
+            .transpose()
+            .map_err(|error| match error {
+                WatchError::Unusable(error) | WatchError::Unreadable { source: error, .. } => error,
+                incomplete @ WatchError::Incomplete { .. } => {
+                    std::io::Error::other(incomplete.to_string())
+                }
+            })?;
+        Ok(Self { secrets, deliveries: Deliveries::default(), pull_requests })
     }
 
-    /// Reads the secrets anew; a file that cannot be used leaves those that are known.
-    pub fn reload(&self) {
-        if let Some(file) = &self.file {
-            match read_secrets(file) {
-                Ok(secrets) => self.secrets.store(Arc::new(secrets)),
-                Err(error) => tracing::warn!(%error, "the webhook secrets cannot be read anew"),
-            }
-        }
+    /// Loads the secrets if their file changed; a file that cannot be used leaves those that are known.
+    pub fn reload(&self, cause: Cause) -> Option<Result<Reloaded, WatchError<std::io::Error>>> {
+        self.secrets.as_ref().map(|it| it.reload(cause))
     }
 }
 
 /// Reads secrets, one a line; several are for the time in which one is exchanged for another.
-fn read_secrets(file: &std::path::Path) -> std::io::Result<Vec<String>> {
-    #[expect(clippy::disallowed_methods, reason = "the secrets are a file")]
-    let text = std::fs::read_to_string(file)?;
+fn secrets(bytes: &[u8]) -> std::io::Result<Vec<String>> {
+    let text = std::str::from_utf8(bytes).map_err(std::io::Error::other)?;
     let secrets: Vec<String> =
         text.lines().map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect();
     if secrets.is_empty() {
@@ -110,8 +113,9 @@ async fn deliver(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<(Delivered, Response), ApiError> {
-    let secrets = app.webhooks.secrets.load();
-    let mut check = Check::begin(provider, headers, &secrets, jiff::Timestamp::now())
+    let secrets = app.webhooks.secrets.as_ref().map(Watched::load);
+    let secrets = secrets.as_deref().map(|it| it.as_slice()).unwrap_or_default();
+    let mut check = Check::begin(provider, headers, secrets, jiff::Timestamp::now())
         .ok_or_else(ApiError::unsigned)?;
     let start = read(body, &mut check).await?;
     if !check.passes() {

@@ -105,6 +105,8 @@ labels! {
     Shape { shape: &'static str }
     Revision { revision: String }
     Standing { r#type: String, status: &'static str }
+    FileReload { file: &'static str, result: &'static str }
+    WatchedFile { file: &'static str }
 }
 
 /// How things stand at the time of a scrape.
@@ -222,6 +224,12 @@ metrics! {
         "source_last_activation_timestamp_seconds", "When a commit began to answer last";
     staleness: Seconds = Gauge::default(),
         "source_staleness_seconds", "How long ago the branch was seen, by a clock that nobody sets";
+    file_reloads: Family<FileReload, Counter> = Family::default(),
+        "file_reloads", "Reloads of watched files (tokens, certificates, revocation lists, secrets), by result";
+    file_reload_failing: Family<WatchedFile, Gauge> = Family::default(),
+        "file_reload_failing", "1 while a changed file cannot be loaded and the former content stays in use";
+    tls_not_after: Family<WatchedFile, Seconds> = Family::default(),
+        "tls_not_after_timestamp_seconds", "Until when the certificates and revocation lists in use are valid";
     failures: Gauge = Gauge::default(),
         "source_consecutive_failures", "How many looks at the branch failed in a row";
 }
@@ -303,6 +311,19 @@ impl Metrics {
     /// Counts a commit status that was posted, or not.
     pub fn count_commit_status(&self, provider: &'static str, result: &'static str) {
         self.commit_statuses.get_or_create(&Webhook { provider, result }).inc();
+    }
+
+    /// Counts a reload of a watched file, or that it failed.
+    pub fn count_reload(&self, file: &'static str, loaded: std::result::Result<(), ()>) {
+        let (result, failing) = if loaded.is_ok() { ("loaded", 0) } else { ("failed", 1) };
+        self.file_reloads.get_or_create(&FileReload { file, result }).inc();
+        self.file_reload_failing.get_or_create(&WatchedFile { file }).set(failing);
+    }
+
+    /// Says until when a certificate or revocation list in use is valid, in seconds since 1970.
+    pub fn set_not_after(&self, file: &'static str, until: i64) {
+        let until = jiff::SignedDuration::from_secs(until).as_secs_f64();
+        self.tls_not_after.get_or_create(&WatchedFile { file }).set(until);
     }
 
     /// Writes all metrics in the text format of OpenMetrics.

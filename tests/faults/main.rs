@@ -6,6 +6,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::disallowed_methods,
@@ -18,6 +19,7 @@ mod page;
 mod clocks;
 mod host;
 mod rights;
+mod server;
 
 #[path = "../integration/program.rs"]
 #[expect(dead_code, reason = "the integration tests use more of it")]
@@ -46,7 +48,6 @@ pub(crate) enum Speed {
     /// Takes at most a few seconds, and may run beside another one.
     Fast,
     /// Injected with `--all` or by its name only, and alone.
-    #[expect(dead_code, reason = "no slow fault yet")]
     Slow,
 }
 
@@ -60,7 +61,7 @@ pub(crate) enum Seen {
 }
 
 /// Every fault, by area.
-const AREAS: &[&[Fault]] = &[clocks::FAULTS, host::FAULTS, rights::FAULTS];
+const AREAS: &[&[Fault]] = &[clocks::FAULTS, host::FAULTS, rights::FAULTS, server::FAULTS];
 
 fn main() -> ExitCode {
     let arguments = campaign::Arguments::parse(std::env::args().skip(1));

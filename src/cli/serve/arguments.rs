@@ -8,6 +8,7 @@ use clap::Args;
 use crate::cli::duration;
 use crate::forge::Provider;
 use crate::git::VerifyMode;
+use crate::http::OnGap;
 use crate::reconcile::{OnRewrite, OnStale, WriteMode};
 use crate::telemetry::LogFormat;
 
@@ -288,7 +289,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Access"
     )]
     pub(super) tls_client_ca: Option<PathBuf>,
-    /// Its list of revoked certificates, such as Puppet's `ca_crl.pem`
+    /// The lists of revoked certificates of every authority in it, such as Puppet's `ca_crl.pem`
     #[arg(
         long,
         value_name = "FILE",
@@ -297,6 +298,24 @@ pub(in crate::cli) struct Serve {
         help_heading = "Access"
     )]
     pub(super) tls_client_crl: Option<PathBuf>,
+    /// What an authority without a revocation list does: start and reload are refused, or its certificates are accepted with a warning
+    #[arg(
+        long,
+        value_enum,
+        env = "CLADE_TLS_CLIENT_CRL_MISSING",
+        default_value = "refuse",
+        help_heading = "Access"
+    )]
+    pub(super) tls_client_crl_missing: OnGap,
+    /// What an expired revocation list does: certificates of its authority are refused, or it still counts
+    #[arg(
+        long,
+        value_enum,
+        env = "CLADE_TLS_CLIENT_CRL_EXPIRED",
+        default_value = "refuse",
+        help_heading = "Access"
+    )]
+    pub(super) tls_client_crl_expired: OnGap,
     /// Which client certificates may do what; others may classify their own node alone
     #[arg(
         long,

@@ -2,9 +2,9 @@
 
 use std::net::{SocketAddr, TcpListener as StdListener, ToSocketAddrs as _};
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::net::{TcpListener, UnixListener};
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::arguments::{EncFacts, Serve};
 use super::puppet_server;
 use super::puppetdb;
+use super::reload::{self, Reloader};
 use crate::cli::Exit;
 use crate::forge::Forge;
 use crate::git::{
@@ -20,17 +21,14 @@ use crate::git::{
     SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
-    Access, App, Door, Endpoint, Face, FactsPolicy, PuppetServer, Replies, Tls, Webhooks, router,
-    serve,
+    Access, App, CrlPolicy, Door, Endpoint, Face, FactsPolicy, PuppetServer, Replies, Tls,
+    TlsFiles, Webhooks, router, serve,
 };
 use crate::reconcile::{
     Controller, Policy, Reporting, Settings, Target, WriteMode, WriteSettings, Writer,
 };
 use crate::store::CheckIns;
 use crate::telemetry::{self, Metrics};
-
-/// How often files of secrets and certificates are looked at for a change.
-const RELOAD: Duration = Duration::from_secs(5);
 
 /// How long the first answer is waited for before clients are let in to be told that there is none.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
@@ -43,9 +41,9 @@ pub(super) struct Prepared {
     remote: Remote,
     listen: Vec<SocketAddr>,
     admin: Option<Vec<SocketAddr>>,
-    tls: Option<Arc<Tls>>,
-    access: Arc<Access>,
-    webhooks: Arc<Webhooks>,
+    pub(super) tls: Option<Arc<Tls>>,
+    pub(super) access: Arc<Access>,
+    pub(super) webhooks: Arc<Webhooks>,
     reporting: Option<Reporting>,
     puppet_server: Option<PuppetServer>,
 }
@@ -97,12 +95,16 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
     }
     let puppet_server = puppet_server::prepare(serve)?;
     let tls = match (&serve.tls_cert, &serve.tls_key) {
-        (Some(certificate), Some(key)) => Some(Arc::new(Tls::new(
-            certificate.clone(),
-            key.clone(),
-            serve.tls_client_ca.clone(),
-            serve.tls_client_crl.clone(),
-        )?)),
+        (Some(certificate), Some(key)) => Some(Arc::new(Tls::open(TlsFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            client_ca: serve.tls_client_ca.clone(),
+            client_crl: serve.tls_client_crl.clone(),
+            policy: CrlPolicy {
+                missing: serve.tls_client_crl_missing,
+                expired: serve.tls_client_crl_expired,
+            },
+        })?)),
         _ => None,
     };
     let access = Access::new(
@@ -283,6 +285,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
     let check_ins = CheckIns::open(check_ins.as_deref())?;
     let stop = CancellationToken::new();
     let mut signals = signals(stop.clone())?;
+    let hangups = reload::hangups()?;
     let starting = tokio::task::spawn_blocking({
         let metrics = Arc::clone(&metrics);
         move || Controller::start(settings, metrics)
@@ -327,11 +330,11 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
     for endpoint in &endpoints {
         endpoint.announce();
     }
-    let watched = Watched::new(&serve_settings, prepared);
+    let reloader = Reloader::new(&prepared, Arc::clone(&app.metrics));
     tokio::select! {
         () = serve(endpoints, stop.clone(), serve_settings.grace) => {}
         () = async {
-            tokio::join!(watched.keep_fresh(), supervise());
+            tokio::join!(reloader.keep_fresh(hangups), supervise());
         } => {}
         () = async {
             signals.await;
@@ -419,50 +422,6 @@ fn socket(path: &Path) -> Result<UnixListener> {
     let mode = std::fs::Permissions::from_mode(0o660);
     std::fs::set_permissions(path, mode).with_context(|| format!("cannot protect `{shown}`"))?;
     Ok(listener)
-}
-
-/// The files that are read anew when they change.
-struct Watched {
-    tls: Option<Arc<Tls>>,
-    access: Arc<Access>,
-    webhooks: Arc<Webhooks>,
-    files: Vec<PathBuf>,
-}
-
-impl Watched {
-    fn new(settings: &Serve, prepared: Prepared) -> Self {
-        let mut files: Vec<PathBuf> =
-            [&settings.tokens_file, &settings.tls_allow, &settings.webhook_secret_file]
-                .into_iter()
-                .flatten()
-                .cloned()
-                .collect();
-        files.extend(prepared.tls.iter().flat_map(|tls| tls.files()));
-        let Prepared { tls, access, webhooks, .. } = prepared;
-        Self { tls, access, webhooks, files }
-    }
-
-    fn times(&self) -> Vec<Option<SystemTime>> {
-        let time = |path: &PathBuf| std::fs::metadata(path).ok()?.modified().ok();
-        self.files.iter().map(time).collect()
-    }
-
-    async fn keep_fresh(&self) {
-        let mut known = self.times();
-        loop {
-            tokio::time::sleep(RELOAD).await;
-            let now = self.times();
-            if now == known {
-                continue;
-            }
-            known = now;
-            self.access.reload();
-            self.webhooks.reload();
-            if let Some(tls) = &self.tls {
-                tls.reload();
-            }
-        }
-    }
 }
 
 /// Tells the supervisor something, if there is one.

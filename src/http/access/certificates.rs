@@ -8,8 +8,6 @@
 //!   roles: [classify, read, write]
 //! ```
 
-use std::path::Path;
-
 use super::roles::Roles;
 use super::tokens::{Fields, TokensError, entries, fault};
 use crate::amend::Scope;
@@ -40,13 +38,7 @@ pub(super) struct May {
 }
 
 impl Allowed {
-    pub(super) fn read(path: &Path) -> Result<Self, TokensError> {
-        #[expect(clippy::disallowed_methods, reason = "the list is a file")]
-        let bytes = std::fs::read(path).map_err(TokensError::Unreadable)?;
-        Self::parse(&bytes)
-    }
-
-    fn parse(bytes: &[u8]) -> Result<Self, TokensError> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, TokensError> {
         let read = |node: &crate::document::Node| {
             let fields = Fields::of(node, &["certname", "extension", "roles", "groups", "keys"])?;
             let who = match (fields.maybe_text("certname"), fields.maybe_text("extension")) {

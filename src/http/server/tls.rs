@@ -1,29 +1,60 @@
-//! TLS: our certificate, and those of clients. Files that change are read anew.
+//! TLS: the daemon's certificate, and those of clients. Changed files are loaded again.
+
+mod authority;
+mod configure;
+mod described;
+mod verifier;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::HandshakeKind;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+pub use authority::{CrlPolicy, OnGap};
+
+use configure::Setup;
+pub(super) use described::described;
+use verifier::REFUSED;
+
+use crate::config::watched::{Cause, Reloaded, WatchError, Watched};
 use crate::facts::{CertificateFacts, ExtensionNames};
 
-/// The files of TLS, and what they say now.
+/// How often an open connection's certificate is checked again: it may expire, as may the list that
+/// vouches for it.
+const RECHECK: Duration = Duration::from_mins(1);
+
+/// How long a client whose handshake failed is given to read why.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// The files of TLS.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The daemon's certificate with its chain.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authorities of client certificates.
+    pub client_ca: Option<PathBuf>,
+    /// Their lists of revoked certificates.
+    pub client_crl: Option<PathBuf>,
+    /// What an absent or expired list does.
+    pub policy: CrlPolicy,
+}
+
+/// What the files of TLS say now.
 #[derive(Debug)]
 pub struct Tls {
-    certificate: PathBuf,
-    key: PathBuf,
-    client_ca: Option<PathBuf>,
-    client_crl: Option<PathBuf>,
-    config: ArcSwap<ServerConfig>,
+    watched: Watched<Setup, TlsError>,
+    /// Ticks when other files are in use.
+    reloads: watch::Sender<()>,
 }
 
 /// TLS cannot be set up.
@@ -42,123 +73,123 @@ pub enum TlsError {
     Setup(String),
 }
 
+/// The certificate that a client showed.
+#[derive(Debug)]
+pub(super) struct ClientCertificate {
+    pub(super) facts: CertificateFacts,
+    chain: Vec<CertificateDer<'static>>,
+}
+
 impl Tls {
     /// Reads the files.
     ///
     /// # Errors
     ///
     /// Returns an error if one cannot be used.
-    pub fn new(
-        certificate: PathBuf,
-        key: PathBuf,
-        client_ca: Option<PathBuf>,
-        client_crl: Option<PathBuf>,
-    ) -> Result<Self, TlsError> {
-        let config = configure(&certificate, &key, client_ca.as_deref(), client_crl.as_deref())?;
-        Ok(Self { certificate, key, client_ca, client_crl, config: ArcSwap::from_pointee(config) })
+    pub fn open(files: TlsFiles) -> Result<Self, WatchError<TlsError>> {
+        let watched =
+            Watched::open(configure::watched_files(&files), move |contents, occasion| {
+                configure::configure(&files, contents, occasion)
+            })?;
+        Ok(Self { watched, reloads: watch::Sender::new(()) })
     }
 
-    /// Reads the files anew; files that cannot be used leave what is known.
-    pub fn reload(&self) {
-        let config = configure(
-            &self.certificate,
-            &self.key,
-            self.client_ca.as_deref(),
-            self.client_crl.as_deref(),
-        );
-        match config {
-            Ok(config) => {
-                self.config.store(Arc::new(config));
-                tracing::info!("the certificates were read anew");
-            }
-            Err(error) => tracing::warn!(%error, "the certificates cannot be read anew"),
+    /// Loads files that changed, and has the certificates of open connections checked again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they cannot be used; what is in use stays.
+    pub fn reload(&self, cause: Cause) -> Result<Reloaded, WatchError<TlsError>> {
+        let reloaded = self.watched.reload(cause)?;
+        if reloaded == Reloaded::Loaded {
+            self.reloads.send_replace(());
         }
+        Ok(reloaded)
     }
 
-    /// Returns the files that are read.
-    pub fn files(&self) -> Vec<PathBuf> {
-        let optional = [self.client_ca.clone(), self.client_crl.clone()];
-        [self.certificate.clone(), self.key.clone()]
-            .into_iter()
-            .chain(optional.into_iter().flatten())
-            .collect()
+    /// Returns what is wrong with the certificates and lists in use at this time, such as being expired.
+    pub fn warnings(&self, now: jiff::Timestamp) -> Vec<String> {
+        self.watched.load().warnings(now)
+    }
+
+    /// Returns until when each certificate and list in use is valid, in seconds since 1970.
+    pub fn valid_until(&self) -> Vec<(&'static str, i64)> {
+        self.watched.load().valid_until()
     }
 
     /// Shakes hands with a client and reads its certificate, if it has one.
     pub(super) async fn accept(
         &self,
         stream: TcpStream,
-    ) -> io::Result<(TlsStream<TcpStream>, Option<CertificateFacts>)> {
-        let stream = TlsAcceptor::from(self.config.load_full()).accept(stream).await?;
-        let (_, session) = stream.get_ref();
-        let shown = session.peer_certificates().and_then(<[_]>::first);
-        let certificate = match shown {
-            None => None,
-            // One that nobody can read names nobody, and must not pass for nobody's.
-            Some(der) => {
-                Some(CertificateFacts::read(der, &ExtensionNames::default()).ok_or_else(|| {
-                    io::Error::other("the client's certificate has no common name that can be read")
-                })?)
+    ) -> io::Result<(TlsStream<TcpStream>, Option<ClientCertificate>)> {
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.watched.load().config));
+        let stream = match acceptor.accept(stream).into_fallible().await {
+            Ok(stream) => stream,
+            Err((error, stream)) => {
+                // Unread bytes would reset the connection, and take the alert with them.
+                let _gone = tokio::time::timeout(LINGER, drain(stream)).await;
+                return Err(error);
             }
         };
-        Ok((stream, certificate))
-    }
-}
-
-fn file_error<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> TlsError + '_ {
-    move |error| TlsError::File { path: path.to_owned(), reason: error.to_string() }
-}
-
-fn configure(
-    certificate: &Path,
-    key: &Path,
-    client_ca: Option<&Path>,
-    client_crl: Option<&Path>,
-) -> Result<ServerConfig, TlsError> {
-    let chain = certificates(certificate)?;
-    let private = PrivateKeyDer::from_pem_file(key).map_err(file_error(key))?;
-    let provider = Arc::new(ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| TlsError::Setup(error.to_string()))?;
-    let builder = match client_ca {
-        None => builder.with_no_client_auth(),
-        Some(path) => {
-            let mut roots = RootCertStore::empty();
-            for authority in certificates(path)? {
-                roots.add(authority).map_err(file_error(path))?;
-            }
-            let mut verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-                    // Who shows none is nobody; what nobody may do is decided elsewhere.
-                    .allow_unauthenticated();
-            if let Some(path) = client_crl {
-                let lists: Vec<CertificateRevocationListDer<'static>> =
-                    CertificateRevocationListDer::pem_file_iter(path)
-                        .map_err(file_error(path))?
-                        .collect::<Result<_, _>>()
-                        .map_err(file_error(path))?;
-                verifier = verifier.with_crls(lists).allow_unknown_revocation_status();
-            }
-            // The authorities were read one by one; what is left to be wrong is in the list.
-            let verifier = verifier.build().map_err(file_error(client_crl.unwrap_or(path)))?;
-            builder.with_client_cert_verifier(verifier)
+        let (_, session) = stream.get_ref();
+        let chain = session.peer_certificates().unwrap_or_default();
+        let Some(der) = chain.first() else { return Ok((stream, None)) };
+        // Reject unreadable certificates; never treat them as anonymous.
+        let facts = CertificateFacts::read(der, &ExtensionNames::default()).ok_or_else(|| {
+            io::Error::other("the client's certificate has no common name that can be read")
+        })?;
+        let chain = chain.iter().map(|it| it.clone().into_owned()).collect();
+        let certificate = ClientCertificate { facts, chain };
+        // The library does not check certificates of resumed sessions.
+        if session.handshake_kind() == Some(HandshakeKind::Resumed) {
+            self.check(&certificate).map_err(io::Error::other)?;
         }
-    };
-    let mut config = builder
-        .with_single_cert(chain, private)
-        .map_err(|error| TlsError::Setup(error.to_string()))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
+        Ok((stream, Some(certificate)))
+    }
+
+    /// Runs a handshake and returns what the client's certificate was refused for, if it was.
+    pub(super) async fn noting_refusals<T>(shake: impl Future<Output = T>) -> (T, Option<String>) {
+        let noted = async {
+            let done = shake.await;
+            (done, REFUSED.with(std::cell::RefCell::take))
+        };
+        REFUSED.scope(std::cell::RefCell::default(), noted).await
+    }
+
+    /// Waits until a client certificate is not valid any more, and returns why.
+    pub(super) async fn until_refused(&self, certificate: &ClientCertificate) -> String {
+        let mut reloads = self.reloads.subscribe();
+        loop {
+            if let Err(error) = self.check(certificate) {
+                let shown = certificate.chain.first().map(described).unwrap_or_default();
+                return format!("{shown}: {error}");
+            }
+            // The sender lives as long as `self`.
+            let _reloaded = tokio::time::timeout(RECHECK, reloads.changed()).await;
+        }
+    }
+
+    fn check(&self, certificate: &ClientCertificate) -> Result<(), rustls::Error> {
+        let setup = self.watched.load();
+        let Some(verifier) = &setup.clients.verifier else { return Ok(()) };
+        let Some((own, others)) = certificate.chain.split_first() else { return Ok(()) };
+        verifier.verify_client_cert(own, others, UnixTime::now()).map(|_| ())
+    }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found: Vec<_> = CertificateDer::pem_file_iter(path)
-        .map_err(file_error(path))?
-        .collect::<Result<_, _>>()
-        .map_err(file_error(path))?;
-    if found.is_empty() {
-        return Err(file_error(path)("there is no certificate in it"));
+/// Closes our half and reads what the client still sends.
+async fn drain(mut stream: TcpStream) -> io::Result<()> {
+    stream.shutdown().await?;
+    let mut left = 64 << 10;
+    let mut buffer = [0; 1024];
+    while left > 0 {
+        match stream.read(&mut buffer).await? {
+            0 => break,
+            count => left = usize::saturating_sub(left, count),
+        }
     }
-    Ok(found)
+    Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Loading files again that change while the daemon runs: by themselves, and at SIGHUP.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::start::Prepared;
+use crate::config::watched::{Cause, Reloaded, SETTLE, WatchError};
+use crate::http::{Access, Tls, Webhooks};
+use crate::telemetry::Metrics;
+
+/// How often files are compared with what is loaded.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How often a reload that still fails is logged again, in looks.
+const REMIND: u32 = 600;
+
+/// Returns what waits for SIGHUP, which from then on does not end the process.
+pub(super) fn hangups() -> Result<Signal> {
+    signal(SignalKind::hangup()).context("cannot wait for signals")
+}
+
+/// The files to load again.
+pub(super) struct Reloader {
+    files: Arc<Files>,
+    metrics: Arc<Metrics>,
+    problems: BTreeMap<String, Problem>,
+}
+
+struct Files {
+    tls: Option<Arc<Tls>>,
+    access: Arc<Access>,
+    webhooks: Arc<Webhooks>,
+}
+
+/// What is wrong, since when.
+struct Problem {
+    message: String,
+    looks: u32,
+}
+
+type Outcome = (&'static str, Result<Reloaded, String>);
+
+impl Reloader {
+    pub(super) fn new(prepared: &Prepared, metrics: Arc<Metrics>) -> Self {
+        let files = Files {
+            tls: prepared.tls.clone(),
+            access: Arc::clone(&prepared.access),
+            webhooks: Arc::clone(&prepared.webhooks),
+        };
+        Self { files: Arc::new(files), metrics, problems: BTreeMap::new() }
+    }
+
+    /// Loads what changes, for ever.
+    pub(super) async fn keep_fresh(mut self, mut hangups: Signal) {
+        self.warn();
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => self.look(Cause::Poll).await,
+                _ = hangups.recv() => {
+                    tracing::info!("reloading at SIGHUP");
+                    // What changed has to stay the same for two looks, declared complete or not.
+                    self.look(Cause::Declared).await;
+                    tokio::time::sleep(SETTLE).await;
+                    self.look(Cause::Declared).await;
+                    tracing::info!("reloaded at SIGHUP");
+                }
+            }
+            self.warn();
+        }
+    }
+
+    async fn look(&mut self, cause: Cause) {
+        let files = Arc::clone(&self.files);
+        // A file system may hang.
+        let outcomes = tokio::task::spawn_blocking(move || files.reload(cause)).await;
+        for (file, outcome) in outcomes.unwrap_or_default() {
+            match outcome {
+                Ok(Reloaded::Pending) => {}
+                Ok(Reloaded::Unchanged) => {
+                    if self.problems.remove(file).is_some() {
+                        self.metrics.count_reload(file, Ok(()));
+                        tracing::info!(file, "the file is again what is in use");
+                    }
+                }
+                Ok(Reloaded::Loaded) => {
+                    self.problems.remove(file);
+                    self.metrics.count_reload(file, Ok(()));
+                    tracing::info!(file, "reloaded");
+                }
+                Err(message) => {
+                    self.metrics.count_reload(file, Err(()));
+                    if self.is_news(file.to_owned(), &message) {
+                        tracing::warn!(
+                            file,
+                            "reload failed, the former content stays in use: {message}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Logs what is wrong with the certificates in use.
+    fn warn(&mut self) {
+        let Some(tls) = self.files.tls.clone() else { return };
+        for (file, until) in tls.valid_until() {
+            self.metrics.set_not_after(file, until);
+        }
+        let warnings = tls.warnings(jiff::Timestamp::now());
+        self.problems.retain(|name, _| {
+            !name.starts_with(EXPIRY) || {
+                warnings.iter().any(|it| name.strip_prefix(EXPIRY) == Some(it))
+            }
+        });
+        for message in warnings {
+            if self.is_news(format!("{EXPIRY}{message}"), &message) {
+                tracing::warn!("{message}");
+            }
+        }
+    }
+
+    /// Returns whether a problem is to be logged: it is new, or still there after a while.
+    fn is_news(&mut self, name: String, message: &str) -> bool {
+        match self.problems.get_mut(&name) {
+            Some(problem) if problem.message == message => {
+                problem.looks += 1;
+                problem.looks.is_multiple_of(REMIND)
+            }
+            _ => {
+                let problem = Problem { message: message.to_owned(), looks: 0 };
+                self.problems.insert(name, problem);
+                true
+            }
+        }
+    }
+}
+
+/// What the names of problems begin with that no file change causes.
+const EXPIRY: &str = "expiry: ";
+
+impl Files {
+    fn reload(&self, cause: Cause) -> Vec<Outcome> {
+        let mut all: Vec<Outcome> = Vec::new();
+        all.extend(self.access.reload(cause).into_iter().map(|(file, it)| (file, said(it))));
+        all.extend(self.webhooks.reload(cause).map(|it| ("webhook-secret-file", said(it))));
+        all.extend(self.tls.iter().map(|it| ("tls", said(it.reload(cause)))));
+        all
+    }
+}
+
+fn said<E: std::error::Error + 'static>(
+    outcome: Result<Reloaded, WatchError<E>>,
+) -> Result<Reloaded, String> {
+    outcome.map_err(|error| {
+        let causes = anyhow::Chain::new(&error).map(ToString::to_string);
+        causes.collect::<Vec<_>>().join(": ")
+    })
+}

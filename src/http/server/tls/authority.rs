@@ -1,0 +1,104 @@
+//! The authorities of client certificates, each with its list of revoked ones.
+
+use std::path::Path;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
+use x509_parser::prelude::{CertificateRevocationList, FromDer as _, X509Certificate};
+
+use super::TlsError;
+use super::configure::file_error;
+use super::described::{short, time};
+use crate::config::watched::Occasion;
+
+/// What a gap in the revocation lists does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum OnGap {
+    /// Certificates whose status is not known are refused.
+    #[default]
+    Refuse,
+    /// They are accepted, and the log warns.
+    Allow,
+}
+
+/// What absent and expired revocation lists do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CrlPolicy {
+    /// An authority has no list.
+    pub missing: OnGap,
+    /// The list of an authority is expired.
+    pub expired: OnGap,
+}
+
+/// Revocation lists that can be used.
+pub(super) struct Lists {
+    pub(super) ders: Vec<CertificateRevocationListDer<'static>>,
+    /// The issuer of each with the end of its validity, in seconds since 1970.
+    pub(super) validity: Vec<(String, i64)>,
+    /// Authorities without a list.
+    pub(super) missing: Vec<String>,
+}
+
+impl Lists {
+    /// Reads the lists of all authorities: none, or none of an authority, is an error.
+    pub(super) fn read(
+        path: &Path,
+        bytes: &[u8],
+        authorities: &[CertificateDer<'_>],
+        policy: CrlPolicy,
+        occasion: Occasion,
+    ) -> Result<Self, TlsError> {
+        let refuse = |reason: String| file_error(path)(reason);
+        let ders: Vec<CertificateRevocationListDer<'static>> =
+            CertificateRevocationListDer::pem_slice_iter(bytes)
+                .collect::<Result<_, _>>()
+                .map_err(file_error(path))?;
+        if ders.is_empty() {
+            return Err(refuse("there is no revocation list in it".to_owned()));
+        }
+        let mut lists = Vec::new();
+        for der in &ders {
+            let (_, list) = CertificateRevocationList::from_der(der)
+                .map_err(|error| refuse(format!("a revocation list is malformed: {error}")))?;
+            lists.push(list);
+        }
+        let mut missing = Vec::new();
+        for der in authorities {
+            let (_, authority) = X509Certificate::from_der(der)
+                .map_err(|error| refuse(format!("an authority cannot be read: {error}")))?;
+            let name = short(&authority.subject().to_string());
+            let is_of_it = |it: &&CertificateRevocationList<'_>| {
+                it.issuer().as_raw() == authority.subject().as_raw()
+                    && it.verify_signature(authority.public_key()).is_ok()
+            };
+            if !lists.iter().any(|it| is_of_it(&it)) {
+                if policy.missing == OnGap::Refuse {
+                    return Err(refuse(format!(
+                        "there is no revocation list in it that `{name}` issued: add it, or set \
+                         `--tls-client-crl-missing allow` to accept certificates whose status is not known"
+                    )));
+                }
+                missing.push(name);
+            }
+        }
+        let now = jiff::Timestamp::now().as_second();
+        let mut validity = Vec::new();
+        for list in &lists {
+            let name = short(&list.issuer().to_string());
+            let Some(until) = list.next_update().map(|it| it.timestamp()) else {
+                return Err(refuse(format!(
+                    "the list of `{name}` does not say until when it is valid"
+                )));
+            };
+            // The one in use may be valid still.
+            if until < now && occasion == Occasion::Reload && policy.expired == OnGap::Refuse {
+                return Err(refuse(format!(
+                    "the revocation list of `{name}` expired at {}",
+                    time(until)
+                )));
+            }
+            validity.push((name, until));
+        }
+        Ok(Self { ders, validity, missing })
+    }
+}

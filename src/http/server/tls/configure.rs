@@ -1,0 +1,197 @@
+//! From the content of the files to what the TLS library needs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::authority::{CrlPolicy, Lists, OnGap};
+use super::described::{described, short, time};
+use super::verifier::Noting;
+use super::{TlsError, TlsFiles};
+use crate::config::watched::{Ending, Occasion, WatchedFile};
+
+/// What the files come to.
+pub(super) struct Setup {
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) clients: Clients,
+    policy: CrlPolicy,
+    /// The daemon's certificate, described, with its time of validity.
+    own: Option<(String, i64, i64)>,
+}
+
+/// What client certificates are checked with.
+#[derive(Default)]
+pub(super) struct Clients {
+    pub(super) verifier: Option<Arc<dyn ClientCertVerifier>>,
+    /// Each authority with the end of its validity.
+    authorities: Vec<(String, i64)>,
+    /// Each revocation list with the end of its validity.
+    lists: Vec<(String, i64)>,
+    /// Authorities without a list.
+    missing: Vec<String>,
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup").field("own", &self.own).finish_non_exhaustive()
+    }
+}
+
+impl Setup {
+    pub(super) fn warnings(&self, now: jiff::Timestamp) -> Vec<String> {
+        let now = now.as_second();
+        let mut all = Vec::new();
+        if let Some((own, from, until)) = &self.own {
+            if *until < now {
+                let since = time(*until);
+                all.push(format!(
+                    "the daemon's certificate expired at {since}, clients refuse it: {own}"
+                ));
+            } else if *from > now {
+                let from = time(*from);
+                all.push(format!("the daemon's certificate is not valid before {from}: {own}"));
+            }
+        }
+        for (name, until) in self.clients.authorities.iter().filter(|it| it.1 < now) {
+            let since = time(*until);
+            all.push(format!("the authority `{name}` of client certificates expired at {since}"));
+        }
+        for (name, until) in self.clients.lists.iter().filter(|it| it.1 < now) {
+            let effect = match self.policy.expired {
+                OnGap::Refuse => "certificates that it covers are refused",
+                OnGap::Allow => "it still counts, by `--tls-client-crl-expired allow`",
+            };
+            let since = time(*until);
+            all.push(format!("the revocation list of `{name}` expired at {since}: {effect}"));
+        }
+        for name in &self.clients.missing {
+            all.push(format!(
+                "there is no revocation list of `{name}`: its certificates are accepted, revoked or not"
+            ));
+        }
+        all
+    }
+
+    pub(super) fn valid_until(&self) -> Vec<(&'static str, i64)> {
+        let earliest = |all: &[(String, i64)]| all.iter().map(|it| it.1).min();
+        let own = self.own.as_ref().map(|it| it.2);
+        [
+            ("certificate", own),
+            ("client-ca", earliest(&self.clients.authorities)),
+            ("client-crl", earliest(&self.clients.lists)),
+        ]
+        .into_iter()
+        .filter_map(|(name, until)| Some((name, until?)))
+        .collect()
+    }
+}
+
+/// Returns the files in the order in which [`configure`] takes their contents.
+pub(super) fn watched_files(files: &TlsFiles) -> Vec<WatchedFile> {
+    let all = [
+        Some(&files.certificate),
+        Some(&files.key),
+        files.client_ca.as_ref(),
+        files.client_crl.as_ref(),
+    ];
+    let watched =
+        |path: &std::path::PathBuf| WatchedFile { path: path.clone(), ending: Ending::Format };
+    all.into_iter().flatten().map(watched).collect()
+}
+
+pub(super) fn configure(
+    files: &TlsFiles,
+    contents: &[Vec<u8>],
+    occasion: Occasion,
+) -> Result<Setup, TlsError> {
+    let mut contents = contents.iter().map(Vec::as_slice);
+    let mut next = || contents.next().unwrap_or_default();
+    let chain = certificates(&files.certificate, next())?;
+    let private = PrivateKeyDer::from_pem_slice(next()).map_err(file_error(&files.key))?;
+    let own = chain.first().and_then(|der| {
+        let (_, it) = X509Certificate::from_der(der).ok()?;
+        let (from, until) = (it.validity().not_before, it.validity().not_after);
+        Some((described(der), from.timestamp(), until.timestamp()))
+    });
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TlsError::Setup(error.to_string()))?;
+    let clients = match &files.client_ca {
+        None => Clients::default(),
+        Some(path) => clients(files, path, next(), next(), provider, occasion)?,
+    };
+    let builder = match &clients.verifier {
+        None => builder.with_no_client_auth(),
+        Some(verifier) => builder.with_client_cert_verifier(Arc::new(Noting(Arc::clone(verifier)))),
+    };
+    let mut config = builder
+        .with_single_cert(chain, private)
+        .map_err(|error| TlsError::Setup(error.to_string()))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Setup { config: Arc::new(config), policy: files.policy, own, clients })
+}
+
+/// Reads what client certificates are checked with.
+fn clients(
+    files: &TlsFiles,
+    ca: &Path,
+    ca_bytes: &[u8],
+    crl_bytes: &[u8],
+    provider: Arc<CryptoProvider>,
+    occasion: Occasion,
+) -> Result<Clients, TlsError> {
+    let authorities = certificates(ca, ca_bytes)?;
+    let mut roots = RootCertStore::empty();
+    for authority in &authorities {
+        roots.add(authority.clone()).map_err(file_error(ca))?;
+    }
+    let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        // No certificate: anonymous. What anonymous callers may do is decided elsewhere.
+        .allow_unauthenticated();
+    let mut clients = Clients {
+        authorities: authorities.iter().filter_map(validity).collect(),
+        ..Clients::default()
+    };
+    if let Some(crl) = &files.client_crl {
+        let lists = Lists::read(crl, crl_bytes, &authorities, files.policy, occasion)?;
+        verifier = verifier.with_crls(lists.ders);
+        if files.policy.missing == OnGap::Allow {
+            verifier = verifier.allow_unknown_revocation_status();
+        }
+        if files.policy.expired == OnGap::Refuse {
+            verifier = verifier.enforce_revocation_expiration();
+        }
+        (clients.lists, clients.missing) = (lists.validity, lists.missing);
+    }
+    // The authorities were read one by one; what is left to be wrong is in the lists.
+    let checked = files.client_crl.as_deref().unwrap_or(ca);
+    clients.verifier = Some(verifier.build().map_err(file_error(checked))?);
+    Ok(clients)
+}
+
+fn validity(der: &CertificateDer<'_>) -> Option<(String, i64)> {
+    let (_, it) = X509Certificate::from_der(der).ok()?;
+    Some((short(&it.subject().to_string()), it.validity().not_after.timestamp()))
+}
+
+pub(super) fn file_error<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> TlsError + '_ {
+    move |error| TlsError::File { path: path.to_owned(), reason: error.to_string() }
+}
+
+fn certificates(path: &Path, bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Vec<_> = CertificateDer::pem_slice_iter(bytes)
+        .collect::<Result<_, _>>()
+        .map_err(file_error(path))?;
+    if found.is_empty() {
+        return Err(file_error(path)("there is no certificate in it"));
+    }
+    Ok(found)
+}

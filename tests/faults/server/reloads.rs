@@ -1,0 +1,156 @@
+//! Files that change while the daemon runs.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use super::certificates::Site;
+use crate::Seen;
+use crate::program::{Daemon, GitRepository, clade};
+
+fn repository() -> GitRepository {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
+    repository
+}
+
+fn start(site: &Site, repository: &GitRepository, more: &[&str]) -> Daemon {
+    let (path, tls) = (repository.text_path(), site.arguments());
+    let mut arguments = vec!["--repo", &path];
+    arguments.extend(tls.iter().map(String::as_str));
+    arguments.extend(more);
+    Daemon::start(&arguments)
+}
+
+// The tokens are `hello` and `goodbye`.
+const HELLO: &str = "- name: hello\n  sha256: 2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\n  roles: [read]\n";
+const GOODBYE: &str = "- name: goodbye\n  sha256: 82e35a63ceba37e9646434c5dd412ea577147f1e4a41ccde1614253187e3dbf9\n  roles: [read, write]\n";
+const SCOPE: &str = "  groups: [58463036-0efa-4365-b367-b5401c0711d3]\n";
+
+fn tokens(site: &Site, repository: &GitRepository) -> Daemon {
+    site.write("tokens.yaml", HELLO);
+    let path = repository.text_path();
+    Daemon::start(&["--repo", &path, "--tokens-file", &site.path("tokens.yaml")])
+}
+
+fn status(daemon: &Daemon, token: &str) -> u16 {
+    daemon.request_with("GET", "/v1/groups", &format!("X-Authentication: {token}\r\n"), "").status
+}
+
+/// Returns whether a reload fails, as the metrics say.
+fn is_failing(daemon: &Daemon, file: &str) -> bool {
+    let metrics = daemon.request_with("GET", "/metrics", "X-Authentication: hello\r\n", "").body;
+    metrics.contains(&format!("clade_file_reload_failing{{file=\"{file}\"}} 1"))
+}
+
+pub(super) fn crl_empty_at_start() -> Seen {
+    let (site, repository) = (Site::new(), repository());
+    site.write("crl.pem", "");
+    let tls = site.arguments();
+    let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--repo"];
+    let path = repository.text_path();
+    arguments.push(&path);
+    arguments.extend(tls.iter().map(String::as_str));
+    let output = clade(&arguments).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("there is no revocation list in it"), "{said}");
+    Seen::Held("exit 2, and the file is named".to_owned())
+}
+
+pub(super) fn crl_truncated() -> Seen {
+    let (site, repository) = (Site::new(), repository());
+    let (good, bad) = (site.sign("good", 3, 2100), site.sign("bad", 2, 2100));
+    let daemon = start(&site, &repository, &[]);
+    let list = site.list(2, 2100);
+    let half = list.get(..list.len() / 2).unwrap().to_owned();
+    for text in [String::new(), half, site.list(9, 2021)] {
+        site.write("crl.pem", &text);
+        std::thread::sleep(Duration::from_millis(2500));
+        assert_eq!(site.connect(&daemon.address, &bad).ask("/v1/groups"), None);
+        let mut connection = site.connect(&daemon.address, &good);
+        assert_eq!(connection.ask("/v1/groups"), Some(200));
+    }
+    site.replace("crl.pem", &site.list(3, 2100));
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(site.connect(&daemon.address, &good).ask("/v1/groups"), None);
+    assert_eq!(site.connect(&daemon.address, &bad).ask("/v1/groups"), Some(200));
+    Seen::Held("the known list stayed in use until a good one came".to_owned())
+}
+
+pub(super) fn revoked_on_open_connection() -> Seen {
+    let (site, repository) = (Site::new(), repository());
+    let (good, bad) = (site.sign("good", 3, 2100), site.sign("bad", 4, 2100));
+    let daemon = start(&site, &repository, &[]);
+    let mut open = site.connect(&daemon.address, &bad);
+    let mut other = site.connect(&daemon.address, &good);
+    assert_eq!((open.ask("/v1/groups"), other.ask("/v1/groups")), (Some(200), Some(200)));
+    site.replace("crl.pem", &site.list(4, 2100));
+    let began = Instant::now();
+    while open.ask("/v1/groups").is_some() {
+        assert!(began.elapsed() < Duration::from_secs(10), "still open");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(other.ask("/v1/groups"), Some(200));
+    Seen::Held(format!("closed {} ms after the list", began.elapsed().as_millis()))
+}
+
+pub(super) fn half_written_tokens() -> Seen {
+    let (site, repository) = (Site::new(), repository());
+    let daemon = tokens(&site, &repository);
+    assert_eq!((status(&daemon, "hello"), status(&daemon, "goodbye")), (200, 401));
+    // A writer that hangs before `groups`.
+    site.write("tokens.yaml", &format!("{HELLO}{GOODBYE}"));
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!((status(&daemon, "hello"), status(&daemon, "goodbye")), (200, 401));
+    assert!(is_failing(&daemon, "tokens"));
+    // It goes on, and closes the document.
+    site.write("tokens.yaml", &format!("{HELLO}{GOODBYE}{SCOPE}...\n"));
+    daemon.wait_until("the whole file is loaded", |it| status(it, "goodbye") == 200);
+    assert!(!is_failing(&daemon, "tokens"));
+    // Once closed, a file has to be closed.
+    site.replace("tokens.yaml", HELLO);
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(status(&daemon, "goodbye"), 200);
+    site.replace("tokens.yaml", &format!("{HELLO}...\n"));
+    daemon.wait_until("the next file is loaded", |it| status(it, "goodbye") == 401);
+    Seen::Held("401 for three seconds, 200 when the document was closed".to_owned())
+}
+
+pub(super) fn failed_reload() -> Seen {
+    let (site, repository) = (Site::new(), repository());
+    let daemon = tokens(&site, &repository);
+    site.replace("tokens.yaml", "- nmae: x\n");
+    daemon.wait_until("the metric shows it", |it| is_failing(it, "tokens"));
+    assert_eq!(status(&daemon, "hello"), 200);
+    std::fs::remove_file(site.path("tokens.yaml")).unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(status(&daemon, "hello"), 200);
+    assert!(is_failing(&daemon, "tokens"));
+    site.replace("tokens.yaml", &format!("{HELLO}{GOODBYE}{SCOPE}"));
+    daemon.wait_until("it is retried", |it| status(it, "goodbye") == 200);
+    assert!(!is_failing(&daemon, "tokens"));
+    Seen::Held("the former tokens stayed valid; the repaired file was loaded".to_owned())
+}
+
+pub(super) fn sighup() -> Seen {
+    let (site, repository) = (Site::new(), repository());
+    let daemon = tokens(&site, &repository);
+    let mut open = TcpStream::connect(&daemon.address).unwrap();
+    let mut ask = || {
+        open.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut text = [0; 512];
+        let count = open.read(&mut text).unwrap();
+        assert!(text[..count].starts_with(b"HTTP/1.1 200 OK"));
+    };
+    ask();
+    // In place: the signal declares that it is complete.
+    site.write("tokens.yaml", &format!("{HELLO}{GOODBYE}{SCOPE}"));
+    daemon.signal("HUP");
+    let began = Instant::now();
+    daemon.wait_until("the tokens are reloaded", |it| status(it, "goodbye") == 200);
+    let took = began.elapsed().as_millis();
+    ask();
+    assert_eq!(daemon.terminate(), 0);
+    Seen::Held(format!("reloaded after {took} ms, the open connection was still served"))
+}
