@@ -8,6 +8,7 @@
 //! are ours ([`transport`]), since those of libgit2 know time-outs per read only and would need
 //! OpenSSL.
 
+mod child;
 mod commit;
 mod failure;
 mod libgit2;
@@ -26,7 +27,9 @@ pub use failure::{FetchError, FetchFailure};
 #[doc(hidden)]
 pub use mirror::fuzz_join;
 pub use mirror::{Fetched, Mirror, MirrorError, Movement, Observed, TidyError};
-pub use options::{Credentials, HttpOptions, MirrorOptions, Proxy, SshOptions};
+pub use options::{
+    Credentials, HttpOptions, Interrupt, MirrorOptions, ObjectLimits, Proxy, SshOptions,
+};
 pub use push::PushError;
 pub use remote::{Remote, RemoteError, Scheme};
 pub use repository::{CommitInfo, OpenError, Opener, ReadError, Repository, RevisionError};

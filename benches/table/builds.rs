@@ -105,6 +105,7 @@ impl Branch {
 fn follow(directory: &Path) -> Arc<Controller> {
     let settings = Settings {
         target: Target::Local(directory.to_owned()),
+        transport: Box::default(),
         address: String::new(),
         branch: None,
         path: ".".to_owned(),

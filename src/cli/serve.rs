@@ -1,6 +1,7 @@
 //! `clade serve`
 
 mod arguments;
+mod ending;
 mod layers;
 mod puppet_server;
 mod puppetdb;

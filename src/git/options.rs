@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::remote::Scheme;
@@ -18,6 +20,10 @@ pub struct MirrorOptions {
     pub timeout: Duration,
     /// How many bytes one look may bring over the network.
     pub max_bytes: u64,
+    /// What a fetch takes of objects.
+    pub objects: ObjectLimits,
+    /// Ends what is under way when the daemon must stop.
+    pub interrupt: Interrupt,
     /// What `http` and `https` need.
     pub http: HttpOptions,
     /// What `ssh` needs.
@@ -32,9 +38,43 @@ impl Default for MirrorOptions {
             refspecs: Vec::new(),
             timeout: Duration::from_mins(2),
             max_bytes: 4 << 30,
+            objects: ObjectLimits::default(),
+            interrupt: Interrupt::default(),
             http: HttpOptions::default(),
             ssh: SshOptions::default(),
         }
+    }
+}
+
+/// What a fetch takes of objects. A pack of a few megabytes can hold gigabytes, and reading one
+/// object takes as much memory as it is large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectLimits {
+    /// The most bytes of one object.
+    pub bytes: u64,
+    /// The most objects that one fetch brings.
+    pub count: u64,
+}
+
+impl Default for ObjectLimits {
+    /// Returns 32 MiB and a million objects.
+    fn default() -> Self {
+        Self { bytes: 32 << 20, count: 1_000_000 }
+    }
+}
+
+/// Ends what is under way with a remote, for all clones at once.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Ends what is under way, and everything that begins later.
+    pub fn interrupt(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.0.load(Ordering::Acquire)
     }
 }
 

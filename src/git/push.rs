@@ -10,7 +10,7 @@ use super::mirror::{Mirror, WATCHED};
 use super::options::MirrorOptions;
 use super::remote::Remote;
 use super::repository::{Repository, id_of, oid};
-use super::transport::{Attempt, LOCAL_PUSH, git_is_here};
+use super::transport::{Attempt, LOCAL_PUSH, check_owner, git_is_here};
 use crate::model::CommitId;
 
 /// A push did not do what it should.
@@ -81,6 +81,19 @@ impl Mirror {
             (_, Ok(fetched)) if repository.is_ancestor(commit, fetched.head).unwrap_or(false) => {
                 Ok(())
             }
+            // Compare and swap: a receiver that is still at it cannot take this commit any more. Trying
+            // again would wait as long again.
+            (Try::Broken(error), Ok(fetched))
+                if error.failure == FetchFailure::Timeout && Some(fetched.head) != expected =>
+            {
+                Err(PushError::Failed(error))
+            }
+            // A receiver on another machine, which we cannot end, may take it yet.
+            (Try::Broken(error), Ok(_))
+                if error.failure == FetchFailure::Timeout && self.remote().as_path().is_none() =>
+            {
+                Err(PushError::Unknown(error))
+            }
             (_, Ok(fetched)) if Some(fetched.head) != expected => Err(PushError::Moved),
             (Try::Refused(words), _) => Err(PushError::Refused(words)),
             (Try::Broken(error), Ok(_)) => Err(PushError::Failed(error)),
@@ -123,8 +136,11 @@ fn push_once(
     }
     // git runs the hooks of a repository on this machine; libgit2 would pass them by.
     let address = match remote.as_path() {
-        Some(_) if git_is_here() => format!("{LOCAL_PUSH}://here"),
-        Some(path) if has_hooks(path) => {
+        Some(path) if git_is_here() => match check_owner(path) {
+            Ok(()) => format!("{LOCAL_PUSH}://here"),
+            Err(words) => return Try::Refused(words),
+        },
+        Some(path) if has_hooks(path) || has_other_hooks(path) => {
             return Try::Refused(
                 "the repository has hooks and there is no `git` to run them".to_owned(),
             );
@@ -199,6 +215,12 @@ fn has_hooks(path: &Path) -> bool {
     })
 }
 
+/// Returns whether the configuration of a repository names a directory of hooks elsewhere.
+fn has_other_hooks(path: &Path) -> bool {
+    let settings = git2::Repository::open(path).and_then(|it| it.config());
+    settings.is_ok_and(|it| it.get_entry("core.hooksPath").is_ok())
+}
+
 impl Repository {
     /// Moves a branch of a repository on this machine from `expected` to a commit that is in it.
     ///
@@ -214,13 +236,14 @@ impl Repository {
         commit: CommitId,
         expected: Option<CommitId>,
         files: &[&str],
+        options: &MirrorOptions,
     ) -> Result<(), PushError> {
         let inner = self.inner();
         let failed = |error: git2::Error| {
             PushError::Failed(FetchError::new(FetchFailure::Other, error.message()))
         };
-        if inner.is_bare() && has_hooks(inner.path()) {
-            return self.advance_through_hooks(branch, commit, expected);
+        if inner.is_bare() && (has_hooks(inner.path()) || has_other_hooks(inner.path())) {
+            return self.advance_through_hooks(branch, commit, expected, options);
         }
         let checked_out = !inner.is_bare() && self.head_ref().as_deref() == Some(branch);
         if checked_out {
@@ -265,14 +288,16 @@ impl Repository {
         branch: &str,
         commit: CommitId,
         expected: Option<CommitId>,
+        options: &MirrorOptions,
     ) -> Result<(), PushError> {
         let path = self.inner().path().to_string_lossy().into_owned();
         let remote = Remote::parse(&path).map_err(|error| PushError::Refused(error.to_string()))?;
-        let options = MirrorOptions::default();
-        match push_once(self, &remote, &options, branch, commit, expected) {
+        match push_once(self, &remote, options, branch, commit, expected) {
             Try::Done => Ok(()),
             Try::Moved => Err(PushError::Moved),
             Try::Refused(words) => Err(PushError::Refused(words)),
+            // A hook that hangs after the branch has moved changes nothing about that.
+            Try::Broken(_) if self.target_of(branch) == Some(commit) => Ok(()),
             Try::Broken(error) => Err(PushError::Failed(error)),
         }
     }

@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 use git2::transport::Transport;
 
 use super::failure::{FetchError, FetchFailure};
-use super::options::{HttpOptions, MirrorOptions, SshOptions};
+use super::options::{HttpOptions, Interrupt, MirrorOptions, SshOptions};
 use super::remote::Remote;
 
-pub(super) use here::git_is_here;
+pub(super) use here::{check_owner, git_is_here};
 
 /// The scheme by which git itself pushes on this machine; the path is that of the attempt.
 pub(super) const LOCAL_PUSH: &str = "clade-here";
@@ -37,6 +37,7 @@ pub(super) struct Attempt {
     timeout: Duration,
     deadline: Instant,
     max_bytes: u64,
+    interrupt: Interrupt,
     received: AtomicU64,
     /// The first thing that went wrong: what libgit2 says afterwards only follows from it.
     failure: OnceLock<FetchError>,
@@ -66,6 +67,7 @@ impl Attempt {
             timeout: options.timeout,
             deadline: Instant::now() + options.timeout,
             max_bytes: options.max_bytes,
+            interrupt: options.interrupt.clone(),
             received: AtomicU64::new(0),
             failure: OnceLock::new(),
         })
@@ -81,8 +83,11 @@ impl Attempt {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is none.
+    /// Returns an error if there is none, or the daemon must stop.
     pub(super) fn remaining(&self) -> Result<Duration, FetchError> {
+        if self.interrupt.is_interrupted() {
+            return Err(self.error(FetchFailure::Other, "the daemon is stopping"));
+        }
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(self.timed_out()) } else { Ok(left) }
     }

@@ -15,6 +15,7 @@ use super::edits::Edits;
 use super::journal::{Event, Journal};
 use super::report::Reporter;
 use super::retained::Retained;
+use super::schedule;
 use super::settings::{Settings, Target};
 use super::standing::{Candidate, Expected, Freshness, Progress, Standing};
 use super::status::{Reason, Remote, Status, Watched};
@@ -83,7 +84,7 @@ pub struct Controller {
     pub(super) reporter: Reporter,
     state: Mutex<State>,
     pub(super) changed: Condvar,
-    /// Held while the remote is talked with: what a look sees must not be older than what was pushed.
+    /// Held while the branch is fetched and its head accepted, never while something is pushed.
     talking: Mutex<()>,
     /// Held while the commit that answers is changed.
     activating: Mutex<()>,
@@ -220,15 +221,29 @@ impl Controller {
     fn keep_looking(&self) {
         let mut wait =
             if self.state().wanted.is_some() { Duration::ZERO } else { self.next_look() };
+        let mut asked: Option<Instant> = None;
         loop {
+            let until = Instant::now() + wait;
             let trigger = {
-                let idle = |it: &mut State| it.wanted.is_none() && !it.stopping;
-                let (mut state, _) = self
-                    .changed
-                    .wait_timeout_while(self.state(), wait, idle)
-                    .unwrap_or_else(PoisonError::into_inner);
-                if state.stopping {
-                    return;
+                let mut state = self.state();
+                loop {
+                    if state.stopping {
+                        return;
+                    }
+                    let left = until.saturating_duration_since(Instant::now());
+                    let left = match state.wanted {
+                        None => left,
+                        Some(Trigger::Startup) => Duration::ZERO,
+                        Some(_) => schedule::until_asked(asked.map(|it| it.elapsed())).min(left),
+                    };
+                    if left.is_zero() {
+                        break;
+                    }
+                    let waited = self.changed.wait_timeout(state, left);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+                if state.wanted.is_some_and(|it| it != Trigger::Startup) {
+                    asked = Some(Instant::now());
                 }
                 let again = state.standing.failure.is_some() || !state.standing.expected.is_empty();
                 let itself = if again { Trigger::Retry } else { Trigger::Poll };
@@ -278,6 +293,11 @@ impl Controller {
             }
         }
         self.want(Trigger::Webhook);
+    }
+
+    /// Ends what is under way with the remote, pushes included: their time is up.
+    pub fn interrupt(&self) {
+        self.settings.transport.interrupt.interrupt();
     }
 
     /// Ends the threads.

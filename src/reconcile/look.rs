@@ -31,8 +31,14 @@ impl Controller {
     /// The same for who talks with the remote already.
     pub(super) fn look_now(&self, trigger: Trigger) -> Result<(), FetchError> {
         let began = Instant::now();
-        self.state().standing.last_attempt = Some(Timestamp::now());
+        let written = {
+            let mut state = self.state();
+            state.standing.last_attempt = Some(Timestamp::now());
+            state.standing.fetching = Some(began);
+            state.standing.written
+        };
         let seen = self.observe();
+        self.state().standing.fetching = None;
         let outcome = match &seen {
             Err(error) => Err(error.failure),
             Ok(seen) => Ok(self.state().standing.observed.is_none_or(|it| it.commit != seen.head)),
@@ -44,7 +50,7 @@ impl Controller {
         );
         match seen {
             Ok(seen) => {
-                self.accept(&seen, trigger);
+                self.accept(&seen, trigger, written);
                 self.report_pull_requests();
                 Ok(())
             }
@@ -92,14 +98,20 @@ impl Controller {
     /// Notes that the branch is at a commit that we put there.
     pub(super) fn note_written(&self, commit: CommitId) {
         let mut state = self.state();
+        state.standing.written += 1;
         state.standing.note_contact(commit, true);
         state.standing.candidate = None;
         state.standing.expected.retain(|it| it.commit != commit);
     }
 
-    fn accept(&self, seen: &Seen, trigger: Trigger) {
+    /// Takes in where the branch is, unless a write was published since it was asked for: what was
+    /// seen is then older than what answers, and the branch is fetched again.
+    fn accept(&self, seen: &Seen, trigger: Trigger, written: u64) {
         let Seen { repository, head } = seen;
         let head = *head;
+        if self.state().standing.written != written {
+            return self.want(trigger);
+        }
         let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
         let before = self.state().standing.observed;
         let moved = before.is_none_or(|it| it.commit != head);
@@ -111,6 +123,10 @@ impl Controller {
         let verified = live.map(|live| self.settings.verification.check(repository, live, None));
         let mut state = self.state();
         let standing = &mut state.standing;
+        if standing.written != written {
+            drop(state);
+            return self.want(trigger);
+        }
         standing.note_contact(head, moved);
         if let Some(verified) = verified {
             standing.verified = verified.transpose();
@@ -167,13 +183,14 @@ impl Controller {
             let left = self.settings.policy.rewind_grace.saturating_sub(behind.since.elapsed());
             wait = wait.min(left.max(Duration::from_millis(10)));
         }
+        let expected_count = standing.expected.len();
         for expected in &mut standing.expected {
             let age = expected.since.elapsed();
             while schedule::look_for_expected(expected.tries).is_some_and(|at| at <= age) {
                 expected.tries += 1;
             }
             if let Some(at) = schedule::look_for_expected(expected.tries) {
-                wait = wait.min(at.saturating_sub(age));
+                wait = wait.min(schedule::until_expected(at.saturating_sub(age), expected_count));
             }
         }
         let (expected, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut standing.expected)

@@ -34,6 +34,22 @@ pub(super) fn after_failure(
     }
 }
 
+/// The least time between two looks that something asks for: webhooks, operators, clients that want
+/// a commit which is not here yet. However many ask, they share one.
+const ASKED: Duration = Duration::from_secs(1);
+
+/// Returns how long a look that is asked for waits, given how long ago the last one began; after a
+/// quiet time it does not wait.
+pub(super) fn until_asked(since_last: Option<Duration>) -> Duration {
+    since_last.map_or(Duration::ZERO, |it| ASKED.saturating_sub(it))
+}
+
+/// Returns how long the next look for expected commits waits. One commit is looked for soon; many
+/// at once share a look a second.
+pub(super) fn until_expected(soonest: Duration, expected: usize) -> Duration {
+    if expected > 1 { soonest.max(ASKED) } else { soonest }
+}
+
 /// After these times, in milliseconds, a look is repeated that did not show the commit that a
 /// webhook told of: forges tell of pushes before all of their replicas show them.
 const VISIBILITY: [u64; 9] = [200, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
@@ -75,6 +91,22 @@ mod tests {
         let interval = Duration::from_secs(1);
         let wait = after_failure(interval, FetchFailure::AuthenticationFailed, 1, 0.0);
         assert_eq!(wait, AFTER_REFUSAL);
+    }
+
+    #[test]
+    fn what_is_asked_for_comes_at_once_and_then_once_a_second() {
+        let millis = Duration::from_millis;
+        for (since_last, wait) in [
+            (None, millis(0)),
+            (Some(millis(0)), millis(1000)),
+            (Some(millis(400)), millis(600)),
+            (Some(millis(5000)), millis(0)),
+        ] {
+            assert_eq!(until_asked(since_last), wait);
+        }
+        assert_eq!(until_expected(millis(200), 1), millis(200));
+        assert_eq!(until_expected(millis(200), 2), millis(1000));
+        assert_eq!(until_expected(millis(4000), 64), millis(4000));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::report::Reporting;
-use crate::git::{Mirror, Verification};
+use crate::git::{Mirror, MirrorOptions, Verification};
 
 /// Where the branch is.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub struct Settings {
     pub data: Option<PathBuf>,
     /// What is done where there is a choice.
     pub policy: Policy,
+    /// How remotes are talked to: the deadline of a push, and what interrupts one.
+    pub transport: Box<MirrorOptions>,
     /// Whose commits may answer.
     pub verification: Verification,
     /// The forge to tell what commits came to.

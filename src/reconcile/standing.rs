@@ -15,6 +15,9 @@ use super::trigger::Trigger;
 use crate::git::{FetchFailure, SignatureFault, Signer};
 use crate::model::CommitId;
 
+/// How long a fetch or a push may take before a condition says so.
+const SLOW: Duration = Duration::from_secs(2);
+
 /// What the stages of the loop found.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
@@ -35,6 +38,12 @@ pub(super) struct Standing {
     /// A commit that a webhook told of and that never came.
     pub(super) invisible: Option<CommitId>,
     pub(super) storage: Option<(Reason, String)>,
+    /// Since when the branch is being fetched.
+    pub(super) fetching: Option<Instant>,
+    /// Since when a write is being pushed.
+    pub(super) pushing: Option<Instant>,
+    /// How many writes were published; a fetch that began before one is out of date.
+    pub(super) written: u64,
     pub(super) verified: Option<Result<Signer, SignatureFault>>,
     conditions: BTreeMap<ConditionKind, Condition>,
 }
@@ -160,6 +169,19 @@ impl Standing {
                     holds(Kind::PromotionHeld, reason, message);
                 }
             }
+        }
+        if let Some(since) = self.pushing.filter(|it| it.elapsed() >= SLOW) {
+            let message = format!(
+                "a push has been under way for {} s; other writes wait, answers do not",
+                since.elapsed().as_secs()
+            );
+            holds(Kind::PushStalled, Reason::Pushing, message);
+        }
+        if let Some(since) = self.fetching.filter(|it| it.elapsed() >= SLOW)
+            && self.candidate.is_none()
+        {
+            let message = format!("fetching for {} s", since.elapsed().as_secs());
+            holds(Kind::Reconciling, Reason::Fetching, message);
         }
         if let Some((failure, message)) = &self.failure {
             let kind = match failure {

@@ -140,6 +140,8 @@ pub enum ConditionKind {
     PromotionHeld,
     /// The branch was not seen for too long.
     Stale,
+    /// A push has been under way for long.
+    PushStalled,
     /// Something could not be written to disk.
     StorageFailed,
     /// The commit that answers is signed by somebody who may.
@@ -163,6 +165,7 @@ pub enum Reason {
     NoSnapshotYet,
     Fetching,
     Building,
+    Pushing,
     AuthenticationFailed,
     HostKeyMismatch,
     TlsFailed,

@@ -230,8 +230,6 @@ impl Writer {
     /// Applies writes to the tip and pushes them, anew as often as others are faster.
     fn write(&self, mut jobs: Vec<Job>) {
         for _ in 0..=self.settings.retries {
-            // Nobody looks at the remote meanwhile, and would take what we push for lag.
-            let talking = self.controller.talking();
             let tip = match self.tip() {
                 Ok(tip) => tip,
                 Err(error) => return fail_all(jobs, &error),
@@ -254,7 +252,6 @@ impl Writer {
                 }
                 Err(PushError::Refused(_)) if applied.len() > 1 => {
                     // One of them may be what the remote does not want.
-                    drop(talking);
                     return applied.into_iter().for_each(|it| self.write(vec![it.job]));
                 }
                 Err(PushError::Refused(words)) => {
@@ -280,7 +277,7 @@ impl Writer {
         let controller = &self.controller;
         // After a restart an older commit answers at once, before the branch is looked at.
         if controller.state().standing.observed.is_none() {
-            controller.look_now(Trigger::Write).map_err(WriteError::Unreachable)?;
+            controller.look(Trigger::Write).map_err(WriteError::Unreachable)?;
         }
         controller.wait_until_idle();
         let repository = controller.repository().map_err(|it| internal(&it))?;
@@ -439,6 +436,7 @@ impl Writer {
     }
 
     fn push(&self, tip: &Tip, applied: &[Applied], commit: CommitId) -> Result<(), PushError> {
+        let _shown = self.controller.show_push();
         match &self.controller.settings.target {
             Target::Remote(mirror) => {
                 let watched = self.controller.settings.branch.as_deref();
@@ -454,7 +452,8 @@ impl Writer {
                 files.sort_unstable();
                 files.dedup();
                 let files: Vec<&str> = files.iter().map(String::as_str).collect();
-                tip.repository.advance(&tip.branch, commit, Some(tip.commit), &files)
+                let options = &self.controller.settings.transport;
+                tip.repository.advance(&tip.branch, commit, Some(tip.commit), &files, options)
             }
         }
     }
@@ -466,17 +465,38 @@ fn fail_all(jobs: Vec<Job>, error: &WriteError) {
     }
 }
 
+/// A push that the status shows.
+struct PushShown<'c>(&'c Controller);
+
+impl Drop for PushShown<'_> {
+    fn drop(&mut self) {
+        self.0.state().standing.pushing = None;
+    }
+}
+
 impl Controller {
+    /// Shows in the status how long a push takes, until the answer is dropped.
+    fn show_push(&self) -> PushShown<'_> {
+        self.state().standing.pushing = Some(Instant::now());
+        PushShown(self)
+    }
+
     /// Makes a commit answer that was pushed just now.
     fn publish(&self, repository: &Repository, snapshot: Arc<Snapshot>, since: Instant) {
         let commit = snapshot.commit;
+        // The branch is fetched while the remote finishes a push (its `post-receive` may take long):
+        // then this commit, or what others put on top of it, answers already.
+        let live = self.active.load().as_ref().map(|it| it.commit);
+        if live.is_some_and(|live| repository.is_ancestor(commit, live).unwrap_or(false)) {
+            return;
+        }
         self.note_written(commit);
         self.activate(repository, snapshot, Trigger::Write, since);
     }
 
     /// Has the branch looked at after somebody else moved it; what they pushed answers first.
     fn catch_up(&self) {
-        if let Err(error) = self.look_now(Trigger::Write) {
+        if let Err(error) = self.look(Trigger::Write) {
             tracing::warn!(%error, "the branch could not be looked at");
         }
     }

@@ -18,6 +18,7 @@ mod page;
 
 mod clocks;
 mod host;
+mod remotes;
 mod rights;
 mod server;
 
@@ -61,7 +62,8 @@ pub(crate) enum Seen {
 }
 
 /// Every fault, by area.
-const AREAS: &[&[Fault]] = &[clocks::FAULTS, host::FAULTS, rights::FAULTS, server::FAULTS];
+const AREAS: &[&[Fault]] =
+    &[clocks::FAULTS, host::FAULTS, remotes::FAULTS, rights::FAULTS, server::FAULTS];
 
 fn main() -> ExitCode {
     let arguments = campaign::Arguments::parse(std::env::args().skip(1));

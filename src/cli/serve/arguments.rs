@@ -46,7 +46,7 @@ pub(in crate::cli) struct Serve {
     /// How often the branch is looked at, ten per cent more or less
     #[arg(long, value_name = "DURATION", env = "CLADE_INTERVAL", default_value = "30s", value_parser = interval, help_heading = "Repository")]
     pub(super) interval: Duration,
-    /// How long one look at the remote may take as a whole
+    /// How long one fetch or push may take as a whole, hooks of a repository on this machine included
     #[arg(long, value_name = "DURATION", env = "CLADE_FETCH_TIMEOUT", default_value = "2m", value_parser = interval, help_heading = "Repository")]
     pub(super) fetch_timeout: Duration,
     /// How many bytes one look may bring over the network
@@ -58,6 +58,24 @@ pub(in crate::cli) struct Serve {
         help_heading = "Repository"
     )]
     pub(super) fetch_limit: u64,
+    /// How many bytes one object may have; a ref that needs a larger one is not fetched
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "CLADE_FETCH_OBJECT_LIMIT",
+        default_value = "33554432",
+        help_heading = "Repository"
+    )]
+    pub(super) fetch_object_limit: u64,
+    /// How many objects one fetch may bring
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "CLADE_FETCH_OBJECTS",
+        default_value = "1000000",
+        help_heading = "Repository"
+    )]
+    pub(super) fetch_objects: u64,
     /// Refs to fetch beside all branches and tags, such as `refs/pull/*/head`; repeatable
     #[arg(
         long,

@@ -3,22 +3,23 @@
 use std::net::{SocketAddr, TcpListener as StdListener, ToSocketAddrs as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{EncFacts, Serve};
+use super::ending;
 use super::puppet_server;
 use super::puppetdb;
 use super::reload::{self, Reloader};
 use crate::cli::Exit;
 use crate::forge::Forge;
 use crate::git::{
-    Credentials, HttpOptions, Mirror, MirrorOptions, Person, Proxy, Remote, Repository, Scheme,
-    SshOptions, Verification, VerifyMode,
+    Credentials, HttpOptions, Interrupt, Mirror, MirrorOptions, ObjectLimits, Person, Proxy,
+    Remote, Repository, Scheme, SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
     Access, App, CrlPolicy, Door, Endpoint, Face, FactsPolicy, PuppetServer, Replies, Tls,
@@ -32,6 +33,9 @@ use crate::telemetry::{self, Metrics};
 
 /// How long the first answer is waited for before clients are let in to be told that there is none.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
+
+/// How long the threads have at least to end when requests in flight have used up the grace period.
+const LEAST_WORK: Duration = Duration::from_millis(200);
 
 /// How long work that nobody waits for may hold up the end.
 const LAST_WORK: Duration = Duration::from_secs(1);
@@ -215,6 +219,8 @@ fn mirror_options(serve: &Serve) -> MirrorOptions {
         refspecs: serve.fetch_refspec.clone(),
         timeout: serve.fetch_timeout,
         max_bytes: serve.fetch_limit,
+        objects: ObjectLimits { bytes: serve.fetch_object_limit, count: serve.fetch_objects },
+        interrupt: Interrupt::default(),
         http: HttpOptions { credentials, ca_file: serve.git_ca_file.clone(), proxy },
         ssh: SshOptions {
             key_file: serve.ssh_key_file.clone(),
@@ -224,16 +230,14 @@ fn mirror_options(serve: &Serve) -> MirrorOptions {
 }
 
 /// Finds where the branch is: a path without a data directory is read in place.
-fn target(serve: &Serve, remote: &Remote) -> Result<Target> {
+fn target(serve: &Serve, remote: &Remote, options: &MirrorOptions) -> Result<Target> {
     match (&serve.data_dir, remote.as_path()) {
         (None, Some(path)) => {
             // What is wrong with it is said before anything else is done.
             Repository::discover(path)?;
             Ok(Target::Local(path.to_owned()))
         }
-        (Some(data), _) => {
-            Ok(Target::Remote(Mirror::open(data, remote.clone(), mirror_options(serve))?))
-        }
+        (Some(data), _) => Ok(Target::Remote(Mirror::open(data, remote.clone(), options.clone())?)),
         (None, None) => Err(anyhow!("`--data-dir DIR` is missing")),
     }
 }
@@ -258,33 +262,41 @@ pub(super) fn run(serve: Serve) -> Result<Exit> {
     done
 }
 
-async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
-    let serve_settings = Arc::new(serve_settings);
-    let settings = Settings {
-        target: target(&serve_settings, &prepared.remote)?,
+/// Returns what is followed, and how.
+fn settings(serve: &Serve, prepared: &Prepared) -> Result<Settings> {
+    let transport = mirror_options(serve);
+    Ok(Settings {
+        target: target(serve, &prepared.remote, &transport)?,
+        transport: Box::new(transport),
         address: address(&prepared.remote),
-        branch: serve_settings.branch.clone(),
-        path: serve_settings.path.clone(),
-        interval: serve_settings.interval,
-        data: serve_settings.data_dir.clone(),
+        branch: serve.branch.clone(),
+        path: serve.path.clone(),
+        interval: serve.interval,
+        data: serve.data_dir.clone(),
         policy: Policy {
-            on_rewrite: serve_settings.on_rewrite,
-            rewind_grace: serve_settings.rewind_grace,
-            max_staleness: serve_settings.max_staleness,
-            on_stale: serve_settings.on_stale,
+            on_rewrite: serve.on_rewrite,
+            rewind_grace: serve.rewind_grace,
+            max_staleness: serve.max_staleness,
+            on_stale: serve.on_stale,
         },
         verification: Verification {
-            mode: serve_settings.verify,
-            allowed_signers: serve_settings.allowed_signers_file.clone(),
-            openpgp_keys: serve_settings.openpgp_keys_file.clone(),
+            mode: serve.verify,
+            allowed_signers: serve.allowed_signers_file.clone(),
+            openpgp_keys: serve.openpgp_keys_file.clone(),
         },
         reporting: prepared.reporting.clone(),
-    };
+    })
+}
+
+async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
+    let serve_settings = Arc::new(serve_settings);
+    let settings = settings(&serve_settings, &prepared)?;
     let metrics: Arc<Metrics> = Arc::default();
     let check_ins = serve_settings.data_dir.as_deref().map(|it| it.join("check-ins.redb"));
     let check_ins = CheckIns::open(check_ins.as_deref())?;
     let stop = CancellationToken::new();
-    let mut signals = signals(stop.clone())?;
+    let told_to_stop = Arc::default();
+    let mut signals = signals(stop.clone(), Arc::clone(&told_to_stop))?;
     let hangups = reload::hangups()?;
     let starting = tokio::task::spawn_blocking({
         let metrics = Arc::clone(&metrics);
@@ -337,23 +349,30 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
             tokio::join!(reloader.keep_fresh(hangups), supervise());
         } => {}
         () = async {
-            signals.await;
+            // The signal may have come before the first answer.
+            if !stop.is_cancelled() {
+                signals.await;
+            }
             supervisor(sd_notify::NotifyState::Stopping);
             std::future::pending::<()>().await;
         } => {}
     }
-    if let Some(writes) = writes {
-        writes.stop();
-    }
-    if writing.is_some_and(|it| it.join().is_err()) {
-        tracing::error!("the writer of groups failed");
-    }
-    controller.stop();
-    threads.join();
-    check_ins.stop();
-    if writer.join().is_err() {
-        tracing::error!("the writer of check-ins failed");
-    }
+    let since = told_to_stop.get().map_or(Duration::ZERO, Instant::elapsed);
+    let left = serve_settings.grace.saturating_sub(since).max(LEAST_WORK);
+    let ending = Arc::clone(&controller);
+    ending::within(left, LAST_WORK, &controller, move || {
+        check_ins.stop();
+        ending::join(writer, "the writer of check-ins");
+        if let Some(writes) = writes {
+            writes.stop();
+        }
+        if let Some(writing) = writing {
+            ending::join(writing, "the writer of groups");
+        }
+        ending.stop();
+        threads.join();
+    })
+    .await?;
     tracing::info!("stopped");
     Ok(Exit::Fine)
 }
@@ -444,7 +463,10 @@ async fn supervise() {
 }
 
 /// Returns what waits for SIGTERM or SIGINT and then stops everything.
-fn signals(stop: CancellationToken) -> Result<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> {
+fn signals(
+    stop: CancellationToken,
+    since: Arc<OnceLock<Instant>>,
+) -> Result<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for signals")?;
@@ -455,6 +477,7 @@ fn signals(stop: CancellationToken) -> Result<std::pin::Pin<Box<dyn Future<Outpu
             _ = interrupt.recv() => {}
         }
         tracing::info!("stopping");
+        since.set(Instant::now()).ok();
         stop.cancel();
     }))
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream};
 
@@ -11,6 +12,9 @@ use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::remote::Url;
 
 const PORT: u16 = 9418;
+
+/// How often it is checked whether the daemon must stop.
+const SLICE: Duration = Duration::from_millis(100);
 
 pub(super) struct Daemon {
     attempt: Arc<Attempt>,
@@ -70,10 +74,15 @@ fn greeting(url: &Url) -> Vec<u8> {
 }
 
 fn tell(attempt: &Attempt, error: &io::Error) -> FetchError {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => attempt.timed_out(),
-        _ => attempt.error(FetchFailure::ConnectFailed, error),
+    if is_timeout(error) {
+        attempt.timed_out()
+    } else {
+        attempt.error(FetchFailure::ConnectFailed, error)
     }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 impl SmartSubtransport for Daemon {
@@ -111,11 +120,18 @@ impl Stream {
 
 impl Stream {
     fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
-        let left = self.attempt.remaining()?;
-        self.tcp.set_read_timeout(Some(left)).map_err(|error| self.tell(&error))?;
-        let bytes = self.tcp.read(buffer).map_err(|error| self.tell(&error))?;
-        self.attempt.count(bytes)?;
-        Ok(bytes)
+        loop {
+            let left = self.attempt.remaining()?.min(SLICE);
+            self.tcp.set_read_timeout(Some(left)).map_err(|error| self.tell(&error))?;
+            match self.tcp.read(buffer) {
+                Ok(bytes) => {
+                    self.attempt.count(bytes)?;
+                    return Ok(bytes);
+                }
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(self.tell(&error)),
+            }
+        }
     }
 
     fn send(&mut self, buffer: &[u8]) -> Result<usize, FetchError> {

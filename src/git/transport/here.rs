@@ -1,22 +1,71 @@
 //! Pushing into a repository on this machine, by git itself: it runs the hooks.
+//!
+//! A hook is a program of the repository's owner. It runs as us, so the repository must be ours or
+//! one that git's own `safe.directory` trusts; it sees a small environment; and it has a deadline,
+//! after which its whole process group is killed.
 
 use std::io::{self, Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream};
 
 use super::Attempt;
-use crate::git::failure::FetchFailure;
+use crate::git::child::{self, Group, Ready};
+use crate::git::failure::{FetchError, FetchFailure};
+
+/// How long git may take to say something about itself.
+const PROBE: Duration = Duration::from_secs(10);
+
+/// How often it is checked whether the daemon must stop.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// What surely fits into a pipe that is ready (`PIPE_BUF`).
+const PIPE: usize = 4096;
 
 /// Returns whether git is installed.
 pub(in crate::git) fn git_is_here() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        let mut version = Command::new("git");
-        version.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        version.status().is_ok_and(|it| it.success())
-    })
+    *FOUND.get_or_init(|| succeeds(git().arg("--version")))
+}
+
+fn git() -> Command {
+    let mut command = child::command("git");
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    Group::spawn(command)
+        .ok()
+        .and_then(|mut it| it.wait(PROBE))
+        .is_some_and(|status| status.success())
+}
+
+/// Returns why the hooks and the configuration of a repository must not be trusted, if so: it
+/// belongs to another user, and `safe.directory` does not list it.
+pub(in crate::git) fn check_owner(path: &Path) -> Result<(), String> {
+    let us = rustix::process::geteuid().as_raw();
+    let other = [path.to_owned(), path.join(".git"), path.join("hooks"), path.join("config")]
+        .iter()
+        .filter_map(|it| std::fs::metadata(it).ok())
+        .map(|it| it.uid())
+        // What root owns, root could have told us to run.
+        .find(|owner| *owner != us && *owner != 0);
+    let Some(other) = other else { return Ok(()) };
+    // git says no unless `safe.directory` of the user or the system lists it.
+    if succeeds(git().arg("-C").arg(path).args(["rev-parse", "--git-dir"])) {
+        return Ok(());
+    }
+    Err(format!(
+        "`{}` belongs to the user {other} and we are {us}, who would run that user's hooks: give the \
+         repository to the user of the daemon, push over ssh or https, or list it as \
+         `safe.directory` in the git configuration of the daemon's user",
+        path.display()
+    ))
 }
 
 pub(super) struct Here {
@@ -31,19 +80,14 @@ impl Here {
     fn open(&self) -> Result<Stream, io::Error> {
         let path =
             self.attempt.remote.as_path().ok_or_else(|| io::Error::other("it is no path"))?;
-        let mut command = Command::new("git");
-        command.args(["-c", "safe.directory=*", "receive-pack"]).arg(path);
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("GIT_") {
-                command.env_remove(name);
-            }
-        }
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
+        let mut command = child::command("git");
+        command.arg("receive-pack").arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut group = Group::spawn(&mut command)?;
+        let (Some(to), Some(from)) = (group.child().stdin.take(), group.child().stdout.take())
+        else {
             return Err(io::Error::other("git has no pipes"));
         };
-        Ok(Stream { child, to: Some(to), from })
+        Ok(Stream { group, to: Some(to), from, attempt: Arc::clone(&self.attempt) })
     }
 }
 
@@ -72,22 +116,51 @@ impl SmartSubtransport for Here {
 }
 
 struct Stream {
-    child: Child,
+    group: Group,
     to: Option<ChildStdin>,
     from: ChildStdout,
+    attempt: Arc<Attempt>,
+}
+
+impl Stream {
+    fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
+        let fail = |error: io::Error| self.attempt.error(FetchFailure::ConnectFailed, error);
+        while !child::wait_for(&self.from, Ready::ToRead, self.attempt.remaining()?.min(SLICE))
+            .map_err(fail)?
+        {}
+        let bytes = self.from.read(buffer).map_err(fail)?;
+        self.attempt.count(bytes)?;
+        Ok(bytes)
+    }
+
+    fn send(&mut self, buffer: &[u8]) -> Result<usize, FetchError> {
+        let fail = |error: io::Error| self.attempt.error(FetchFailure::ConnectFailed, error);
+        let Some(to) = &mut self.to else { return Err(fail(io::ErrorKind::BrokenPipe.into())) };
+        while !child::wait_for(to, Ready::ToWrite, self.attempt.remaining()?.min(SLICE))
+            .map_err(fail)?
+        {}
+        to.write(buffer.get(..PIPE).unwrap_or(buffer)).map_err(fail)
+    }
+
+    /// Ends git and everything it started, and returns what libgit2 is told.
+    fn fail(&mut self, error: FetchError) -> io::Error {
+        let complaint = self.group.complaint();
+        if !complaint.is_empty() {
+            tracing::warn!(complaint, "git fails to take a push");
+        }
+        self.attempt.fail_io(error)
+    }
 }
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.from.read(buffer)
+        self.receive(buffer).map_err(|error| self.fail(error))
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.to
-            .as_mut()
-            .map_or_else(|| Err(io::ErrorKind::BrokenPipe.into()), |to| to.write(buffer))
+        self.send(buffer).map_err(|error| self.fail(error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -97,8 +170,13 @@ impl Write for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // git ends when its input does.
+        // git ends when its input does, unless a hook hangs.
         self.to = None;
-        self.child.wait().ok();
+        while let Ok(left) = self.attempt.remaining() {
+            if self.group.wait(left.min(SLICE)).is_some() {
+                return;
+            }
+        }
+        self.group.kill();
     }
 }

@@ -5,6 +5,7 @@ mod known_hosts;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream};
 use russh::client::{self, Handle, Msg};
@@ -21,6 +22,9 @@ use crate::git::remote::Url;
 
 const PORT: u16 = 22;
 
+/// How often it is checked whether the daemon must stop.
+const SLICE: Duration = Duration::from_millis(100);
+
 /// How much of what the remote command complains is kept.
 const COMPLAINT: usize = 1024;
 
@@ -36,7 +40,7 @@ impl Ssh {
     fn open(&self, command: &str) -> Result<Stream, FetchError> {
         let attempt = Arc::clone(&self.attempt);
         let fail = |error: io::Error| attempt.error(FetchFailure::Other, error);
-        let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
+        let runtime = Background::new().map_err(fail)?;
         let (session, channel) = within(&runtime, &attempt, connect(&attempt, command))??;
         let rest = Incoming { data: Vec::new(), at: 0, complaint: Vec::new() };
         Ok(Stream { runtime, _session: session, channel, rest, attempt })
@@ -62,15 +66,40 @@ impl SmartSubtransport for Ssh {
     }
 }
 
-/// Runs a step until it is done or the deadline passes.
+/// A runtime that is left behind when it is dropped. The system's resolver knows no deadline, and a
+/// runtime that ends waits for it.
+struct Background(Option<Runtime>);
+
+impl Background {
+    fn new() -> io::Result<Self> {
+        runtime::Builder::new_current_thread().enable_all().build().map(|it| Self(Some(it)))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Runs a step until it is done, the deadline passes or the daemon must stop.
 fn within<T>(
-    runtime: &Runtime,
+    runtime: &Background,
     attempt: &Attempt,
     step: impl Future<Output = T>,
 ) -> Result<T, FetchError> {
-    let left = attempt.remaining()?;
-    let done = runtime.block_on(async { tokio::time::timeout(left, step).await });
-    done.map_err(|_| attempt.timed_out())
+    let Some(runtime) = &runtime.0 else { return Err(attempt.timed_out()) };
+    runtime.block_on(async {
+        let mut step = std::pin::pin!(step);
+        loop {
+            let left = attempt.remaining()?.min(SLICE);
+            if let Ok(done) = tokio::time::timeout(left, &mut step).await {
+                return Ok(done);
+            }
+        }
+    })
 }
 
 /// Connects, checks who the host is, says who we are, and starts the command.
@@ -188,7 +217,7 @@ impl client::Handler for Client {
 }
 
 struct Stream {
-    runtime: Runtime,
+    runtime: Background,
     /// The connection ends when this is dropped.
     _session: Handle<Client>,
     channel: Channel<Msg>,

@@ -18,7 +18,6 @@ impl Writer {
     }
 
     fn proposed(&self, request: &WriteRequest) -> Result<Written, WriteError> {
-        let _talking = self.controller.talking();
         let tip = self.tip()?;
         let (snapshot, amendment) = self.apply(&tip.repository, &tip.snapshot, request)?;
         let commit = snapshot.commit;
@@ -29,10 +28,15 @@ impl Writer {
         }
         let branch = format!("clade/{}", change_id(request, &amendment));
         let full = format!("refs/heads/{branch}");
+        let shown = self.controller.show_push();
         let pushed = match &self.controller.settings.target {
             Target::Remote(mirror) => mirror.push(&full, commit, None, None),
-            Target::Local(_) => tip.repository.advance(&full, commit, None, &[]),
+            Target::Local(_) => {
+                let options = &self.controller.settings.transport;
+                tip.repository.advance(&full, commit, None, &[], options)
+            }
         };
+        drop(shown);
         let commit = match pushed {
             Ok(()) => commit,
             // The same was proposed before.

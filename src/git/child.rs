@@ -1,0 +1,192 @@
+//! Programs that we start: a small environment, a process group of their own, a deadline.
+#![expect(clippy::disallowed_methods, reason = "the environment is filtered here")]
+
+use std::io::Read as _;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// What a program may see of our environment. Ours may hold secrets (`CLADE_REPO`), and a hook of a
+/// repository runs below the program.
+const ENVIRONMENT: [&str; 10] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE"];
+
+/// How much of what a program complains is kept.
+const COMPLAINT: usize = 4096;
+
+/// How long a complaint may take to arrive; something that the program left behind may hold the pipe.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// How often an exit that is waited for is polled.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Prepares a program with the environment that programs may see.
+pub(super) fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear();
+    for name in ENVIRONMENT {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command
+}
+
+/// A program in a process group of its own. Dropping it kills the whole group, so that a hook and
+/// what the hook started end with it.
+#[derive(Debug)]
+pub(super) struct Group {
+    child: Child,
+    listener: Option<JoinHandle<()>>,
+    complaint: Arc<Mutex<Vec<u8>>>,
+    ended: Option<ExitStatus>,
+}
+
+impl Group {
+    /// Starts a program.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be started.
+    pub(super) fn spawn(command: &mut Command) -> std::io::Result<Self> {
+        let mut child = command.process_group(0).stderr(Stdio::piped()).spawn()?;
+        let complaint = Arc::default();
+        let listener = child.stderr.take().map(|it| {
+            let kept = Arc::clone(&complaint);
+            std::thread::spawn(move || listen(it, &kept))
+        });
+        Ok(Self { child, listener, complaint, ended: None })
+    }
+
+    pub(super) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Waits until the program ends; returns `None` if it takes longer.
+    pub(super) fn wait(&mut self, longest: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + longest;
+        loop {
+            if self.ended.is_none() {
+                self.ended = self.child.try_wait().ok().flatten();
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if self.ended.is_some() || left.is_zero() {
+                return self.ended;
+            }
+            std::thread::sleep(TICK.min(left));
+        }
+    }
+
+    /// Kills the program and everything in its group; SIGKILL also ends what SIGSTOP stopped.
+    pub(super) fn kill(&mut self) {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        // The group lives as long as one of its members; where none is left there is nothing to do.
+        if let Some(group) = group
+            && self.ended.is_none()
+        {
+            kill_process_group(group, Signal::KILL).ok();
+        }
+        self.child.kill().ok();
+        self.ended = self.ended.or(self.child.wait().ok());
+    }
+
+    /// Kills the group and returns what the program wrote to its standard error.
+    pub(super) fn complaint(&mut self) -> String {
+        self.kill();
+        let until = Instant::now() + LAST_WORDS;
+        let is_open = |it: &Option<JoinHandle<()>>| it.as_ref().is_some_and(|it| !it.is_finished());
+        while is_open(&self.listener) && Instant::now() < until {
+            std::thread::sleep(TICK);
+        }
+        let kept = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&kept).trim().to_owned()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Keeps the beginning of a stream and drops the rest: a full pipe would stop the program.
+fn listen(mut stderr: ChildStderr, kept: &Mutex<Vec<u8>>) {
+    let mut buffer = [0; 1024];
+    while let Ok(bytes) = stderr.read(&mut buffer)
+        && bytes > 0
+    {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = COMPLAINT.saturating_sub(kept.len()).min(bytes);
+        kept.extend(buffer.iter().take(room));
+    }
+}
+
+/// What a pipe is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ready {
+    /// There is something to read, or the end.
+    ToRead,
+    /// `PIPE_BUF` bytes fit in.
+    ToWrite,
+}
+
+/// Waits until a pipe is ready; returns whether it is.
+pub(super) fn wait_for(pipe: &impl AsFd, ready: Ready, longest: Duration) -> std::io::Result<bool> {
+    let flags = match ready {
+        Ready::ToRead => PollFlags::IN,
+        Ready::ToWrite => PollFlags::OUT,
+    };
+    let timeout = Timespec {
+        tv_sec: i64::try_from(longest.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: longest.subsec_nanos().into(),
+    };
+    match rustix::event::poll(&mut [PollFd::new(pipe, flags)], Some(&timeout)) {
+        Ok(count) => Ok(count > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_sees_nothing_of_ours_but_what_is_listed() {
+        let output = command("env").output().unwrap();
+        let seen = String::from_utf8(output.stdout).unwrap();
+        assert!(seen.contains("PATH="), "{seen}");
+        for line in seen.lines().filter_map(|it| it.split_once('=')) {
+            assert!(ENVIRONMENT.contains(&line.0), "{}", line.0);
+        }
+    }
+
+    #[test]
+    fn the_whole_group_is_killed_even_when_it_is_stopped() {
+        let marker = tempfile::tempdir().unwrap();
+        let path = marker.path().join("pid");
+        let script = format!("sleep 1000 & echo $! >'{}'; echo oh no >&2; wait", path.display());
+        let mut group = Group::spawn(command("sh").args(["-c", &script])).unwrap();
+        let child = loop {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            if let Some(line) = text.strip_suffix('\n') {
+                break line.to_owned();
+            }
+            std::thread::sleep(TICK);
+        };
+        let status = Command::new("kill").args(["-STOP", &child]).status().unwrap();
+        assert!(status.success());
+        assert_eq!(group.wait(Duration::from_millis(20)), None);
+        assert_eq!(group.complaint(), "oh no");
+        // A zombie waits for its new parent at most.
+        let state = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        let is_gone = state.is_empty() || state.contains(") Z ") || state.contains(") X ");
+        assert!(is_gone, "{state}");
+    }
+}
