@@ -40,6 +40,25 @@ pub(super) struct Repeat {
     /// `None` is any number.
     pub(super) most: Option<u32>,
     pub(super) mode: Mode,
+    pub(super) looping: Looping,
+}
+
+/// How Java runs a repetition. It decides how long a look-behind can be, and what becomes of the
+/// capture of an iteration that matches nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looping {
+    /// `?` behind an atom, or possessive behind a group.
+    Optional,
+    /// `?` behind a group: a choice between the group and nothing.
+    OptionalGroup,
+    /// A greedy `*`, `+` or `{n,}` behind one character.
+    Characters,
+    /// Any other repetition of an atom, and each possessive one.
+    Atom,
+    /// A group that can match in one way only: an iteration that matches nothing is undone.
+    FixedGroup,
+    /// Any other group: an iteration that matches nothing is the last.
+    Group,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 
 mod place;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::Overrun;
 use super::ast::{Case, Direction, Reference};
@@ -25,17 +25,22 @@ const BITMAP_LIMIT: usize = 1 << 27;
 
 /// Finds the first match in a subject; returns where it starts and ends, in characters.
 pub(super) fn find(program: &Program, subject: &[char]) -> Result<Option<(usize, usize)>, Overrun> {
-    let states = (program.code.len() as u64).saturating_mul(subject.len() as u64 + 1);
-    let budget = states.saturating_mul(4).clamp(LEAST_STEPS, MOST_STEPS);
+    let places = subject.len() as u64 + 1;
+    let states = (program.code.len() as u64).saturating_mul(places);
+    // A look-behind may begin at every place before the one it stands at.
+    let runs = if program.looks_behind() { places } else { 1 };
+    let budget = states.saturating_mul(4).saturating_mul(runs).clamp(LEAST_STEPS, MOST_STEPS);
     let mut run = Run {
         program,
         subject,
         steps: budget,
         failed: Failed::new(program, subject.len()),
-        captures: vec![None; program.captures as usize * 2],
+        ends: HashMap::new(),
+        opened: vec![0; program.captures as usize],
+        captures: vec![None; program.captures as usize],
     };
     for start in 0..=subject.len() {
-        if let Some(end) = run.program(0, start, None)? {
+        if let Some(end) = run.program(0, start, &mut Goal::First)? {
             return Ok(Some((start, end)));
         }
         run.captures.fill(None);
@@ -79,7 +84,8 @@ fn most_steps(program: &Program, number: usize, starts: u64, places: u64) -> Opt
             Instruction::Set(_)
             | Instruction::Jump(_)
             | Instruction::Assert(_)
-            | Instruction::Save(_)
+            | Instruction::Open(_)
+            | Instruction::Close(_)
             | Instruction::Match => 0,
         };
         steps = steps.saturating_add(inner);
@@ -96,7 +102,7 @@ enum Failed {
         bits: Vec<u64>,
         width: usize,
     },
-    Set(HashSet<(u32, u32, u32)>),
+    Set(HashSet<State>),
 }
 
 impl Failed {
@@ -124,9 +130,7 @@ impl Failed {
                 *word |= bit;
                 before
             }
-            Self::Set(states) => {
-                !states.insert((at, u32::try_from(place).unwrap_or(u32::MAX), moved))
-            }
+            Self::Set(states) => !states.insert((at, place, moved)),
         }
     }
 }
@@ -134,15 +138,35 @@ impl Failed {
 /// What to go back to.
 enum Choice {
     State { at: u32, place: usize, moved: u32 },
-    Capture { slot: usize, before: Option<usize> },
+    Opened { index: usize, before: usize },
+    Capture { index: usize, before: Option<(usize, usize)> },
 }
+
+/// A state: an instruction, a place in the subject, which loops have moved on.
+type State = (u32, usize, u32);
+
+/// What a program is run for.
+enum Goal {
+    /// Its first match.
+    First,
+    /// A match that ends at a place, with the states that do not lead there, from any start.
+    End(usize, HashSet<State>),
+}
+
+/// The most results of programs that are kept.
+const MOST_ENDS: usize = 1 << 17;
 
 struct Run<'r> {
     program: &'r Program,
     subject: &'r [char],
     steps: u64,
     failed: Failed,
-    captures: Vec<Option<usize>>,
+    /// Where the first match of a program at a place ends, as far as that is known.
+    ends: HashMap<(u32, usize), Option<usize>>,
+    /// Where captures started that have not ended.
+    opened: Vec<usize>,
+    /// Where captures started and ended last.
+    captures: Vec<Option<(usize, usize)>>,
 }
 
 impl Run<'_> {
@@ -151,30 +175,45 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs a program at a place and returns where its first match ends; with `end`, only a match
-    /// that ends there counts.
+    /// Runs the program of an atomic group or a look-ahead at a place. Without captures the result
+    /// depends on nothing else, so it is kept.
+    fn first(&mut self, number: u32, place: usize) -> Result<Option<usize>, Overrun> {
+        if let Some(end) = self.ends.get(&(number, place)) {
+            return Ok(*end);
+        }
+        let end = self.program(number, place, &mut Goal::First)?;
+        if self.program.captures == 0 && self.ends.len() < MOST_ENDS {
+            self.ends.insert((number, place), end);
+        }
+        Ok(end)
+    }
+
+    /// Runs a program at a place and returns where its first match ends that reaches the goal.
     fn program(
         &mut self,
         number: u32,
         place: usize,
-        end: Option<usize>,
+        goal: &mut Goal,
     ) -> Result<Option<usize>, Overrun> {
         let Some(start) = self.program.starts.get(number as usize).copied() else {
             return Ok(None);
         };
         let mut choices: Vec<Choice> = Vec::new();
-        // With a given end, what fails for one may not fail for another; and what has matched once
-        // is no failure to a later run, so its states are taken back.
-        let mut tried: Vec<(u32, usize, u32)> = Vec::new();
-        let keeps = end.is_none();
+        // What has matched once is no failure to a later run, so its states are taken back.
+        let mut tried: Vec<State> = Vec::new();
         let mut state = Some((start, place, 0_u32));
         let found = loop {
             let Some((at, place, moved)) = state else {
                 match choices.pop() {
                     None => break None,
                     Some(Choice::State { at, place, moved }) => state = Some((at, place, moved)),
-                    Some(Choice::Capture { slot, before }) => {
-                        if let Some(value) = self.captures.get_mut(slot) {
+                    Some(Choice::Opened { index, before }) => {
+                        if let Some(value) = self.opened.get_mut(index) {
+                            *value = before;
+                        }
+                    }
+                    Some(Choice::Capture { index, before }) => {
+                        if let Some(value) = self.captures.get_mut(index) {
                             *value = before;
                         }
                     }
@@ -184,12 +223,10 @@ impl Run<'_> {
             self.step()?;
             let Some(instruction) = self.program.code.get(at as usize) else { break None };
             state = match instruction {
-                Instruction::Match => {
-                    if end.is_none_or(|end| end == place) {
-                        break Some(place);
-                    }
-                    None
-                }
+                Instruction::Match => match goal {
+                    Goal::End(end, _) if *end != place => None,
+                    _ => break Some(place),
+                },
                 Instruction::Set(set) => {
                     let set = self.program.sets.get(*set as usize);
                     let character = self.subject.get(place);
@@ -200,11 +237,16 @@ impl Run<'_> {
                 Instruction::Jump(to) => Some((*to, place, moved)),
                 Instruction::Split(first, second) => {
                     let (first, second) = (*first, *second);
-                    let before = keeps && self.failed.note(at, place, moved);
-                    if before {
+                    let has_failed = match goal {
+                        Goal::First => self.failed.note(at, place, moved),
+                        Goal::End(_, failed) => {
+                            self.program.captures == 0 && !failed.insert((at, place, moved))
+                        }
+                    };
+                    if has_failed {
                         None
                     } else {
-                        if keeps {
+                        if matches!(goal, Goal::First) {
                             tried.push((at, place, moved));
                         }
                         choices.push(Choice::State { at: second, place, moved });
@@ -214,12 +256,12 @@ impl Run<'_> {
                 Instruction::Assert(assertion) => {
                     self.holds(*assertion, place).then_some((at + 1, place, moved))
                 }
-                Instruction::Save(slot) => {
-                    let slot = *slot as usize;
-                    if let Some(value) = self.captures.get_mut(slot) {
-                        let before = value.replace(place);
-                        choices.push(Choice::Capture { slot, before });
-                    }
+                Instruction::Open(index) => {
+                    choices.extend(self.open(*index as usize, place));
+                    Some((at + 1, place, moved))
+                }
+                Instruction::Close(index) => {
+                    choices.extend(self.close(*index as usize, place));
                     Some((at + 1, place, moved))
                 }
                 Instruction::Reference(reference) => {
@@ -233,10 +275,11 @@ impl Run<'_> {
                 Instruction::Enter(bit) => Some((at + 1, place, moved & !(1 << bit))),
                 Instruction::Leave { bit, exit } => {
                     let has_moved = moved & (1 << bit) != 0;
-                    Some((if has_moved { at + 1 } else { *exit }, place, moved))
+                    let to = if has_moved { Some(at + 1) } else { *exit };
+                    to.map(|to| (to, place, moved))
                 }
                 Instruction::Atomic(number) => {
-                    let after = self.program(*number, place, None)?;
+                    let after = self.first(*number, place)?;
                     after.map(|after| (at + 1, after, if after > place { u32::MAX } else { moved }))
                 }
                 Instruction::Look { program, direction, negative } => {
@@ -252,8 +295,21 @@ impl Run<'_> {
         Ok(found)
     }
 
+    /// Notes where a capture starts; returns how to take that back.
+    fn open(&mut self, index: usize, place: usize) -> Option<Choice> {
+        let before = std::mem::replace(self.opened.get_mut(index)?, place);
+        Some(Choice::Opened { index, before })
+    }
+
+    /// Notes where a capture ends; returns how to take that back.
+    fn close(&mut self, index: usize, place: usize) -> Option<Choice> {
+        let start = *self.opened.get(index)?;
+        let before = self.captures.get_mut(index)?.replace((start, place));
+        Some(Choice::Capture { index, before })
+    }
+
     /// Takes back that states have failed, of a run that did not fail.
-    fn forget(&mut self, tried: &[(u32, usize, u32)]) {
+    fn forget(&mut self, tried: &[State]) {
         match &mut self.failed {
             Failed::Unknown => {}
             Failed::Bits { bits, width } => {
@@ -265,8 +321,8 @@ impl Run<'_> {
                 }
             }
             Failed::Set(states) => {
-                for (at, place, moved) in tried {
-                    states.remove(&(*at, u32::try_from(*place).unwrap_or(u32::MAX), *moved));
+                for state in tried {
+                    states.remove(state);
                 }
             }
         }
@@ -274,16 +330,17 @@ impl Run<'_> {
 
     fn look(&mut self, number: u32, direction: Direction, place: usize) -> Result<bool, Overrun> {
         let Direction::Behind { least, most } = direction else {
-            return Ok(self.program(number, place, None)?.is_some());
+            return Ok(self.first(number, place)?.is_some());
         };
         // The sums are Java's, which overflow.
         let here = i32::try_from(place).unwrap_or(i32::MAX);
         let from = here.wrapping_sub(most).max(0);
         let mut at = here.wrapping_sub(least);
+        let mut goal = Goal::End(place, HashSet::new());
         while at >= from {
             self.step()?;
             let start = usize::try_from(at).unwrap_or(0);
-            if self.program(number, start, Some(place))?.is_some() {
+            if self.program(number, start, &mut goal)?.is_some() {
                 return Ok(true);
             }
             at -= 1;
@@ -293,12 +350,9 @@ impl Run<'_> {
 
     /// Returns the place behind the text of a capture, if that text is here.
     fn referenced(&mut self, reference: Reference, place: usize) -> Result<Option<usize>, Overrun> {
-        let Some(slot) = (reference.group as usize).checked_mul(2).and_then(|it| it.checked_sub(2))
-        else {
-            return Ok(None);
-        };
-        let value = |slot: usize| self.captures.get(slot).copied().flatten();
-        let (Some(start), Some(end)) = (value(slot), value(slot + 1)) else { return Ok(None) };
+        let index = (reference.group as usize).checked_sub(1);
+        let capture = index.and_then(|index| self.captures.get(index).copied().flatten());
+        let Some((start, end)) = capture else { return Ok(None) };
         let length = end.saturating_sub(start);
         self.steps = self.steps.checked_sub(length as u64).ok_or(Overrun)?;
         let (text, here) = (self.subject.get(start..end), self.subject.get(place..place + length));

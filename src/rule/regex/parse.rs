@@ -3,9 +3,9 @@
 mod class;
 mod escape;
 mod group;
-mod lookbehind;
 mod property;
 mod source;
+mod study;
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use super::ast::{Assertion, Ast, Case, Lines, Mode, Repeat};
 use super::fold;
 use super::set::CodeSet;
 use source::{Source, Token};
+use study::Counts;
 
 pub(super) use escape::vertical;
 pub(super) use property::{unicode, word};
@@ -142,6 +143,13 @@ impl Parser {
         self.source.peek()
     }
 
+    /// Takes the next token.
+    fn read(&mut self) -> Option<Token> {
+        let token = self.peek()?;
+        self.source.at += 1;
+        Some(token)
+    }
+
     /// Returns the next token if it is this character, unquoted.
     fn peek_is(&mut self, wanted: char) -> bool {
         self.peek() == Some(Token::Plain(wanted))
@@ -180,7 +188,10 @@ impl Parser {
                 break;
             }
             if let Some(atom) = self.atom(token)? {
-                parts.push(self.quantified(atom)?);
+                // Look-around and atomic groups are atoms to a quantifier.
+                let is_group =
+                    token == Token::Plain('(') && !matches!(atom, Ast::Look(_) | Ast::Atomic(_));
+                parts.push(self.quantified(atom, is_group)?);
             }
         }
         Ok(match parts.len() {
@@ -251,23 +262,23 @@ impl Parser {
     }
 
     /// Reads the quantifier of an atom, if it has one.
-    fn quantified(&mut self, atom: Ast) -> Parsing<Ast> {
+    fn quantified(&mut self, atom: Ast, is_group: bool) -> Parsing<Ast> {
         let Some(Token::Plain(character)) = self.peek() else { return Ok(atom) };
-        let (least, most) = match character {
-            '?' => (0, Some(1)),
-            '*' => (0, None),
-            '+' => (1, None),
+        let counts = match character {
+            '?' => Counts::Optional,
+            '*' => Counts::AtLeast(0),
+            '+' => Counts::AtLeast(1),
             '{' => {
-                let (least, most) = self.counts()?;
-                return Ok(self.repeated(atom, least, most));
+                let counts = self.counts()?;
+                return Ok(self.repeated(atom, counts, is_group));
             }
             _ => return Ok(atom),
         };
         self.source.at += 1;
-        Ok(self.repeated(atom, least, most))
+        Ok(self.repeated(atom, counts, is_group))
     }
 
-    fn repeated(&mut self, body: Ast, least: u32, most: Option<u32>) -> Ast {
+    fn repeated(&mut self, body: Ast, counts: Counts, is_group: bool) -> Ast {
         let mode = if self.take('?') {
             Mode::Lazy
         } else if self.take('+') {
@@ -275,38 +286,45 @@ impl Parser {
         } else {
             Mode::Greedy
         };
-        Ast::Repeat(Box::new(Repeat { body, least, most, mode }))
+        let looping = study::looping(&body, &counts, mode, is_group);
+        let (least, most) = match counts {
+            Counts::Optional => (0, Some(1)),
+            Counts::AtLeast(least) => (least, None),
+            Counts::Between(least, most) => (least, Some(most).filter(|it| *it < MOST)),
+        };
+        Ast::Repeat(Box::new(Repeat { body, least, most, mode, looping }))
     }
 
-    /// Reads `{n}`, `{n,}` or `{n,m}`; blanks in it are no blanks even with `x`.
-    fn counts(&mut self) -> Parsing<(u32, Option<u32>)> {
+    /// Reads `{n}`, `{n,}` or `{n,m}`; with `x`, blanks may follow a digit or the comma.
+    fn counts(&mut self) -> Parsing<Counts> {
         let at = self.source.at;
         self.source.at += 1;
         if !matches!(self.source.peek(), Some(Token::Plain('0'..='9'))) {
             return Err(self.error_at(at, "illegal repetition"));
         }
         let least = self.count(at)?;
-        let mut most = Some(least);
-        if self.source.peek() == Some(Token::Plain(',')) {
-            self.source.at += 1;
-            most = match self.source.peek() {
-                Some(Token::Plain('}')) => None,
-                _ => Some(self.count(at)?),
+        let mut counts = Counts::Between(least, least);
+        if self.take(',') {
+            counts = match self.peek() {
+                Some(Token::Plain('}')) => Counts::AtLeast(least),
+                _ => Counts::Between(least, self.count(at)?),
             };
         }
-        if self.source.peek() != Some(Token::Plain('}')) {
+        if !self.take('}') {
             return Err(self.error_here("unclosed counted closure"));
         }
-        self.source.at += 1;
-        if most.is_some_and(|most| most < least) {
-            return Err(self.error_at(at, "illegal repetition range"));
+        match counts {
+            Counts::Between(least, most) if most < least => {
+                Err(self.error_at(at, "illegal repetition range"))
+            }
+            Counts::Between(0, 1) => Ok(Counts::Optional),
+            counts => Ok(counts),
         }
-        Ok((least, most.filter(|most| *most < MOST)))
     }
 
     fn count(&mut self, start: usize) -> Parsing<u32> {
         let mut count = 0_u32;
-        while let Some(Token::Plain(digit @ '0'..='9')) = self.source.peek() {
+        while let Some(Token::Plain(digit @ '0'..='9')) = self.peek() {
             let value = u32::from(digit) - u32::from('0');
             count = count
                 .checked_mul(10)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ast::{Assertion, Ast, Direction, Look, Mode, Reference, Repeat};
+use super::ast::{Assertion, Ast, Direction, Look, Looping, Mode, Reference, Repeat};
 use super::parse::vertical;
 use super::set::CodeSet;
 
@@ -24,16 +24,18 @@ pub(super) enum Instruction {
     Look { program: u32, direction: Direction, negative: bool },
     /// Runs a program of its own and goes on where it ended, without ever trying it otherwise.
     Atomic(u32),
-    /// Notes where a capture starts or ends.
-    Save(u32),
+    /// Notes where a capture starts. References see it when it has ended.
+    Open(u32),
+    /// Notes where a capture ends.
+    Close(u32),
     /// Takes the text of a capture.
     Reference(Reference),
     /// Takes a grapheme cluster.
     Grapheme,
     /// Starts an iteration of a loop whose body can match nothing.
     Enter(u8),
-    /// Leaves the loop if the iteration matched nothing.
-    Leave { bit: u8, exit: u32 },
+    /// Leaves the loop if the iteration matched nothing; without an exit that iteration fails.
+    Leave { bit: u8, exit: Option<u32> },
     /// The program has matched.
     Match,
 }
@@ -48,6 +50,16 @@ pub(super) struct Program {
     pub(super) bits: u8,
     /// How many captures there are, none if nothing refers to them.
     pub(super) captures: u32,
+}
+
+impl Program {
+    /// Returns whether there is a look-behind in it.
+    pub(super) fn looks_behind(&self) -> bool {
+        let is_behind = |it: &Instruction| {
+            matches!(it, Instruction::Look { direction: Direction::Behind { .. }, .. })
+        };
+        self.code.iter().any(is_behind)
+    }
 }
 
 /// A pattern is too large.
@@ -144,9 +156,10 @@ impl Compiler {
                 if self.program.captures == 0 {
                     return self.part(body);
                 }
-                self.push(Instruction::Save(number * 2 - 2))?;
+                let index = number.saturating_sub(1);
+                self.push(Instruction::Open(index))?;
                 self.part(body)?;
-                self.push(Instruction::Save(number * 2 - 1))
+                self.push(Instruction::Close(index))
             }
             Ast::Atomic(body) => {
                 let program = self.program(body.as_ref().clone());
@@ -194,8 +207,13 @@ impl Compiler {
         // A line break in a loop gives nothing back either.
         let line_breaks = matches!(repeat.body, Ast::LineBreak);
         if repeat.mode == Mode::Possessive {
-            let body = Ast::Repeat(Box::new(Repeat { mode: Mode::Greedy, ..repeat.clone() }));
-            let program = self.program(body);
+            // No iteration gives anything back to the next.
+            let body = match &repeat.body {
+                body @ (Ast::Set(_) | Ast::Atomic(_)) => body.clone(),
+                body => Ast::Atomic(Box::new(body.clone())),
+            };
+            let greedy = Repeat { body, mode: Mode::Greedy, ..repeat.clone() };
+            let program = self.program(Ast::Repeat(Box::new(greedy)));
             return self.push(Instruction::Atomic(program));
         }
         if line_breaks {
@@ -205,8 +223,10 @@ impl Compiler {
         let nullable = repeat.body.is_nullable() && repeat.most.is_none_or(|most| most > 1);
         let mut leaves = Vec::new();
         let bit = if nullable { Some(self.bit()?) } else { None };
+        let is_fixed = repeat.looping == Looping::FixedGroup;
         for _ in 0..repeat.least {
-            self.iteration(&repeat.body, bit, &mut leaves)?;
+            // What must be there counts though it matches nothing.
+            self.iteration(&repeat.body, bit.filter(|_| !is_fixed), &mut leaves)?;
         }
         match repeat.most {
             None => {
@@ -228,9 +248,9 @@ impl Compiler {
                 }
             }
         }
-        let end = self.here();
+        let exit = if is_fixed { None } else { Some(self.here()) };
         for (at, bit) in leaves {
-            self.fill(at, Instruction::Leave { bit, exit: end });
+            self.fill(at, Instruction::Leave { bit, exit });
         }
         Ok(())
     }

@@ -11,17 +11,16 @@ use crate::rule::regex::set::CodeSet;
 
 /// What `\b` takes for part of a word: letters and digits of any script, and `_`.
 static WORD: LazyLock<CodeSet> =
-    LazyLock::new(|| unicode(r"[\p{gc=L}\p{gc=Nd}]").unwrap_or_default().union(&CodeSet::of(0x5f)));
+    LazyLock::new(|| unicode(&["gc=L", "gc=Nd"]).unwrap_or_default().union(&CodeSet::of(0x5f)));
 
 /// The same with flag `U`.
 static WIDE_WORD: LazyLock<CodeSet> = LazyLock::new(|| word().unwrap_or_default());
 
 /// Marks, which belong to the letter that they stand on.
-static MARK: LazyLock<CodeSet> = LazyLock::new(|| unicode(r"\p{gc=Mn}").unwrap_or_default());
+static MARK: LazyLock<CodeSet> = LazyLock::new(|| unicode(&["gc=Mn"]).unwrap_or_default());
 
 /// Letters and digits.
-static BASE: LazyLock<CodeSet> =
-    LazyLock::new(|| unicode(r"[\p{gc=L}\p{gc=Nd}]").unwrap_or_default());
+static BASE: LazyLock<CodeSet> = LazyLock::new(|| unicode(&["gc=L", "gc=Nd"]).unwrap_or_default());
 
 fn is_terminator(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')

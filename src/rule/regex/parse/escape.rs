@@ -92,7 +92,7 @@ impl Parser {
             'n' => Escape::Character(0x0a),
             'r' => Escape::Character(0x0d),
             't' => Escape::Character(0x09),
-            'c' => match self.source.next() {
+            'c' => match self.read() {
                 Some(token) => Escape::Character(control(token, self, at)?),
                 None => return Err(self.error_at(at, "illegal control escape sequence")),
             },
@@ -139,7 +139,7 @@ impl Parser {
     }
 
     fn named_reference(&mut self, at: usize) -> Parsing<Ast> {
-        if self.source.next() != Some(Token::Plain('<')) {
+        if self.read() != Some(Token::Plain('<')) {
             return Err(
                 self.error_at(at, "`\\k` is not followed by `<` for a named capturing group")
             );
@@ -162,13 +162,13 @@ impl Parser {
             Some(Token::Plain(digit @ '0'..='7')) => Some(u32::from(digit) - u32::from('0')),
             _ => None,
         };
-        let Some(first) = digit(self.source.peek()) else {
+        let Some(first) = digit(self.peek()) else {
             return Err(self.error_at(at, "illegal octal escape sequence"));
         };
         self.source.at += 1;
-        let Some(second) = digit(self.source.peek()) else { return Ok(first) };
+        let Some(second) = digit(self.peek()) else { return Ok(first) };
         self.source.at += 1;
-        match digit(self.source.peek()) {
+        match digit(self.peek()) {
             Some(third) if first <= 3 => {
                 self.source.at += 1;
                 Ok(first * 64 + second * 8 + third)
@@ -178,14 +178,14 @@ impl Parser {
     }
 
     fn hex_digit(&mut self) -> Option<u32> {
-        let Some(Token::Plain(digit)) = self.source.peek() else { return None };
+        let Some(Token::Plain(digit)) = self.peek() else { return None };
         let value = digit.to_digit(16)?;
         self.source.at += 1;
         Some(value)
     }
 
     fn hexadecimal(&mut self, at: usize) -> Parsing<u32> {
-        if self.source.peek() == Some(Token::Plain('{')) {
+        if self.peek_is('{') {
             self.source.at += 1;
             let mut code = 0_u32;
             let mut digits = 0;
@@ -196,7 +196,7 @@ impl Parser {
                     return Err(self.error_at(at, "hexadecimal code point is too large"));
                 }
             }
-            if digits == 0 || self.source.next() != Some(Token::Plain('}')) {
+            if digits == 0 || self.read() != Some(Token::Plain('}')) {
                 return Err(self.error_at(at, "unclosed hexadecimal escape sequence"));
             }
             return Ok(code);
@@ -211,7 +211,7 @@ impl Parser {
     fn utf16(&mut self, at: usize) -> Parsing<u32> {
         let high = self.utf16_unit(at)?;
         if (0xd800..0xdc00).contains(&high)
-            && self.source.peek() == Some(Token::Plain('\\'))
+            && self.peek_is('\\')
             && self.source.peek_at(1) == Some(Token::Plain('u'))
         {
             let back = self.source.at;

@@ -1,7 +1,8 @@
 //! Groups, look-around and inline flags.
 
 use super::source::Token;
-use super::{Flags, Parser, Parsing, lookbehind};
+use super::study::study;
+use super::{Flags, Parser, Parsing};
 use crate::rule::regex::ast::{Ast, Direction, Look};
 
 impl Parser {
@@ -13,6 +14,7 @@ impl Parser {
         if !self.take('?') {
             return self.capture(flags).map(Some);
         }
+        // Even with `x`, only flags may stand behind a blank here.
         let kind = match self.source.peek() {
             Some(Token::Plain(kind)) => kind,
             _ => '\0',
@@ -20,7 +22,7 @@ impl Parser {
         let ast = match kind {
             ':' => {
                 self.source.at += 1;
-                self.alternatives()?
+                grouped(self.alternatives()?)
             }
             '=' | '!' => {
                 self.source.at += 1;
@@ -37,15 +39,17 @@ impl Parser {
             }
             '<' => {
                 self.source.at += 1;
-                match self.source.peek() {
+                match self.peek() {
                     Some(Token::Plain(sign @ ('=' | '!'))) => {
                         self.source.at += 1;
                         let body = self.alternatives()?;
-                        let Some((least, most)) = lookbehind::lengths(&body) else {
+                        let lengths = study(&body);
+                        if !lengths.is_bounded {
                             let message =
                                 "look-behind group does not have an obvious maximum length";
                             return Err(self.error_at(opened, message));
-                        };
+                        }
+                        let (least, most) = (lengths.least, lengths.most);
                         let direction = Direction::Behind { least, most };
                         Ast::Look(Box::new(Look { body, direction, negative: sign == '!' }))
                     }
@@ -64,9 +68,9 @@ impl Parser {
             '$' | '@' => return Err(self.error_here("unknown group type")),
             _ => {
                 self.inline_flags()?;
-                match self.source.next() {
+                match self.read() {
                     Some(Token::Plain(')')) => return Ok(None),
-                    Some(Token::Plain(':')) => self.alternatives()?,
+                    Some(Token::Plain(':')) => grouped(self.alternatives()?),
                     _ => {
                         self.source.at = self.source.at.saturating_sub(1);
                         return Err(self.error_here("unknown inline modifier"));
@@ -112,7 +116,7 @@ impl Parser {
         if name.is_empty() {
             return Err(self.error_here("capturing group name does not start with a Latin letter"));
         }
-        if self.source.next() != Some(Token::Plain('>')) {
+        if self.read() != Some(Token::Plain('>')) {
             self.source.at = self.source.at.saturating_sub(1);
             return Err(self.error_here("named capturing group is missing trailing `>`"));
         }
@@ -144,5 +148,14 @@ impl Parser {
             self.source.at += 1;
         }
         Ok(())
+    }
+}
+
+/// Returns the part in a group that captures nothing. To a quantifier behind the group it is no atom,
+/// as look-around and atomic groups are.
+fn grouped(body: Ast) -> Ast {
+    match body {
+        Ast::Look(_) | Ast::Atomic(_) => Ast::Sequence(vec![body]),
+        body => body,
     }
 }

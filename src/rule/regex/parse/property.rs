@@ -7,23 +7,54 @@ use super::source::Token;
 use super::{Parser, Parsing};
 use crate::rule::regex::set::CodeSet;
 
-/// Returns a set of the Unicode tables, as of Unicode 13, which Java 17 has.
-pub(in crate::rule::regex) fn unicode(expression: &str) -> Option<CodeSet> {
-    let table = |expression: &str| -> Option<CodeSet> {
-        let hir = regex_syntax::Parser::new().parse(expression).ok()?;
-        match hir.kind() {
-            regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class)) => {
-                let ranges = class.iter().map(|it| (u32::from(it.start()), u32::from(it.end())));
-                Some(CodeSet::of_ranges(ranges))
-            }
-            regex_syntax::hir::HirKind::Literal(literal) => {
-                let text = std::str::from_utf8(&literal.0).ok()?;
-                Some(CodeSet::of_ranges(text.chars().map(|it| (u32::from(it), u32::from(it)))))
-            }
-            _ => None,
+/// A property with the characters to add to it, and those to take away.
+type Change = (&'static str, &'static [(u32, u32)], &'static [(u32, u32)]);
+
+/// Characters that had another property in Unicode 13, found by comparing every property at every
+/// code point with Java 17.
+const SINCE_13: &[Change] = &[
+    (
+        "Alphabetic",
+        &[],
+        &[(0x363, 0x36f), (0xc04, 0xc04), (0xf82, 0xf83), (0x1dd3, 0x1de6), (0x11080, 0x11081)],
+    ),
+    ("Lowercase", &[], &[(0x10fc, 0x10fc), (0xab69, 0xab69)]),
+    ("gc=Mn", &[(0x1734, 0x1734), (0x1171e, 0x1171e)], &[]),
+    ("gc=Mc", &[], &[(0x1734, 0x1734), (0x1171e, 0x1171e)]),
+    ("ID_Start", &[(0x2e2f, 0x2e2f)], &[]),
+    ("ID_Continue", &[(0x2e2f, 0x2e2f)], &[(0x30fb, 0x30fb), (0xff65, 0xff65)]),
+    ("sc=Common", &[(0x16fe2, 0x16fe3)], &[]),
+    ("sc=Han", &[], &[(0x16fe2, 0x16fe3)]),
+];
+
+/// Returns the characters of a property in the tables of the `regex` crate.
+fn table(property: &str) -> Option<CodeSet> {
+    let hir = regex_syntax::Parser::new().parse(&format!(r"\p{{{property}}}")).ok()?;
+    match hir.kind() {
+        regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class)) => {
+            let ranges = class.iter().map(|it| (u32::from(it.start()), u32::from(it.end())));
+            Some(CodeSet::of_ranges(ranges))
         }
+        regex_syntax::hir::HirKind::Literal(literal) => {
+            let text = std::str::from_utf8(&literal.0).ok()?;
+            Some(CodeSet::of_ranges(text.chars().map(|it| (u32::from(it), u32::from(it)))))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the characters that have one of some properties in Unicode 13, which Java 17 has.
+pub(in crate::rule::regex) fn unicode(properties: &[&str]) -> Option<CodeSet> {
+    let known = table("age=13.0")?;
+    let in_13 = |property: &str| {
+        let found = table(property)?.intersect(&known);
+        let change = SINCE_13.iter().find(|(name, ..)| *name == property);
+        Some(change.map_or(found.clone(), |(_, add, take)| {
+            let set = |ranges: &[(u32, u32)]| CodeSet::of_ranges(ranges.iter().copied());
+            found.union(&set(add)).intersect(&set(take).negate())
+        }))
     };
-    Some(table(expression)?.intersect(&table(r"\p{age=13.0}")?))
+    properties.iter().try_fold(CodeSet::default(), |all, it| Some(all.union(&in_13(it)?)))
 }
 
 /// The code points that no character has, surrogates included in `Cs`.
@@ -41,7 +72,7 @@ fn category(name: &str) -> Option<CodeSet> {
         "Lu" | "Ll" | "Lt" | "Lm" | "Lo" | "L" | "Mn" | "Me" | "Mc" | "M" | "Nd" | "Nl" | "No"
         | "N" | "Pd" | "Ps" | "Pe" | "Pc" | "Po" | "Pi" | "Pf" | "P" | "Sm" | "Sc" | "Sk"
         | "So" | "S" | "Zs" | "Zl" | "Zp" | "Z" | "Cc" | "Cf" | "Co" => {
-            unicode(&format!(r"\p{{gc={name}}}"))?
+            unicode(&[&format!("gc={name}")])?
         }
         _ => return None,
     })
@@ -52,8 +83,8 @@ fn categories(names: &[&str]) -> Option<CodeSet> {
 }
 
 fn unassigned() -> Option<CodeSet> {
-    let assigned = unicode(r"\P{gc=Cn}")?.union(&CodeSet::range(0xd800, 0xdfff));
-    Some(assigned.negate())
+    let assigned = table("gc=Cn")?.negate().intersect(&table("age=13.0")?);
+    Some(assigned.union(&CodeSet::range(0xd800, 0xdfff)).negate())
 }
 
 fn ranges(ranges: &[(u8, u8)]) -> CodeSet {
@@ -83,20 +114,20 @@ fn posix(name: &str, any_case: bool) -> Option<CodeSet> {
 
 /// The methods of `Character`.
 fn java(name: &str, any_case: bool) -> Option<CodeSet> {
-    let cased = || unicode(r"[\p{Lowercase}\p{Uppercase}\p{gc=Lt}]");
+    let cased = || unicode(&["Lowercase", "Uppercase", "gc=Lt"]);
     let ignorable = || {
         let controls = ranges(&[(0, 8), (0x0e, 0x1b), (0x7f, 0x9f)]);
-        Some(controls.union(&unicode(r"\p{gc=Cf}")?))
+        Some(controls.union(&unicode(&["gc=Cf"])?))
     };
-    let spaces = || unicode(r"[\p{gc=Zs}\p{gc=Zl}\p{gc=Zp}]");
+    let spaces = || unicode(&["gc=Zs", "gc=Zl", "gc=Zp"]);
     Some(match name {
         "javaLowerCase" | "javaUpperCase" | "javaTitleCase" if any_case => cased()?,
-        "javaLowerCase" => unicode(r"\p{Lowercase}")?,
-        "javaUpperCase" => unicode(r"\p{Uppercase}")?,
-        "javaTitleCase" => unicode(r"\p{gc=Lt}")?,
-        "javaAlphabetic" => unicode(r"\p{Alphabetic}")?,
-        "javaIdeographic" => unicode(r"\p{Ideographic}")?,
-        "javaDigit" => unicode(r"\p{gc=Nd}")?,
+        "javaLowerCase" => unicode(&["Lowercase"])?,
+        "javaUpperCase" => unicode(&["Uppercase"])?,
+        "javaTitleCase" => unicode(&["gc=Lt"])?,
+        "javaAlphabetic" => unicode(&["Alphabetic"])?,
+        "javaIdeographic" => unicode(&["Ideographic"])?,
+        "javaDigit" => unicode(&["gc=Nd"])?,
         "javaDefined" => unassigned()?.negate(),
         "javaLetter" => category("L")?,
         "javaLetterOrDigit" => category("LD")?,
@@ -108,33 +139,32 @@ fn java(name: &str, any_case: bool) -> Option<CodeSet> {
         "javaISOControl" => ranges(&[(0, 0x1f), (0x7f, 0x9f)]),
         "javaMirrored" => block::mirrored(),
         "javaIdentifierIgnorable" => ignorable()?,
-        "javaJavaIdentifierStart" => unicode(r"[\p{gc=L}\p{gc=Nl}\p{gc=Sc}\p{gc=Pc}]")?,
+        "javaJavaIdentifierStart" => unicode(&["gc=L", "gc=Nl", "gc=Sc", "gc=Pc"])?,
         "javaJavaIdentifierPart" => {
-            let start =
-                unicode(r"[\p{gc=L}\p{gc=Nl}\p{gc=Sc}\p{gc=Pc}\p{gc=Nd}\p{gc=Mc}\p{gc=Mn}]")?;
+            let start = unicode(&["gc=L", "gc=Nl", "gc=Sc", "gc=Pc", "gc=Nd", "gc=Mc", "gc=Mn"])?;
             start.union(&ignorable()?)
         }
-        "javaUnicodeIdentifierStart" => unicode(r"\p{ID_Start}")?,
-        "javaUnicodeIdentifierPart" => unicode(r"\p{ID_Continue}")?.union(&ignorable()?),
+        "javaUnicodeIdentifierStart" => unicode(&["ID_Start"])?,
+        "javaUnicodeIdentifierPart" => unicode(&["ID_Continue"])?.union(&ignorable()?),
         _ => return None,
     })
 }
 
 /// The properties behind `Is`, and behind nothing with flag `U`.
 fn binary(name: &str, any_case: bool) -> Option<CodeSet> {
-    let cased = || unicode(r"[\p{Lowercase}\p{Uppercase}\p{gc=Lt}]");
+    let cased = || unicode(&["Lowercase", "Uppercase", "gc=Lt"]);
     Some(match name.to_ascii_uppercase().as_str() {
-        "ALPHABETIC" => unicode(r"\p{Alphabetic}")?,
+        "ALPHABETIC" => unicode(&["Alphabetic"])?,
         "LETTER" => category("L")?,
-        "IDEOGRAPHIC" => unicode(r"\p{Ideographic}")?,
+        "IDEOGRAPHIC" => unicode(&["Ideographic"])?,
         "LOWERCASE" | "UPPERCASE" | "TITLECASE" if any_case => cased()?,
-        "LOWERCASE" => unicode(r"\p{Lowercase}")?,
-        "UPPERCASE" => unicode(r"\p{Uppercase}")?,
-        "TITLECASE" => unicode(r"\p{gc=Lt}")?,
-        "WHITE_SPACE" | "WHITESPACE" => unicode(r"\p{White_Space}")?,
+        "LOWERCASE" => unicode(&["Lowercase"])?,
+        "UPPERCASE" => unicode(&["Uppercase"])?,
+        "TITLECASE" => unicode(&["gc=Lt"])?,
+        "WHITE_SPACE" | "WHITESPACE" => unicode(&["White_Space"])?,
         "CONTROL" => category("Cc")?,
         "PUNCTUATION" => category("P")?,
-        "HEX_DIGIT" | "HEXDIGIT" => unicode(r"\p{gc=Nd}")?.union(&CodeSet::of_ranges([
+        "HEX_DIGIT" | "HEXDIGIT" => unicode(&["gc=Nd"])?.union(&CodeSet::of_ranges([
             (0x30, 0x39),
             (0x41, 0x46),
             (0x61, 0x66),
@@ -149,7 +179,7 @@ fn binary(name: &str, any_case: bool) -> Option<CodeSet> {
             CodeSet::of_ranges(ends.chain([(0xfdd0, 0xfdef)]))
         }
         "DIGIT" => category("Nd")?,
-        "ALNUM" => unicode(r"[\p{Alphabetic}\p{gc=Nd}]")?,
+        "ALNUM" => unicode(&["Alphabetic", "gc=Nd"])?,
         "BLANK" => category("Zs")?.union(&CodeSet::of(0x09)),
         "GRAPH" => graph()?,
         "PRINT" => {
@@ -164,7 +194,7 @@ fn binary(name: &str, any_case: bool) -> Option<CodeSet> {
 }
 
 fn graph() -> Option<CodeSet> {
-    let outside = unicode(r"[\p{gc=Zs}\p{gc=Zl}\p{gc=Zp}\p{gc=Cc}]")?
+    let outside = unicode(&["gc=Zs", "gc=Zl", "gc=Zp", "gc=Cc"])?
         .union(&CodeSet::range(0xd800, 0xdfff))
         .union(&unassigned()?);
     Some(outside.negate())
@@ -172,7 +202,7 @@ fn graph() -> Option<CodeSet> {
 
 /// What `\w` is with flag `U`.
 pub(in crate::rule::regex) fn word() -> Option<CodeSet> {
-    let words = unicode(r"[\p{Alphabetic}\p{gc=Mn}\p{gc=Me}\p{gc=Mc}\p{gc=Nd}\p{gc=Pc}]")?;
+    let words = unicode(&["Alphabetic", "gc=Mn", "gc=Me", "gc=Mc", "gc=Nd", "gc=Pc"])?;
     Some(words.union(&CodeSet::range(0x200c, 0x200d)))
 }
 
@@ -198,7 +228,7 @@ fn wide_posix(name: &str, any_case: bool) -> Option<CodeSet> {
 fn script(name: &str) -> Option<CodeSet> {
     match block::script(name)? {
         "UNKNOWN" => categories(&["Cn", "Co", "Cs"]),
-        name => unicode(&format!(r"\p{{sc={name}}}")),
+        name => unicode(&[&format!("sc={name}")]),
     }
 }
 
@@ -212,8 +242,9 @@ fn general(name: &str, any_case: bool) -> Option<CodeSet> {
 impl Parser {
     /// Reads a property after its `p` or `P`.
     pub(super) fn property(&mut self, negative: bool, at: usize) -> Parsing<CodeSet> {
-        let name = if self.peek_is('{') {
-            self.source.at += 1;
+        let name = if self.take('{') {
+            // With `x`, blanks may stand before the name, not behind it.
+            let _first = self.peek();
             let mut name = String::new();
             loop {
                 match self.source.next() {
@@ -231,7 +262,7 @@ impl Parser {
             }
             name
         } else {
-            match self.source.next() {
+            match self.read() {
                 Some(Token::Plain(character)) => character.to_string(),
                 Some(Token::Quoted(_)) => "\\".to_owned(),
                 None => return Err(self.error_at(at, "unclosed character family")),

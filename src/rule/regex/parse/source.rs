@@ -72,15 +72,15 @@ impl Source {
             match self.peek() {
                 Some(Token::Plain(' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r')) => self.at += 1,
                 Some(Token::Plain('#')) => {
-                    while let Some(token) = self.next() {
-                        let ends = match token.code() {
-                            0x0a => true,
-                            0x0d | 0x85 | 0x2028 | 0x2029 => !unix_lines,
-                            _ => false,
-                        };
-                        if ends {
-                            break;
-                        }
+                    // The terminator is no part of the comment: one that is no blank is a character
+                    // of the pattern.
+                    let ends = |token: Token| match token.code() {
+                        0x0a => true,
+                        0x0d | 0x85 | 0x2028 | 0x2029 => !unix_lines,
+                        _ => false,
+                    };
+                    while self.peek().is_some_and(|token| !ends(token)) {
+                        self.at += 1;
                     }
                 }
                 _ => return,
