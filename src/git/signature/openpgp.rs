@@ -1,11 +1,14 @@
 //! OpenPGP signatures.
 
+mod self_signed;
+
 use jiff::Timestamp;
 use pgp::composed::{Deserializable as _, DetachedSignature, SignedPublicKey};
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::Signature;
 use pgp::types::{Fingerprint, KeyDetails as _, KeyId};
 
+use self::self_signed::SelfSigned;
 use super::{SignatureFault, Signed, Signer};
 
 /// Checks an OpenPGP signature against armoured public keys.
@@ -93,38 +96,16 @@ fn try_key(
     if !is_primary && subkey.is_none() {
         return None;
     }
-    if key.verify_bindings().is_err() {
-        return refuse("its bindings are not valid");
-    }
-    if !key.details.revocation_signatures.is_empty() {
-        return refuse("it is revoked");
-    }
     let made = created(&detached.signature).unwrap_or(signed.time);
-    let self_signatures: Vec<&Signature> = key
-        .details
-        .users
-        .iter()
-        .flat_map(|user| &user.signatures)
-        .chain(&key.details.direct_signatures)
-        .collect();
-    if has_expired(&self_signatures, primary.created_at().as_secs(), made) {
-        return refuse("it had expired when the commit was made");
-    }
+    let own = match SelfSigned::read(key, made) {
+        Ok(own) => own,
+        Err(reason) => return refuse(reason),
+    };
     let verified = match subkey {
         None => detached.verify(primary, &signed.content),
         Some(subkey) => {
-            let signatures: Vec<&Signature> = subkey.signatures.iter().collect();
-            if signatures
-                .iter()
-                .any(|it| it.typ() == Some(pgp::packet::SignatureType::SubkeyRevocation))
-            {
-                return refuse("its subkey is revoked");
-            }
-            if !signatures.iter().any(|it| it.key_flags().sign()) {
-                return refuse("its subkey is not for signatures");
-            }
-            if has_expired(&signatures, subkey.key.created_at().as_secs(), made) {
-                return refuse("its subkey had expired when the commit was made");
+            if let Err(reason) = own.check(subkey, made) {
+                return refuse(reason);
             }
             detached.verify(&subkey.key, &signed.content)
         }
@@ -132,25 +113,9 @@ fn try_key(
     if let Err(error) = verified {
         return Some(Err(signed.invalid(error)));
     }
-    let user = key.details.users.first();
-    let name = user.map(|user| String::from_utf8_lossy(user.id.id()).into_owned());
-    Some(Ok(Signer {
-        name: name.unwrap_or_else(|| "a key without a name".to_owned()),
-        key: issuer.to_string(),
-    }))
+    Some(Ok(Signer { name: own.name(), key: issuer.to_string() }))
 }
 
 fn created(signature: &Signature) -> Option<Timestamp> {
     Timestamp::from_second(i64::from(signature.created()?.as_secs())).ok()
-}
-
-/// Returns whether a key had expired: its newest signature that tells a lifetime counts.
-fn has_expired(signatures: &[&Signature], key_created: u32, at: Timestamp) -> bool {
-    let newest =
-        signatures.iter().max_by_key(|it| it.created().map(pgp::types::Timestamp::as_secs));
-    let lifetime =
-        newest.and_then(|it| it.key_expiration_time()).map(pgp::types::Duration::as_secs);
-    lifetime
-        .filter(|it| *it > 0)
-        .is_some_and(|lifetime| at.as_second() >= i64::from(key_created) + i64::from(lifetime))
 }

@@ -234,3 +234,50 @@ fn only_commits_of_allowed_openpgp_keys_answer() {
     // An agent that gpg started.
     run(signed.path(), "gpgconf", &["--kill", "all"]);
 }
+
+/// A key of gpg's own making: expired, later given a signature without a lifetime (it names who may
+/// revoke it), and certified by somebody else; then renewed.
+#[test]
+fn the_newest_signature_of_the_key_itself_says_when_it_expires() {
+    if !have(&["git", "gpg"]) {
+        return;
+    }
+    let signed = Signed::new();
+    let (ada, eve) = ("ada <ada@example.com>", "eve <eve@example.com>");
+    signed.openpgp_key("unused");
+    let gpg = |arguments: &[&str]| run(signed.path(), "gpg", arguments);
+    let quick = |time: &str, arguments: &[&str]| {
+        let how = ["--batch", "--yes", "--passphrase", "", "--faked-system-time", time];
+        gpg(&[&how[..], arguments].concat())
+    };
+    quick("20240101T000000", &["--quick-generate-key", eve, "ed25519", "cert,sign", "never"]);
+    quick("20240101T000000", &["--quick-generate-key", ada, "ed25519", "cert", "1y"]);
+    let listed = gpg(&["--with-colons", "--list-keys", ada]);
+    let line = listed.lines().find(|it| it.starts_with("fpr:")).unwrap();
+    let fingerprint = line.split(':').nth(9).unwrap();
+    quick("20240101T000000", &["--quick-add-key", fingerprint, "ed25519", "sign", "never"]);
+    let answers = signed.path().join("answers");
+    std::fs::write(&answers, "addrevoker\neve@example.com\ny\nsave\n").unwrap();
+    let script = "gpg --no-tty --faked-system-time 20240601T000000 --command-fd 0 --edit-key ada@example.com < answers";
+    run(signed.path(), "sh", &["-c", script]);
+    quick("20240701T000000", &["-u", eve, "--quick-sign-key", fingerprint]);
+    let export = |name: &str| {
+        let path = signed.path().join(name);
+        std::fs::write(&path, gpg(&["--armor", "--export", ada])).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let packets = gpg(&["--list-packets", &export("expired.asc")]);
+    assert!(packets.contains("revocation key") && packets.contains("sigclass 0x10"), "{packets}");
+    // Only its owner's copy is renewed, who can sign with it again.
+    quick("20240801T000000", &["--quick-set-expire", fingerprint, "10y"]);
+    let first = signed.commit("first", Key::OpenPgp(ada));
+    let keys = export("renewed.asc");
+    std::fs::copy(signed.path().join("expired.asc"), &keys).unwrap();
+    let daemon = signed.start(&["--verify", "head", "--openpgp-keys-file", &keys]);
+    let said = wait_until_rejected(&daemon, &first, "SignerNotAllowed");
+    assert!(said.ends_with("it had expired when the commit was made"), "{said}");
+    export("renewed.asc");
+    let second = signed.commit("second", Key::OpenPgp(ada));
+    wait_for(&daemon, &second);
+    run(signed.path(), "gpgconf", &["--kill", "all"]);
+}
