@@ -3,6 +3,7 @@
 
 mod socket;
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,9 @@ pub(super) struct Identity {
     /// The file that holds our token
     #[arg(long, value_name = "FILE", env = "CLADE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
+    /// Send the token over plain `http://` to other hosts, where anybody on the way can read it
+    #[arg(long, env = "CLADE_INSECURE_HTTP")]
+    insecure_http: bool,
 }
 
 /// How long to wait.
@@ -97,7 +101,7 @@ impl Identity {
     /// Who shows a certificate and trusts one authority.
     pub(super) fn of_files(ca: Option<PathBuf>, pair: Option<(PathBuf, PathBuf)>) -> Self {
         let (tls_cert, tls_key) = pair.unzip();
-        Self { tls_ca: ca, tls_cert, tls_key, token_file: None }
+        Self { tls_ca: ca, tls_cert, tls_key, token_file: None, insecure_http: false }
     }
 
     /// Prepares to ask a service; every question takes no longer than `timeout`.
@@ -123,6 +127,12 @@ impl Identity {
             .max_redirects(0);
         let token = self.token()?;
         let name = without_password(url);
+        let has_secret = token.is_some() || has_password(url);
+        if has_secret && socket.is_none() && !self.insecure_http && !is_private(url) {
+            bail!(
+                "`{name}` would get the token in clear text: use `https://`, or --insecure-http if the network is trusted"
+            );
+        }
         let Some(path) = socket else {
             let agent = config.tls_config(self.tls()?).build().new_agent();
             return Ok(Daemon { agent, base: url.trim_end_matches('/').to_owned(), name, token });
@@ -155,7 +165,10 @@ impl Identity {
         let Some(path) = &self.token_file else { return Ok(None) };
         let text = String::from_utf8(read(path)?)
             .map_err(|_| anyhow!("the token in `{}` is no text", path.display()))?;
-        Ok(Some(text.trim().to_owned()))
+        match text.trim() {
+            "" => bail!("the token file `{}` is empty", path.display()),
+            token => Ok(Some(token.to_owned())),
+        }
     }
 }
 
@@ -238,6 +251,23 @@ impl Said {
     }
 }
 
+/// Returns whether what is sent to a URL cannot be read on the way: it is encrypted, or stays here.
+pub(super) fn is_private(url: &str) -> bool {
+    let Ok(url) = url.parse::<http::Uri>() else { return false };
+    let host = url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let is_here = || match host.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    };
+    url.scheme_str() == Some("https") || is_here()
+}
+
+/// Returns whether a URL has a user or password in it.
+fn has_password(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().is_some_and(|it| it.contains('@'))
+}
+
 /// Returns a URL as it may be shown.
 fn without_password(url: &str) -> String {
     let url = url.trim_end_matches('/');
@@ -271,7 +301,29 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>> {
 
 #[cfg(test)]
 mod tests {
-    use super::without_password;
+    use super::{has_password, is_private, without_password};
+
+    #[test]
+    fn what_is_encrypted_or_stays_here_is_private() {
+        for (url, private) in [
+            ("https://clade.example.com:4433", true),
+            ("http://127.0.0.1:4433", true),
+            ("http://127.8.8.8", true),
+            ("http://[::1]:4433/x", true),
+            ("http://[::ffff:127.0.0.1]:4433", true),
+            ("http://LOCALHOST:4433", true),
+            ("http://clade:4433", false),
+            ("http://localhost.example.com", false),
+            ("http://127.0.0.1@evil.example.com", false),
+            ("http://127.0.0.1.example.com", false),
+            ("http://10.0.0.1", false),
+            ("http://0.0.0.0", false),
+            ("http://", false),
+        ] {
+            assert_eq!(is_private(url), private, "{url}");
+        }
+        assert!(has_password("http://u:p@host/x") && !has_password("http://host/x@y"));
+    }
 
     #[test]
     fn a_url_is_shown_without_its_password() {

@@ -19,6 +19,10 @@ impl CertificateFacts {
     pub fn read(der: &[u8], names: &ExtensionNames) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let name = certificate.subject().iter_common_name().next()?.as_str().ok()?;
+        // Names reach logs, commit messages and paths; Puppet signs none with control characters.
+        if name.is_empty() || name.chars().any(char::is_control) {
+            return None;
+        }
         let named = |extension: &x509_parser::prelude::X509Extension<'_>| {
             let short = names.of(&extension.oid.to_id_string())?;
             Some((short, extension_text(extension.value)))

@@ -6,6 +6,7 @@
 
 mod deliveries;
 mod payload;
+mod secret;
 mod signature;
 
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use serde_json::json;
 
 use self::deliveries::Deliveries;
 use self::payload::{Interest, Provider};
+use self::secret::Secret;
 use self::signature::Check;
 use super::error::ApiError;
 use super::router::App;
@@ -40,7 +42,7 @@ const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 /// What is configured for webhooks, and what came lately.
 #[derive(Debug, Default)]
 pub struct Webhooks {
-    secrets: Option<Watched<Vec<String>, std::io::Error>>,
+    secrets: Option<Watched<Vec<Secret>, std::io::Error>>,
     deliveries: Deliveries,
     /// Whether refs of pull requests are fetched, so that news of them matter.
     pull_requests: bool,
@@ -51,7 +53,7 @@ impl Webhooks {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or has no secret.
+    /// Returns an error if the file cannot be read, has no secret, or one that is too short.
     pub fn new(file: Option<PathBuf>, pull_requests: bool) -> std::io::Result<Self> {
         let secrets = file
             .map(|path| {
@@ -75,12 +77,16 @@ impl Webhooks {
 }
 
 /// Reads secrets, one a line; several are for the time in which one is exchanged for another.
-fn secrets(bytes: &[u8]) -> std::io::Result<Vec<String>> {
+fn secrets(bytes: &[u8]) -> std::io::Result<Vec<Secret>> {
     let text = std::str::from_utf8(bytes).map_err(std::io::Error::other)?;
-    let secrets: Vec<String> =
-        text.lines().map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect();
+    let secrets = Secret::parse_all(text).map_err(std::io::Error::other)?;
     if secrets.is_empty() {
         return Err(std::io::Error::other("there is no secret in it"));
+    }
+    if secrets.iter().any(Secret::is_weak) {
+        tracing::warn!(
+            "a webhook secret has fewer than 16 bytes: make one by `openssl rand -hex 32`"
+        );
     }
     Ok(secrets)
 }

@@ -22,6 +22,20 @@ pub(crate) const FAULTS: &[Fault] = &[
         speed: Speed::Fast,
         run: planted_answer,
     },
+    Fault {
+        name: "host::token-in-clear-text",
+        promise: "no command sends a token over plain `http://` to another host",
+        injection: "`--server http://192.0.2.1:4433 --token-file`, a password in the URL, and `--forge-url http://`",
+        speed: Speed::Fast,
+        run: token_in_clear_text,
+    },
+    Fault {
+        name: "host::empty-secrets",
+        promise: "the daemon starts with no secret that everybody knows, and no name that adds lines",
+        injection: "the webhook secret `whsec_`, a token whose hash is that of nothing, a token name with a line break",
+        speed: Speed::Fast,
+        run: empty_secrets,
+    },
 ];
 
 /// A user that owns nothing else.
@@ -167,4 +181,82 @@ fn planted_answer() -> Seen {
     assert_eq!(done.status, 1, "{}", done.stdout);
     assert!(done.stderr.contains("belongs to user 1235"), "{}", done.stderr);
     Seen::Held("exit status 1, the owner is named".to_owned())
+}
+
+fn token_in_clear_text() -> Seen {
+    let directory = open_directory();
+    let token = directory.path().join("token");
+    std::fs::write(&token, "correct-horse-battery-staple").unwrap();
+    let token = token.to_str().unwrap();
+    // An address for documentation: nothing answers there.
+    let server = "http://192.0.2.1:4433";
+    let mut asked = 0;
+    for arguments in [
+        &["enc", "web1", "--server", server, "--token-file", token, "--max-stale", "0"][..],
+        &["enc", "web1", "--server", "http://ada:secret@192.0.2.1:4433", "--max-stale", "0"],
+        &["why", "HEAD", "--server", server, "--token-file", token],
+        &["import", server, "/nonexistent/new", "--token-file", token],
+    ] {
+        let done: Done = clade(arguments).output().unwrap().into();
+        assert_ne!(done.status, 0, "{arguments:?}");
+        let reason = "`http://192.0.2.1:4433` would get the token in clear text";
+        assert!(done.stderr.contains(reason), "{arguments:?}: {}", done.stderr);
+        assert!(!done.stderr.contains("secret"), "{arguments:?}: {}", done.stderr);
+        asked += 1;
+    }
+    let repository = GitRepository::new();
+    let path = repository.text_path();
+    let done = refused(&[
+        "--repo",
+        &path,
+        "--forge",
+        "github",
+        "--forge-url",
+        "http://192.0.2.1",
+        "--forge-repository",
+        "a/b",
+        "--forge-token-file",
+        token,
+    ]);
+    assert!(done.contains("in clear text"), "{done}");
+    // This machine is another matter.
+    let (_repository, daemon) = daemon();
+    let local = format!("http://{}", daemon.address);
+    let done: Done =
+        clade(&["why", "main", "--server", &local, "--token-file", token]).output().unwrap().into();
+    assert!(!done.stderr.contains("clear text"), "{}", done.stderr);
+    Seen::Held(format!("{asked} commands and a daemon refused, loopback asked"))
+}
+
+/// Runs a daemon that must refuse to start and returns what it said.
+fn refused(arguments: &[&str]) -> String {
+    let all = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
+    let done: Done = clade(&all).output().unwrap().into();
+    assert_eq!(done.status, 2, "{}", done.stderr);
+    done.stderr
+}
+
+fn empty_secrets() -> Seen {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
+    let path = repository.text_path();
+    let file = repository.path().join("file");
+    let name = file.to_str().unwrap();
+    for secret in ["", "whsec_\n", "a good secret of some length\nwhsec_AAAA\n", "x"] {
+        std::fs::write(&file, secret).unwrap();
+        let said = refused(&["--repo", &path, "--webhook-secret-file", name]);
+        assert!(said.contains("the webhook secrets in"), "{secret:?}: {said}");
+    }
+    let nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    let hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+    for (token, hash, reason) in [
+        ("ci", nothing, "is that of an empty token"),
+        ("ci\\nClade-Actor: root", hello, "without control characters"),
+    ] {
+        let tokens = format!("- name: \"{token}\"\n  sha256: {hash}\n  roles: [read]\n");
+        std::fs::write(&file, tokens).unwrap();
+        let said = refused(&["--repo", &path, "--tokens-file", name]);
+        assert!(said.contains(reason), "{said}");
+    }
+    Seen::Held("6 files refused at start".to_owned())
 }

@@ -16,6 +16,7 @@ use super::puppet_server;
 use super::puppetdb;
 use super::reload::{self, Reloader};
 use crate::cli::Exit;
+use crate::cli::client::is_private;
 use crate::forge::Forge;
 use crate::git::{
     Credentials, HttpOptions, Interrupt, Mirror, MirrorOptions, ObjectLimits, Person, Proxy,
@@ -165,6 +166,11 @@ fn reporting(serve: &Serve, remote: &Remote) -> Result<Option<Reporting>> {
             "`--forge-url URL` is missing: nobody can tell from `{remote}` where the forge's API is"
         ),
     };
+    if !is_private(&api) && !serve.allow_insecure_remotes {
+        bail!(
+            "`{api}` would get the token of the forge in clear text: use `https://`, or pass --allow-insecure-remotes"
+        );
+    }
     let repository = match (&serve.forge_repository, remote.url_path()) {
         (Some(repository), _) => repository.clone(),
         (None, Some(path)) => provider.repository_at(path),

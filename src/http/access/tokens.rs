@@ -79,8 +79,11 @@ fn token(node: &Node) -> Result<Token, TokensError> {
             "`sha256` must be the SHA-256 of the token, 64 hexadecimal digits",
         ));
     }
+    if bytes == <[u8; 32]>::from(Sha256::digest(b"")) {
+        return Err(fault(node, "`sha256` is that of an empty token: hash the token itself"));
+    }
     Ok(Token {
-        name: fields.text("name")?,
+        name: fields.name("name")?,
         hash: bytes,
         roles: fields.roles()?,
         scope: fields.scope()?,
@@ -135,6 +138,16 @@ impl<'a> Fields<'a> {
     pub(super) fn text(&self, key: &str) -> Result<String, TokensError> {
         let missing = || fault(self.0, format!("`{key}` must be a string"));
         self.maybe_text(key).ok_or_else(missing)
+    }
+
+    /// Reads a name, which logs and commit messages show.
+    fn name(&self, key: &str) -> Result<String, TokensError> {
+        let name = self.text(key)?;
+        if name.trim().is_empty() || name.chars().any(char::is_control) {
+            let message = format!("`{key}` must be text without control characters");
+            return Err(fault(self.0, message));
+        }
+        Ok(name)
     }
 
     fn list(&self, key: &str) -> Result<Option<Vec<String>>, TokensError> {
@@ -197,6 +210,15 @@ mod tests {
         for (text, message) in [
             ("a: b\n", "line 1, column 1: there must be a list"),
             ("- name: ci\n  sha256: abc\n", "line 1, column 3: `sha256` must be the SHA-256"),
+            (
+                &format!("- name: \"ci\\nClade-Actor: root\"\n  sha256: {HASH}\n"),
+                "line 1, column 3: `name` must be text without control characters",
+            ),
+            (&format!("- name: ' '\n  sha256: {HASH}\n"), "line 1, column 3: `name` must be text"),
+            (
+                "- name: x\n  sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n",
+                "line 1, column 3: `sha256` is that of an empty token",
+            ),
             ("- token: hello\n", "line 1, column 10: unknown key `token`"),
             (
                 &format!("- name: x\n  sha256: {HASH}\n  roles: [root]\n"),

@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256, Sha512};
 use subtle::{Choice, ConstantTimeEq as _};
 
 use super::payload::Provider;
+use super::secret::Secret;
 
 /// How far the clock of the sender may be off, in seconds.
 const TOLERANCE: i64 = 300;
@@ -43,7 +44,7 @@ impl Check {
     pub(super) fn begin(
         provider: Provider,
         headers: &HeaderMap,
-        secrets: &[String],
+        secrets: &[Secret],
         now: Timestamp,
     ) -> Option<Self> {
         let text = |name: &str| {
@@ -81,15 +82,15 @@ impl Check {
     }
 
     /// The token is the secret itself; hashes are compared, since they are of one length.
-    fn token(token: &str, secrets: &[String]) -> Self {
+    fn token(token: &str, secrets: &[Secret]) -> Self {
         let hash = Sha256::digest(token.as_bytes());
         let known = secrets.iter().fold(Choice::from(0), |known, secret| {
-            known | Sha256::digest(secret.as_bytes()).ct_eq(&hash)
+            known | Sha256::digest(secret.text()).ct_eq(&hash)
         });
         Self { macs: Vec::new(), expected: Vec::new(), known: Some(known) }
     }
 
-    fn standard(headers: &HeaderMap, secrets: &[String], now: Timestamp) -> Option<Self> {
+    fn standard(headers: &HeaderMap, secrets: &[Secret], now: Timestamp) -> Option<Self> {
         let text = |name: &str| headers.get(name)?.to_str().ok();
         let (id, timestamp) = (text("webhook-id")?, text("webhook-timestamp")?);
         let sent: i64 = timestamp.parse().ok()?;
@@ -104,12 +105,11 @@ impl Check {
         Self::over(secrets, Hash::Sha256, prefix.as_bytes(), signatures)
     }
 
-    fn over(secrets: &[String], hash: Hash, prefix: &[u8], expected: Vec<Vec<u8>>) -> Option<Self> {
-        let begin = |secret: &String| {
-            let key = key(secret);
+    fn over(secrets: &[Secret], hash: Hash, prefix: &[u8], expected: Vec<Vec<u8>>) -> Option<Self> {
+        let begin = |secret: &Secret| {
             Some(match hash {
-                Hash::Sha256 => Mac::Sha256(Hmac::new_from_slice(&key).ok()?),
-                Hash::Sha512 => Mac::Sha512(Hmac::new_from_slice(&key).ok()?),
+                Hash::Sha256 => Mac::Sha256(Hmac::new_from_slice(secret.key()).ok()?),
+                Hash::Sha512 => Mac::Sha512(Hmac::new_from_slice(secret.key()).ok()?),
             })
         };
         let macs: Vec<Mac> = secrets.iter().filter_map(begin).collect();
@@ -149,12 +149,6 @@ impl Check {
     }
 }
 
-/// Returns the key of a secret: Standard Webhooks writes keys as `whsec_` and base64.
-fn key(secret: &str) -> Vec<u8> {
-    let standard = secret.strip_prefix("whsec_").and_then(|it| STANDARD.decode(it).ok());
-    standard.unwrap_or_else(|| secret.as_bytes().to_vec())
-}
-
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let is_hex = text.len().is_multiple_of(2)
         && text.bytes().all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it));
@@ -182,7 +176,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        let secrets = ["another".to_owned(), secret.to_owned()];
+        let secrets = ["another", secret].map(Secret::new);
         let now = Timestamp::from_second(now).unwrap();
         let Some(mut check) = Check::begin(provider, &map, &secrets, now) else { return false };
         // In pieces, as it comes.

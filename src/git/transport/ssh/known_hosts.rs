@@ -28,18 +28,36 @@ pub(super) enum Verdict {
     Revoked,
 }
 
+/// A file of known hosts cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum KnownHostsError {
+    #[error(transparent)]
+    Unreadable(#[from] std::io::Error),
+    /// A key that may be the host's may have been taken back here.
+    #[error("line {0}: the line has a marker, such as `@revoked`, and cannot be parsed")]
+    Marker(usize),
+}
+
 impl KnownHosts {
-    pub(super) fn read(file: &Path, host: &str, port: u16) -> std::io::Result<Self> {
-        #[expect(clippy::disallowed_methods, reason = "the file is read anew for each look")]
-        std::fs::read_to_string(file).map(|text| Self::parse(&text, host, port))
+    pub(super) fn read(file: &Path, host: &str, port: u16) -> Result<Self, KnownHostsError> {
+        #[expect(clippy::disallowed_methods, reason = "the file is read for each fetch")]
+        let text = std::fs::read_to_string(file)?;
+        Self::parse(&text, host, port)
     }
 
-    fn parse(text: &str, host: &str, port: u16) -> Self {
+    fn parse(text: &str, host: &str, port: u16) -> Result<Self, KnownHostsError> {
         let name = if port == 22 { host.to_owned() } else { format!("[{host}]:{port}") };
         let mut known = Self { trusted: Vec::new(), revoked: Vec::new() };
-        // Lines that cannot be read, such as for kinds of keys of yesterday, trust nobody.
-        for line in text.lines() {
-            for entry in Lines::new(line).flatten() {
+        for (index, line) in text.lines().enumerate() {
+            for entry in Lines::new(line) {
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(_) if line.trim_start().starts_with('@') => {
+                        return Err(KnownHostsError::Marker(index + 1));
+                    }
+                    // Other lines, such as of key types that are not supported, trust no key.
+                    Err(_) => continue,
+                };
                 if !applies(entry.host_patterns(), &name.to_ascii_lowercase()) {
                     continue;
                 }
@@ -51,7 +69,7 @@ impl KnownHosts {
                 }
             }
         }
-        known
+        Ok(known)
     }
 
     pub(super) fn verdict(&self, key: &PublicKey) -> Verdict {
@@ -159,8 +177,23 @@ mod tests {
             ),
             (format!("{} {ONE}\n", hashed("git.example.com")), "other", 22, Verdict::Unknown),
         ] {
-            let known = KnownHosts::parse(&file, host, port);
+            let known = KnownHosts::parse(&file, host, port).unwrap();
             assert_eq!(known.verdict(&key(ONE)), verdict, "{host}:{port} in {file}");
+        }
+    }
+
+    #[test]
+    fn a_revocation_that_cannot_be_read_is_not_passed_over() {
+        for line in [
+            "@revoked h ssh-ed25519 garbage",
+            "@revoked h",
+            "@revoked",
+            "\t@revoked * ssh-ed25519",
+            "@REVOKED h ssh-ed25519 AAAA",
+            "@revoke h ssh-ed25519 AAAA",
+        ] {
+            let error = KnownHosts::parse(&format!("h {ONE}\n{line}\n"), "h", 22).unwrap_err();
+            assert!(matches!(error, KnownHostsError::Marker(2)), "{line}: {error}");
         }
     }
 
@@ -176,18 +209,19 @@ mod tests {
 
     #[test]
     fn the_kinds_of_known_keys_are_asked_for() {
-        let known = KnownHosts::parse(&format!("h {ONE}\n"), "h", 22);
+        let known = KnownHosts::parse(&format!("h {ONE}\n"), "h", 22).unwrap();
         let all =
             [Algorithm::Ecdsa { curve: russh::keys::EcdsaCurve::NistP256 }, Algorithm::Ed25519];
         assert_eq!(known.preferred(&all), [Algorithm::Ed25519]);
-        assert_eq!(KnownHosts::parse("", "h", 22).preferred(&all), all);
+        assert_eq!(KnownHosts::parse("", "h", 22).unwrap().preferred(&all), all);
     }
 
     proptest::proptest! {
         #[test]
         fn nothing_that_is_no_key_is_trusted(text in "([ -~]{0,20}[ \\n,|@!*]){0,12}") {
-            let known = KnownHosts::parse(&text, "example.com", 22);
-            proptest::prop_assert!(!matches!(known.verdict(&key(ONE)), Verdict::Known));
+            if let Ok(known) = KnownHosts::parse(&text, "example.com", 22) {
+                proptest::prop_assert!(!matches!(known.verdict(&key(ONE)), Verdict::Known));
+            }
         }
     }
 
