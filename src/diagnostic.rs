@@ -12,15 +12,17 @@ mod kind;
 mod report;
 mod sarif;
 mod similar;
+mod visible;
 
 use std::sync::Arc;
 
-use crate::document::Span;
+use crate::document::{Span, bounded};
 
 pub use json::to_value;
 pub use kind::{Kind, Severity};
 pub use report::{Colour, Format, Report};
 pub use similar::closest;
+pub use visible::{visible, visible_up_to};
 
 /// A stretch of one file of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,6 +52,9 @@ pub struct Diagnostic {
     pub related: Vec<Related>,
 }
 
+/// How many related places a finding keeps.
+const RELATED: usize = 20;
+
 /// A second place of a finding, and what it has to do with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Related {
@@ -65,7 +70,7 @@ impl Diagnostic {
         Self {
             kind,
             severity: kind.severity(),
-            message: message.into(),
+            message: bounded(message.into()),
             place,
             group: None,
             help: None,
@@ -76,21 +81,23 @@ impl Diagnostic {
     /// Names the node group that the finding concerns.
     #[must_use]
     pub fn in_group(mut self, name: impl Into<String>) -> Self {
-        self.group = Some(name.into());
+        self.group = Some(bounded(name.into()));
         self
     }
 
     /// Adds what to do about it.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(bounded(help.into()));
         self
     }
 
     /// Adds a second place.
     #[must_use]
     pub fn with_related(mut self, place: Place, message: impl Into<String>) -> Self {
-        self.related.push(Related { place, message: message.into() });
+        if self.related.len() < RELATED {
+            self.related.push(Related { place, message: bounded(message.into()) });
+        }
         self
     }
 }

@@ -34,4 +34,4 @@ pub use push::PushError;
 pub use remote::{Remote, RemoteError, Scheme};
 pub use repository::{CommitInfo, OpenError, Opener, ReadError, Repository, RevisionError};
 pub use signature::{SignatureFault, Signer, Verification, VerifyMode};
-pub use tree::{EntryKind, TreeEntry};
+pub use tree::{EntryKind, FilesError, TreeEntry};

@@ -4,6 +4,7 @@
 //! again. Values of parameters, variables, facts and config data are any JSON
 //! ([`Value`]); numbers keep the digits they were written with.
 
+mod budget;
 mod commit;
 mod group;
 mod id;
@@ -14,6 +15,10 @@ mod rule;
 mod table;
 mod value;
 
+pub use budget::{
+    Budget, BudgetItem, BudgetOverride, BudgetOverrideError, Counts, Dropped, Exceeded, Meter,
+    Room, Weight,
+};
 pub use commit::{BlobId, CommitId, ObjectIdError};
 pub use group::{Classes, Group, Individual};
 pub use id::{GroupId, GroupIdError};

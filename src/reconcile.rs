@@ -22,7 +22,7 @@ mod tidy;
 mod trigger;
 mod write;
 
-pub use build::{BuildError, Outcome, Rejected, load, source_files};
+pub use build::{BuildError, Outcome, Rejected, SourceError, load, source_files};
 pub use controller::{Controller, LookupError, StartError, Threads};
 pub use fate::Fate;
 pub use journal::{Event, Journal, PushedWrite, Record, Stage};

@@ -1,6 +1,7 @@
 //! Logs and metrics.
 
 mod catalogue;
+mod line;
 mod metrics;
 
 use tracing_subscriber::EnvFilter;
@@ -23,7 +24,7 @@ pub fn init(format: LogFormat) {
     let filter = EnvFilter::try_from_env("CLADE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(move || line::Lines::new(format))
         .with_ansi(false)
         .with_target(false);
     // In tests there may be a log already.

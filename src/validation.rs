@@ -26,7 +26,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::diagnostic::{Diagnostic, Kind, Place};
-use crate::document::{self, Fault, FaultKind, Ignore, Limits, Span};
+use crate::document::{self, Count, Fault, FaultKind, Ignore, Limits, Span};
+use crate::model::{Budget, BudgetItem, Counts, Exceeded, Meter};
 
 pub use checked::{Checked, Origins, check};
 pub use group::{GroupFile, ParentName};
@@ -40,6 +41,16 @@ pub struct SourceFile {
     pub path: Arc<str>,
     /// What is there.
     pub content: SourceContent,
+}
+
+impl SourceFile {
+    /// Returns how many bytes were read of it.
+    pub fn size(&self) -> u64 {
+        match &self.content {
+            SourceContent::Bytes(bytes) => bytes.len() as u64,
+            _ => 0,
+        }
+    }
 }
 
 /// What is found at a path.
@@ -79,9 +90,22 @@ pub struct FileReading {
     pub diagnostics: Vec<Diagnostic>,
     ignores: Vec<Ignore>,
     parts: Parts,
+    /// What the file costs of the commit's budget.
+    pub cost: Counts,
 }
 
 impl FileReading {
+    /// Returns the reading of a file that nothing is known of but what is wrong with it.
+    fn broken(path: &Arc<str>, diagnostic: Diagnostic) -> Self {
+        Self {
+            path: Arc::clone(path),
+            diagnostics: vec![diagnostic],
+            ignores: Vec::new(),
+            parts: Parts::Nothing,
+            cost: Counts::default(),
+        }
+    }
+
     /// Returns the node groups of the file.
     pub fn groups(&self) -> &[GroupFile] {
         match &self.parts {
@@ -117,13 +141,23 @@ pub enum Search {
 
 /// Validates the files of one commit.
 pub fn validate(files: &[SourceFile], search: Search) -> Checked {
+    validate_within(files, search, &Arc::new(Meter::new(Budget::DEFAULT)))
+}
+
+/// Validates the files of one commit within a budget.
+pub fn validate_within(files: &[SourceFile], search: Search, meter: &Arc<Meter>) -> Checked {
     let (layout, mut settings) = layout::read(files);
-    let mut readings: Vec<Arc<FileReading>> = files
+    let readings: Result<Vec<Arc<FileReading>>, Exceeded> = files
         .par_iter()
-        .filter_map(|file| Some(Arc::new(read_file(file, layout.kind_of(file)?))))
+        .filter_map(|file| Some(read_file_within(file, layout.kind_of(file)?, meter).map(Arc::new)))
         .collect();
-    readings.extend(settings.take().map(Arc::new));
-    check(&layout, &readings, search)
+    match readings {
+        Ok(mut readings) => {
+            readings.extend(settings.take().map(Arc::new));
+            check(&layout, &readings, search, meter)
+        }
+        Err(exceeded) => Checked::rejected(too_large(exceeded), &layout, search),
+    }
 }
 
 /// Reads the layout and policy of a repository from its `clade.yaml`, if it has one.
@@ -131,15 +165,48 @@ pub fn read_layout(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
     layout::read(files)
 }
 
-/// Reads one file by itself.
+/// Reads one file by itself; a file alone is bounded by its size.
 pub fn read_file(file: &SourceFile, kind: FileKind) -> FileReading {
+    let meter = Arc::new(Meter::new(Budget::DEFAULT));
+    match read_file_within(file, kind, &meter) {
+        Ok(reading) => reading,
+        Err(exceeded) => {
+            let mut found = too_large(exceeded);
+            found.place.file = Arc::clone(&file.path);
+            FileReading::broken(&file.path, found)
+        }
+    }
+}
+
+/// Says that a commit costs more than it may.
+pub fn too_large(exceeded: Exceeded) -> Diagnostic {
+    let item = exceeded.item;
+    let place = Place { file: Arc::from("."), span: Span::START };
+    Diagnostic::new(Kind::CommitTooLarge, place, format!("the commit is too large: {exceeded}"))
+        .with_help(format!(
+            "remove what should not be there, or raise the limit with `--commit-budget {item}=NUMBER`"
+        ))
+}
+
+/// Says that there are no node groups.
+pub fn no_groups(place: Arc<str>, message: String) -> Diagnostic {
+    Diagnostic::new(Kind::NoGroups, Place { file: place, span: Span::START }, message).with_help(
+        "check the directory of groups and `--path`; write `allow_empty: true` into `clade.yaml` if it is meant",
+    )
+}
+
+/// Reads one file by itself, within the budget of its commit.
+///
+/// # Errors
+///
+/// Returns an error if the files read so far cost more than the commit may.
+pub fn read_file_within(
+    file: &SourceFile,
+    kind: FileKind,
+    meter: &Arc<Meter>,
+) -> Result<FileReading, Exceeded> {
     let place = || Place { file: Arc::clone(&file.path), span: Span::START };
-    let nothing = |diagnostic: Diagnostic| FileReading {
-        path: Arc::clone(&file.path),
-        diagnostics: vec![diagnostic],
-        ignores: Vec::new(),
-        parts: Parts::Nothing,
-    };
+    let nothing = |diagnostic: Diagnostic| Ok(FileReading::broken(&file.path, diagnostic));
     let bytes = match &file.content {
         SourceContent::Bytes(bytes) => bytes,
         SourceContent::TooLarge(size) => {
@@ -159,13 +226,22 @@ pub fn read_file(file: &SourceFile, kind: FileKind) -> FileReading {
             return nothing(diagnostic.with_help("put the files themselves here"));
         }
     };
-    let contents = document::read(bytes, &Limits::DEFAULT);
-    let mut shape = shape::Shape::new(Arc::clone(&file.path));
+    let mut shape = shape::Shape::new(Arc::clone(&file.path), meter);
+    let contents = document::read_counted(bytes, &Limits::DEFAULT, &mut |nodes| match shape
+        .charge(BudgetItem::YamlNodes, nodes as u64)
+    {
+        Some(()) => Count::Continue,
+        None => Count::Stop,
+    });
+    if let Some(exceeded) = shape.exceeded {
+        return Err(exceeded);
+    }
+    shape.cost = shape.cost.with(BudgetItem::DocumentBytes, bytes.len() as u64);
     let broken = !contents.faults.is_empty();
     // Nobody but this program reads the settings, so nobody reads them differently.
     let counts = |it: &Fault| kind != FileKind::Settings || it.kind != FaultKind::AmbiguousScalar;
     for fault in contents.faults.into_iter().filter(counts) {
-        shape.diagnostics.push(from_fault(&file.path, fault));
+        shape.push(from_fault(&file.path, fault));
     }
     let parts = match kind {
         FileKind::Settings => Parts::Nothing,
@@ -182,12 +258,17 @@ pub fn read_file(file: &SourceFile, kind: FileKind) -> FileReading {
             .diagnostics
             .retain(|it| it.kind != Kind::SchemaViolation || it.message.starts_with("unknown key"));
     }
-    FileReading {
+    if let Some(exceeded) = shape.exceeded {
+        return Err(exceeded);
+    }
+    shape.cost = shape.cost.with(BudgetItem::Findings, shape.diagnostics.len() as u64);
+    Ok(FileReading {
         path: Arc::clone(&file.path),
         diagnostics: shape.diagnostics,
         ignores: contents.ignores,
         parts,
-    }
+        cost: shape.cost,
+    })
 }
 
 fn from_fault(file: &Arc<str>, fault: Fault) -> Diagnostic {

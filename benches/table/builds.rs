@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clade::git::Verification;
+use clade::model::Budget;
 use clade::reconcile::{Controller, Policy, Settings, Target};
 use clade::telemetry::Metrics;
 use git2::{IndexEntry, IndexTime, Repository, Signature, Time};
@@ -112,6 +113,8 @@ fn follow(directory: &Path) -> Arc<Controller> {
         interval: Duration::from_hours(1),
         data: None,
         policy: Policy::default(),
+        budget: Budget::DEFAULT,
+        snapshot_cache: 64 << 20,
         verification: Verification::default(),
         reporting: None,
     };

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::Exit;
 use super::nodes::NodesArgs;
 use super::output::Output;
-use super::repository::{Loaded, RepositoryArgs};
+use super::repository::{BudgetArgs, Loaded, RepositoryArgs};
 use crate::diagnostic::Severity;
 use crate::impact::{Comparison, Impact, NodeChange, Side};
 use crate::model::Node;
@@ -28,6 +28,8 @@ pub(super) struct Diff {
     /// The directory of the group repository
     #[arg(long, value_name = "DIR", default_value = ".")]
     repo: PathBuf,
+    #[command(flatten)]
+    budget: BudgetArgs,
     #[command(flatten)]
     nodes: NodesArgs,
     /// How the difference is written
@@ -59,9 +61,9 @@ struct State {
 }
 
 impl State {
-    fn load(directory: PathBuf, rev: Option<String>) -> Result<Self> {
+    fn load(directory: PathBuf, rev: Option<String>, budget: BudgetArgs) -> Result<Self> {
         let name = rev.clone().unwrap_or_else(|| "working tree".to_owned());
-        let loaded = RepositoryArgs { directory, rev }.load()?;
+        let loaded = RepositoryArgs { directory, rev, budget }.load()?;
         let errors = loaded.checked.diagnostics.iter().filter(|it| it.severity == Severity::Error);
         if let (None, Some(first)) = (&loaded.checked.estate, errors.clone().next()) {
             let start = first.place.span.start;
@@ -102,8 +104,8 @@ struct Said<'a> {
 
 impl Diff {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let base = State::load(self.repo.clone(), Some(self.base.clone()))?;
-        let head = State::load(self.repo.clone(), self.head.clone())?;
+        let base = State::load(self.repo.clone(), Some(self.base.clone()), self.budget.clone())?;
+        let head = State::load(self.repo.clone(), self.head.clone(), self.budget.clone())?;
         let comparison = Comparison::new(base.side()?, head.side()?);
         let mut changed: Vec<(String, NodeChange)> = Vec::new();
         let read = self.nodes.read(&mut |nodes| {

@@ -4,7 +4,10 @@ use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
 use anyhow::Result;
 
-use crate::diagnostic::Colour;
+use crate::diagnostic::{Colour, visible_up_to};
+
+/// The most characters of a line on stderr.
+const LONGEST: usize = 4_000;
 
 /// Where a command writes.
 #[derive(Debug)]
@@ -38,7 +41,8 @@ impl Output {
     #[expect(clippy::unused_self, reason = "whoever has no output writes nothing")]
     pub(super) fn note(&mut self, text: &str) {
         // Nobody can be told that stderr is gone.
-        let _gone = writeln!(std::io::stderr().lock(), "{text}");
+        let shown: Vec<String> = text.lines().map(|it| visible_up_to(it, LONGEST)).collect();
+        let _gone = writeln!(std::io::stderr().lock(), "{}", shown.join("\n"));
     }
 
     /// Writes an error with its causes on one line.

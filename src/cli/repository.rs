@@ -7,13 +7,15 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 
-use crate::diagnostic::{Colour, Format, Report, Severity};
+use crate::diagnostic::{Colour, Diagnostic, Format, Report, Severity};
 use crate::document::Limits;
 use crate::git::Repository;
 use crate::hierarchy::Estate;
-use crate::model::CommitId;
-use crate::reconcile::source_files;
-use crate::validation::{Checked, Search, SourceContent, SourceFile, validate};
+use crate::model::{Budget, BudgetItem, BudgetOverride, CommitId, Exceeded, Meter};
+use crate::reconcile::{SourceError, source_files};
+use crate::validation::{
+    Checked, Layout, Search, SourceContent, SourceFile, too_large, validate_within,
+};
 
 /// Which repository, and which of its states.
 #[derive(Clone, Debug, Args)]
@@ -24,6 +26,28 @@ pub(super) struct RepositoryArgs {
     /// A revision of the git repository instead of the files as they are
     #[arg(long, value_name = "REV")]
     pub(super) rev: Option<String>,
+    #[command(flatten)]
+    pub(super) budget: BudgetArgs,
+}
+
+/// What a commit or a working tree may cost to read.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct BudgetArgs {
+    /// Another limit on what a commit may cost, such as `groups=50000`; repeatable
+    #[arg(
+        long = "commit-budget",
+        value_name = "NAME=NUMBER",
+        env = "CLADE_COMMIT_BUDGET",
+        value_delimiter = ','
+    )]
+    commit_budget: Vec<BudgetOverride>,
+}
+
+impl BudgetArgs {
+    /// Returns what a commit may cost.
+    pub(super) fn budget(&self) -> Budget {
+        Budget::DEFAULT.with(&self.commit_budget)
+    }
 }
 
 /// A repository that has been validated.
@@ -42,14 +66,21 @@ impl RepositoryArgs {
 
     /// Reads and validates the repository, looking for so much.
     pub(super) fn search(&self, search: Search) -> Result<Loaded> {
+        let meter = Arc::new(Meter::new(self.budget.budget()));
         let (sources, commit) = match &self.rev {
-            None => (read_directory(&self.directory)?, None),
+            None => (read_directory_within(&self.directory, &meter), None),
             Some(revision) => {
-                let (sources, commit) = read_revision(&self.directory, revision)?;
+                let (sources, commit) = read_revision(&self.directory, revision, &meter)?;
                 (sources, Some(commit))
             }
         };
-        let checked = validate(&sources, search);
+        let (checked, sources) = match sources {
+            Ok(sources) => (validate_within(&sources, search, &meter), sources),
+            Err(NotRead::Rejected(found)) => {
+                (Checked::rejected(*found, &Layout::default(), search), Vec::new())
+            }
+            Err(NotRead::Failed(error)) => return Err(error),
+        };
         Ok(Loaded { checked, commit, sources, directory: self.directory.clone() })
     }
 
@@ -120,12 +151,40 @@ impl Loaded {
     }
 }
 
+/// The files are not there.
+enum NotRead {
+    /// They cannot be read.
+    Failed(anyhow::Error),
+    /// The repository is not valid, whatever they say.
+    Rejected(Box<Diagnostic>),
+}
+
+impl From<anyhow::Error> for NotRead {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Exceeded> for NotRead {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Rejected(Box::new(too_large(exceeded)))
+    }
+}
+
 /// Reads the files of a working tree that can have a part in the repository.
 pub(super) fn read_directory(directory: &Path) -> Result<Vec<SourceFile>> {
+    match read_directory_within(directory, &Meter::new(Budget::DEFAULT)) {
+        Ok(files) => Ok(files),
+        Err(NotRead::Failed(error)) => Err(error),
+        Err(NotRead::Rejected(found)) => bail!("{}", found.message),
+    }
+}
+
+fn read_directory_within(directory: &Path, meter: &Meter) -> Result<Vec<SourceFile>, NotRead> {
     let what = || format!("cannot read the directory `{}`", directory.display());
     let metadata = std::fs::metadata(directory).with_context(what)?;
     if !metadata.is_dir() {
-        bail!("`{}` is not a directory", directory.display());
+        return Err(anyhow!("`{}` is not a directory", directory.display()).into());
     }
     let mut files = Vec::new();
     let settings: Vec<SourceFile> = ["clade.yaml", "clade.yml"]
@@ -139,7 +198,7 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<SourceFile>> {
         let path = directory.join(part);
         match path.symlink_metadata() {
             Err(_) => {}
-            Ok(metadata) if metadata.is_dir() => walk(directory, part, &mut files)?,
+            Ok(metadata) if metadata.is_dir() => walk(directory, part, 1, meter, &mut files)?,
             Ok(_) => files.push(read_file(directory, part)?),
         }
     }
@@ -148,9 +207,16 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-fn walk(root: &Path, relative: &str, files: &mut Vec<SourceFile>) -> Result<()> {
+fn walk(
+    root: &Path,
+    relative: &str,
+    depth: u64,
+    meter: &Meter,
+    files: &mut Vec<SourceFile>,
+) -> Result<(), NotRead> {
     let directory = root.join(relative);
     let what = || format!("cannot read the directory `{}`", directory.display());
+    meter.charge(BudgetItem::Depth, depth)?;
     for entry in std::fs::read_dir(&directory).with_context(what)? {
         let entry = entry.with_context(what)?;
         let name = entry.file_name();
@@ -158,14 +224,20 @@ fn walk(root: &Path, relative: &str, files: &mut Vec<SourceFile>) -> Result<()> 
             continue;
         }
         let path = format!("{relative}/{}", name.to_string_lossy());
+        meter.charge(BudgetItem::Entries, 1)?;
+        meter.charge(BudgetItem::PathLength, path.len() as u64)?;
+        meter.charge(BudgetItem::PathBytes, path.len() as u64)?;
         if entry.file_type().with_context(what)?.is_dir() {
             if entry.path().join(".git").exists() {
                 files.push(SourceFile { path: path.into(), content: SourceContent::Submodule });
             } else {
-                walk(root, &path, files)?;
+                walk(root, &path, depth + 1, meter, files)?;
             }
         } else if is_yaml(&path) || entry.path().is_symlink() {
-            files.push(read_file(root, &path)?);
+            let file = read_file(root, &path)?;
+            // No two files of a working tree are known to be the same.
+            meter.charge(BudgetItem::DocumentBytes, file.size())?;
+            files.push(file);
         }
     }
     Ok(())
@@ -189,8 +261,11 @@ fn read_file(root: &Path, relative: &str) -> Result<SourceFile> {
     Ok(SourceFile { path: relative.into(), content })
 }
 
+/// The files of a revision, or why they are not there, and its commit.
+type Revision = (Result<Vec<SourceFile>, NotRead>, CommitId);
+
 /// Reads the files of a directory at a revision of the repository that the directory lies in.
-fn read_revision(directory: &Path, revision: &str) -> Result<(Vec<SourceFile>, CommitId)> {
+fn read_revision(directory: &Path, revision: &str, meter: &Meter) -> Result<Revision> {
     let what = || format!("cannot read the directory `{}`", directory.display());
     let absolute = directory.canonicalize().with_context(what)?;
     let repository = Repository::discover(&absolute)?;
@@ -202,9 +277,9 @@ fn read_revision(directory: &Path, revision: &str) -> Result<(Vec<SourceFile>, C
         None => String::new(),
     };
     let commit = repository.resolve(revision)?;
-    let wanted = |path: &str| {
-        path.rsplit_once('.').is_none_or(|(_, it)| it.contains('/') || matches!(it, "yaml" | "yml"))
-    };
-    let sources = source_files(&repository, commit, &inside, &wanted)?;
+    let sources = source_files(&repository, commit, &inside, meter).map_err(|error| match error {
+        SourceError::Rejected(found) => NotRead::Rejected(found),
+        SourceError::Unbuilt(error) => NotRead::Failed(error.into()),
+    });
     Ok((sources, commit))
 }

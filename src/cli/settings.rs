@@ -46,6 +46,7 @@ impl FileOf {
         let of = |arg: &Arg| {
             let takes = match arg.get_action() {
                 ArgAction::SetTrue => Takes::Switch,
+                ArgAction::Append if has_pairs(arg) => Takes::Pairs,
                 ArgAction::Append => Takes::Many,
                 _ => Takes::One,
             };
@@ -53,6 +54,12 @@ impl FileOf {
         };
         self.settable().iter().filter_map(of).collect()
     }
+}
+
+/// Returns whether a flag takes names with numbers.
+fn has_pairs(arg: &Arg) -> bool {
+    let names = arg.get_value_names().unwrap_or_default();
+    names.iter().any(|it| it.as_str().contains('='))
 }
 
 impl SettingsFile {

@@ -1,5 +1,7 @@
 //! The settings file of `clade serve`: the names of its flags as keys.
 
+use serde_json::Value;
+
 use crate::diagnostic::closest;
 use crate::document::{self, Content, FaultKind, Limits, Node};
 
@@ -21,6 +23,8 @@ pub enum Takes {
     One,
     /// A string, or a list of them.
     Many,
+    /// Names with numbers: a mapping, or a list of `NAME=NUMBER`.
+    Pairs,
 }
 
 /// A setting that a file has.
@@ -110,7 +114,21 @@ fn values(node: &Node, setting: &Known) -> Result<Vec<String>, SettingsError> {
             Some(value) => Ok(vec![value.to_string()]),
             None => Err(SettingsError::at(node.span, format!("`{name}` must be true or false"))),
         },
-        (Takes::Many, Content::Sequence(items)) => items.iter().map(text).collect(),
+        (Takes::Many | Takes::Pairs, Content::Sequence(items)) => items.iter().map(text).collect(),
+        (Takes::Pairs, Content::Mapping(entries)) => entries
+            .iter()
+            .map(|entry| match &entry.value.content {
+                Content::Scalar(Value::Number(number)) => Ok(format!("{}={number}", entry.key)),
+                _ => {
+                    let message = format!(
+                        "expected a number for `{}`, found {}",
+                        entry.key,
+                        entry.value.sort()
+                    );
+                    Err(SettingsError::at(entry.value.span, message))
+                }
+            })
+            .collect(),
         _ => Ok(vec![text(node)?]),
     }
 }
@@ -125,6 +143,7 @@ mod tests {
             ("listen", Takes::One),
             ("data-dir", Takes::One),
             ("fetch-refspec", Takes::Many),
+            ("commit-budget", Takes::Pairs),
             ("allow-anonymous", Takes::Switch),
         ]
         .map(|(name, takes)| Known { name: name.to_owned(), takes })
@@ -152,8 +171,22 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_a_mapping_or_a_list() {
+        for text in
+            ["commit-budget: {groups: 5, depth: 9}\n", "commit-budget: ['groups=5', 'depth=9']\n"]
+        {
+            let read = read_settings(text.as_bytes(), &known()).unwrap();
+            assert_eq!(read.first().unwrap().values, ["groups=5", "depth=9"]);
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_place() {
         for (text, message) in [
+            (
+                "commit-budget: {groups: many}\n",
+                "line 1, column 25: expected a number for `groups`, found a string",
+            ),
             ("listn: x\n", "line 1, column 1: unknown setting `listn`; did you mean `listen`?"),
             ("repo: 5\n", "line 1, column 7: `repo` must be a string, here is a number"),
             ("repo: [a]\n", "line 1, column 7: `repo` must be a string, here is a list"),

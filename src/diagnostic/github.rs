@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Diagnostic, Report};
+use super::{Diagnostic, Report, visible};
 
 pub(super) fn render(report: &Report) -> String {
     report.errors_first().into_iter().fold(String::new(), |mut text, diagnostic| {
@@ -15,7 +15,7 @@ pub(super) fn render(report: &Report) -> String {
 
 fn write_command(text: &mut String, prefix: &str, diagnostic: &Diagnostic) {
     let span = diagnostic.place.span;
-    let file = property(&format!("{prefix}{}", diagnostic.place.file));
+    let file = property(&format!("{prefix}{}", visible(&diagnostic.place.file)));
     let level = diagnostic.severity;
     let _infallible =
         write!(text, "::{level} file={file},line={},endLine={}", span.start.line, span.end.line);
@@ -24,16 +24,15 @@ fn write_command(text: &mut String, prefix: &str, diagnostic: &Diagnostic) {
         let _infallible = write!(text, ",col={},endColumn={}", span.start.column, span.end.column);
     }
     let message = match &diagnostic.help {
-        Some(help) => format!("{}\nhelp: {help}", diagnostic.message),
-        None => diagnostic.message.clone(),
+        Some(help) => format!("{}\nhelp: {}", visible(&diagnostic.message), visible(help)),
+        None => visible(&diagnostic.message).into_owned(),
     };
     let _infallible =
         writeln!(text, ",title={}::{}", property(diagnostic.kind.as_str()), data(&message));
 }
 
 fn data(text: &str) -> String {
-    let control = |it: char| it.is_control() && !matches!(it, '\r' | '\n');
-    text.replace(control, "").replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 fn property(text: &str) -> String {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Report, Severity};
+use super::{Report, Severity, visible};
 
 pub(super) fn render(report: &Report) -> String {
     // A fingerprint must be unique and outlive changes elsewhere in the file: it hangs on what is
@@ -15,15 +15,15 @@ pub(super) fn render(report: &Report) -> String {
         .diagnostics
         .iter()
         .map(|it| {
-            let path = format!("{}{}", report.prefix, it.place.file);
+            let path = format!("{}{}", report.prefix, visible(&it.place.file));
             let group = it.group.as_deref().unwrap_or_default();
             let what = format!("{path}\n{}\n{group}\n{}", it.kind, it.message);
             let times = said.entry(what.clone()).or_default();
             *times += 1;
             let name = format!("{what}\n{times}");
-            let help = it.help.as_ref().map_or(String::new(), |help| format!(" ({help})"));
+            let help = it.help.as_ref().map_or(String::new(), |help| format!(" ({})", visible(help)));
             json!({
-                "description": format!("{}{help}", it.message),
+                "description": format!("{}{help}", visible(&it.message)),
                 "check_name": it.kind.as_str(),
                 "fingerprint": Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes()).simple().to_string(),
                 "severity": match it.severity {

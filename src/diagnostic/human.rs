@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
+use super::visible::{COMMANDS, is_hidden};
 use super::{Colour, Diagnostic, Place, Report, Severity};
 
 /// The longest line that is shown, in bytes: what is longer is not written by people.
@@ -95,7 +96,7 @@ fn snippet<'r>(
 ) -> Element<'r> {
     let Some((_, first, _)) = places.first() else { return Element::from(Origin::path("")) };
     let origin = || {
-        Origin::path(first.file.to_string())
+        Origin::path(visible(&first.file))
             .line(first.span.start.line as usize)
             .char_column(first.span.start.column as usize)
             .into()
@@ -110,12 +111,16 @@ fn snippet<'r>(
     let from = source.get(..from).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
     let to = source.get(to..).and_then(|after| after.find('\n')).map_or(source.len(), |at| to + at);
     let Some(window) = source.get(from..to) else { return origin() };
-    if window.lines().any(|line| line.len() > LINE_LIMIT) {
+    let is_unsafe = |it: char| is_hidden(it) && !matches!(it, '\t' | '\n' | '\r');
+    let has_command = COMMANDS.iter().any(|it| window.contains(it));
+    if window.lines().any(|line| line.len() > LINE_LIMIT || line.contains('\r'))
+        || window.contains(is_unsafe)
+        || has_command
+    {
         return origin();
     }
     let line = places.iter().map(|(_, place, _)| place.span.start.line).min().unwrap_or(1);
-    let mut snippet =
-        Snippet::source(window).line_start(line as usize).path(first.file.to_string());
+    let mut snippet = Snippet::source(window).line_start(line as usize).path(visible(&first.file));
     for (kind, place, label) in places {
         let start = offset(place.span.start.offset).saturating_sub(from);
         let end = offset(place.span.end.offset).saturating_sub(from).max(start);
@@ -128,9 +133,7 @@ fn snippet<'r>(
     snippet.into()
 }
 
-/// Replaces what would move the cursor or colour a terminal.
+/// Returns a text without what would move the cursor or colour a terminal.
 fn visible(text: &str) -> String {
-    let shown = text.chars().map(|it| if it.is_control() { '\u{fffd}' } else { it });
-    let text: String = shown.take(LINE_LIMIT).collect();
-    text
+    super::visible_up_to(text, LINE_LIMIT)
 }

@@ -1,24 +1,33 @@
 //! Reports as JUnit XML: a suite a file, a case a finding, a passing case for a clean file.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Diagnostic, Report, Severity};
+use super::{Diagnostic, Report, Severity, visible};
 
 pub(super) fn render(report: &Report) -> String {
     let mut junit = quick_junit::Report::new("clade validate");
     junit.set_time(Duration::ZERO);
-    for file in &report.files {
-        let findings = report.diagnostics.iter().filter(|it| it.place.file == *file);
+    let mut by_file: BTreeMap<&str, Vec<&Diagnostic>> = BTreeMap::new();
+    for finding in &report.diagnostics {
+        by_file.entry(finding.place.file.as_ref()).or_default().push(finding);
+    }
+    let read: BTreeSet<&str> = report.files.iter().map(AsRef::as_ref).collect();
+    // A finding may be about what was not read, such as the commit as a whole.
+    let others = by_file.keys().copied().filter(|it| !read.contains(it));
+    let files: Vec<&str> = others.chain(report.files.iter().map(AsRef::as_ref)).collect();
+    for file in files {
+        let findings = by_file.get(file).into_iter().flatten();
         let mut cases: Vec<TestCase> = findings.map(|it| case(it, &report.prefix)).collect();
         if cases.is_empty() {
             let mut clean = TestCase::new("valid", TestCaseStatus::success());
-            clean.set_classname(file.as_ref());
+            clean.set_classname(visible(file).as_ref());
             clean.set_time(Duration::ZERO);
             cases.push(clean);
         }
-        let mut suite = TestSuite::new(file.as_ref());
+        let mut suite = TestSuite::new(visible(file).as_ref());
         suite.set_time(Duration::ZERO);
         suite.add_test_cases(cases);
         junit.add_test_suite(suite);
@@ -30,15 +39,16 @@ pub(super) fn render(report: &Report) -> String {
 
 fn case(diagnostic: &Diagnostic, prefix: &str) -> TestCase {
     let place = &diagnostic.place;
-    let at =
-        format!("{prefix}{}:{}:{}", place.file, place.span.start.line, place.span.start.column);
-    let help = diagnostic.help.as_ref().map_or(String::new(), |help| format!("\nhelp: {help}"));
-    let text = format!("{at} {}{help}", diagnostic.message);
+    let (file, message) = (visible(&place.file), visible(&diagnostic.message));
+    let at = format!("{prefix}{file}:{}:{}", place.span.start.line, place.span.start.column);
+    let help = diagnostic.help.as_ref();
+    let help = help.map_or(String::new(), |help| format!("\nhelp: {}", visible(help)));
+    let text = format!("{at} {message}{help}");
     // A warning does not fail a run, so its case passes and says what was found.
     let mut case = match diagnostic.severity {
         Severity::Error => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            status.set_message(diagnostic.message.as_str());
+            status.set_message(message.as_ref());
             status.set_type(diagnostic.kind.as_str());
             status.set_description(text);
             TestCase::new(diagnostic.kind.as_str(), status)
@@ -49,7 +59,7 @@ fn case(diagnostic: &Diagnostic, prefix: &str) -> TestCase {
             case
         }
     };
-    case.set_classname(place.file.as_ref());
+    case.set_classname(file.as_ref());
     case.set_time(Duration::ZERO);
     case
 }

@@ -98,6 +98,10 @@ kinds! {
     MissingParameter = "missing-parameter", Error;
     /// A file is larger than the reader accepts.
     FileTooLarge = "file-too-large", Error;
+    /// No file below the directory of groups has a node group.
+    NoGroups = "no-groups", Error;
+    /// A commit costs more to read than its budget allows.
+    CommitTooLarge = "commit-too-large", Error;
     /// A symbolic link or submodule stands where a file is expected; it is not followed.
     NotAFile = "not-a-file", Warning;
     /// Two groups that can match the same node set a value differently.

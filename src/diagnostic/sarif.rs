@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Diagnostic, Kind, Place, Report, Severity};
+use super::{Diagnostic, Kind, Place, Report, Severity, visible};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -49,8 +49,8 @@ fn rule(kind: Kind) -> Value {
 
 fn result(diagnostic: &Diagnostic, prefix: &str) -> Value {
     let text = match &diagnostic.help {
-        Some(help) => format!("{}; {help}", diagnostic.message),
-        None => diagnostic.message.clone(),
+        Some(help) => format!("{}; {}", visible(&diagnostic.message), visible(help)),
+        None => visible(&diagnostic.message).into_owned(),
     };
     let related: Vec<Value> = diagnostic
         .related
@@ -59,7 +59,7 @@ fn result(diagnostic: &Diagnostic, prefix: &str) -> Value {
             let location = location(&it.place, prefix);
             json!({
                 "physicalLocation": location.get("physicalLocation"),
-                "message": {"text": it.message},
+                "message": {"text": visible(&it.message)},
             })
         })
         .collect();

@@ -11,10 +11,14 @@ use super::scalar::{Resolved, resolve};
 use super::text::Text;
 use super::token;
 use super::write::quote;
-use super::{Content, Contents, Entry, Fault, FaultKind, Limits, Node, Position, Span};
+use super::{Content, Contents, Count, Entry, Fault, FaultKind, Limits, Node, Position, Span};
 
 /// Reads every document of a text.
-pub(super) fn build(text: &Text<'_>, limits: &Limits) -> Contents {
+pub(super) fn build(
+    text: &Text<'_>,
+    limits: &Limits,
+    count: &mut dyn FnMut(usize) -> Count,
+) -> Contents {
     let mut builder = Builder {
         limits,
         index: &text.index,
@@ -22,6 +26,9 @@ pub(super) fn build(text: &Text<'_>, limits: &Limits) -> Contents {
         open: Vec::new(),
         anchors: HashMap::new(),
         alias_nodes: 0,
+        alias_bytes: 0,
+        anchored: 0,
+        count,
         documents: Vec::new(),
         faults: Vec::new(),
         scalars: Vec::new(),
@@ -33,6 +40,13 @@ pub(super) fn build(text: &Text<'_>, limits: &Limits) -> Contents {
         };
         if let Err(fault) = step {
             builder.faults.push(*fault);
+            break;
+        }
+        if builder.faults.len() > limits.faults {
+            let at = builder.faults.last().map_or(Span::START, |it| it.span);
+            let message =
+                format!("over {} faults: the rest of the file is not read", limits.faults);
+            builder.faults.push(malformed(at, message));
             break;
         }
     }
@@ -53,16 +67,22 @@ enum Items {
     Mapping { entries: Vec<Entry>, seen: HashMap<String, Span>, key: Option<(String, Span)> },
 }
 
+/// How many values all anchors of a file may name: each keeps a copy, and they may lie in each other.
+const ANCHORED: usize = 1_000_000;
+
 /// Up to so many keys are compared one by one with the next; only then are they noted in `seen`.
 const FEW: usize = 16;
 
 struct Builder<'t> {
     limits: &'t Limits,
+    count: &'t mut dyn FnMut(usize) -> Count,
     index: &'t Index,
     original: &'t str,
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
     alias_nodes: usize,
+    alias_bytes: usize,
+    anchored: usize,
     documents: Vec<Node>,
     faults: Vec<Fault>,
     /// The bytes of scalars of several lines.
@@ -82,6 +102,9 @@ fn malformed(span: Span, message: impl Into<String>) -> Fault {
 impl Builder<'_> {
     fn event(&mut self, event: Event<'_>, span: saphyr_parser::Span) -> Result<(), Stop> {
         let span = self.span(span.start, span.end);
+        if matches!(event, Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..)) {
+            self.counted(1, span)?;
+        }
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 if let Some(tag) = tag {
@@ -113,6 +136,13 @@ impl Builder<'_> {
                 Ok(())
             }
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+        }
+    }
+
+    fn counted(&mut self, nodes: usize, span: Span) -> Result<(), Stop> {
+        match (self.count)(nodes) {
+            Count::Continue => Ok(()),
+            Count::Stop => Err(Box::new(malformed(span, "the budget of values is used up"))),
         }
     }
 
@@ -251,18 +281,26 @@ impl Builder<'_> {
     }
 
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Stop> {
-        let Some(node) = self.anchors.get(&anchor).cloned() else {
+        let Some(node) = self.anchors.get(&anchor) else {
             let message = "an alias stands inside of what it refers to";
             return Err(Box::new(malformed(span, message)));
         };
-        self.alias_nodes += node.count();
+        let (nodes, depth) = (node.count(), node.depth());
+        self.alias_nodes += nodes;
+        self.alias_bytes += node.text_bytes();
         if self.alias_nodes > self.limits.alias_nodes {
             let message = format!("aliases expand to over {} values", self.limits.alias_nodes);
             return Err(Box::new(malformed(span, message)));
         }
-        if self.open.len() + node.depth() > self.limits.depth {
+        if self.alias_bytes > self.limits.alias_bytes {
+            let message = format!("aliases expand to over {} bytes", self.limits.alias_bytes);
+            return Err(Box::new(malformed(span, message)));
+        }
+        if self.open.len() + depth > self.limits.depth {
             return Err(Box::new(self.too_deep(span)));
         }
+        self.counted(nodes, span)?;
+        let Some(node) = self.anchors.get(&anchor).cloned() else { return Ok(()) };
         // The value is found where it is used.
         self.put(Node { span, ..node }, 0, None);
         Ok(())
@@ -272,7 +310,13 @@ impl Builder<'_> {
     /// the documents. `plain` is the text of a plain scalar.
     fn put(&mut self, node: Node, anchor: usize, plain: Option<&str>) {
         if anchor > 0 {
-            self.anchors.insert(anchor, node.clone());
+            self.anchored += node.count();
+            if self.anchored > ANCHORED {
+                let message = format!("anchors name over {ANCHORED} values in all");
+                self.faults.push(malformed(node.span, message));
+            } else {
+                self.anchors.insert(anchor, node.clone());
+            }
         }
         match self.open.last_mut().map(|open| &mut open.items) {
             None => self.documents.push(node),

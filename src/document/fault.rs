@@ -19,11 +19,12 @@ pub struct Fault {
 
 impl Fault {
     pub(super) fn new(kind: FaultKind, span: Span, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), span, help: None, related: Vec::new() }
+        let message = bounded(message.into());
+        Self { kind, message, span, help: None, related: Vec::new() }
     }
 
     pub(super) fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(bounded(help.into()));
         self
     }
 }
@@ -42,4 +43,19 @@ pub enum FaultKind {
     AmbiguousScalar,
     /// The file is larger than the limit.
     TooLarge,
+}
+
+/// The most characters of a message; texts of a repository stand in messages, and may be long.
+const LONGEST: usize = 1_000;
+
+/// Cuts a message that is too long to be shown, and marks the place.
+pub fn bounded(mut text: String) -> String {
+    if text.len() > LONGEST
+        && let Some((end, _)) = text.char_indices().nth(LONGEST)
+    {
+        text.truncate(end);
+        text.push('…');
+        text.shrink_to_fit();
+    }
+    text
 }

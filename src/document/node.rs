@@ -109,6 +109,18 @@ impl Node {
         inside + 1
     }
 
+    /// Returns how many bytes of text there are, keys included.
+    pub(super) fn text_bytes(&self) -> usize {
+        match &self.content {
+            Content::Scalar(Value::String(text)) => text.len(),
+            Content::Scalar(_) => 0,
+            Content::Sequence(elements) => elements.iter().map(Self::text_bytes).sum(),
+            Content::Mapping(entries) => {
+                entries.iter().map(|it| it.key.len() + it.value.text_bytes()).sum()
+            }
+        }
+    }
+
     /// Returns how many levels of lists and mappings there are.
     pub(super) fn depth(&self) -> usize {
         match &self.content {

@@ -45,7 +45,13 @@ pub enum FactsError {
 }
 
 /// What facts may cost: they are larger than what people write.
-const LIMITS: Limits = Limits { file_bytes: 64 << 20, depth: 200, alias_nodes: 1_000_000 };
+const LIMITS: Limits = Limits {
+    file_bytes: 64 << 20,
+    depth: 200,
+    alias_nodes: 1_000_000,
+    alias_bytes: 64 << 20,
+    ..Limits::DEFAULT
+};
 
 /// Reads facts in any form: a request body (`{"fact": …, "trusted": …}`), a plain hash as `facter`
 /// prints it in JSON or YAML, the envelope of `puppet facts` and Puppet Server's cache

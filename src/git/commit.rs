@@ -33,6 +33,9 @@ pub struct Draft<'d> {
     pub message: &'d str,
 }
 
+/// The size of the largest text that is read, in bytes.
+const LARGEST_TEXT: usize = 1 << 20;
+
 impl Repository {
     /// Writes a commit to the store of objects; no ref names it.
     ///
@@ -74,10 +77,15 @@ impl Repository {
         Ok(id_of(id))
     }
 
-    /// Returns the text of a file of a commit; none if there is no such file, or it is no UTF-8.
+    /// Returns the text of a file of a commit; none if there is no such file, it is not UTF-8, or larger
+    /// than 1 MiB, which no document may be.
     pub fn text(&self, commit: CommitId, path: &str) -> Option<String> {
         let tree = self.find_commit(commit).ok()?.tree().ok()?;
         let entry = tree.get_path(Path::new(path)).ok()?;
+        let (size, _) = self.inner().odb().ok()?.read_header(entry.id()).ok()?;
+        if size > LARGEST_TEXT {
+            return None;
+        }
         let blob = self.inner().find_blob(entry.id()).ok()?;
         String::from_utf8(blob.content().to_vec()).ok()
     }

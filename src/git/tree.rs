@@ -1,11 +1,9 @@
 //! The files of a tree, without checking anything out.
 
-use std::path::Path;
-
-use git2::{ObjectType, Tree, TreeEntry as TreeEntryOf};
+use git2::{ObjectType, Oid, Tree, TreeEntry as TreeEntryOf};
 
 use super::repository::{ReadError, Repository};
-use crate::model::{BlobId, CommitId};
+use crate::model::{BlobId, Budget, BudgetItem, CommitId, Exceeded, Meter};
 
 /// A file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,30 +25,45 @@ pub enum EntryKind {
     Submodule,
 }
 
-/// How deep directories may lie in each other. A push may nest them without end.
-const DEPTH: usize = 128;
-
-/// How many entries, directories counted, may lie below one directory. Trees that hold each other
-/// many times over make a few kilobytes look like billions of files.
-const ENTRIES: usize = 1_000_000;
+/// The files of a tree cannot be listed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilesError {
+    /// An object cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] ReadError),
+    /// The commit has no such directory.
+    #[error("the commit has no directory `{0}`")]
+    NoDirectory(String),
+    /// There is more than the budget allows.
+    #[error("the commit is too large: {0}")]
+    TooLarge(#[from] Exceeded),
+}
 
 const LINK: i32 = 0o120_000;
 
 impl Repository {
     /// Returns every file below a directory of a commit's tree, by path; links are not followed,
-    /// and what lies elsewhere in the tree is not looked at.
+    /// and what lies elsewhere in the tree is not read.
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory does not exist, a tree cannot be read, directories lie in
-    /// each other more than 128 deep, or there are more than a million entries.
-    pub fn files(&self, commit: CommitId, directory: &str) -> Result<Vec<TreeEntry>, ReadError> {
-        self.walk(self.tree_of(commit, directory)?, None, &name_of(commit, directory))
+    /// Returns an error if the directory does not exist, a tree cannot be read, or there is more than
+    /// the budget allows.
+    pub fn files(
+        &self,
+        commit: CommitId,
+        directory: &str,
+        meter: &Meter,
+    ) -> Result<Vec<TreeEntry>, FilesError> {
+        let Some(tree) = self.tree_of(commit, directory, meter.budget())? else {
+            return Err(FilesError::NoDirectory(directory.to_owned()));
+        };
+        self.walk(&tree, None, &name_of(commit, directory), meter)
     }
 
     /// Returns the files below a directory of a commit's tree that another commit, if there is one,
     /// does not have so; those that are gone are not among them, and where the directory is missing
-    /// there are none. What both have in common is not looked at.
+    /// there are none. What both have in common is not read.
     ///
     /// # Errors
     ///
@@ -60,11 +73,13 @@ impl Repository {
         before: Option<CommitId>,
         commit: CommitId,
         directory: &str,
-    ) -> Result<Vec<TreeEntry>, ReadError> {
-        self.find_commit(commit)?;
-        let Ok(tree) = self.tree_of(commit, directory) else { return Ok(Vec::new()) };
-        let old = before.and_then(|before| self.tree_of(before, directory).ok());
-        self.walk(tree, old, &name_of(commit, directory))
+        meter: &Meter,
+    ) -> Result<Vec<TreeEntry>, FilesError> {
+        let tree = self.tree_of(commit, directory, meter.budget())?;
+        let Some(tree) = tree else { return Ok(Vec::new()) };
+        let before = before.map(|before| self.tree_of(before, directory, meter.budget()));
+        let old = before.and_then(Result::ok).flatten();
+        self.walk(&tree, old.as_ref(), &name_of(commit, directory), meter)
     }
 
     /// Returns the files below a directory that two commits have, but not the same, as the second has
@@ -79,17 +94,21 @@ impl Repository {
         after: CommitId,
         directory: &str,
         most: usize,
-    ) -> Result<Option<Vec<TreeEntry>>, ReadError> {
+        budget: &Budget,
+    ) -> Result<Option<Vec<TreeEntry>>, FilesError> {
         let what = name_of(after, directory);
-        let fail = |error: git2::Error| ReadError::new(what.as_str(), error.message());
-        let tree = |entry: &TreeEntryOf<'_>| self.inner().find_tree(entry.id()).map_err(fail);
+        let tree = |entry: &TreeEntryOf<'_>| self.open_tree(entry.id(), &what, budget);
         let mut files = Vec::new();
         // Two directories that differ have a file that differs, if need be further down: so what is
-        // looked at is limited by the number of files and the depth.
-        let (old, new) = (self.tree_of(before, directory)?, self.tree_of(after, directory)?);
-        let mut waiting = vec![(String::new(), 0, old, new)];
+        // read is limited by the number of files and the depth.
+        let old = self.tree_of(before, directory, budget)?;
+        let (Some(old), Some(new)) = (old, self.tree_of(after, directory, budget)?) else {
+            return Ok(None);
+        };
+        let deepest = budget.limit(BudgetItem::Depth);
+        let mut waiting = vec![(String::new(), 0_u64, old, new)];
         while let Some((parent, depth, old, new)) = waiting.pop() {
-            if old.len() != new.len() || depth > DEPTH || waiting.len() + files.len() > most {
+            if old.len() != new.len() || depth > deepest || waiting.len() + files.len() > most {
                 return Ok(None);
             }
             for (a, b) in old.iter().zip(&new) {
@@ -112,54 +131,70 @@ impl Repository {
         Ok(Some(files).filter(|it| it.len() <= most))
     }
 
-    fn tree_of(&self, commit: CommitId, directory: &str) -> Result<Tree<'_>, ReadError> {
+    /// Returns the tree of a directory of a commit; none if the commit has no such directory.
+    fn tree_of(
+        &self,
+        commit: CommitId,
+        directory: &str,
+        budget: &Budget,
+    ) -> Result<Option<Tree<'_>>, FilesError> {
         let what = name_of(commit, directory);
-        let fail = |error: git2::Error| ReadError::new(what.as_str(), error.message());
-        let root = self.find_commit(commit)?.tree().map_err(fail)?;
-        let path = directory.trim_matches('/');
-        if matches!(path, "" | ".") {
-            return Ok(root);
+        let mut tree = self.open_tree(self.find_commit(commit)?.tree_id(), &what, budget)?;
+        for name in directory.split('/').filter(|it| !matches!(*it, "" | ".")) {
+            let below = tree.get_name(name).filter(|it| kind(it).is_none()).map(|it| it.id());
+            let Some(below) = below else { return Ok(None) };
+            tree = self.open_tree(below, &what, budget)?;
         }
-        let entry = root.get_path(Path::new(path)).map_err(fail)?;
-        let object = entry.to_object(self.inner()).map_err(fail)?;
-        object.into_tree().map_err(|_| ReadError::new(what.as_str(), "it is a file"))
+        Ok(Some(tree))
+    }
+
+    /// Opens a tree unless the object alone is larger than all paths may be.
+    fn open_tree(&self, id: Oid, what: &str, budget: &Budget) -> Result<Tree<'_>, FilesError> {
+        let fail = |error: git2::Error| ReadError::new(what, error.message());
+        let (size, _) = self.inner().odb().and_then(|it| it.read_header(id)).map_err(fail)?;
+        let (item, counted) = (BudgetItem::PathBytes, size as u64);
+        let limit = budget.limit(item);
+        if counted > limit {
+            return Err(Exceeded { item, limit, counted }.into());
+        }
+        Ok(self.inner().find_tree(id).map_err(fail)?)
     }
 
     /// Returns the files of a tree that another one, if there is one, does not have so.
+    ///
+    /// Paths are counted before they are built: deep directories with long names make gigabytes of
+    /// paths out of a small push.
     fn walk(
         &self,
-        tree: Tree<'_>,
-        old: Option<Tree<'_>>,
+        tree: &Tree<'_>,
+        old: Option<&Tree<'_>>,
         what: &str,
-    ) -> Result<Vec<TreeEntry>, ReadError> {
-        let fail = |error: git2::Error| ReadError::new(what, error.message());
+        meter: &Meter,
+    ) -> Result<Vec<TreeEntry>, FilesError> {
         let mut files = Vec::new();
-        let mut seen = 0;
-        let mut waiting = vec![(String::new(), 0, tree, old)];
-        while let Some((parent, depth, tree, old)) = waiting.pop() {
-            seen += tree.len();
-            if seen > ENTRIES {
-                return Err(ReadError::new(what, format!("it has more than {ENTRIES} entries")));
-            }
+        let mut waiting = vec![(String::new(), 0, tree.id(), old.map(Tree::id))];
+        while let Some((parent, depth, id, before)) = waiting.pop() {
+            let tree = self.open_tree(id, what, meter.budget())?;
+            let before = before.and_then(|it| self.open_tree(it, what, meter.budget()).ok());
+            meter.charge(BudgetItem::Depth, depth)?;
             for entry in &tree {
-                let before = old.as_ref().and_then(|old| old.get_name_bytes(entry.name_bytes()));
+                let old = before.as_ref().and_then(|old| old.get_name_bytes(entry.name_bytes()));
                 let same = |it: &TreeEntryOf<'_>| {
                     it.id() == entry.id() && it.filemode() == entry.filemode()
                 };
-                if before.as_ref().is_some_and(same) {
+                if old.as_ref().is_some_and(same) {
                     continue;
                 }
+                let length = (parent.len() + entry.name_bytes().len()) as u64;
+                meter.charge(BudgetItem::Entries, 1)?;
+                meter.charge(BudgetItem::PathLength, length)?;
+                meter.charge(BudgetItem::PathBytes, length)?;
                 let name = String::from_utf8_lossy(entry.name_bytes());
                 match kind(&entry) {
                     Some(kind) => files.push(TreeEntry { path: format!("{parent}{name}"), kind }),
-                    None if depth == DEPTH => {
-                        let detail = format!("directories lie in each other over {DEPTH} deep");
-                        return Err(ReadError::new(what, detail));
-                    }
                     None => {
-                        let below = self.inner().find_tree(entry.id()).map_err(fail)?;
-                        let before = before.and_then(|it| self.inner().find_tree(it.id()).ok());
-                        waiting.push((format!("{parent}{name}/"), depth + 1, below, before));
+                        let old = old.filter(|it| kind(it).is_none()).map(|it| it.id());
+                        waiting.push((format!("{parent}{name}/"), depth + 1, entry.id(), old));
                     }
                 }
             }

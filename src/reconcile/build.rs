@@ -8,12 +8,12 @@ use rayon::prelude::*;
 use super::controller::Controller;
 use crate::diagnostic::Diagnostic;
 use crate::document::Limits;
-use crate::git::{EntryKind, ReadError, Repository, TreeEntry};
-use crate::model::{BlobId, CommitId};
+use crate::git::{EntryKind, FilesError, ReadError, Repository, TreeEntry};
+use crate::model::{BlobId, Budget, BudgetItem, CommitId, Exceeded, Meter};
 use crate::snapshot::Snapshot;
 use crate::validation::{
-    Checked, FileKind, FileReading, Layout, Search, SourceContent, SourceFile, check, read_file,
-    read_layout,
+    Checked, FileKind, FileReading, Layout, Search, SourceContent, SourceFile, check, no_groups,
+    read_file_within, read_layout, too_large,
 };
 
 /// What came of a commit.
@@ -119,14 +119,16 @@ pub(super) fn build(
     directory: &str,
     cache: &Cache,
     base: Option<&Built>,
+    budget: Budget,
     wanted: Wanted<'_>,
 ) -> Result<Built, BuildError> {
     // The other commit may be gone from the repository: that is no fault of this one.
-    let amended = base.map(|base| amend(repository, commit, directory, cache, base));
+    let amended = base.map(|base| amend(repository, commit, directory, cache, base, budget));
     if let Some(Ok(Some(built))) = amended {
         return Ok(built);
     }
-    let mut checked = read(repository, commit, directory, cache, wanted)?;
+    let meter = Arc::new(Meter::new(budget));
+    let mut checked = read(repository, commit, directory, cache, &meter, wanted)?;
     let diagnostics = std::mem::take(&mut checked.diagnostics);
     let outcome = match &checked.estate {
         Some(estate) => {
@@ -149,11 +151,17 @@ fn amend(
     directory: &str,
     cache: &Cache,
     base: &Built,
+    budget: Budget,
 ) -> Result<Option<Built>, BuildError> {
     let fail = |source| BuildError::Unreadable { commit, source };
     let Outcome::Valid(before) = &base.outcome else { return Ok(None) };
-    let changes = repository.amended_files(before.commit, commit, directory, DIFFERENCES);
-    let Some(changes) = changes.map_err(fail)? else { return Ok(None) };
+    let changes = repository.amended_files(before.commit, commit, directory, DIFFERENCES, &budget);
+    let changes = match changes {
+        Ok(Some(changes)) => changes,
+        // What is wrong is found again, and said, when all files are read.
+        Ok(None) | Err(FilesError::NoDirectory(_) | FilesError::TooLarge(_)) => return Ok(None),
+        Err(FilesError::Unreadable(error)) => return Err(fail(error)),
+    };
     let layout = base.checked.layout();
     let mut files = Vec::new();
     for entry in &changes {
@@ -162,18 +170,32 @@ fn amend(
         }
         files.extend(File::of(entry, layout));
     }
-    let readings: Vec<Arc<FileReading>> = files
-        .iter()
-        .zip(cache.get(&files))
-        .map(|(file, known)| match known {
-            Some(reading) => Ok(reading),
+    // The budget holds for the commit as a whole, so counting goes on from what the other one costs.
+    let counted = files.iter().fold(base.checked.counts(), |all, file| {
+        base.checked.reading(&file.path).map_or(all, |old| all.without(&old.cost))
+    });
+    let meter = Arc::new(Meter::from(budget, counted));
+    let mut readings = Vec::new();
+    for (file, known) in files.iter().zip(cache.get(&files)) {
+        let charged = match known {
+            Some(reading) => meter.charge_all(&reading.cost).map(|()| reading),
             None => {
                 let source = source_file(repository, file.entry).map_err(fail)?;
-                Ok(cache.keep_one(file, Arc::new(read_file(&source, file.kind))))
+                let size = source.size();
+                let read = read_file_within(&source, file.kind, &meter);
+                let charged = meter.charge(BudgetItem::DocumentBytes, size);
+                charged.and(read).map(|it| cache.keep_one(file, Arc::new(it)))
             }
-        })
-        .collect::<Result<_, BuildError>>()?;
-    let Some(mut checked) = base.checked.again(&readings) else { return Ok(None) };
+        };
+        let Ok(reading) = charged else { return Ok(None) };
+        // Whether the same content stands elsewhere is not known here, so it counts as new.
+        let size = reading.cost.get(BudgetItem::DocumentBytes);
+        if meter.charge(BudgetItem::DistinctBytes, size).is_err() {
+            return Ok(None);
+        }
+        readings.push(reading);
+    }
+    let Some(mut checked) = base.checked.again(&readings, &meter) else { return Ok(None) };
     let Some(estate) = checked.estate.clone() else { return Ok(None) };
     let (origins, warnings) =
         (Arc::clone(&checked.origins), std::mem::take(&mut checked.diagnostics));
@@ -191,7 +213,20 @@ pub fn load(
     commit: CommitId,
     directory: &str,
 ) -> Result<Checked, BuildError> {
-    read(repository, commit, directory, &Cache::default(), &|| true)
+    let meter = Arc::new(Meter::new(Budget::DEFAULT));
+    read(repository, commit, directory, &Cache::default(), &meter, &|| true)
+}
+
+/// Why a commit was not read to the end.
+enum Stop {
+    Unbuilt(BuildError),
+    TooLarge(Exceeded),
+}
+
+impl From<Exceeded> for Stop {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::TooLarge(exceeded)
+    }
 }
 
 fn read(
@@ -199,11 +234,40 @@ fn read(
     commit: CommitId,
     directory: &str,
     cache: &Cache,
+    meter: &Arc<Meter>,
     wanted: Wanted<'_>,
 ) -> Result<Checked, BuildError> {
-    let fail = |source| BuildError::Unreadable { commit, source };
-    let check_wanted = || if wanted() { Ok(()) } else { Err(BuildError::Cancelled(commit)) };
-    let entries = repository.files(commit, directory).map_err(fail)?;
+    let rejected = |found| Ok(Checked::rejected(found, &Layout::default(), Search::Decisive));
+    let entries = match repository.files(commit, directory, meter) {
+        Ok(entries) => entries,
+        Err(FilesError::Unreadable(source)) => {
+            return Err(BuildError::Unreadable { commit, source });
+        }
+        Err(FilesError::TooLarge(exceeded)) => return rejected(too_large(exceeded)),
+        Err(error @ FilesError::NoDirectory(_)) => {
+            return rejected(no_groups(directory.into(), error.to_string()));
+        }
+    };
+    match read_entries(repository, commit, &entries, cache, meter, wanted) {
+        Ok(checked) => Ok(checked),
+        Err(Stop::Unbuilt(error)) => Err(error),
+        Err(Stop::TooLarge(exceeded)) => rejected(too_large(exceeded)),
+    }
+}
+
+/// Reads and checks files of a commit.
+fn read_entries(
+    repository: &Repository,
+    commit: CommitId,
+    entries: &[TreeEntry],
+    cache: &Cache,
+    meter: &Arc<Meter>,
+    wanted: Wanted<'_>,
+) -> Result<Checked, Stop> {
+    let fail = |source| Stop::Unbuilt(BuildError::Unreadable { commit, source });
+    let check_wanted = || {
+        if wanted() { Ok(()) } else { Err(Stop::Unbuilt(BuildError::Cancelled(commit))) }
+    };
     let settings: Vec<SourceFile> = entries
         .iter()
         .filter(|entry| is_settings(entry))
@@ -213,7 +277,11 @@ fn read(
     let (layout, settings) = read_layout(&settings);
     let files: Vec<File<'_>> =
         entries.iter().filter_map(|entry| File::of(entry, &layout)).collect();
-    let known = cache.get(&files);
+    let mut known = cache.get(&files);
+    weigh(repository, &files, &mut known, meter).map_err(|stop| match stop {
+        Weighed::Unreadable(source) => fail(source),
+        Weighed::TooLarge(exceeded) => Stop::TooLarge(exceeded),
+    })?;
     // Each thread opens the repository for itself, which pays from a number of files on.
     let opener = repository.opener();
     let stretches: Vec<Vec<Arc<FileReading>>> = files
@@ -231,23 +299,77 @@ fn read(
                     None => opened.insert(opener.open().map_err(fail)?),
                 };
                 let source = source_file(repository, file.entry).map_err(fail)?;
-                Ok(Arc::new(read_file(&source, file.kind)))
+                Ok(Arc::new(read_file_within(&source, file.kind, meter)?))
             };
             files.iter().zip(known).map(read).collect()
         })
-        .collect::<Result<_, BuildError>>()?;
+        .collect::<Result<_, Stop>>()?;
     let mut readings: Vec<Arc<FileReading>> = stretches.into_iter().flatten().collect();
-    cache.keep(
-        files
-            .iter()
-            .zip(&readings)
-            .zip(&known)
-            .filter(|(_, known)| known.is_none())
-            .map(|(it, _)| it),
-    );
+    // What lacks findings must not be taken for all that there is to find.
+    if meter.dropped().is_none() {
+        cache.keep(
+            files
+                .iter()
+                .zip(&readings)
+                .zip(&known)
+                .filter(|(_, known)| known.is_none())
+                .map(|(it, _)| it),
+        );
+    }
     readings.extend(settings.map(Arc::new));
     check_wanted()?;
-    Ok(check(&layout, &readings, Search::Decisive))
+    Ok(check(&layout, &readings, Search::Decisive, meter))
+}
+
+/// Why files were not weighed to the end.
+enum Weighed {
+    Unreadable(ReadError),
+    TooLarge(Exceeded),
+}
+
+impl From<Exceeded> for Weighed {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::TooLarge(exceeded)
+    }
+}
+
+/// Counts what files cost before any of them is read: the sizes by the headers of their objects, and
+/// everything of those that are known.
+fn weigh(
+    repository: &Repository,
+    files: &[File<'_>],
+    known: &mut [Option<Arc<FileReading>>],
+    meter: &Meter,
+) -> Result<(), Weighed> {
+    let mut sizes: HashMap<BlobId, u64> = HashMap::new();
+    for (file, known) in files.iter().zip(known) {
+        let EntryKind::File(blob) = file.entry.kind else { continue };
+        let size = match (sizes.get(&blob), known.as_ref()) {
+            (Some(size), _) => *size,
+            (None, known) => {
+                let size = match known.map(|it| it.cost.get(BudgetItem::DocumentBytes)) {
+                    Some(size) if size > 0 => size,
+                    _ => repository.blob_size(blob).map_err(Weighed::Unreadable)?,
+                };
+                // What is larger is not read.
+                let size = if size > Limits::DEFAULT.file_bytes { 0 } else { size };
+                meter.charge(BudgetItem::DistinctBytes, size)?;
+                sizes.insert(blob, size);
+                size
+            }
+        };
+        meter.charge(BudgetItem::DocumentBytes, size)?;
+        if let Some(reading) = known {
+            let rest = reading.cost.with(BudgetItem::DocumentBytes, 0);
+            let findings = rest.get(BudgetItem::Findings);
+            meter.charge_all(&rest.with(BudgetItem::Findings, 0))?;
+            if meter.charge(BudgetItem::Findings, findings).is_err() {
+                // It is read again, and what there is no room for is counted.
+                *known = None;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// How many files one thread reads at once.
@@ -320,22 +442,57 @@ pub(super) fn source_file(
     Ok(SourceFile { path: entry.path.as_str().into(), content })
 }
 
-/// Returns the files of a commit's directory with their content, for what wants their text.
+/// Returns the files of a commit's directory that have a part in the repository, with their content.
 ///
 /// # Errors
 ///
-/// Returns an error if the commit cannot be read.
+/// Returns an error if the commit cannot be read, or costs more than its budget.
 pub fn source_files(
     repository: &Repository,
     commit: CommitId,
     directory: &str,
-    wanted: &dyn Fn(&str) -> bool,
-) -> Result<Vec<SourceFile>, BuildError> {
-    let fail = |source| BuildError::Unreadable { commit, source };
-    let entries = repository.files(commit, directory).map_err(fail)?;
-    entries
-        .iter()
-        .filter(|entry| wanted(&entry.path))
-        .map(|entry| source_file(repository, entry).map_err(fail))
-        .collect()
+    meter: &Meter,
+) -> Result<Vec<SourceFile>, SourceError> {
+    let fail = |source| SourceError::Unbuilt(BuildError::Unreadable { commit, source });
+    let entries = match repository.files(commit, directory, meter) {
+        Ok(entries) => entries,
+        Err(FilesError::Unreadable(source)) => return Err(fail(source)),
+        Err(FilesError::TooLarge(exceeded)) => return Err(too_large(exceeded).into()),
+        Err(error @ FilesError::NoDirectory(_)) => {
+            return Err(no_groups(directory.into(), error.to_string()).into());
+        }
+    };
+    let read = |entry: &TreeEntry| source_file(repository, entry).map_err(fail);
+    let mut sources: Vec<SourceFile> =
+        entries.iter().filter(|it| is_settings(it)).map(read).collect::<Result<_, _>>()?;
+    let (layout, _) = read_layout(&sources);
+    let files: Vec<File<'_>> =
+        entries.iter().filter_map(|entry| File::of(entry, &layout)).collect();
+    let mut known = vec![None; files.len()];
+    weigh(repository, &files, &mut known, meter).map_err(|stop| match stop {
+        Weighed::Unreadable(source) => fail(source),
+        Weighed::TooLarge(exceeded) => too_large(exceeded).into(),
+    })?;
+    for file in &files {
+        sources.push(read(file.entry)?);
+    }
+    sources.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(sources)
+}
+
+/// The files of a commit are not there.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SourceError {
+    /// It could not be read.
+    #[error(transparent)]
+    Unbuilt(#[from] BuildError),
+    /// It is not valid, whatever its files say.
+    #[error("{}", .0.message)]
+    Rejected(Box<Diagnostic>),
+}
+
+impl From<Diagnostic> for SourceError {
+    fn from(found: Diagnostic) -> Self {
+        Self::Rejected(Box::new(found))
+    }
 }

@@ -246,8 +246,15 @@ impl Controller {
             let retained = self.retained.lock().unwrap_or_else(PoisonError::into_inner);
             retained.base(near.into_iter().chain(live))
         };
-        let built =
-            build(repository, commit, &self.settings.path, &self.cache, base.as_ref(), wanted)?;
+        let built = build(
+            repository,
+            commit,
+            &self.settings.path,
+            &self.cache,
+            base.as_ref(),
+            self.settings.budget,
+            wanted,
+        )?;
         let outcome = built.outcome.clone();
         let mut retained = self.retained.lock().unwrap_or_else(PoisonError::into_inner);
         retained.insert(commit, built);

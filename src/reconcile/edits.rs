@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use super::build::{File, source_file};
 use super::controller::{Controller, State};
-use crate::git::{ReadError, Repository, TreeEntry};
+use crate::git::{FilesError, Repository, TreeEntry};
 use crate::history::History;
-use crate::model::CommitId;
-use crate::validation::{FileKind, FileReading, Layout, read_file};
+use crate::model::{BudgetItem, CommitId, Meter};
+use crate::validation::{FileKind, FileReading, Layout, read_file_within};
 
 /// How many commits are walked back. Where neither the first commit nor a known one is among them,
 /// it is not known how often older groups were edited.
@@ -134,7 +134,7 @@ impl Controller {
         &self,
         repository: &Repository,
         commit: CommitId,
-    ) -> Result<(Option<CommitId>, Arc<History>), ReadError> {
+    ) -> Result<(Option<CommitId>, Arc<History>), FilesError> {
         let mut chain = Vec::new();
         let mut known = None;
         let mut next = Some(commit);
@@ -283,18 +283,20 @@ impl<'w> Walk<'w> {
     }
 
     /// Takes the next commit in.
-    fn step(&mut self, commit: CommitId) -> Result<(), ReadError> {
+    fn step(&mut self, commit: CommitId) -> Result<(), FilesError> {
+        // A commit that is too large never answers, and is left out.
+        let meter = Arc::new(Meter::new(self.controller.settings.budget));
         let directory = self.controller.path();
         let layout = self.controller.layout_at(self.repository, commit);
         let before = self.at.filter(|_| layout == self.layout);
-        let changed = self.repository.changed_files(before, commit, directory)?;
-        let groups = self.readings(&changed, &layout, FileKind::Groups)?;
+        let changed = self.repository.changed_files(before, commit, directory, &meter)?;
+        let groups = self.readings(&changed, &layout, FileKind::Groups, &meter)?;
         let catalogues = if before == self.at {
-            self.readings(&changed, &layout, FileKind::Environment)?
+            self.readings(&changed, &layout, FileKind::Environment, &meter)?
         } else {
             // Another layout or policy is no edit of what stays as it was.
-            let changed = self.repository.changed_files(self.at, commit, directory)?;
-            self.readings(&changed, &layout, FileKind::Environment)?
+            let changed = self.repository.changed_files(self.at, commit, directory, &meter)?;
+            self.readings(&changed, &layout, FileKind::Environment, &meter)?
         };
         let made = self.repository.commit(commit)?.time;
         let is_counted = self.at.is_some() || self.is_whole;
@@ -317,12 +319,14 @@ impl<'w> Walk<'w> {
         files: &[TreeEntry],
         layout: &Layout,
         kind: FileKind,
-    ) -> Result<Vec<FileReading>, ReadError> {
+        meter: &Arc<Meter>,
+    ) -> Result<Vec<FileReading>, FilesError> {
         let mut readings = Vec::new();
         for entry in files {
             if File::of(entry, layout).is_some_and(|it| it.kind == kind) {
                 let file = source_file(self.repository, entry)?;
-                readings.push(read_file(&file, kind));
+                meter.charge(BudgetItem::DocumentBytes, file.size())?;
+                readings.push(read_file_within(&file, kind, meter)?);
             }
         }
         Ok(readings)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::report::Reporting;
 use crate::git::{Mirror, MirrorOptions, Verification};
+use crate::model::Budget;
 
 /// Where the branch is.
 #[derive(Debug)]
@@ -34,6 +35,10 @@ pub struct Settings {
     pub policy: Policy,
     /// How remotes are talked to: the deadline of a push, and what interrupts one.
     pub transport: Box<MirrorOptions>,
+    /// What one commit may cost.
+    pub budget: Budget,
+    /// How many bytes the snapshots of other commits may take beside the one that answers.
+    pub snapshot_cache: u64,
     /// Whose commits may answer.
     pub verification: Verification,
     /// The forge to tell what commits came to.

@@ -50,6 +50,8 @@ pub struct Pattern(Arc<Inner>);
 
 struct Inner {
     text: Box<str>,
+    /// How many steps the pattern compiles to.
+    steps: usize,
     /// What a subject must contain.
     required: Option<Required>,
     /// The matcher in linear time, and the subjects it may be asked about; none for a pattern whose
@@ -96,8 +98,9 @@ impl Pattern {
         }
         let (ast, program) = program_of(text)?;
         let required = required::required(&ast, &program);
+        let steps = program.code.len();
         let (linear, program) = (OnceLock::new(), OnceLock::new());
-        let inner = Arc::new(Inner { text: text.into(), required, linear, program });
+        let inner = Arc::new(Inner { text: text.into(), steps, required, linear, program });
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if in_use.len() >= 1024 && in_use.len().is_power_of_two() {
             in_use.retain(|_, it| it.strong_count() > 0);
@@ -109,6 +112,11 @@ impl Pattern {
     /// Returns the pattern as written.
     pub fn as_str(&self) -> &str {
         &self.0.text
+    }
+
+    /// Returns how many steps the pattern compiles to: what it costs to keep.
+    pub fn steps(&self) -> usize {
+        self.0.steps
     }
 
     /// Returns what must be in a subject for the pattern to be found in it; `None` if nothing can

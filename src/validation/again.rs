@@ -12,12 +12,12 @@ use super::findings::{Check, Ground};
 use super::places::Places;
 use super::{FileReading, GroupFile, Parts, Search, Strictness, tree};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
-use crate::model::{Group, GroupId};
+use crate::model::{Group, GroupId, Meter};
 
 impl Checked {
     /// Checks again with other readings of some of the files; the outcome is that of
     /// [`check`](super::check), or `None` if only that can tell.
-    pub fn again(&self, changed: &[Arc<FileReading>]) -> Option<Self> {
+    pub fn again(&self, changed: &[Arc<FileReading>], meter: &Meter) -> Option<Self> {
         let before = self.estate.as_ref()?;
         let policy = self.layout.policy;
         if self.search == Search::Everything || policy.potential_conflicts == Strictness::Error {
@@ -57,6 +57,7 @@ impl Checked {
             catalogues: &catalogues,
             places: Places { origins: &origins, readings: &readings },
             strictness: policy.missing_referents,
+            meter,
         };
         for group in &reach.changed {
             ground.referents(*group, &mut findings);
@@ -68,7 +69,8 @@ impl Checked {
             findings.extend(ground.contradictions(*group));
         }
         let diagnostics = gather(&readings, &findings, Vec::new());
-        are_warnings(&diagnostics).then(|| Self {
+        // What was only counted is found again from all files.
+        (are_warnings(&diagnostics) && meter.dropped().is_none()).then(|| Self {
             estate: Some(Estate { hierarchy, ..before.clone() }),
             groups: self.groups,
             diagnostics,
@@ -78,6 +80,7 @@ impl Checked {
             readings,
             types: Arc::clone(&self.types),
             findings,
+            counts: meter.counts(),
         })
     }
 }

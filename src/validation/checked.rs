@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use super::findings::{Finding, Ground};
 use super::places::{Places, find};
+use super::shape::weight;
 use super::{
     FileReading, GroupFile, Layout, Parts, Search, Strictness, TestCase, catalogue, individual,
-    overlap, tree,
+    no_groups, overlap, tree,
 };
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
+use crate::document::Span;
 use crate::hierarchy::Estate;
-use crate::model::GroupId;
+use crate::model::{BudgetItem, Counts, GroupId, Meter, Room};
 
 /// Where each group is written.
 pub type Origins = BTreeMap<GroupId, Place>;
@@ -34,12 +36,40 @@ pub struct Checked {
     pub(super) types: Arc<catalogue::OfEnvironments>,
     /// What was found of each group in its place among the others, silenced or not.
     pub(super) findings: Vec<Finding>,
+    /// What the commit costs of its budget.
+    pub(super) counts: Counts,
 }
 
 impl Checked {
     /// Returns whether there is no error.
     pub fn is_valid(&self) -> bool {
         self.estate.is_some()
+    }
+
+    /// The outcome for a commit that was not read to the end.
+    pub fn rejected(why: Diagnostic, layout: &Layout, search: Search) -> Self {
+        Self {
+            estate: None,
+            groups: 0,
+            diagnostics: vec![why],
+            origins: Arc::default(),
+            layout: layout.clone(),
+            search,
+            readings: Vec::new(),
+            types: Arc::default(),
+            findings: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Returns what the commit costs of its budget.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Returns what is known of a file.
+    pub fn reading(&self, path: &str) -> Option<&Arc<FileReading>> {
+        find(&self.readings, path)
     }
 
     /// Returns the layout and policy that the files were read by.
@@ -108,7 +138,12 @@ pub(super) fn gather(
 }
 
 /// Checks files together that have been read one by one.
-pub fn check(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> Checked {
+pub fn check(
+    layout: &Layout,
+    readings: &[Arc<FileReading>],
+    search: Search,
+    meter: &Arc<Meter>,
+) -> Checked {
     let mut readings = readings.to_vec();
     readings.sort_by(|a, b| a.path.cmp(&b.path));
     let mut groups: Vec<&GroupFile> = Vec::new();
@@ -131,8 +166,12 @@ pub fn check(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> 
     let places = Places { origins: &origins, readings: &readings };
     let findings = hierarchy.as_ref().map_or_else(Vec::new, |hierarchy| {
         let strictness = layout.policy.missing_referents;
-        Ground { hierarchy, catalogues: &catalogues, places, strictness }.all()
+        Ground { hierarchy, catalogues: &catalogues, places, strictness, meter }.all()
     });
+    if groups.is_empty() && !layout.allow_empty && are_read(&readings) {
+        let message = format!("there is no node group below `{}/`", layout.groups);
+        others.push(no_groups(layout.groups.as_str().into(), message));
+    }
     let valid = are_warnings(&others)
         && readings.iter().all(|it| are_warnings(&it.diagnostics))
         && findings.iter().all(|it| it.diagnostic.severity != Severity::Error);
@@ -148,7 +187,8 @@ pub fn check(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> 
     {
         others.extend(overlap::check(estate, &places, strictness));
     }
-    let diagnostics = gather(&readings, &findings, others);
+    let mut diagnostics = gather(&readings, &findings, bounded(others, meter));
+    diagnostics.extend(dropped(meter));
     estate = estate.filter(|_| are_warnings(&diagnostics));
     Checked {
         estate,
@@ -160,5 +200,39 @@ pub fn check(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> 
         findings,
         origins: Arc::new(origins),
         readings,
+        counts: meter.counts(),
     }
+}
+
+/// Returns whether every file of node groups could be read: what is wrong with one that could not
+/// is said, and groups may be in it.
+fn are_read(readings: &[Arc<FileReading>]) -> bool {
+    let has_groups = |it: &Arc<FileReading>| matches!(it.parts, Parts::Groups(_) | Parts::Nothing);
+    readings.iter().filter(|it| has_groups(it)).all(|it| are_warnings(&it.diagnostics))
+}
+
+/// Keeps the findings that there is room for.
+fn bounded(found: Vec<Diagnostic>, meter: &Meter) -> Vec<Diagnostic> {
+    let fits = |it: &Diagnostic| meter.finding(weight(it.severity)) == Room::Kept;
+    found.into_iter().filter(fits).collect()
+}
+
+/// Says how many findings were only counted. They make a commit invalid if errors are among them.
+fn dropped(meter: &Meter) -> Option<Diagnostic> {
+    let dropped = meter.dropped();
+    if dropped.is_none() {
+        return None;
+    }
+    let limit = meter.budget().limit(BudgetItem::Findings);
+    let message = format!(
+        "there are more than {limit} findings: {} errors and {} warnings more are not shown",
+        dropped.errors, dropped.warnings
+    );
+    let place = Place { file: Arc::from("."), span: Span::START };
+    let mut found = Diagnostic::new(Kind::CommitTooLarge, place, message)
+        .with_help("mend what is shown, or raise the limit with `--commit-budget findings=NUMBER`");
+    if dropped.errors == 0 {
+        found.severity = Severity::Warning;
+    }
+    Some(found)
 }

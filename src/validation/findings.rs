@@ -5,9 +5,11 @@ use rayon::prelude::*;
 use super::catalogue::Catalogues;
 use super::layout::Strictness;
 use super::places::Places;
+use super::shape::weight;
 use super::{lint, parameter_type, referents};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::model::{Meter, Room};
 
 /// Something that was found.
 #[derive(Clone, Debug)]
@@ -37,6 +39,7 @@ pub(super) struct Ground<'r> {
     pub(super) catalogues: &'r Catalogues,
     pub(super) places: Places<'r>,
     pub(super) strictness: Strictness,
+    pub(super) meter: &'r Meter,
 }
 
 impl Ground<'_> {
@@ -54,22 +57,28 @@ impl Ground<'_> {
         findings
     }
 
+    /// Returns whether there is room for a finding; if not, it is counted.
+    pub(super) fn keeps(&self, severity: Severity) -> bool {
+        self.meter.finding(weight(severity)) == Room::Kept
+    }
+
     /// Checks the classes that a group names.
     pub(super) fn referents(&self, group: GroupIndex, findings: &mut Vec<Finding>) {
-        let found = referents::check(self, group);
-        findings.extend(found.into_iter().map(|it| Check::Referents.of(group, it)));
+        referents::check(self, group, &mut |it| findings.push(Check::Referents.of(group, it)));
     }
 
     /// Checks the values that a group sets.
     pub(super) fn types(&self, group: GroupIndex, findings: &mut Vec<Finding>) {
         let found = parameter_type::check(self, group);
-        findings.extend(found.into_iter().map(|it| Check::Types.of(group, it)));
+        let found = found.into_iter().filter(|it| self.keeps(it.severity));
+        findings.extend(found.map(|it| Check::Types.of(group, it)));
     }
 
     /// Checks the rules of a group and its descendants.
     pub(super) fn contradictions(&self, group: GroupIndex) -> impl Iterator<Item = Finding> {
         let found = lint::contradictions(self.hierarchy, group, &self.places);
-        found.into_iter().map(|(group, it)| Check::Contradictions.of(group, it))
+        let found = found.into_iter().filter(|(_, it)| self.keeps(it.severity));
+        found.map(|(group, it)| Check::Contradictions.of(group, it))
     }
 }
 

@@ -7,7 +7,7 @@ use super::shape::Shape;
 use crate::diagnostic::{Kind, Place, closest};
 use crate::document::{Node, Span};
 use crate::hierarchy::root_group;
-use crate::model::{Classes, Condition, EnvironmentName, Group, GroupId, GroupName};
+use crate::model::{BudgetItem, Classes, Condition, EnvironmentName, Group, GroupId, GroupName};
 use crate::rule::with_pins;
 
 /// A group as written: valid by itself, but for its parent.
@@ -81,18 +81,20 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Vec<GroupFile> {
     documents
         .iter()
         .filter(|document| !document.is_null())
-        .filter_map(|document| {
+        .map_while(|document| {
+            shape.charge(BudgetItem::Groups, 1)?;
             let name = document.get("name").and_then(Node::as_str);
             shape.group = name.map(str::to_owned);
             let group = read_group(document, shape);
             shape.group = None;
-            group
+            Some(group)
         })
+        .flatten()
         .collect()
 }
 
 fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
-    let errors_before = errors(shape);
+    let errors_before = shape.errors;
     shape.mapping(document, "a group", KEYS)?;
     let name: Option<GroupName> = match document.get("name") {
         Some(node) => shape.parsed(node, "`name`"),
@@ -140,7 +142,7 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
         .get("parent")
         .filter(|node| !node.is_null())
         .and_then(|node| Some((read_parent(node, shape)?, shape.place(node.span))));
-    let valid = errors(shape) == errors_before;
+    let valid = shape.errors == errors_before;
     let group = match (id, name.clone(), environment, rule) {
         (Some(id), Some(name), Some(environment), Some(rule)) if valid => Some(Group {
             id,
@@ -166,11 +168,6 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
         rule: document.get("rule").map(|node| shape.place(node.span)),
         classes: class_places(document, shape),
     })
-}
-
-fn errors(shape: &Shape) -> usize {
-    let severity = crate::diagnostic::Severity::Error;
-    shape.diagnostics.iter().filter(|it| it.severity == severity).count()
 }
 
 fn read_id(node: &Node, shape: &mut Shape) -> Option<GroupId> {
@@ -212,7 +209,9 @@ fn read_rule(document: &Node, is_root: bool, shape: &mut Shape) -> Option<Option
         None if is_root => root_group().map(|root| root.rule.as_deref().cloned()),
         None => Some(None),
     };
-    Some(with_pins(rule?, &pinned?))
+    let pinned = pinned?;
+    shape.charge(BudgetItem::RuleTerms, pinned.len() as u64)?;
+    Some(with_pins(rule?, &pinned))
 }
 
 fn read_parent(node: &Node, shape: &mut Shape) -> Option<ParentName> {

@@ -1,10 +1,13 @@
 //! Layout and policy of a repository: `clade.yaml`.
 
+use std::sync::Arc;
+
 use super::individual::single;
 use super::shape::Shape;
 use super::{FileKind, FileReading, Parts, SourceContent, SourceFile, read_file};
 use crate::diagnostic::Kind;
 use crate::document::{self, Limits, Node};
+use crate::model::{Budget, Meter};
 
 /// Which directory holds what, and how strict validation is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub struct Layout {
     pub tests: String,
     /// How strict validation is.
     pub policy: Policy,
+    /// Whether a repository without node groups is valid.
+    pub allow_empty: bool,
 }
 
 /// How strict validation is.
@@ -58,6 +63,7 @@ impl Default for Layout {
                 require_ids: false,
                 require_description: false,
             },
+            allow_empty: false,
         }
     }
 }
@@ -93,7 +99,7 @@ fn is_yaml(path: &str) -> bool {
     matches!(extension, Some("yaml" | "yml"))
 }
 
-const KEYS: &[&str] = &["groups", "nodes", "environments", "tests", "policy"];
+const KEYS: &[&str] = &["groups", "nodes", "environments", "tests", "policy", "allow_empty"];
 const POLICY: &[&str] =
     &["missing_referents", "potential_conflicts", "require_ids", "require_description"];
 
@@ -108,7 +114,8 @@ pub(super) fn read(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
     let mut reading = read_file(file, FileKind::Settings);
     if let SourceContent::Bytes(bytes) = &file.content {
         let contents = document::read(bytes, &Limits::DEFAULT);
-        let mut shape = Shape::new(std::sync::Arc::clone(&file.path));
+        let meter = Arc::new(Meter::new(Budget::DEFAULT));
+        let mut shape = Shape::new(Arc::clone(&file.path), &meter);
         if let Some(document) = single(&contents.documents, &mut shape) {
             read_document(document, &mut layout, &mut shape);
         }
@@ -140,6 +147,10 @@ fn read_document(document: &Node, layout: &mut Layout, shape: &mut Shape) {
         } else {
             path.clone_into(directory);
         }
+    }
+    if let Some(node) = document.get("allow_empty") {
+        let flag = shape.boolean(node, format_args!("`allow_empty`"));
+        layout.allow_empty = flag.unwrap_or(layout.allow_empty);
     }
     if let Some(policy) = document.get("policy") {
         read_policy(policy, &mut layout.policy, shape);

@@ -10,41 +10,43 @@ use crate::model::{ClassName, EnvironmentName, Key};
 
 /// Checks the classes that a group names against the catalogues of all environments in which they
 /// are set: its own, and those of its descendants.
-pub(super) fn check(ground: &Ground<'_>, source: GroupIndex) -> Vec<Diagnostic> {
+pub(super) fn check(ground: &Ground<'_>, source: GroupIndex, keep: &mut dyn FnMut(Diagnostic)) {
     let (hierarchy, catalogues) = (ground.hierarchy, &ground.catalogues.classes);
     let severity = match ground.strictness {
-        Strictness::Off => return Vec::new(),
+        Strictness::Off => return,
         Strictness::Warn => Severity::Warning,
         Strictness::Error => Severity::Error,
     };
     let classes = hierarchy.group(source).classes.as_ref();
     if catalogues.is_empty() || classes.is_empty() {
-        return Vec::new();
+        return;
     }
     let environments: BTreeSet<&EnvironmentName> =
         hierarchy.subtree(source).map(|it| &hierarchy.group(it).environment).collect();
-    let mut missing = Vec::new();
+    let mut found = |it: Missing<'_>, catalogue: &Catalogue| {
+        // The text of a finding that is only counted is never made.
+        if ground.keeps(severity)
+            && let Some(mut found) = report(&it, ground, catalogue)
+        {
+            found.severity = severity;
+            keep(found);
+        }
+    };
     for environment in environments {
         let Some(catalogue) = catalogues.get(environment) else { continue };
         for (class, parameters) in classes {
             let it = Missing { source, class, parameter: None, environment };
             match catalogue.classes.get(class) {
-                None => missing.push((it, catalogue)),
+                None => found(it, catalogue),
                 Some(known) => {
                     let unknown = parameters.keys().filter(|it| !known.contains_key(*it));
-                    missing.extend(unknown.map(|parameter| {
-                        (Missing { parameter: Some(parameter), ..it }, catalogue)
-                    }));
+                    for parameter in unknown {
+                        found(Missing { parameter: Some(parameter), ..it }, catalogue);
+                    }
                 }
             }
         }
     }
-    let report = |(it, catalogue): (Missing<'_>, &Catalogue)| {
-        let mut found = report(&it, ground, catalogue)?;
-        found.severity = severity;
-        Some(found)
-    };
-    missing.into_iter().filter_map(report).collect()
 }
 
 #[derive(Clone, Copy)]

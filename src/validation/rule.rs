@@ -4,13 +4,14 @@ use super::lint;
 use super::shape::Shape;
 use crate::diagnostic::Kind;
 use crate::document::{Node, Span};
-use crate::model::Condition;
+use crate::model::{BudgetItem, Comparison, Condition};
 use crate::rule::{self, FaultKind, RuleFault};
 
 /// Reads a rule in either notation.
 pub(super) fn read(node: &Node, shape: &mut Shape) -> Option<Condition> {
     match rule::read(&node.to_value()) {
         Ok(condition) => {
+            shape.charge(BudgetItem::RuleTerms, terms(&condition))?;
             lint::rule(&condition, node, shape);
             Some(condition)
         }
@@ -25,6 +26,20 @@ pub(super) fn read(node: &Node, shape: &mut Shape) -> Option<Condition> {
             }
             None
         }
+    }
+}
+
+/// Returns what a rule counts as.
+fn terms(condition: &Condition) -> u64 {
+    /// How many steps of a pattern count as one comparison.
+    const STEPS: usize = 64;
+    match condition {
+        Condition::And(terms) | Condition::Or(terms) => terms.iter().map(self::terms).sum(),
+        Condition::Not(inner) => terms(inner),
+        Condition::Test(test) => match &test.comparison {
+            Comparison::Finds(pattern) => 1 + (pattern.steps() / STEPS) as u64,
+            _ => 1,
+        },
     }
 }
 

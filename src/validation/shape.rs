@@ -7,21 +7,75 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::diagnostic::{Diagnostic, Kind, Place, closest};
+use crate::diagnostic::{Diagnostic, Kind, Place, Severity, closest};
 use crate::document::{Content, Entry, Node, Span};
+use crate::model::{BudgetItem, Counts, Exceeded, Meter, Room, Weight};
 use crate::model::{ClassName, Classes, Key, NameError, Table, Value, VariableName};
 
 /// Collects the findings of one file.
 pub(super) struct Shape {
     pub(super) file: Arc<str>,
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// How many errors were found, kept or not.
+    pub(super) errors: usize,
+    /// What the file costs.
+    pub(super) cost: Counts,
+    /// The limit that the file went over, if it did: nothing of it is used then.
+    pub(super) exceeded: Option<Exceeded>,
+    meter: Arc<Meter>,
+    /// The last finding that was only counted.
+    dropped: Option<Diagnostic>,
     /// The name of the group that is being read.
     pub(super) group: Option<String>,
 }
 
+/// Returns what a severity counts as.
+pub(super) fn weight(severity: Severity) -> Weight {
+    match severity {
+        Severity::Error => Weight::Error,
+        Severity::Warning => Weight::Warning,
+    }
+}
+
 impl Shape {
-    pub(super) fn new(file: Arc<str>) -> Self {
-        Self { file, diagnostics: Vec::new(), group: None }
+    pub(super) fn new(file: Arc<str>, meter: &Arc<Meter>) -> Self {
+        Self {
+            file,
+            diagnostics: Vec::new(),
+            errors: 0,
+            cost: Counts::default(),
+            exceeded: None,
+            meter: Arc::clone(meter),
+            dropped: None,
+            group: None,
+        }
+    }
+
+    /// Counts what the file has; `None` if that is more than the budget allows.
+    pub(super) fn charge(&mut self, item: BudgetItem, more: u64) -> Option<()> {
+        self.cost = self.cost.with(item, self.cost.get(item) + more);
+        match self.meter.charge(item, more) {
+            Ok(()) => Some(()),
+            Err(exceeded) => {
+                self.exceeded = Some(exceeded);
+                None
+            }
+        }
+    }
+
+    /// Keeps a finding, or counts it where too many were found, and hands it out.
+    pub(super) fn push(&mut self, diagnostic: Diagnostic) -> &mut Diagnostic {
+        let weight = weight(diagnostic.severity);
+        if weight == Weight::Error {
+            self.errors += 1;
+        }
+        if self.meter.finding(weight) == Room::Dropped {
+            return self.dropped.insert(diagnostic);
+        }
+        let at = self.diagnostics.len();
+        self.diagnostics.push(diagnostic);
+        #[expect(clippy::indexing_slicing, reason = "it was pushed just now")]
+        &mut self.diagnostics[at]
     }
 
     pub(super) fn place(&self, span: Span) -> Place {
@@ -37,10 +91,7 @@ impl Shape {
     ) -> &mut Diagnostic {
         let mut diagnostic = Diagnostic::new(kind, self.place(span), message);
         diagnostic.group.clone_from(&self.group);
-        let at = self.diagnostics.len();
-        self.diagnostics.push(diagnostic);
-        #[expect(clippy::indexing_slicing, reason = "it was pushed just now")]
-        &mut self.diagnostics[at]
+        self.push(diagnostic)
     }
 
     fn violation<T>(&mut self, span: Span, message: impl Into<String>) -> Option<T> {

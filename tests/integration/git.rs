@@ -5,3 +5,8 @@ mod mirror;
 mod reading;
 pub(crate) mod server;
 mod transports;
+
+/// Counts within the budget that holds unless settings say otherwise.
+pub(crate) fn meter() -> clade::model::Meter {
+    clade::model::Meter::new(clade::model::Budget::DEFAULT)
+}

@@ -36,7 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forge", &["model"]),
     ("facts", &["model", "document"]),
     ("config", &["document", "diagnostic"]),
-    ("telemetry", &[]),
+    ("telemetry", &["diagnostic"]),
     ("store", &["model"]),
     (
         "reconcile",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clade::classification::{self, ClassificationError, Outcome, Version};
 use clade::hierarchy::{Estate, GroupIndex};
-use clade::model::Node;
+use clade::model::{Budget, Meter, Node};
 use clade::snapshot::{Index, Snapshot};
 use clade::validation::{
     Checked, FileKind, Search, SourceContent, SourceFile, read_file, validate,
@@ -332,7 +332,7 @@ fn what_a_commit_does_not_change_need_not_be_built_again() {
             let readings: Vec<_> =
                 files.iter().map(|it| Arc::new(read_file(it, FileKind::Groups))).collect();
             let all = validate(&repository.files, Search::Decisive);
-            let again = before.again(&readings);
+            let again = before.again(&readings, &Meter::new(Budget::DEFAULT));
             assert_eq!(again.is_none(), changes_the_tree);
             let checked = again.unwrap_or_else(|| all.clone());
             assert_eq!(checked.diagnostics, all.diagnostics);

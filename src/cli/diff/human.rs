@@ -3,19 +3,23 @@
 use std::fmt::Write as _;
 
 use super::{Said, count};
-use crate::diagnostic::Colour;
+use crate::diagnostic::{Colour, visible_up_to};
 use crate::impact::{Difference, Entry, GroupChange, ValueChange, ValueKind};
 
 /// How many names of nodes are shown.
 const NAMES: usize = 5;
 
+/// A name or value longer than this is cut.
+const LONGEST: usize = 4_000;
+
 struct Paint(Colour);
 
 impl Paint {
     fn with(&self, code: &str, text: &str) -> String {
+        let text = visible_up_to(text, LONGEST);
         match self.0 {
             Colour::Ansi => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-            Colour::Plain => text.to_owned(),
+            Colour::Plain => text,
         }
     }
 
@@ -84,6 +88,7 @@ fn write_entry(text: &mut String, entry: &Entry, said: &Said<'_>, paint: &Paint)
         .map(|change| {
             let (what, shown) = row(&change.what, paint);
             let causes = change.causes.iter().filter_map(|it| said.impact.groups.get(*it));
+            let what = visible_up_to(&what, LONGEST);
             (what, shown, causes.map(cause).collect::<Vec<_>>().join("; "))
         })
         .collect();

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::human::{cause, label, nodes};
 use super::{Said, count};
+use crate::diagnostic::visible_up_to;
 use crate::impact::{Difference, Entry};
 
 /// Forges take comments of 65,536 characters; some room is left for what a pipeline adds.
@@ -11,6 +12,9 @@ const LONGEST: usize = 60_000;
 
 /// A value longer than this is cut.
 const VALUE: usize = 120;
+
+/// A name longer than this is cut.
+const NAME: usize = 400;
 
 /// The first line, by which a pipeline finds its comment to update it.
 const MARKER: &str = "<!-- clade-diff -->";
@@ -88,7 +92,7 @@ fn write_summary(text: &mut String, said: &Said<'_>) {
     for (moved, index) in rows.iter().take(ROWS) {
         let Some(group) = impact.groups.get(*index) else { continue };
         let place = match (&group.file, group.line) {
-            (Some(file), Some(line)) => format!(" (`{file}:{line}`)"),
+            (Some(file), Some(line)) => format!(" ({})", code(&format!("{file}:{line}"))),
             _ => String::new(),
         };
         let words = escape(&group.how.in_words());
@@ -142,9 +146,12 @@ fn headline(entry: &Entry) -> String {
     if parts.is_empty() { String::new() } else { format!(" · {}", parts.join(", ")) }
 }
 
+/// Writes text as code in a cell of a table.
+fn code(text: &str) -> String {
+    format!("`{}`", visible_up_to(text, NAME).replace('`', "'").replace('|', "\\|"))
+}
+
 fn row(what: &Difference) -> (String, String, String) {
-    let code =
-        |text: &str| format!("`{}`", text.replace('`', "'").replace('|', "\\|").replace('\n', " "));
     let value = |value: Option<&serde_json::Value>| match value {
         None => "*not set*".to_owned(),
         Some(value) => {
@@ -187,7 +194,7 @@ fn row(what: &Difference) -> (String, String, String) {
 /// Keeps text from being taken for markup.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
-    for char in text.chars() {
+    for char in visible_up_to(text, NAME).chars() {
         match char {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),

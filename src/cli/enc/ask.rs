@@ -12,7 +12,8 @@ use crate::cli::client::{Identity, Patience, Reply};
 use crate::document::{self, Limits};
 
 /// What an answer may cost.
-const LIMITS: Limits = Limits { file_bytes: 16 << 20, depth: 200, alias_nodes: 0 };
+const LIMITS: Limits =
+    Limits { file_bytes: 16 << 20, depth: 200, alias_nodes: 0, ..Limits::DEFAULT };
 
 /// How many daemons are asked: one, and another if it cannot answer.
 const ATTEMPTS: usize = 2;

@@ -7,14 +7,18 @@ use anyhow::{Result, anyhow};
 use super::Enc;
 use crate::classification::{Outcome, classify, conflict_message, enc_document};
 use crate::cli::node::facts_file;
-use crate::cli::repository::RepositoryArgs;
+use crate::cli::repository::{BudgetArgs, RepositoryArgs};
 use crate::facts::{NodeFacts, with_certname};
 use crate::model::Node;
 
 impl Enc {
     /// Classifies the node in this process.
     pub(super) fn offline(&self, directory: &Path) -> Result<String> {
-        let repository = RepositoryArgs { directory: directory.to_owned(), rev: self.rev.clone() };
+        let repository = RepositoryArgs {
+            directory: directory.to_owned(),
+            rev: self.rev.clone(),
+            budget: BudgetArgs::default(),
+        };
         let facts = self.facts_of_any_form()?;
         let node = Node {
             name: self.node.clone(),

@@ -9,6 +9,7 @@ use crate::cli::duration;
 use crate::forge::Provider;
 use crate::git::VerifyMode;
 use crate::http::OnGap;
+use crate::model::BudgetOverride;
 use crate::reconcile::{OnRewrite, OnStale, WriteMode};
 use crate::telemetry::LogFormat;
 
@@ -88,6 +89,24 @@ pub(in crate::cli) struct Serve {
     /// Allow `http`, `git` and `file` URLs, which anybody on the way could change
     #[arg(long, env = "CLADE_ALLOW_INSECURE_REMOTES", help_heading = "Repository")]
     pub(super) allow_insecure_remotes: bool,
+    /// Another limit on what one commit may cost, such as `groups=50000`; repeatable, a mapping in the file
+    #[arg(
+        long,
+        value_name = "NAME=NUMBER",
+        env = "CLADE_COMMIT_BUDGET",
+        value_delimiter = ',',
+        help_heading = "Repository"
+    )]
+    pub(super) commit_budget: Vec<BudgetOverride>,
+    /// How many bytes the snapshots of other commits may take beside the one that answers
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "CLADE_SNAPSHOT_CACHE",
+        default_value = "67108864",
+        help_heading = "Repository"
+    )]
+    pub(super) snapshot_cache: u64,
     /// What a rewritten history does
     #[arg(
         long,

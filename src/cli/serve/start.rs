@@ -26,6 +26,7 @@ use crate::http::{
     Access, App, CrlPolicy, Door, Endpoint, Face, FactsPolicy, PuppetServer, Replies, Tls,
     TlsFiles, Webhooks, router, serve,
 };
+use crate::model::Budget;
 use crate::reconcile::{
     Controller, Policy, Reporting, Settings, Target, WriteMode, WriteSettings, Writer,
 };
@@ -285,6 +286,8 @@ fn settings(serve: &Serve, prepared: &Prepared) -> Result<Settings> {
             max_staleness: serve.max_staleness,
             on_stale: serve.on_stale,
         },
+        budget: Budget::DEFAULT.with(&serve_settings.commit_budget),
+        snapshot_cache: serve_settings.snapshot_cache,
         verification: Verification {
             mode: serve.verify,
             allowed_signers: serve.allowed_signers_file.clone(),

@@ -8,6 +8,7 @@ use clade::git::{
 };
 use clade::model::CommitId;
 
+use super::meter;
 use crate::repository::{Origin, Put};
 
 fn open(data: &Path, origin: &Origin) -> Mirror {
@@ -171,7 +172,10 @@ fn the_live_commit_survives_a_restart() {
     std::fs::remove_dir_all(origin.path()).unwrap();
     let mirror = open(data.path(), &origin);
     assert_eq!(mirror.live(), Some(id(&first)));
-    assert_eq!(mirror.repository().unwrap().files(id(&first), "groups").unwrap().len(), 1);
+    assert_eq!(
+        mirror.repository().unwrap().files(id(&first), "groups", &meter()).unwrap().len(),
+        1
+    );
     let error = mirror.fetch(None).unwrap_err();
     assert_eq!(error.failure, FetchFailure::RepositoryNotFound);
 }
@@ -243,7 +247,7 @@ fn a_damaged_mirror_is_fetched_anew() {
         }
         let mirror = open(data.path(), &origin);
         assert_eq!(mirror.fetch(None).map(|it| it.head), Ok(id(&first)), "{what}");
-        let files = mirror.repository().unwrap().files(id(&first), "").unwrap();
+        let files = mirror.repository().unwrap().files(id(&first), "", &meter()).unwrap();
         assert_eq!(files.len(), 1, "{what}");
     }
 }
@@ -259,7 +263,7 @@ fn renewing_keeps_the_live_commit() {
     let before = mirror.repository().unwrap();
     assert_eq!(mirror.renew(None).unwrap().head, id(&second));
     assert_eq!(mirror.live(), Some(id(&first)));
-    assert_eq!(before.files(id(&second), "").unwrap().len(), 2, "readers read on");
+    assert_eq!(before.files(id(&second), "", &meter()).unwrap().len(), 2, "readers read on");
     // A crash between the two renames leaves only what was set aside.
     drop(mirror);
     std::fs::remove_dir_all(data.path().join("mirror.git")).unwrap();

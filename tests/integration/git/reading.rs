@@ -6,10 +6,11 @@ use clade::git::{EntryKind, Repository};
 use clade::model::CommitId;
 use git2::Oid;
 
+use super::meter;
 use crate::repository::{Origin, Put};
 
 fn listed(repository: &Repository, commit: &str, directory: &str) -> Vec<(String, &'static str)> {
-    let files = repository.files(commit.parse().unwrap(), directory).unwrap();
+    let files = repository.files(commit.parse().unwrap(), directory, &meter()).unwrap();
     let kind = |kind| match kind {
         EntryKind::File(_) => "file",
         EntryKind::Link => "link",
@@ -46,16 +47,11 @@ fn files_are_listed_by_path_and_never_followed() {
     }
     assert_eq!(listed(&repository, &commit, ".").len(), 6);
     for (directory, expected) in [
-        (
-            "nope",
-            "the directory `nope` of the commit ID cannot be read: the path 'nope' does not exist in the given tree",
-        ),
-        (
-            "elsewhere.txt",
-            "the directory `elsewhere.txt` of the commit ID cannot be read: it is a file",
-        ),
+        ("nope", "the commit has no directory `nope`"),
+        ("elsewhere.txt", "the commit has no directory `elsewhere.txt`"),
     ] {
-        let error = repository.files(commit.parse().unwrap(), directory).unwrap_err().to_string();
+        let error =
+            repository.files(commit.parse().unwrap(), directory, &meter()).unwrap_err().to_string();
         assert_eq!(error.replace(&commit, "ID"), expected);
     }
 }
@@ -64,7 +60,7 @@ fn files_are_listed_by_path_and_never_followed() {
 fn content_and_size_of_a_blob_are_read() {
     let (origin, commit) = Origin::with_a_commit();
     let repository = Repository::discover(&origin.path()).unwrap();
-    let files = repository.files(commit.parse().unwrap(), "").unwrap();
+    let files = repository.files(commit.parse().unwrap(), "", &meter()).unwrap();
     let EntryKind::File(blob) = files[0].kind else { panic!("{files:?}") };
     assert_eq!(repository.blob_size(blob).unwrap(), 10);
     assert_eq!(repository.blob(blob).unwrap(), b"name: Web\n");
@@ -103,16 +99,15 @@ fn trees_made_to_exhaust_the_reader_are_refused() {
     let files = |depth, times| {
         let commit = origin.commit_tree("main", nested(&origin, depth, times));
         let repository = Repository::discover(&origin.path()).unwrap();
-        let files = repository.files(commit.parse().unwrap(), "");
+        let files = repository.files(commit.parse().unwrap(), "", &meter());
         files.map(|it| it.len()).map_err(|error| error.to_string().replace(&commit, "ID"))
     };
     assert_eq!(files(128, 1), Ok(1));
-    let deep =
-        "the tree of the commit ID cannot be read: directories lie in each other over 128 deep";
+    let deep = "the commit is too large: it has more than 128 directories within each other: 129 were counted before reading stopped";
     assert_eq!(files(129, 1), Err(deep.to_owned()));
     assert_eq!(files(5000, 1), Err(deep.to_owned()));
     // Twelve small objects that look like 10^12 files.
-    let wide = "the tree of the commit ID cannot be read: it has more than 1000000 entries";
+    let wide = "the commit is too large: it has more than 250000 files and directories: 250001 were counted before reading stopped";
     assert_eq!(files(12, 10), Err(wide.to_owned()));
 }
 
@@ -132,7 +127,7 @@ fn what_a_commit_changes_is_found_without_what_it_leaves() {
     let third = put(&[("g", Put::File("3"))]);
     let repository = Repository::discover(&origin.path()).unwrap();
     let changed = |before, commit, directory| {
-        let files = repository.changed_files(before, commit, directory).unwrap();
+        let files = repository.changed_files(before, commit, directory, &meter()).unwrap();
         files.into_iter().map(|it| it.path).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(changed(Some(first), second, "e"), "a/y b/c l");
@@ -142,7 +137,7 @@ fn what_a_commit_changes_is_found_without_what_it_leaves() {
     assert_eq!(changed(Some(third), second, "e"), changed(None, second, "e"));
     assert_eq!(changed(None, second, "e"), "a/x a/y b/c l");
     assert_eq!(changed(Some(second), second, ""), "");
-    assert!(repository.changed_files(None, CommitId::from_bytes([9; 20]), "").is_err());
+    assert!(repository.changed_files(None, CommitId::from_bytes([9; 20]), "", &meter()).is_err());
 }
 
 #[test]

@@ -8,6 +8,7 @@ use clade::git::{
     Credentials, FetchFailure, HttpOptions, Mirror, MirrorOptions, Movement, Proxy, Remote, Scheme,
 };
 
+use super::meter;
 use super::server::{Request, Seen, Server, has_git, http_backend, status, tls};
 use crate::repository::{Origin, Put};
 
@@ -42,7 +43,7 @@ fn follow(origin: &Origin, url: &str, options: MirrorOptions) {
     assert_eq!(fetched.head.to_string(), last, "{url}");
     assert_eq!(mirror.fetch(None).unwrap().movement, Movement::Unchanged, "{url}");
     let repository = mirror.repository().unwrap();
-    assert_eq!(repository.files(fetched.head, "groups").unwrap().len(), 2, "{url}");
+    assert_eq!(repository.files(fetched.head, "groups", &meter()).unwrap().len(), 2, "{url}");
     assert_eq!(repository.log(fetched.head, 99).unwrap().len(), 42, "{url}");
     let error = mirror.fetch(Some("gone")).unwrap_err();
     assert_eq!(error.failure, FetchFailure::RefNotFound, "{url}");
