@@ -27,8 +27,23 @@ fn group(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_repository_without_files_has_the_root_group() {
-    let checked = checked(&[]);
+fn a_repository_without_groups_is_an_error_unless_it_is_meant() {
+    let none = "groups:1:1 no-groups there is no node group below `groups/`";
+    let said = |files: &[(&str, &str)]| -> Vec<String> {
+        let all = findings(files).into_iter();
+        all.map(|it| it.split(" // ").next().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(said(&[]), [none]);
+    assert_eq!(said(&[("group/a.yaml", "name: A\n"), ("nodes/a.yaml", "variables: {}\n")]), [none]);
+    assert_eq!(said(&[("groups/a.yaml", "# nothing yet\n")]), [none]);
+    // What is wrong with a file of groups is said, and that is enough.
+    assert_eq!(said(&[("groups/a.yaml", "name: [\n")]).len(), 1);
+    assert_eq!(said(&[("clade.yaml", "allow_empty: true\n")]), Vec::<String>::new());
+}
+
+#[test]
+fn an_empty_repository_has_the_root_group() {
+    let checked = checked(&[("clade.yaml", "allow_empty: true\n")]);
     let estate = checked.estate.as_ref().unwrap();
     assert_eq!((estate.hierarchy.len(), checked.groups), (1, 0));
 }
@@ -374,10 +389,13 @@ fn values_are_checked_against_the_types_of_the_environment() {
 #[test]
 fn types_of_a_catalogue_are_read() {
     assert_eq!(
-        findings(&[(
-            "environments/production.yaml",
-            "classes:\n  a:\n    parameters: {port: 80}\n    types: {port: \"Integer[\", prot: Integer}\n"
-        )]),
+        findings(&[
+            ("groups/a.yaml", "name: A\n"),
+            (
+                "environments/production.yaml",
+                "classes:\n  a:\n    parameters: {port: 80}\n    types: {port: \"Integer[\", prot: Integer}\n"
+            )
+        ]),
         [
             "environments/production.yaml:4:19 schema-violation `Integer[` is not a Puppet type such as Optional[Integer[1, 65535]]",
             "environments/production.yaml:4:31 schema-violation `prot` has a type, but is not in `parameters` // did you mean `port`?",

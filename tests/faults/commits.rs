@@ -1,0 +1,418 @@
+//! Commits that are made to exhaust, to deceive, or to say nothing.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use git2::{Oid, Signature, Time};
+
+use crate::program::{Daemon, Done, GitRepository, clade};
+use crate::{Fault, Seen, Speed};
+
+pub(crate) const FAULTS: &[Fault] = &[
+    Fault {
+        name: "commits::deep-names",
+        promise: "paths are counted before they are built; the live commit goes on answering",
+        injection: "120 directories within each other with names of 4,000 bytes, and 20,000 files",
+        speed: Speed::Fast,
+        run: deep_names,
+    },
+    Fault {
+        name: "commits::one-blob-many-names",
+        promise: "content counts under each of its names, before it is read",
+        injection: "a file of 1 MB under 3,000 names",
+        speed: Speed::Fast,
+        run: one_blob_many_names,
+    },
+    Fault {
+        name: "commits::many-values",
+        promise: "YAML values of all files are counted while they are read",
+        injection: "16 files with 400,000 values each",
+        speed: Speed::Slow,
+        run: many_values,
+    },
+    Fault {
+        name: "commits::aliases-of-text",
+        promise: "the text that aliases add is bounded",
+        injection: "an anchor of 900 kB with 20,000 aliases",
+        speed: Speed::Fast,
+        run: aliases_of_text,
+    },
+    Fault {
+        name: "commits::small-steps",
+        promise: "a commit built from another counts as a whole",
+        injection: "commits that add two files each, until the commit is too large",
+        speed: Speed::Fast,
+        run: small_steps,
+    },
+    Fault {
+        name: "commits::many-findings",
+        promise: "findings are bounded, and a last line says how many more there are",
+        injection: "a file with 40,000 unknown keys under 50 names",
+        speed: Speed::Slow,
+        run: many_findings,
+    },
+    Fault {
+        name: "commits::empty-estate",
+        promise: "a commit without node groups never answers",
+        injection: "the directory of groups is renamed",
+        speed: Speed::Fast,
+        run: empty_estate,
+    },
+    Fault {
+        name: "commits::missing-path",
+        promise: "a commit without the directory of `--path` is `no-groups`",
+        injection: "the directory of `--path` is renamed",
+        speed: Speed::Fast,
+        run: missing_path,
+    },
+    Fault {
+        name: "commits::file-names",
+        promise: "a file name is never a line of its own, a terminal escape or a pipeline command",
+        injection: "file names with line breaks, escapes and marks of direction",
+        speed: Speed::Fast,
+        run: file_names,
+    },
+    Fault {
+        name: "commits::long-group-name",
+        promise: "text of a repository is cut where it leaves",
+        injection: "a group name of 900 kB",
+        speed: Speed::Fast,
+        run: long_group_name,
+    },
+];
+
+/// The address space of a daemon under test. Most of it is reserved by threads and never touched.
+const SPACE: u64 = 1 << 30;
+
+/// Prepares the program with a limit on its address space, in bytes.
+fn within(space: u64, arguments: &[&str]) -> Command {
+    let program = clade(arguments);
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--as={space}")).arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.stdin(std::process::Stdio::null());
+    command
+}
+
+/// Runs a command with a limit on its address space.
+fn run_within(space: u64, arguments: &[&str]) -> Done {
+    within(space, arguments).output().unwrap().into()
+}
+
+fn serve(path: &str) -> Daemon {
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--repo", path];
+    Daemon::launch(within(SPACE, &arguments))
+}
+
+/// Makes a commit of a tree on top of the branch, without a working tree.
+fn commit_tree(repository: &GitRepository, tree: Oid) -> String {
+    let git = repository.git();
+    let author = Signature::new("Eve", "eve@example.com", &Time::new(1_760_000_100, 0)).unwrap();
+    let parent = git.head().unwrap().peel_to_commit().unwrap();
+    let tree = git.find_tree(tree).unwrap();
+    git.commit(Some("HEAD"), &author, &author, "more", &tree, &[&parent]).unwrap().to_string()
+}
+
+/// Makes a tree of entries: names with blobs or trees.
+fn tree(repository: &GitRepository, entries: &[(&[u8], Oid, i32)]) -> Oid {
+    let mut builder = repository.git().treebuilder(None).unwrap();
+    for (name, id, mode) in entries {
+        builder.insert(*name, *id, *mode).unwrap();
+    }
+    builder.write().unwrap()
+}
+
+const FILE: i32 = 0o100_644;
+const DIRECTORY: i32 = 0o040_000;
+
+fn blob(repository: &GitRepository, text: &str) -> Oid {
+    repository.git().blob(text.as_bytes()).unwrap()
+}
+
+/// A repository whose first commit answers.
+fn live() -> (GitRepository, String) {
+    let repository = GitRepository::new();
+    let commit = repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
+    (repository, commit)
+}
+
+/// Puts a tree below `groups/` of the branch.
+fn push(repository: &GitRepository, groups: Oid) -> String {
+    commit_tree(repository, tree(repository, &[(b"groups", groups, DIRECTORY)]))
+}
+
+/// Returns the kind and message of the first finding of a commit that was rejected.
+fn rejected(daemon: &Daemon, commit: &str, live: &str) -> (String, String) {
+    let status = || daemon.get("/controller/status").json();
+    daemon.wait_until("the commit is rejected", |_| status()["last_failed"]["commit"] == commit);
+    let status = status();
+    assert_eq!(status["active"]["commit"], live, "the live commit goes on answering");
+    assert_eq!(daemon.get("/v1/groups").status, 200);
+    let first = &status["last_failed"]["diagnostics"][0];
+    let text = |key: &str| first[key].as_str().unwrap_or_default().to_owned();
+    (text("kind"), text("message"))
+}
+
+/// Rejects a commit in a daemon with little memory, twice: a restart must not fail over it.
+fn rejected_twice(repository: &GitRepository, commit: &str, live: &str) -> String {
+    let path = repository.text_path();
+    let daemon = serve(&path);
+    // Where nothing is kept from before, no commit answers: so the first one answers first.
+    drop(daemon);
+    let data = tempfile::tempdir().unwrap();
+    let data = data.path().to_str().unwrap();
+    let back = |id: &str| {
+        repository.git().reference("refs/heads/main", id.parse().unwrap(), true, "test").unwrap();
+    };
+    let serve = || {
+        let arguments = [
+            "serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--repo", &path,
+            "--data-dir", data,
+        ];
+        Daemon::launch(within(SPACE, &arguments))
+    };
+    back(live);
+    let daemon = serve();
+    daemon.wait_until("the first commit answers", |it| it.get("/v1/groups").status == 200);
+    back(commit);
+    let first = rejected(&daemon, commit, live);
+    daemon.kill();
+    let daemon = serve();
+    assert_eq!(rejected(&daemon, commit, live), first);
+    let (kind, message) = first;
+    assert_eq!(kind, "commit-too-large", "{message}");
+    // The commands that read the repository say the same.
+    let done = run_within(SPACE, &["validate", &path, "--rev", commit]);
+    assert_eq!(done.status, 1, "{}", done.stderr);
+    assert!(done.stdout.contains("[commit-too-large]"), "{}", done.stdout);
+    message
+}
+
+fn deep_names() -> Seen {
+    let (repository, live) = live();
+    let group = blob(&repository, "name: B\n");
+    let names: Vec<String> = (0..20_000).map(|it| format!("{it}.yaml")).collect();
+    let files: Vec<(&[u8], Oid, i32)> =
+        names.iter().map(|it| (it.as_bytes(), group, FILE)).collect();
+    let long = "d".repeat(4_000);
+    let mut top = tree(&repository, &files);
+    for _ in 0..120 {
+        top = tree(&repository, &[(long.as_bytes(), top, DIRECTORY)]);
+    }
+    let commit = push(&repository, top);
+    Seen::Held(rejected_twice(&repository, &commit, &live))
+}
+
+fn one_blob_many_names() -> Seen {
+    let (repository, live) = live();
+    let text = format!("name: B\ndescription: {}\n", "x".repeat(1_000_000));
+    let file = blob(&repository, &text);
+    let names: Vec<String> = (0..3_000).map(|it| format!("{it}.yaml")).collect();
+    let files: Vec<(&[u8], Oid, i32)> =
+        names.iter().map(|it| (it.as_bytes(), file, FILE)).collect();
+    let commit = push(&repository, tree(&repository, &files));
+    Seen::Held(rejected_twice(&repository, &commit, &live))
+}
+
+fn many_values() -> Seen {
+    let (repository, live) = live();
+    let names: Vec<String> = (0..16).map(|it| format!("{it}.yaml")).collect();
+    let values = "[1]".repeat(1).replace("[1]", &format!("[{}0]", "1,".repeat(400_000)));
+    let file = blob(&repository, &format!("name: B\nvariables: {{a: {values}}}\n"));
+    let files: Vec<(&[u8], Oid, i32)> =
+        names.iter().map(|it| (it.as_bytes(), file, FILE)).collect();
+    let commit = push(&repository, tree(&repository, &files));
+    Seen::Held(rejected_twice(&repository, &commit, &live))
+}
+
+fn aliases_of_text() -> Seen {
+    let (repository, live) = live();
+    let text = format!(
+        "name: B\nvariables:\n  a: &a {}\n  b: [{}0]\n",
+        "x".repeat(900_000),
+        "*a ,".repeat(20_000)
+    );
+    let file = blob(&repository, &text);
+    let commit = push(&repository, tree(&repository, &[(b"a.yaml", file, FILE)]));
+    let daemon = serve_after(&repository, &live, &commit);
+    let (kind, message) = rejected(&daemon, &commit, &live);
+    assert_eq!(kind, "malformed-yaml");
+    Seen::Held(message)
+}
+
+/// Has a commit answer, and then puts the branch at another.
+fn serve_after(repository: &GitRepository, live: &str, commit: &str) -> Daemon {
+    let git = repository.git();
+    git.reference("refs/heads/main", live.parse().unwrap(), true, "test").unwrap();
+    let daemon = serve(&repository.text_path());
+    daemon.wait_until("the first commit answers", |it| it.get("/v1/groups").status == 200);
+    git.reference("refs/heads/main", commit.parse().unwrap(), true, "test").unwrap();
+    daemon
+}
+
+fn small_steps() -> Seen {
+    let repository = GitRepository::new();
+    let text = |size: usize| format!("name: A\nvariables: {{a: [{}0]}}\n", "1,".repeat(size));
+    let live = repository.commit("first", &[("groups/a.yaml", &text(10))]);
+    let path = repository.text_path();
+    let arguments = [
+        "serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--repo", &path,
+        "--commit-budget", "yaml-nodes=100",
+    ];
+    let daemon = Daemon::launch(within(SPACE, &arguments));
+    let mut before = live;
+    for size in [30, 50, 70] {
+        let next = repository.commit("more", &[("groups/a.yaml", &text(size))]);
+        daemon.wait_until("it answers", |it| {
+            it.get("/controller/status").json()["active"]["commit"] == next
+        });
+        before = next;
+    }
+    let last = repository.commit("too much", &[("groups/a.yaml", &text(120))]);
+    let (kind, message) = rejected(&daemon, &last, &before);
+    assert_eq!(kind, "commit-too-large");
+    assert!(message.contains("more than 100 YAML values"), "{message}");
+    Seen::Held(message)
+}
+
+fn many_findings() -> Seen {
+    let (repository, _) = live();
+    let keys: String = (0..40_000).map(|it| format!("key{it}: 1\n")).collect();
+    let file = blob(&repository, &keys);
+    let names: Vec<String> = (0..50).map(|it| format!("{it}.yaml")).collect();
+    let files: Vec<(&[u8], Oid, i32)> =
+        names.iter().map(|it| (it.as_bytes(), file, FILE)).collect();
+    let commit = push(&repository, tree(&repository, &files));
+    let path = repository.text_path();
+    let began = Instant::now();
+    let raise = ["--commit-budget", "yaml-nodes=10000000"];
+    let validate = ["validate", &path, "--rev", &commit];
+    let done = run_within(SPACE, &[&validate[..], &raise[..]].concat());
+    assert_eq!(done.status, 1, "{}", done.stderr);
+    let last: String = done.stdout.chars().rev().take(2_000).collect();
+    let last: String = last.chars().rev().collect();
+    assert!(last.contains("there are more than 5000 findings"), "{last}");
+    assert!(done.stdout.len() < 8 << 20, "{} bytes", done.stdout.len());
+    Seen::Held(format!("{} bytes in {:.1} s", done.stdout.len(), began.elapsed().as_secs_f32()))
+}
+
+fn empty_estate() -> Seen {
+    let (repository, live) = live();
+    let daemon = serve(&repository.text_path());
+    let group = blob(&repository, "name: A\n");
+    let groups = tree(&repository, &[(b"a.yaml", group, FILE)]);
+    let moved = tree(&repository, &[(b"group", groups, DIRECTORY)]);
+    let commit = commit_tree(&repository, moved);
+    let (kind, message) = rejected(&daemon, &commit, &live);
+    assert_eq!(kind, "no-groups", "{message}");
+    let done = run_within(SPACE, &["validate", &repository.text_path(), "--rev", &commit]);
+    assert_eq!(done.status, 1, "{}", done.stdout);
+    // Where it is meant, it is said.
+    let allowed = blob(&repository, "allow_empty: true\n");
+    let entries: [(&[u8], Oid, i32); 2] =
+        [(b"clade.yaml", allowed, FILE), (b"group", groups, DIRECTORY)];
+    let meant = commit_tree(&repository, tree(&repository, &entries));
+    daemon.wait_until("the empty estate answers", |it| {
+        it.get("/controller/status").json()["active"]["commit"] == meant
+    });
+    Seen::Held(message)
+}
+
+fn missing_path() -> Seen {
+    let repository = GitRepository::new();
+    let live = repository.commit("first", &[("site/groups/a.yaml", "name: A\n")]);
+    let path = repository.text_path();
+    let arguments =
+        ["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--repo", &path, "--path", "site"];
+    let daemon = Daemon::launch(within(SPACE, &arguments));
+    let group = blob(&repository, "name: A\n");
+    let groups = tree(&repository, &[(b"a.yaml", group, FILE)]);
+    let site = tree(&repository, &[(b"groups", groups, DIRECTORY)]);
+    let commit = commit_tree(&repository, tree(&repository, &[(b"sites", site, DIRECTORY)]));
+    let (kind, message) = rejected(&daemon, &commit, &live);
+    assert_eq!((kind.as_str(), message.as_str()), ("no-groups", "the commit has no directory `site`"));
+    Seen::Held(message)
+}
+
+fn file_names() -> Seen {
+    let (repository, live) = live();
+    let broken = blob(&repository, "name: [\nother: 1\n");
+    let name = "a\n::error file=x::owned\n\u{1b}[31m\u{202e}\u{9b}##[add-mask]x.yaml";
+    let commit = push(&repository, tree(&repository, &[(name.as_bytes(), broken, FILE)]));
+    let path = repository.text_path();
+    for format in ["human", "github", "gitlab", "sarif", "junit"] {
+        let validate = ["validate", &path, "--rev", &commit, "--format", format];
+        let done = run_within(SPACE, &validate);
+        assert_eq!(done.status, 1, "{format}: {}", done.stderr);
+        assert!(done.stdout.contains("malformed-yaml"), "{format}: {}", done.stdout);
+        check_lines(format, &done.stdout);
+    }
+    for arguments in [
+        vec!["classify", "n", &path, "--rev", &commit],
+        vec!["diff", &commit, "--repo", &path, "--facts", "/nonexistent"],
+    ] {
+        let done = run_within(SPACE, &arguments);
+        assert_eq!(done.status, 2);
+        check_lines("stderr", &done.stderr);
+    }
+    let log = log_of(&repository, &live, &commit);
+    assert!(log.contains("malformed-yaml"), "{log}");
+    check_lines("log", &log);
+    Seen::Held("5 formats, errors and the log".to_owned())
+}
+
+fn check_lines(what: &str, text: &str) {
+    for hidden in ['\u{1b}', '\u{202e}', '\u{9b}'] {
+        assert!(!text.contains(hidden), "{what}: {hidden:?}: {text:?}");
+    }
+    assert!(!text.contains("##["), "{what}: {text}");
+    let is_command = |line: &&str| line.trim_start().starts_with("::") && line.contains("owned");
+    // What GitHub is told begins with a command of ours.
+    let told = |line: &str| what == "github" && line.starts_with("::error file=groups/");
+    let command = text.lines().find(|it| is_command(it) && !told(it));
+    assert_eq!(command, None, "{what}: {text}");
+}
+
+/// Returns what a daemon logs until it has rejected a commit.
+fn log_of(repository: &GitRepository, live: &str, commit: &str) -> String {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let git = repository.git();
+    git.reference("refs/heads/main", live.parse().unwrap(), true, "test").unwrap();
+    let path = repository.text_path();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--repo", &path];
+    let mut child = within(SPACE, &arguments).stderr(log.reopen().unwrap()).spawn().unwrap();
+    let read = || String::from_utf8_lossy(&std::fs::read(log.path()).unwrap()).into_owned();
+    let wait = |piece: &str| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !read().contains(piece) {
+            assert!(Instant::now() < deadline, "waited in vain for {piece}: {}", read());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    wait("listening on");
+    git.reference("refs/heads/main", commit.parse().unwrap(), true, "test").unwrap();
+    wait("the commit is rejected");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    read()
+}
+
+fn long_group_name() -> Seen {
+    let (repository, live) = live();
+    let text = format!("name: {}\nparent: Nowhere\nclases: {{}}\n", "x".repeat(900_000));
+    let file = blob(&repository, &text);
+    let commit = push(&repository, tree(&repository, &[(b"a.yaml", file, FILE)]));
+    let log = log_of(&repository, &live, &commit);
+    assert!(log.len() < 20_000, "{} bytes are logged", log.len());
+    let daemon = serve_after(&repository, &live, &commit);
+    let (kind, message) = rejected(&daemon, &commit, &live);
+    assert!(message.len() < 4_100, "{kind}: {} bytes", message.len());
+    let status = daemon.get("/controller/status").body.len();
+    assert!(status < 40_000, "{status} bytes of status");
+    Seen::Held(format!("{} bytes of log, {status} of status", log.len()))
+}
