@@ -90,7 +90,7 @@ fn github_gets_errors_first_and_escaped() {
     ::error file=groups/web.yaml,line=2,endLine=2,col=9,endColumn=19,title=missing-parent::the parent `Productoin` does not exist%0Ahelp: did you mean `Production`?
     ::error file=groups/web.yaml,line=5,endLine=5,col=3,endColumn=6,title=duplicate-key::key `ntp` is set twice%0Ahelp: keep one of the two
     ::error file=nodes/big file.yaml,line=1,endLine=1,col=1,endColumn=1,title=file-too-large::the file has 2000000 bytes, 1048576 are allowed
-    ::warning file=groups/web.yaml,line=5,endLine=5,col=13,endColumn=15,title=suspicious-rule::odd: 100%25, [31mred
+    ::warning file=groups/web.yaml,line=5,endLine=5,col=13,endColumn=15,title=suspicious-rule::odd: 100%25, �[31mred
     ");
 }
 

@@ -23,7 +23,7 @@ pub enum BudgetItem {
     DistinctBytes,
     /// Bytes of all documents; the same content under two names counts twice.
     DocumentBytes,
-    /// YAML values of all documents.
+    /// YAML values of all documents; keys count, too.
     YamlNodes,
     /// Node groups.
     Groups,
@@ -146,7 +146,7 @@ impl Budget {
         32 << 20, // bytes of paths
         24 << 20, // bytes of distinct documents
         32 << 20, // bytes of documents
-        800_000,  // YAML values
+        1_500_000, // YAML values
         20_000,   // groups
         200_000,  // rule terms
         5_000,    // findings

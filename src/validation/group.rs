@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::rule;
 use super::shape::Shape;
 use crate::diagnostic::{Kind, Place, closest};
-use crate::document::{Node, Span};
+use crate::document::{Node, Span, bounded};
 use crate::hierarchy::root_group;
 use crate::model::{BudgetItem, Classes, Condition, EnvironmentName, Group, GroupId, GroupName};
 use crate::rule::with_pins;
@@ -84,7 +84,7 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Vec<GroupFile> {
         .map_while(|document| {
             shape.charge(BudgetItem::Groups, 1)?;
             let name = document.get("name").and_then(Node::as_str);
-            shape.group = name.map(str::to_owned);
+            shape.group = name.map(|it| bounded(it.to_owned()));
             let group = read_group(document, shape);
             shape.group = None;
             Some(group)
@@ -101,7 +101,7 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
         None => {
             // A misspelt `name` has been said to be one.
             let misspelt = |key: &str| closest(key, KEYS.iter().copied()) == Some("name");
-            if !document.entries().iter().any(|entry| misspelt(&entry.key)) {
+            if !document.entries().iter().take(KEYS.len()).any(|entry| misspelt(&entry.key)) {
                 let start = document.span.start;
                 let span = Span { start, end: start };
                 shape.add(Kind::SchemaViolation, span, "a group needs a `name`");

@@ -7,6 +7,7 @@ use super::layout::Strictness;
 use super::places::Places;
 use crate::classification::{Overlap, Setting, overlaps};
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
+use crate::document::bounded;
 use crate::hierarchy::{Estate, GroupIndex};
 use crate::model::{Node, Path, Segment};
 
@@ -48,7 +49,7 @@ pub(super) fn unfinished(
         .with_help(
             "run `clade validate --facts` with the facts of real nodes, which looks at all groups",
         );
-    found.group = written.name.as_ref().map(ToString::to_string);
+    found.group = written.name.as_ref().map(|it| bounded(it.to_string()));
     found.severity = Severity::Warning;
     Some(found)
 }

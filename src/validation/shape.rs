@@ -63,6 +63,11 @@ impl Shape {
         }
     }
 
+    fn is_full(&self) -> bool {
+        let item = BudgetItem::Findings;
+        self.errors > 0 && self.meter.counts().get(item) >= self.meter.budget().limit(item)
+    }
+
     /// Keeps a finding, or counts it where too many were found, and hands it out.
     pub(super) fn push(&mut self, diagnostic: Diagnostic) -> &mut Diagnostic {
         let weight = weight(diagnostic.severity);
@@ -113,6 +118,12 @@ impl Shape {
             );
         };
         for entry in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+            if self.is_full() {
+                // The text of a finding that is only counted is never shown, and takes time to make.
+                self.errors += 1;
+                self.meter.finding(Weight::Error);
+                continue;
+            }
             let help = match closest(&entry.key, known.iter().copied()) {
                 Some(similar) => format!("did you mean `{similar}`?"),
                 None => format!(

@@ -17,6 +17,7 @@ mod campaign;
 mod page;
 
 mod clocks;
+mod commits;
 mod host;
 mod remotes;
 mod rights;
@@ -63,7 +64,7 @@ pub(crate) enum Seen {
 
 /// Every fault, by area.
 const AREAS: &[&[Fault]] =
-    &[clocks::FAULTS, host::FAULTS, remotes::FAULTS, rights::FAULTS, server::FAULTS];
+    &[clocks::FAULTS, commits::FAULTS, host::FAULTS, remotes::FAULTS, rights::FAULTS, server::FAULTS];
 
 fn main() -> ExitCode {
     let arguments = campaign::Arguments::parse(std::env::args().skip(1));

@@ -286,8 +286,8 @@ fn settings(serve: &Serve, prepared: &Prepared) -> Result<Settings> {
             max_staleness: serve.max_staleness,
             on_stale: serve.on_stale,
         },
-        budget: Budget::DEFAULT.with(&serve_settings.commit_budget),
-        snapshot_cache: serve_settings.snapshot_cache,
+        budget: Budget::DEFAULT.with(&serve.commit_budget),
+        snapshot_cache: serve.snapshot_cache,
         verification: Verification {
             mode: serve.verify,
             allowed_signers: serve.allowed_signers_file.clone(),
