@@ -140,16 +140,16 @@ impl Budget {
     /// The limits that hold unless settings say otherwise: an estate of 10,000 groups fits, and the
     /// largest commit that does fits into 512 MiB beside an estate of 1,000 groups.
     pub const DEFAULT: Self = Self(Counts([
-        250_000,  // entries
-        128,      // depth
-        4_096,    // path length
-        32 << 20, // bytes of paths
-        24 << 20, // bytes of distinct documents
-        32 << 20, // bytes of documents
+        250_000,   // entries
+        128,       // depth
+        4_096,     // path length
+        32 << 20,  // bytes of paths
+        24 << 20,  // bytes of distinct documents
+        32 << 20,  // bytes of documents
         1_500_000, // YAML values
-        20_000,   // groups
-        200_000,  // rule terms
-        5_000,    // findings
+        20_000,    // groups
+        200_000,   // rule terms
+        5_000,     // findings
     ]));
 
     /// Returns a limit.

@@ -63,8 +63,14 @@ pub(crate) enum Seen {
 }
 
 /// Every fault, by area.
-const AREAS: &[&[Fault]] =
-    &[clocks::FAULTS, commits::FAULTS, host::FAULTS, remotes::FAULTS, rights::FAULTS, server::FAULTS];
+const AREAS: &[&[Fault]] = &[
+    clocks::FAULTS,
+    commits::FAULTS,
+    host::FAULTS,
+    remotes::FAULTS,
+    rights::FAULTS,
+    server::FAULTS,
+];
 
 fn main() -> ExitCode {
     let arguments = campaign::Arguments::parse(std::env::args().skip(1));
