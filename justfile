@@ -45,3 +45,7 @@ faults:
 # Every fuzz target for MINUTES, one after the other
 fuzz MINUTES:
     fuzz/run {{MINUTES}}
+
+# Load, commits, writes and kills for MINUTES, with every answer recomputed from its commit
+soak MINUTES:
+    cargo test --release --test faults -- --soak {{MINUTES}}

@@ -15,17 +15,23 @@ use crate::{Fault, Seen, Speed};
 pub(crate) struct Arguments {
     /// Only names are shown.
     pub(crate) lists: bool,
+    /// How long to soak, in place of faults.
+    pub(crate) soak: Option<u64>,
     all: bool,
     names: Vec<String>,
 }
 
 impl Arguments {
     /// Reads them; flags of the usual test harness are ignored, `cargo test` gives them to all.
-    pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Self {
+    pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Self {
         let mut parsed = Self::default();
-        for argument in arguments {
+        while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--all" => parsed.all = true,
+                "--soak" => {
+                    let minutes = arguments.next().and_then(|it| it.parse().ok());
+                    parsed.soak = Some(minutes.unwrap_or_else(|| panic!("--soak MINUTES")));
+                }
                 "--list" => (parsed.lists, parsed.all) = (true, true),
                 flag if flag.starts_with('-') => {}
                 _ => parsed.names.push(argument),

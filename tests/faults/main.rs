@@ -16,16 +16,34 @@
 mod campaign;
 mod page;
 
+mod broken_commits;
+mod clients;
 mod clocks;
 mod commits;
+mod crashes;
+mod git;
+mod git_servers;
 mod host;
 mod remotes;
 mod rights;
 mod server;
+mod soak;
 
+#[path = "../integration/follow.rs"]
+#[expect(dead_code, reason = "the integration tests use more of it")]
+mod follow;
+#[path = "../integration/hub.rs"]
+#[expect(dead_code, reason = "the integration tests use more of it")]
+mod hub;
 #[path = "../integration/program.rs"]
 #[expect(dead_code, reason = "the integration tests use more of it")]
 mod program;
+
+#[path = "../integration/repository.rs"]
+#[expect(dead_code, reason = "the integration tests use more of it")]
+mod repository;
+#[path = "../../benches/world/mod.rs"]
+mod world;
 
 use std::process::ExitCode;
 
@@ -64,16 +82,24 @@ pub(crate) enum Seen {
 
 /// Every fault, by area.
 const AREAS: &[&[Fault]] = &[
+    broken_commits::FAULTS,
+    clients::FAULTS,
     clocks::FAULTS,
     commits::FAULTS,
+    crashes::FAULTS,
+    git_servers::FAULTS,
     host::FAULTS,
     remotes::FAULTS,
     rights::FAULTS,
     server::FAULTS,
+    soak::FAULTS,
 ];
 
 fn main() -> ExitCode {
     let arguments = campaign::Arguments::parse(std::env::args().skip(1));
+    if let Some(minutes) = arguments.soak {
+        return if soak::soak(minutes) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let chosen = arguments.choose(AREAS);
     if arguments.lists {
         for fault in chosen {

@@ -29,11 +29,14 @@ pub(crate) fn check(areas: &[&[Fault]], results: &[(&Fault, Outcome)]) -> bool {
     }
     let names: BTreeSet<&str> = areas.iter().copied().flatten().map(|it| it.name).collect();
     let shown: BTreeSet<&str> = shown.keys().copied().collect();
-    for missing in names.difference(&shown) {
-        println!("{PAGE} lacks {missing}: run UPDATE_DOCS=1 cargo test --test faults -- {missing}");
+    let run = "run UPDATE_DOCS=1 cargo test --test faults -- NAME";
+    let missing: Vec<&&str> = names.difference(&shown).collect();
+    if !missing.is_empty() {
+        println!("{PAGE} lacks {missing:?}: {run}");
     }
-    for gone in shown.difference(&names) {
-        println!("{PAGE} names {gone}, which is gone: run UPDATE_DOCS=1 cargo test --test faults");
+    let gone: Vec<&&str> = shown.difference(&names).collect();
+    if !gone.is_empty() {
+        println!("{PAGE} names {gone:?}, which are gone: {run}");
     }
     names == shown
 }

@@ -9,35 +9,7 @@ mod statuses;
 mod storage;
 mod webhooks;
 
-use serde_json::Value;
-
-use crate::program::Daemon;
-
-/// Returns the reasons of the conditions that hold beside `Ready`, by type.
-fn conditions(daemon: &Daemon) -> Vec<(String, String)> {
-    let status = daemon.get("/controller/status").json();
-    let all = status["conditions"].as_array().unwrap().iter();
-    all.filter(|it| it["type"] != "Ready")
-        .map(|it| (text(&it["type"]), text(&it["reason"])))
-        .collect()
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-fn has(daemon: &Daemon, kind: &str) -> bool {
-    conditions(daemon).iter().any(|(it, _)| it == kind)
-}
-
-/// Returns the commit that answers.
-fn live(daemon: &Daemon) -> Option<String> {
-    daemon.get("/v1/groups").header("X-Clade-Commit").map(str::to_owned)
-}
-
-fn wait_for(daemon: &Daemon, commit: &str) {
-    daemon.wait_until("the commit answers", |it| live(it).as_deref() == Some(commit));
-}
+use crate::follow::{conditions, has, live, text, wait_for};
 
 fn group(name: &str) -> String {
     format!("name: {name}\n")

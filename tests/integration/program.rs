@@ -151,9 +151,14 @@ impl Daemon {
         }
     }
 
+    /// Returns the id of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// Sends a signal, by its name.
     pub(crate) fn signal(&self, name: &str) {
-        let id = self.child.as_ref().unwrap().id().to_string();
+        let id = self.id().to_string();
         assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
     }
 
