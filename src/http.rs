@@ -24,7 +24,7 @@ pub use access::{Access, AccessError, TokensError};
 pub use enc::{Elsewhere, FactsPolicy};
 pub use replies::Replies;
 pub use router::{App, Face, router};
-pub use server::{CrlPolicy, Door, Endpoint, OnGap, Tls, TlsError, TlsFiles, serve};
+pub use server::{CrlPolicy, Door, Endpoint, OnGap, Serving, Tls, TlsError, TlsFiles, serve};
 pub use update_classes::{PullError, Pulled, PuppetServer};
 pub use webhook::Webhooks;
 #[cfg(feature = "fuzzing")]

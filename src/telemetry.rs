@@ -7,7 +7,7 @@ mod metrics;
 use tracing_subscriber::EnvFilter;
 
 pub use catalogue::Description;
-pub use metrics::{Built, Classified, Delivered, Metrics, Scrape};
+pub use metrics::{Built, Classified, ConnectionEnd, Delivered, Metrics, Scrape};
 
 /// The form of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

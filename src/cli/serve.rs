@@ -1,6 +1,7 @@
 //! `clade serve`
 
 mod arguments;
+mod descriptors;
 mod ending;
 mod layers;
 mod puppet_server;

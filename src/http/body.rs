@@ -1,9 +1,11 @@
 //! Bodies of requests.
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use http_body_util::LengthLimitError;
 use serde_json::{Map, Value};
 
 use super::error::ApiError;
+use super::server::TooSlow;
 use crate::model::Node;
 
 /// The largest body, in bytes.
@@ -11,15 +13,27 @@ pub(super) const LIMIT: usize = 16 << 20;
 
 /// Reads a body; an empty one is `None`. The content type does not matter.
 pub(super) async fn read(body: Body) -> Result<Option<Bytes>, ApiError> {
-    let bytes = to_bytes(body, LIMIT).await.map_err(|error| {
-        // The one thing that can be wrong with a body that arrives is its length.
-        let source = std::error::Error::source(&error).map(ToString::to_string);
-        match source.as_deref() {
-            Some("length limit exceeded") => ApiError::payload_too_large(LIMIT),
-            _ => ApiError::malformed_request("", "the body did not arrive whole"),
-        }
-    })?;
+    // What says that it is too long is not read.
+    if body.size_hint().lower() > LIMIT as u64 {
+        return Err(ApiError::payload_too_large(LIMIT));
+    }
+    let bytes = to_bytes(body, LIMIT).await.map_err(|error| unread(&error, LIMIT))?;
     Ok(Some(bytes).filter(|it| !it.iter().all(u8::is_ascii_whitespace)))
+}
+
+/// Says why a body could not be read to its end.
+pub(super) fn unread(error: &axum::Error, limit: usize) -> ApiError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<TooSlow>() {
+            return ApiError::request_timeout();
+        }
+        if error.is::<LengthLimitError>() {
+            return ApiError::payload_too_large(limit);
+        }
+        cause = error.source();
+    }
+    ApiError::malformed_request("", "the body did not arrive whole")
 }
 
 /// Reads a body as JSON; an empty one is `None`.

@@ -83,6 +83,21 @@ impl ApiError {
     pub(super) fn payload_too_large(limit: usize) -> Self {
         let message = format!("The body of your request is larger than {limit} bytes.");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload-too-large", message, Value::Null)
+            .with_header(header::CONNECTION, "close")
+    }
+
+    /// The body comes too slowly.
+    pub(super) fn request_timeout() -> Self {
+        let message = "The body of your request came too slowly.";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "request-timeout", message, Value::Null)
+            .with_header(header::CONNECTION, "close")
+    }
+
+    /// Every connection is being worked on.
+    pub(super) fn busy() -> Self {
+        let message = "The daemon works on as many requests as it can; try again.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message, Value::Null)
+            .with_header(header::RETRY_AFTER, "1")
     }
 
     pub(super) fn status(&self) -> StatusCode {

@@ -150,6 +150,9 @@ fn method_label(method: &Method) -> &'static str {
 
 fn admit(app: &App, face: Face, request: &Request) -> Result<Caller, ApiError> {
     let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+    if peer.is_spare && !matches!(request.uri().path(), "/livez" | "/readyz") {
+        return Err(ApiError::busy());
+    }
     if peer.is_local {
         return Ok(Caller { roles: Roles::all(), ..Caller::default() });
     }

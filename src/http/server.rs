@@ -1,5 +1,7 @@
 //! Accepting connections until told to stop.
 
+mod pace;
+mod seats;
 mod sent;
 mod tls;
 
@@ -7,14 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio_rustls::server::TlsStream;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
@@ -22,16 +25,14 @@ use tower::ServiceExt;
 pub(super) use sent::OnSent;
 pub use tls::{CrlPolicy, OnGap, Tls, TlsError, TlsFiles};
 
+pub(super) use pace::TooSlow;
+
+use pace::{Attended, Paced};
+use seats::{Caller, Phase, Seats, Taking};
 use sent::{Flushed, Outbox};
-use tls::ClientCertificate;
 
 use crate::facts::CertificateFacts;
-
-/// How long a client may take for the head of a request, and for the handshake of TLS.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How many connections are served at once at each address; more wait.
-const CONNECTIONS: usize = 4096;
+use crate::telemetry::{ConnectionEnd, Metrics};
 
 /// The longest head of a request, in bytes.
 const HEAD_LIMIT: usize = 64 << 10;
@@ -43,6 +44,21 @@ pub struct Endpoint {
     pub door: Door,
     /// What answers.
     pub routes: Router,
+    /// What metrics call it.
+    pub name: &'static str,
+    /// How many connections it may have.
+    pub connections: usize,
+}
+
+/// How connections are served.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    /// How long requests in flight may take when we stop.
+    pub grace: Duration,
+    /// How long a client may keep us waiting.
+    pub client_timeout: Duration,
+    /// What counts connections.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Endpoint {
@@ -81,19 +97,21 @@ pub(super) struct Peer {
     pub(super) certificate: Option<Arc<CertificateFacts>>,
     /// Whether it came through the unix socket, whose file says who may.
     pub(super) is_local: bool,
+    /// Whether it is beyond the number of connections: only probes are answered.
+    pub(super) is_spare: bool,
 }
 
 /// Serves all endpoints until `stop`, then finishes what is in flight within the grace period.
-pub async fn serve(endpoints: Vec<Endpoint>, stop: CancellationToken, grace: Duration) {
+pub async fn serve(endpoints: Vec<Endpoint>, stop: CancellationToken, serving: Serving) {
     let connections = TaskTracker::new();
     let accepting = TaskTracker::new();
     for endpoint in endpoints {
-        accepting.spawn(accept(endpoint, connections.clone(), stop.clone()));
+        accepting.spawn(accept(endpoint, connections.clone(), stop.clone(), serving.clone()));
     }
     accepting.close();
     accepting.wait().await;
     connections.close();
-    if tokio::time::timeout(grace, connections.wait()).await.is_err() {
+    if tokio::time::timeout(serving.grace, connections.wait()).await.is_err() {
         tracing::warn!("some requests did not finish in time");
     }
 }
@@ -104,91 +122,47 @@ const LAST_ACCEPTS: Duration = Duration::from_millis(20);
 /// How long a connection that is open when we stop may take to ask for the first time.
 const FIRST_REQUEST: Duration = Duration::from_millis(500);
 
-async fn accept(endpoint: Endpoint, connections: TaskTracker, stop: CancellationToken) {
-    let Endpoint { door, routes } = endpoint;
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+async fn accept(
+    endpoint: Endpoint,
+    connections: TaskTracker,
+    stop: CancellationToken,
+    serving: Serving,
+) {
+    let Endpoint { door, routes, name, connections: limit } = endpoint;
+    let seats = Arc::new(Seats::new(name, limit, Arc::clone(&serving.metrics)));
+    let attend = async |(accepted, caller): (Accepted, Caller)| {
+        let taking = Arc::new(seats.take(&caller).await);
+        let patience = serving.client_timeout;
+        let connection =
+            Connection { routes: routes.clone(), stop: stop.clone(), taking, patience };
+        connections.spawn(connection.attend(accepted));
+    };
     loop {
-        let place = tokio::select! {
-            () = stop.cancelled() => break,
-            place = Arc::clone(&places).acquire_owned() => place.ok(),
-        };
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
             accepted = door.accept() => accepted,
         };
         match accepted {
-            Ok(accepted) => {
-                connections.spawn(attend(accepted, routes.clone(), stop.clone(), place));
-            }
+            Ok(accepted) => tokio::select! {
+                () = stop.cancelled() => break,
+                () = attend(accepted) => {}
+            },
             Err(error) => {
-                // Such as too many open files: others may close theirs.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                // Such as too many open files.
+                tracing::warn!(listener = name, %error, "accept failed");
+                seats.make_room();
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
     }
-    // Whoever was let in by the kernel before we stopped listening takes it that we answer.
+    // Drain the accept backlog: these clients take it that they are answered.
     let last = async {
-        while let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-            let Ok(waiting) = door.accept().await else { break };
-            connections.spawn(attend(waiting, routes.clone(), stop.clone(), Some(place)));
+        while let Ok(waiting) = door.accept().await {
+            attend(waiting).await;
         }
     };
-    // There is no end to them where many knock.
+    // Under load it has no end.
     let _over = tokio::time::timeout(LAST_ACCEPTS, last).await;
-}
-
-/// Serves one connection.
-async fn attend(
-    accepted: Accepted,
-    routes: Router,
-    stop: CancellationToken,
-    place: Option<OwnedSemaphorePermit>,
-) {
-    match accepted {
-        Accepted::Plain(stream) => connection(stream, Peer::default(), routes, stop, place).await,
-        Accepted::Unix(stream) => {
-            let peer = Peer { certificate: None, is_local: true };
-            connection(stream, peer, routes, stop, place).await;
-        }
-        Accepted::Tls(stream, tls) => {
-            // Slow handshakes hold up no other connection.
-            let address = stream.peer_addr().map_or_else(|_| "?".to_owned(), |it| it.to_string());
-            let shake = tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream));
-            let (shaken, refused) = Tls::noting_refusals(shake).await;
-            if let Some(reason) = refused {
-                tracing::warn!(peer = address, "client certificate refused: {reason}");
-            }
-            match shaken {
-                Ok(Ok((stream, certificate))) => {
-                    serve_tls(stream, &tls, certificate, routes, stop, place).await;
-                }
-                Ok(Err(error)) => tracing::debug!(peer = address, %error, "TLS handshake failed"),
-                Err(_) => tracing::debug!(peer = address, "TLS handshake took too long"),
-            }
-        }
-    }
-}
-
-/// Serves a connection over TLS until it ends or the client's certificate is not valid any more.
-async fn serve_tls(
-    stream: TlsStream<TcpStream>,
-    tls: &Tls,
-    certificate: Option<ClientCertificate>,
-    routes: Router,
-    stop: CancellationToken,
-    place: Option<OwnedSemaphorePermit>,
-) {
-    let Some(certificate) = certificate else {
-        return connection(stream, Peer::default(), routes, stop, place).await;
-    };
-    let peer = Peer { certificate: Some(Arc::new(certificate.facts.clone())), is_local: false };
-    tokio::select! {
-        () = connection(stream, peer, routes, stop, place) => {}
-        reason = tls.until_refused(&certificate) => {
-            tracing::warn!("connection closed, its client certificate is refused now: {reason}");
-        }
-    }
 }
 
 enum Accepted {
@@ -198,13 +172,17 @@ enum Accepted {
 }
 
 impl Door {
-    async fn accept(&self) -> std::io::Result<Accepted> {
+    async fn accept(&self) -> std::io::Result<(Accepted, Caller)> {
         Ok(match self {
-            Self::Plain(listener) => Accepted::Plain(prepared(listener.accept().await?.0)),
-            Self::Tls(listener, tls) => {
-                Accepted::Tls(prepared(listener.accept().await?.0), Arc::clone(tls))
+            Self::Plain(listener) => {
+                let (stream, address) = listener.accept().await?;
+                (Accepted::Plain(prepared(stream)), address.ip().into())
             }
-            Self::Unix(listener) => Accepted::Unix(listener.accept().await?.0),
+            Self::Tls(listener, tls) => {
+                let (stream, address) = listener.accept().await?;
+                (Accepted::Tls(prepared(stream), Arc::clone(tls)), address.ip().into())
+            }
+            Self::Unix(listener) => (Accepted::Unix(listener.accept().await?.0), Caller::Local),
         })
     }
 }
@@ -216,50 +194,128 @@ fn prepared(stream: TcpStream) -> TcpStream {
     stream
 }
 
-async fn connection(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    peer: Peer,
+/// A connection that is served.
+#[derive(Clone)]
+struct Connection {
     routes: Router,
     stop: CancellationToken,
-    place: Option<OwnedSemaphorePermit>,
-) {
-    // Each connection asks whether to stop whenever it does something: asking a token of its own
-    // keeps nobody else waiting.
-    let stop = stop.child_token();
-    let asked = Arc::new(Notify::new());
-    let asking = Arc::clone(&asked);
-    let outbox = Outbox::default();
-    let taking = outbox.clone();
-    let routes = ServiceExt::<Request>::map_response(routes, move |it| taking.take(it));
-    let service = routes.map_request(move |request: hyper::Request<hyper::body::Incoming>| {
-        asking.notify_one();
-        let mut request = request.map(axum::body::Body::new);
-        request.extensions_mut().insert(peer.clone());
-        request
-    });
-    let service = TowerToHyperService::new(service);
-    let serving = http1::Builder::new()
-        .title_case_headers(true)
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(HEAD_LIMIT)
-        .serve_connection(TokioIo::new(Flushed::new(stream, outbox)), service);
-    tokio::pin!(serving);
-    let done = tokio::select! {
-        done = serving.as_mut() => done,
-        () = stop.cancelled() => {
-            // A first request may be on its way; what comes after an answer is told to go elsewhere.
-            tokio::select! {
-                done = serving.as_mut() => done,
-                _ = tokio::time::timeout(FIRST_REQUEST, asked.notified()) => {
-                    serving.as_mut().graceful_shutdown();
-                    serving.await
+    taking: Arc<Taking>,
+    patience: Duration,
+}
+
+impl Connection {
+    /// Serves it until it ends or has to give way.
+    async fn attend(self, accepted: Accepted) {
+        let evicted = self.taking.seat.evicted.clone();
+        let is_spare = self.taking.seat.is_spare;
+        let serving = async {
+            match accepted {
+                Accepted::Plain(stream) => {
+                    self.serve(stream, Peer { is_spare, ..Peer::default() }).await;
                 }
+                Accepted::Unix(stream) => {
+                    let peer = Peer { is_local: true, is_spare, ..Peer::default() };
+                    self.serve(stream, peer).await;
+                }
+                Accepted::Tls(stream, tls) => self.serve_tls(stream, &tls).await,
+            }
+        };
+        tokio::select! {
+            () = serving => {}
+            () = evicted.cancelled() => tracing::debug!("connection closed, it gave way to another"),
+        }
+    }
+
+    /// Shakes hands, and serves until the client's certificate is not valid any more.
+    async fn serve_tls(self, stream: TcpStream, tls: &Tls) {
+        // Slow handshakes hold up no other connection.
+        let address = stream.peer_addr().map_or_else(|_| "?".to_owned(), |it| it.to_string());
+        let shake = tokio::time::timeout(self.patience, tls.accept(stream));
+        let (shaken, refused) = Tls::noting_refusals(shake).await;
+        if let Some(reason) = refused {
+            tracing::warn!(peer = address, "client certificate refused: {reason}");
+        }
+        let (stream, certificate) = match shaken {
+            Ok(Ok(done)) => done,
+            Ok(Err(error)) => {
+                tracing::debug!(peer = address, %error, "TLS handshake failed");
+                return;
+            }
+            Err(_) => {
+                self.taking.count(ConnectionEnd::SlowHandshake);
+                tracing::debug!(peer = address, "TLS handshake took too long");
+                return;
+            }
+        };
+        self.taking.enters(Phase::Head);
+        let is_spare = self.taking.seat.is_spare;
+        let Some(certificate) = certificate else {
+            return self.serve(stream, Peer { is_spare, ..Peer::default() }).await;
+        };
+        self.taking.belongs_to(Caller::Certificate(certificate.facts.certname.clone()));
+        let facts = Some(Arc::new(certificate.facts.clone()));
+        let peer = Peer { certificate: facts, is_local: false, is_spare };
+        let taking = Arc::clone(&self.taking);
+        tokio::select! {
+            () = self.serve(stream, peer) => {}
+            reason = tls.until_refused(&certificate) => {
+                taking.count(ConnectionEnd::CertificateRefused);
+                tracing::warn!(
+                    peer = address,
+                    "connection closed, its client certificate is refused now: {reason}"
+                );
             }
         }
-    };
-    if let Err(error) = done {
-        tracing::debug!(%error, "the connection ended early");
     }
-    drop(place);
+
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin, peer: Peer) {
+        let Self { routes, stop, taking, patience } = self;
+        // Each connection asks whether to stop whenever it does something: asking a token of its own
+        // keeps no other connection waiting.
+        let stop = stop.child_token();
+        let asked = Arc::new(Notify::new());
+        let asking = Arc::clone(&asked);
+        let outbox = Outbox::default();
+        let (sending, answered) = (outbox.clone(), Arc::clone(&taking));
+        let routes = ServiceExt::<Request>::map_response(routes, move |response| {
+            answered.releases();
+            answered.enters(Phase::Answer);
+            sending.take(response)
+        });
+        let requested = Arc::clone(&taking);
+        let service = routes.map_request(move |request: hyper::Request<Incoming>| {
+            asking.notify_one();
+            requested.releases();
+            requested.enters(Phase::Work);
+            let paced = |it| Body::new(Paced::new(it, Arc::clone(&requested), patience));
+            let mut request = request.map(paced);
+            request.extensions_mut().insert(peer.clone());
+            request
+        });
+        let service = TowerToHyperService::new(service);
+        let stream = Attended::new(Flushed::new(stream, outbox), taking, patience);
+        let serving = http1::Builder::new()
+            .title_case_headers(true)
+            .timer(TokioTimer::new())
+            .header_read_timeout(patience)
+            .max_buf_size(HEAD_LIMIT)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(serving);
+        let done = tokio::select! {
+            done = serving.as_mut() => done,
+            () = stop.cancelled() => {
+                // A first request may be on its way; what comes after an answer is told to go elsewhere.
+                tokio::select! {
+                    done = serving.as_mut() => done,
+                    _ = tokio::time::timeout(FIRST_REQUEST, asked.notified()) => {
+                        serving.as_mut().graceful_shutdown();
+                        serving.await
+                    }
+                }
+            }
+        };
+        if let Err(error) = done {
+            tracing::debug!(%error, "the connection ended early");
+        }
+    }
 }

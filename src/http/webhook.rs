@@ -11,7 +11,6 @@ mod signature;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body;
@@ -35,9 +34,6 @@ const LIMIT: usize = 26 << 20;
 
 /// The largest body that is read for its commit; larger ones only say that something happened.
 const PARSED: usize = 1 << 20;
-
-/// How long a body may take.
-const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What is configured for webhooks, and what came lately.
 #[derive(Debug, Default)]
@@ -161,54 +157,23 @@ async fn deliver(
 
 /// Reads a body through the check; one that is too large to be looked into is not kept.
 async fn read(body: Body, check: &mut Check) -> Result<Option<Vec<u8>>, ApiError> {
-    let reading = async {
-        let mut body = body;
-        let mut start = Some(Vec::new());
-        let mut length = 0;
-        while let Some(frame) = body.frame().await {
-            let lost = |_| ApiError::malformed_request("", "the body did not arrive whole");
-            let Ok(data) = frame.map_err(lost)?.into_data() else { continue };
-            length += data.len();
-            if length > LIMIT {
-                return Err(ApiError::payload_too_large(LIMIT));
-            }
-            check.update(&data);
-            if length > PARSED {
-                start = None;
-            }
-            if let Some(start) = &mut start {
-                start.extend_from_slice(&data);
-            }
+    let mut body = body;
+    let mut start = Some(Vec::new());
+    let mut length = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| super::body::unread(&error, LIMIT))?;
+        let Ok(data) = frame.into_data() else { continue };
+        length += data.len();
+        if length > LIMIT {
+            return Err(ApiError::payload_too_large(LIMIT));
         }
-        Ok(start)
-    };
-    let late = |_| ApiError::malformed_request("", "the body took too long");
-    tokio::time::timeout(BODY_TIMEOUT, reading).await.map_err(late)?
-}
-
-/// Does with a delivery what [`receive`] does, without a daemon; returns whether it is signed.
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub fn fuzz_delivery(provider: &str, headers: &[(&str, &str)], secret: &str, body: &[u8]) -> bool {
-    let Some(provider) = Provider::of(provider) else { return false };
-    let mut all = HeaderMap::new();
-    for (name, value) in headers {
-        let name = axum::http::HeaderName::from_bytes(name.as_bytes());
-        if let (Ok(name), Ok(value)) = (name, value.parse()) {
-            all.append(name, value);
+        check.update(&data);
+        if length > PARSED {
+            start = None;
+        }
+        if let Some(start) = &mut start {
+            start.extend_from_slice(&data);
         }
     }
-    let secrets = [secret.to_owned()];
-    let check = Check::begin(provider, &all, &secrets, jiff::Timestamp::UNIX_EPOCH);
-    let signed = check.is_some_and(|mut check| {
-        check.update(body);
-        check.passes()
-    });
-    drop(provider.delivery(&all));
-    if let Ok(payload) = serde_json::from_slice(body) {
-        for watched in [None, Some("refs/heads/main")] {
-            payload::interest(provider, &all, &payload, watched, true);
-        }
-    }
-    signed
+    Ok(start)
 }

@@ -41,6 +41,21 @@ pub enum Built {
     Error,
 }
 
+/// Why the daemon ended a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum ConnectionEnd {
+    /// It gave way to another one.
+    GaveWay,
+    /// A body came too slowly.
+    SlowBody,
+    /// An answer was taken too slowly.
+    SlowReader,
+    /// The handshake took too long.
+    SlowHandshake,
+    /// The client certificate is not valid any more.
+    CertificateRefused,
+}
+
 /// How a webhook's request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Delivered {
@@ -105,6 +120,8 @@ labels! {
     Shape { shape: &'static str }
     Revision { revision: String }
     Standing { r#type: String, status: &'static str }
+    Connections { listener: &'static str }
+    ConnectionEnded { listener: &'static str, reason: ConnectionEnd }
     FileReload { file: &'static str, result: &'static str }
     WatchedFile { file: &'static str }
 }
@@ -224,6 +241,10 @@ metrics! {
         "source_last_activation_timestamp_seconds", "When a commit began to answer last";
     staleness: Seconds = Gauge::default(),
         "source_staleness_seconds", "How long ago the branch was seen, by a clock that nobody sets";
+    connections: Family<Connections, Gauge> = Family::default(),
+        "http_connections", "Open connections, by listener";
+    connection_ends: Family<ConnectionEnded, Counter> = Family::default(),
+        "http_connections_ended", "Connections that the daemon ended before their client, by reason";
     file_reloads: Family<FileReload, Counter> = Family::default(),
         "file_reloads", "Reloads of watched files (tokens, certificates, revocation lists, secrets), by result";
     file_reload_failing: Family<WatchedFile, Gauge> = Family::default(),
@@ -311,6 +332,17 @@ impl Metrics {
     /// Counts a commit status that was posted, or not.
     pub fn count_commit_status(&self, provider: &'static str, result: &'static str) {
         self.commit_statuses.get_or_create(&Webhook { provider, result }).inc();
+    }
+
+    /// Says how many connections are open at a listener.
+    pub fn set_connections(&self, listener: &'static str, count: usize) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.connections.get_or_create(&Connections { listener }).set(count);
+    }
+
+    /// Counts a connection that the daemon ended.
+    pub fn count_connection_end(&self, listener: &'static str, reason: ConnectionEnd) {
+        self.connection_ends.get_or_create(&ConnectionEnded { listener, reason }).inc();
     }
 
     /// Counts a reload of a watched file, or that it failed.

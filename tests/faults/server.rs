@@ -1,6 +1,7 @@
 //! Files of rights and certificates that change, slow clients, signals and logs.
 
 mod certificates;
+mod clients;
 mod reloads;
 
 use crate::{Fault, Speed};
@@ -47,5 +48,47 @@ pub(crate) const FAULTS: &[Fault] = &[
         injection: "SIGHUP with a connection open, after the file of tokens was rewritten in place",
         speed: Speed::Fast,
         run: reloads::sighup,
+    },
+    Fault {
+        name: "server::half-sent-bodies",
+        promise: "half-sent requests in any number keep no other client waiting",
+        injection: "4,200 half-sent POSTs, of which one in ten trickles, at 4,096 connections",
+        speed: Speed::Slow,
+        run: clients::half_sent_bodies,
+    },
+    Fault {
+        name: "server::slow-body",
+        promise: "a body that comes too slowly is answered 408 with the JSON error, and closed",
+        injection: "a body of one byte a tenth of a second, with `--client-timeout 500ms`",
+        speed: Speed::Fast,
+        run: clients::slow_body,
+    },
+    Fault {
+        name: "server::slow-reader",
+        promise: "a client that does not take its answer loses its connection",
+        injection: "pipelined requests for large answers that are never read",
+        speed: Speed::Slow,
+        run: clients::slow_reader,
+    },
+    Fault {
+        name: "server::idle-connections",
+        promise: "idle connections, unfinished heads and handshakes end after `--client-timeout`",
+        injection: "connections that send nothing, half a head, or nothing after an answer",
+        speed: Speed::Fast,
+        run: clients::idle_connections,
+    },
+    Fault {
+        name: "server::full-table",
+        promise: "a full table of connections lets new clients in; the admin address has places of its own",
+        injection: "300 connections that trickle heads, at `--max-connections 32`",
+        speed: Speed::Fast,
+        run: clients::full_table,
+    },
+    Fault {
+        name: "server::held-bytes",
+        promise: "bytes of half-read bodies are bounded altogether",
+        injection: "40 clients send 8 MB of a body each and stop, with 1 GiB of address space",
+        speed: Speed::Slow,
+        run: clients::held_bytes,
     },
 ];

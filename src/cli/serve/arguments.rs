@@ -216,6 +216,18 @@ pub(in crate::cli) struct Serve {
     /// How long requests in flight may take after SIGTERM
     #[arg(long, value_name = "DURATION", env = "CLADE_GRACE", default_value = "25s", value_parser = duration, help_heading = "Service")]
     pub(super) grace: Duration,
+    /// How many connections `--listen` may have; beyond that, the one that has kept the daemon waiting longest is closed
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "CLADE_MAX_CONNECTIONS",
+        default_value = "4096",
+        help_heading = "Service"
+    )]
+    pub(super) max_connections: usize,
+    /// How long a client may keep the daemon waiting: for a handshake, the head of a request, or a body or answer at less than 32 KiB a second
+    #[arg(long, value_name = "DURATION", env = "CLADE_CLIENT_TIMEOUT", default_value = "30s", value_parser = interval, help_heading = "Service")]
+    pub(super) client_timeout: Duration,
     /// Whether a node that nobody has facts of is classified by its name alone over `GET /enc`
     #[arg(
         long,

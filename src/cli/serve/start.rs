@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{EncFacts, Serve};
+use super::descriptors;
 use super::ending;
 use super::puppet_server;
 use super::puppetdb;
@@ -23,7 +24,7 @@ use crate::git::{
     Remote, Repository, Scheme, SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
-    Access, App, CrlPolicy, Door, Endpoint, Face, FactsPolicy, PuppetServer, Replies, Tls,
+    Access, App, CrlPolicy, Door, Endpoint, Face, FactsPolicy, PuppetServer, Replies, Serving, Tls,
     TlsFiles, Webhooks, router, serve,
 };
 use crate::model::Budget;
@@ -351,9 +352,10 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
     for endpoint in &endpoints {
         endpoint.announce();
     }
+    let serving = serving(&serve_settings, &app);
     let reloader = Reloader::new(&prepared, Arc::clone(&app.metrics));
     tokio::select! {
-        () = serve(endpoints, stop.clone(), serve_settings.grace) => {}
+        () = serve(endpoints, stop.clone(), serving) => {}
         () = async {
             tokio::join!(reloader.keep_fresh(hangups), supervise());
         } => {}
@@ -400,6 +402,14 @@ fn writer_settings(serve: &Serve, prepared: &Prepared) -> Option<WriteSettings> 
     .filter(|it| it.mode != WriteMode::Off)
 }
 
+fn serving(serve: &Serve, app: &App) -> Serving {
+    Serving {
+        grace: serve.grace,
+        client_timeout: serve.client_timeout,
+        metrics: Arc::clone(&app.metrics),
+    }
+}
+
 /// Opens every address.
 fn open(settings: &Serve, prepared: &Prepared, app: &Arc<App>) -> Result<Vec<Endpoint>> {
     let listen = |addresses: &[SocketAddr]| -> Result<TcpListener> {
@@ -418,14 +428,20 @@ fn open(settings: &Serve, prepared: &Prepared, app: &Arc<App>) -> Result<Vec<End
     let mut endpoints = vec![Endpoint {
         door: door(listen(&prepared.listen)?),
         routes: router(Arc::clone(app), face),
+        name: "listen",
+        connections: descriptors::connections(settings.max_connections),
     }];
     if let Some(admin) = &prepared.admin {
         let routes = router(Arc::clone(app), Face::Admin);
-        endpoints.push(Endpoint { door: door(listen(admin)?), routes });
+        let door = door(listen(admin)?);
+        let connections = descriptors::APART;
+        endpoints.push(Endpoint { door, routes, name: "admin-listen", connections });
     }
     if let Some(path) = &settings.socket {
         let routes = router(Arc::clone(app), Face::Whole);
-        endpoints.push(Endpoint { door: Door::Unix(socket(path)?), routes });
+        let door = Door::Unix(socket(path)?);
+        let connections = descriptors::APART;
+        endpoints.push(Endpoint { door, routes, name: "socket", connections });
     }
     Ok(endpoints)
 }

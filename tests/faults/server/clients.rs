@@ -1,0 +1,177 @@
+//! Clients that send, or take, as little as they can.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::certificates::Site;
+use crate::Seen;
+use crate::program::{Daemon, GitRepository, clade};
+
+fn repository() -> GitRepository {
+    let repository = GitRepository::new();
+    let text = "x".repeat(200_000);
+    let group = format!("name: A\nvariables: {{text: {text}}}\n");
+    repository.commit("first", &[("groups/a.yaml", &group)]);
+    repository
+}
+
+fn start(repository: &GitRepository, more: &[&str]) -> Daemon {
+    let path = repository.text_path();
+    Daemon::start(&[&["--repo", path.as_str()], more].concat())
+}
+
+fn connect(daemon: &Daemon, sends: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(&daemon.address).unwrap();
+    stream.write_all(sends.as_bytes()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream
+}
+
+const HALF: &str =
+    "POST /v1/classified/nodes/n HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{";
+
+/// Returns what comes until the connection ends, and how long that took.
+fn until_the_end(stream: &mut TcpStream) -> (String, Duration) {
+    let began = Instant::now();
+    let mut bytes = Vec::new();
+    let done = stream.read_to_end(&mut bytes);
+    let still_open = done
+        .as_ref()
+        .is_err_and(|it| matches!(it.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut));
+    assert!(!still_open, "the connection is still open");
+    (String::from_utf8_lossy(&bytes).into_owned(), began.elapsed())
+}
+
+/// Asks many times, each with a new connection, and returns the slowest of 99 in 100.
+fn p99(daemon: &Daemon) -> Duration {
+    let mut times: Vec<Duration> = (0..200)
+        .map(|_| {
+            let began = Instant::now();
+            let answer = daemon.request("POST", "/v1/classified/nodes/n", "{}");
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            began.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[197]
+}
+
+pub(super) fn half_sent_bodies() -> Seen {
+    let repository = repository();
+    let daemon = start(&repository, &[]);
+    let before = p99(&daemon);
+    let mut open: Vec<TcpStream> = (0..4200).map(|_| connect(&daemon, HALF)).collect();
+    let stop = Arc::new(AtomicBool::new(false));
+    let trickling: Vec<TcpStream> = open.drain(..420).collect();
+    let stopped = Arc::clone(&stop);
+    let trickle = std::thread::spawn(move || {
+        while !stopped.load(Ordering::Relaxed) {
+            for mut stream in &trickling {
+                // It may have been closed.
+                stream.write_all(b" ").ok();
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    });
+    let during = p99(&daemon);
+    assert_eq!(daemon.get("/readyz").status, 200);
+    stop.store(true, Ordering::Relaxed);
+    trickle.join().unwrap();
+    assert!(during < Duration::from_millis(250), "p99 {before:?} before, {during:?} meanwhile");
+    Seen::Held(format!("p99 {} ms before, {} ms meanwhile", before.as_millis(), during.as_millis()))
+}
+
+pub(super) fn slow_body() -> Seen {
+    let repository = repository();
+    let daemon = start(&repository, &["--client-timeout", "500ms"]);
+    let mut stream = connect(&daemon, HALF);
+    let mut writing = stream.try_clone().unwrap();
+    std::thread::spawn(move || {
+        while writing.write_all(b" ").is_ok() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    let (answer, took) = until_the_end(&mut stream);
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("Connection: close\r\n"), "{answer}");
+    assert!(answer.contains("{\"kind\":\"request-timeout\",\"msg\":"), "{answer}");
+    // One that says it is too large is told so before it is sent.
+    let large = HALF.replace("1000", "99999999");
+    let (answer, _) = until_the_end(&mut connect(&daemon, &large));
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    Seen::Held(format!("408 after {} ms", took.as_millis()))
+}
+
+pub(super) fn slow_reader() -> Seen {
+    let repository = repository();
+    let daemon = start(&repository, &["--client-timeout", "500ms"]);
+    let asks = "GET /v1/groups HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
+    let mut stream = connect(&daemon, &asks);
+    // 20 MB do not fit into the buffers of the kernel.
+    daemon.wait_until("the daemon gives up", |it| {
+        it.get("/metrics")
+            .body
+            .contains("http_connections_ended_total{listener=\"listen\",reason=\"SlowReader\"} 1")
+    });
+    let (answers, _) = until_the_end(&mut stream);
+    assert!(answers.len() < 20_000_000, "{} bytes", answers.len());
+    Seen::Held("closed, and counted as SlowReader".to_owned())
+}
+
+pub(super) fn idle_connections() -> Seen {
+    let (site, repository) = (Site::new(), repository());
+    let daemon = start(&repository, &["--client-timeout", "500ms"]);
+    let mut longest = Duration::ZERO;
+    for sends in ["", "GET / HT", "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"] {
+        let (_, took) = until_the_end(&mut connect(&daemon, sends));
+        assert!(took < Duration::from_secs(3), "{sends:?} took {took:?}");
+        longest = longest.max(took);
+    }
+    let tls = site.arguments();
+    let mut arguments: Vec<&str> = vec!["--client-timeout", "500ms"];
+    arguments.extend(tls.iter().map(String::as_str));
+    let daemon = start(&repository, &arguments);
+    let (_, took) = until_the_end(&mut connect(&daemon, ""));
+    assert!(took < Duration::from_secs(3), "a handshake took {took:?}");
+    Seen::Held(format!("closed after {} ms at the latest", longest.max(took).as_millis()))
+}
+
+pub(super) fn full_table() -> Seen {
+    let repository = repository();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let admin = Daemon::at(&free.to_string());
+    let daemon =
+        start(&repository, &["--max-connections", "32", "--admin-listen", &free.to_string()]);
+    let _open: Vec<TcpStream> = (0..300).map(|_| connect(&daemon, "GET /livez HT")).collect();
+    let took = p99(&daemon);
+    assert_eq!(daemon.get("/readyz").status, 200);
+    assert_eq!(admin.get("/readyz").status, 200);
+    let metrics = admin.get("/metrics").body;
+    assert!(metrics.contains("reason=\"GaveWay\""), "{metrics}");
+    assert!(took < Duration::from_millis(250), "{took:?}");
+    Seen::Held(format!("p99 {} ms with a full table", took.as_millis()))
+}
+
+pub(super) fn held_bytes() -> Seen {
+    let repository = repository();
+    let path = repository.text_path();
+    let daemon = clade(&["serve", "--listen", "127.0.0.1:0", "--repo", &path]);
+    let mut limited = Command::new("prlimit");
+    limited.arg("--as=1073741824").arg(daemon.get_program()).args(daemon.get_args());
+    let daemon = Daemon::launch(limited);
+    let head = HALF.replace("1000", "16000000");
+    let part = "x".repeat(8_000_000);
+    let mut open = Vec::new();
+    for _ in 0..40 {
+        let mut stream = connect(&daemon, &head);
+        // It may have to give way to the next.
+        stream.write_all(part.as_bytes()).ok();
+        open.push(stream);
+    }
+    let took = p99(&daemon);
+    Seen::Held(format!("40 × 8 MB sent, p99 {} ms", took.as_millis()))
+}
