@@ -93,9 +93,14 @@ impl DaemonArgs {
 }
 
 impl Identity {
-    /// Returns whether nothing says who we are.
-    pub(super) fn is_empty(&self) -> bool {
-        self.tls_ca.is_none() && self.tls_cert.is_none() && self.token_file.is_none()
+    /// Fills in what is not configured; a certificate and its key belong together.
+    pub(super) fn or(&self, default: Self) -> Self {
+        let own = self.clone();
+        let (tls_cert, tls_key) = match own.tls_cert {
+            Some(certificate) => (Some(certificate), own.tls_key),
+            None => (default.tls_cert, default.tls_key),
+        };
+        Self { tls_ca: own.tls_ca.or(default.tls_ca), tls_cert, tls_key, ..own }
     }
 
     /// Who shows a certificate and trusts one authority.
@@ -301,7 +306,24 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{has_password, is_private, without_password};
+    use super::{Identity, has_password, is_private, without_password};
+
+    #[test]
+    fn a_flag_replaces_its_own_default_only() {
+        let path = |name: &str| Some(std::path::PathBuf::from(name));
+        let pair = |one: &str, two: &str| path(one).zip(path(two));
+        let puppet = || Identity::of_files(path("puppet-ca"), pair("puppet-cert", "puppet-key"));
+        let shown = |it: Identity| [it.tls_ca, it.tls_cert, it.tls_key, it.token_file];
+        let defaults = [path("puppet-ca"), path("puppet-cert"), path("puppet-key")];
+        let [ca, certificate, key] = defaults;
+        let token = Identity { token_file: path("token"), ..Identity::of_files(None, None) };
+        let expected = [ca.clone(), certificate.clone(), key.clone(), path("token")];
+        assert_eq!(shown(token.or(puppet())), expected);
+        let own_ca = Identity::of_files(path("ca"), None);
+        assert_eq!(shown(own_ca.or(puppet())), [path("ca"), certificate, key, None]);
+        let own_pair = Identity::of_files(None, pair("cert", "key"));
+        assert_eq!(shown(own_pair.or(puppet())), [ca, path("cert"), path("key"), None]);
+    }
 
     #[test]
     fn what_is_encrypted_or_stays_here_is_private() {

@@ -88,7 +88,8 @@ impl Access {
             .transpose()?;
         let allowed = allowed
             .map(|path| {
-                watch(&path, Allowed::parse).map_err(|source| AccessError::Allowed { path, source })
+                watch(&path, allowed_certificates)
+                    .map_err(|source| AccessError::Allowed { path, source })
             })
             .transpose()?;
         Ok(Self { tokens, allowed, certificates, anonymous })
@@ -222,6 +223,18 @@ fn node_of(path: &str) -> Option<String> {
         .find_map(|start| path.strip_prefix(start))?;
     let name = rest.strip_suffix("/explanation").unwrap_or(rest);
     percent_encoding::percent_decode_str(name).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+}
+
+/// Reads the list of certificates, and warns of entries that an agent can make its own.
+fn allowed_certificates(bytes: &[u8]) -> Result<Allowed, TokensError> {
+    let allowed = Allowed::parse(bytes)?;
+    for extension in allowed.chosen_by_agents() {
+        tracing::warn!(
+            extension,
+            "tls-allow grants `write` or `operate` by an extension that agents choose in their certificate request: use `pp_auth_role`"
+        );
+    }
+    Ok(allowed)
 }
 
 #[cfg(test)]

@@ -146,6 +146,53 @@ fn the_hook_guards_the_branch_and_directory_of_its_settings() {
     assert_eq!(pushed.status, 0, "{}", pushed.stderr);
 }
 
+/// What a push says in its attributes, and links that it has, hide nothing from the hook.
+#[test]
+fn a_push_cannot_hide_files_from_the_hook() {
+    if !has_git() {
+        return;
+    }
+    let site = Site::new();
+    let bare = site.0.path().join("groups.git");
+    std::fs::copy(script("hooks/pre-receive"), bare.join("hooks/pre-receive")).unwrap();
+    site.commit(&[("groups/web.yaml", GOOD)]);
+    assert_eq!(site.push("main").status, 0);
+    let refused = |what: &str| {
+        let before = site.tip();
+        let pushed = site.push("main");
+        assert_eq!((pushed.status, site.tip()), (1, before), "{what}: {}", pushed.stderr);
+        site.git(&site.work(), &["reset", "-q", "--hard", "origin/main"]);
+        pushed.stderr
+    };
+    for attributes in [
+        "* export-ignore",
+        "*.yaml working-tree-encoding=ISO-8859-1",
+        "*.yaml filter=none ident eol=crlf",
+    ] {
+        let attributes = format!("{attributes}\n");
+        site.commit(&[(".gitattributes", &attributes), ("groups/bad.yaml", BAD)]);
+        let said = refused(&attributes);
+        assert!(said.contains("groups/bad.yaml:2:9"), "{said}");
+    }
+    // Links lead nowhere: neither to a good estate elsewhere, nor out of the facts of a test.
+    let elsewhere = site.0.path().join("elsewhere");
+    std::fs::create_dir_all(elsewhere.join("groups")).unwrap();
+    std::fs::write(elsewhere.join("groups/web.yaml"), GOOD).unwrap();
+    site.git(&bare, &["config", "clade.path", "estate"]);
+    std::os::unix::fs::symlink(&elsewhere, site.work().join("estate")).unwrap();
+    site.commit(&[]);
+    refused("a linked path");
+    let secret = site.0.path().join("secret.json");
+    std::fs::write(&secret, "{\"password\": \"hunter2\"}").unwrap();
+    site.write("estate/facts/web1.json", "");
+    std::fs::remove_file(site.work().join("estate/facts/web1.json")).unwrap();
+    std::os::unix::fs::symlink(&secret, site.work().join("estate/facts/web1.json")).unwrap();
+    let test =
+        "- name: t\n  node: web1\n  facts_file: ../facts/web1.json\n  expect: {groups: [Web]}\n";
+    site.commit(&[("estate/groups/web.yaml", GOOD), ("estate/tests/t.yaml", test)]);
+    assert!(!refused("a linked facts file").contains("hunter2"));
+}
+
 fn check(site: &Site, forge: &str, base: &str) -> Done {
     let script = script("check.sh");
     site.run("sh", &site.work(), &[script.to_str().unwrap(), forge, base])
@@ -316,6 +363,23 @@ fn a_report_is_one_comment_that_is_updated() {
         );
         assert_eq!(forge.own(), [second]);
     }
+}
+
+/// Pipelines of changes hold no token beside scripts of the change, and name actions by digest.
+#[test]
+fn pipelines_show_no_token_to_the_change() {
+    let read = |name: &str| std::fs::read_to_string(script(name)).unwrap();
+    let github = read("github/clade.yml");
+    for line in github.lines().filter(|it| it.contains("uses:")) {
+        let (_, digest) = line.split_once('@').unwrap();
+        let digest = digest.split(' ').next().unwrap();
+        assert!(digest.len() == 40 && digest.bytes().all(|it| it.is_ascii_hexdigit()), "{line}");
+    }
+    let (check, comment) = github.split_once("\n  comment:\n").unwrap();
+    assert!(!check.contains("TOKEN") && !check.contains(": write"), "{check}");
+    assert!(comment.contains("ref: ${{ github.event.pull_request.base.sha }}"), "{comment}");
+    let gitlab = read("gitlab/gitlab-ci.yml");
+    assert!(!gitlab.contains("TOKEN") && !gitlab.contains("cache:"), "{gitlab}");
 }
 
 /// Returns whether a program is there, having said so if not.

@@ -44,10 +44,10 @@ impl Puppet {
         data.is_dir().then(|| data.join("clade"))
     }
 
-    /// Returns who we are: what was configured, else Puppet Server itself, to daemons over TLS.
+    /// Returns who we are to daemons over TLS: what is configured, and for the rest Puppet Server itself.
     pub(super) fn identity(&self, configured: &Identity, servers: &[String]) -> Identity {
         let over_tls = servers.iter().any(|it| it.starts_with("https://"));
-        if !configured.is_empty() || !over_tls {
+        if !over_tls {
             return configured.clone();
         }
         let pair = match (self.path("hostcert"), self.path("hostprivkey")) {
@@ -57,7 +57,7 @@ impl Puppet {
         };
         let pair = pair.filter(|(certificate, key)| certificate.is_file() && key.is_file());
         let authority = self.path("localcacert").filter(|it| it.is_file());
-        Identity::of_files(authority, pair)
+        configured.or(Identity::of_files(authority, pair))
     }
 
     fn only_key(&self) -> Option<(PathBuf, PathBuf)> {

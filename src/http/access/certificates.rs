@@ -4,11 +4,15 @@
 //! ```yaml
 //! - certname: puppet.example.com
 //!   roles: [classify]
-//! - extension: pp_role=classifier-admin
+//! - extension: pp_auth_role=classifier-admin
 //!   roles: [classify, read, write]
 //! ```
+//!
+//! An agent chooses the extensions of its own certificate request, and an authority with automatic signing
+//! signs them. Only those of the authorisation arc (1.3.6.1.4.1.34380.1.3) make it refuse, unless it is told
+//! otherwise.
 
-use super::roles::Roles;
+use super::roles::{Role, Roles};
 use super::tokens::{Fields, TokensError, entries, fault};
 use crate::amend::Scope;
 use crate::facts::CertificateFacts;
@@ -54,6 +58,16 @@ impl Allowed {
         entries(bytes)?.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Returns the extensions that are worth `write` or `operate` though agents can choose them.
+    pub(super) fn chosen_by_agents(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|entry| match &entry.who {
+            Who::Extension(name, _) if entry.is_powerful() && !is_authorisation(name) => {
+                Some(name.as_str())
+            }
+            _ => None,
+        })
+    }
+
     pub(super) fn of(&self, certificate: &CertificateFacts) -> May {
         let mut may = May::default();
         for entry in &self.0 {
@@ -68,6 +82,20 @@ impl Allowed {
         }
         may
     }
+}
+
+impl Entry {
+    fn is_powerful(&self) -> bool {
+        [Role::Write, Role::Operate].into_iter().any(|it| self.roles.has(it))
+    }
+}
+
+/// Returns whether Puppet's authority signs an extension only where it is told to: `pp_auth_role`,
+/// `pp_authorization`, and everything else of their arc.
+fn is_authorisation(name: &str) -> bool {
+    name == "pp_authorization"
+        || name.starts_with("pp_auth_")
+        || name.starts_with("1.3.6.1.4.1.34380.1.3.")
 }
 
 #[cfg(test)]
@@ -98,5 +126,16 @@ mod tests {
         for text in ["- roles: [read]\n", "- certname: a\n  extension: b=c\n", "- extension: b\n"] {
             assert!(Allowed::parse(text.as_bytes()).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn powerful_extensions_that_agents_choose_are_found() {
+        let list = b"- {extension: pp_role=a, roles: [write]}\n- {extension: pp_role=b, roles: [read]}\n\
+            - {extension: pp_auth_role=a, roles: [write]}\n- {extension: pp_authorization=a, roles: [operate]}\n\
+            - {extension: 1.3.6.1.4.1.34380.1.3.39=a, roles: [operate]}\n- {certname: a, roles: [write]}\n\
+            - {extension: 1.3.6.1.4.1.34380.1.1.13=a, roles: [operate]}\n";
+        let allowed = Allowed::parse(list).unwrap();
+        let found: Vec<&str> = allowed.chosen_by_agents().collect();
+        assert_eq!(found, ["pp_role", "1.3.6.1.4.1.34380.1.1.13"]);
     }
 }
