@@ -33,5 +33,5 @@ pub use options::{
 pub use push::PushError;
 pub use remote::{Remote, RemoteError, Scheme};
 pub use repository::{CommitInfo, OpenError, Opener, ReadError, Repository, RevisionError};
-pub use signature::{SignatureFault, Signer, Verification, VerifyMode};
+pub use signature::{Base, FirstSeen, SignatureFault, Signer, Verification, VerifyMode};
 pub use tree::{EntryKind, FilesError, TreeEntry};

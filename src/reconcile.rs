@@ -4,6 +4,8 @@
 //! do it and what they share; each stage notes what it found in `standing`, and the conditions of
 //! the status are computed there alone.
 
+mod activate;
+mod admission;
 mod build;
 mod controller;
 mod decide;
@@ -12,12 +14,15 @@ mod fate;
 mod journal;
 mod look;
 mod lookup;
+mod operate;
+mod recover;
 mod report;
 mod retained;
 mod schedule;
 mod settings;
 mod standing;
 mod status;
+mod storage;
 mod tidy;
 mod trigger;
 mod write;
@@ -31,5 +36,6 @@ pub use report::Reporting;
 pub use settings::{OnRewrite, OnStale, Policy, Settings, Target};
 pub use standing::Freshness;
 pub use status::{Active, Condition, ConditionKind, Observed, Reason, Status, Truth};
+pub use storage::StorageError;
 pub use trigger::Trigger;
 pub use write::{Telling, WriteError, WriteMode, WriteRequest, WriteSettings, Writer, Written};

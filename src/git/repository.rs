@@ -148,9 +148,8 @@ impl Repository {
 
     /// Returns the commit of a revision: anything that `git rev-parse` understands.
     ///
-    /// A full id is always the commit itself, whatever branches are called. In a mirror the
-    /// branches of the remote are known by their own names, before tags, and `HEAD` is the watched
-    /// branch.
+    /// A full id is always the commit itself and `HEAD` the watched branch, whatever branches are
+    /// called. In a mirror the branches of the remote are known by their own names, before tags.
     ///
     /// # Errors
     ///
@@ -170,10 +169,7 @@ impl Repository {
         }
         let mirrored = match self.branches {
             Branches::Own => None,
-            Branches::Mirrored => {
-                let branch = revision.strip_prefix("refs/heads/").unwrap_or(revision);
-                Some(format!("refs/remotes/origin/{branch}"))
-            }
+            Branches::Mirrored => branch_of(revision).map(|it| format!("refs/remotes/origin/{it}")),
         };
         mirrored
             .and_then(|name| self.peel(&name))
@@ -300,12 +296,27 @@ impl Repository {
     ///
     /// Returns an error if a commit on the way cannot be read.
     pub fn between(&self, lacking: CommitId, having: CommitId) -> Result<Vec<CommitId>, ReadError> {
+        self.beyond(&[lacking], having)
+    }
+
+    /// Returns the commits that one has and none of the others, newest first.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a commit on the way cannot be read.
+    pub fn beyond(
+        &self,
+        lacking: &[CommitId],
+        having: CommitId,
+    ) -> Result<Vec<CommitId>, ReadError> {
         let fail = |error: git2::Error| {
             ReadError::new(format!("the history of the commit {having}"), error.message())
         };
         let mut walk = self.inner.revwalk().map_err(fail)?;
         walk.push(oid(having)).map_err(fail)?;
-        walk.hide(oid(lacking)).map_err(fail)?;
+        for lacking in lacking {
+            walk.hide(oid(*lacking)).map_err(fail)?;
+        }
         walk.map(|id| id.map(id_of).map_err(fail)).collect()
     }
 
@@ -341,6 +352,20 @@ impl std::fmt::Debug for Repository {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Repository").field(&self.inner.path()).finish()
     }
+}
+
+/// Returns the branch of the remote that a revision in a mirror begins with, if it can be one.
+///
+/// A remote may have a branch called `HEAD`, `@` or `refs/clade/live`: by these names alone it is not
+/// meant, only by `refs/heads/HEAD`.
+fn branch_of(revision: &str) -> Option<&str> {
+    if let Some(branch) = revision.strip_prefix("refs/heads/") {
+        return Some(branch);
+    }
+    let name = revision.split(['~', '^', ':']).next().unwrap_or_default();
+    let name = name.split("@{").next().unwrap_or_default();
+    let is_own = matches!(name, "" | "HEAD" | "@") || name.starts_with("refs/");
+    (!is_own).then_some(revision)
 }
 
 /// Returns the bytes of an id.

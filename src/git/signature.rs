@@ -34,7 +34,7 @@ pub enum VerifyMode {
     Off,
     /// The head of the branch.
     Head,
-    /// Every commit since the one that answers; the head alone where none answers yet.
+    /// Every commit that no verified one contains; the head alone where none is verified yet.
     Range,
 }
 
@@ -101,30 +101,46 @@ pub enum SignatureFault {
     },
 }
 
+/// What need not be verified again.
+#[derive(Clone, Copy, Debug)]
+pub enum Base<'a> {
+    /// Nothing is verified yet: what a signed head contains is taken on trust.
+    Trusted,
+    /// Everything that these commits contain is verified.
+    Verified(&'a [CommitId]),
+}
+
+/// Tells when a commit was first seen here: the times in a commit are its author's to choose.
+pub type FirstSeen<'a> = &'a dyn Fn(CommitId) -> Timestamp;
+
 impl Verification {
     /// Checks the signatures that the mode asks for; without any, there is no signer.
     ///
+    /// The commit itself must be signed in either mode. With [`VerifyMode::Range`] so must every
+    /// commit in its history that no verified commit has in its own: the side branches of merges too.
+    ///
     /// # Errors
     ///
-    /// Returns the fault of the first commit, newest first, that nobody allowed has signed.
+    /// Returns the fault of the first commit, newest first, without a signature of an allowed key.
     pub fn check(
         &self,
         repository: &Repository,
         head: CommitId,
-        live: Option<CommitId>,
+        base: Base<'_>,
+        seen: FirstSeen<'_>,
     ) -> Result<Option<Signer>, SignatureFault> {
         if self.mode == VerifyMode::Off {
             return Ok(None);
         }
-        let signer = self.signer_of(repository, head)?;
-        if let (VerifyMode::Range, Some(live)) = (self.mode, live) {
+        let signer = self.signer_of(repository, head, seen)?;
+        if let (VerifyMode::Range, Base::Verified(verified)) = (self.mode, base) {
             let unreadable = |error: ReadError| SignatureFault::Unreadable {
                 commit: head,
                 reason: error.to_string(),
             };
-            for commit in repository.between(live, head).map_err(unreadable)? {
+            for commit in repository.beyond(verified, head).map_err(unreadable)? {
                 if commit != head {
-                    self.signer_of(repository, commit)?;
+                    self.signer_of(repository, commit, seen)?;
                 }
             }
         }
@@ -140,8 +156,9 @@ impl Verification {
         &self,
         repository: &Repository,
         commit: CommitId,
+        seen: FirstSeen<'_>,
     ) -> Result<Signer, SignatureFault> {
-        let signed = Signed::read(repository, commit)?;
+        let signed = Signed::read(repository, commit, seen)?;
         if signed.signature.contains("-----BEGIN SSH SIGNATURE-----") {
             let text = read_keys(self.allowed_signers.as_deref(), &signed, "SSH")?;
             ssh::check(&signed, &text)
@@ -153,16 +170,21 @@ impl Verification {
 }
 
 /// A commit with its signature taken out.
-struct Signed {
+struct Signed<'a> {
     commit: CommitId,
     signature: String,
     content: Vec<u8>,
     /// When it was made, by its committer's clock: keys have their times.
     time: Timestamp,
+    seen: FirstSeen<'a>,
 }
 
-impl Signed {
-    fn read(repository: &Repository, commit: CommitId) -> Result<Self, SignatureFault> {
+impl<'a> Signed<'a> {
+    fn read(
+        repository: &Repository,
+        commit: CommitId,
+        seen: FirstSeen<'a>,
+    ) -> Result<Self, SignatureFault> {
         let unreadable = |reason: String| SignatureFault::Unreadable { commit, reason };
         let time = repository.commit(commit).map_err(|error| unreadable(error.to_string()))?.time;
         match repository.inner().extract_signature(&oid(commit), None) {
@@ -171,12 +193,18 @@ impl Signed {
                 signature: String::from_utf8_lossy(&signature).into_owned(),
                 content: content.to_vec(),
                 time,
+                seen,
             }),
             Err(error) if error.code() == git2::ErrorCode::NotFound => {
                 Err(SignatureFault::Missing { commit })
             }
             Err(error) => Err(unreadable(error.message().to_owned())),
         }
+    }
+
+    /// Returns when the commit was first seen here.
+    fn first_seen(&self) -> Timestamp {
+        (self.seen)(self.commit)
     }
 
     fn invalid(&self, reason: impl fmt::Display) -> SignatureFault {
@@ -192,7 +220,11 @@ impl Signed {
     }
 }
 
-fn read_keys(path: Option<&Path>, signed: &Signed, sort: &str) -> Result<String, SignatureFault> {
+fn read_keys(
+    path: Option<&Path>,
+    signed: &Signed<'_>,
+    sort: &str,
+) -> Result<String, SignatureFault> {
     let Some(path) = path else {
         let reason = format!("no {sort} keys are configured");
         return Err(signed.not_allowed(format!("of an {sort} signature"), reason));

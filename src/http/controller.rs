@@ -45,9 +45,9 @@ pub(super) async fn pin(
 pub(super) async fn resume(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-) -> (StatusCode, Json<Value>) {
-    app.controller.resume(caller.name);
-    (StatusCode::ACCEPTED, Json(json!({"pinned": null})))
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    blocking(&app, move |it| Ok(it.resume(caller.name)?)).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({"pinned": null}))))
 }
 
 pub(super) async fn commits(

@@ -25,8 +25,8 @@ pub(super) async fn diff(
 }
 
 fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
-    let old = app.controller.snapshot_at(base)?;
-    let new = app.controller.snapshot_at(head)?;
+    let old = app.controller.snapshot_to_compare(base)?;
+    let new = app.controller.snapshot_to_compare(head)?;
     let comparison = Comparison::new(
         Side { estate: &old.estate, origins: &old.origins },
         Side { estate: &new.estate, origins: &new.origins },

@@ -9,7 +9,7 @@ use crate::amend::{Refusal, Status};
 use crate::classification::{ClassificationError, Conflicts, conflict_details, conflict_message};
 use crate::diagnostic;
 use crate::hierarchy::Hierarchy;
-use crate::reconcile::{LookupError, WriteError};
+use crate::reconcile::{LookupError, StorageError, WriteError};
 
 /// An error as clients see it.
 ///
@@ -145,6 +145,13 @@ impl ApiError {
         )
     }
 
+    /// What was asked for is not on disk, so it did not happen.
+    fn storage_failed(error: &StorageError) -> Self {
+        let message = format!("{}.", sentence(&error.to_string()));
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "storage-failed", message, Value::Null)
+            .with_header(header::RETRY_AFTER, "5")
+    }
+
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "application-error", message, Value::Null)
     }
@@ -190,6 +197,13 @@ impl From<LookupError> for ApiError {
                     rejected.diagnostics.iter().map(diagnostic::to_value).collect();
                 Self::unprocessable("invalid-commit", message, details.into())
             }
+            LookupError::Unverified(fault) => {
+                let message = format!("{}, so it does not answer.", sentence(&fault.to_string()));
+                let diagnostic =
+                    json!({"kind": null, "severity": "error", "message": fault.to_string()});
+                Self::unprocessable("invalid-commit", message, json!([diagnostic]))
+            }
+            LookupError::Storage(error) => Self::storage_failed(&error),
             LookupError::Unreadable(message) => Self::internal(message),
         }
     }
@@ -220,6 +234,11 @@ impl From<WriteError> for ApiError {
                 let details: Vec<Value> = diagnostics.iter().map(diagnostic::to_value).collect();
                 Self::unprocessable("invalid-commit", message, details.into())
             }
+            WriteError::Kept { commit, pinned } => {
+                let details = json!({"commit": commit, "pinned": pinned});
+                Self::new(StatusCode::CONFLICT, "write-conflict", message, details)
+            }
+            WriteError::Storage(error) => Self::storage_failed(&error),
             WriteError::Blocked(_) | WriteError::Conflict(_) => {
                 Self::new(StatusCode::CONFLICT, "write-conflict", message, Value::Null)
             }

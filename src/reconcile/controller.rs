@@ -10,17 +10,21 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 
-use super::build::{BuildError, Cache, Outcome, Rejected};
+use super::admission::Verified;
+use super::build::{BuildError, Cache, Rejected};
 use super::edits::Edits;
-use super::journal::{Event, Journal};
+use super::journal::Journal;
 use super::report::Reporter;
 use super::retained::Retained;
 use super::schedule;
 use super::settings::{Settings, Target};
 use super::standing::{Candidate, Expected, Freshness, Progress, Standing};
-use super::status::{Reason, Remote, Status, Watched};
+use super::status::{Remote, Status, Watched};
+use super::storage::StorageError;
 use super::trigger::Trigger;
-use crate::git::{FetchError, MirrorError, OpenError, ReadError, Repository, RevisionError};
+use crate::git::{
+    FetchError, MirrorError, OpenError, ReadError, Repository, RevisionError, SignatureFault,
+};
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
 use crate::telemetry::Metrics;
@@ -63,6 +67,12 @@ pub enum LookupError {
     /// The commit is not valid.
     #[error("the commit {} is not valid", .0.commit)]
     Rejected(Arc<Rejected>),
+    /// The commit is not signed as the settings demand.
+    #[error(transparent)]
+    Unverified(#[from] SignatureFault),
+    /// What was asked for could not be written to disk.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// No commit answered at a time.
     #[error("no commit answered here at {0}")]
     NothingThen(Timestamp),
@@ -88,6 +98,7 @@ pub struct Controller {
     talking: Mutex<()>,
     /// Held while the commit that answers is changed.
     activating: Mutex<()>,
+    pub(super) verified: Verified,
     started: Instant,
     started_at: Timestamp,
 }
@@ -128,6 +139,7 @@ impl Controller {
             changed: Condvar::new(),
             talking: Mutex::default(),
             activating: Mutex::default(),
+            verified: Verified::default(),
             started: Instant::now(),
             started_at: Timestamp::now(),
         });
@@ -164,33 +176,6 @@ impl Controller {
         let _decided = self.changed.wait_timeout_while(self.state(), longest, undecided);
     }
 
-    /// Answers from what answered before the restart, if the mirror has it.
-    fn recover(&self) {
-        let pinned = self.journal().pinned();
-        self.state().standing.pinned = pinned.map(|(commit, _)| commit);
-        let noted = match &self.settings.target {
-            Target::Local(_) => None,
-            Target::Remote(mirror) => mirror.live(),
-        };
-        let live = pinned.map(|(commit, _)| commit).or_else(|| self.journal().live()).or(noted);
-        let Some(live) = live else { return };
-        let recovered = self.repository().map_err(|error| error.to_string()).and_then(|it| {
-            let outcome = self.outcome(&it, live).map_err(|error| error.to_string())?;
-            Ok((it, outcome))
-        });
-        match recovered {
-            Ok((repository, Outcome::Valid(snapshot))) => {
-                self.activate(&repository, snapshot, Trigger::Startup, Instant::now());
-            }
-            Ok((_, Outcome::Rejected(_))) => {
-                tracing::warn!(commit = %live, "the commit that answered last is not valid any more");
-            }
-            Err(error) => {
-                tracing::warn!(commit = %live, %error, "the commit that answered last cannot be read");
-            }
-        }
-    }
-
     /// Starts the threads.
     ///
     /// # Errors
@@ -208,6 +193,7 @@ impl Controller {
             start("looker", Self::keep_looking)?,
             start("builder", Self::keep_building)?,
             start("edits", Self::keep_edits)?,
+            start("journal", Self::keep_journal)?,
         ];
         if self.follows_a_remote() {
             threads.push(start("tidier", Self::keep_tidy)?);
@@ -305,48 +291,6 @@ impl Controller {
         self.state().stopping = true;
         self.changed.notify_all();
         self.reporter.stop();
-    }
-
-    /// Keeps a commit answering until [`Controller::resume`]. Blocking.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if there is no such commit, or it is not valid.
-    pub fn pin(&self, revision: &str, actor: Option<String>) -> Result<CommitId, LookupError> {
-        let repository = self.repository().map_err(|it| LookupError::Unreadable(it.to_string()))?;
-        let commit = repository.resolve(revision)?;
-        match self.outcome(&repository, commit).map_err(LookupError::from)? {
-            Outcome::Rejected(rejected) => Err(LookupError::Rejected(rejected)),
-            Outcome::Valid(snapshot) => {
-                self.note(Event::Pinned { commit, actor });
-                self.state().standing.pinned = Some(commit);
-                self.activate(&repository, snapshot, Trigger::Manual, Instant::now());
-                tracing::info!(%commit, "an operator pinned the commit");
-                Ok(commit)
-            }
-        }
-    }
-
-    /// Follows the branch again, also where it left its history.
-    pub fn resume(&self, actor: Option<String>) {
-        self.note(Event::Resumed { actor });
-        let mut state = self.state();
-        let standing = &mut state.standing;
-        standing.pinned = None;
-        standing.behind = None;
-        if let Some(rewrite) = &mut standing.rewritten {
-            rewrite.accepted = true;
-        }
-        let live = standing.active.as_ref().map(|it| it.commit);
-        if let Some(head) = standing.observed.map(|it| it.commit).filter(|it| Some(*it) != live) {
-            let (trigger, since) = (Trigger::Manual, Instant::now());
-            let progress = Progress::Pending;
-            standing.candidate = Some(Candidate { commit: head, trigger, since, progress });
-        }
-        state.wanted = Some(Trigger::Manual);
-        drop(state);
-        self.changed.notify_all();
-        tracing::info!("an operator has the branch followed again");
     }
 
     /// Returns the snapshot that answers.
@@ -470,25 +414,6 @@ impl Controller {
 
     pub(super) fn notify(&self) {
         self.changed.notify_all();
-    }
-
-    /// Appends to the journal; where that fails, answers go on and the status says so.
-    pub(super) fn note(&self, event: Event) {
-        let written = {
-            let mut journal = self.journal();
-            let before = journal.live();
-            self.report(&event, before);
-            journal.append(event)
-        };
-        let storage = written.err().map(|error| {
-            tracing::warn!(%error, "the journal cannot be written");
-            let reason = match error.kind() {
-                std::io::ErrorKind::StorageFull => Reason::DiskFull,
-                _ => Reason::WriteFailed,
-            };
-            (reason, format!("the journal cannot be written: {error}"))
-        });
-        self.state().standing.storage = storage;
     }
 }
 

@@ -1,35 +1,36 @@
 //! Deciding about the newest commit: verify, build, check, activate.
 #![expect(clippy::disallowed_methods, reason = "ages are measured by the clock")]
 
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::activate::{Admitted, Cause, Kept};
+use super::admission::Trust;
 use super::build::{BuildError, Outcome, build};
 use super::controller::Controller;
 use super::journal::{Event, Stage};
-use super::settings::{OnRewrite, Target};
-use super::standing::{Candidate, Progress, is_error, reason_of};
-use super::status::{Active, LastFailed, Reason};
+use super::settings::Target;
+use super::standing::{Instead, Progress, is_error, reason_of};
+use super::status::{LastFailed, Reason};
 use super::trigger::Trigger;
 use crate::diagnostic;
-use crate::git::{CommitInfo, Repository, SignatureFault};
+use crate::git::{Repository, SignatureFault};
 use crate::model::CommitId;
-use crate::snapshot::Snapshot;
 use crate::telemetry::Built;
 
 impl Controller {
     /// Takes the newest commit that waits and decides about it.
     pub(super) fn build_candidate(&self) {
-        let (commit, trigger, since) = {
+        let (commit, trigger, since, instead) = {
             let mut state = self.state();
             let Some(candidate) = &mut state.standing.candidate else { return };
             if !matches!(candidate.progress, Progress::Pending) {
                 return;
             }
             candidate.progress = Progress::Building;
-            (candidate.commit, candidate.trigger, candidate.since)
+            (candidate.commit, candidate.trigger, candidate.since, candidate.instead)
         };
         let began = Instant::now();
         let repository = match self.repository() {
@@ -43,24 +44,26 @@ impl Controller {
                 );
             }
         };
-        let live = self.active.load().as_ref().map(|it| it.commit);
-        match self.settings.verification.check(&repository, commit, live) {
-            Ok(None) => {}
-            Ok(Some(signer)) => tracing::info!(%commit, %signer, "the signature is good"),
+        let signer = match self.admit(&repository, commit, Trust::Begin) {
+            Ok(signer) => signer,
             Err(fault) => {
                 self.metrics.count_build(Built::Rejected, began.elapsed());
-                return self.refuse_signature(commit, &fault);
+                self.refuse_signature(commit, &fault);
+                if instead == Instead::NewestValid {
+                    self.activate_instead(&repository, commit);
+                }
+                return;
             }
+        };
+        if let Some(signer) = &signer {
+            tracing::info!(%commit, %signer, "the signature is good");
         }
         let outcome = self.outcome_while(&repository, commit, &|| self.is_wanted(commit));
         match outcome {
             Ok(Outcome::Valid(snapshot)) => {
                 self.metrics.count_build(Built::Live, began.elapsed());
-                if self.hold(commit) {
-                    tracing::info!(%commit, "the commit is valid and held");
-                } else {
-                    self.activate(&repository, snapshot, trigger, since);
-                }
+                let admitted = Admitted { snapshot, signer };
+                self.activate_candidate(&repository, admitted, trigger, since);
             }
             Ok(Outcome::Rejected(rejected)) => {
                 self.metrics.count_build(Built::Rejected, began.elapsed());
@@ -80,13 +83,15 @@ impl Controller {
                 }
                 let diagnostics = rejected.diagnostics.iter().map(diagnostic::to_value).collect();
                 self.fail(commit, Stage::Check, Reason::ValidationFailed, diagnostics);
+                if instead == Instead::NewestValid {
+                    self.activate_instead(&repository, commit);
+                }
             }
             Err(BuildError::Cancelled(_)) => {
                 self.metrics.count_build(Built::Superseded, began.elapsed());
                 let newer = self.state().standing.candidate.as_ref().map(|it| it.commit);
                 if let Some(by) = newer {
-                    tracing::info!(%commit, %by, "the commit is superseded");
-                    self.note(Event::Superseded { commit, by });
+                    self.note_superseded(commit, by);
                 }
             }
             Err(BuildError::Unreadable { source, .. }) => {
@@ -102,23 +107,47 @@ impl Controller {
         !state.stopping && state.standing.candidate.as_ref().is_some_and(|it| it.commit == commit)
     }
 
-    /// Holds a valid commit that must not answer yet.
-    fn hold(&self, commit: CommitId) -> bool {
-        let policy = self.settings.policy;
-        let mut state = self.state();
-        let standing = &mut state.standing;
-        let rewrite_waits = policy.on_rewrite == OnRewrite::Hold
-            && standing.rewritten.is_some_and(|it| it.to == commit && !it.accepted);
-        let held = standing.pinned.is_some_and(|it| it != commit)
-            || standing.behind.is_some_and(|it| it.head == commit)
-            || rewrite_waits;
-        if let Some(candidate) = &mut standing.candidate
-            && held
-            && candidate.commit == commit
-        {
-            candidate.progress = Progress::Held;
+    /// Has a valid commit answer, unless something came meanwhile.
+    fn activate_candidate(
+        &self,
+        repository: &Repository,
+        admitted: Admitted,
+        trigger: Trigger,
+        since: Instant,
+    ) {
+        let commit = admitted.snapshot.commit;
+        match self.activate(repository, admitted, Cause::Followed(trigger), since) {
+            Ok(()) | Err(Kept::Stopping) => {}
+            Err(Kept::Superseded(by)) => self.note_superseded(commit, by),
+            Err(Kept::Pinned(_) | Kept::Held) => {
+                tracing::info!(%commit, "the commit is valid and held");
+            }
         }
-        held
+        // A held commit is decided about as well.
+        self.notify();
+    }
+
+    fn note_superseded(&self, commit: CommitId, by: CommitId) {
+        tracing::info!(%commit, %by, "the commit is superseded");
+        self.note(Event::Superseded { commit, by });
+    }
+
+    /// Has the newest valid commit answer behind a head that is not, since an operator asked for it.
+    fn activate_instead(&self, repository: &Repository, head: CommitId) {
+        /// More commits in a row than anybody leaves broken.
+        const LONGEST: usize = 100;
+        let live = self.active.load().as_ref().map(|it| it.commit);
+        let behind = repository.log(head, LONGEST).unwrap_or_default();
+        let older = behind.into_iter().skip(1).take_while(|it| Some(*it) != live);
+        for commit in older {
+            let Ok(signer) = self.admit(repository, commit, Trust::Begin) else { continue };
+            let Ok(Outcome::Valid(snapshot)) = self.outcome(repository, commit) else { continue };
+            let (admitted, cause) = (Admitted { snapshot, signer }, Cause::Instead(head));
+            if let Err(kept) = self.activate(repository, admitted, cause, Instant::now()) {
+                tracing::info!(%commit, ?kept, "the newest valid commit does not answer");
+            }
+            return;
+        }
     }
 
     /// Objects of the mirror are damaged: everything is fetched anew, and the next look decides.
@@ -158,67 +187,6 @@ impl Controller {
         }
         drop(state);
         self.notify();
-    }
-
-    /// Makes a snapshot answer.
-    ///
-    /// The journal knows first: what answered at a time must be told even if the power fails a
-    /// moment later. The mirror notes it last.
-    pub(super) fn activate(
-        &self,
-        repository: &Repository,
-        snapshot: Arc<Snapshot>,
-        trigger: Trigger,
-        since: Instant,
-    ) {
-        let _one_at_a_time = self.activating();
-        let commit = snapshot.commit;
-        let groups = snapshot.estate.hierarchy.len();
-        let answered = self.journal().live();
-        if answered != Some(commit) {
-            self.note(Event::Activated { commit, trigger });
-        }
-        let activated_at = self.journal().activations().next_back().map(|(time, _)| time);
-        self.count_findings(&snapshot.warnings);
-        let before = self.active.load_full().filter(|it| !Arc::ptr_eq(it, &snapshot));
-        snapshot.keep_answers();
-        self.active.store(Some(snapshot));
-        if let Some(before) = before {
-            before.forget_answers();
-        }
-        self.metrics.count_activation(trigger.as_str(), since.elapsed());
-        if let Target::Remote(mirror) = &self.settings.target
-            && mirror.set_live(commit).is_err()
-        {
-            tracing::warn!(%commit, "the commit that answers could not be noted in the mirror");
-        }
-        let info = repository.commit(commit).ok();
-        let verified = self.settings.verification.check(repository, commit, None).transpose();
-        let mut state = self.state();
-        let standing = &mut state.standing;
-        standing.active = info.map(|CommitInfo { id, author, time, subject }| Active {
-            commit: id,
-            author,
-            time,
-            subject,
-            activated_at: activated_at.unwrap_or_else(jiff::Timestamp::now),
-            groups,
-            trigger,
-        });
-        standing.verified = verified;
-        if standing.candidate.as_ref().is_some_and(|it: &Candidate| it.commit == commit) {
-            standing.candidate = None;
-        }
-        standing.behind = None;
-        drop(state);
-        self.notify();
-        tracing::info!(%commit, groups, trigger = trigger.as_str(), "the commit answers");
-    }
-
-    fn count_findings(&self, findings: &[diagnostic::Diagnostic]) {
-        for it in findings {
-            self.metrics.count_finding(it.kind.as_str(), it.severity.as_str());
-        }
     }
 
     /// Returns what came of a commit, building it if need be. Blocking.
@@ -263,6 +231,6 @@ impl Controller {
 }
 
 /// A problem of the commit as a whole, in the shape of a diagnostic.
-fn problem(what: &dyn std::fmt::Display) -> Value {
+pub(super) fn problem(what: &dyn std::fmt::Display) -> Value {
     json!({"kind": null, "severity": "error", "message": what.to_string()})
 }

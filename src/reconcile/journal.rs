@@ -4,15 +4,20 @@
 //! record whole or cuts it short; a record cut short is dropped when the journal is opened again.
 //! Everything that must survive a restart beside the commits themselves is read from here: what
 //! answers, what is pinned, what answered at a given time.
+#![expect(clippy::disallowed_methods, reason = "records have the time of the clock")]
+
+mod file;
+mod timeline;
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use self::file::{JournalFile, Whereabouts};
 use super::trigger::Trigger;
 use crate::amend::Answer;
 use crate::forge::StatusState;
@@ -80,6 +85,23 @@ pub enum Event {
         /// Who.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
+        /// The head that they accept although it does not descend from what answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        accepts: Option<CommitId>,
+    },
+    /// Its signatures are what `--verify` demands.
+    Verified {
+        /// The commit.
+        commit: CommitId,
+        /// Whose key signed it.
+        signer: String,
+    },
+    /// The clock of this machine was set.
+    ClockSet {
+        /// What it showed last before.
+        until: Timestamp,
+        /// The earliest that it can have shown after.
+        since: Timestamp,
     },
     /// Writes of clients are about to be pushed.
     Pushing {
@@ -120,8 +142,27 @@ pub enum Stage {
 #[derive(Debug, Default)]
 pub struct Journal {
     records: Vec<Record>,
-    file: Option<(File, u64)>,
+    /// How many of the records are on disk.
+    saved: usize,
+    file: Option<JournalFile>,
+    clock: Option<Reading>,
 }
+
+/// What the clocks show.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    wall: Timestamp,
+    monotonic: Instant,
+}
+
+impl Reading {
+    fn now() -> Self {
+        Self { wall: Timestamp::now(), monotonic: Instant::now() }
+    }
+}
+
+/// How far the clock may be from where it should be without having been set.
+const DRIFT: SignedDuration = SignedDuration::from_secs(1);
 
 impl Journal {
     /// Opens the journal in a file, or begins one.
@@ -130,41 +171,115 @@ impl Journal {
     ///
     /// Returns an error if the file cannot be read or written.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let (file, bytes) = JournalFile::open(path)?;
         let mut records = Vec::new();
-        for line in bytes.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n') {
+        for line in bytes.split(|byte| *byte == b'\n') {
             match serde_json::from_slice(line) {
                 Ok(record) => records.push(record),
-                Err(_) if line.is_empty() => {}
+                Err(_) if line.trim_ascii().is_empty() => {}
                 // Such as a line of a newer version: what it says does not matter to this one.
                 Err(error) => tracing::warn!(%error, "a line of the journal cannot be read"),
             }
         }
-        let length = whole as u64;
-        file.set_len(length)?;
-        file.seek(SeekFrom::End(0))?;
-        Ok(Self { records, file: Some((file, length)) })
+        let saved = records.len();
+        let mut journal = Self { records, saved, file: Some(file), clock: None };
+        // It may have been set back while no daemon ran.
+        journal.check_clock();
+        Ok(journal)
     }
 
-    /// Notes what happens now; in memory also if the file cannot be written.
+    /// Records what happens now: on disk, or not at all.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be written; it is then as it was.
+    /// Returns an error if it cannot be written; the journal is then as it was.
     pub fn append(&mut self, event: Event) -> io::Result<()> {
-        // The clock may be set back; the order of the journal is that of its lines.
-        let last = self.records.last().map_or(Timestamp::UNIX_EPOCH, |it| it.time);
-        let record = Record { time: Timestamp::now().max(last), event };
-        let written = match &mut self.file {
-            None => Ok(()),
-            Some((file, length)) => write(file, length, &record),
-        };
+        self.append_at(event, Reading::now())
+    }
+
+    fn append_at(&mut self, event: Event, reading: Reading) -> io::Result<()> {
+        self.compare(reading);
+        let record = Record { time: reading.wall, event };
+        self.save(Some(&record))?;
         self.records.push(record);
-        written
+        self.saved = self.records.len();
+        Ok(())
+    }
+
+    /// Records what happens now, in memory at least.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is not on disk; [`Journal::retry`] writes it later.
+    pub fn keep(&mut self, event: Event) -> io::Result<()> {
+        self.keep_at(event, Reading::now())
+    }
+
+    fn keep_at(&mut self, event: Event, reading: Reading) -> io::Result<()> {
+        self.compare(reading);
+        self.records.push(Record { time: reading.wall, event });
+        self.save(None)
+    }
+
+    /// Writes what is not on disk yet, and finds out whether more could be written.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if something cannot be written.
+    pub fn retry(&mut self) -> io::Result<()> {
+        self.save(None)?;
+        self.file.as_mut().map_or(Ok(()), JournalFile::probe)
+    }
+
+    /// Writes what is not on disk yet, and the whole file if it was deleted.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if something cannot be written.
+    pub fn save_all(&mut self) -> io::Result<()> {
+        self.save(None)
+    }
+
+    /// Notices if the clock was set.
+    pub fn check_clock(&mut self) {
+        self.compare(Reading::now());
+    }
+
+    fn compare(&mut self, reading: Reading) {
+        let set = match self.clock.replace(reading) {
+            Some(last) => {
+                let passed = reading.monotonic.saturating_duration_since(last.monotonic);
+                let until = after(last.wall, passed);
+                let since = before(reading.wall, passed);
+                let drift = reading.wall.duration_since(until).abs();
+                (drift > DRIFT).then_some(Event::ClockSet { until, since })
+            }
+            None => self
+                .records
+                .last()
+                .filter(|it| it.time > reading.wall)
+                .map(|last| Event::ClockSet { until: last.time, since: reading.wall }),
+        };
+        // It is written with the record that follows.
+        self.records.extend(set.map(|event| Record { time: reading.wall, event }));
+    }
+
+    /// Writes what is not on disk yet and one more record.
+    fn save(&mut self, more: Option<&Record>) -> io::Result<()> {
+        if let Some(file) = &mut self.file {
+            match file.whereabouts()? {
+                Whereabouts::Here => {
+                    let unsaved = self.records.iter().skip(self.saved).chain(more);
+                    let lines = lines(unsaved)?;
+                    if !lines.is_empty() {
+                        file.append(&lines)?;
+                    }
+                }
+                Whereabouts::Gone => file.recreate(&lines(self.records.iter().chain(more))?)?,
+            }
+        }
+        self.saved = self.records.len();
+        Ok(())
     }
 
     /// Returns everything that happened, oldest first.
@@ -177,9 +292,10 @@ impl Journal {
         self.activations().next_back().map(|(_, commit)| commit)
     }
 
-    /// Returns the commit that answered at a time.
-    pub fn live_at(&self, time: Timestamp) -> Option<CommitId> {
-        self.activations().take_while(|(since, _)| *since <= time).last().map(|(_, commit)| commit)
+    /// Returns the commit that answered at a time: the later one if the clock showed the time twice.
+    pub fn live_at(&mut self, time: Timestamp) -> Option<CommitId> {
+        self.check_clock();
+        timeline::live_at(&self.records, time, Timestamp::now())
     }
 
     /// Returns the commit that an operator keeps answering, and since when.
@@ -193,6 +309,15 @@ impl Journal {
             Event::Pinned { commit, .. } => Some((commit, last.time)),
             _ => None,
         }
+    }
+
+    /// Returns the head that an operator accepts although it does not descend from what answered.
+    pub fn accepted(&self) -> Option<CommitId> {
+        self.records.iter().rev().find_map(|it| match it.event {
+            Event::Resumed { accepts, .. } => Some(accepts),
+            Event::Pinned { .. } => Some(None),
+            _ => None,
+        })?
     }
 
     /// Returns the writes that were to be pushed since a time and whose clients were not told, the
@@ -221,23 +346,30 @@ impl Journal {
     }
 }
 
-fn write(file: &mut File, length: &mut u64, record: &Record) -> io::Result<()> {
-    let mut line = serde_json::to_vec(record)?;
-    line.push(b'\n');
-    let written = file.write_all(&line).and_then(|()| file.sync_data());
-    match written {
-        Ok(()) => *length += line.len() as u64,
-        Err(_) => {
-            // Half a record must not begin the next line; where even this fails, opening drops it.
-            file.set_len(*length).ok();
-            file.seek(SeekFrom::Start(*length)).ok();
-        }
+fn lines<'r>(records: impl Iterator<Item = &'r Record>) -> io::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    for record in records {
+        serde_json::to_writer(&mut lines, record)?;
+        lines.push(b'\n');
     }
-    written
+    Ok(lines)
+}
+
+fn after(time: Timestamp, passed: Duration) -> Timestamp {
+    SignedDuration::try_from(passed)
+        .ok()
+        .and_then(|passed| time.checked_add(passed).ok())
+        .unwrap_or(Timestamp::MAX)
+}
+
+fn before(time: Timestamp, passed: Duration) -> Timestamp {
+    SignedDuration::try_from(passed)
+        .ok()
+        .and_then(|passed| time.checked_sub(passed).ok())
+        .unwrap_or(Timestamp::MIN)
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests cut the file short")]
 mod tests {
     use super::*;
 
@@ -264,14 +396,14 @@ mod tests {
         assert_eq!(journal.records(), records);
         assert_eq!(journal.live(), Some(commit(1)));
         assert_eq!(journal.pinned().map(|it| it.0), Some(commit(1)));
-        journal.append(Event::Resumed { actor: None }).unwrap();
+        journal.append(Event::Resumed { actor: None, accepts: None }).unwrap();
         journal.append(activated(3)).unwrap();
         assert_eq!((journal.live(), journal.pinned()), (Some(commit(3)), None));
         let first = journal.records()[0].time;
-        let before = first - jiff::SignedDuration::from_secs(1);
+        let before = first - SignedDuration::from_secs(1);
         assert_eq!(journal.live_at(before), None);
         assert!(journal.live_at(first).is_some());
-        assert_eq!(journal.live_at(Timestamp::MAX), Some(commit(3)));
+        assert_eq!(journal.live_at(Timestamp::now()), Some(commit(3)));
     }
 
     #[test]

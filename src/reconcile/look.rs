@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use super::admission::Trust;
 use super::controller::Controller;
-use super::journal::Event;
+use super::journal::{Event, Stage};
 use super::schedule;
 use super::settings::{OnRewrite, Policy, Target};
 use super::standing::{Behind, Candidate, Progress, Rewrite, Standing};
@@ -120,7 +121,7 @@ impl Controller {
         }
         // A key that was taken away counts for what answers, too.
         let live = self.active.load().as_ref().map(|it| it.commit);
-        let verified = live.map(|live| self.settings.verification.check(repository, live, None));
+        let verified = live.map(|live| self.signer_of(repository, live));
         let mut state = self.state();
         let standing = &mut state.standing;
         if standing.written != written {
@@ -137,34 +138,80 @@ impl Controller {
         }
         if let Some(before) = before.filter(|_| moved) {
             let lost = !is_ancestor(before.commit, head) && !is_ancestor(head, before.commit);
-            standing.rewritten =
-                lost.then_some(Rewrite { from: before.commit, to: head, accepted: false });
+            let accepted = standing.rewritten.filter(|it| it.accepted && is_ancestor(it.to, head));
+            standing.rewritten = match accepted {
+                // What an operator accepted goes on.
+                Some(rewrite) => Some(Rewrite { to: head, ..rewrite }),
+                None => lost.then_some(Rewrite { from: before.commit, to: head, accepted: false }),
+            };
         }
+        drop(state);
+        self.consider(repository, head, trigger);
+    }
+
+    /// Decides whether the builder gets the head of the branch, and whether it may answer then.
+    pub(super) fn consider(&self, repository: &Repository, head: CommitId, trigger: Trigger) {
+        let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
+        let live = self.active.load().as_ref().map(|it| it.commit);
+        // Where the mirror was lost, the journal still knows what answered.
+        let last = live.or_else(|| self.journal().live());
+        let accepted = self.journal().accepted();
+        let late = self.pinned_late(repository, live);
+        let followed = late.unwrap_or(head);
+        let mends = self.verifies_now(repository, followed);
+        let mut state = self.state();
+        let standing = &mut state.standing;
         if live == Some(head) {
             standing.settle();
             return;
         }
+        let head = followed;
         let known = standing.candidate.as_ref().filter(|it| it.commit == head);
         let waits = known.map(|it| matches!(it.progress, Progress::Held));
-        if waits == Some(false) {
-            // It is on its way, or was found wanting: what is wrong with it does not change.
+        if waits == Some(false) && !mends {
+            // It is on its way, or was rejected: what is wrong with it does not change.
             return;
         }
-        let from = live.filter(|live| *live != head);
-        let rewound = from.is_some_and(|live| is_ancestor(head, live));
-        let off = from.is_some_and(|live| !rewound && !is_ancestor(live, head));
+        let from = last.filter(|last| *last != head);
+        let rewound = from.is_some_and(|last| is_ancestor(head, last));
+        let off = from.is_some_and(|last| !rewound && !is_ancestor(last, head));
+        // Nothing is gained by waiting for a replica where nothing answers.
+        let lags = rewound && live.is_some();
         let held = standing.pinned.is_some()
-            || standing.holds_rewind(head, rewound, &self.settings)
-            || standing.holds_rewrite(head, from.filter(|_| off || rewound), &self.settings.policy);
-        if held && waits.is_some() {
+            || standing.holds_rewind(head, lags, &self.settings)
+            || standing.holds_rewrite(
+                head,
+                from.filter(|_| off || rewound),
+                accepted,
+                &self.settings.policy,
+            );
+        if held && waits == Some(true) {
             return;
         }
         let since = standing.first_evidence(head).unwrap_or_else(Instant::now);
         // A held commit is built all the same: whether it is valid is worth knowing.
-        standing.candidate =
-            Some(Candidate { commit: head, trigger, since, progress: Progress::Pending });
+        standing.candidate = Some(Candidate::new(head, trigger, since));
         drop(state);
         self.notify();
+    }
+
+    /// Returns the pinned commit if it has arrived and does not answer yet: the mirror was lost.
+    fn pinned_late(&self, repository: &Repository, live: Option<CommitId>) -> Option<CommitId> {
+        let pinned = self.state().standing.pinned?;
+        (live != Some(pinned) && repository.commit(pinned).is_ok()).then_some(pinned)
+    }
+
+    /// Returns whether a candidate that was rejected for a signature has a good one now: a key was
+    /// added, or the file of keys can be read again.
+    fn verifies_now(&self, repository: &Repository, head: CommitId) -> bool {
+        let was_refused = {
+            let state = self.state();
+            state.standing.candidate.as_ref().is_some_and(|it| {
+                let Progress::Failed(failed, _) = &it.progress else { return false };
+                it.commit == head && failed.stage == Stage::Verify
+            })
+        };
+        was_refused && self.admit(repository, head, Trust::Begin).is_ok()
     }
 
     /// Returns how long to wait until the next look, and counts looks for expected commits.
@@ -248,11 +295,17 @@ impl Standing {
     }
 
     /// Returns whether a head that lacks what answers waits for an operator.
-    fn holds_rewrite(&mut self, head: CommitId, live: Option<CommitId>, policy: &Policy) -> bool {
+    fn holds_rewrite(
+        &mut self,
+        head: CommitId,
+        live: Option<CommitId>,
+        accepted: Option<CommitId>,
+        policy: &Policy,
+    ) -> bool {
         let Some(live) = live else { return false };
         let rewrite = match self.rewritten {
             Some(rewrite) if rewrite.to == head => rewrite,
-            _ => Rewrite { from: live, to: head, accepted: false },
+            _ => Rewrite { from: live, to: head, accepted: accepted == Some(head) },
         };
         if self.behind.is_none() {
             self.rewritten = Some(rewrite);

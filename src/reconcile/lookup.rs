@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::admission::Trust;
 use super::build::Outcome;
 use super::controller::{Controller, LookupError};
 use super::fate::{Fate, Surroundings};
@@ -12,7 +13,7 @@ use super::settings::Target;
 use super::standing::Progress;
 use super::status::Truth;
 use super::trigger::Trigger;
-use crate::git::CommitInfo;
+use crate::git::{CommitInfo, Repository};
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
 use crate::telemetry::Scrape;
@@ -41,7 +42,28 @@ impl Controller {
         }
         let repository = self.repository().map_err(|it| LookupError::Unreadable(it.to_string()))?;
         let commit = repository.resolve(revision)?;
-        match self.outcome(&repository, commit)? {
+        self.admit(&repository, commit, Trust::Nothing)?;
+        self.built(&repository, commit)
+    }
+
+    /// Returns the snapshot of a revision to compare with another, whoever signed it: heads of pull
+    /// requests are not signed yet. It must not answer agents. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit, or it is not valid.
+    pub fn snapshot_to_compare(&self, revision: &str) -> Result<Arc<Snapshot>, LookupError> {
+        let repository = self.repository().map_err(|it| LookupError::Unreadable(it.to_string()))?;
+        let commit = repository.resolve(revision)?;
+        self.built(&repository, commit)
+    }
+
+    fn built(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<Arc<Snapshot>, LookupError> {
+        match self.outcome(repository, commit)? {
             Outcome::Valid(snapshot) => Ok(snapshot),
             Outcome::Rejected(rejected) => Err(LookupError::Rejected(rejected)),
         }
@@ -87,7 +109,7 @@ impl Controller {
     ///
     /// Returns an error if none did, or the time has not come.
     pub fn snapshot_then(&self, time: Timestamp) -> Result<Arc<Snapshot>, LookupError> {
-        let then = self.journal().live_at(time).filter(|_| time <= Timestamp::now());
+        let then = self.journal().live_at(time);
         let commit = then.ok_or(LookupError::NothingThen(time))?;
         self.snapshot_at(&commit.to_string())
     }
@@ -170,7 +192,7 @@ impl Controller {
         }
     }
 
-    fn fate(&self, repository: &crate::git::Repository, commit: CommitId) -> Fate {
+    fn fate(&self, repository: &Repository, commit: CommitId) -> Fate {
         let (head, held) = {
             let state = self.state();
             let standing = &state.standing;

@@ -56,6 +56,28 @@ pub(super) struct Candidate {
     /// When its coming was first known.
     pub(super) since: Instant,
     pub(super) progress: Progress,
+    pub(super) instead: Instead,
+}
+
+/// What answers where a candidate is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Instead {
+    /// What answered before.
+    Live,
+    /// The newest valid commit behind it: an operator has the branch followed again.
+    NewestValid,
+}
+
+impl Candidate {
+    /// Returns a candidate that waits for the builder.
+    pub(super) fn new(commit: CommitId, trigger: Trigger, since: Instant) -> Self {
+        Self { commit, trigger, since, progress: Progress::Pending, instead: Instead::Live }
+    }
+
+    /// Returns it with other progress.
+    pub(super) fn with(self, progress: Progress) -> Self {
+        Self { progress, ..self }
+    }
 }
 
 /// How far a candidate has come.

@@ -17,10 +17,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use super::activate::{Admitted, Cause, Kept};
+use super::admission::Trust;
 use super::build::Outcome;
 use super::controller::{Controller, LookupError};
 use super::settings::Target;
 use super::standing::Progress;
+use super::storage::StorageError;
 use super::trigger::Trigger;
 use crate::amend::{Amendment, Answer, Ground, Operation, Refusal, Scope, amend};
 use crate::diagnostic::Diagnostic;
@@ -126,6 +129,20 @@ pub enum WriteError {
     /// Whether it is at the remote nobody knows.
     #[error("whether the change is at the remote is not known, sending it again is safe: {0}")]
     Unknown(FetchError),
+    /// It is on the branch, and an operator had another commit answer while it was pushed.
+    #[error(
+        "the change is on the branch as the commit {commit} and does not answer, since an operator \
+         pinned {pinned} meanwhile: it answers after a resume"
+    )]
+    Kept {
+        /// The commit of the change.
+        commit: CommitId,
+        /// The commit that answers.
+        pinned: CommitId,
+    },
+    /// It could not be noted on disk before it was pushed, so it was not.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// No commit answers.
     #[error(transparent)]
     Lookup(#[from] LookupError),
@@ -240,11 +257,16 @@ impl Writer {
             if last.commit == tip.commit {
                 return self.answer_all(applied, tip.commit);
             }
-            self.note_pushing(&applied);
+            if let Err(error) = self.note_pushing(&applied) {
+                let jobs = applied.into_iter().map(|it| it.job).collect();
+                return fail_all(jobs, &error.into());
+            }
             match self.push(&tip, &applied, last.commit) {
                 Ok(()) => {
-                    self.controller.publish(&tip.repository, last, since);
-                    return self.answer_all(applied, tip.commit);
+                    return match self.controller.publish(&tip.repository, last, since) {
+                        Ok(()) => self.answer_all(applied, tip.commit),
+                        Err(kept) => tell_kept(applied, kept),
+                    };
                 }
                 Err(PushError::Moved) => {
                     jobs = applied.into_iter().map(|it| it.job).collect();
@@ -276,7 +298,7 @@ impl Writer {
         let internal = |error: &dyn std::fmt::Display| WriteError::Internal(error.to_string());
         let controller = &self.controller;
         // After a restart an older commit answers at once, before the branch is looked at.
-        if controller.state().standing.observed.is_none() {
+        if controller.state().standing.seen.is_none() {
             controller.look(Trigger::Write).map_err(WriteError::Unreachable)?;
         }
         controller.wait_until_idle();
@@ -306,6 +328,8 @@ impl Writer {
             Target::Remote(_) => (repository.head_ref(), commit),
         };
         let commit = commit.ok_or(WriteError::Lookup(LookupError::NoSnapshot))?;
+        // What is proposed is a change to a commit that may answer.
+        controller.admit(&repository, commit, Trust::Begin).map_err(LookupError::from)?;
         let full = |name: String| {
             if name.starts_with("refs/") { name } else { format!("refs/heads/{name}") }
         };
@@ -459,6 +483,21 @@ impl Writer {
     }
 }
 
+/// Tells each client that its write is on the branch and does not answer. To send the same again is
+/// safe: after a resume it is answered as the first time.
+fn tell_kept(applied: Vec<Applied>, kept: Kept) {
+    for Applied { job, snapshot, told_of, .. } in applied {
+        let commit = told_of.unwrap_or(snapshot.commit);
+        let error = match kept {
+            Kept::Pinned(pinned) => WriteError::Kept { commit, pinned },
+            Kept::Held | Kept::Superseded(_) | Kept::Stopping => WriteError::Blocked(format!(
+                "the change is on the branch as the commit {commit} and does not answer yet"
+            )),
+        };
+        (job.reply)(Err(error));
+    }
+}
+
 fn fail_all(jobs: Vec<Job>, error: &WriteError) {
     for job in jobs {
         (job.reply)(Err(error.clone()));
@@ -482,16 +521,31 @@ impl Controller {
     }
 
     /// Makes a commit answer that was pushed just now.
-    fn publish(&self, repository: &Repository, snapshot: Arc<Snapshot>, since: Instant) {
+    fn publish(
+        &self,
+        repository: &Repository,
+        snapshot: Arc<Snapshot>,
+        since: Instant,
+    ) -> Result<(), Kept> {
         let commit = snapshot.commit;
+        let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
+        let lock = self.activating();
         // The branch is fetched while the remote finishes a push (its `post-receive` may take long):
         // then this commit, or what others put on top of it, answers already.
         let live = self.active.load().as_ref().map(|it| it.commit);
-        if live.is_some_and(|live| repository.is_ancestor(commit, live).unwrap_or(false)) {
-            return;
+        if live.is_some_and(|live| is_ancestor(commit, live)) {
+            return Ok(());
         }
-        self.note_written(commit);
-        self.activate(repository, snapshot, Trigger::Write, since);
+        let observed = self.state().standing.observed.map(|it| it.commit);
+        match observed {
+            // What others put on top of it follows.
+            Some(head) if is_ancestor(commit, head) => {}
+            Some(head) if !is_ancestor(head, commit) => return Err(Kept::Superseded(head)),
+            Some(_) | None => self.note_written(commit),
+        }
+        // Where commits must be signed, the daemon makes none.
+        let admitted = Admitted { snapshot, signer: None };
+        self.activate_within(&lock, repository, admitted, Cause::Written, since)
     }
 
     /// Has the branch looked at after somebody else moved it; what they pushed answers first.

@@ -107,15 +107,9 @@ pub(in crate::cli) struct Serve {
         help_heading = "Repository"
     )]
     pub(super) snapshot_cache: u64,
-    /// What a rewritten history does
-    #[arg(
-        long,
-        value_enum,
-        env = "CLADE_ON_REWRITE",
-        default_value = "follow",
-        help_heading = "Repository"
-    )]
-    pub(super) on_rewrite: OnRewrite,
+    /// What a head does that does not descend from the commit that answers [default: follow, with --verify hold]
+    #[arg(long, value_enum, env = "CLADE_ON_REWRITE", help_heading = "Repository")]
+    pub(super) on_rewrite: Option<OnRewrite>,
     /// How long a head that is older than the commit that answers is taken for a replica's lag
     #[arg(long, value_name = "DURATION", env = "CLADE_REWIND_GRACE", default_value = "30s", value_parser = duration, help_heading = "Repository")]
     pub(super) rewind_grace: Duration,

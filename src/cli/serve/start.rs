@@ -29,7 +29,7 @@ use crate::http::{
 };
 use crate::model::Budget;
 use crate::reconcile::{
-    Controller, Policy, Reporting, Settings, Target, WriteMode, WriteSettings, Writer,
+    Controller, OnRewrite, Policy, Reporting, Settings, Target, WriteMode, WriteSettings, Writer,
 };
 use crate::store::CheckIns;
 use crate::telemetry::{self, Metrics};
@@ -281,12 +281,7 @@ fn settings(serve: &Serve, prepared: &Prepared) -> Result<Settings> {
         path: serve.path.clone(),
         interval: serve.interval,
         data: serve.data_dir.clone(),
-        policy: Policy {
-            on_rewrite: serve.on_rewrite,
-            rewind_grace: serve.rewind_grace,
-            max_staleness: serve.max_staleness,
-            on_stale: serve.on_stale,
-        },
+        policy: policy(serve),
         budget: Budget::DEFAULT.with(&serve.commit_budget),
         snapshot_cache: serve.snapshot_cache,
         verification: Verification {
@@ -386,6 +381,21 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
     .await?;
     tracing::info!("stopped");
     Ok(Exit::Fine)
+}
+
+/// Returns what is done where there is a choice.
+fn policy(serve: &Serve) -> Policy {
+    // Where pushes are not trusted, neither is a push that leaves history out.
+    let on_rewrite = match serve.verify {
+        VerifyMode::Off => OnRewrite::Follow,
+        VerifyMode::Head | VerifyMode::Range => OnRewrite::Hold,
+    };
+    Policy {
+        on_rewrite: serve.on_rewrite.unwrap_or(on_rewrite),
+        rewind_grace: serve.rewind_grace,
+        max_staleness: serve.max_staleness,
+        on_stale: serve.on_stale,
+    }
 }
 
 /// Returns how writes are made; none where they are refused.

@@ -12,7 +12,7 @@ use self::self_signed::SelfSigned;
 use super::{SignatureFault, Signed, Signer};
 
 /// Checks an OpenPGP signature against armoured public keys.
-pub(super) fn check(signed: &Signed, keys: &str) -> Result<Signer, SignatureFault> {
+pub(super) fn check(signed: &Signed<'_>, keys: &str) -> Result<Signer, SignatureFault> {
     let (detached, _) = DetachedSignature::from_string(signed.signature.trim())
         .map_err(|error| signed.invalid(error))?;
     let signature = &detached.signature;
@@ -81,7 +81,7 @@ fn read(text: &str) -> Result<Vec<SignedPublicKey>, String> {
 
 /// Checks a signature by a key or one of its subkeys; a key that it is not of has no say.
 fn try_key(
-    signed: &Signed,
+    signed: &Signed<'_>,
     detached: &DetachedSignature,
     issuer: &Issuer,
     key: &SignedPublicKey,
@@ -101,11 +101,19 @@ fn try_key(
         Ok(own) => own,
         Err(reason) => return refuse(reason),
     };
+    // A signer chooses the time that a signature names, so the key must be valid at both.
+    let seen = signed.first_seen();
+    let Ok(own_then) = SelfSigned::read(key, seen) else {
+        return refuse("it had expired when the commit was first seen here");
+    };
     let verified = match subkey {
         None => detached.verify(primary, &signed.content),
         Some(subkey) => {
             if let Err(reason) = own.check(subkey, made) {
                 return refuse(reason);
+            }
+            if own_then.check(subkey, seen).is_err() {
+                return refuse("its subkey had expired when the commit was first seen here");
             }
             detached.verify(&subkey.key, &signed.content)
         }

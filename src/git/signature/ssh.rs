@@ -12,7 +12,7 @@ use super::{SignatureFault, Signed, Signer};
 const NAMESPACE: &str = "git";
 
 /// Checks an SSH signature against the text of an `allowed_signers` file.
-pub(super) fn check(signed: &Signed, allowed: &str) -> Result<Signer, SignatureFault> {
+pub(super) fn check(signed: &Signed<'_>, allowed: &str) -> Result<Signer, SignatureFault> {
     let signature =
         SshSig::from_pem(signed.signature.trim()).map_err(|error| signed.invalid(error))?;
     let key = PublicKey::from(signature.public_key().clone());
@@ -36,7 +36,7 @@ pub(super) fn check(signed: &Signed, allowed: &str) -> Result<Signer, SignatureF
         if entry.key.key_data() != key.key_data() {
             continue;
         }
-        match entry.refuses(signed.time) {
+        match entry.refuses(signed.time, &|| signed.first_seen()) {
             None => return Ok(Signer { name: entry.principals, key: fingerprint }),
             Some(why) => why.clone_into(&mut reason),
         }
@@ -87,19 +87,31 @@ impl Entry {
         Ok(Self { principals, namespaces, valid_after, valid_before, key })
     }
 
-    /// Returns why the key may not have signed a commit of a time.
-    fn refuses(&self, time: Timestamp) -> Option<&'static str> {
+    /// Returns why the key may not have signed a commit that was made and first seen at these times.
+    ///
+    /// A committer chooses the time that a commit names, so the key must be valid at both.
+    fn refuses(&self, made: Timestamp, seen: &dyn Fn() -> Timestamp) -> Option<&'static str> {
         let is_for_git = |list: &String| list.split(',').any(|it| matches!(it, "*" | NAMESPACE));
         if !self.namespaces.as_ref().is_none_or(is_for_git) {
             return Some("it is not allowed for git");
         }
-        if self.valid_after.is_some_and(|from| time < from) {
-            return Some("it was not valid yet when the commit was made");
+        if self.valid_after.is_none() && self.valid_before.is_none() {
+            return None;
         }
-        if self.valid_before.is_some_and(|until| time >= until) {
-            return Some("it was not valid any more when the commit was made");
+        let too_early = |time| self.valid_after.is_some_and(|from| time < from);
+        let too_late = |time| self.valid_before.is_some_and(|until| time >= until);
+        let seen = seen();
+        if too_early(made) {
+            Some("it was not valid yet when the commit was made")
+        } else if too_late(made) {
+            Some("it was not valid any more when the commit was made")
+        } else if too_early(seen) {
+            Some("it was not valid yet when the commit was first seen here")
+        } else if too_late(seen) {
+            Some("it was not valid any more when the commit was first seen here")
+        } else {
+            None
         }
-        None
     }
 }
 
@@ -175,7 +187,34 @@ mod tests {
             let entry = Entry::parse(&line).unwrap_or_else(|fault| panic!("{line}: {fault}"));
             assert_eq!(entry.principals, principals, "{line}");
             let time = "2026-01-01T00:00:00Z".parse().unwrap();
-            assert_eq!(entry.refuses(time), refused, "{line}");
+            assert_eq!(entry.refuses(time, &|| time), refused, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_the_committer_chose_makes_no_key_valid() {
+        let line = format!("* valid-after=20250101Z,valid-before=\"20260101Z\" {KEY}");
+        let entry = Entry::parse(&line).unwrap();
+        let at = |date: &str| format!("{date}T00:00:00Z").parse::<Timestamp>().unwrap();
+        for (made, seen, refused) in [
+            ("2025-05-01", "2025-05-02", None),
+            (
+                "2025-05-01",
+                "2026-05-01",
+                Some("it was not valid any more when the commit was first seen here"),
+            ),
+            (
+                "2025-05-01",
+                "2024-05-01",
+                Some("it was not valid yet when the commit was first seen here"),
+            ),
+            (
+                "2026-05-01",
+                "2025-05-01",
+                Some("it was not valid any more when the commit was made"),
+            ),
+        ] {
+            assert_eq!(entry.refuses(at(made), &|| at(seen)), refused, "{made} {seen}");
         }
     }
 

@@ -10,13 +10,18 @@ use super::{Applied, WriteRequest, Writer};
 use crate::git::Repository;
 use crate::model::CommitId;
 use crate::reconcile::journal::{Event, PushedWrite};
+use crate::reconcile::storage::StorageError;
 
 /// How long a request is known again; later it is a new one that says the same.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 
 impl Writer {
     /// Notes what is about to be pushed.
-    pub(super) fn note_pushing(&self, applied: &[Applied]) {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is not on disk: a write that is sent again would not be known.
+    pub(super) fn note_pushing(&self, applied: &[Applied]) -> Result<(), StorageError> {
         let writes: Vec<PushedWrite> = applied
             .iter()
             .filter(|it| it.told_of == Some(it.snapshot.commit))
@@ -26,9 +31,10 @@ impl Writer {
                 answer: it.amendment.answer.clone(),
             })
             .collect();
-        if !writes.is_empty() {
-            self.controller.note(Event::Pushing { writes });
+        if writes.is_empty() {
+            return Ok(());
         }
+        self.controller.record(Event::Pushing { writes })
     }
 
     /// Returns the write of the same client that is on the branch and of which it was not told.
