@@ -110,9 +110,8 @@ impl Controller {
             Cause::Pinned | Cause::Recovered => None,
             Cause::Written => {
                 let pinned = pinned?;
-                let (trigger, since) = (Trigger::Write, Instant::now());
-                standing.candidate =
-                    Some(Candidate::new(commit, trigger, since).with(Progress::Held));
+                let held = Candidate::new(commit, Trigger::Write, Instant::now());
+                standing.candidate.get_or_insert(held.with(Progress::Held));
                 Some(Kept::Pinned(pinned))
             }
             Cause::Instead(head) => match (pinned, wanted) {

@@ -138,19 +138,26 @@ impl Controller {
         }
         if let Some(before) = before.filter(|_| moved) {
             let lost = !is_ancestor(before.commit, head) && !is_ancestor(head, before.commit);
-            let accepted = standing.rewritten.filter(|it| it.accepted && is_ancestor(it.to, head));
-            standing.rewritten = match accepted {
-                // What an operator accepted goes on.
+            let answers = |it: &Rewrite| live.is_some_and(|live| is_ancestor(it.to, live));
+            let accepted = standing.rewritten.filter(|it| it.accepted && !answers(it));
+            standing.rewritten = match accepted.filter(|it| is_ancestor(it.to, head)) {
+                // What an operator accepted did not answer yet when the branch went on.
                 Some(rewrite) => Some(Rewrite { to: head, ..rewrite }),
                 None => lost.then_some(Rewrite { from: before.commit, to: head, accepted: false }),
             };
         }
         drop(state);
-        self.consider(repository, head, trigger);
+        self.consider(repository, head, trigger, written);
     }
 
     /// Decides whether the builder gets the head of the branch, and whether it may answer then.
-    pub(super) fn consider(&self, repository: &Repository, head: CommitId, trigger: Trigger) {
+    pub(super) fn consider(
+        &self,
+        repository: &Repository,
+        head: CommitId,
+        trigger: Trigger,
+        written: u64,
+    ) {
         let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
         let live = self.active.load().as_ref().map(|it| it.commit);
         // Where the mirror was lost, the journal still knows what answered.
@@ -161,6 +168,10 @@ impl Controller {
         let mends = self.verifies_now(repository, followed);
         let mut state = self.state();
         let standing = &mut state.standing;
+        if standing.written != written {
+            drop(state);
+            return self.want(trigger);
+        }
         if live == Some(head) {
             standing.settle();
             return;

@@ -43,8 +43,12 @@ impl Controller {
             && self.active.load().is_some()
             && let Some(observed) = self.observed_last(&repository)
         {
-            self.state().standing.observed = Some(observed);
-            self.consider(&repository, observed.commit, Trigger::Startup);
+            let written = {
+                let mut state = self.state();
+                state.standing.observed = Some(observed);
+                state.standing.written
+            };
+            self.consider(&repository, observed.commit, Trigger::Startup, written);
         }
     }
 

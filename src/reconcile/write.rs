@@ -490,7 +490,11 @@ fn tell_kept(applied: Vec<Applied>, kept: Kept) {
         let commit = told_of.unwrap_or(snapshot.commit);
         let error = match kept {
             Kept::Pinned(pinned) => WriteError::Kept { commit, pinned },
-            Kept::Held | Kept::Superseded(_) | Kept::Stopping => WriteError::Blocked(format!(
+            Kept::Superseded(by) => WriteError::Blocked(format!(
+                "the change was pushed as the commit {commit}, and the branch went to {by}, which \
+                 lacks it, before it answered"
+            )),
+            Kept::Held | Kept::Stopping => WriteError::Blocked(format!(
                 "the change is on the branch as the commit {commit} and does not answer yet"
             )),
         };

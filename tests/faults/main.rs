@@ -16,6 +16,7 @@
 mod campaign;
 mod page;
 
+mod activation;
 mod broken_commits;
 mod clients;
 mod clocks;
@@ -82,6 +83,7 @@ pub(crate) enum Seen {
 
 /// Every fault, by area.
 const AREAS: &[&[Fault]] = &[
+    activation::FAULTS,
     broken_commits::FAULTS,
     clients::FAULTS,
     clocks::FAULTS,
