@@ -190,7 +190,10 @@ fn pin_without_a_data_directory() -> Seen {
     let data = directory.path().join("data");
     let daemon = start(&repository, &data, &[]);
     wait_for(&daemon, &second);
-    std::fs::remove_dir_all(&data).unwrap();
+    // The daemon may be writing into it.
+    let gone = directory.path().join("gone");
+    std::fs::rename(&data, &gone).unwrap();
+    std::fs::remove_dir_all(&gone).ok();
     // Without its mirror the daemon knows commits again when it has fetched them.
     daemon.wait_until("the pin is acknowledged", |it| pin(it, &first).status == 200);
     daemon.kill();
