@@ -41,7 +41,7 @@ impl Output {
     #[expect(clippy::unused_self, reason = "whoever has no output writes nothing")]
     pub(super) fn note(&mut self, text: &str) {
         // Nobody can be told that stderr is gone.
-        let shown: Vec<String> = text.lines().map(|it| visible_up_to(it, LONGEST)).collect();
+        let shown: Vec<String> = text.split('\n').map(|it| visible_up_to(it, LONGEST)).collect();
         let _gone = writeln!(std::io::stderr().lock(), "{}", shown.join("\n"));
     }
 
