@@ -29,13 +29,12 @@ use crate::validation::Layout;
 
 pub use body::read_group;
 pub use catalogue::{CatalogueFault, NewCatalogue, WrittenBy, etag_of, says_the_same};
-pub use check::check_whole;
 pub use document::{ORDER, house_layout, new_document};
 pub use environment::check_may_update_classes;
 pub use layout::files as layout_of;
 pub use operation::Operation;
 pub use refusal::{Refusal, Status};
-pub use scope::Scope;
+pub use scope::{GroupKey, GroupKeyError, Scope};
 
 /// The state of the repository that a write meets.
 pub struct Ground<'g> {
@@ -100,7 +99,7 @@ impl Answer {
     }
 }
 
-/// Finds out what a write changes; `scope` is where the client may write, none is everywhere.
+/// Finds out what a write changes. One of the client's scopes must allow it as a whole.
 ///
 /// # Errors
 ///
@@ -108,17 +107,15 @@ impl Answer {
 pub fn amend(
     ground: &Ground<'_>,
     operation: &Operation,
-    scope: Option<&Scope>,
+    scopes: &[Scope],
 ) -> Result<Amendment, Refusal> {
-    let planned = operation::plan(ground, operation, scope)?;
+    let planned = operation::plan(ground, operation, scopes)?;
     let old = &ground.estate.hierarchy;
-    if let Some(scope) = scope {
-        scope.check(old, &planned.groups)?;
-    }
+    scope::check(scopes, old, &planned.groups)?;
     let hierarchy = check::build(&planned.groups)?;
     check::referents(ground, &hierarchy)?;
     let mut files = files::changes(ground, &hierarchy)?;
-    let environments = environment::changes(ground, operation, scope)?;
+    let environments = environment::changes(ground, operation, scopes)?;
     let subject = subject::of(operation, old, &hierarchy, &environments.names);
     files.extend(environments.files);
     Ok(Amendment { files, subject, answer: planned.answer })

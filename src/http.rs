@@ -20,7 +20,7 @@ mod validate;
 mod webhook;
 mod writes;
 
-pub use access::{Access, AccessError, TokensError};
+pub use access::{Access, AccessError, AllowedHosts, Host, HostError, TokensError};
 pub use enc::{Elsewhere, FactsPolicy};
 pub use replies::Replies;
 pub use router::{App, Face, router};

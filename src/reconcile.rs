@@ -24,6 +24,7 @@ mod standing;
 mod status;
 mod storage;
 mod tidy;
+mod trial;
 mod trigger;
 mod write;
 

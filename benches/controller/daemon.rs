@@ -144,7 +144,7 @@ impl Client {
     fn send(&mut self, method: &str, path: &str, headers: &str, body: &str) -> String {
         let length = body.len();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: clade\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         );
         self.0.get_mut().write_all(request.as_bytes()).unwrap();
         let mut head = String::new();

@@ -44,7 +44,7 @@ impl Load {
         let request = |(name, body): &(String, Vec<u8>)| {
             let length = body.len();
             let head = format!(
-                "POST {path}{name} HTTP/1.1\r\nHost: clade\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+                "POST {path}{name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
             );
             [head.as_bytes(), body].concat()
         };
@@ -53,7 +53,7 @@ impl Load {
 
     pub(crate) fn gets(address: &str, path: &str, bodies: &[(String, Vec<u8>)]) -> Self {
         let request = |(name, _): &(String, Vec<u8>)| {
-            format!("GET {path}{name} HTTP/1.1\r\nHost: clade\r\n\r\n").into_bytes()
+            format!("GET {path}{name} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes()
         };
         Self::of(address, bodies.iter().map(request).collect())
     }

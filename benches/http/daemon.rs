@@ -89,7 +89,7 @@ impl Daemon {
                     move_head(&directory, commit);
                     let mut stream = TcpStream::connect(&address).unwrap();
                     stream
-                        .write_all(b"POST /controller/reconcile HTTP/1.1\r\nHost: clade\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+                        .write_all(b"POST /controller/reconcile HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
                         .unwrap();
                     stream.read_to_end(&mut Vec::new()).unwrap();
                     built += 1;

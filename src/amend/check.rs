@@ -11,20 +11,6 @@ use crate::hierarchy::{Estate, GroupIndex, Hierarchy, HierarchyFault, check, gro
 use crate::model::{Group, GroupId};
 use crate::validation::Strictness;
 
-/// Checks a group against the others: its parent, its name, the classes that it has or inherits.
-///
-/// # Errors
-///
-/// Returns what is wrong with it.
-pub fn check_whole(group: &Group, estate: &Estate) -> Result<(), Refusal> {
-    check_group(group, estate)?;
-    let hierarchy = &estate.hierarchy;
-    let parent = hierarchy.find(group.parent).filter(|_| group.id != GroupId::ROOT);
-    let ancestors = parent.into_iter().flat_map(|it| hierarchy.lineage(it));
-    let ancestors = ancestors.map(|it| hierarchy.group(it));
-    refuse(missing(estate, group, std::iter::once(group).chain(ancestors)))
-}
-
 /// Checks a group against the others: its parent, its name.
 pub(super) fn check_group(group: &Group, estate: &Estate) -> Result<(), Refusal> {
     let hierarchy = &estate.hierarchy;

@@ -27,32 +27,39 @@ pub(super) struct Changes {
 pub(super) fn changes(
     ground: &Ground<'_>,
     operation: &Operation,
-    scope: Option<&Scope>,
+    scopes: &[Scope],
 ) -> Result<Changes, Refusal> {
     let (files, name) = match operation {
         Operation::MakeEnvironment { name } => (make(ground, name), name),
         Operation::RemoveEnvironment { name } => (remove(ground, name)?, name),
         Operation::UpdateClasses { catalogues } => {
-            check_may_update_classes(scope)?;
+            check_may_update_classes(scopes)?;
             return update(ground, catalogues);
         }
         _ => return Ok(Changes::default()),
     };
     // Environments stand below no group.
-    if scope.is_some() && !files.is_empty() {
+    if !is_everywhere(scopes) && !files.is_empty() {
         return Err(Refusal::denied("make or remove environments", Value::Null));
     }
     Ok(Changes { files, names: vec![name.clone()] })
 }
 
-/// Checks that who may write within a scope, if there is one, may update classes: they are those of
-/// whole environments.
+/// Checks that one of the scopes is everything, since a class catalogue belongs to an environment and
+/// not to a group.
 ///
 /// # Errors
 ///
-/// Returns a refusal for any scope.
-pub fn check_may_update_classes(scope: Option<&Scope>) -> Result<(), Refusal> {
-    scope.map_or(Ok(()), |_| Err(Refusal::denied("update classes", Value::Null)))
+/// Returns a refusal if every scope is limited to groups or keys.
+pub fn check_may_update_classes(scopes: &[Scope]) -> Result<(), Refusal> {
+    if is_everywhere(scopes) {
+        return Ok(());
+    }
+    Err(Refusal::denied("update classes", Value::Null))
+}
+
+fn is_everywhere(scopes: &[Scope]) -> bool {
+    scopes.iter().any(Scope::is_everywhere)
 }
 
 fn update(

@@ -10,7 +10,7 @@ use super::catalogue::NewCatalogue;
 use super::check;
 use super::document::rule_and_pins;
 use super::refusal::{Refusal, Status};
-use super::scope::Scope;
+use super::scope::{GroupKey, Scope};
 use super::{Answer, Ground};
 use crate::hierarchy::{GroupIndex, Hierarchy, group_to_value};
 use crate::model::{EnvironmentName, Group, GroupId};
@@ -96,7 +96,7 @@ pub(super) struct Planned {
 pub(super) fn plan(
     ground: &Ground<'_>,
     operation: &Operation,
-    scope: Option<&Scope>,
+    scopes: &[Scope],
 ) -> Result<Planned, Refusal> {
     let estate = ground.estate;
     let hierarchy = &estate.hierarchy;
@@ -130,7 +130,7 @@ pub(super) fn plan(
             let rule = unpinned(group, nodes).map_or_else(|| group.rule.clone(), |(rule, _)| rule);
             with(Group { rule, ..group.clone() }, Answer::Done)
         }
-        Operation::UnpinFromAll { nodes } => Ok(unpin_from_all(hierarchy, nodes, scope)),
+        Operation::UnpinFromAll { nodes } => unpin_from_all(hierarchy, nodes, scopes),
         Operation::Import { body } => {
             Ok(Planned { groups: check::import(body)?, answer: Answer::Done })
         }
@@ -319,13 +319,31 @@ fn unpinned<'n>(group: &Group, nodes: &'n [String]) -> Option<(Rule, Vec<&'n str
     (!gone.is_empty()).then(|| (with_pins(own, &pins).map(Arc::new), gone))
 }
 
-fn unpin_from_all(hierarchy: &Hierarchy, nodes: &[String], scope: Option<&Scope>) -> Planned {
+/// Unpins nodes from every group where one scope allows it: the one that reaches most of the pins,
+/// since scopes never add up.
+fn unpin_from_all(
+    hierarchy: &Hierarchy,
+    nodes: &[String],
+    scopes: &[Scope],
+) -> Result<Planned, Refusal> {
+    let able = scopes.iter().filter(|scope| scope.has_key(GroupKey::Pinned));
+    let unpinned = able.map(|scope| unpin_within(hierarchy, nodes, scope));
+    // `max_by_key` returns the last of equals; the first grant comes first everywhere else.
+    let most = unpinned.rev().max_by_key(|(_, count)| *count);
+    let (planned, _) = most.ok_or_else(|| Refusal::denied("unpin nodes", Value::Null))?;
+    Ok(planned)
+}
+
+/// Returns the groups after nodes are unpinned within a scope, and how many pins are gone.
+fn unpin_within(hierarchy: &Hierarchy, nodes: &[String], scope: &Scope) -> (Planned, usize) {
     let mut unpinned_from: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     let mut groups = Vec::new();
+    let mut count = 0;
     for group in hierarchy.groups() {
         let mut group = group.clone();
-        let may = scope.is_none_or(|it| it.has(hierarchy, group.id));
-        if let Some((rule, gone)) = unpinned(&group, nodes).filter(|_| may) {
+        let may = |_: &_| scope.allows(hierarchy, group.id, GroupKey::Pinned);
+        if let Some((rule, gone)) = unpinned(&group, nodes).filter(may) {
+            count += gone.len();
             for node in gone {
                 let entry = json!({
                     "id": group.id, "name": group.name, "environment": group.environment,
@@ -343,5 +361,5 @@ fn unpin_from_all(hierarchy: &Hierarchy, nodes: &[String], scope: Option<&Scope>
             Some(json!({"name": node, "groups": groups}))
         })
         .collect();
-    Planned { groups, answer: Answer::Unpinned(json!({"nodes": nodes})) }
+    (Planned { groups, answer: Answer::Unpinned(json!({"nodes": nodes})) }, count)
 }

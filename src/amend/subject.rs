@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::document::rule_and_pins;
 use super::operation::Operation;
-use super::scope::changed_keys;
+use super::scope::{GroupKey, changed_keys};
 use crate::hierarchy::Hierarchy;
 use crate::model::{EnvironmentName, Group, GroupId};
 
@@ -58,8 +58,11 @@ pub(super) fn of(
 }
 
 fn edited(before: &Group, after: &Group, new: &Hierarchy) -> String {
-    let mut keys = changed_keys(before, after);
-    keys.retain(|key| !matches!(*key, "name" | "parent"));
+    let keys = changed_keys(before, after).into_iter();
+    let keys: Vec<&str> = keys
+        .filter(|key| !matches!(key, GroupKey::Name | GroupKey::Parent))
+        .map(GroupKey::as_str)
+        .collect();
     let mut verbs = Vec::new();
     if before.name != after.name {
         verbs.push(format!("Rename the group \"{}\" to \"{}\"", before.name, after.name));

@@ -1,26 +1,37 @@
 //! Who may do what.
 //!
-//! A request comes with a token, a client certificate, both or neither. What they allow is a set of
-//! [`Role`]s; each route needs one. Where nothing is configured, everybody may do everything: the
-//! daemon then listens on the loopback interface alone. `--allow-anonymous` lets everybody ask, and no more.
+//! A request comes with a token, a client certificate, both or neither. Each gives the caller
+//! [`Grant`]s, and each route needs one grant with its role. Without any authentication configured
+//! every caller may do everything: the daemon then listens on the loopback interface alone, and
+//! refuses what a web page has a browser send. With `--allow-anonymous` every caller may classify and
+//! read.
 
+mod browser;
 mod certificates;
+mod grants;
+mod query_token;
 mod roles;
 mod tokens;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, header};
 
+pub use browser::{AllowedHosts, Host, HostError};
 pub(crate) use certificates::Allowed;
-pub(crate) use roles::{Role, Roles};
+pub(in crate::http) use grants::{Caller, Submitted};
+pub(in crate::http) use query_token::take_query_token;
+pub(crate) use roles::Role;
 pub(crate) use tokens::Tokens;
 pub use tokens::TokensError;
 
 use super::error::ApiError;
-use crate::amend::Scope;
 use crate::config::watched::{Cause, Ending, Reloaded, WatchError, Watched, WatchedFile};
 use crate::facts::CertificateFacts;
+use grants::{Grant, Held, Holder};
+use query_token::QueryToken;
+use roles::Roles;
 
 /// What is configured.
 #[derive(Debug, Default)]
@@ -29,21 +40,7 @@ pub struct Access {
     allowed: Option<Watched<Allowed, TokensError>>,
     certificates: bool,
     anonymous: bool,
-}
-
-/// Who asks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Caller {
-    /// The name of the token or certificate.
-    pub name: Option<String>,
-    /// What they may do.
-    pub roles: Roles,
-    /// The node that they may classify whatever their roles: their own.
-    pub own_node: Option<String>,
-    /// What their certificate proves of that node.
-    pub proved: Option<CertificateFacts>,
-    /// Below which groups they may write; none is everywhere.
-    pub scope: Option<Scope>,
+    hosts: Option<AllowedHosts>,
 }
 
 /// The files of access cannot be used.
@@ -92,7 +89,13 @@ impl Access {
                     .map_err(|source| AccessError::Allowed { path, source })
             })
             .transpose()?;
-        Ok(Self { tokens, allowed, certificates, anonymous })
+        Ok(Self { tokens, allowed, certificates, anonymous, hosts: None })
+    }
+
+    /// Refuses requests that name any other host.
+    #[must_use]
+    pub fn for_hosts(self, hosts: AllowedHosts) -> Self {
+        Self { hosts: Some(hosts), ..self }
     }
 
     /// Returns whether nobody has to say who they are.
@@ -111,63 +114,81 @@ impl Access {
         tokens.chain(allowed).collect()
     }
 
-    /// Finds out who asks.
+    /// Returns who sends a request.
     ///
     /// # Errors
     ///
-    /// Returns an error for a token that is none of ours: it is never taken for nobody's.
-    pub(super) fn caller(
+    /// Returns 403 for a foreign host or a page of another site, and 401 for an unknown token.
+    pub(super) fn identify<B>(
         &self,
-        headers: &HeaderMap,
-        certificate: Option<&CertificateFacts>,
+        request: &Request<B>,
+        certificate: Option<&Arc<CertificateFacts>>,
     ) -> Result<Caller, ApiError> {
-        let mut caller = Caller::default();
-        if self.anonymous {
-            caller.roles = Roles::of(&[Role::Classify, Role::Read]);
-        } else if self.is_open() {
-            caller.roles = Roles::all();
+        let (uri, headers) = (request.uri(), request.headers());
+        if let Some(hosts) = &self.hosts {
+            hosts.check(uri, headers)?;
+        }
+        let token = token_in(headers).or_else(|| QueryToken::of(request.extensions()));
+        // A page has to know a token; a browser shows a certificate for any page.
+        if self.tokens.is_none() || token.is_none() || certificate.is_some() {
+            browser::check_site(request.method(), uri, headers)?;
+        }
+        self.caller(token, certificate)
+    }
+
+    /// Returns the grants of a token and a certificate.
+    ///
+    /// # Errors
+    ///
+    /// Returns 401 for an unknown token: its caller is never taken for an anonymous one.
+    fn caller(
+        &self,
+        token: Option<&[u8]>,
+        certificate: Option<&Arc<CertificateFacts>>,
+    ) -> Result<Caller, ApiError> {
+        let mut grants = Vec::new();
+        let anonymous = if self.anonymous {
+            Some(Roles::of(&[Role::Classify, Role::Read]))
+        } else {
+            self.is_open().then(Roles::all)
+        };
+        if let Some(roles) = anonymous {
+            grants.push(Held::for_all(Holder::Anonymous, Arc::new(Grant::everywhere(roles))));
         }
         if let Some(certificate) = certificate {
-            caller.name = Some(certificate.certname.clone());
-            caller.own_node = Some(certificate.certname.clone());
-            caller.proved = Some(certificate.clone());
+            grants.push(Held::own_node(certificate));
             if let Some(allowed) = &self.allowed {
-                let entry = allowed.load().of(certificate);
-                caller.roles = caller.roles.with(entry.roles);
-                caller.scope = entry.scope;
+                let holder = || Holder::Certificate(Arc::clone(certificate));
+                let allowed = allowed.load();
+                let met = allowed.of(certificate);
+                grants.extend(met.map(|grant| Held::for_all(holder(), Arc::clone(grant))));
             }
         }
-        if let Some(tokens) = &self.tokens
-            && let Some(token) = token_in(headers)
-        {
+        if let (Some(tokens), Some(token)) = (&self.tokens, token) {
             let tokens = tokens.load();
             let found = tokens.find(token).ok_or_else(ApiError::unauthenticated)?;
-            caller.name = Some(found.name.clone());
-            caller.roles = caller.roles.with(found.roles);
-            caller.scope.clone_from(&found.scope);
+            let holder = Holder::Token(Arc::clone(&found.name));
+            grants.push(Held::for_all(holder, Arc::clone(&found.grant)));
         }
-        Ok(caller)
+        Ok(Caller { grants })
     }
 
     /// Checks that a caller may use a route.
     ///
     /// # Errors
     ///
-    /// Returns 401 for nobody and 403 for somebody who may not.
+    /// Returns 401 for an anonymous caller and 403 for one without the role.
     pub(super) fn check(caller: &Caller, method: &Method, path: &str) -> Result<(), ApiError> {
         let Some(role) = needed(method, path) else { return Ok(()) };
-        if caller.roles.has(role) {
+        // The node of an upload stands in its body.
+        let may = match role {
+            Role::CheckIn => caller.may_for_some_node(role),
+            _ => caller.may(role, node_of(path).as_deref()),
+        };
+        if may {
             return Ok(());
         }
-        let own =
-            caller.own_node.as_deref().is_some_and(|own| node_of(path).as_deref() == Some(own));
-        if role == Role::Classify && own {
-            return Ok(());
-        }
-        match &caller.name {
-            None => Err(ApiError::unauthenticated()),
-            Some(name) => Err(ApiError::permission_denied(name, role.as_str())),
-        }
+        Err(denied(caller, role))
     }
 }
 
@@ -188,14 +209,23 @@ fn watch<T: 'static>(
     })
 }
 
-/// Returns the token of a request, as Puppet Enterprise's clients or everybody else's show it.
-fn token_in(headers: &HeaderMap) -> Option<&str> {
-    let text = |name: header::HeaderName| headers.get(name).and_then(|it| it.to_str().ok());
+/// Refuses a caller who lacks a role.
+pub(in crate::http) fn denied(caller: &Caller, role: Role) -> ApiError {
+    match caller.name() {
+        None => ApiError::unauthenticated(),
+        Some(name) => ApiError::permission_denied(name, role.as_str()),
+    }
+}
+
+/// Returns the token of a request, from the header of Puppet Enterprise's clients or from the one of
+/// RFC 6750.
+fn token_in(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = || {
-        let (scheme, token) = text(header::AUTHORIZATION)?.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        let (scheme, token) = headers.get(header::AUTHORIZATION)?.as_bytes().split_at_checked(7)?;
+        scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
     };
-    text(header::HeaderName::from_static("x-authentication")).or_else(bearer)
+    let own = headers.get(header::HeaderName::from_static("x-authentication"));
+    own.map(HeaderValue::as_bytes).or_else(bearer)
 }
 
 /// Returns the role that a route needs; probes, and what has signatures of its own, need none.
@@ -207,7 +237,7 @@ fn needed(method: &Method, path: &str) -> Option<Role> {
         _ if path.starts_with("/webhook/") || path.starts_with("/status/v1/") => return None,
         _ if node_of(path).is_some() => Role::Classify,
         "/controller/reconcile" | "/controller/pin" | "/controller/resume" => Role::Operate,
-        "/api/hosts/facts" => Role::Classify,
+        "/api/hosts/facts" => Role::CheckIn,
         // They change nothing, whatever their method.
         "/v1/rules/translate" | "/v1/validate/group" => Role::Read,
         _ if reads => Role::Read,
@@ -258,6 +288,7 @@ mod tests {
             ("POST", "/v1/commands/unpin-from-all", Some(Role::Write)),
             ("POST", "/v1/rules/translate", Some(Role::Read)),
             ("POST", "/v1/update-classes", Some(Role::Write)),
+            ("POST", "/api/hosts/facts", Some(Role::CheckIn)),
             ("POST", "/controller/pin", Some(Role::Operate)),
             ("GET", "/controller/status", Some(Role::Read)),
             ("GET", "/metrics", Some(Role::Read)),
@@ -269,13 +300,28 @@ mod tests {
     }
 
     #[test]
+    fn only_the_roles_of_the_reference_are_needed() {
+        let reference: serde_json::Value =
+            serde_json::from_str(include_str!("openapi.json")).unwrap();
+        for (path, operations) in reference["paths"].as_object().unwrap() {
+            for (method, operation) in operations.as_object().unwrap() {
+                let Some(role) = operation.get("x-clade-role") else { continue };
+                let method: Method = method.to_uppercase().parse().unwrap();
+                let found = needed(&method, &path.replace(['{', '}'], "")).map(Role::as_str);
+                assert_eq!(found, role.as_str(), "{method} {path}");
+            }
+        }
+    }
+
+    fn certificate(certname: &str) -> Arc<CertificateFacts> {
+        Arc::new(CertificateFacts { certname: certname.to_owned(), ..CertificateFacts::default() })
+    }
+
+    #[test]
     fn an_agent_may_ask_for_its_own_node_alone() {
         let access = Access { certificates: true, ..Access::default() };
-        let certificate = CertificateFacts {
-            certname: "web1.example.com".to_owned(),
-            ..CertificateFacts::default()
-        };
-        let caller = access.caller(&HeaderMap::new(), Some(&certificate)).unwrap();
+        let own = certificate("web1.example.com");
+        let caller = access.caller(None, Some(&own)).unwrap();
         for (path, may) in [
             ("/enc/web1.example.com", true),
             ("/v1/classified/nodes/web1.example.com/explanation", true),
@@ -285,29 +331,48 @@ mod tests {
         ] {
             assert_eq!(Access::check(&caller, &Method::GET, path).is_ok(), may, "{path}");
         }
-        let nobody = access.caller(&HeaderMap::new(), None).unwrap();
-        assert!(Access::check(&nobody, &Method::GET, "/enc/web1.example.com").is_err());
-        assert!(Access::check(&nobody, &Method::GET, "/readyz").is_ok());
+        assert_eq!(caller.classifies("web1.example.com"), Submitted::KeptAsProved(own));
+        assert_eq!(caller.classifies("web2.example.com"), Submitted::AnswerOnly);
+        let anonymous = access.caller(None, None).unwrap();
+        assert!(Access::check(&anonymous, &Method::GET, "/enc/web1.example.com").is_err());
+        assert!(Access::check(&anonymous, &Method::GET, "/readyz").is_ok());
     }
 
     #[test]
-    fn whoever_is_let_in_unknown_may_ask_and_no_more() {
-        let nobody = |access: &Access| access.caller(&HeaderMap::new(), None).unwrap().roles;
+    fn anonymous_callers_classify_and_read_where_that_is_allowed() {
+        let may = |access: &Access| -> Vec<Role> {
+            let caller = access.caller(None, None).unwrap();
+            Role::ALL.into_iter().filter(|role| caller.may(*role, Some("n"))).collect()
+        };
         let anonymous = Access { anonymous: true, ..Access::default() };
-        assert_eq!(nobody(&anonymous), Roles::of(&[Role::Classify, Role::Read]));
-        assert_eq!(nobody(&Access::default()), Roles::all());
+        assert_eq!(may(&anonymous), [Role::Classify, Role::Read]);
+        assert_eq!(may(&Access::default()), Role::ALL);
+        let closed = Access { certificates: true, ..Access::default() };
+        assert_eq!(may(&closed), []);
+    }
+
+    #[test]
+    fn an_agent_proves_itself_where_anonymous_callers_may_classify() {
+        let access = Access { anonymous: true, certificates: true, ..Access::default() };
+        let own = certificate("web1");
+        let caller = access.caller(None, Some(&own)).unwrap();
+        assert_eq!(caller.classifies("web1"), Submitted::KeptAsProved(own));
+        assert_eq!(caller.classifies("web2"), Submitted::AnswerOnly);
+        assert!(caller.may(Role::Classify, Some("web2")));
     }
 
     #[test]
     fn tokens_are_taken_from_either_header() {
-        let of = |name: &'static str, value: &str| {
+        let of = |name: &'static str, value: &[u8]| {
             let mut headers = HeaderMap::new();
-            headers.insert(name, value.parse().unwrap());
-            token_in(&headers).map(str::to_owned)
+            headers.insert(name, HeaderValue::from_bytes(value).unwrap());
+            token_in(&headers).map(<[u8]>::to_vec)
         };
-        assert_eq!(of("x-authentication", "abc"), Some("abc".to_owned()));
-        assert_eq!(of("authorization", "Bearer abc"), Some("abc".to_owned()));
-        assert_eq!(of("authorization", "bearer  abc"), Some("abc".to_owned()));
-        assert_eq!(of("authorization", "Basic abc"), None);
+        assert_eq!(of("x-authentication", b"abc"), Some(b"abc".to_vec()));
+        // An unknown token is refused; one that is not text must not look like none.
+        assert_eq!(of("x-authentication", b"a\xffc"), Some(b"a\xffc".to_vec()));
+        assert_eq!(of("authorization", b"Bearer abc"), Some(b"abc".to_vec()));
+        assert_eq!(of("authorization", b"bearer  abc"), Some(b"abc".to_vec()));
+        assert_eq!(of("authorization", b"Basic abc"), None);
     }
 }

@@ -11,10 +11,10 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::access::{Caller, Role};
+use super::access::{Caller, Submitted};
 use super::error::ApiError;
 use super::router::App;
-use crate::facts::{CertificateFacts, trusted_data};
+use crate::facts::trusted_data;
 use crate::model::CommitId;
 use crate::model::Node;
 use crate::reconcile::{Controller, Freshness, LookupError};
@@ -28,9 +28,7 @@ pub(super) struct Answering {
     pub(super) metrics: Arc<Metrics>,
     /// How many seconds ago the branch was seen, if that is too long.
     stale: Option<u64>,
-    /// What the certificate proves of a caller who may ask about himself alone: he may say what he
-    /// likes, and only this is believed.
-    pub(super) proved: Option<CertificateFacts>,
+    caller: Arc<Caller>,
 }
 
 /// The parameters of a request's query.
@@ -95,9 +93,14 @@ impl Parameters {
 }
 
 impl Answering {
-    /// Puts what is proved of a node in the place of what somebody says who may not.
+    /// Returns what becomes of the facts and trusted data that the request submits about a node.
+    pub(super) fn submitted(&self, node: &str) -> Submitted {
+        self.caller.classifies(node)
+    }
+
+    /// Replaces trusted data by what the certificate proves, where the node itself asks.
     pub(super) fn believe(&self, node: &mut Node) {
-        if let Some(proved) = &self.proved {
+        if let Some(proved) = self.submitted(&node.name).proved() {
             node.trusted = trusted_data(&node.name, Some(proved.clone()));
         }
     }
@@ -146,10 +149,8 @@ impl FromRequestParts<Arc<App>> for Answering {
             Freshness::Stale(age, _) => Some(age.as_secs()),
             Freshness::Fresh => None,
         };
-        let caller = parts.extensions.get::<Caller>();
-        let of_itself = caller.filter(|it| !it.roles.has(Role::Classify));
-        let proved = of_itself.and_then(|it| it.proved.clone());
-        Ok(Self { snapshot, metrics: Arc::clone(&app.metrics), stale, proved })
+        let caller = parts.extensions.get::<Arc<Caller>>().cloned().unwrap_or_default();
+        Ok(Self { snapshot, metrics: Arc::clone(&app.metrics), stale, caller })
     }
 }
 

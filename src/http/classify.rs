@@ -57,11 +57,14 @@ async fn document(
     let index = answering.snapshot.index();
     let commit = Some(answering.snapshot.commit);
     // Nearly all bodies can be read without making anything of what no rule looks at.
-    if answering.proved.is_none()
+    let submitted = answering.submitted(&name);
+    if submitted.proved().is_none()
         && let Some(request) = bytes.as_deref().and_then(|bytes| index.read(&name, bytes))
     {
         app.metrics.count_shape(request.shape);
-        note_received(app, &name, &request, commit);
+        if submitted.is_kept() {
+            note_received(app, &name, &request, commit);
+        }
         return Ok(short(&answering, &name, &request.sight, version));
     }
     let body = bytes.as_deref().map(to_json).transpose()?;
@@ -71,7 +74,7 @@ async fn document(
     let transaction = transaction.map(str::to_owned);
     let mut node = node(name, body)?;
     answering.believe(&mut node);
-    if asked {
+    if asked && submitted.is_kept() {
         note(app, &node, commit, transaction);
     }
     Ok(short(&answering, &node.name, &index.see(&node), version))

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde_json::{Value, json};
 
-use super::access::Caller;
+use super::access::{Caller, Role};
 use super::answer::{Parameters, blocking};
 use super::body::read_json;
 use super::error::ApiError;
@@ -29,7 +29,7 @@ pub(super) async fn reconcile(State(app): State<Arc<App>>) -> (StatusCode, Json<
 /// Keeps a commit answering.
 pub(super) async fn pin(
     State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Arc<Caller>>,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
     let body = read_json(body).await?.unwrap_or_default();
@@ -37,16 +37,16 @@ pub(super) async fn pin(
         let error = Value::from("({:commit missing-required-key})");
         return Err(ApiError::schema_violation(&body, "Pin", &error));
     };
-    let commit = blocking(&app, move |it| it.pin(&revision, caller.name)).await?;
+    let commit = blocking(&app, move |it| it.pin(&revision, caller.actor(Role::Operate))).await?;
     Ok(Json(json!({"pinned": commit})))
 }
 
 /// Follows the branch again.
 pub(super) async fn resume(
     State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Arc<Caller>>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
-    blocking(&app, move |it| Ok(it.resume(caller.name)?)).await?;
+    blocking(&app, move |it| Ok(it.resume(caller.actor(Role::Operate))?)).await?;
     Ok((StatusCode::ACCEPTED, Json(json!({"pinned": null}))))
 }
 

@@ -3,13 +3,14 @@
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
 
+use super::access::{Caller, Role, denied};
 use super::answer::Answering;
 use super::body::{node, read_json};
 use super::check_ins::note;
@@ -17,7 +18,7 @@ use super::classify::classified;
 use super::error::ApiError;
 use super::router::App;
 use crate::classification;
-use crate::facts::{read_cached, with_certname};
+use crate::facts::{read_cached, trusted_data, with_certname};
 use crate::model::Node;
 use crate::telemetry::Classified;
 
@@ -100,10 +101,11 @@ fn respond(answering: &Answering, document: Result<Bytes, ApiError>) -> Response
 
 /// Answers from what is known of a node.
 async fn by_name(app: &App, answering: &Answering, name: String) -> Result<Response, ApiError> {
-    // Facts that are kept elsewhere change without a word, and whose certificate proves something
-    // is answered by that.
+    // Facts that are kept elsewhere change without a word, and a node's own certificate replaces what
+    // was kept.
     let FactsPolicy { directory, elsewhere, .. } = &app.facts;
-    let is_same_for_all = directory.is_none() && elsewhere.is_none() && answering.proved.is_none();
+    let is_proved = answering.submitted(&name).proved().is_some();
+    let is_same_for_all = directory.is_none() && elsewhere.is_none() && !is_proved;
     let replies = is_same_for_all.then_some(&app.replies);
     let ticket = match replies.map(|it| it.find(&name, answering.snapshot.commit)) {
         Some(Ok(reply)) => {
@@ -144,7 +146,9 @@ pub(super) async fn with_facts(
         node(name, Some(as_facts(body)))?
     };
     answering.believe(&mut node);
-    note(&app, &node, Some(answering.snapshot.commit), None);
+    if answering.submitted(&node.name).is_kept() {
+        note(&app, &node, Some(answering.snapshot.commit), None);
+    }
     let document = document(&answering, node);
     Ok(respond(&answering, document))
 }
@@ -170,6 +174,7 @@ fn as_facts(mut body: Value) -> Value {
 /// Takes facts from Foreman's clients: `{"name", "facts", …}`. They are the node's from now on.
 pub(super) async fn upload_facts(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Arc<Caller>>,
     body: Body,
 ) -> Result<Response, ApiError> {
     let body = read_json(body).await?.unwrap_or_default();
@@ -178,11 +183,18 @@ pub(super) async fn upload_facts(
         let error = Value::from("({:name missing-required-key} {:facts missing-required-key})");
         return Err(ApiError::schema_violation(&body, "Facts", &error));
     };
+    let submitted = caller.uploads(name);
+    if !submitted.is_kept() {
+        return Err(denied(&caller, Role::CheckIn));
+    }
     let mut fact = facts.clone();
     // Anybody can send a fact of this name; it is not what a certificate proves.
     fact.remove("trusted");
-    // What the node proved before stays.
-    let trusted = check_in(&app, name.to_owned()).await?.map(|it| it.trusted).unwrap_or_default();
+    let trusted = match submitted.proved() {
+        Some(proved) => trusted_data(name, Some(proved.clone())),
+        // What the node proved before stays.
+        None => check_in(&app, name.to_owned()).await?.map(|it| it.trusted).unwrap_or_default(),
+    };
     let node = Node { name: name.to_owned(), fact, trusted };
     note(&app, &node, None, None);
     let answer = json!({"id": 1, "name": name, "message": "Facts were stored"});

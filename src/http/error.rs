@@ -123,6 +123,27 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "permission-denied", message, role)
     }
 
+    /// The request names a host that this daemon does not have.
+    pub(super) fn foreign_host(host: &str) -> Self {
+        let shown: String = host.chars().filter(|it| !it.is_control()).take(255).collect();
+        let message = format!(
+            "The request names the host `{shown}`, which is not one of this daemon: use `localhost`, or add the host to `--allowed-hosts`."
+        );
+        Self::new(StatusCode::FORBIDDEN, "permission-denied", message, shown)
+    }
+
+    /// The page of another site had a browser send the request.
+    pub(super) fn cross_site() -> Self {
+        let message = "The request comes from a page of another site: show a token, or send it from outside of a browser.";
+        Self::new(StatusCode::FORBIDDEN, "permission-denied", message, Value::Null)
+    }
+
+    /// A browser sends the body as a form.
+    pub(super) fn form(content_type: &str) -> Self {
+        let message = "A browser must send the body with the content type `application/json`.";
+        Self::new(StatusCode::FORBIDDEN, "permission-denied", message, content_type)
+    }
+
     /// The answer to every write: groups are changed by commits.
     pub(super) fn read_only(message: String) -> Self {
         Self::new(StatusCode::FORBIDDEN, "read-only", message, Value::Null)

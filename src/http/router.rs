@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{MatchedPath, OriginalUri, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 
-use super::access::{Access, Caller, Roles};
+use super::access::{Access, Caller};
 use super::enc::FactsPolicy;
 use super::error::ApiError;
 use super::replies::Replies;
@@ -122,7 +122,7 @@ async fn guard(
     let route = request.extensions().get::<MatchedPath>().map(|it| it.as_str().to_owned());
     let mut response = match admit(&app, face, &request) {
         Ok(caller) => {
-            request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(Arc::new(caller));
             complete_error(next.run(request).await)
         }
         Err(error) => error.into_response(),
@@ -133,6 +133,8 @@ async fn guard(
     tracing::debug!(target: "clade::access", %method, route, status = response.status().as_u16(), ?took, request_id = id.to_str().unwrap_or_default());
     app.metrics.count_request(route, method_label(&method), response.status().as_u16(), took);
     response.headers_mut().insert(REQUEST_ID, id);
+    // A link that is followed from here does not pass the URL on, which may have had a token in it.
+    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }
 
@@ -154,9 +156,9 @@ fn admit(app: &App, face: Face, request: &Request) -> Result<Caller, ApiError> {
         return Err(ApiError::busy());
     }
     if peer.is_local {
-        return Ok(Caller { roles: Roles::all(), ..Caller::default() });
+        return Ok(Caller::unlimited());
     }
-    let caller = app.access.caller(request.headers(), peer.certificate.as_deref())?;
+    let caller = app.access.identify(request, peer.certificate.as_ref())?;
     let path = request.uri().path();
     // Who can reach the address for monitoring may scrape it.
     if face == Face::Admin && path == "/metrics" {
@@ -230,7 +232,7 @@ async fn method_not_allowed(method: Method, OriginalUri(uri): OriginalUri) -> Ap
 fn complete_error(response: Response) -> Response {
     let is_text = response
         .headers()
-        .get(axum::http::header::CONTENT_TYPE)
+        .get(header::CONTENT_TYPE)
         .is_some_and(|it| it.as_bytes().starts_with(b"text/plain"));
     if response.status() == axum::http::StatusCode::BAD_REQUEST && is_text {
         let message = "The path of your request cannot be read.";

@@ -31,6 +31,7 @@ use pace::{Attended, Paced};
 use seats::{Caller, Phase, Seats, Taking};
 use sent::{Flushed, Outbox};
 
+use super::access::take_query_token;
 use crate::facts::CertificateFacts;
 use crate::telemetry::{ConnectionEnd, Metrics};
 
@@ -289,6 +290,7 @@ impl Connection {
             requested.enters(Phase::Work);
             let paced = |it| Body::new(Paced::new(it, Arc::clone(&requested), patience));
             let mut request = request.map(paced);
+            take_query_token(&mut request);
             request.extensions_mut().insert(peer.clone());
             request
         });

@@ -12,7 +12,7 @@ use axum::{Extension, Json};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::access::Caller;
+use super::access::{Caller, Role};
 use super::answer::{Parameters, name_commit};
 use super::body::read_json;
 use super::error::ApiError;
@@ -31,7 +31,7 @@ use crate::snapshot::Snapshot;
 #[derive(Debug)]
 pub(super) struct Writing {
     writer: Arc<Writer>,
-    caller: Caller,
+    caller: Arc<Caller>,
     line: String,
     /// Below what the API is mounted: nothing, or `/classifier-api`.
     prefix: &'static str,
@@ -45,7 +45,7 @@ impl FromRequestParts<Arc<App>> for Writing {
         let Some(writer) = app.writer.clone() else {
             return Err(super::maintenance::refusal(app, id.as_ref().map(|it| it.0.as_str())));
         };
-        let caller = Extension::<Caller>::from_request_parts(parts, app).await;
+        let caller = Extension::<Arc<Caller>>::from_request_parts(parts, app).await;
         let uri = OriginalUri::from_request_parts(parts, app).await;
         let path = uri.map_or_else(|_| parts.uri.path().to_owned(), |it| it.0.path().to_owned());
         let prefix = if path.starts_with("/classifier-api/") { "/classifier-api" } else { "" };
@@ -61,7 +61,7 @@ impl FromRequestParts<Arc<App>> for Writing {
 impl Writing {
     /// Checks that the caller may update classes.
     pub(super) fn may_update_classes(&self) -> Result<(), ApiError> {
-        Ok(check_may_update_classes(self.caller.scope.as_ref())?)
+        Ok(check_may_update_classes(&self.caller.write_scopes())?)
     }
 
     /// Has a write made and answers when it is in effect.
@@ -70,18 +70,14 @@ impl Writing {
         operation: Operation,
         body: &Value,
     ) -> Result<Response, ApiError> {
-        let said = json!([self.caller.name, self.line, body]).to_string();
+        let (actor, scopes) = (self.caller.actor(Role::Write), self.caller.write_scopes());
+        // A caller of the same name with other rights is not told what the first one wrote.
+        let said = json!([actor, scopes, self.line, body]).to_string();
         let fingerprint = Sha256::digest(said).iter().fold(String::new(), |mut text, byte| {
             let _infallible = write!(text, "{byte:02x}");
             text
         });
-        let request = WriteRequest {
-            operation,
-            scope: self.caller.scope,
-            actor: self.caller.name,
-            line: self.line,
-            fingerprint,
-        };
+        let request = WriteRequest { operation, scopes, actor, line: self.line, fingerprint };
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // A client that has gone is told nothing; its write stands.
         self.writer.submit(request, |done| drop(sender.send(done)));
@@ -96,7 +92,20 @@ impl Writing {
                 response
             }
             Written::Proposed { branch, commit, url } => {
-                let body = json!({"branch": branch, "commit": commit, "url": url});
+                let message = format!(
+                    "The change waits for review{}; nothing is changed until it is merged.",
+                    url.as_ref().map_or_else(
+                        || format!(" on the branch {branch}"),
+                        |url| format!(": {url}")
+                    )
+                );
+                // Clients of Puppet Enterprise read `kind` and `msg` of every answer but 200, 201, 204
+                // and 303.
+                let details = json!({"branch": branch, "commit": commit, "url": url});
+                let mut body = json!({"kind": "proposed", "msg": message, "details": details});
+                if let (Value::Object(body), Value::Object(details)) = (&mut body, details) {
+                    body.extend(details);
+                }
                 (StatusCode::ACCEPTED, Json(body)).into_response()
             }
         })

@@ -25,6 +25,16 @@ pub enum Outcome {
     Rejected(Arc<Rejected>),
 }
 
+impl Outcome {
+    /// Returns the commit.
+    pub(super) fn commit(&self) -> CommitId {
+        match self {
+            Self::Valid(snapshot) => snapshot.commit,
+            Self::Rejected(rejected) => rejected.commit,
+        }
+    }
+}
+
 /// A commit that is not valid.
 #[derive(Clone, Debug)]
 pub struct Rejected {
@@ -69,7 +79,7 @@ type Key = (BlobId, Arc<str>, FileKind);
 
 impl Cache {
     /// Returns what is known of each file.
-    fn get(&self, files: &[File<'_>]) -> Vec<Option<Arc<FileReading>>> {
+    pub(super) fn get(&self, files: &[File<'_>]) -> Vec<Option<Arc<FileReading>>> {
         let shelf = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
         if shelf.readings.is_empty() {
             return vec![None; files.len()];
@@ -377,7 +387,7 @@ const STRETCH: usize = 256;
 
 /// A file that has a part in the repository.
 pub(super) struct File<'e> {
-    entry: &'e TreeEntry,
+    pub(super) entry: &'e TreeEntry,
     path: Arc<str>,
     pub(super) kind: FileKind,
 }
@@ -398,7 +408,7 @@ impl<'e> File<'e> {
     }
 }
 
-fn is_settings(entry: &TreeEntry) -> bool {
+pub(super) fn is_settings(entry: &TreeEntry) -> bool {
     matches!(entry.path.as_str(), "clade.yaml" | "clade.yml")
 }
 

@@ -25,7 +25,7 @@ use super::settings::Target;
 use super::standing::Progress;
 use super::storage::StorageError;
 use super::trigger::Trigger;
-use crate::amend::{Amendment, Answer, Ground, Operation, Refusal, Scope, amend};
+use crate::amend::{Amendment, Answer, Operation, Refusal, Scope};
 use crate::diagnostic::Diagnostic;
 use crate::forge::Forge;
 use crate::git::{Draft, FetchError, Person, PushError, Repository};
@@ -68,8 +68,8 @@ pub enum WriteMode {
 pub struct WriteRequest {
     /// What is to be done.
     pub operation: Operation,
-    /// Where they may write; none is everywhere.
-    pub scope: Option<Scope>,
+    /// What each of their grants allows to change; one must allow all of it.
+    pub scopes: Vec<Scope>,
     /// Who they are; none where nobody has to say.
     pub actor: Option<String>,
     /// The request in one line, for the message: `POST /v1/groups`.
@@ -390,7 +390,8 @@ impl Writer {
         base: &Arc<Snapshot>,
         request: &WriteRequest,
     ) -> Result<(Arc<Snapshot>, Amendment), WriteError> {
-        let amendment = self.amendment(repository, base, request)?;
+        let WriteRequest { operation, scopes, .. } = request;
+        let amendment = self.controller.amendment(repository, base, operation, scopes)?;
         if amendment.files.is_empty() {
             return Ok((Arc::clone(base), amendment));
         }
@@ -402,26 +403,6 @@ impl Writer {
             Outcome::Valid(snapshot) => Ok((snapshot, amendment)),
             Outcome::Rejected(rejected) => Err(WriteError::Invalid(rejected.diagnostics.clone())),
         }
-    }
-
-    fn amendment(
-        &self,
-        repository: &Repository,
-        base: &Snapshot,
-        request: &WriteRequest,
-    ) -> Result<Amendment, WriteError> {
-        let read = |path: &str| repository.text(base.commit, &self.controller.path_of(path));
-        let layout = self.controller.layout_at(repository, base.commit);
-        let serial =
-            |group| self.controller.edits_up_to(repository, base.commit)?.edit(group)?.serial;
-        let ground = Ground {
-            estate: &base.estate,
-            origins: &base.origins,
-            layout: &layout,
-            read: &read,
-            serial: &serial,
-        };
-        amend(&ground, &request.operation, request.scope.as_ref()).map_err(WriteError::Refused)
     }
 
     fn commit(

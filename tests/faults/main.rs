@@ -40,6 +40,8 @@ mod hub;
 #[expect(dead_code, reason = "the integration tests use more of it")]
 mod program;
 
+#[path = "../integration/mtls.rs"]
+mod mtls;
 #[path = "../integration/repository.rs"]
 #[expect(dead_code, reason = "the integration tests use more of it")]
 mod repository;

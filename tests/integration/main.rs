@@ -26,6 +26,7 @@ mod hub;
 mod java_regex;
 mod layering;
 mod monitoring;
+mod mtls;
 mod program;
 mod puppet;
 mod puppetdb;

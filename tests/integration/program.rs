@@ -126,7 +126,7 @@ impl Daemon {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: clade\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         );
         // The answer to a request that is too large may come before all of it is sent.
         let sent = stream.write_all(request.as_bytes());

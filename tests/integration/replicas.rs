@@ -215,7 +215,7 @@ fn whoever_asked_before_the_end_gets_an_answer() {
         let mut asked: Vec<std::net::TcpStream> = (0..40)
             .map(|_| {
                 let mut stream = std::net::TcpStream::connect(&daemon.address).unwrap();
-                stream.write_all(b"GET /v1/groups HTTP/1.1\r\nHost: clade\r\n\r\n").unwrap();
+                stream.write_all(b"GET /v1/groups HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
                 stream
             })
             .collect();

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::cli::duration;
 use crate::forge::Provider;
 use crate::git::VerifyMode;
-use crate::http::OnGap;
+use crate::http::{Host, OnGap};
 use crate::model::BudgetOverride;
 use crate::reconcile::{OnRewrite, OnStale, WriteMode};
 use crate::telemetry::LogFormat;
@@ -371,9 +371,18 @@ pub(in crate::cli) struct Serve {
     /// The tokens that clients may show, hashed, with what they may do
     #[arg(long, value_name = "FILE", env = "CLADE_TOKENS_FILE", help_heading = "Access")]
     pub(super) tokens_file: Option<PathBuf>,
-    /// Let everybody who can connect classify and read, wherever the daemon listens
+    /// Let every caller who can connect classify and read, wherever the daemon listens; nothing that they send is kept
     #[arg(long, env = "CLADE_ALLOW_ANONYMOUS", help_heading = "Access")]
     pub(super) allow_anonymous: bool,
+    /// A name or address of this daemon, beside loopback and `--listen`, that requests may have in the header `Host`; repeatable. Others are refused where no authentication is configured, and wherever this is given
+    #[arg(
+        long,
+        value_name = "HOST",
+        env = "CLADE_ALLOWED_HOSTS",
+        value_delimiter = ',',
+        help_heading = "Access"
+    )]
+    pub(super) allowed_hosts: Vec<Host>,
 
     /// The secrets of webhooks, one a line; without it webhooks are refused
     #[arg(long, value_name = "FILE", env = "CLADE_WEBHOOK_SECRET_FILE", help_heading = "Forge")]

@@ -24,8 +24,8 @@ use crate::git::{
     Remote, Repository, Scheme, SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
-    Access, App, CrlPolicy, Door, Endpoint, Face, FactsPolicy, PuppetServer, Replies, Serving, Tls,
-    TlsFiles, Webhooks, router, serve,
+    Access, AllowedHosts, App, CrlPolicy, Door, Endpoint, Face, FactsPolicy, Host, PuppetServer,
+    Replies, Serving, Tls, TlsFiles, Webhooks, router, serve,
 };
 use crate::model::Budget;
 use crate::reconcile::{
@@ -137,6 +137,7 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
             }
         }
     }
+    let access = guarded(access, serve, &listen, admin.as_deref());
     let reporting = reporting(serve, &remote)?;
     let fetches_pull_requests = !serve.fetch_refspec.is_empty();
     let webhooks = Webhooks::new(serve.webhook_secret_file.clone(), fetches_pull_requests)
@@ -192,6 +193,29 @@ fn reporting(serve: &Serve, remote: &Remote) -> Result<Option<Reporting>> {
     };
     let (instance, public_url) = (serve.instance.clone(), serve.public_url.clone());
     Ok(Some(Reporting { forge, instance, public_url }))
+}
+
+/// Has requests for foreign hosts refused where the address alone says who may, and where hosts are
+/// configured.
+fn guarded(
+    access: Access,
+    serve: &Serve,
+    listen: &[SocketAddr],
+    admin: Option<&[SocketAddr]>,
+) -> Access {
+    if serve.allowed_hosts.is_empty() && (!access.is_open() || serve.allow_anonymous) {
+        return access;
+    }
+    let addresses = listen.iter().chain(admin.into_iter().flatten());
+    let addresses = addresses.map(|it| Host::Address(it.ip().to_canonical()));
+    let texts = [Some(&serve.listen), serve.admin_listen.as_ref()].into_iter().flatten();
+    let names = texts.filter_map(|it| it.rsplit_once(':')?.0.parse().ok());
+    let public = serve
+        .public_url
+        .as_deref()
+        .and_then(|it| it.parse::<axum::http::Uri>().ok()?.host()?.parse().ok());
+    let configured = serve.allowed_hosts.iter().cloned();
+    access.for_hosts(AllowedHosts::new(addresses.chain(names).chain(public).chain(configured)))
 }
 
 fn addresses(text: &str) -> Result<Vec<SocketAddr>> {

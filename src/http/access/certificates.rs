@@ -3,7 +3,7 @@
 //!
 //! ```yaml
 //! - certname: puppet.example.com
-//!   roles: [classify]
+//!   roles: [classify, check-in]
 //! - extension: pp_auth_role=classifier-admin
 //!   roles: [classify, read, write]
 //! ```
@@ -12,9 +12,11 @@
 //! signs them. Only those of the authorisation arc (1.3.6.1.4.1.34380.1.3) make it refuse, unless it is told
 //! otherwise.
 
-use super::roles::{Role, Roles};
+use std::sync::Arc;
+
+use super::grants::Grant;
+use super::roles::Role;
 use super::tokens::{Fields, TokensError, entries, fault};
-use crate::amend::Scope;
 use crate::facts::CertificateFacts;
 
 /// The certificates that may do more.
@@ -23,70 +25,64 @@ pub(crate) struct Allowed(Vec<Entry>);
 
 #[derive(Debug)]
 struct Entry {
-    who: Who,
-    roles: Roles,
-    scope: Option<Scope>,
+    certificate: Match,
+    grant: Arc<Grant>,
 }
 
+/// Which certificates an entry is about.
 #[derive(Debug)]
-enum Who {
+enum Match {
     Certname(String),
     Extension(String, String),
 }
 
-/// What a certificate may do.
-#[derive(Debug, Default)]
-pub(super) struct May {
-    pub(super) roles: Roles,
-    pub(super) scope: Option<Scope>,
+impl Match {
+    fn is_met_by(&self, certificate: &CertificateFacts) -> bool {
+        match self {
+            Self::Certname(name) => *name == certificate.certname,
+            Self::Extension(name, value) => certificate.extensions.get(name) == Some(value),
+        }
+    }
 }
 
 impl Allowed {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, TokensError> {
         let read = |node: &crate::document::Node| {
             let fields = Fields::of(node, &["certname", "extension", "roles", "groups", "keys"])?;
-            let who = match (fields.maybe_text("certname"), fields.maybe_text("extension")) {
-                (Some(certname), None) => Who::Certname(certname),
-                (None, Some(extension)) => match extension.split_once('=') {
-                    Some((name, value)) => Who::Extension(name.to_owned(), value.to_owned()),
-                    None => return Err(fault(node, "`extension` must be `NAME=VALUE`")),
-                },
-                _ => return Err(fault(node, "either `certname` or `extension` must be there")),
-            };
-            Ok(Entry { who, roles: fields.roles()?, scope: fields.scope()? })
+            let certificate =
+                match (fields.maybe_text("certname")?, fields.maybe_text("extension")?) {
+                    (Some(certname), None) => Match::Certname(certname),
+                    (None, Some(extension)) => match extension.split_once('=') {
+                        Some((name, value)) => Match::Extension(name.to_owned(), value.to_owned()),
+                        None => return Err(fault(node, "`extension` must be `NAME=VALUE`")),
+                    },
+                    _ => return Err(fault(node, "either `certname` or `extension` must be there")),
+                };
+            Ok(Entry { certificate, grant: Arc::new(fields.grant()?) })
         };
         entries(bytes)?.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
     /// Returns the extensions that are worth `write` or `operate` though agents can choose them.
     pub(super) fn chosen_by_agents(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|entry| match &entry.who {
-            Who::Extension(name, _) if entry.is_powerful() && !is_authorisation(name) => {
+        self.0.iter().filter_map(|entry| match &entry.certificate {
+            Match::Extension(name, _) if entry.is_powerful() && !is_authorisation(name) => {
                 Some(name.as_str())
             }
             _ => None,
         })
     }
 
-    pub(super) fn of(&self, certificate: &CertificateFacts) -> May {
-        let mut may = May::default();
-        for entry in &self.0 {
-            let is_it = match &entry.who {
-                Who::Certname(name) => *name == certificate.certname,
-                Who::Extension(name, value) => certificate.extensions.get(name) == Some(value),
-            };
-            if is_it {
-                may.roles = may.roles.with(entry.roles);
-                may.scope.clone_from(&entry.scope);
-            }
-        }
-        may
+    /// Returns the grants of a certificate: one for each entry that it meets.
+    pub(super) fn of(&self, certificate: &CertificateFacts) -> impl Iterator<Item = &Arc<Grant>> {
+        let met = self.0.iter().filter(|it| it.certificate.is_met_by(certificate));
+        met.map(|it| &it.grant)
     }
 }
 
 impl Entry {
     fn is_powerful(&self) -> bool {
-        [Role::Write, Role::Operate].into_iter().any(|it| self.roles.has(it))
+        [Role::Write, Role::Operate].into_iter().any(|it| self.grant.roles.has(it))
     }
 }
 
@@ -101,7 +97,7 @@ fn is_authorisation(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::access::roles::Role;
+    use crate::http::access::roles::{Role, Roles};
 
     #[test]
     fn certificates_are_allowed_by_name_or_extension() {
@@ -114,11 +110,14 @@ mod tests {
             ..CertificateFacts::default()
         };
         let mut certificate = named("puppet");
-        assert_eq!(allowed.of(&certificate).roles, Roles::of(&[Role::Classify]));
+        let roles = |certificate: &CertificateFacts| -> Vec<Roles> {
+            allowed.of(certificate).map(|it| it.roles).collect()
+        };
+        let (classify, write) = (Roles::of(&[Role::Classify]), Roles::of(&[Role::Write]));
+        assert_eq!(roles(&certificate), [classify]);
         certificate.extensions.insert("pp_role".to_owned(), "admin".to_owned());
-        let both = Roles::of(&[Role::Classify, Role::Write]);
-        assert_eq!(allowed.of(&certificate).roles, both);
-        assert_eq!(allowed.of(&named("Puppet")).roles, Roles::default());
+        assert_eq!(roles(&certificate), [classify, write]);
+        assert_eq!(roles(&named("Puppet")), []);
     }
 
     #[test]

@@ -5,8 +5,10 @@ use std::str::FromStr;
 /// What somebody may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Classify any node.
+    /// Classify any node, with any facts.
     Classify,
+    /// Have the facts and trusted data of a node kept for later requests.
+    CheckIn,
     /// Read groups, catalogues, check-ins, status and metrics.
     Read,
     /// Change groups.
@@ -16,12 +18,15 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    const ALL: [Self; 4] = [Self::Classify, Self::Read, Self::Write, Self::Operate];
+    /// Every role.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Classify, Self::CheckIn, Self::Read, Self::Write, Self::Operate];
 
     /// Returns the word of the settings.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Classify => "classify",
+            Self::CheckIn => "check-in",
             Self::Read => "read",
             Self::Write => "write",
             Self::Operate => "operate",
@@ -34,6 +39,7 @@ impl Role {
             Self::Read => 2,
             Self::Write => 4,
             Self::Operate => 8,
+            Self::CheckIn => 16,
         }
     }
 }
@@ -44,7 +50,8 @@ impl FromStr for Role {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|it| it.as_str() == text);
         found.ok_or_else(|| {
-            format!("`{text}` is no role: one of `classify`, `read`, `write`, `operate`")
+            let known = Self::ALL.map(|role| format!("`{}`", role.as_str())).join(", ");
+            format!("unknown role `{text}`: expected one of {known}")
         })
     }
 }
@@ -69,9 +76,8 @@ impl Roles {
         self.0 & role.bit() != 0
     }
 
-    /// Returns both sets together.
-    #[must_use]
-    pub(crate) fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+    /// Returns whether all of some roles are in it.
+    pub(crate) fn has_all(self, roles: Self) -> bool {
+        self.0 & roles.0 == roles.0
     }
 }

@@ -1,4 +1,4 @@
-//! The file of tokens: a list of names with hashes, roles, and where they may write.
+//! The file of tokens: a list of names with hashes, roles, and the scope of their writes.
 //!
 //! ```yaml
 //! - name: ci
@@ -6,12 +6,15 @@
 //!   roles: [classify, read]
 //! ```
 
+use std::str::FromStr;
+use std::sync::Arc;
+
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeSet;
 use subtle::ConstantTimeEq as _;
 
+use super::grants::Grant;
 use super::roles::{Role, Roles};
-use crate::amend::Scope;
+use crate::amend::{GroupKey, Scope};
 use crate::document::{self, Content, Limits, Node};
 use crate::model::GroupId;
 
@@ -22,10 +25,9 @@ pub(crate) struct Tokens(Vec<Token>);
 /// A token: nobody can tell from this what it is.
 #[derive(Debug)]
 pub(super) struct Token {
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     hash: [u8; 32],
-    pub(super) roles: Roles,
-    pub(super) scope: Option<Scope>,
+    pub(super) grant: Arc<Grant>,
 }
 
 /// A file of tokens or certificates cannot be used.
@@ -47,13 +49,25 @@ pub enum TokensError {
 }
 
 impl Tokens {
+    /// Reads the tokens of a file. A name may stand there twice, so that a token can be replaced
+    /// while the old one is still in use; a hash may not, since the caller would have two names.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, TokensError> {
-        entries(bytes)?.iter().map(token).collect::<Result<_, _>>().map(Self)
+        let mut tokens: Vec<Token> = Vec::new();
+        for node in &entries(bytes)? {
+            let token = token(node)?;
+            if let Some(other) = tokens.iter().find(|it| it.hash == token.hash) {
+                let message =
+                    format!("this `sha256` is that of the entry `{}` already", other.name);
+                return Err(fault(node, message));
+            }
+            tokens.push(token);
+        }
+        Ok(Self(tokens))
     }
 
     /// Finds a token, in a time that does not depend on which or how much of it is right.
-    pub(super) fn find(&self, token: &str) -> Option<&Token> {
-        let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+    pub(super) fn find(&self, token: &[u8]) -> Option<&Token> {
+        let hash: [u8; 32] = Sha256::digest(token).into();
         let mut found = None;
         for it in &self.0 {
             if bool::from(it.hash.ct_eq(&hash)) {
@@ -82,12 +96,7 @@ fn token(node: &Node) -> Result<Token, TokensError> {
     if bytes == <[u8; 32]>::from(Sha256::digest(b"")) {
         return Err(fault(node, "`sha256` is that of an empty token: hash the token itself"));
     }
-    Ok(Token {
-        name: fields.name("name")?,
-        hash: bytes,
-        roles: fields.roles()?,
-        scope: fields.scope()?,
-    })
+    Ok(Token { name: fields.name("name")?.into(), hash: bytes, grant: Arc::new(fields.grant()?) })
 }
 
 /// Reads the entries of a list in a YAML file.
@@ -131,52 +140,55 @@ impl<'a> Fields<'a> {
         self.0.entries().iter().find(|it| it.key == key).map(|it| &it.value)
     }
 
-    pub(super) fn maybe_text(&self, key: &str) -> Option<String> {
-        self.get(key)?.as_str().map(str::to_owned)
-    }
-
-    pub(super) fn text(&self, key: &str) -> Result<String, TokensError> {
-        let missing = || fault(self.0, format!("`{key}` must be a string"));
-        self.maybe_text(key).ok_or_else(missing)
-    }
-
     /// Reads a name, which logs and commit messages show.
     fn name(&self, key: &str) -> Result<String, TokensError> {
         let name = self.text(key)?;
-        if name.trim().is_empty() || name.chars().any(char::is_control) {
+        if name.chars().any(char::is_control) {
             let message = format!("`{key}` must be text without control characters");
             return Err(fault(self.0, message));
         }
         Ok(name)
     }
 
-    fn list(&self, key: &str) -> Result<Option<Vec<String>>, TokensError> {
+    /// Returns a text that is not blank, if the key is there.
+    pub(super) fn maybe_text(&self, key: &str) -> Result<Option<String>, TokensError> {
         let Some(node) = self.get(key) else { return Ok(None) };
-        let wrong = || fault(node, format!("`{key}` must be a list of strings"));
-        match &node.content {
-            Content::Sequence(items) => items
-                .iter()
-                .map(|it| it.as_str().map(str::to_owned).ok_or_else(wrong))
-                .collect::<Result<_, _>>()
-                .map(Some),
-            _ => Err(wrong()),
-        }
+        let text = node.as_str().filter(|text| !text.trim().is_empty());
+        let wrong = || fault(node, format!("`{key}` must be a string that is not empty"));
+        text.map(|text| Some(text.to_owned())).ok_or_else(wrong)
     }
 
-    pub(super) fn roles(&self) -> Result<Roles, TokensError> {
-        let names = self.list("roles")?.unwrap_or_default();
-        let read = |name: &String| name.parse::<Role>();
-        let roles: Result<Vec<Role>, String> = names.iter().map(read).collect();
-        Ok(Roles::of(&roles.map_err(|error| fault(self.0, error))?))
+    fn text(&self, key: &str) -> Result<String, TokensError> {
+        let missing = || fault(self.0, format!("`{key}` is missing"));
+        self.maybe_text(key)?.ok_or_else(missing)
     }
 
-    pub(super) fn scope(&self) -> Result<Option<Scope>, TokensError> {
-        let Some(groups) = self.list("groups")? else { return Ok(None) };
-        let read =
-            |id: &String| id.parse::<GroupId>().map_err(|error| fault(self.0, error.to_string()));
-        let groups = groups.iter().map(read).collect::<Result<_, _>>()?;
-        let keys = self.list("keys")?.map(|it| it.into_iter().collect::<BTreeSet<_>>());
-        Ok(Some(Scope { groups, keys }))
+    /// Returns the roles and the scope. Without `groups` every group is in the scope, without `keys`
+    /// every key; an empty list has none of them. Without `roles` the entry allows nothing.
+    pub(super) fn grant(&self) -> Result<Grant, TokensError> {
+        let roles: Vec<Role> = self.parsed("roles")?.unwrap_or_default();
+        let groups: Option<Vec<GroupId>> = self.parsed("groups")?;
+        let keys: Option<Vec<GroupKey>> = self.parsed("keys")?;
+        let scope = Scope {
+            groups: groups.map(|it| it.into_iter().collect()),
+            keys: keys.map(|it| it.into_iter().collect()),
+        };
+        Ok(Grant { roles: Roles::of(&roles), scope })
+    }
+
+    /// Returns the items of a list, each parsed.
+    fn parsed<T: FromStr<Err: std::fmt::Display>>(
+        &self,
+        key: &str,
+    ) -> Result<Option<Vec<T>>, TokensError> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        let wrong = |at: &Node| fault(at, format!("`{key}` must be a list of strings"));
+        let Content::Sequence(items) = &node.content else { return Err(wrong(node)) };
+        let parse = |item: &Node| {
+            let text = item.as_str().ok_or_else(|| wrong(item))?;
+            text.parse().map_err(|error: T::Err| fault(item, error.to_string()))
+        };
+        items.iter().map(parse).collect::<Result<_, _>>().map(Some)
     }
 }
 
@@ -188,21 +200,57 @@ mod tests {
     const HASH: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
     fn read(text: &str) -> Result<Tokens, TokensError> {
-        entries(text.as_bytes())?.iter().map(token).collect::<Result<_, _>>().map(Tokens)
+        Tokens::parse(text.as_bytes())
     }
 
     #[test]
     fn a_token_is_found_by_itself_alone() {
         let tokens =
             read(&format!("- name: ci\n  sha256: {HASH}\n  roles: [classify, read]\n")).unwrap();
-        let found = tokens.find("hello").unwrap();
-        assert_eq!(
-            (found.name.as_str(), found.roles),
-            ("ci", Roles::of(&[Role::Classify, Role::Read]))
-        );
-        assert!(tokens.find("Hello").is_none());
-        assert!(tokens.find(HASH).is_none());
-        assert!(tokens.find("").is_none());
+        let found = tokens.find(b"hello").unwrap();
+        let grant = Grant::everywhere(Roles::of(&[Role::Classify, Role::Read]));
+        assert_eq!((found.name.as_ref(), found.grant.as_ref()), ("ci", &grant));
+        assert!(tokens.find(b"Hello").is_none());
+        assert!(tokens.find(HASH.as_bytes()).is_none());
+        assert!(tokens.find(b"").is_none());
+    }
+
+    #[test]
+    fn groups_and_keys_limit_a_scope_each_by_itself() {
+        let group = "58463036-0efa-4365-b367-b5401c0711d3";
+        let some = |groups: &[&str], keys: &[GroupKey]| Scope {
+            groups: Some(groups.iter().map(|it| it.parse().unwrap()).collect()),
+            keys: Some(keys.iter().copied().collect()),
+        };
+        let both = some(&[group], &[GroupKey::Pinned]);
+        for (text, scope) in [
+            ("", Scope::default()),
+            (", keys: [pinned]", Scope { groups: None, ..both.clone() }),
+            (&format!(", groups: [{group}]"), Scope { keys: None, ..both.clone() }),
+            (&format!(", groups: [{group}, {group}], keys: [pinned]"), both),
+            (", groups: [], keys: []", some(&[], &[])),
+        ] {
+            let tokens = read(&format!("- {{name: ci, sha256: {HASH}, roles: [write]{text}}}\n"));
+            assert_eq!(tokens.unwrap().find(b"hello").unwrap().grant.scope, scope, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_entry_without_roles_allows_nothing() {
+        for roles in ["", ", roles: []"] {
+            let tokens = read(&format!("- {{name: ci, sha256: {HASH}{roles}}}\n")).unwrap();
+            assert_eq!(tokens.find(b"hello").unwrap().grant.roles, Roles::default());
+        }
+    }
+
+    #[test]
+    fn two_tokens_may_share_a_name_but_not_a_hash() {
+        let other = HASH.replace('2', "3");
+        let text = format!("- {{name: a, sha256: {HASH}}}\n- {{name: a, sha256: {other}}}\n");
+        assert!(read(&text).is_ok());
+        let text = format!("- {{name: a, sha256: {HASH}}}\n- {{name: b, sha256: {HASH}}}\n");
+        let error = read(&text).unwrap_err().to_string();
+        assert_eq!(error, "line 2, column 3: this `sha256` is that of the entry `a` already");
     }
 
     #[test]
@@ -214,7 +262,7 @@ mod tests {
                 &format!("- name: \"ci\\nClade-Actor: root\"\n  sha256: {HASH}\n"),
                 "line 1, column 3: `name` must be text without control characters",
             ),
-            (&format!("- name: ' '\n  sha256: {HASH}\n"), "line 1, column 3: `name` must be text"),
+            (&format!("- name: ' '\n  sha256: {HASH}\n"), "line 1, column 9: `name` must be a string"),
             (
                 "- name: x\n  sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n",
                 "line 1, column 3: `sha256` is that of an empty token",
@@ -222,9 +270,16 @@ mod tests {
             ("- token: hello\n", "line 1, column 10: unknown key `token`"),
             (
                 &format!("- name: x\n  sha256: {HASH}\n  roles: [root]\n"),
-                "line 1, column 3: `root` is no role",
+                "line 3, column 11: unknown role `root`: expected one of `classify`, `check-in`, ",
             ),
-            (&format!("- name: x\n  sha256: {HASH}\n  groups: [x]\n"), "line 1, column 3: "),
+            (&format!("- name: x\n  sha256: {HASH}\n  groups: [x]\n"), "line 3, column 12: "),
+            (&format!("- name: x\n  sha256: {HASH}\n  groups:\n"), "line 3, column "),
+            (
+                &format!("- name: x\n  sha256: {HASH}\n  keys: [clases]\n"),
+                "line 3, column 10: unknown key `clases`: expected one of `name`, ",
+            ),
+            (&format!("- name: ''\n  sha256: {HASH}\n"), "line 1, column 9: `name` must be"),
+            (&format!("- sha256: {HASH}\n"), "line 1, column 3: `name` is missing"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");

@@ -2,16 +2,11 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType, IsCa, KeyPair,
-};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
 
 use super::group;
+use crate::mtls::{Authority, Identity};
 use crate::program::{Daemon, GitRepository};
 
 fn repository() -> GitRepository {
@@ -118,66 +113,14 @@ fn a_unix_socket_answers_whoever_may_open_it() {
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
 }
 
-/// An authority such as Puppet's, with what it signs.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "Puppet CA");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    /// Returns certificate and key of a host.
-    fn sign(&self, name: &str, role: Option<&str>) -> (String, String) {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        if let Some(role) = role {
-            let value = [&[0x0c, u8::try_from(role.len()).unwrap()], role.as_bytes()].concat();
-            let oid = [1, 3, 6, 1, 4, 1, 34380, 1, 1, 13];
-            params.custom_extensions.push(CustomExtension::from_oid_content(&oid, value));
-        }
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.0).unwrap();
-        (certificate.pem(), key.serialize_pem())
-    }
-}
-
 /// Asks over TLS, with a certificate or without, and returns the status.
 fn ask(
     address: &str,
     authority: &Authority,
-    own: Option<&(String, String)>,
+    own: Option<&Identity>,
     path: &str,
 ) -> Result<u16, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(authority.0.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots);
-    let config = match own {
-        None => builder.with_no_client_auth(),
-        Some((certificate, key)) => {
-            let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
-            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-            builder.with_client_auth_cert(chain, key).unwrap()
-        }
-    };
-    let name = "localhost".try_into().unwrap();
-    let mut session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
-    let mut socket = std::net::TcpStream::connect(address).unwrap();
-    let mut stream = rustls::Stream::new(&mut session, &mut socket);
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
-    let mut answer = Vec::new();
-    // The end of the stream may come without a farewell.
-    let read = stream.read_to_end(&mut answer);
-    let text = String::from_utf8_lossy(&answer).into_owned();
-    let status = text.split(' ').nth(1).and_then(|it| it.parse().ok());
-    status.ok_or_else(|| format!("{read:?}"))
+    authority.send(address, own, "GET", path, "", "").map(|it| it.status)
 }
 
 #[test]

@@ -324,7 +324,8 @@ fn a_puppet_server_is_asked_by_one_request_at_a_time() {
     // Whoever has gone does not hold up the end.
     *puppet.state.pause.lock().unwrap() = Duration::from_mins(1);
     let mut stream = std::net::TcpStream::connect(&daemon.address).unwrap();
-    let request = "POST /v1/update-classes HTTP/1.1\r\nHost: clade\r\nContent-Length: 0\r\n\r\n";
+    let request =
+        "POST /v1/update-classes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
     std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
     daemon.wait_until("it is asked", |_| puppet.state.asking.load(Ordering::SeqCst) > 0);
     drop(stream);
@@ -399,7 +400,7 @@ fn a_puppet_server_is_shown_a_certificate() {
     ];
     let daemon = hub.serve(&[&base[..2], &daemons].concat());
     let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
-    let head = "Host: clade\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let head = "Host: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     let request = format!("POST /v1/update-classes HTTP/1.1\r\n{head}");
     std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
     let answered = std::io::read_to_string(stream).unwrap();

@@ -38,7 +38,7 @@ fn try_to_ask(address: &str, body: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     let length = body.len();
     let head = format!(
-        "POST /v1/groups HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+        "POST /v1/groups HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
     );
     stream.write_all((head + body).as_bytes())?;
     let mut answer = String::new();

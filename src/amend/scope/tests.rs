@@ -1,0 +1,182 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::super::read_group;
+use super::*;
+
+const ROOT: &str = "00000000-0000-4000-8000-000000000000";
+const A: &str = "aaaaaaaa-0000-4000-8000-000000000001";
+const A1: &str = "aaaaaaaa-0000-4000-8000-000000000002";
+const B: &str = "aaaaaaaa-0000-4000-8000-000000000003";
+const NEW: &str = "aaaaaaaa-0000-4000-8000-000000000004";
+
+/// The groups, each with itself and its ancestors.
+const LINEAGES: [(&str, &[&str]); 4] =
+    [(ROOT, &[ROOT]), (A, &[A, ROOT]), (A1, &[A1, A, ROOT]), (B, &[B, ROOT])];
+
+fn id(text: &str) -> GroupId {
+    text.parse().unwrap()
+}
+
+fn group(group: &str, parent: &str) -> Group {
+    let rule = json!(["~", "name", ".*"]);
+    let body = json!({"id": group, "name": group, "parent": parent, "classes": {}, "rule": rule});
+    Group { id: id(group), ..read_group(&body).unwrap() }
+}
+
+fn estate() -> Vec<Group> {
+    vec![group(ROOT, ROOT), group(A, ROOT), group(A1, A), group(B, ROOT)]
+}
+
+/// A single change.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Edit(&'static str, GroupKey),
+    Make(&'static str),
+    Remove(&'static str),
+    Move(&'static str, &'static str),
+}
+
+impl Change {
+    fn all() -> Vec<Self> {
+        let mut all = vec![Self::Move(A1, B), Self::Move(B, A), Self::Remove(A1), Self::Remove(B)];
+        for (group, _) in LINEAGES {
+            all.push(Self::Make(group));
+            let keys = GroupKey::ALL.into_iter().filter(|key| *key != GroupKey::Parent);
+            all.extend(keys.map(|key| Self::Edit(group, key)));
+        }
+        all
+    }
+
+    fn apply(self, groups: &mut Vec<Group>) {
+        match self {
+            Self::Make(parent) => groups.push(group(NEW, parent)),
+            Self::Remove(group) => groups.retain(|it| it.id != id(group)),
+            Self::Move(group, parent) => {
+                groups.iter_mut().find(|it| it.id == id(group)).unwrap().parent = id(parent);
+            }
+            Self::Edit(group, key) => {
+                edit(groups.iter_mut().find(|it| it.id == id(group)).unwrap(), key);
+            }
+        }
+    }
+
+    /// The oracle: what the guide says of scopes, said once more.
+    fn is_allowed_by(self, scope: &Scope) -> bool {
+        let reaches = |group: &str| {
+            let lineage = LINEAGES.iter().find(|(it, _)| *it == group).unwrap().1;
+            scope.groups.as_ref().is_none_or(|all| lineage.iter().any(|it| all.contains(&id(it))))
+        };
+        let has = |key| scope.keys.as_ref().is_none_or(|all| all.contains(&key));
+        match self {
+            Self::Edit(group, GroupKey::Pinned) => {
+                reaches(group) && (has(GroupKey::Pinned) || has(GroupKey::Rule))
+            }
+            Self::Edit(group, key) => reaches(group) && has(key),
+            Self::Make(parent) => reaches(parent) && scope.keys.is_none(),
+            Self::Remove(group) => reaches(group) && scope.keys.is_none(),
+            Self::Move(group, parent) => reaches(group) && reaches(parent) && has(GroupKey::Parent),
+        }
+    }
+}
+
+fn edit(group: &mut Group, key: GroupKey) {
+    let mut body =
+        json!({"id": group.id, "name": group.name, "parent": group.parent, "classes": {}});
+    let value = match key {
+        GroupKey::Name => json!("other"),
+        GroupKey::Description => json!("text"),
+        GroupKey::Environment => json!("test"),
+        GroupKey::EnvironmentTrumps => json!(true),
+        GroupKey::Rule => json!(["~", "name", "x"]),
+        GroupKey::Pinned => json!(["or", ["~", "name", ".*"], ["=", "name", "n"]]),
+        GroupKey::Classes | GroupKey::ConfigData => json!({"ntp": {"x": 1}}),
+        GroupKey::Variables => json!({"v": 1}),
+        GroupKey::Parent => unreachable!("moves are changes of their own"),
+    };
+    let field = if key == GroupKey::Pinned { "rule" } else { key.as_str() };
+    body[field] = value;
+    let edited = read_group(&body).unwrap();
+    match key {
+        GroupKey::Name => group.name = edited.name,
+        GroupKey::Description => group.description = edited.description,
+        GroupKey::Environment => group.environment = edited.environment,
+        GroupKey::EnvironmentTrumps => group.environment_trumps = edited.environment_trumps,
+        GroupKey::Rule | GroupKey::Pinned => group.rule = edited.rule,
+        GroupKey::Classes => group.classes = edited.classes,
+        GroupKey::ConfigData => group.config_data = edited.config_data,
+        GroupKey::Variables => group.variables = edited.variables,
+        GroupKey::Parent => {}
+    }
+}
+
+fn scopes() -> impl Strategy<Value = Vec<Scope>> {
+    let groups = proptest::sample::subsequence(vec![ROOT, A, A1, B], 0..=2);
+    let keys = proptest::sample::subsequence(GroupKey::ALL.to_vec(), 0..=10);
+    let scope = (proptest::option::of(groups), proptest::option::of(keys));
+    let scope = scope.prop_map(|(groups, keys)| Scope {
+        groups: groups.map(|all| all.into_iter().map(id).collect()),
+        keys: keys.map(|all| all.into_iter().collect()),
+    });
+    proptest::collection::vec(scope, 0..=3)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+
+    /// A write of several changes is allowed if and only if one scope allows each of them.
+    #[test]
+    fn one_scope_allows_a_write_as_a_whole_or_it_is_refused(
+        scopes in scopes(),
+        changes in proptest::sample::subsequence(Change::all(), 1..=3),
+    ) {
+        let rules = |it: &Change| match it {
+            Change::Edit(group, GroupKey::Rule | GroupKey::Pinned) => Some(*group),
+            _ => None,
+        };
+        let gone: Vec<&str> = changes
+            .iter()
+            .filter_map(|it| if let Change::Remove(group) = it { Some(*group) } else { None })
+            .collect();
+        let made = changes.iter().filter(|it| matches!(it, Change::Make(_))).count();
+        // These replace one another, and are then one change.
+        prop_assume!(made < 2 && changes.iter().filter_map(rules).count() < 2);
+        prop_assume!(changes.iter().all(|it| match it {
+            Change::Edit(group, _) | Change::Move(group, _) => !gone.contains(group),
+            Change::Make(_) | Change::Remove(_) => true,
+        }));
+        let old = Hierarchy::build(estate()).unwrap();
+        let mut new = estate();
+        for change in &changes {
+            change.apply(&mut new);
+        }
+        let allowed =
+            scopes.iter().any(|scope| changes.iter().all(|it| it.is_allowed_by(scope)));
+        prop_assert_eq!(check(&scopes, &old, &new).is_ok(), allowed);
+    }
+}
+
+#[test]
+fn the_right_to_the_rule_is_one_to_pin_and_to_nothing_else() {
+    let old = Hierarchy::build(estate()).unwrap();
+    let scope = Scope { groups: None, keys: Some([GroupKey::Rule].into()) };
+    let with = |keys: &[GroupKey]| {
+        let mut groups = estate();
+        for key in keys {
+            Change::Edit(A, *key).apply(&mut groups);
+        }
+        check(std::slice::from_ref(&scope), &old, &groups)
+    };
+    assert_eq!(with(&[GroupKey::Pinned]), Ok(()));
+    let refused = with(&[GroupKey::Pinned, GroupKey::Classes]).unwrap_err();
+    let message =
+        format!("Sorry, but you don't have permission to edit `classes` of the group \"{A}\".");
+    assert_eq!(refused.message, message);
+}
+
+#[test]
+fn without_a_scope_nothing_may_be_written() {
+    let old = Hierarchy::build(estate()).unwrap();
+    assert!(check(&[], &old, &estate()).is_err());
+    assert_eq!(check(&[Scope::default()], &old, &[group(ROOT, ROOT)]), Ok(()));
+}

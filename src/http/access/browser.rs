@@ -1,0 +1,266 @@
+//! Requests that a web page makes a browser send.
+//!
+//! Where the connection itself is enough to be allowed something (an open address on loopback, a
+//! client certificate), every page that a browser shows could use it: by a request across sites, or
+//! by a name of its own that it lets point to this machine (DNS rebinding). Other clients send none
+//! of the headers that are checked here.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+
+use crate::http::error::ApiError;
+
+/// The hosts that requests may name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowedHosts(BTreeSet<Host>);
+
+/// A name or an address, as in the header `Host`, without the port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Host {
+    /// A name, in lower case and without the dot at its end.
+    Name(String),
+    /// An address.
+    Address(IpAddr),
+}
+
+/// A text is not the name or address of a host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a host such as `clade.example.com` or `192.0.2.7`, without scheme and port")]
+pub struct HostError(String);
+
+impl FromStr for Host {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(text);
+        if let Ok(address) = bare.parse::<IpAddr>() {
+            return Ok(Self::Address(address.to_canonical()));
+        }
+        let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+        let fits = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'.' | b'_');
+        if name.is_empty() || !name.bytes().all(fits) {
+            return Err(HostError(text.to_owned()));
+        }
+        Ok(Self::Name(name))
+    }
+}
+
+impl AllowedHosts {
+    /// Returns these hosts, and those that always mean this machine.
+    pub fn new(hosts: impl IntoIterator<Item = Host>) -> Self {
+        let own = Host::Name("localhost".to_owned());
+        Self(hosts.into_iter().chain([own]).collect())
+    }
+
+    fn has(&self, authority: &str) -> bool {
+        let Ok(authority) = authority.parse::<Authority>() else { return false };
+        match authority.host().parse::<Host>() {
+            Ok(Host::Address(address)) if address.is_loopback() => true,
+            Ok(host) => self.0.contains(&host),
+            Err(_) => false,
+        }
+    }
+
+    /// Checks the hosts that a request names. A request without any is not from a browser.
+    ///
+    /// # Errors
+    ///
+    /// Returns 403 for a foreign host.
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+        let of_uri = uri.authority().map(|it| it.as_str().as_bytes());
+        let of_headers = headers.get_all(header::HOST).iter().map(HeaderValue::as_bytes);
+        for named in of_uri.into_iter().chain(of_headers) {
+            if !std::str::from_utf8(named).is_ok_and(|named| self.has(named)) {
+                return Err(ApiError::foreign_host(&String::from_utf8_lossy(named)));
+            }
+        }
+        Ok(())
+    }
+}
+
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
+/// The content types that a page can send to another site without asking it first.
+const FORMS: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
+
+/// Refuses what a page of another site makes a browser send. A link to here may be followed.
+///
+/// # Errors
+///
+/// Returns 403 for such a request.
+pub(super) fn check_site(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+    // Other clients send `Sec-Fetch-Mode`, too: `fetch` of Node.js.
+    if !headers.contains_key(&SITE) && !headers.contains_key(header::ORIGIN) {
+        return Ok(());
+    }
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    let is_link = reads && is(headers, &MODE, "navigate") && is(headers, &DESTINATION, "document");
+    if is_cross_site(uri, headers) && !is_link {
+        return Err(ApiError::cross_site());
+    }
+    let kind =
+        headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !reads && FORMS.iter().any(|form| kind.eq_ignore_ascii_case(form)) {
+        return Err(ApiError::form(kind));
+    }
+    Ok(())
+}
+
+fn is(headers: &HeaderMap, name: &HeaderName, value: &str) -> bool {
+    headers.get(name).is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(value.as_bytes()))
+}
+
+/// Returns whether a page of another origin sent a request. `Sec-Fetch-Site` says so where a browser
+/// sends it; a reverse proxy may have changed `Host`, which the origin is compared with otherwise.
+fn is_cross_site(uri: &Uri, headers: &HeaderMap) -> bool {
+    if headers.contains_key(&SITE) {
+        return !is(headers, &SITE, "same-origin") && !is(headers, &SITE, "none");
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else { return false };
+    let origin: Option<Uri> = origin.to_str().ok().and_then(|it| it.parse().ok());
+    let Some((scheme, origin)) =
+        origin.as_ref().and_then(|it| Some((it.scheme_str()?, it.authority()?)))
+    else {
+        // Such as `null`, the origin of a page in a sandbox.
+        return true;
+    };
+    let host = headers.get(header::HOST).and_then(|it| it.to_str().ok());
+    let named: Option<Authority> =
+        uri.authority().cloned().or_else(|| host.and_then(|it| it.parse().ok()));
+    let port = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
+    !named.is_some_and(|named| {
+        named.host().eq_ignore_ascii_case(origin.host())
+            && named.port_u16().unwrap_or(port) == origin.port_u16().unwrap_or(port)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| (*name, *value));
+        pairs.map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn only_the_hosts_of_this_machine_may_be_named() {
+        let configured = ["clade.example.com", "192.0.2.7", "[2001:db8::7]"];
+        let allowed = AllowedHosts::new(configured.map(|it| it.parse().unwrap()));
+        for (host, is_allowed) in [
+            ("localhost", true),
+            ("LOCALHOST.:4433", true),
+            ("127.0.0.1:4433", true),
+            ("127.8.9.10", true),
+            ("[::1]:4433", true),
+            ("[::ffff:127.0.0.1]", true),
+            ("clade.example.com:8080", true),
+            ("Clade.Example.Com", true),
+            ("192.0.2.7", true),
+            ("[2001:db8::7]:1", true),
+            ("192.0.2.8", false),
+            ("evil.example", false),
+            ("localhost.evil.example", false),
+            ("127.0.0.1.evil.example", false),
+            ("evil-clade.example.com", false),
+            ("2130706433", false),
+            ("0.0.0.0:4433", false),
+            ("localhost@evil.example", false),
+            ("evil.example@localhost", true),
+            ("", false),
+        ] {
+            let found = allowed.check(&Uri::from_static("/"), &headers(&[("host", host)]));
+            assert_eq!(found.is_ok(), is_allowed, "{host}");
+        }
+        assert!(allowed.check(&Uri::from_static("/"), &HeaderMap::new()).is_ok());
+        let localhost = headers(&[("host", "localhost")]);
+        let absolute = Uri::from_static("http://evil.example/v1/groups");
+        assert!(allowed.check(&absolute, &localhost).is_err());
+        let two = headers(&[("host", "localhost"), ("host", "evil.example")]);
+        assert!(allowed.check(&Uri::from_static("/"), &two).is_err());
+    }
+
+    #[test]
+    fn what_another_site_sends_is_refused() {
+        let json = ("content-type", "application/json");
+        let form = ("content-type", "application/x-www-form-urlencoded");
+        let site = |site| ("sec-fetch-site", site);
+        let origin = |origin| ("origin", origin);
+        for (method, pairs, is_allowed) in [
+            // Other clients than browsers.
+            ("POST", vec![form], true),
+            ("POST", vec![], true),
+            ("GET", vec![], true),
+            ("POST", vec![("sec-fetch-mode", "cors"), ("content-type", "text/plain")], true),
+            // Browsers that say how a request came about.
+            ("GET", vec![site("same-origin")], true),
+            ("POST", vec![site("same-origin"), origin("http://localhost:4433"), json], true),
+            ("POST", vec![site("same-origin"), origin("http://localhost:4433")], true),
+            ("GET", vec![site("none")], true),
+            ("GET", vec![site("cross-site")], false),
+            ("GET", vec![site("same-site")], false),
+            ("POST", vec![site("cross-site"), json], false),
+            ("DELETE", vec![site("same-site")], false),
+            ("OPTIONS", vec![site("cross-site")], false),
+            // A link.
+            (
+                "GET",
+                vec![
+                    site("cross-site"),
+                    ("sec-fetch-mode", "navigate"),
+                    ("sec-fetch-dest", "document"),
+                ],
+                true,
+            ),
+            (
+                "GET",
+                vec![
+                    site("cross-site"),
+                    ("sec-fetch-mode", "navigate"),
+                    ("sec-fetch-dest", "iframe"),
+                ],
+                false,
+            ),
+            (
+                "POST",
+                vec![
+                    site("cross-site"),
+                    ("sec-fetch-mode", "navigate"),
+                    ("sec-fetch-dest", "document"),
+                ],
+                false,
+            ),
+            // Browsers that only say from where.
+            ("POST", vec![origin("http://localhost:4433"), json], true),
+            ("POST", vec![origin("https://evil.example"), json], false),
+            ("POST", vec![origin("http://localhost:3000"), json], false),
+            ("POST", vec![origin("http://localhost"), json], false),
+            ("POST", vec![origin("null"), json], false),
+            ("GET", vec![origin("https://evil.example")], false),
+            // Forms.
+            ("POST", vec![origin("http://localhost:4433"), form], false),
+            (
+                "POST",
+                vec![site("same-origin"), ("content-type", "Text/Plain; charset=utf-8")],
+                false,
+            ),
+            (
+                "POST",
+                vec![site("none"), ("content-type", "multipart/form-data; boundary=x")],
+                false,
+            ),
+            ("GET", vec![site("none"), form], true),
+        ] {
+            let all = headers(&[pairs.as_slice(), &[("host", "localhost:4433")]].concat());
+            let found = check_site(&method.parse().unwrap(), &Uri::from_static("/v1/groups"), &all);
+            assert_eq!(found.is_ok(), is_allowed, "{method} {pairs:?}");
+        }
+    }
+}

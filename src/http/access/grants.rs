@@ -1,0 +1,179 @@
+//! Grants: what a caller may do.
+//!
+//! A grant is a set of roles, the nodes that it is about and the scope of its writes. A caller can
+//! have several: one for each entry that matches the certificate, one for the token. A request needs
+//! one grant that allows all of it; grants never add up.
+
+use std::sync::Arc;
+
+use super::roles::{Role, Roles};
+use crate::amend::Scope;
+use crate::facts::CertificateFacts;
+
+/// Roles, and the changes that `write` is limited to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::http) struct Grant {
+    pub(super) roles: Roles,
+    pub(super) scope: Scope,
+}
+
+impl Grant {
+    /// Returns a grant that is not limited to groups or keys.
+    pub(super) fn everywhere(roles: Roles) -> Self {
+        Self { roles, scope: Scope::default() }
+    }
+}
+
+/// A grant and who has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) holder: Holder,
+    pub(super) nodes: Nodes,
+    pub(super) grant: Arc<Grant>,
+}
+
+/// Who has a grant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// Every caller.
+    Anonymous,
+    /// The token of this name.
+    Token(Arc<str>),
+    /// A client certificate.
+    Certificate(Arc<CertificateFacts>),
+}
+
+/// The nodes that a grant is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Nodes {
+    /// Every node.
+    All,
+    /// The node that the certificate was signed for.
+    Own(Arc<CertificateFacts>),
+}
+
+impl Held {
+    pub(super) fn for_all(holder: Holder, grant: Arc<Grant>) -> Self {
+        Self { holder, nodes: Nodes::All, grant }
+    }
+
+    /// Returns the grant of every agent with a certificate: to classify its own node, and to have
+    /// what it reports kept.
+    pub(super) fn own_node(certificate: &Arc<CertificateFacts>) -> Self {
+        Self {
+            holder: Holder::Certificate(Arc::clone(certificate)),
+            nodes: Nodes::Own(Arc::clone(certificate)),
+            grant: Arc::new(Grant::everywhere(Roles::of(&[Role::Classify, Role::CheckIn]))),
+        }
+    }
+
+    fn is_for_all(&self, roles: Roles) -> bool {
+        self.nodes == Nodes::All && self.grant.roles.has_all(roles)
+    }
+
+    fn name(&self) -> Option<&str> {
+        match &self.holder {
+            Holder::Anonymous => None,
+            Holder::Token(name) => Some(name),
+            Holder::Certificate(certificate) => Some(&certificate.certname),
+        }
+    }
+}
+
+/// Who sends a request, and what they may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::http) struct Caller {
+    /// Those of the certificate before that of the token.
+    pub(super) grants: Vec<Held>,
+}
+
+/// What becomes of the facts and trusted data that a request submits about a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::http) enum Submitted {
+    /// They are used as sent, and kept.
+    Kept,
+    /// The facts are used as sent and kept; trusted data is taken from the certificate.
+    KeptAsProved(Arc<CertificateFacts>),
+    /// They are used as sent for this answer alone.
+    AnswerOnly,
+}
+
+impl Submitted {
+    /// Returns the certificate that trusted data is taken from.
+    pub(in crate::http) fn proved(&self) -> Option<&CertificateFacts> {
+        match self {
+            Self::KeptAsProved(certificate) => Some(certificate),
+            Self::Kept | Self::AnswerOnly => None,
+        }
+    }
+
+    /// Returns whether they are kept for later requests.
+    pub(in crate::http) fn is_kept(&self) -> bool {
+        *self != Self::AnswerOnly
+    }
+}
+
+impl Caller {
+    /// Returns the caller of an open address or of the unix socket.
+    pub(in crate::http) fn unlimited() -> Self {
+        let grant = Arc::new(Grant::everywhere(Roles::all()));
+        Self { grants: vec![Held::for_all(Holder::Anonymous, grant)] }
+    }
+
+    /// Returns the name of the token, else that of the certificate.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.grants.iter().rev().find_map(Held::name)
+    }
+
+    /// Returns the name to record for what is done with a role: that of a grant that has it.
+    pub(in crate::http) fn actor(&self, role: Role) -> Option<String> {
+        let mut able = self.grants.iter().rev().filter(|it| it.grant.roles.has(role));
+        able.find_map(Held::name).map(str::to_owned)
+    }
+
+    /// Returns whether a grant has a role, for this node if the request is about one.
+    pub(super) fn may(&self, role: Role, node: Option<&str>) -> bool {
+        self.grants.iter().any(|it| {
+            it.grant.roles.has(role)
+                && match &it.nodes {
+                    Nodes::All => true,
+                    Nodes::Own(certificate) => node == Some(certificate.certname.as_str()),
+                }
+        })
+    }
+
+    /// Returns whether a grant has a role, for one node at least.
+    pub(super) fn may_for_some_node(&self, role: Role) -> bool {
+        self.grants.iter().any(|it| it.grant.roles.has(role))
+    }
+
+    /// Returns what becomes of the data that a classification request submits about a node.
+    pub(in crate::http) fn classifies(&self, node: &str) -> Submitted {
+        self.submits(node, Roles::of(&[Role::Classify, Role::CheckIn]))
+    }
+
+    /// Returns what becomes of the facts that an upload submits about a node.
+    pub(in crate::http) fn uploads(&self, node: &str) -> Submitted {
+        self.submits(node, Roles::of(&[Role::CheckIn]))
+    }
+
+    fn submits(&self, node: &str, roles: Roles) -> Submitted {
+        if self.grants.iter().any(|it| it.is_for_all(roles)) {
+            return Submitted::Kept;
+        }
+        let own = self.grants.iter().find_map(|it| match &it.nodes {
+            Nodes::Own(certificate) if it.grant.roles.has_all(roles) => Some(certificate),
+            _ => None,
+        });
+        match own.filter(|it| it.certname == node) {
+            Some(certificate) => Submitted::KeptAsProved(Arc::clone(certificate)),
+            None => Submitted::AnswerOnly,
+        }
+    }
+
+    /// Returns what each grant with the role `write` allows to change.
+    pub(in crate::http) fn write_scopes(&self) -> Vec<Scope> {
+        let writers = self.grants.iter().filter(|it| it.is_for_all(Roles::of(&[Role::Write])));
+        writers.map(|it| it.grant.scope.clone()).collect()
+    }
+}
