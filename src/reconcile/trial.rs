@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use super::build::{BuildError, Built, File, is_settings, source_file};
+use super::build::{Built, File, is_settings, source_file};
 use super::controller::Controller;
 use super::write::WriteError;
 use crate::amend::{Amendment, Ground, Operation, Scope, amend};
 use crate::diagnostic::Diagnostic;
-use crate::git::Repository;
+use crate::git::{ReadError, Repository};
+use crate::model::Meter;
 use crate::snapshot::Snapshot;
 use crate::validation::{
     FileReading, Layout, Search, SourceContent, SourceFile, check, read_file, read_layout,
@@ -26,8 +27,7 @@ impl Controller {
         if amendment.files.is_empty() {
             return Ok(());
         }
-        let found = self.findings_with(&repository, base, &amendment.files);
-        match found.map_err(|it| WriteError::Internal(it.to_string()))? {
+        match self.findings_with(&repository, base, &amendment.files)? {
             None => Ok(()),
             Some(diagnostics) => Err(WriteError::Invalid(diagnostics)),
         }
@@ -60,7 +60,8 @@ impl Controller {
         repository: &Repository,
         base: &Snapshot,
         files: &BTreeMap<String, Option<String>>,
-    ) -> Result<Option<Vec<Diagnostic>>, BuildError> {
+    ) -> Result<Option<Vec<Diagnostic>>, WriteError> {
+        let meter = Arc::new(Meter::new(self.settings.budget));
         let layout = self.layout_at(repository, base.commit);
         let changed = read_changed(&layout, files);
         let built = {
@@ -71,12 +72,14 @@ impl Controller {
         let is_same = |it: &Built| it.outcome.commit() == base.commit;
         if changed.len() == files.len()
             && let Some(built) = built.filter(is_same)
-            && built.checked.again(&changed).is_some()
+            && built.checked.again(&changed, &meter).is_some()
         {
             return Ok(None);
         }
-        let fail = |source| BuildError::Unreadable { commit: base.commit, source };
-        let entries = repository.files(base.commit, &self.settings.path).map_err(fail)?;
+        let entries = repository
+            .files(base.commit, &self.settings.path, &meter)
+            .map_err(|it| WriteError::Internal(it.to_string()))?;
+        let fail = |it: ReadError| WriteError::Internal(it.to_string());
         let kept: Vec<File<'_>> = entries
             .iter()
             .filter(|entry| !files.contains_key(&entry.path))
@@ -99,7 +102,7 @@ impl Controller {
             .collect::<Result<_, _>>()
             .map_err(fail)?;
         readings.extend(read_layout(&settings).1.map(Arc::new));
-        let checked = check(&layout, &readings, Search::Decisive);
+        let checked = check(&layout, &readings, Search::Decisive, &meter);
         Ok((!checked.is_valid()).then_some(checked.diagnostics))
     }
 }

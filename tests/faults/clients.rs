@@ -63,12 +63,12 @@ pub(crate) const FAULTS: &[Fault] = &[
             let many = "X-Many: y\r\n".repeat(20_000);
             refused(&[
                 format!(
-                    "GET /v1/groups HTTP/1.1\r\nHost: x\r\nX-A: {}\r\n\r\n",
+                    "GET /v1/groups HTTP/1.1\r\nHost: localhost\r\nX-A: {}\r\n\r\n",
                     "a".repeat(2 << 20)
                 )
                 .into(),
-                format!("GET /v1/groups HTTP/1.1\r\nHost: x\r\n{many}\r\n").into(),
-                format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(200_000)).into(),
+                format!("GET /v1/groups HTTP/1.1\r\nHost: localhost\r\n{many}\r\n").into(),
+                format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "a".repeat(200_000)).into(),
             ])
         }
     ),
@@ -78,11 +78,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         "zero and control bytes in method, target, header and body",
         || {
             refused(&[
-                b"GE\0T / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
-                b"GET /v1/gr\0oups HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
-                b"GET /v1/groups HTTP/1.1\r\nHost: x\r\nX: \0\r\n\r\n".to_vec(),
-                b"GET /v1/groups HTTP/1.1\r\nHost: x\r\nX\0: a\r\n\r\n".to_vec(),
-                b"GET /v1/groups HTTP/1.1\r\nHost: x\r\nX : a\r\n\r\n".to_vec(),
+                b"GE\0T / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
+                b"GET /v1/gr\0oups HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
+                b"GET /v1/groups HTTP/1.1\r\nHost: localhost\r\nX: \0\r\n\r\n".to_vec(),
+                b"GET /v1/groups HTTP/1.1\r\nHost: localhost\r\nX\0: a\r\n\r\n".to_vec(),
+                b"GET /v1/groups HTTP/1.1\r\nHost: localhost\r\nX : a\r\n\r\n".to_vec(),
                 post("Content-Length: 3\r\n", "\0{}"),
             ])
         }
@@ -93,7 +93,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         "`..`, `%2e%2e%2f`, `%00` and bytes that are not UTF-8 in paths",
         || {
             let target = |it: &str| {
-                format!("GET {it} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").into()
+                format!("GET {it} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").into()
             };
             refused(&[
                 target("/../../../../etc/passwd"),
@@ -113,7 +113,7 @@ pub(crate) const FAULTS: &[Fault] = &[
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
             b"SSH-2.0-OpenSSH_9.2\r\n".to_vec(),
             b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
-            b"GET /v1/groups HTTP/9.9\r\nHost: x\r\n\r\n".to_vec(),
+            b"GET /v1/groups HTTP/9.9\r\nHost: localhost\r\n\r\n".to_vec(),
             (0..=255).cycle().take(10_000).collect(),
         ])
     }),
@@ -172,7 +172,8 @@ pub(crate) const FAULTS: &[Fault] = &[
 
 /// Returns a classification request with more headers.
 fn post(headers: &str, body: &str) -> Vec<u8> {
-    format!("POST /v1/classified/nodes/web1 HTTP/1.1\r\nHost: x\r\n{headers}\r\n{body}").into()
+    format!("POST /v1/classified/nodes/web1 HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n{body}")
+        .into()
 }
 
 fn daemon() -> (GitRepository, Daemon) {
@@ -220,7 +221,7 @@ fn refused(requests: &[Vec<u8>]) -> Seen {
 /// A proxy in front may have read the other length: what follows must not pass for a request.
 fn two_lengths() -> Seen {
     let (_repository, daemon) = daemon();
-    let hidden = "0\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+    let hidden = "0\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut statuses = Vec::new();
     for headers in [
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
@@ -244,14 +245,14 @@ fn pipelined() -> Seen {
     let mut requests = String::new();
     for number in 0..200 {
         requests += match number % 3 {
-            0 => "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+            0 => "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
             1 => {
-                "POST /v1/classified/nodes/web1 HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
+                "POST /v1/classified/nodes/web1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
             }
-            _ => "GET /v1/nowhere HTTP/1.1\r\nHost: x\r\n\r\n",
+            _ => "GET /v1/nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n",
         };
     }
-    requests += "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    requests += "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let mut stream = TcpStream::connect(&daemon.address).unwrap();
     stream.write_all(requests.as_bytes()).unwrap();
     let mut answer = String::new();
@@ -287,7 +288,7 @@ fn unread() -> Seen {
     let _held: Vec<TcpStream> = (0..20)
         .map(|_| {
             let mut stream = TcpStream::connect(&daemon.address).unwrap();
-            stream.write_all(b"GET /v1/groups HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+            stream.write_all(b"GET /v1/groups HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
             stream
         })
         .collect();

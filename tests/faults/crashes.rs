@@ -190,7 +190,7 @@ fn within_a_write(hook: &str, exit: u8) -> Seen {
         use std::io::{Read as _, Write as _};
         let mut stream = std::net::TcpStream::connect(address).unwrap();
         let length = body.len();
-        write!(stream, "POST /v1/groups HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+        write!(stream, "POST /v1/groups HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok();
         answer
@@ -302,7 +302,8 @@ fn terminated_under_load() -> Seen {
                     let Ok(mut stream) = std::net::TcpStream::connect(&address) else {
                         return whole;
                     };
-                    let request = "GET /v1/groups HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+                    let request =
+                        "GET /v1/groups HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
                     stream.write_all(request.as_bytes()).ok();
                     let mut answer = String::new();
                     stream.read_to_string(&mut answer).ok();

@@ -246,7 +246,7 @@ fn ask(address: &str, method: &str, path: &str, body: &str) -> Result<(String, S
     stream.set_read_timeout(Some(Duration::from_secs(30))).map_err(kind)?;
     let length = body.len();
     let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: clade\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes()).map_err(kind)?;
     let mut text = String::new();

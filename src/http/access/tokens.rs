@@ -262,7 +262,10 @@ mod tests {
                 &format!("- name: \"ci\\nClade-Actor: root\"\n  sha256: {HASH}\n"),
                 "line 1, column 3: `name` must be text without control characters",
             ),
-            (&format!("- name: ' '\n  sha256: {HASH}\n"), "line 1, column 9: `name` must be a string"),
+            (
+                &format!("- name: ' '\n  sha256: {HASH}\n"),
+                "line 1, column 9: `name` must be a string",
+            ),
             (
                 "- name: x\n  sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n",
                 "line 1, column 3: `sha256` is that of an empty token",

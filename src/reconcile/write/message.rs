@@ -46,7 +46,7 @@ mod tests {
     fn a_name_adds_no_line() {
         let request = WriteRequest {
             operation: Operation::Delete { id: crate::model::GroupId::ROOT },
-            scope: None,
+            scopes: Vec::new(),
             actor: Some("ci\n\nClade-Actor: root\r\u{85}Signed-off-by: root\u{2028}x".to_owned()),
             line: "DELETE /v1/groups/x\nReviewed-by: root".to_owned(),
             fingerprint: String::new(),

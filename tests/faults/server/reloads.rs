@@ -138,7 +138,7 @@ pub(super) fn sighup() -> Seen {
     let daemon = tokens(&site, &repository);
     let mut open = TcpStream::connect(&daemon.address).unwrap();
     let mut ask = || {
-        open.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        open.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         let mut text = [0; 512];
         let count = open.read(&mut text).unwrap();
         assert!(text[..count].starts_with(b"HTTP/1.1 200 OK"));
