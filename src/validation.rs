@@ -20,6 +20,7 @@ mod rule;
 mod shape;
 mod test_case;
 mod tree;
+mod uses;
 
 use std::sync::Arc;
 

@@ -99,13 +99,13 @@ name! {
 }
 
 name! {
-    /// The name of a Puppet environment: lowercase letters, digits and underscores; or
-    /// `agent-specified`, which leaves the choice to the agent.
+    /// The name of a Puppet environment: ASCII letters, digits and underscores (Puppet's `\\A\\w+\\z`);
+    /// or `agent-specified`, which leaves the choice to the agent.
     EnvironmentName, "an environment name", |text| match text {
         "agent-specified" => Ok(text),
         "" => Err("it is empty, which Puppet takes for an environment without any class"),
-        _ if text.bytes().all(is_word_byte) => Ok(text),
-        _ => Err("Puppet allows lowercase letters, digits and underscores"),
+        _ if text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_') => Ok(text),
+        _ => Err("Puppet allows ASCII letters, digits and underscores"),
     }
 }
 
@@ -206,8 +206,8 @@ mod tests {
     #[test]
     fn environment_names_follow_puppet() {
         verdicts::<EnvironmentName>(
-            &["production", "feature_1", "1", "agent-specified"],
-            &["", "Production", "my-env", "a b", "prod\n", "é"],
+            &["production", "feature_1", "1", "agent-specified", "JIRA_123", "Production", "_a"],
+            &["", "my-env", "a b", "prod\n", "é", "Agent-Specified"],
         );
     }
 

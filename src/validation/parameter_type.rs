@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use super::findings::Ground;
 use super::layout::Strictness;
+use super::uses::Use;
 use crate::diagnostic::{Diagnostic, Kind, closest};
-use crate::hierarchy::{GroupIndex, Hierarchy};
-use crate::model::{ClassName, EnvironmentName, Key, Table, Value};
+use crate::hierarchy::GroupIndex;
+use crate::model::{EnvironmentName, Value};
 use crate::puppet::{Aliases, Argument, DataType, TypeFault, fault_of, has_type};
 
 /// Checks the values that a group sets against the types of all environments where they count: its
@@ -27,43 +28,14 @@ pub(super) fn check(ground: &Ground<'_>, source: GroupIndex) -> Vec<Diagnostic> 
             for (parameter, value) in parameters.iter().filter(|(_, value)| !value.is_null()) {
                 let Some(data_type) = of_class.get(parameter) else { continue };
                 let Some(fault) = fault_of(data_type, value, &known.aliases) else { continue };
-                let it = Use { source, class, parameter, environment };
-                if it.counts(hierarchy) {
+                let it = Use { source, class, parameter: Some(parameter), environment };
+                if it.user(hierarchy).is_some() {
                     found.extend(report(&it, &fault, &known.aliases, ground));
                 }
             }
         }
     }
     found
-}
-
-/// A value in an environment.
-struct Use<'h> {
-    source: GroupIndex,
-    class: &'h ClassName,
-    parameter: &'h Key,
-    environment: &'h EnvironmentName,
-}
-
-impl Use<'_> {
-    /// Returns whether a group of the environment has the value, its own or inherited.
-    fn counts(&self, hierarchy: &Hierarchy) -> bool {
-        let end = hierarchy.end(self.source);
-        let mut next = Some(self.source);
-        while let Some(index) = next.filter(|it| *it < end) {
-            let group = hierarchy.group(index);
-            let sets = |it: &Table<Key, Value>| it.contains_key(self.parameter);
-            if index != self.source && group.classes.get(self.class).is_some_and(sets) {
-                // What stands below has that value.
-                next = hierarchy.at(hierarchy.end(index).number());
-            } else if group.environment == *self.environment {
-                return true;
-            } else {
-                next = hierarchy.at(index.number() + 1);
-            }
-        }
-        false
-    }
 }
 
 fn report(
@@ -73,6 +45,7 @@ fn report(
     ground: &Ground<'_>,
 ) -> Option<Diagnostic> {
     let Use { source, class, parameter, environment } = it;
+    let parameter = (*parameter)?;
     let group = ground.hierarchy.group(*source);
     let classes = &ground.places.of(group.id)?.classes;
     let written = classes.iter().find(|it| it.name.as_ref() == class.as_str())?;

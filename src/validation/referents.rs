@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::findings::Ground;
 use super::layout::Strictness;
+use super::uses::Use;
 use crate::diagnostic::{Diagnostic, Kind, Severity, closest};
 use crate::hierarchy::{Catalogue, GroupIndex};
 use crate::model::{ClassName, EnvironmentName, Key};
@@ -23,7 +24,7 @@ pub(super) fn check(ground: &Ground<'_>, source: GroupIndex, keep: &mut dyn FnMu
     }
     let environments: BTreeSet<&EnvironmentName> =
         hierarchy.subtree(source).map(|it| &hierarchy.group(it).environment).collect();
-    let mut found = |it: Missing<'_>, catalogue: &Catalogue| {
+    let mut found = |it: Use<'_>, catalogue: &Catalogue| {
         // The text of a finding that is only counted is never made.
         if ground.keeps(severity)
             && let Some(mut found) = report(&it, ground, catalogue)
@@ -35,13 +36,16 @@ pub(super) fn check(ground: &Ground<'_>, source: GroupIndex, keep: &mut dyn FnMu
     for environment in environments {
         let Some(catalogue) = catalogues.get(environment) else { continue };
         for (class, parameters) in classes {
-            let it = Missing { source, class, parameter: None, environment };
+            let it = Use { source, class, parameter: None, environment };
             match catalogue.classes.get(class) {
                 None => found(it, catalogue),
                 Some(known) => {
-                    let unknown = parameters.keys().filter(|it| !known.contains_key(*it));
-                    for parameter in unknown {
-                        found(Missing { parameter: Some(parameter), ..it }, catalogue);
+                    // A null removes an inherited value, which needs no parameter.
+                    let unknown = parameters
+                        .iter()
+                        .filter(|(name, value)| !value.is_null() && !known.contains_key(*name));
+                    for (parameter, _) in unknown {
+                        found(Use { parameter: Some(parameter), ..it }, catalogue);
                     }
                 }
             }
@@ -49,16 +53,9 @@ pub(super) fn check(ground: &Ground<'_>, source: GroupIndex, keep: &mut dyn FnMu
     }
 }
 
-#[derive(Clone, Copy)]
-struct Missing<'h> {
-    source: GroupIndex,
-    class: &'h ClassName,
-    parameter: Option<&'h Key>,
-    environment: &'h EnvironmentName,
-}
-
-fn report(missing: &Missing<'_>, ground: &Ground<'_>, catalogue: &Catalogue) -> Option<Diagnostic> {
-    let Missing { source, class, parameter, environment } = missing;
+fn report(missing: &Use<'_>, ground: &Ground<'_>, catalogue: &Catalogue) -> Option<Diagnostic> {
+    let user = missing.user(ground.hierarchy)?;
+    let Use { source, class, parameter, environment } = missing;
     let group = ground.hierarchy.group(*source);
     let written =
         ground.places.of(group.id)?.classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
@@ -79,7 +76,14 @@ fn report(missing: &Missing<'_>, ground: &Ground<'_>, catalogue: &Catalogue) -> 
             (Kind::MissingParameter, &written.place, message, similar)
         }
     };
-    let found = Diagnostic::new(kind, place.clone(), message).in_group(group.name.as_str());
+    let mut found = Diagnostic::new(kind, place.clone(), message).in_group(group.name.as_str());
+    if user != *source {
+        let user = ground.hierarchy.group(user);
+        if let Some(places) = ground.places.of(user.id) {
+            let message = format!("`{}`, in `{environment}`, inherits it", user.name);
+            found = found.with_related(places.place.clone(), message);
+        }
+    }
     Some(match similar {
         Some(similar) => found.with_help(format!("did you mean `{similar}`?")),
         None => found.with_help(format!(

@@ -131,7 +131,7 @@ fn the_shape_of_a_group_is_checked() {
         (
             "name: g\nenvironment: My-Env\n",
             vec![
-                "2:14 schema-violation `My-Env` is not an environment name: Puppet allows lowercase letters, digits and underscores",
+                "2:14 schema-violation `My-Env` is not an environment name: Puppet allows ASCII letters, digits and underscores",
             ],
         ),
         (
@@ -426,6 +426,50 @@ fn classes_are_checked_against_the_catalogue_of_the_environment() {
 }
 
 #[test]
+fn a_null_needs_no_parameter() {
+    let catalogues = [
+        (
+            "environments/production.yaml",
+            "classes:\n  ntp: {parameters: {restrict: []}}\n  apache:\n",
+        ),
+        ("environments/staging.yaml", "classes:\n  ntp:\n"),
+    ];
+    let staging = "---\nname: b\nparent: a\nenvironment: staging\n";
+    for (of_b, of_a, expected) in [
+        ("classes: {ntp: {restrict: null}}\n", "ntp: {restrict: x}", 0),
+        ("classes: {ntp: {restrict: y}}\n", "ntp: {restrict: x}", 1),
+        ("", "ntp: {restrict: x}", 1),
+        ("classes: {ntp: {}}\n", "ntp: {restrict: x}", 1),
+        ("", "apache: {ports: null}", 1),
+        ("environment: production\n", "apache: {ports: null}", 0),
+    ] {
+        let child = if of_b.starts_with("environment") {
+            "---\nname: b\nparent: a\n".to_owned()
+        } else {
+            format!("{staging}{of_b}")
+        };
+        let groups = format!("name: a\nclasses: {{{of_a}}}\n{child}");
+        let found = findings(&[catalogues[0], catalogues[1], ("groups/g.yaml", &groups)]);
+        assert_eq!(found.len(), expected, "{groups}: {found:?}");
+    }
+}
+
+#[test]
+fn what_is_inherited_names_the_group_that_inherits_it() {
+    let checked = checked(&[
+        ("environments/staging.yaml", "classes: {}\n"),
+        (
+            "groups/g.yaml",
+            "name: a\nclasses: {ntp: {}}\n---\nname: b\nparent: a\nenvironment: staging\n",
+        ),
+    ]);
+    let [found] = checked.diagnostics.as_slice() else { panic!("{:?}", checked.diagnostics) };
+    let related: Vec<_> =
+        found.related.iter().map(|it| (it.place.span.start.line, it.message.as_str())).collect();
+    assert_eq!(related, [(4, "`b`, in `staging`, inherits it")]);
+}
+
+#[test]
 fn settings_move_directories_and_demand_more() {
     let settings =
         "groups: estate/groups\npolicy: {require_ids: true, require_description: true}\n";
@@ -485,7 +529,7 @@ fn nodes_environments_and_tests_are_checked() {
             ("nodes/a.yaml", "variables: {x: 1}\n"),
             ("nodes/b.yaml", "name: a\n"),
             ("nodes/c.yaml", "environment: x\n"),
-            ("environments/My.yaml", "classes: {}\n"),
+            ("environments/My-Env.yaml", "classes: {}\n"),
             ("environments/p.yaml", "name: production\nclasses: {a: {parameter: 1}}\n"),
             ("environments/production.yaml", "classes: {}\n"),
             (
@@ -494,7 +538,7 @@ fn nodes_environments_and_tests_are_checked() {
             ),
         ]),
         [
-            "environments/My.yaml:1:1 schema-violation `My` is not an environment name: Puppet allows lowercase letters, digits and underscores // rename the file, or write a `name`",
+            "environments/My-Env.yaml:1:1 schema-violation `My-Env` is not an environment name: Puppet allows ASCII letters, digits and underscores // rename the file, or write a `name`",
             "environments/p.yaml:2:15 schema-violation unknown key `parameter` in a class // did you mean `parameters`?",
             "environments/production.yaml:1:1 uniqueness-violation the environment `production` has a second file // put both together into one",
             "nodes/b.yaml:1:7 uniqueness-violation the node `a` has a second file // put both together into one",

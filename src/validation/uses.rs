@@ -1,0 +1,38 @@
+//! In which groups a class or a parameter that a group sets comes out.
+
+use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::model::{ClassName, EnvironmentName, Key, Table, Value};
+
+/// A class, or one of its parameters, that a group sets, in one environment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use<'h> {
+    pub(super) source: GroupIndex,
+    pub(super) class: &'h ClassName,
+    /// None stands for the class itself.
+    pub(super) parameter: Option<&'h Key>,
+    pub(super) environment: &'h EnvironmentName,
+}
+
+impl Use<'_> {
+    /// Returns the first group of the environment in which this comes out, its own or inherited.
+    pub(super) fn user(&self, hierarchy: &Hierarchy) -> Option<GroupIndex> {
+        let end = hierarchy.end(self.source);
+        let mut next = Some(self.source);
+        while let Some(index) = next.filter(|it| *it < end) {
+            let group = hierarchy.group(index);
+            // A class cannot be taken away below, a parameter can be set otherwise or removed.
+            let sets = |it: &Table<Key, Value>| {
+                self.parameter.is_some_and(|parameter| it.contains_key(parameter))
+            };
+            if index != self.source && group.classes.get(self.class).is_some_and(sets) {
+                // Groups below this one get its value.
+                next = hierarchy.at(hierarchy.end(index).number());
+            } else if group.environment == *self.environment {
+                return Some(index);
+            } else {
+                next = hierarchy.at(index.number() + 1);
+            }
+        }
+        None
+    }
+}
