@@ -27,7 +27,7 @@ use crate::hierarchy::Estate;
 use crate::model::{EnvironmentName, GroupId};
 use crate::validation::Layout;
 
-pub use body::read_group;
+pub use body::{read_group, read_json};
 pub use catalogue::{CatalogueFault, NewCatalogue, WrittenBy, etag_of, says_the_same};
 pub use document::{ORDER, house_layout, new_document};
 pub use environment::check_may_update_classes;

@@ -1,11 +1,10 @@
 //! Groups as clients send them.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
 use super::refusal::Refusal;
 use crate::diagnostic::{Kind, Severity};
+use crate::document;
 use crate::model::{Group, GroupId};
 use crate::validation::{FileKind, FileReading, ParentName, SourceContent, SourceFile, read_file};
 
@@ -76,15 +75,25 @@ pub fn read_group(body: &Value) -> Result<Group, Refusal> {
     {
         return Err(Refusal::malformed_parent(parent));
     }
-    let bytes: Arc<[u8]> = Value::Object(fields).to_string().into_bytes().into();
-    let file = SourceFile { path: "the body".into(), content: SourceContent::Bytes(bytes) };
-    let reading = read_file(&file, FileKind::Groups);
+    let reading = read_json(fields);
+    if reading.diagnostics.iter().any(|it| it.severity == Severity::Error) {
+        return Err(violation(problems(&reading)));
+    }
     let found = reading.groups().first();
     match found.and_then(|file| Some((file.group.clone()?, file.parent.clone()?.0))) {
         Some((group, ParentName::Id(parent))) => Ok(Group { parent, ..group }),
         Some((_, ParentName::Name(name))) => Err(Refusal::malformed_parent(&name)),
         None => Err(violation(problems(&reading))),
     }
+}
+
+/// Reads a group that came as JSON as if it stood in a file, written so that each number stays one:
+/// JSON's `1e3` is a string to YAML 1.1.
+pub fn read_json(fields: Map<String, Value>) -> FileReading {
+    let text = document::write(&Value::Object(fields), &|_| document::Layout::Flow);
+    let content = SourceContent::Bytes(text.into_bytes().into());
+    let file = SourceFile { path: "the body".into(), content };
+    read_file(&file, FileKind::Groups)
 }
 
 fn problems(reading: &FileReading) -> String {

@@ -1,19 +1,19 @@
 //! `clade import`
 
+mod export;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
-use serde_json::Value;
 
+use self::export::Export;
 use super::Exit;
 use super::client::Identity;
 use super::output::Output;
 use crate::amend::{layout_of, new_document};
 use crate::hierarchy::Hierarchy;
-use crate::model::{Group, GroupId, Map};
-use crate::validation::{FileKind, ParentName, SourceContent, SourceFile, read_file};
 
 /// Turn an export of Puppet Enterprise's `GET /v1/groups` into a group repository
 #[derive(Debug, Args)]
@@ -24,15 +24,15 @@ pub(super) struct Import {
     /// The directory of the repository; it is made, and must not have groups yet
     #[arg(value_name = "DIR")]
     directory: PathBuf,
+    /// Leave out the groups that cannot be imported, with those below them, instead of writing nothing
+    #[arg(long)]
+    skip_invalid: bool,
     #[command(flatten)]
     identity: Identity,
 }
 
 /// How long a classifier may take for all of its groups.
 const PATIENCE: Duration = Duration::from_mins(2);
-
-/// What Puppet Enterprise adds to a group and git knows better.
-const DROPPED: &[&str] = &["last_edited", "serial_number", "deleted"];
 
 impl Import {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
@@ -45,13 +45,23 @@ impl Import {
             std::fs::read_to_string(&self.file)
                 .with_context(|| format!("cannot read `{}`", self.file.display()))?
         };
-        let groups = read(&text)?;
+        let Export { groups, faults } = export::read(&text)?;
         let target = self.directory.join("groups");
         if target.exists() {
             bail!("`{}` exists already", target.display());
         }
-        let hierarchy = Hierarchy::build(groups.clone())
-            .map_err(|faults| anyhow!("the groups do not form a tree: {faults:?}"))?;
+        for fault in &faults {
+            output.note(&format!("error: {fault}"));
+        }
+        if !faults.is_empty() && !self.skip_invalid {
+            let count = faults.len();
+            output.note(&format!(
+                "nothing is written: correct {count} groups in the export, or leave them out with --skip-invalid"
+            ));
+            return Ok(Exit::Findings);
+        }
+        let hierarchy = Hierarchy::build(groups)
+            .map_err(|_| anyhow!("the groups that are left do not form a tree"))?;
         let files = layout_of(&hierarchy);
         for (path, index) in &files {
             let group = hierarchy.group(*index);
@@ -92,35 +102,4 @@ fn groups_of(url: &str) -> (&str, &'static str) {
     } else {
         (base, "/classifier-api/v1/groups")
     }
-}
-
-/// Reads the groups of an export.
-fn read(text: &str) -> Result<Vec<Group>> {
-    let export: Value = serde_json::from_str(text).context("the export is not valid JSON")?;
-    let Value::Array(entries) = export else { bail!("the export is not a list of groups") };
-    let mut groups = Vec::new();
-    for (number, entry) in entries.iter().enumerate() {
-        let name = entry["name"].as_str().unwrap_or_default();
-        let what = || format!("group {} (`{name}`) of the export", number + 1);
-        let Value::Object(fields) = entry else { bail!("{} is not an object", what()) };
-        let mut fields: Map<String, Value> = fields.clone();
-        fields.retain(|key, _| !DROPPED.contains(&key.as_str()));
-        let bytes = Value::Object(fields).to_string().into_bytes();
-        let file =
-            SourceFile { path: "export".into(), content: SourceContent::Bytes(bytes.into()) };
-        let reading = read_file(&file, FileKind::Groups);
-        let file = reading.groups().first();
-        let parent = file.and_then(|file| file.parent.as_ref()).map(|(parent, _)| parent.clone());
-        match (file.and_then(|file| file.group.clone()), parent) {
-            (Some(group), Some(ParentName::Id(parent))) => groups.push(Group { parent, ..group }),
-            (Some(group), None) if group.id == GroupId::ROOT => groups.push(group),
-            (Some(_), _) => bail!("{} has no parent id", what()),
-            (None, _) => {
-                let messages: Vec<&str> =
-                    reading.diagnostics.iter().map(|it| it.message.as_str()).collect();
-                bail!("{} cannot be read: {}", what(), messages.join("; "));
-            }
-        }
-    }
-    Ok(groups)
 }

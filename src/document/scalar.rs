@@ -144,6 +144,10 @@ impl<'t> Decimal<'t> {
                 format!("{sign}{whole}.{fraction}{exponent}")
             }
         };
+        // Puppet holds floats as IEEE 754 doubles.
+        if self.fraction.is_some() && text.parse::<f64>().is_ok_and(f64::is_infinite) {
+            return Resolved::Ambiguous("Ruby reads infinity, which no JSON can say");
+        }
         Resolved::Value(Value::Number(Number::from_string_unchecked(text)))
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::{GitRepository, clade, root, run};
+use crate::program::{Done, GitRepository, clade, root, run};
 
 #[test]
 fn the_example_estates_are_valid_and_pass_their_tests() {
@@ -260,6 +260,90 @@ fn check_round_trip(export: &str) {
     assert_eq!(normal(&exported.stdout), normal(&given));
     let again = run(&["import", export, target]);
     assert_eq!(again.status, 2, "nothing is written over");
+}
+
+/// The numbers of an export with one group, before and after.
+fn numbers_through_import(numbers: &str) -> (Done, Value) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("export.json");
+    let export = format!(
+        r#"[{{"name":"N","id":"58463036-0efa-4365-b367-b5401c0711d3","parent":"00000000-0000-4000-8000-000000000000","environment":"JIRA_123","rule":["=","name","n"],"classes":{{"a":{{"p":{numbers}}}}}}}]"#
+    );
+    std::fs::write(&file, export).unwrap();
+    let target = directory.path().join("estate");
+    let target = target.to_str().unwrap();
+    let imported = run(&["import", file.to_str().unwrap(), target]);
+    let enc = run(&["enc", "n", "--repo", target]);
+    let enc = serde_json::from_str(&enc.stdout).unwrap_or_default();
+    (imported, enc)
+}
+
+#[test]
+fn every_number_of_an_export_stays_a_number() {
+    let (imported, enc) =
+        numbers_through_import(r#"[1e3,1e-7,12e-1,1E+30,-0.0,1.5e3,{"x":1E5},"1e3",1e400e]"#);
+    assert_eq!(imported.status, 2, "{enc}");
+    let (imported, enc) =
+        numbers_through_import(r#"[1e3,1e-7,12e-1,1E+30,-0.0,1.5e3,{"x":1E5},"1e3"]"#);
+    assert_eq!(imported.status, 0, "{}", imported.stderr);
+    assert_eq!(
+        enc["classes"]["a"]["p"].to_string(),
+        r#"[1.0e+3,1.0e-7,12.0e-1,1.0e+30,-0.0,1.5e+3,{"x":1.0e+5},"1e3"]"#
+    );
+    assert_eq!(enc["environment"], "JIRA_123");
+    let (imported, _) = numbers_through_import("1E+400");
+    assert_eq!(imported.status, 1);
+    assert!(imported.stderr.contains("`1.0e+400`"), "{}", imported.stderr);
+}
+
+#[test]
+fn an_import_says_everything_that_is_wrong_with_an_export() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("export.json");
+    let id = |number: u32| format!("00000000-0000-4000-8000-00000000000{number}");
+    let group = |name: &str, own: u32, parent: u32, more: &str| {
+        format!(
+            r#"{{"name":"{name}","id":"{}","parent":"{}","classes":{{}}{more}}}"#,
+            id(own),
+            id(parent)
+        )
+    };
+    let groups = [
+        group("Good", 1, 0, ""),
+        group("Bad", 2, 0, r#","environment":"my-env""#),
+        group("Below bad", 3, 2, ""),
+        group("Below good", 4, 1, ""),
+        group("Orphan", 5, 9, ""),
+        group("Ring", 6, 7, ""),
+        group("Rang", 7, 6, ""),
+        "7".to_owned(),
+    ];
+    std::fs::write(&file, format!("[{}]", groups.join(","))).unwrap();
+    let (file, target) = (file.to_str().unwrap(), directory.path().join("estate"));
+    let target = target.to_str().unwrap();
+    let done = run(&["import", file, target]);
+    assert_eq!((done.status, std::fs::exists(target).unwrap()), (1, false));
+    insta::assert_snapshot!(done.stderr, @r"
+    error: group 2 `Bad`: `my-env` is not an environment name: Puppet allows ASCII letters, digits and underscores
+    error: group 8 ``: expected an object, found a number
+    error: group `Rang`: inheritance cycle: Ring -> Rang -> Ring: give one of them another parent
+    error: group `Ring`: inheritance cycle: Ring -> Rang -> Ring: give one of them another parent
+    error: group `Orphan`: its parent 00000000-0000-4000-8000-000000000009 is not in the export: export all groups
+    error: group `Below bad`: its parent cannot be imported
+    nothing is written: correct 6 groups in the export, or leave them out with --skip-invalid
+    ");
+    let done = run(&["import", file, target, "--skip-invalid"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let exported: Value = serde_json::from_str(&run(&["export", target]).stdout).unwrap();
+    let names: Vec<&str> =
+        exported.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["All Nodes", "Good", "Below good"]);
+    std::fs::write(file, "[]").unwrap();
+    let empty = run(&["import", file, "/tmp/never"]);
+    assert_eq!(
+        (empty.status, empty.stderr.as_str()),
+        (2, "error: the export has no groups: it must have the root group at least\n")
+    );
 }
 
 #[test]

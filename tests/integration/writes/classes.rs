@@ -126,7 +126,7 @@ fn classes_are_pulled_and_committed_once() {
     assert!(hub.show("environments/fresh.yaml").unwrap().contains("\nclasses:\n  new:\n"));
     asked(&[("staging", 200), ("fresh", 200)]);
     assert_eq!(kind(&update(&daemon, "?environment=gone")), (404, "not-found".to_owned()));
-    for no_name in ["agent-specified", "", "A"] {
+    for no_name in ["agent-specified", "", "a-b"] {
         let refused = update(&daemon, &format!("?environment={no_name}"));
         assert_eq!(kind(&refused), (400, "schema-violation".to_owned()));
     }

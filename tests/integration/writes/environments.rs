@@ -33,7 +33,7 @@ fn an_environment_is_made_by_a_commit_and_its_classes_stay_unknown() {
     assert_eq!(daemon.request("PUT", &path("other"), "").status, 201);
     assert_eq!(hub.show("environments/other-2.yaml").unwrap(), "name: other\n");
     assert_eq!(names(), ["another", "fresh", "full", "other", "production", "used"]);
-    for no_name in ["agent-specified", "Fresh", "a%20b"] {
+    for no_name in ["agent-specified", "fresh-1", "a%20b"] {
         let refused = daemon.request("PUT", &path(no_name), "");
         assert_eq!((refused.status, &refused.json()["kind"]), (400, &json!("schema-violation")));
     }
