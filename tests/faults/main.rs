@@ -22,16 +22,18 @@ mod clients;
 mod clocks;
 mod commits;
 mod crashes;
+mod disks;
 mod git;
 mod git_servers;
+mod history;
 mod host;
 mod remotes;
 mod rights;
+mod roles;
 mod server;
 mod soak;
 
 #[path = "../integration/follow.rs"]
-#[expect(dead_code, reason = "the integration tests use more of it")]
 mod follow;
 #[path = "../integration/hub.rs"]
 #[expect(dead_code, reason = "the integration tests use more of it")]
@@ -91,10 +93,13 @@ const AREAS: &[&[Fault]] = &[
     clocks::FAULTS,
     commits::FAULTS,
     crashes::FAULTS,
+    disks::FAULTS,
     git_servers::FAULTS,
+    history::FAULTS,
     host::FAULTS,
     remotes::FAULTS,
     rights::FAULTS,
+    roles::FAULTS,
     server::FAULTS,
     soak::FAULTS,
 ];
