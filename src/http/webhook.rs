@@ -5,6 +5,9 @@
 //! tells where the branch is, so replays, forgeries and disorder change nothing.
 
 mod deliveries;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod payload;
 mod secret;
 mod signature;
