@@ -29,4 +29,4 @@ pub use update_classes::{PullError, Pulled, PuppetServer};
 pub use webhook::Webhooks;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
-pub use webhook::fuzzing::fuzz_delivery;
+pub use webhook::fuzz_delivery;

@@ -6,8 +6,7 @@
 
 mod deliveries;
 #[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
+mod fuzzing;
 mod payload;
 mod secret;
 mod signature;
@@ -24,6 +23,8 @@ use http_body_util::BodyExt as _;
 use serde_json::json;
 
 use self::deliveries::Deliveries;
+#[cfg(feature = "fuzzing")]
+pub use self::fuzzing::fuzz_delivery;
 use self::payload::{Interest, Provider};
 use self::secret::Secret;
 use self::signature::Check;
