@@ -2,9 +2,10 @@
 #![expect(clippy::disallowed_methods, reason = "waiting takes time")]
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -12,6 +13,8 @@ use serde_json::Value;
 use super::Exit;
 use super::client::{Daemon, DaemonArgs};
 use super::output::Output;
+use crate::git::Repository;
+use crate::model::CommitId;
 
 /// What a revision keeps as it is in a path.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'/');
@@ -83,10 +86,38 @@ fn text<'a>(document: &'a Value, key: &str) -> &'a str {
     document.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Returns the commit that a revision means here: in the repository of the working directory if there is
+/// one, so that `HEAD` is the caller's own commit. Without one, the daemon resolves it.
+fn resolve(revision: &str, output: &mut Output) -> Result<String> {
+    // A full id needs no repository.
+    if revision.parse::<CommitId>().is_ok() {
+        return Ok(revision.to_owned());
+    }
+    let Ok(repository) = Repository::discover(Path::new(".")) else {
+        return Ok(revision.to_owned());
+    };
+    let commit = repository.resolve(revision).map_err(|error| {
+        anyhow!("{error} in the working directory; give a full commit id to ask for one that is not here")
+    })?;
+    output.note(&format!("{revision} is {commit}"));
+    Ok(commit.to_string())
+}
+
+/// Refuses a name that neither side knows; only an id can be of a commit that is still to come.
+fn check_seen(answer: &Answer, revision: &str, daemon: &Daemon) -> Result<()> {
+    let is_id = revision.len() >= 4 && revision.bytes().all(|it| it.is_ascii_hexdigit());
+    if matches!(answer, Answer::NotSeen) && !is_id {
+        bail!("unknown revision `{revision}` at `{}`; give a commit id", daemon.name());
+    }
+    Ok(())
+}
+
 impl Why {
-    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+    pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
+        self.commit = resolve(&self.commit, output)?;
         let daemon = self.daemon.daemon(PATIENCE)?;
         let answer = Answer::ask(&daemon, &self.commit)?;
+        check_seen(&answer, &self.commit, &daemon)?;
         let written = match (&answer, self.format) {
             (Answer::Known(document), Format::Json) => format!("{document:#}\n"),
             (Answer::NotSeen, Format::Json) => {
@@ -146,11 +177,13 @@ fn not_seen(daemon: &Daemon, commit: &str) -> String {
 }
 
 impl Wait {
-    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+    pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
+        self.commit = resolve(&self.commit, output)?;
         let daemon = self.daemon.daemon(PATIENCE.min(self.timeout))?;
         let began = Instant::now();
         loop {
             let answer = Answer::ask(&daemon, &self.commit)?;
+            check_seen(&answer, &self.commit, &daemon)?;
             let end = match answer.state() {
                 // What was live was live; what came after it is another question.
                 "live" | "replaced" => Some(Exit::Fine),

@@ -78,6 +78,44 @@ fn every_fate_of_a_commit_is_told() {
 }
 
 #[test]
+fn a_revision_means_the_commit_of_the_working_directory() {
+    let repository = GitRepository::new();
+    let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let data = tempfile::tempdir().unwrap();
+    let daemon = start(&repository, &data, &[]);
+    let url = format!("http://{}", daemon.address);
+    // A clone with a commit that is not pushed.
+    let clone = tempfile::tempdir().unwrap();
+    let own = git2::Repository::clone(&repository.text_path(), clone.path()).unwrap();
+    let who = git2::Signature::now("Ada", "ada@example.com").unwrap();
+    let tip = own.head().unwrap().peel_to_commit().unwrap();
+    let tree = tip.tree().unwrap();
+    let mine = own.commit(Some("HEAD"), &who, &who, "mine", &tree, &[&tip]).unwrap().to_string();
+    let ask = |arguments: &[&str], directory: &std::path::Path| {
+        let mut command = clade(&[arguments, &["--server", &url]].concat());
+        crate::program::Done::from(command.current_dir(directory).output().unwrap())
+    };
+    let waited = ask(&["wait", "HEAD", "--timeout", "100ms"], clone.path());
+    assert_eq!(waited.status, 3, "{}", waited.stderr);
+    assert!(waited.stderr.contains(&format!("HEAD is {mine}\n")), "{}", waited.stderr);
+    assert_eq!(ask(&["wait", "HEAD~1", "--timeout", "5s"], clone.path()).status, 0);
+    assert_eq!(ask(&["wait", &first, "--timeout", "5s"], clone.path()).status, 0);
+    // Neither the clone nor, without a repository, the daemon knows the name.
+    for directory in [clone.path(), data.path()] {
+        for command in ["why", "wait"] {
+            let done = ask(&[command, "v99"], directory);
+            assert_eq!(done.status, 2, "{}", done.stdout);
+            assert!(done.stderr.contains("`v99`"), "{}", done.stderr);
+        }
+    }
+    assert_eq!(
+        ask(&["why", "HEAD"], data.path()).status,
+        0,
+        "the daemon's own, without a repository"
+    );
+}
+
+#[test]
 fn a_pinned_commit_answers_until_an_operator_resumes() {
     let repository = GitRepository::new();
     let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
