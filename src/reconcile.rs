@@ -16,6 +16,7 @@ mod look;
 mod lookup;
 mod operate;
 mod recover;
+mod refs;
 mod report;
 mod retained;
 mod schedule;

@@ -37,6 +37,8 @@ pub enum FetchFailure {
     RedirectRefused,
     /// The ref is not there.
     RefNotFound,
+    /// The ref names no commit, or its name cannot be kept.
+    UnusableRef,
     /// There is more than we take.
     LimitExceeded,
     /// Objects are damaged, in the mirror or on their way here.
@@ -64,6 +66,7 @@ impl FetchFailure {
             Self::RepositoryNotFound => "RepositoryNotFound",
             Self::RedirectRefused => "RedirectRefused",
             Self::RefNotFound => "RefNotFound",
+            Self::UnusableRef => "UnusableRef",
             Self::LimitExceeded => "LimitExceeded",
             Self::CorruptObjects => "CorruptObjects",
             Self::DiskFull => "DiskFull",

@@ -6,14 +6,19 @@
 
 mod advertised;
 mod directory;
+mod local;
+mod others;
 mod packs;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use git2::{AutotagOption, Direction, FetchOptions, RemoteCallbacks, RemoteUpdateFlags};
+use git2::{AutotagOption, Direction, FetchOptions, RemoteCallbacks};
 
-use self::advertised::{Advertised, Watched};
+use self::advertised::Advertised;
 use self::directory::Directory;
+use self::local::Source;
+use self::others::{Others, Wanted};
 use self::packs::Joined;
 use super::failure::{FetchError, FetchFailure};
 use super::libgit2;
@@ -23,6 +28,7 @@ use super::repository::{OpenError, ReadError, Repository, RevisionError, id_of, 
 use super::transport::Attempt;
 use crate::model::CommitId;
 
+pub use self::others::SkippedRef;
 pub use self::packs::TidyError;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -35,6 +41,11 @@ pub struct Mirror {
     options: Box<MirrorOptions>,
     directory: Directory,
     joined: Joined,
+    others: Box<Mutex<Others>>,
+    /// Held while the watched ref is fetched.
+    fetching: Mutex<()>,
+    /// Held while refs are written, never while the remote is waited for.
+    refs: Mutex<()>,
 }
 
 /// The mirror cannot be used.
@@ -115,7 +126,15 @@ impl Mirror {
         }
         libgit2::prepare().map_err(|error| OpenError::of(data, &error))?;
         let directory = Directory::open(data, &remote)?;
-        Ok(Self { remote, options: Box::new(options), directory, joined: Joined::default() })
+        Ok(Self {
+            remote,
+            options: Box::new(options),
+            directory,
+            joined: Joined::default(),
+            others: Box::default(),
+            fetching: Mutex::default(),
+            refs: Mutex::default(),
+        })
     }
 
     /// Opens the repository for reading.
@@ -135,19 +154,32 @@ impl Mirror {
     ///
     /// Returns an error if the remote cannot be asked or does not have the ref.
     pub fn observe(&self, branch: Option<&str>) -> Result<Observed, FetchError> {
-        let attempt = Attempt::new(&self.remote, &self.options);
+        let attempt = Attempt::fetch(&self.remote, &self.options);
         let _entered = attempt.enter();
         let repository = self.open_for_fetch(&self.directory.repository())?;
-        let mut remote = self.address_in(repository.inner())?;
-        let fail = |error: git2::Error| attempt.explain(&error);
-        let connection = remote.connect_auth(Direction::Fetch, None, None).map_err(fail)?;
-        let advertised = Advertised::list(&connection).map_err(fail)?;
-        let watched = advertised.find(&self.remote, branch)?;
+        let find =
+            |advertised: &Advertised| Ok((Vec::new(), advertised.find(&self.remote, branch)?));
+        let (_, watched) = self.bring(&attempt, &repository, find)?;
         Ok(Observed { branch: watched.name, head: id_of(watched.commit) })
     }
 
-    /// Fetches all branches and tags, and returns where the watched ref is: the given one, or what
-    /// the remote's `HEAD` names. One connection does both, so the two agree.
+    /// Fetches the watched ref and then all others, and returns where the watched one is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mirror::fetch_watched`]; what is wrong with others is logged.
+    pub fn fetch(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
+        let fetched = self.fetch_watched(branch)?;
+        if self.others_moved()
+            && let Err(error) = self.fetch_others()
+        {
+            tracing::warn!(%error, "other refs are not fetched");
+        }
+        Ok(fetched)
+    }
+
+    /// Fetches the watched ref, and returns where it is: the given one, or what the remote's `HEAD`
+    /// names. What other refs are does not matter; those that are gone are forgotten.
     ///
     /// A mirror that turns out to be damaged is fetched into a fresh directory.
     ///
@@ -155,8 +187,11 @@ impl Mirror {
     ///
     /// Returns an error if the remote cannot be fetched or does not have the ref; the mirror is
     /// then as it was.
-    pub fn fetch(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
-        let fetched = self.fetch_into(&self.directory.repository(), branch);
+    pub fn fetch_watched(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
+        let fetched = {
+            let _one_at_a_time = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+            self.fetch_into(&self.directory.repository(), branch)
+        };
         match fetched {
             Err(FetchError { failure: FetchFailure::CorruptObjects, .. }) if !self.is_sound() => {
                 self.renew(branch)
@@ -172,6 +207,7 @@ impl Mirror {
     ///
     /// Returns an error if the remote cannot be fetched; the mirror is then as it was.
     pub fn renew(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
+        let one_at_a_time = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
         let live = self.live();
         let io = |error: std::io::Error| {
             let failure = match error.kind() {
@@ -185,6 +221,11 @@ impl Mirror {
         })?;
         let fetched = self.fetch_into(&fresh, branch)?;
         self.directory.replace_with(&fresh).map_err(io)?;
+        drop(one_at_a_time);
+        // What answers may be on another branch.
+        if let Err(error) = self.fetch_others() {
+            tracing::warn!(%error, "other refs are not fetched");
+        }
         // A commit that is gone from the remote cannot answer after the next restart.
         if let Some(live) = live {
             self.set_live(live).ok();
@@ -194,6 +235,11 @@ impl Mirror {
 
     pub(super) fn remote(&self) -> &Remote {
         &self.remote
+    }
+
+    /// Locks the refs for writing, which takes no longer than the disk.
+    pub(super) fn lock_refs(&self) -> MutexGuard<'_, ()> {
+        self.refs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn options(&self) -> &MirrorOptions {
@@ -260,74 +306,89 @@ impl Mirror {
     }
 
     fn fetch_into(&self, directory: &Path, branch: Option<&str>) -> Result<Fetched, FetchError> {
-        let attempt = Attempt::new(&self.remote, &self.options);
+        let attempt = Attempt::fetch(&self.remote, &self.options);
         let _entered = attempt.enter();
         let repository = self.open_for_fetch(directory)?;
-        let mut remote = self.address_in(repository.inner())?;
         let fail = |error: git2::Error| attempt.explain(&error);
-        let mut connection = remote.connect_auth(Direction::Fetch, None, None).map_err(fail)?;
         // A fetch of a ref that is gone succeeds and leaves the old one, so what the remote has is
-        // looked at first.
-        let watched = Advertised::list(&connection).map_err(fail)?.find(&self.remote, branch)?;
+        // looked up first.
+        let pick = |advertised: &Advertised| {
+            let watched = advertised.find(&self.remote, branch)?;
+            let (source, target) = (watched.name.clone(), watched.commit);
+            let kept = format!("{WATCHED}{source}");
+            Ok((vec![Wanted { source, kept, target }], watched))
+        };
+        let (advertised, watched) = self.bring(&attempt, &repository, pick)?;
+        let inner = repository.inner();
+        let found = inner.find_object(watched.commit, None).map_err(fail)?;
+        let commit = found.into_commit().map_err(|_| {
+            let detail = format!("`{}` does not name a commit", watched.name);
+            FetchError::at(&self.remote, FetchFailure::RefNotFound, detail)
+        })?;
+        commit.tree().map_err(fail)?;
+
         let noted = format!("{WATCHED}{}", watched.name);
         let before = repository.target_of(&noted);
-
-        let specs = self.refspecs(&watched, &noted);
-        let mut callbacks = RemoteCallbacks::new();
-        callbacks.transfer_progress(|_| {
-            attempt.remaining().map_err(|error| attempt.note(error)).is_ok()
-        });
-        let mut options = FetchOptions::new();
-        options.remote_callbacks(callbacks).download_tags(AutotagOption::None);
-        let remote = connection.remote();
-        remote.download(&specs, Some(&mut options)).map_err(fail)?;
-        forget_other_watched(&repository, &noted).map_err(fail)?;
+        let _refs = self.lock_refs();
         // What is gone goes first: a branch `a` would be in the way of `a/b`.
-        remote.prune(None).map_err(fail)?;
-        remote
-            .update_tips(None, RemoteUpdateFlags::empty(), AutotagOption::None, Some("fetch"))
-            .map_err(fail)?;
-        let reference = repository.inner().reference_symbolic("HEAD", &noted, true, "watch");
-        reference.map_err(fail)?;
+        forget_other_watched(&repository, &noted).map_err(fail)?;
+        let wanted = self.wanted(&advertised);
+        let own = wanted.iter().find(|it| it.source == watched.name).cloned();
+        self.prune(&repository, wanted).map_err(fail)?;
+        if let Some(Wanted { kept, target, .. }) = own.filter(|it| it.target == watched.commit) {
+            inner.reference(&kept, target, true, "fetch").map_err(fail)?;
+        }
+        inner.reference(&noted, watched.commit, true, "fetch").map_err(fail)?;
+        inner.reference_symbolic("HEAD", &noted, true, "watch").map_err(fail)?;
 
-        let commit = repository.inner().find_commit(watched.commit).map_err(fail)?;
-        commit.tree().map_err(fail)?;
         let head = id_of(commit.id());
         let movement = movement(&repository, before, head)
             .map_err(|error| FetchError::at(&self.remote, FetchFailure::CorruptObjects, error))?;
         Ok(Fetched { branch: watched.name, head, movement })
     }
 
+    /// Asks the remote for its refs and brings the objects of those that are picked.
+    fn bring<T>(
+        &self,
+        attempt: &Attempt,
+        repository: &Repository,
+        pick: impl FnOnce(&Advertised) -> Result<(Vec<Wanted>, T), FetchError>,
+    ) -> Result<(Advertised, T), FetchError> {
+        let fail = |error: git2::Error| attempt.explain(&error);
+        let inner = repository.inner();
+        if let Some(source) = Source::open(attempt, &self.remote)? {
+            let advertised = source.advertised().map_err(fail)?;
+            let (wanted, picked) = pick(&advertised)?;
+            let tips: Vec<git2::Oid> = wanted.iter().map(|it| it.target).collect();
+            source.copy(attempt, self.options.objects, inner, &tips)?;
+            return Ok((advertised, picked));
+        }
+        let address = self.remote.address();
+        let mut remote = inner.remote_anonymous(&address).map_err(fail)?;
+        let mut connection = remote.connect_auth(Direction::Fetch, None, None).map_err(fail)?;
+        let advertised = Advertised::list(&connection).map_err(fail)?;
+        let (wanted, picked) = pick(&advertised)?;
+        let objects = inner.odb().map_err(fail)?;
+        let specs: Vec<String> = wanted
+            .iter()
+            .filter(|it| !objects.exists(it.target))
+            .map(|it| format!("+{}:{}", it.source, it.kept))
+            .collect();
+        if !specs.is_empty() {
+            let mut callbacks = RemoteCallbacks::new();
+            callbacks.transfer_progress(|_| {
+                attempt.remaining().map_err(|error| attempt.note(error)).is_ok()
+            });
+            let mut options = FetchOptions::new();
+            options.remote_callbacks(callbacks).download_tags(AutotagOption::None);
+            connection.remote().download(&specs, Some(&mut options)).map_err(fail)?;
+        }
+        Ok((advertised, picked))
+    }
+
     fn open_for_fetch(&self, directory: &Path) -> Result<Repository, FetchError> {
         let broken = |error| FetchError::at(&self.remote, FetchFailure::CorruptObjects, error);
         Repository::open_mirror(directory).map_err(broken)
-    }
-
-    fn address_in<'a>(
-        &self,
-        repository: &'a git2::Repository,
-    ) -> Result<git2::Remote<'a>, FetchError> {
-        // libgit2 would say that it does not know the protocol.
-        if let Some(path) = self.remote.as_path().filter(|path| !path.is_dir()) {
-            let detail = format!("`{}` is no directory", path.display());
-            return Err(FetchError::at(&self.remote, FetchFailure::RepositoryNotFound, detail));
-        }
-        let fail = |error: git2::Error| FetchError::of(&self.remote, &error);
-        repository.remote_anonymous(&self.remote.address()).map_err(fail)
-    }
-
-    fn refspecs(&self, watched: &Watched, noted: &str) -> Vec<String> {
-        let mut specs = vec![
-            "+refs/heads/*:refs/remotes/origin/*".to_owned(),
-            "+refs/tags/*:refs/tags/*".to_owned(),
-            format!("+{}:{noted}", watched.name),
-        ];
-        specs.extend(self.options.refspecs.iter().map(|spec| {
-            let plain = spec.strip_prefix('+').unwrap_or(spec);
-            let (from, to) = plain.split_once(':').unwrap_or((plain, plain));
-            format!("+{from}:{to}")
-        }));
-        specs
     }
 
     /// Returns whether what the mirror's own refs name can be read.

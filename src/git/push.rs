@@ -63,6 +63,7 @@ impl Mirror {
         let tried = push_once(&repository, self.remote(), self.options(), branch, commit, expected);
         let tried = match tried {
             Try::Done => {
+                let _refs = self.lock_refs();
                 note_pushed(&repository, branch, commit);
                 return Ok(());
             }
@@ -76,7 +77,7 @@ impl Mirror {
             });
         }
         // Another's commit, a hook, or a broken connection: the remote knows.
-        let fetched = self.fetch(watched);
+        let fetched = self.fetch_watched(watched);
         match (tried, fetched) {
             (_, Ok(fetched)) if repository.is_ancestor(commit, fetched.head).unwrap_or(false) => {
                 Ok(())
@@ -127,7 +128,7 @@ fn push_once(
     commit: CommitId,
     expected: Option<CommitId>,
 ) -> Try {
-    let attempt = Attempt::new(remote, options);
+    let attempt = Attempt::push(remote, options);
     let _entered = attempt.enter();
     let broken = |error: git2::Error| Try::Broken(attempt.explain(&error));
     let inner = repository.inner();

@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "deadlines are measured by the clock")]
 
 mod daemon;
+mod guard;
 mod here;
 mod http;
 mod ssh;
@@ -14,7 +15,7 @@ use std::cell::RefCell;
 use std::fmt::Display;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use git2::transport::Transport;
@@ -23,7 +24,10 @@ use super::failure::{FetchError, FetchFailure};
 use super::options::{HttpOptions, Interrupt, MirrorOptions, SshOptions};
 use super::remote::Remote;
 
+pub(super) use guard::STRUCTURE;
 pub(super) use here::{check_owner, git_is_here};
+
+use guard::{Excess, Guard};
 
 /// The scheme by which git itself pushes on this machine; the path is that of the attempt.
 pub(super) const LOCAL_PUSH: &str = "clade-here";
@@ -38,6 +42,8 @@ pub(super) struct Attempt {
     deadline: Instant,
     max_bytes: u64,
     interrupt: Interrupt,
+    /// Checks what a fetch brings; none for a push.
+    guard: Option<Mutex<Guard>>,
     received: AtomicU64,
     /// The first thing that went wrong: what libgit2 says afterwards only follows from it.
     failure: OnceLock<FetchError>,
@@ -58,9 +64,19 @@ impl Drop for Entered {
 }
 
 impl Attempt {
-    /// Begins a look at a remote; the clock runs from here.
-    pub(super) fn new(remote: &Remote, options: &MirrorOptions) -> Arc<Self> {
-        Arc::new(Self {
+    /// Begins a fetch; the clock runs from here.
+    pub(super) fn fetch(remote: &Remote, options: &MirrorOptions) -> Arc<Self> {
+        let guard = Some(Mutex::new(Guard::new(options.objects)));
+        Arc::new(Self { guard, ..Self::begin(remote, options) })
+    }
+
+    /// Begins a push; the clock runs from here.
+    pub(super) fn push(remote: &Remote, options: &MirrorOptions) -> Arc<Self> {
+        Arc::new(Self::begin(remote, options))
+    }
+
+    fn begin(remote: &Remote, options: &MirrorOptions) -> Self {
+        Self {
             remote: remote.clone(),
             http: options.http.clone(),
             ssh: options.ssh.clone(),
@@ -68,9 +84,10 @@ impl Attempt {
             deadline: Instant::now() + options.timeout,
             max_bytes: options.max_bytes,
             interrupt: options.interrupt.clone(),
+            guard: None,
             received: AtomicU64::new(0),
             failure: OnceLock::new(),
-        })
+        }
     }
 
     /// Has the transports of this thread work for this attempt.
@@ -107,12 +124,23 @@ impl Attempt {
         self.error(FetchFailure::Timeout, format_args!("it took longer than {:?}", self.timeout))
     }
 
-    fn error(&self, failure: FetchFailure, detail: impl Display) -> FetchError {
+    pub(super) fn error(&self, failure: FetchFailure, detail: impl Display) -> FetchError {
         FetchError::at(&self.remote, failure, detail)
     }
 
-    /// Counts bytes from the network.
-    fn count(&self, bytes: usize) -> Result<(), FetchError> {
+    /// Checks bytes from the network, before libgit2 has them.
+    fn check(&self, bytes: &[u8]) -> Result<(), FetchError> {
+        self.count(bytes.len())?;
+        let Some(guard) = &self.guard else { return Ok(()) };
+        let taken = guard.lock().unwrap_or_else(PoisonError::into_inner).take(bytes);
+        taken.map_err(|excess| match excess {
+            Excess::Limit(detail) => self.error(FetchFailure::LimitExceeded, detail),
+            Excess::Malformed(detail) => self.error(FetchFailure::CorruptObjects, detail),
+        })
+    }
+
+    /// Counts bytes that are brought.
+    pub(super) fn count(&self, bytes: usize) -> Result<(), FetchError> {
         let before = self.received.fetch_add(bytes as u64, Ordering::Relaxed);
         if before + bytes as u64 > self.max_bytes {
             let detail = format_args!("it sends more than {} bytes", self.max_bytes);

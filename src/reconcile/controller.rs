@@ -197,6 +197,7 @@ impl Controller {
         ];
         if self.follows_a_remote() {
             threads.push(start("tidier", Self::keep_tidy)?);
+            threads.push(start("refs", Self::keep_others)?);
         }
         if self.settings.reporting.is_some() {
             threads.push(start("reporter", Self::keep_reporting)?);

@@ -53,6 +53,7 @@ impl Controller {
             Ok(seen) => {
                 self.accept(&seen, trigger, written);
                 self.report_pull_requests();
+                self.want_others();
                 Ok(())
             }
             Err(error) => {
@@ -86,7 +87,7 @@ impl Controller {
                 Ok(Seen { repository, head })
             }
             Target::Remote(mirror) => {
-                let fetched = mirror.fetch(branch)?;
+                let fetched = mirror.fetch_watched(branch)?;
                 let repository = mirror.repository().map_err(|error| FetchError {
                     failure: FetchFailure::CorruptObjects,
                     message: error.to_string(),

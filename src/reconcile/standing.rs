@@ -38,6 +38,10 @@ pub(super) struct Standing {
     /// A commit that a webhook told of and that never came.
     pub(super) invisible: Option<CommitId>,
     pub(super) storage: Option<(Reason, String)>,
+    /// Why refs beside the watched one are not fetched.
+    pub(super) skipped: Option<(Reason, String)>,
+    /// Whether refs beside the watched one are to be fetched now.
+    pub(super) others_wanted: bool,
     /// Since when the branch is being fetched.
     pub(super) fetching: Option<Instant>,
     /// Since when a write is being pushed.
@@ -211,6 +215,9 @@ impl Standing {
                 _ => Kind::FetchFailed,
             };
             holds(kind, (*failure).into(), message.clone());
+        }
+        if let Some((reason, message)) = &self.skipped {
+            holds(Kind::RefsSkipped, *reason, message.clone());
         }
         if let Some(behind) = self.behind {
             let message = format!(

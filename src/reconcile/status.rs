@@ -132,6 +132,8 @@ pub enum ConditionKind {
     FetchFailed,
     /// The watched ref is gone.
     RefMissing,
+    /// Refs beside the watched one cannot be fetched.
+    RefsSkipped,
     /// The remote shows an older commit than the one that answers, or not yet what a webhook told.
     RemoteBehind,
     /// The branch does not contain the commit that it was at.
@@ -175,6 +177,7 @@ pub enum Reason {
     RepositoryNotFound,
     RedirectRefused,
     RefNotFound,
+    UnusableRef,
     LimitExceeded,
     CorruptObjects,
     DiskFull,
@@ -207,6 +210,7 @@ impl From<FetchFailure> for Reason {
             FetchFailure::RepositoryNotFound => Self::RepositoryNotFound,
             FetchFailure::RedirectRefused => Self::RedirectRefused,
             FetchFailure::RefNotFound => Self::RefNotFound,
+            FetchFailure::UnusableRef => Self::UnusableRef,
             FetchFailure::LimitExceeded => Self::LimitExceeded,
             FetchFailure::CorruptObjects => Self::CorruptObjects,
             FetchFailure::DiskFull => Self::DiskFull,

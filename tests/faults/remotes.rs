@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -64,6 +65,20 @@ pub(crate) const FAULTS: &[Fault] = &[
         injection: "signed webhooks without a pause from four connections, each of another commit",
         speed: Speed::Fast,
         run: webhook_flood,
+    },
+    Fault {
+        name: "remotes::huge-blob",
+        promise: "a blob that inflates to more than the limit stops its own ref alone",
+        injection: "256 MiB of zeros in one blob of a branch, over a path, file:// and git://, with 2 GiB of address space",
+        speed: Speed::Fast,
+        run: huge_blob,
+    },
+    Fault {
+        name: "remotes::odd-refs",
+        promise: "a ref that cannot be kept is skipped and named, and the others are fetched",
+        injection: "tags of a blob and of a tree, and a branch name of 3,988 characters",
+        speed: Speed::Fast,
+        run: odd_refs,
     },
 ];
 
@@ -421,4 +436,122 @@ fn webhook_flood() -> Seen {
     let count = fetches(&daemon) - before;
     assert!((1..=4).contains(&count), "{count} fetches for {sent} webhooks");
     Seen::Held(format!("{count} fetches in 3 s for {sent} webhooks; the first after {first:.0?}"))
+}
+
+/// Starts the daemon with so many bytes of address space.
+fn serve_within(bytes: u64, url: &str, data: &Path) -> Daemon {
+    let mut command = std::process::Command::new("prlimit");
+    command.arg(format!("--as={bytes}")).arg(env!("CARGO_BIN_EXE_clade")).args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--interval",
+        "50ms",
+        "--allow-insecure-remotes",
+        "--repo",
+        url,
+        "--data-dir",
+        data.to_str().unwrap(),
+    ]);
+    Daemon::launch(command)
+}
+
+/// git's own daemon; it is stopped when this is dropped.
+struct GitDaemon(std::process::Child, u16);
+
+impl GitDaemon {
+    fn start(directory: &Path) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = std::process::Command::new("git")
+            .args(["daemon", "--listen=127.0.0.1", "--export-all", "--reuseaddr"])
+            .arg(format!("--port={port}"))
+            .arg(format!("--base-path={}", directory.display()))
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < until, "git daemon does not listen");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Self(child, port)
+    }
+}
+
+impl Drop for GitDaemon {
+    fn drop(&mut self) {
+        // `git` runs `git-daemon` as a child.
+        let group = format!("-{}", self.0.id());
+        std::process::Command::new("kill").args(["-KILL", "--", &group]).status().ok();
+        self.0.wait().ok();
+    }
+}
+
+fn huge_blob() -> Seen {
+    let hub = Hub::new();
+    let script = "head -c 268435456 /dev/zero | git hash-object -w --stdin";
+    let output = std::process::Command::new("sh")
+        .args(["-c", script])
+        .env("GIT_DIR", hub.path())
+        .output()
+        .unwrap();
+    let blob = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+    hub.commit_blob("big", "groups/big.yaml", blob);
+    let small = hub.commit("small", "groups/small.yaml", b"name: Small\n");
+    let git = GitDaemon::start(hub.directory.path());
+    let path = hub.path();
+    let path = path.to_str().unwrap();
+    for (index, url) in
+        [path.to_owned(), format!("file://{path}"), format!("git://127.0.0.1:{}/hub.git", git.1)]
+            .into_iter()
+            .enumerate()
+    {
+        let data = hub.directory.path().join(format!("data-{index}"));
+        let daemon = serve_within(2 << 30, &url, &data);
+        let skipped = "RefsSkipped LimitExceeded".to_owned();
+        daemon.wait_until("the ref is skipped", |it| conditions(it).contains(&skipped));
+        let next = hub.commit("main", "groups/b.yaml", format!("name: B{index}\n").as_bytes());
+        daemon.wait_until("main is followed", |it| active(it) == next);
+        let answer = daemon.get("/v1/groups?commit=small");
+        assert_eq!(answer.status, 200, "{url}: {}", answer.body);
+        assert_eq!(answer.header("X-Clade-Commit"), Some(small.as_str()));
+    }
+    Seen::Held("main and another branch are followed; the ref is named".to_owned())
+}
+
+fn odd_refs() -> Seen {
+    use std::io::Write as _;
+
+    let hub = Hub::new();
+    let good = hub.commit("zz-good", "groups/good.yaml", b"name: Good\n");
+    let blob = hub.git.blob(b"no commit").unwrap();
+    hub.git.reference("refs/tags/blob", blob, true, "x").unwrap();
+    let tree = hub.git.revparse_single("main^{tree}").unwrap().id();
+    hub.git.reference("refs/tags/tree", tree, true, "x").unwrap();
+    let long = vec!["x".repeat(200); 20].join("/");
+    let mut packed = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(hub.path().join("packed-refs"))
+        .unwrap();
+    writeln!(packed, "{good} refs/heads/{}", long.get(..3988).unwrap()).unwrap();
+    let git = GitDaemon::start(hub.directory.path());
+    let path = hub.path();
+    for (index, url) in
+        [path.to_str().unwrap().to_owned(), format!("git://127.0.0.1:{}/hub.git", git.1)]
+            .into_iter()
+            .enumerate()
+    {
+        let data = hub.directory.path().join(format!("data-{index}"));
+        let daemon = serve_within(4 << 30, &url, &data);
+        let skipped = "RefsSkipped UnusableRef".to_owned();
+        daemon.wait_until("the refs are skipped", |it| conditions(it).contains(&skipped));
+        let next = hub.commit("main", "groups/b.yaml", format!("name: B{index}\n").as_bytes());
+        daemon.wait_until("main is followed", |it| active(it) == next);
+        let answer = daemon.get("/v1/groups?commit=zz-good");
+        assert_eq!(answer.status, 200, "{url}: {}", answer.body);
+    }
+    Seen::Held("the condition names them; main and another branch are followed".to_owned())
 }

@@ -40,6 +40,38 @@ impl Advertised {
         Ok(Self { refs, head })
     }
 
+    /// Returns the refs of a repository on this machine, as its server would tell them; those that
+    /// cannot be read are left out.
+    pub(super) fn of(repository: &git2::Repository) -> Result<Self, git2::Error> {
+        let mut refs = BTreeMap::new();
+        for reference in repository.references()? {
+            let Ok(reference) = reference else { continue };
+            let Ok(name) = std::str::from_utf8(reference.name_bytes()) else { continue };
+            let name = name.to_owned();
+            let Ok(reference) = reference.resolve() else { continue };
+            let Some(target) = reference.target() else { continue };
+            if let Ok(tag) = repository.find_tag(target)
+                && let Ok(peeled) = tag.into_object().peel(git2::ObjectType::Any)
+            {
+                refs.insert(format!("{name}^{{}}"), peeled.id());
+            }
+            refs.insert(name, target);
+        }
+        let found = repository.find_reference("HEAD");
+        let head = found.as_ref().ok().and_then(|it| it.symbolic_target().ok().flatten());
+        let head = head.map(str::to_owned);
+        if let Ok(commit) = repository.head().and_then(|it| it.peel_to_commit()) {
+            refs.insert("HEAD".to_owned(), commit.id());
+        }
+        Ok(Self { refs, head })
+    }
+
+    /// Returns all refs but `HEAD` with what they name.
+    pub(super) fn refs(&self) -> impl Iterator<Item = (&str, Oid)> {
+        let own = self.refs.iter().filter(|(name, _)| *name != "HEAD" && !name.ends_with("^{}"));
+        own.map(|(name, target)| (name.as_str(), *target))
+    }
+
     /// Finds a ref by its full name, or as a branch, or as a tag; without a name, what `HEAD`
     /// names.
     pub(super) fn find(

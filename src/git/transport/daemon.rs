@@ -125,7 +125,7 @@ impl Stream {
             self.tcp.set_read_timeout(Some(left)).map_err(|error| self.tell(&error))?;
             match self.tcp.read(buffer) {
                 Ok(bytes) => {
-                    self.attempt.count(bytes)?;
+                    self.attempt.check(buffer.get(..bytes).unwrap_or_default())?;
                     return Ok(bytes);
                 }
                 Err(error) if is_timeout(&error) => {}

@@ -77,7 +77,7 @@ impl Stream {
         let Turn::Answering(body) = &mut self.turn else { return Ok(0) };
         self.attempt.remaining()?;
         let bytes = body.read(buffer).map_err(|error| tell(&self.attempt, error.into()))?;
-        self.attempt.count(bytes)?;
+        self.attempt.check(buffer.get(..bytes).unwrap_or_default())?;
         Ok(bytes)
     }
 }

@@ -238,7 +238,7 @@ impl Stream {
             let message = within(&self.runtime, &self.attempt, self.channel.wait())?;
             match message {
                 Some(ChannelMsg::Data { data }) => {
-                    self.attempt.count(data.len())?;
+                    self.attempt.check(&data)?;
                     self.rest.data = data.to_vec();
                     self.rest.at = 0;
                 }

@@ -302,7 +302,7 @@ mod tests {
             ("https://h/a", "file:///etc/info/refs?service=git-upload-pack", refused),
         ] {
             let remote = Remote::parse(from).unwrap();
-            let attempt = Attempt::new(&remote, &MirrorOptions::default());
+            let attempt = Attempt::push(&remote, &MirrorOptions::default());
             let headers = HeaderMap::from_iter([(header::LOCATION, location.parse().unwrap())]);
             let url = redirected(&attempt, remote.url().unwrap(), "git-upload-pack", &headers);
             if let Err(error) = &url {

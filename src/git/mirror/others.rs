@@ -1,0 +1,257 @@
+//! The refs beside the watched one: other branches, tags, and what refspecs name.
+//!
+//! They are fetched apart from the watched ref, so that it is followed whatever they are. One that
+//! cannot be fetched or kept never stops another: a batch that fails is halved until the ref that
+//! spoils it is found. That one is left out until it moves.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::PoisonError;
+
+use git2::{ErrorCode, Oid, Reference};
+
+use super::Mirror;
+use super::advertised::Advertised;
+use crate::git::failure::{FetchError, FetchFailure};
+use crate::git::repository::Repository;
+use crate::git::transport::Attempt;
+
+/// How many refs one connection fetches.
+const BATCH: usize = 512;
+
+/// How many connections are made for one round; what is left waits for the next.
+const TRIES: usize = 48;
+
+/// A ref that is not fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedRef {
+    /// Its full name at the remote.
+    pub name: String,
+    /// What is wrong with it.
+    pub failure: FetchFailure,
+    /// The same for people.
+    pub message: String,
+}
+
+/// A ref of the remote, and its name in the mirror.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) source: String,
+    pub(super) kept: String,
+    pub(super) target: Oid,
+}
+
+/// What is known of the refs beside the watched one.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    /// By the name in the mirror: what the ref named when it was skipped.
+    skipped: BTreeMap<String, (Oid, SkippedRef)>,
+    /// Whether some have moved since they were fetched.
+    moved: bool,
+}
+
+impl Mirror {
+    /// Returns whether refs beside the watched one have moved since they were fetched.
+    pub fn others_moved(&self) -> bool {
+        self.others().moved
+    }
+
+    /// Fetches the refs beside the watched one; returns those that cannot be.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the remote cannot be fetched from, whatever the ref.
+    pub fn fetch_others(&self) -> Result<Vec<SkippedRef>, FetchError> {
+        let repository = self.open_for_fetch(&self.directory.repository())?;
+        let advertised = {
+            let attempt = Attempt::fetch(&self.remote, &self.options);
+            let _entered = attempt.enter();
+            self.bring(&attempt, &repository, |_| Ok((Vec::new(), ())))?.0
+        };
+        let wanted = self.wanted(&advertised);
+        let names: HashSet<&str> = wanted.iter().map(|it| it.kept.as_str()).collect();
+        self.others().skipped.retain(|kept, _| names.contains(kept.as_str()));
+        let missing = self.missing(&repository, wanted);
+        let mut tries = TRIES;
+        for batch in missing.chunks(BATCH) {
+            self.bring_batch(&repository, batch, &mut tries)?;
+        }
+        let mut others = self.others();
+        others.moved = tries == 0;
+        Ok(others.skipped.values().map(|(_, skipped)| skipped.clone()).collect())
+    }
+
+    fn bring_batch(
+        &self,
+        repository: &Repository,
+        batch: &[Wanted],
+        tries: &mut usize,
+    ) -> Result<(), FetchError> {
+        let Some(left) = tries.checked_sub(1) else { return Ok(()) };
+        *tries = left;
+        let brought = {
+            let attempt = Attempt::fetch(&self.remote, &self.options);
+            let _entered = attempt.enter();
+            self.bring(&attempt, repository, |_| Ok((batch.to_vec(), ())))
+        };
+        match (brought, batch) {
+            (Ok(_), _) => {
+                let _refs = self.lock_refs();
+                for wanted in batch {
+                    if let Err(error) = keep(repository, wanted) {
+                        self.skip(wanted, error);
+                    }
+                }
+                Ok(())
+            }
+            (Err(error), _) if !is_of_content(error.failure) => Err(error),
+            (Err(error), [wanted]) => {
+                self.skip(wanted, error);
+                Ok(())
+            }
+            (Err(_), batch) => {
+                let (first, second) = batch.split_at(batch.len() / 2);
+                self.bring_batch(repository, first, tries)?;
+                self.bring_batch(repository, second, tries)
+            }
+        }
+    }
+
+    fn skip(&self, wanted: &Wanted, error: FetchError) {
+        let Wanted { source, kept, target } = wanted;
+        let shown: String = source.chars().take(200).collect();
+        tracing::warn!(reference = shown, error = error.message, "a ref of the remote is skipped");
+        let FetchError { failure, message } = error;
+        let skipped = SkippedRef { name: source.clone(), failure, message };
+        self.others().skipped.insert(kept.clone(), (*target, skipped));
+    }
+
+    /// Returns the refs that the mirror keeps, each with its name here.
+    pub(super) fn wanted(&self, advertised: &Advertised) -> Vec<Wanted> {
+        let more = self.options.refspecs.iter().map(|spec| {
+            let plain = spec.strip_prefix('+').unwrap_or(spec);
+            plain.split_once(':').unwrap_or((plain, plain))
+        });
+        let specs: Vec<(&str, &str)> =
+            [("refs/heads/*", "refs/remotes/origin/*"), ("refs/tags/*", "refs/tags/*")]
+                .into_iter()
+                .chain(more)
+                .collect();
+        let mut wanted = Vec::new();
+        for (name, target) in advertised.refs() {
+            for (from, to) in &specs {
+                if let Some(kept) = mapped(name, from, to) {
+                    wanted.push(Wanted { source: name.to_owned(), kept, target });
+                }
+            }
+        }
+        wanted
+    }
+
+    /// Returns the refs that are not here as they are at the remote; those skipped are left out.
+    fn missing(&self, repository: &Repository, wanted: Vec<Wanted>) -> Vec<Wanted> {
+        let others = self.others();
+        let is_missing = |it: &Wanted| {
+            let known = repository.inner().refname_to_id(&it.kept).ok();
+            let skipped = others.skipped.get(&it.kept).map(|(target, _)| *target);
+            known != Some(it.target) && skipped != Some(it.target)
+        };
+        wanted.into_iter().filter(is_missing).collect()
+    }
+
+    /// Forgets refs that are gone from the remote, and notes whether some have moved.
+    pub(super) fn prune(
+        &self,
+        repository: &Repository,
+        wanted: Vec<Wanted>,
+    ) -> Result<(), git2::Error> {
+        let inner = repository.inner();
+        let names: HashSet<&str> = wanted.iter().map(|it| it.kept.as_str()).collect();
+        let globs = self
+            .options
+            .refspecs
+            .iter()
+            .map(|spec| spec.rsplit(':').next().unwrap_or(spec).trim_start_matches('+'));
+        for glob in ["refs/remotes/origin/*", "refs/tags/*"].into_iter().chain(globs) {
+            for reference in inner.references_glob(glob)? {
+                let Ok(mut reference) = reference else { continue };
+                let name = std::str::from_utf8(reference.name_bytes()).unwrap_or_default();
+                if !names.contains(name) {
+                    reference.delete()?;
+                }
+            }
+        }
+        // One that was skipped and is gone is not to be named any more.
+        let is_there = |kept: &str, target: Oid| {
+            wanted.iter().any(|it| it.kept == kept && it.target == target)
+        };
+        let is_outdated =
+            self.others().skipped.iter().any(|(kept, (target, _))| !is_there(kept, *target));
+        let missing = self.missing(repository, wanted);
+        self.others().moved = is_outdated || !missing.is_empty();
+        Ok(())
+    }
+
+    fn others(&self) -> std::sync::MutexGuard<'_, Others> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes a ref whose objects are here.
+fn keep(repository: &Repository, wanted: &Wanted) -> Result<(), FetchError> {
+    let unusable = |detail: &str| FetchError::new(FetchFailure::UnusableRef, detail);
+    if !Reference::is_valid_name(&wanted.kept) {
+        return Err(unusable("its name is not valid"));
+    }
+    let inner = repository.inner();
+    // It may have moved again meanwhile.
+    let Ok(object) = inner.find_object(wanted.target, None) else { return Ok(()) };
+    if object.peel_to_commit().is_err() {
+        return Err(unusable("it does not name a commit"));
+    }
+    match inner.reference(&wanted.kept, wanted.target, true, "fetch") {
+        Ok(_) => Ok(()),
+        Err(error) if error.code() == ErrorCode::Locked => Ok(()),
+        Err(error) => Err(unusable(error.message())),
+    }
+}
+
+/// Returns the name that a refspec gives a ref in the mirror.
+fn mapped(name: &str, from: &str, to: &str) -> Option<String> {
+    let Some((before, after)) = from.split_once('*') else {
+        return (name == from).then(|| to.to_owned());
+    };
+    let part = name.strip_prefix(before)?.strip_suffix(after)?;
+    Some(to.replacen('*', part, 1))
+}
+
+/// Returns whether what failed may be the fault of one ref among several.
+fn is_of_content(failure: FetchFailure) -> bool {
+    matches!(
+        failure,
+        FetchFailure::LimitExceeded | FetchFailure::CorruptObjects | FetchFailure::Timeout
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refspecs_name_refs_here() {
+        for (name, from, to, kept) in [
+            (
+                "refs/heads/a/b",
+                "refs/heads/*",
+                "refs/remotes/origin/*",
+                Some("refs/remotes/origin/a/b"),
+            ),
+            ("refs/tags/v1", "refs/heads/*", "refs/remotes/origin/*", None),
+            ("refs/pull/7/head", "refs/pull/*/head", "refs/pull/*/head", Some("refs/pull/7/head")),
+            ("refs/pull/7/merge", "refs/pull/*/head", "refs/pull/*/head", None),
+            ("refs/x", "refs/x", "refs/y", Some("refs/y")),
+            ("refs/x/y", "refs/x", "refs/y", None),
+        ] {
+            assert_eq!(mapped(name, from, to).as_deref(), kept, "{name} {from}");
+        }
+    }
+}

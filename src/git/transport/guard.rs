@@ -1,0 +1,392 @@
+//! What a remote sends is checked before libgit2 reads it.
+//!
+//! A pack of a few megabytes can hold gigabytes, and whatever reads an object needs as much memory
+//! as it is large. The bytes of git's protocol are followed while they pass: packets, side bands, and
+//! in the pack the header of every object. Objects are inflated into a small buffer that is thrown
+//! away, which finds their ends and, for deltas, the size of what they make.
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use crate::git::options::ObjectLimits;
+
+/// The most bytes of a commit, a tree or an annotated tag: a tree of this size has about 200,000
+/// entries. They are compared with each other when packs are joined, several at a time.
+pub(in crate::git) const STRUCTURE: u64 = 8 << 20;
+
+/// The most bytes beside packs: the list of refs, and progress for people.
+const TALK: u64 = 64 << 20;
+
+/// The most bytes of output looked at per step.
+const SCRATCH: usize = 16 << 10;
+
+/// Why nothing more is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Excess {
+    /// There is more than we take.
+    Limit(String),
+    /// It is not what git sends.
+    Malformed(&'static str),
+}
+
+/// Follows git's protocol from the answer's first byte on.
+#[derive(Debug)]
+pub(super) struct Guard {
+    frame: Frame,
+    talk: u64,
+    pack: Pack,
+}
+
+#[derive(Debug)]
+enum Frame {
+    /// The four digits of a packet's length.
+    Length(Vec<u8>),
+    /// The rest of a packet, and whether it belongs to a pack; `None` before its first byte.
+    Payload(usize, Option<bool>),
+    /// A pack without packets, up to the end.
+    Raw,
+}
+
+impl Guard {
+    pub(super) fn new(limits: ObjectLimits) -> Self {
+        Self { frame: Frame::Length(Vec::new()), talk: 0, pack: Pack::new(limits) }
+    }
+
+    /// Takes the next bytes.
+    pub(super) fn take(&mut self, mut bytes: &[u8]) -> Result<(), Excess> {
+        while let Some((first, rest)) = bytes.split_first() {
+            match &mut self.frame {
+                Frame::Raw => return self.pack.take(bytes),
+                Frame::Length(digits) => {
+                    digits.push(*first);
+                    bytes = rest;
+                    self.talk += 1;
+                    if digits.len() < 4 {
+                        continue;
+                    }
+                    if digits == b"PACK" {
+                        self.pack.take(b"PACK")?;
+                        self.frame = Frame::Raw;
+                        continue;
+                    }
+                    let text = std::str::from_utf8(digits).ok();
+                    let length = text.and_then(|it| usize::from_str_radix(it, 16).ok());
+                    let length = length.ok_or(Excess::Malformed("a packet has no length"))?;
+                    self.frame = match length.saturating_sub(4) {
+                        0 => Frame::Length(Vec::new()),
+                        left => Frame::Payload(left, None),
+                    };
+                }
+                // The first band of two or three is the pack.
+                Frame::Payload(left, is_pack @ None) => {
+                    *is_pack = Some(*first == 1);
+                    *left -= 1;
+                    bytes = rest;
+                    self.end_packet();
+                }
+                Frame::Payload(left, Some(is_pack)) => {
+                    let (now, later) = bytes.split_at_checked(*left).unwrap_or((bytes, &[]));
+                    *left -= now.len();
+                    bytes = later;
+                    if *is_pack {
+                        self.pack.take(now)?;
+                    } else {
+                        self.talk += now.len() as u64;
+                    }
+                    self.end_packet();
+                }
+            }
+            if self.talk > TALK {
+                return Err(Excess::Limit(format!("it sends more than {TALK} bytes of refs")));
+            }
+        }
+        Ok(())
+    }
+
+    fn end_packet(&mut self) {
+        if matches!(self.frame, Frame::Payload(0, _)) {
+            self.frame = Frame::Length(Vec::new());
+        }
+    }
+}
+
+/// Follows a pack.
+#[derive(Debug)]
+struct Pack {
+    limits: ObjectLimits,
+    state: State,
+    /// How many objects are to come.
+    left: u64,
+    inflate: Decompress,
+    scratch: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// `PACK`, version, number of objects.
+    Header(Vec<u8>),
+    /// Type and size.
+    Entry(Vec<u8>),
+    /// The distance of a delta's base, up to a byte without the highest bit.
+    Offset(Entry),
+    /// So many bytes of a delta's base are to come.
+    Base(usize, Entry),
+    /// Compressed data.
+    Data(Entry),
+    /// All objects were seen.
+    Done,
+}
+
+#[derive(Debug)]
+struct Entry {
+    size: u64,
+    seen: u64,
+    /// The beginning of a delta; none for a whole object.
+    delta: Option<Vec<u8>>,
+}
+
+/// How many bytes the two sizes at the beginning of a delta have at most.
+const SIZES: usize = 20;
+
+impl Pack {
+    fn new(limits: ObjectLimits) -> Self {
+        Self {
+            limits,
+            state: State::Header(Vec::new()),
+            left: 0,
+            inflate: Decompress::new(true),
+            scratch: vec![0; SCRATCH],
+        }
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) -> Result<(), Excess> {
+        while let Some((first, rest)) = bytes.split_first() {
+            match std::mem::replace(&mut self.state, State::Done) {
+                State::Done => return Ok(()),
+                State::Header(mut head) => {
+                    head.push(*first);
+                    bytes = rest;
+                    self.state = self.header(head)?;
+                }
+                State::Entry(mut head) => {
+                    head.push(*first);
+                    bytes = rest;
+                    self.state = self.entry(head)?;
+                }
+                State::Offset(entry) => {
+                    bytes = rest;
+                    let goes_on = first & 0x80 != 0;
+                    self.state = if goes_on { State::Offset(entry) } else { State::Data(entry) };
+                }
+                State::Base(left, entry) => {
+                    bytes = rest;
+                    let is_last = left <= 1;
+                    self.state =
+                        if is_last { State::Data(entry) } else { State::Base(left - 1, entry) };
+                }
+                State::Data(entry) => {
+                    let used = self.data(entry, bytes)?;
+                    bytes = bytes.get(used..).unwrap_or_default();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, head: Vec<u8>) -> Result<State, Excess> {
+        let Some(count) = head.get(8..12) else { return Ok(State::Header(head)) };
+        self.left = count.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        if self.left > self.limits.count {
+            let (has, most) = (self.left, self.limits.count);
+            return Err(Excess::Limit(format!("it sends {has} objects, and {most} are taken")));
+        }
+        Ok(self.next())
+    }
+
+    fn next(&mut self) -> State {
+        if self.left == 0 { State::Done } else { State::Entry(Vec::new()) }
+    }
+
+    fn entry(&mut self, head: Vec<u8>) -> Result<State, Excess> {
+        if head.last().is_some_and(|it| it & 0x80 != 0) {
+            let is_long = head.len() > 9;
+            return if is_long { Err(TOO_LONG) } else { Ok(State::Entry(head)) };
+        }
+        let mut size = 0;
+        let mut shift = 0;
+        for (index, byte) in head.iter().enumerate() {
+            let (bits, width) = if index == 0 { (byte & 0x0f, 4) } else { (byte & 0x7f, 7) };
+            size |= u64::from(bits).checked_shl(shift).unwrap_or(u64::MAX);
+            shift += width;
+        }
+        let kind = head.first().map_or(0, |it| it >> 4 & 7);
+        let entry = |delta| Entry { size, seen: 0, delta };
+        match kind {
+            1 | 2 | 4 => check(size, STRUCTURE.min(self.limits.bytes))?,
+            // Instructions of a delta are held in memory as well.
+            _ => check(size, self.limits.bytes)?,
+        }
+        self.inflate.reset(true);
+        Ok(match kind {
+            6 => State::Offset(entry(Some(Vec::new()))),
+            7 => State::Base(20, entry(Some(Vec::new()))),
+            _ => State::Data(entry(None)),
+        })
+    }
+
+    /// Inflates; returns how much of the input was used.
+    fn data(&mut self, mut entry: Entry, bytes: &[u8]) -> Result<usize, Excess> {
+        let (before_in, before_out) = (self.inflate.total_in(), self.inflate.total_out());
+        let status = self
+            .inflate
+            .decompress(bytes, &mut self.scratch, FlushDecompress::None)
+            .map_err(|_| Excess::Malformed("an object cannot be inflated"))?;
+        let used = usize::try_from(self.inflate.total_in() - before_in).unwrap_or(bytes.len());
+        let made = self.inflate.total_out() - before_out;
+        entry.seen += made;
+        if entry.seen > entry.size {
+            return Err(Excess::Malformed("an object is larger than it says"));
+        }
+        if let Some(start) = &mut entry.delta
+            && start.len() < SIZES
+        {
+            let made = usize::try_from(made).unwrap_or(SCRATCH);
+            let room = SIZES - start.len();
+            start.extend(self.scratch.iter().take(made.min(room)));
+        }
+        match status {
+            Status::StreamEnd => {
+                if let Some(start) = &entry.delta {
+                    let makes = result_size(start).ok_or(TOO_LONG)?;
+                    check(makes, self.limits.bytes)?;
+                }
+                self.left = self.left.saturating_sub(1);
+                self.state = self.next();
+            }
+            _ if used == 0 && made == 0 => {
+                return Err(Excess::Malformed("an object cannot be inflated"));
+            }
+            _ => self.state = State::Data(entry),
+        }
+        Ok(used)
+    }
+}
+
+fn check(size: u64, most: u64) -> Result<(), Excess> {
+    if size > most {
+        let detail = format!("it has an object of {size} bytes, and {most} are taken");
+        return Err(Excess::Limit(detail));
+    }
+    Ok(())
+}
+
+const TOO_LONG: Excess = Excess::Malformed("a size has too many digits");
+
+/// Returns the second of the two sizes at the beginning of a delta: that of what it makes.
+fn result_size(start: &[u8]) -> Option<u64> {
+    let mut sizes = [0_u64; 2];
+    let mut bytes = start.iter();
+    for size in &mut sizes {
+        let mut shift = 0;
+        loop {
+            let byte = bytes.next()?;
+            *size |= u64::from(byte & 0x7f).checked_shl(shift)?;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+    }
+    Some(sizes[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    const LIMITS: ObjectLimits = ObjectLimits { bytes: 1000, count: 3 };
+
+    fn entry(kind: u8, size: usize, base: &[u8], data: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![kind << 4 | u8::try_from(size & 0x0f).unwrap()];
+        let mut rest = size >> 4;
+        while rest > 0 {
+            *bytes.last_mut().unwrap() |= 0x80;
+            bytes.push(u8::try_from(rest & 0x7f).unwrap());
+            rest >>= 7;
+        }
+        bytes.extend(base);
+        let mut packed = flate2::write::ZlibEncoder::new(bytes, flate2::Compression::fast());
+        packed.write_all(data).unwrap();
+        packed.finish().unwrap()
+    }
+
+    fn pack(entries: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = b"PACK\0\0\0\x02\0\0\0".to_vec();
+        bytes.push(u8::try_from(entries.len()).unwrap());
+        bytes.extend(entries.concat());
+        bytes.extend([0; 20]);
+        bytes
+    }
+
+    /// Puts bytes into packets of a side band, with progress between.
+    fn in_packets(bytes: &[u8]) -> Vec<u8> {
+        let mut all = b"0008NAK\n".to_vec();
+        for part in bytes.chunks(7) {
+            all.extend(format!("{:04x}\x01", part.len() + 5).into_bytes());
+            all.extend(part);
+            all.extend(b"0009\x02PACK");
+        }
+        all.extend(b"0000");
+        all
+    }
+
+    fn take(bytes: &[u8], at_once: usize) -> Result<(), Excess> {
+        let mut guard = Guard::new(LIMITS);
+        bytes.chunks(at_once).try_for_each(|it| guard.take(it))
+    }
+
+    #[test]
+    fn packs_are_followed_however_they_arrive() {
+        let delta = [200, 7, 200, 7, 0x90, 5];
+        let good = pack(&[
+            entry(3, 1000, &[], &[b'a'; 1000]),
+            entry(6, 6, &[0x81, 5], &delta),
+            entry(7, 6, &[9; 20], &delta),
+        ]);
+        let limit = |text: &str| Err(Excess::Limit(text.to_owned()));
+        let makes_more = [200, 7, 233, 7, 0x90, 5];
+        for (bytes, expected) in [
+            (good, Ok(())),
+            (
+                pack(&[entry(3, 1001, &[], &[b'a'; 1001])]),
+                limit("it has an object of 1001 bytes, and 1000 are taken"),
+            ),
+            (
+                pack(&[entry(6, 6, &[5], &makes_more)]),
+                limit("it has an object of 1001 bytes, and 1000 are taken"),
+            ),
+            (
+                pack(&[entry(3, 1, &[], b"a"), entry(3, 3 << 30, &[], b"a")]),
+                limit("it has an object of 3221225472 bytes, and 1000 are taken"),
+            ),
+            (pack(&vec![entry(3, 1, &[], b"a"); 4]), limit("it sends 4 objects, and 3 are taken")),
+            (
+                pack(&[entry(3, 2, &[], b"abc")]),
+                Err(Excess::Malformed("an object is larger than it says")),
+            ),
+        ] {
+            for at_once in [1, 3, 64, 100_000] {
+                assert_eq!(take(&in_packets(&bytes), at_once), expected, "{at_once}");
+                let raw = [b"0008NAK\n", bytes.as_slice()].concat();
+                assert_eq!(take(&raw, at_once), expected, "{at_once}, raw");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_packet_is_refused() {
+        assert_eq!(take(b"HTTP/1.1", 3), Err(Excess::Malformed("a packet has no length")));
+        assert_eq!(take(b"001e# service=git-upload-pack\n0000", 3), Ok(()));
+    }
+}
