@@ -59,10 +59,8 @@ impl Checked {
             strictness: policy.missing_referents,
             meter,
         };
-        for group in &reach.changed {
-            ground.referents(*group, &mut findings);
-        }
         for group in &reach.above {
+            ground.referents(*group, &mut findings);
             ground.types(*group, &mut findings);
         }
         for group in &reach.tops {
@@ -120,7 +118,6 @@ fn moved_to(origins: &Arc<Origins>, moved: &[&GroupFile]) -> Arc<Origins> {
 /// The groups of which something else may be found.
 struct Reach<'h> {
     hierarchy: &'h Hierarchy,
-    changed: BTreeSet<GroupIndex>,
     /// The changed groups and their ancestors, whose values they may hide.
     above: BTreeSet<GroupIndex>,
     /// The changed groups that have no changed ancestor.
@@ -137,14 +134,13 @@ impl<'h> Reach<'h> {
                 tops.push(*group);
             }
         }
-        Self { hierarchy, changed, above, tops }
+        Self { hierarchy, above, tops }
     }
 
     /// Returns whether a check must look at a group anew.
     fn has(&self, check: Check, group: GroupIndex) -> bool {
         match check {
-            Check::Referents => self.changed.contains(&group),
-            Check::Types => self.above.contains(&group),
+            Check::Referents | Check::Types => self.above.contains(&group),
             Check::Contradictions => {
                 let is_below = |top: &GroupIndex| self.hierarchy.is_ancestor(*top, group);
                 self.tops.iter().any(|top| *top == group || is_below(top))

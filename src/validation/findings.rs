@@ -23,8 +23,8 @@ pub(super) struct Finding {
 /// What found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    /// Classes and parameters that a catalogue lacks. They are found in the group that names them;
-    /// what its relatives name does not matter.
+    /// Classes and parameters that a catalogue lacks. They are found in the group that names them,
+    /// and matter where no descendant sets a parameter otherwise.
     Referents,
     /// Values of another type. They are found in the group that sets them, and matter where no
     /// descendant sets another.

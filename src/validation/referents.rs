@@ -26,8 +26,9 @@ pub(super) fn check(ground: &Ground<'_>, source: GroupIndex, keep: &mut dyn FnMu
         hierarchy.subtree(source).map(|it| &hierarchy.group(it).environment).collect();
     let mut found = |it: Use<'_>, catalogue: &Catalogue| {
         // The text of a finding that is only counted is never made.
-        if ground.keeps(severity)
-            && let Some(mut found) = report(&it, ground, catalogue)
+        if let Some(user) = it.user(hierarchy)
+            && ground.keeps(severity)
+            && let Some(mut found) = report(&it, user, ground, catalogue)
         {
             found.severity = severity;
             keep(found);
@@ -53,8 +54,13 @@ pub(super) fn check(ground: &Ground<'_>, source: GroupIndex, keep: &mut dyn FnMu
     }
 }
 
-fn report(missing: &Use<'_>, ground: &Ground<'_>, catalogue: &Catalogue) -> Option<Diagnostic> {
-    let user = missing.user(ground.hierarchy)?;
+/// Reports what is missing and comes out first in the group `user`.
+fn report(
+    missing: &Use<'_>,
+    user: GroupIndex,
+    ground: &Ground<'_>,
+    catalogue: &Catalogue,
+) -> Option<Diagnostic> {
     let Use { source, class, parameter, environment } = missing;
     let group = ground.hierarchy.group(*source);
     let written =
@@ -76,14 +82,11 @@ fn report(missing: &Use<'_>, ground: &Ground<'_>, catalogue: &Catalogue) -> Opti
             (Kind::MissingParameter, &written.place, message, similar)
         }
     };
-    let mut found = Diagnostic::new(kind, place.clone(), message).in_group(group.name.as_str());
-    if user != *source {
-        let user = ground.hierarchy.group(user);
-        if let Some(places) = ground.places.of(user.id) {
-            let message = format!("`{}`, in `{environment}`, inherits it", user.name);
-            found = found.with_related(places.place.clone(), message);
-        }
-    }
+    let message = match ground.hierarchy.group(user) {
+        _ if user == *source => message,
+        heir => format!("{message}, where `{}` inherits it", heir.name),
+    };
+    let found = Diagnostic::new(kind, place.clone(), message).in_group(group.name.as_str());
     Some(match similar {
         Some(similar) => found.with_help(format!("did you mean `{similar}`?")),
         None => found.with_help(format!(

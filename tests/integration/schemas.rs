@@ -80,7 +80,8 @@ fn cases() -> Vec<(&'static str, Value, bool)> {
         ("node", json!({"environment": "x"}), false),
         ("environment", json!({"classes": {"a": {"parameters": {"p": 1}}, "b": null}}), true),
         ("environment", json!({"classes": {"a": {"parameter": {}}}}), false),
-        ("environment", json!({"name": "X"}), false),
+        ("environment", json!({"name": "X_1"}), true),
+        ("environment", json!({"name": "x-1"}), false),
         (
             "environment",
             json!({
