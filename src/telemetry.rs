@@ -1,13 +1,16 @@
 //! Logs and metrics.
 
 mod catalogue;
-mod line;
+mod log;
 mod metrics;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, reload};
 
 pub use catalogue::Description;
+pub use log::LogGuard;
 pub use metrics::{Built, Classified, ConnectionEnd, Delivered, Metrics, Scrape};
+
+use log::{Form, Queue};
 
 /// The form of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -19,17 +22,74 @@ pub enum LogFormat {
     Json,
 }
 
-/// Writes the log to stderr: a line an event, from `info` on unless `CLADE_LOG` says otherwise.
-pub fn init(format: LogFormat) {
-    let filter = EnvFilter::try_from_env("CLADE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(move || line::Lines::new(format))
-        .with_ansi(false)
-        .with_target(false);
-    // In tests there may be a log already.
-    let _there_already = match format {
-        LogFormat::Text => log.try_init(),
-        LogFormat::Json => log.json().flatten_event(true).try_init(),
-    };
+/// The log of the process.
+pub struct Log {
+    queue: Queue,
+    _last_lines: LogGuard,
+    filter: Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>,
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
+
+/// Checks what says which events are logged, such as `info` or `warn,clade::access=debug`.
+///
+/// # Errors
+///
+/// Returns an error that says what is wrong.
+pub fn check_filter(text: &str) -> Result<String, String> {
+    EnvFilter::builder().parse(text).map(|_| text.to_owned()).map_err(|it| it.to_string())
+}
+
+impl Log {
+    /// Writes the log to stderr, a line an event, until this is dropped. Logging never blocks.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the thread that writes cannot be started.
+    pub fn start(format: LogFormat, filter: &str) -> std::io::Result<Self> {
+        let form = match format {
+            LogFormat::Text => Form::Text,
+            LogFormat::Json => Form::Json,
+        };
+        let (queue, last_lines) = Queue::start(form, std::io::stderr())?;
+        let log = tracing_subscriber::fmt()
+            .with_env_filter(EnvFilter::new(filter))
+            .with_writer(queue.clone())
+            .with_ansi(false)
+            .with_target(false);
+        // In tests there may be a log already.
+        let filter: Box<dyn Fn(EnvFilter) -> _ + Send + Sync> = match format {
+            LogFormat::Text => {
+                let log = log.with_filter_reloading();
+                let handle = log.reload_handle();
+                let _there_already = log.try_init();
+                Box::new(move |it| handle.reload(it))
+            }
+            LogFormat::Json => {
+                let log = log.json().flatten_event(true).with_filter_reloading();
+                let handle = log.reload_handle();
+                let _there_already = log.try_init();
+                Box::new(move |it| handle.reload(it))
+            }
+        };
+        // The usual hook writes to stderr, which may not be read.
+        std::panic::set_hook(Box::new(|panic| tracing::error!("panic: {panic}")));
+        Ok(Self { queue, _last_lines: last_lines, filter })
+    }
+
+    /// Logs other events from now on.
+    pub fn set_filter(&self, filter: &str) {
+        if let Err(error) = (self.filter)(EnvFilter::new(filter)) {
+            tracing::warn!(%error, "the log filter cannot be changed");
+        }
+    }
+
+    /// Returns how many lines were dropped so far.
+    pub fn dropped(&self) -> u64 {
+        self.queue.dropped()
+    }
 }

@@ -29,6 +29,7 @@ impl Serve {
             output.data(&layered.shown)?;
             return Ok(Exit::Fine);
         }
-        start::run(layered.serve)
+        let layering = layers::Layering::new(self, arguments, layered.shown);
+        start::run(layered.serve, layering)
     }
 }

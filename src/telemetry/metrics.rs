@@ -245,6 +245,8 @@ metrics! {
         "http_connections", "Open connections, by listener";
     connection_ends: Family<ConnectionEnded, Counter> = Family::default(),
         "http_connections_ended", "Connections that the daemon ended before their client, by reason";
+    log_lines_dropped: Counter = Counter::default(),
+        "log_lines_dropped", "Lines of the log that were dropped, since stderr was not read";
     file_reloads: Family<FileReload, Counter> = Family::default(),
         "file_reloads", "Reloads of watched files (tokens, certificates, revocation lists, secrets), by result";
     file_reload_failing: Family<WatchedFile, Gauge> = Family::default(),
@@ -332,6 +334,12 @@ impl Metrics {
     /// Counts a commit status that was posted, or not.
     pub fn count_commit_status(&self, provider: &'static str, result: &'static str) {
         self.commit_statuses.get_or_create(&Webhook { provider, result }).inc();
+    }
+
+    /// Says how many lines of the log were dropped so far.
+    pub fn set_log_lines_dropped(&self, lines: u64) {
+        let counted = self.log_lines_dropped.get();
+        self.log_lines_dropped.inc_by(lines.saturating_sub(counted));
     }
 
     /// Says how many connections are open at a listener.

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod clients;
+mod logs;
 mod reloads;
 
 use crate::{Fault, Speed};
@@ -48,6 +49,20 @@ pub(crate) const FAULTS: &[Fault] = &[
         injection: "SIGHUP with a connection open, after the file of tokens was rewritten in place",
         speed: Speed::Fast,
         run: reloads::sighup,
+    },
+    Fault {
+        name: "server::unread-log",
+        promise: "a log that is not read keeps no answer waiting; dropped lines are counted",
+        injection: "stderr is a pipe that is not read, with 3,000 requests logged",
+        speed: Speed::Fast,
+        run: logs::unread,
+    },
+    Fault {
+        name: "server::log-level",
+        promise: "SIGHUP reads the log filter again",
+        injection: "`log: debug` in the settings file and SIGHUP",
+        speed: Speed::Fast,
+        run: logs::level,
     },
     Fault {
         name: "server::half-sent-bodies",

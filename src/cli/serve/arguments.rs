@@ -11,7 +11,7 @@ use crate::git::VerifyMode;
 use crate::http::{Host, OnGap};
 use crate::model::BudgetOverride;
 use crate::reconcile::{OnRewrite, OnStale, WriteMode};
-use crate::telemetry::LogFormat;
+use crate::telemetry::{self, LogFormat};
 
 /// Run the controller daemon: follow a branch, validate every commit, answer over HTTP
 ///
@@ -246,6 +246,9 @@ pub(in crate::cli) struct Serve {
         help_heading = "Service"
     )]
     pub(super) log_format: LogFormat,
+    /// Which events are logged: `error`, `warn`, `info`, `debug`, or by module such as `info,clade::access=debug`; SIGHUP reads it again
+    #[arg(long, value_name = "FILTER", env = "CLADE_LOG", default_value = "info", value_parser = telemetry::check_filter, help_heading = "Service")]
+    pub(super) log: String,
 
     /// What becomes of writes through the API: refused, a commit on the branch, or a branch for review
     #[arg(long, value_enum, env = "CLADE_WRITES", default_value = "off", help_heading = "Writes")]

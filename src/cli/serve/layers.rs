@@ -23,6 +23,31 @@ pub(super) struct Layered {
     pub(super) shown: String,
 }
 
+/// What the settings come from, to read them again.
+pub(super) struct Layering {
+    first: Serve,
+    arguments: Vec<OsString>,
+    shown: String,
+}
+
+impl Layering {
+    pub(super) fn new(first: Serve, arguments: &[OsString], shown: String) -> Self {
+        Self { first, arguments: arguments.to_vec(), shown }
+    }
+
+    /// Reads the settings again, and returns them with the names of those that changed.
+    pub(super) fn again(&mut self) -> Result<(Serve, Vec<String>)> {
+        let layered = apply(&self.first, &self.arguments)?;
+        let name = |line: &str| line.split(':').next().unwrap_or_default().to_owned();
+        let (before, after): (BTreeSet<&str>, BTreeSet<&str>) =
+            (self.shown.lines().collect(), layered.shown.lines().collect());
+        let changed: BTreeSet<String> =
+            before.symmetric_difference(&after).map(|it| name(it)).collect();
+        self.shown = layered.shown;
+        Ok((layered.serve, changed.into_iter().collect()))
+    }
+}
+
 /// Puts the settings file, if there is one, under the flags and the environment.
 pub(super) fn apply(first: &Serve, arguments: &[OsString]) -> Result<Layered> {
     check_environment(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
@@ -37,7 +62,7 @@ pub(super) fn apply(first: &Serve, arguments: &[OsString]) -> Result<Layered> {
 
 /// Refuses variables that look like settings and are none.
 fn check_environment(names: impl Iterator<Item = String>) -> Result<()> {
-    let mut known: BTreeSet<String> = BTreeSet::from(["CLADE_LOG".to_owned()]);
+    let mut known: BTreeSet<String> = BTreeSet::new();
     for command in crate::cli::command().get_subcommands() {
         let variables = command.get_arguments().filter_map(Arg::get_env);
         known.extend(variables.filter_map(|it| it.to_str()).map(str::to_owned));

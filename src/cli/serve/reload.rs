@@ -7,10 +7,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::layers::Layering;
 use super::start::Prepared;
 use crate::config::watched::{Cause, Reloaded, SETTLE, WatchError};
 use crate::http::{Access, Tls, Webhooks};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Log, Metrics};
 
 /// How often files are compared with what is loaded.
 const LOOK: Duration = Duration::from_secs(1);
@@ -23,11 +24,37 @@ pub(super) fn hangups() -> Result<Signal> {
     signal(SignalKind::hangup()).context("cannot wait for signals")
 }
 
+/// What SIGHUP reads again beside files.
+pub(super) struct Again {
+    pub(super) log: Log,
+    pub(super) layering: Layering,
+}
+
+impl Again {
+    /// Reads the settings again. The log filter alone can change while the daemon runs.
+    fn settings(&mut self) {
+        match self.layering.again() {
+            Ok((serve, changed)) => {
+                self.log.set_filter(&serve.log);
+                let others: Vec<&str> =
+                    changed.iter().map(String::as_str).filter(|it| *it != "log").collect();
+                if !others.is_empty() {
+                    tracing::warn!("changed settings need a restart: {}", others.join(", "));
+                }
+            }
+            Err(error) => {
+                tracing::warn!("reload failed, the former settings stay in use: {error:#}");
+            }
+        }
+    }
+}
+
 /// The files to load again.
 pub(super) struct Reloader {
     files: Arc<Files>,
     metrics: Arc<Metrics>,
     problems: BTreeMap<String, Problem>,
+    again: Again,
 }
 
 struct Files {
@@ -45,13 +72,13 @@ struct Problem {
 type Outcome = (&'static str, Result<Reloaded, String>);
 
 impl Reloader {
-    pub(super) fn new(prepared: &Prepared, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(prepared: &Prepared, metrics: Arc<Metrics>, again: Again) -> Self {
         let files = Files {
             tls: prepared.tls.clone(),
             access: Arc::clone(&prepared.access),
             webhooks: Arc::clone(&prepared.webhooks),
         };
-        Self { files: Arc::new(files), metrics, problems: BTreeMap::new() }
+        Self { files: Arc::new(files), metrics, problems: BTreeMap::new(), again }
     }
 
     /// Loads what changes, for ever.
@@ -62,6 +89,7 @@ impl Reloader {
                 () = tokio::time::sleep(LOOK) => self.look(Cause::Poll).await,
                 _ = hangups.recv() => {
                     tracing::info!("reloading at SIGHUP");
+                    self.again.settings();
                     // What changed has to stay the same for two looks, declared complete or not.
                     self.look(Cause::Declared).await;
                     tokio::time::sleep(SETTLE).await;
@@ -70,6 +98,7 @@ impl Reloader {
                 }
             }
             self.warn();
+            self.metrics.set_log_lines_dropped(self.again.log.dropped());
         }
     }
 

@@ -13,9 +13,10 @@ use tokio_util::sync::CancellationToken;
 use super::arguments::{EncFacts, Serve};
 use super::descriptors;
 use super::ending;
+use super::layers::Layering;
 use super::puppet_server;
 use super::puppetdb;
-use super::reload::{self, Reloader};
+use super::reload::{self, Again, Reloader};
 use crate::cli::Exit;
 use crate::cli::client::is_private;
 use crate::forge::Forge;
@@ -32,7 +33,7 @@ use crate::reconcile::{
     Controller, OnRewrite, Policy, Reporting, Settings, Target, WriteMode, WriteSettings, Writer,
 };
 use crate::store::CheckIns;
-use crate::telemetry::{self, Metrics};
+use crate::telemetry::{Log, Metrics};
 
 /// How long the first answer is waited for before clients are let in to be told that there is none.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
@@ -281,14 +282,14 @@ fn address(remote: &Remote) -> String {
 }
 
 /// Runs the daemon until it is told to stop.
-pub(super) fn run(serve: Serve) -> Result<Exit> {
-    telemetry::init(serve.log_format);
+pub(super) fn run(serve: Serve, layering: Layering) -> Result<Exit> {
+    let log = Log::start(serve.log_format, &serve.log).context("cannot start the log")?;
     let prepared = prepare(&serve)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let done = runtime.block_on(run_within(serve, prepared));
+    let done = runtime.block_on(run_within(serve, prepared, Again { log, layering }));
     // A Puppet Server may still be waited for, whose answer nobody wants any more.
     runtime.shutdown_timeout(LAST_WORK);
     done
@@ -317,7 +318,7 @@ fn settings(serve: &Serve, prepared: &Prepared) -> Result<Settings> {
     })
 }
 
-async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
+async fn run_within(serve_settings: Serve, prepared: Prepared, again: Again) -> Result<Exit> {
     let serve_settings = Arc::new(serve_settings);
     let settings = settings(&serve_settings, &prepared)?;
     let metrics: Arc<Metrics> = Arc::default();
@@ -372,7 +373,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared) -> Result<Exit> {
         endpoint.announce();
     }
     let serving = serving(&serve_settings, &app);
-    let reloader = Reloader::new(&prepared, Arc::clone(&app.metrics));
+    let reloader = Reloader::new(&prepared, Arc::clone(&app.metrics), again);
     tokio::select! {
         () = serve(endpoints, stop.clone(), serving) => {}
         () = async {

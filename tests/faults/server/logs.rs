@@ -1,0 +1,75 @@
+//! What becomes of the log.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Seen;
+use crate::program::{Daemon, GitRepository, clade};
+
+fn repository() -> GitRepository {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
+    repository
+}
+
+/// Stops a daemon at the end, however the test ends.
+struct Stopped(Child);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+pub(super) fn unread() -> Seen {
+    let repository = repository();
+    let path = repository.text_path();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = clade(&["serve", "--listen", &free.to_string(), "--repo", &path]);
+    command.args(["--log", "debug"]).stderr(Stdio::piped());
+    let mut child = Stopped(command.spawn().unwrap());
+    let daemon = Daemon::at(&free.to_string());
+    let mut lines = BufReader::new(child.0.stderr.take().unwrap()).lines();
+    while !lines.next().unwrap().unwrap().contains("listening on") {}
+    let mut slowest = Duration::ZERO;
+    for _ in 0..3000 {
+        let began = Instant::now();
+        assert_eq!(daemon.get("/livez").status, 200);
+        slowest = slowest.max(began.elapsed());
+    }
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+    daemon.wait_until("the metric shows it", |it| {
+        let metrics = it.get("/metrics").body;
+        let line =
+            metrics.lines().find(|it| it.starts_with("clade_log_lines_dropped_total ")).unwrap();
+        line != "clade_log_lines_dropped_total 0"
+    });
+    // When it is read again, it says how much is missing.
+    while !lines.next().unwrap().unwrap().contains("lines of the log were dropped") {}
+    Seen::Held(format!("the slowest of 3,000 answers took {} ms", slowest.as_millis()))
+}
+
+pub(super) fn level() -> Seen {
+    let repository = repository();
+    let directory = tempfile::tempdir().unwrap();
+    let (settings, log) = (directory.path().join("clade.yaml"), directory.path().join("log"));
+    std::fs::write(&settings, "log: info\n").unwrap();
+    let path = repository.text_path();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = clade(&["serve", "--listen", &free.to_string(), "--repo", &path]);
+    command.args(["--config", settings.to_str().unwrap()]).stderr(File::create(&log).unwrap());
+    let child = Stopped(command.spawn().unwrap());
+    let daemon = Daemon::at(&free.to_string());
+    let says = |what: &str| std::fs::read_to_string(&log).unwrap().contains(what);
+    daemon.wait_until("it listens", |_| says("listening on"));
+    daemon.get("/livez");
+    std::fs::write(&settings, "log: debug\ninterval: 7s\n").unwrap();
+    let id = child.0.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    daemon.wait_until("requests are logged", |it| it.get("/livez").status == 200 && says("/livez"));
+    assert!(says("changed settings need a restart: interval"));
+    Seen::Held("requests are logged from SIGHUP on".to_owned())
+}
