@@ -125,7 +125,7 @@ pub(super) struct Connection(StreamOwned<ClientConnection, TcpStream>);
 impl Connection {
     /// Asks and keeps the connection open; none if it is closed.
     pub(super) fn ask(&mut self, path: &str) -> Option<u16> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         self.0.write_all(request.as_bytes()).ok()?;
         let mut text = String::new();
         while !text.contains("\r\n\r\n") {

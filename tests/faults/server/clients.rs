@@ -32,7 +32,7 @@ fn connect(daemon: &Daemon, sends: &str) -> TcpStream {
 }
 
 const HALF: &str =
-    "POST /v1/classified/nodes/n HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{";
+    "POST /v1/classified/nodes/n HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{";
 
 /// Returns what comes until the connection ends, and how long that took.
 fn until_the_end(stream: &mut TcpStream) -> (String, Duration) {
@@ -109,7 +109,7 @@ pub(super) fn slow_body() -> Seen {
 pub(super) fn slow_reader() -> Seen {
     let repository = repository();
     let daemon = start(&repository, &["--client-timeout", "500ms"]);
-    let asks = "GET /v1/groups HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
+    let asks = "GET /v1/groups HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
     let mut stream = connect(&daemon, &asks);
     // 20 MB do not fit into the buffers of the kernel.
     daemon.wait_until("the daemon gives up", |it| {
@@ -126,7 +126,7 @@ pub(super) fn idle_connections() -> Seen {
     let (site, repository) = (Site::new(), repository());
     let daemon = start(&repository, &["--client-timeout", "500ms"]);
     let mut longest = Duration::ZERO;
-    for sends in ["", "GET / HT", "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"] {
+    for sends in ["", "GET / HT", "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
         let (_, took) = until_the_end(&mut connect(&daemon, sends));
         assert!(took < Duration::from_secs(3), "{sends:?} took {took:?}");
         longest = longest.max(took);
