@@ -135,7 +135,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
 
 /// Reads a duration such as `30s` or `5m`.
 fn duration(text: &str) -> Result<std::time::Duration, String> {
-    let wrong = || format!("`{text}` is not a duration such as 30s, 5m or 500ms");
+    let wrong = || format!("`{text}` is not a duration such as 30s, 5m, 500ms or 30d");
+    // Days differ from 24 hours in calendars alone, which these durations do not follow.
+    let days = text.strip_suffix('d').and_then(|it| it.parse::<u32>().ok());
+    if let Some(days) = days {
+        return Ok(std::time::Duration::from_hours(24 * u64::from(days)));
+    }
     let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     std::time::Duration::try_from(parsed).map_err(|_| wrong())
 }

@@ -36,7 +36,7 @@ pub use journal::{Event, Journal, PushedWrite, Record, Stage};
 pub use lookup::Known;
 pub use report::Reporting;
 pub use settings::{OnRewrite, OnStale, Policy, Settings, Target};
-pub use standing::Freshness;
+pub use standing::{CheckInsTrouble, Freshness};
 pub use status::{Active, Condition, ConditionKind, Observed, Reason, Status, Truth};
 pub use storage::StorageError;
 pub use trigger::Trigger;

@@ -1,9 +1,21 @@
 //! Check-ins: the latest classification request of each node.
 //!
-//! They are notes, not state: losing some costs an answer to "which nodes are there", never a
-//! classification. So they are written behind the request, many at a time, and a disk that is full
-//! or slow holds up nobody.
+//! A check-in beside a classification is written behind the answer, which it neither delays nor
+//! fails. Facts that a client was promised to have stored are on disk before the client gets its
+//! answer. A store that fails is opened again with backoff; until then reads are errors, never
+//! "this node is unknown". A file that is damaged is put aside, never deleted.
+//!
+//! [`CheckIns`] is all that the rest of the crate sees; `database` alone knows how rows are kept.
 
+mod check_in;
 mod check_ins;
+mod database;
+mod error;
+mod opening;
+mod queue;
 
-pub use check_ins::{CheckIn, CheckIns, Received, StoreError};
+pub use check_in::{CheckIn, Received};
+pub(crate) use check_ins::after;
+pub use check_ins::{CheckIns, Health, StoreSettings};
+pub use database::Limits;
+pub use error::{Fault, StoreError};

@@ -8,7 +8,7 @@ use tracing_subscriber::{EnvFilter, reload};
 
 pub use catalogue::Description;
 pub use log::LogGuard;
-pub use metrics::{Built, Classified, ConnectionEnd, Delivered, Metrics, Scrape};
+pub use metrics::{Built, Classified, ConnectionEnd, Delivered, Dropped, Metrics, Scrape};
 
 use log::{Form, Queue};
 

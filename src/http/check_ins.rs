@@ -1,16 +1,20 @@
 //! Check-ins: which nodes asked, and what they met.
 
 use std::collections::{BTreeSet, HashSet};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::Json;
+use axum::body::{Body, Bytes};
 use axum::extract::{OriginalUri, Path, State};
-use axum::response::Response;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answering, Parameters};
-use super::error::ApiError;
+use super::error::{ApiError, sentence};
 use super::groups::find;
 use super::router::App;
 use crate::classification;
@@ -18,10 +22,13 @@ use crate::hierarchy::{GroupIndex, inherited_rule};
 use crate::model::{CommitId, Node};
 use crate::rule::{QueryFormat, to_covering_query};
 use crate::snapshot::{Request, Snapshot};
-use crate::store::{CheckIn, Received, StoreError};
+use crate::store::{CheckIn, Fault, Received, StoreError, after};
 
 /// The largest page of a list that is made without being asked for a limit.
 const PAGE: usize = 1000;
+
+/// How many bytes of a list are sent together.
+const CHUNK: usize = 64 << 10;
 
 /// Notes that a node asked.
 pub(super) fn note(
@@ -54,15 +61,89 @@ pub(super) fn note_received(
     app.replies.forget(name);
 }
 
+/// Keeps a check-in: it is on disk when this returns.
+pub(super) async fn keep(app: &App, received: &Received<'_>) -> Result<(), ApiError> {
+    let kept = app.check_ins.keep(received).await;
+    // Also what was not kept may have been read meanwhile.
+    app.replies.forget(received.name);
+    Ok(kept?)
+}
+
+/// Lists nodes: read, written and sent some at a time, so that a list takes the memory of one node.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     parameters: Parameters,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Response, ApiError> {
     let offset = parameters.number("offset")?.unwrap_or(0);
     let limit = parameters.number("limit")?.unwrap_or(PAGE);
-    let with_facts = parameters.is_on("facts");
-    let found = blocking(&app, move |app| app.check_ins.page(offset, limit)).await?;
-    Ok(Json(found.iter().map(|it| to_value(&app, it, with_facts)).collect()))
+    let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
+    // What cannot be read at all is an error; what fails later breaks the answer off.
+    let first = blocking(&app, move |app| app.check_ins.name_at(offset)).await?;
+    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    tokio::task::spawn_blocking(move || {
+        if let Err(error) = write_list(&app, first, limit, facts, &sender) {
+            tracing::warn!(%error, "a list of nodes breaks off");
+            sender.blocking_send(Err(std::io::Error::other(error))).ok();
+        }
+    });
+    let body = Body::from_stream(Chunks(receiver));
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// Whether facts are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WithFacts {
+    Yes,
+    No,
+}
+
+type Chunk = std::io::Result<Bytes>;
+
+/// The chunks of an answer that is still being written.
+#[derive(Debug)]
+struct Chunks(tokio::sync::mpsc::Receiver<Chunk>);
+
+impl futures_core::Stream for Chunks {
+    type Item = Chunk;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Chunk>> {
+        self.0.poll_recv(context)
+    }
+}
+
+/// Writes a list of nodes from a name on. Blocking.
+fn write_list(
+    app: &App,
+    first: Option<String>,
+    limit: usize,
+    facts: WithFacts,
+    sender: &tokio::sync::mpsc::Sender<Chunk>,
+) -> Result<(), StoreError> {
+    let (mut chunk, mut from, mut left) = (b"[".to_vec(), first, limit);
+    while let Some(name) = from.take().filter(|_| left > 0) {
+        let mut last = None;
+        for check_in in app.check_ins.some_from(&name)?.into_iter().take(left) {
+            if left < limit {
+                chunk.push(b',');
+            }
+            left -= 1;
+            // A value is always written, and a vector takes all.
+            serde_json::to_writer(&mut chunk, &to_value(app, &check_in, facts)).ok();
+            last = Some(check_in.node.name);
+            if chunk.len() >= CHUNK && !send(sender, &mut chunk) {
+                return Ok(());
+            }
+        }
+        from = last.map(|it| after(&it));
+    }
+    chunk.push(b']');
+    send(sender, &mut chunk);
+    Ok(())
+}
+
+/// Sends what was written; returns whether anybody still listens.
+fn send(sender: &tokio::sync::mpsc::Sender<Chunk>, chunk: &mut Vec<u8>) -> bool {
+    sender.blocking_send(Ok(std::mem::take(chunk).into())).is_ok()
 }
 
 pub(super) async fn one(
@@ -71,10 +152,10 @@ pub(super) async fn one(
     parameters: Parameters,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let with_facts = parameters.is_on("facts");
+    let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
     let found = blocking(&app, move |app| app.check_ins.get(&name)).await?;
     let found = found.ok_or_else(|| ApiError::not_found(uri.path()))?;
-    Ok(Json(to_value(&app, &found, with_facts)))
+    Ok(Json(to_value(&app, &found, facts)))
 }
 
 /// Returns the names of the nodes that are in a group now: of those that have checked in, and of
@@ -115,7 +196,7 @@ fn members(
         }
         settled.insert(node.name);
     });
-    read.map_err(|error| ApiError::internal(format!("{error}.")))?;
+    read?;
     let Some(elsewhere) = elsewhere else { return Ok(members) };
     let query = inherited_rule(&snapshot.estate.hierarchy, group)
         .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
@@ -141,11 +222,20 @@ pub(super) async fn blocking<T: Send + 'static>(
     let app = Arc::clone(app);
     let done = tokio::task::spawn_blocking(move || work(&app)).await;
     let done = done.map_err(|_| ApiError::internal("The check-ins could not be read."))?;
-    done.map_err(|error| ApiError::internal(format!("{error}.")))
+    Ok(done?)
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        let kind = if error.fault == Fault::Busy { "busy" } else { "storage-failed" };
+        let message = format!("{}.", sentence(&error.to_string()));
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, message, Value::Null)
+            .with_header(header::RETRY_AFTER, "5")
+    }
 }
 
 /// Writes a check-in; which groups matched is found out by what answers now.
-fn to_value(app: &App, check_in: &CheckIn, with_facts: bool) -> Value {
+fn to_value(app: &App, check_in: &CheckIn, facts: WithFacts) -> Value {
     let node = &check_in.node;
     let explanation = app.controller.snapshot().ok().and_then(|snapshot| {
         let explained = snapshot.classify(node).ok()?;
@@ -165,7 +255,7 @@ fn to_value(app: &App, check_in: &CheckIn, with_facts: bool) -> Value {
         "transaction_uuid": check_in.transaction_uuid,
     });
     if let Value::Object(fields) = &mut value
-        && with_facts
+        && facts == WithFacts::Yes
     {
         fields.insert("fact".to_owned(), node.fact.clone().into());
         fields.insert("trusted".to_owned(), node.trusted.clone().into());

@@ -39,14 +39,12 @@ fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
         let compare = |node: Node| Some((node.name.clone(), comparison.node(&node)?));
         changed.par_extend(batch.par_drain(..).filter_map(compare));
     };
-    app.check_ins
-        .for_each(|check_in| {
-            batch.push(check_in.node);
-            if batch.len() == BATCH {
-                flush(&mut batch);
-            }
-        })
-        .map_err(|error| ApiError::internal(format!("{error}.")))?;
+    app.check_ins.for_each(|check_in| {
+        batch.push(check_in.node);
+        if batch.len() == BATCH {
+            flush(&mut batch);
+        }
+    })?;
     flush(&mut batch);
     let impact = Impact::gather(comparison.groups().to_vec(), nodes, changed);
     let mut value = json!({

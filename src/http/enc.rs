@@ -8,18 +8,20 @@ use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::access::{Caller, Role, denied};
 use super::answer::Answering;
 use super::body::{node, read_json};
-use super::check_ins::note;
+use super::check_ins::{keep, note};
 use super::classify::classified;
 use super::error::ApiError;
 use super::router::App;
 use crate::classification;
 use crate::facts::{read_cached, trusted_data, with_certname};
 use crate::model::Node;
+use crate::store::{Fault, Received, StoreError};
 use crate::telemetry::Classified;
 
 /// Where the facts of a node come from that sends none: its last check-in, or a file.
@@ -178,27 +180,48 @@ pub(super) async fn upload_facts(
     body: Body,
 ) -> Result<Response, ApiError> {
     let body = read_json(body).await?.unwrap_or_default();
-    let name = ["certname", "name"].into_iter().find_map(|key| body.get(key)?.as_str());
-    let (Some(name), Some(Value::Object(facts))) = (name, body.get("facts")) else {
-        let error = Value::from("({:name missing-required-key} {:facts missing-required-key})");
-        return Err(ApiError::schema_violation(&body, "Facts", &error));
-    };
-    let submitted = caller.uploads(name);
+    let (name, fact) = uploaded(body)?;
+    let submitted = caller.uploads(&name);
     if !submitted.is_kept() {
         return Err(denied(&caller, Role::CheckIn));
     }
-    let mut fact = facts.clone();
-    // Anybody can send a fact of this name; it is not what a certificate proves.
-    fact.remove("trusted");
     let trusted = match submitted.proved() {
-        Some(proved) => trusted_data(name, Some(proved.clone())),
-        // What the node proved before stays.
-        None => check_in(&app, name.to_owned()).await?.map(|it| it.trusted).unwrap_or_default(),
+        Some(proved) => trusted_data(&name, Some(proved.clone())),
+        // What the node proved before stays; what is lost is proved again.
+        None => match check_in(&app, name.clone()).await {
+            Err(error) if error.fault == Fault::PutAside => None,
+            found => found?,
+        }
+        .map(|it| it.trusted)
+        .unwrap_or_default(),
     };
-    let node = Node { name: name.to_owned(), fact, trusted };
-    note(&app, &node, None, None);
-    let answer = json!({"id": 1, "name": name, "message": "Facts were stored"});
+    let trusted = Value::from(trusted).to_string();
+    let (time, name) = (Timestamp::now(), name.as_str());
+    let (fact, trusted) = (fact.as_str(), trusted.as_str());
+    let received = Received { time, transaction_uuid: None, commit: None, name, fact, trusted };
+    keep(&app, &received).await?;
+    let message = if app.check_ins.is_durable() {
+        "Facts were stored"
+    } else {
+        "Facts were stored in memory, until the daemon stops: it has no --data-dir"
+    };
+    let answer = json!({"id": 1, "name": name, "message": message});
     Ok((StatusCode::CREATED, Json(answer)).into_response())
+}
+
+/// Returns the certname and the text of the facts; of a large body no more stays in memory.
+fn uploaded(mut body: Value) -> Result<(String, String), ApiError> {
+    let name = ["certname", "name"].into_iter().find_map(|key| body.get(key)?.as_str());
+    let name = name.map(str::to_owned);
+    let (Some(name), Some(Value::Object(facts))) = (name, body.get_mut("facts")) else {
+        let error = Value::from("({:name missing-required-key} {:facts missing-required-key})");
+        return Err(ApiError::schema_violation(&body, "Facts", &error));
+    };
+    // An agent can send a fact of this name; it is not what a certificate proves.
+    facts.remove("trusted");
+    let text = serde_json::to_string(facts);
+    let text = text.map_err(|_| ApiError::internal("The facts could not be written."))?;
+    Ok((name, text))
 }
 
 pub(super) async fn hiera(
@@ -206,39 +229,104 @@ pub(super) async fn hiera(
     answering: Answering,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
-    let mut node = known_node(&app, name).await?;
-    answering.believe(&mut node);
-    node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
-    let answer = classified(&answering, &node, |_, result| classification::hiera(result));
-    Ok(answering.json(answer))
+    let node = met_node(&app, name).await?;
+    Ok(config_data(&answering, node))
 }
 
-/// Returns what is known of a node: from its last check-in, a file of facts, `PuppetDB`, or its name
-/// alone.
+/// Returns the config data of a node whose facts come along: any daemon can answer, whichever the
+/// node has checked in with. Nothing is kept.
+pub(super) async fn hiera_with_facts(
+    State(app): State<Arc<App>>,
+    answering: Answering,
+    Path(name): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let node = match read_json(body).await? {
+        None => met_node(&app, name).await?,
+        Some(body) if says_trusted_data_alone(&body) => {
+            let Node { trusted, .. } = node(name.clone(), Some(body))?;
+            Node { trusted, ..met_node(&app, name).await? }
+        }
+        Some(body) => node(name, Some(as_facts(body)))?,
+    };
+    Ok(config_data(&answering, node))
+}
+
+fn config_data(answering: &Answering, mut node: Node) -> Response {
+    answering.believe(&mut node);
+    node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
+    let answer = classified(answering, &node, |_, result| classification::hiera(result));
+    answering.json(answer)
+}
+
+/// What is known of a node.
+enum Known {
+    /// Its last check-in, a file of facts, or what `PuppetDB` says.
+    Met(Node),
+    /// Its name alone.
+    Named(String),
+}
+
+/// Returns what is known of a node, its name alone where that is enough here.
 async fn known_node(app: &App, name: String) -> Result<Node, ApiError> {
-    let last = check_in(app, name.clone()).await?;
-    // A node can have asked without facts; then others may know some.
-    if let Some(node) = last.as_ref().filter(|it| !it.fact.is_empty()) {
-        return Ok(node.clone());
+    match known(app, name).await? {
+        Known::Met(node) => Ok(node),
+        Known::Named(name) if app.facts.required => {
+            let message = format!(
+                "No facts of the node `{name}` are known: it has not checked in, and its name alone is not enough here."
+            );
+            let path = format!("/enc/{name}");
+            Err(ApiError::new(StatusCode::NOT_FOUND, "not-found", message, path))
+        }
+        Known::Named(name) => Ok(Node::named(name)),
     }
+}
+
+/// Returns what is known of a node that is known: a node that has checked in with another daemon
+/// must not look like one without data.
+async fn met_node(app: &App, name: String) -> Result<Node, ApiError> {
+    match known(app, name).await? {
+        Known::Met(node) => Ok(node),
+        Known::Named(name) => {
+            let message = format!(
+                "The node `{name}` is not known to this daemon: it has not checked in here. Send its facts along with POST, or ask the daemon that classified it."
+            );
+            let path = format!("/hiera/{name}");
+            Err(ApiError::new(StatusCode::NOT_FOUND, "not-found", message, path))
+        }
+    }
+}
+
+async fn known(app: &App, name: String) -> Result<Known, ApiError> {
+    let last = check_in(app, name.clone()).await;
+    // A node can have asked without facts; then others may know some.
+    if let Ok(Some(node)) = &last
+        && !node.fact.is_empty()
+    {
+        return Ok(Known::Met(node.clone()));
+    }
+    let is_lost = match &last {
+        Ok(_) => None,
+        Err(error) if error.fault == Fault::PutAside => Some(error.clone()),
+        Err(error) => return Err(error.clone().into()),
+    };
     let (policy, wanted) = (app.facts.clone(), name.clone());
     let found = tokio::task::spawn_blocking(move || kept_node(&policy, &wanted)).await;
     let found = found.map_err(|_| ApiError::internal("The facts could not be read."))??;
-    if let Some(mut node) = found {
-        // Files know facts; what the node proved when it checked in stays proved.
-        if let Some(last) = last.filter(|_| node.trusted.is_empty()) {
-            node.trusted = last.trusted;
+    match (found, is_lost) {
+        // What is lost may have said more of the node than facts without trusted data do.
+        (Some(node), Some(_)) if !node.trusted.is_empty() => Ok(Known::Met(node)),
+        (_, Some(error)) => Err(error.into()),
+        (Some(mut node), None) => {
+            // Files know facts; what the node proved when it checked in stays proved.
+            if let Some(last) = last?.filter(|_| node.trusted.is_empty()) {
+                node.trusted = last.trusted;
+            }
+            Ok(Known::Met(node))
         }
-        return Ok(node);
+        (None, None) if app.facts.required => Ok(Known::Named(name)),
+        (None, None) => Ok(last?.map_or(Known::Named(name), Known::Met)),
     }
-    if app.facts.required {
-        let message = format!(
-            "Nobody knows facts of the node `{name}`: it has not checked in, and its name alone is not enough here."
-        );
-        let path = format!("/enc/{name}");
-        return Err(ApiError::new(StatusCode::NOT_FOUND, "not-found", message, path));
-    }
-    Ok(last.unwrap_or_else(|| Node::named(name)))
 }
 
 /// Looks where facts are kept.
@@ -251,14 +339,10 @@ fn kept_node(policy: &FactsPolicy, name: &str) -> Result<Option<Node>, ApiError>
     policy.elsewhere.as_ref().map_or(Ok(None), |it| it.ask(name))
 }
 
-async fn check_in(app: &App, name: String) -> Result<Option<Node>, ApiError> {
+async fn check_in(app: &App, name: String) -> Result<Option<Node>, StoreError> {
     let store = app.check_ins.clone();
     let found = tokio::task::spawn_blocking(move || store.get(&name)).await;
-    let found = found.map_err(|_| ApiError::internal("The check-ins could not be read."))?;
-    match found {
-        Ok(found) => Ok(found.map(|it| it.node)),
-        Err(error) => Err(ApiError::internal(format!("{error}."))),
-    }
+    found.unwrap_or_else(|_| Err(StoreError::interrupted())).map(|it| it.map(|it| it.node))
 }
 
 /// Reads the facts file of a node.

@@ -283,7 +283,7 @@ impl From<WriteError> for ApiError {
 }
 
 /// Begins a message with a capital letter, as all of this API do.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     characters
         .next()

@@ -89,7 +89,7 @@ fn public() -> Router<Arc<App>> {
         .route("/enc/{certname}", get(enc::without_facts).post(enc::with_facts))
         .route("/node/{certname}", get(enc::without_facts))
         .route("/api/hosts/facts", post(enc::upload_facts))
-        .route("/hiera/{certname}", get(enc::hiera))
+        .route("/hiera/{certname}", get(enc::hiera).post(enc::hiera_with_facts))
         // Puppet's status API
         .route("/status/v1/services", get(service_status::services))
         .route("/status/v1/services/{service}", get(service_status::one_service))

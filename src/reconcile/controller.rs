@@ -18,7 +18,7 @@ use super::report::Reporter;
 use super::retained::Retained;
 use super::schedule;
 use super::settings::{Settings, Target};
-use super::standing::{Candidate, Expected, Freshness, Progress, Standing};
+use super::standing::{Candidate, CheckInsTrouble, Expected, Freshness, Progress, Standing};
 use super::status::{Remote, Status, Watched};
 use super::storage::StorageError;
 use super::trigger::Trigger;
@@ -361,6 +361,11 @@ impl Controller {
             verification: self.settings.verification.mode.as_str(),
             conditions,
         }
+    }
+
+    /// Notes what is wrong with the store of check-ins, for the status.
+    pub fn note_check_ins(&self, trouble: CheckInsTrouble) {
+        self.state().standing.check_ins = trouble;
     }
 
     /// Returns where the groups come from, for messages.

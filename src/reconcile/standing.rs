@@ -48,8 +48,18 @@ pub(super) struct Standing {
     pub(super) pushing: Option<Instant>,
     /// How many writes were published; a fetch that began before one is out of date.
     pub(super) written: u64,
+    pub(super) check_ins: CheckInsTrouble,
     pub(super) verified: Option<Result<Signer, SignatureFault>>,
     conditions: BTreeMap<ConditionKind, Condition>,
+}
+
+/// What is wrong with the store of check-ins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckInsTrouble {
+    /// Why they cannot be kept or read.
+    pub failing: Option<(Reason, String)>,
+    /// What is said of a damaged file that was put aside.
+    pub put_aside: Option<String>,
 }
 
 /// The newest commit, on its way.
@@ -241,6 +251,12 @@ impl Standing {
         }
         if let Some((reason, message)) = &self.storage {
             holds(Kind::StorageFailed, *reason, message.clone());
+        }
+        if let Some((reason, message)) = &self.check_ins.failing {
+            holds(Kind::CheckInsFailed, *reason, message.clone());
+        }
+        if let Some(message) = &self.check_ins.put_aside {
+            holds(Kind::CheckInsLost, Reason::Damaged, message.clone());
         }
         match &self.verified {
             None => {}

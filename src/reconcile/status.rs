@@ -146,6 +146,10 @@ pub enum ConditionKind {
     PushStalled,
     /// Something could not be written to disk.
     StorageFailed,
+    /// Check-ins cannot be kept or read.
+    CheckInsFailed,
+    /// A damaged file of check-ins was put aside.
+    CheckInsLost,
     /// The commit that answers is signed by somebody who may.
     SourceVerified,
 }
@@ -196,6 +200,7 @@ pub enum Reason {
     OnRewriteHold,
     MaxStalenessExceeded,
     WriteFailed,
+    Damaged,
 }
 
 impl From<FetchFailure> for Reason {

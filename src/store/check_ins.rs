@@ -1,89 +1,63 @@
-//! The store of check-ins.
+//! The store of check-ins, as the rest of the crate sees it.
 
-use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::path::Path;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use redb::backends::InMemoryBackend;
-use redb::{
-    Database, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
-    TableDefinition,
-};
-use serde::{Deserialize, Serialize};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::model::{CommitId, Node};
+use super::check_in::{CheckIn, Facts, Received, Row};
+use super::database::{Database, Fresh, Keeping, Limits};
+use super::error::{Fault, StoreError};
+use super::opening::{find_put_aside, open, put_aside};
+use super::queue::{Queue, Receipt, Urgency};
+use crate::telemetry::{Dropped, Metrics};
 
-const TABLE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("check-ins");
-
-/// How long requests are collected before they are written together.
+/// How long check-ins are collected before they are written together.
 const COLLECT: Duration = Duration::from_millis(200);
 
-/// How many bytes may wait to be written; what comes beyond is not noted.
-const WAITING: usize = 64 << 20;
+/// How many KiB may wait to be written.
+const ROOM: usize = 64 << 10;
 
-/// The latest classification request of a node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CheckIn {
-    /// When.
-    pub time: Timestamp,
-    /// Which run of the agent it was for, as the agent says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transaction_uuid: Option<String>,
-    /// Which commit answered; none where facts were handed in without a question.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<CommitId>,
-    /// The node as it was received.
-    pub node: Node,
+/// How long room in the queue is waited for, and then the disk.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long a read waits for the file to be opened after the start.
+const OPENING: Duration = Duration::from_secs(5);
+
+/// How long after a failure the store is tried again, at first and at the most.
+const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
+
+/// How often nodes are forgotten that were not seen, and how soon after the start.
+const HOUSEKEEPING: Duration = Duration::from_mins(1);
+const FIRST_HOUSEKEEPING: Duration = Duration::from_mins(10);
+
+/// How many bytes of rows are read at a time.
+const READ: usize = 1 << 20;
+
+/// How many bytes of check-ins are kept in memory, where there is no file.
+const IN_MEMORY: u64 = 64 << 20;
+
+/// Where and how much is kept.
+#[derive(Clone, Debug)]
+pub struct StoreSettings {
+    /// The file; memory without one.
+    pub path: Option<PathBuf>,
+    /// How many bytes of the file are kept in memory.
+    pub cache: usize,
+    /// How much is kept.
+    pub limits: Limits,
 }
 
-/// A check-in with facts and trusted data as the JSON text that they came as.
-#[derive(Clone, Copy, Debug)]
-pub struct Received<'r> {
-    /// When.
-    pub time: Timestamp,
-    /// Which run of the agent it was for.
-    pub transaction_uuid: Option<&'r str>,
-    /// Which commit answered.
-    pub commit: Option<CommitId>,
-    /// The certname.
-    pub name: &'r str,
-    /// The facts: the text of an object.
-    pub fact: &'r str,
-    /// The trusted data: the text of an object.
-    pub trusted: &'r str,
-}
-
-impl Received<'_> {
-    /// Writes what [`CheckIn`] is read from.
-    fn to_bytes(self) -> Option<Vec<u8>> {
-        let Self { time, transaction_uuid, commit, name, fact, trusted } = self;
-        let mut bytes = Vec::with_capacity(fact.len() + trusted.len() + name.len() + 256);
-        write!(bytes, "{{\"time\":\"{time}\"").ok()?;
-        if let Some(id) = transaction_uuid {
-            bytes.extend_from_slice(b",\"transaction_uuid\":");
-            serde_json::to_writer(&mut bytes, id).ok()?;
-        }
-        if let Some(commit) = commit {
-            write!(bytes, ",\"commit\":\"{commit}\"").ok()?;
-        }
-        bytes.extend_from_slice(b",\"node\":{\"name\":");
-        serde_json::to_writer(&mut bytes, name).ok()?;
-        for part in [",\"fact\":", fact, ",\"trusted\":", trusted, "}}"] {
-            bytes.extend_from_slice(part.as_bytes());
-        }
-        Some(bytes)
-    }
-}
-
-/// The check-ins cannot be kept or read.
-#[derive(Debug, thiserror::Error)]
-#[error("the check-ins cannot be {what}: {reason}")]
-pub struct StoreError {
-    what: &'static str,
-    reason: String,
+/// What is wrong with the store, for people.
+#[derive(Clone, Debug, Default)]
+pub struct Health {
+    /// Why check-ins cannot be kept or read now.
+    pub failing: Option<StoreError>,
+    /// The damaged file that was put aside, as long as it is there.
+    pub put_aside: Option<PathBuf>,
 }
 
 /// The latest classification request of each node.
@@ -92,78 +66,101 @@ pub struct CheckIns(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    database: Database,
-    waiting: Mutex<Waiting>,
+    settings: StoreSettings,
+    metrics: Arc<Metrics>,
+    started: (Instant, Timestamp),
+    room: Arc<Semaphore>,
+    queue: Mutex<Queue>,
     changed: Condvar,
+    state: Mutex<State>,
+    opened: Condvar,
+    /// Held by the one who writes.
+    turn: Mutex<()>,
 }
 
-#[derive(Debug, Default)]
-struct Waiting {
-    /// What came since the last write.
-    fresh: BTreeMap<String, Arc<Vec<u8>>>,
-    /// What is being written.
-    writing: BTreeMap<String, Arc<Vec<u8>>>,
-    bytes: usize,
-    stopping: bool,
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    health: Health,
 }
 
-fn error<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> StoreError {
-    move |reason| StoreError { what, reason: reason.to_string() }
+#[derive(Debug)]
+enum Phase {
+    /// It is opened for the first time.
+    Opening,
+    Open(Arc<Database>),
+    /// It failed, and is opened again soon.
+    Closed(StoreError),
 }
 
 impl CheckIns {
-    /// Opens the store in a file, or keeps check-ins in memory without one.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the file cannot be used.
-    pub fn open(path: Option<&Path>) -> Result<Self, StoreError> {
-        let database = match path {
-            Some(path) => Database::create(path).map_err(error("opened"))?,
-            None => Database::builder()
-                .create_with_backend(InMemoryBackend::new())
-                .map_err(error("opened"))?,
-        };
-        let write = database.begin_write().map_err(error("opened"))?;
-        write.open_table(TABLE).map_err(error("opened"))?;
-        write.commit().map_err(error("opened"))?;
-        let inner = Inner { database, waiting: Mutex::default(), changed: Condvar::new() };
-        Ok(Self(Arc::new(inner)))
+    /// Makes a store, which [`Self::keep_writing`] opens.
+    pub fn new(mut settings: StoreSettings, metrics: Arc<Metrics>) -> Self {
+        if settings.path.is_none() {
+            settings.limits.bytes = settings.limits.bytes.min(IN_MEMORY);
+        }
+        let put_aside = settings.path.as_deref().and_then(find_put_aside);
+        let health = Health { failing: None, put_aside };
+        #[expect(clippy::disallowed_methods, reason = "time passes for a store")]
+        let started = (Instant::now(), Timestamp::now());
+        Self(Arc::new(Inner {
+            settings,
+            metrics,
+            started,
+            room: Arc::new(Semaphore::new(ROOM)),
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            state: Mutex::new(State { phase: Phase::Opening, health }),
+            opened: Condvar::new(),
+            turn: Mutex::default(),
+        }))
     }
 
-    /// Notes a check-in; it is written soon, and read at once.
+    /// Returns whether what is kept outlives the process.
+    pub fn is_durable(&self) -> bool {
+        self.0.settings.path.is_some()
+    }
+
+    /// Notes a check-in; it is written soon, and read at once. What cannot be kept is counted.
     pub fn note(&self, check_in: &CheckIn) {
-        let Ok(bytes) = serde_json::to_vec(check_in) else { return };
-        self.put(&check_in.node.name, bytes);
+        if let Some(row) = Row::of(check_in) {
+            self.0.note(&check_in.node.name, row);
+        }
     }
 
     /// Notes a check-in whose facts were not read; it is written soon, and read at once.
     pub fn note_received(&self, received: &Received<'_>) {
-        if let Some(bytes) = received.to_bytes() {
-            self.put(received.name, bytes);
+        if let Some(row) = Row::of_received(*received) {
+            self.0.note(received.name, row);
         }
     }
 
-    fn put(&self, name: &str, bytes: Vec<u8>) {
-        let mut waiting = self.0.waiting();
-        if waiting.bytes + bytes.len() > WAITING {
-            tracing::debug!("a check-in is not noted: too many wait to be written");
-            return;
+    /// Keeps a check-in: it is on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is not known to be on disk.
+    pub async fn keep(&self, received: &Received<'_>) -> Result<(), StoreError> {
+        let row = Row::of_received(*received)
+            .ok_or_else(|| StoreError::new(Fault::Io, "written", "no JSON can be made of it"))?;
+        if let Some(error) = self.0.state().health.failing.clone() {
+            return Err(error);
         }
-        // Whoever writes sleeps until there is something, and then waits for more: waking him each
-        // time would cost more than all the rest.
-        let is_first = waiting.fresh.is_empty();
-        waiting.bytes += bytes.len();
-        let before = match waiting.fresh.get_mut(name) {
-            Some(known) => Some(std::mem::replace(known, Arc::new(bytes))),
-            None => waiting.fresh.insert(name.to_owned(), Arc::new(bytes)),
-        };
-        waiting.bytes -= before.as_ref().map_or(0, |it| it.len());
-        drop(waiting);
-        // Giving back so much memory takes time in which others can go on.
-        drop(before);
-        if is_first {
-            self.0.changed.notify_one();
+        let room = Arc::clone(&self.0.room).acquire_many_owned(kibibytes(&row));
+        let room = tokio::time::timeout(PATIENCE, room).await.ok().and_then(Result::ok);
+        let room = room.ok_or_else(|| {
+            StoreError::new(Fault::Busy, "written", "too many wait to be written; try again soon")
+        })?;
+        let (receipt, written) = oneshot::channel();
+        self.0.put(received.name, row, room, Some(receipt));
+        match tokio::time::timeout(PATIENCE, written).await {
+            Ok(Ok(written)) => written,
+            Ok(Err(_)) => Err(StoreError::new(Fault::Io, "written", "the daemon stops")),
+            Err(_) => Err(StoreError::new(
+                Fault::Io,
+                "written",
+                format!("the disk did not answer for {} s", PATIENCE.as_secs()),
+            )),
         }
     }
 
@@ -171,38 +168,55 @@ impl CheckIns {
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read.
+    /// Returns an error if the store cannot be read, and for a node that is not known while a
+    /// damaged file is put aside: it may have been in there.
     pub fn get(&self, name: &str) -> Result<Option<CheckIn>, StoreError> {
-        {
-            let waiting = self.0.waiting();
-            let found = waiting.fresh.get(name).or_else(|| waiting.writing.get(name));
-            if let Some(bytes) = found {
-                return read(bytes).map(Some);
-            }
+        let waiting = self.0.queue().get(name);
+        if let Some(fresh) = waiting.as_ref().filter(|it| it.row.facts == Facts::Some) {
+            return read(name, &fresh.row.bytes).map(Some);
         }
-        let reading = self.0.database.begin_read().map_err(error("read"))?;
-        let table = reading.open_table(TABLE).map_err(error("read"))?;
-        let found = table.get(name).map_err(error("read"))?;
-        found.map(|it| read(it.value())).transpose()
+        let database = self.0.database()?;
+        let found = database.get(name).map_err(|error| self.0.fail(&database, error))?;
+        let found = found.map(|it| read(name, &it)).transpose()?;
+        // A request without facts does not hide facts that are known.
+        match (found, waiting) {
+            (Some(found), Some(_)) if !found.node.fact.is_empty() => Ok(Some(found)),
+            (_, Some(fresh)) => read(name, &fresh.row.bytes).map(Some),
+            (Some(found), None) => Ok(Some(found)),
+            (None, None) => match self.0.put_aside() {
+                None => Ok(None),
+                Some(path) => {
+                    let reason = format!(
+                        "`{}` was damaged and put aside, and `{name}` may be in it; it is known again when it checks in with facts, or when that file is removed",
+                        path.display()
+                    );
+                    Err(StoreError::new(Fault::PutAside, "read", reason))
+                }
+            },
+        }
     }
 
-    /// Returns check-ins by name, beginning after a number of them. Blocking.
+    /// Returns the name that so many nodes stand before, by name. Blocking.
     ///
     /// # Errors
     ///
     /// Returns an error if the store cannot be read.
-    pub fn page(&self, offset: usize, limit: usize) -> Result<Vec<CheckIn>, StoreError> {
-        self.flush()?;
-        let reading = self.0.database.begin_read().map_err(error("read"))?;
-        let table = reading.open_table(TABLE).map_err(error("read"))?;
-        let all = table.iter().map_err(error("read"))?;
-        all.skip(offset)
-            .take(limit)
-            .map(|entry| {
-                let (_, value) = entry.map_err(error("read"))?;
-                read(value.value())
-            })
-            .collect()
+    pub fn name_at(&self, offset: usize) -> Result<Option<String>, StoreError> {
+        self.0.flush()?;
+        let database = self.0.database()?;
+        database.name_at(offset).map_err(|error| self.0.fail(&database, error))
+    }
+
+    /// Returns some check-ins by name, from a name on; none after the last. As many as are read at
+    /// once in little memory. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    pub fn some_from(&self, name: &str) -> Result<Vec<CheckIn>, StoreError> {
+        let database = self.0.database()?;
+        let rows = database.rows(name, READ).map_err(|error| self.0.fail(&database, error))?;
+        rows.iter().map(|(name, bytes)| read(name, bytes)).collect()
     }
 
     /// Calls `each` with every check-in, by name. Blocking.
@@ -211,171 +225,314 @@ impl CheckIns {
     ///
     /// Returns an error if the store cannot be read.
     pub fn for_each(&self, mut each: impl FnMut(CheckIn)) -> Result<(), StoreError> {
-        self.flush()?;
-        let reading = self.0.database.begin_read().map_err(error("read"))?;
-        let table = reading.open_table(TABLE).map_err(error("read"))?;
-        let all = table.iter().map_err(error("read"))?;
-        for entry in all {
-            let (_, value) = entry.map_err(error("read"))?;
-            each(read(value.value())?);
-        }
-        Ok(())
-    }
-
-    /// Returns how many nodes have checked in. Blocking.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the store cannot be read.
-    pub fn count(&self) -> Result<u64, StoreError> {
-        self.flush()?;
-        let reading = self.0.database.begin_read().map_err(error("read"))?;
-        let table = reading.open_table(TABLE).map_err(error("read"))?;
-        table.len().map_err(error("read"))
-    }
-
-    /// Writes what comes in until stopped. Blocking.
-    pub fn keep_writing(&self) {
+        self.0.flush()?;
+        let mut from = String::new();
         loop {
-            {
-                let waiting = self.0.waiting();
-                let idle = |it: &mut Waiting| it.fresh.is_empty() && !it.stopping;
-                let waiting = self
-                    .0
-                    .changed
-                    .wait_while(waiting, idle)
-                    .unwrap_or_else(PoisonError::into_inner);
-                let more = |it: &mut Waiting| !it.stopping;
-                let (waiting, _) = self
-                    .0
-                    .changed
-                    .wait_timeout_while(waiting, COLLECT, more)
-                    .unwrap_or_else(PoisonError::into_inner);
-                if waiting.stopping && waiting.fresh.is_empty() {
-                    return;
-                }
+            let some = self.some_from(&from)?;
+            let Some(last) = some.last() else { return Ok(()) };
+            from = after(&last.node.name);
+            some.into_iter().for_each(&mut each);
+        }
+    }
+
+    /// Opens the store and writes what comes in until stopped; calls `tell` when something is wrong
+    /// and when it is well again. Blocking.
+    pub fn keep_writing(&self, tell: &dyn Fn(&Health)) {
+        let mut told = String::new();
+        let mut retry = RETRY.0;
+        let mut housekeeping = FIRST_HOUSEKEEPING;
+        loop {
+            let done = self.0.take_turn();
+            let health = self.0.state().health.clone();
+            let now = format!("{health:?}");
+            if now != told {
+                tell(&health);
+                told = now;
             }
-            if let Err(error) = self.flush() {
-                tracing::warn!(%error, "check-ins are lost");
+            let mut queue = self.0.queue();
+            if queue.stopping && (queue.is_empty() || done.is_err()) {
+                queue.reject_promised(&StoreError::new(Fault::Io, "written", "the daemon stops"));
+                return;
+            }
+            if done.is_err() {
+                let still = |it: &mut Queue| !it.stopping;
+                drop(self.0.changed.wait_timeout_while(queue, retry, still));
+                retry = (retry * 2).min(RETRY.1);
+                continue;
+            }
+            retry = RETRY.0;
+            let idle =
+                |it: &mut Queue| it.is_empty() && !it.stopping && it.urgency == Urgency::CanWait;
+            let (queue, waited) = self
+                .0
+                .changed
+                .wait_timeout_while(queue, HOUSEKEEPING, idle)
+                .unwrap_or_else(PoisonError::into_inner);
+            if waited.timed_out() {
+                drop(queue);
+            } else {
+                let more = |it: &mut Queue| !it.stopping && it.urgency == Urgency::CanWait;
+                drop(self.0.changed.wait_timeout_while(queue, COLLECT, more));
+            }
+            if self.0.started.0.elapsed() > housekeeping {
+                housekeeping = self.0.started.0.elapsed() + HOUSEKEEPING;
+                self.0.forget();
             }
         }
     }
 
     /// Ends the writing when what waits is written.
     pub fn stop(&self) {
-        self.0.waiting().stopping = true;
+        self.0.queue().stopping = true;
         self.0.changed.notify_all();
     }
+}
 
-    /// Writes what waits.
-    fn flush(&self) -> Result<(), StoreError> {
-        let batch = {
-            let mut waiting = self.0.waiting();
-            if waiting.fresh.is_empty() {
-                return Ok(());
-            }
-            waiting.bytes = 0;
-            let fresh = std::mem::take(&mut waiting.fresh);
-            waiting.writing.extend(fresh.clone());
-            fresh
-        };
-        let written = self.0.write(&batch);
-        let mut waiting = self.0.waiting();
-        waiting.writing.retain(|name, bytes| batch.get(name) != Some(bytes));
-        written
-    }
+/// Returns the first name that can stand behind another.
+pub(crate) fn after(name: &str) -> String {
+    format!("{name}\0")
+}
+
+fn kibibytes(row: &Row) -> u32 {
+    u32::try_from(row.bytes.len() / 1024 + 1).unwrap_or(u32::MAX)
+}
+
+fn read(name: &str, bytes: &[u8]) -> Result<CheckIn, StoreError> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        StoreError::new(Fault::Row, "read", format!("the row of `{name}` makes no sense: {error}"))
+    })
 }
 
 impl Inner {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, batch: &BTreeMap<String, Arc<Vec<u8>>>) -> Result<(), StoreError> {
-        let write = self.database.begin_write().map_err(error("written"))?;
-        {
-            let mut table = write.open_table(TABLE).map_err(error("written"))?;
-            for (name, bytes) in batch {
-                table.insert(name.as_str(), bytes.as_slice()).map_err(error("written"))?;
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, name: &str, row: Row) {
+        let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(kibibytes(&row)) else {
+            let failing = self.state().health.failing.is_some();
+            let why = if failing { Dropped::StorageFailed } else { Dropped::QueueFull };
+            self.metrics.count_dropped_check_ins(why, 1);
+            return;
+        };
+        self.put(name, row, room, None);
+    }
+
+    fn put(&self, name: &str, row: Row, room: OwnedSemaphorePermit, receipt: Option<Receipt>) {
+        let keeping = if receipt.is_some() { Keeping::Promised } else { Keeping::Noted };
+        let fresh = Fresh { row: Arc::new(row), keeping };
+        let mut queue = self.queue();
+        // The writer sleeps until there is something, and then waits for more: waking it each time
+        // would cost more than all the rest.
+        let wakes = queue.is_empty() || receipt.is_some();
+        let before = queue.put(name, fresh, room, receipt);
+        drop(queue);
+        // Giving back so much memory takes time in which others can go on.
+        drop(before);
+        if wakes {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Returns the open file; waits for it just after the start.
+    fn database(&self) -> Result<Arc<Database>, StoreError> {
+        let opening = |it: &mut State| matches!(it.phase, Phase::Opening);
+        let (state, _) = self
+            .opened
+            .wait_timeout_while(self.state(), OPENING, opening)
+            .unwrap_or_else(PoisonError::into_inner);
+        match &state.phase {
+            Phase::Open(database) => Ok(Arc::clone(database)),
+            Phase::Closed(error) => Err(error.clone()),
+            Phase::Opening => {
+                Err(StoreError::new(Fault::Busy, "read", "they are being opened; try again soon"))
             }
         }
-        write.commit().map_err(error("written"))
     }
-}
 
-fn read(bytes: &[u8]) -> Result<CheckIn, StoreError> {
-    serde_json::from_slice(bytes).map_err(error("read"))
+    /// Returns the open file, opening it where it is closed, and moving it where its name is gone.
+    fn ready(&self) -> Result<Arc<Database>, StoreError> {
+        let known = match &self.state().phase {
+            Phase::Open(database) => Some(Arc::clone(database)),
+            Phase::Opening | Phase::Closed(_) => None,
+        };
+        let StoreSettings { path, cache, limits } = &self.settings;
+        let opened = match known {
+            Some(database) if database.is_in_place() => return Ok(database),
+            Some(database) => {
+                tracing::warn!("the file of the check-ins was removed; it is written again");
+                let replacement = open(path.as_deref(), *cache)?;
+                database.copy_to(&replacement, limits)?;
+                replacement
+            }
+            None => match open(path.as_deref(), *cache) {
+                Ok(opened) => opened,
+                Err(error) => {
+                    self.state().phase = Phase::Closed(error.clone());
+                    self.opened.notify_all();
+                    return Err(error);
+                }
+            },
+        };
+        if let Ok(size) = opened.size() {
+            self.metrics.set_check_ins(size.nodes, size.bytes);
+        }
+        let opened = Arc::new(opened);
+        let mut state = self.state();
+        state.health.put_aside = path.as_deref().and_then(find_put_aside);
+        state.phase = Phase::Open(Arc::clone(&opened));
+        self.opened.notify_all();
+        Ok(opened)
+    }
+
+    /// Writes what waits, for somebody who reads all; the writer alone tries what failed again.
+    fn flush(&self) -> Result<(), StoreError> {
+        let failing = self.state().health.failing.clone();
+        match failing {
+            Some(error) => Err(error),
+            None => self.take_turn(),
+        }
+    }
+
+    /// Writes what waits, and notes whether that works.
+    fn take_turn(&self) -> Result<(), StoreError> {
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_failing = self.state().health.failing.is_some();
+        // A damaged file makes the database panic, even while it is closed.
+        let done = catch_unwind(AssertUnwindSafe(|| self.write_batch()));
+        let done = done.unwrap_or_else(|_| {
+            Err(StoreError::new(Fault::Io, "written", "the database failed; it is opened again"))
+        });
+        let mut state = self.state();
+        match &done {
+            Ok(()) if was_failing => {
+                tracing::info!("the check-ins can be kept again");
+                state.health.failing = None;
+            }
+            Ok(()) => {}
+            Err(error) => {
+                if !was_failing {
+                    tracing::error!(%error, "check-ins cannot be kept; this is tried again");
+                }
+                self.metrics.count_store_failure();
+                state.health.failing = Some(error.clone());
+                drop(state);
+                self.queue().reject_promised(error);
+                // What is on disk can be read though nothing can be written.
+                self.ready().ok();
+            }
+        }
+        drop(turn);
+        done
+    }
+
+    fn write_batch(&self) -> Result<(), StoreError> {
+        let database = self.ready()?;
+        if self.state().health.failing.is_some() {
+            database.probe().map_err(|error| self.fail(&database, error))?;
+        }
+        let mut batch = {
+            let mut queue = self.queue();
+            if queue.is_empty() {
+                queue.urgency = Urgency::CanWait;
+                return Ok(());
+            }
+            queue.take()
+        };
+        let written = database.write(batch.rows(), &self.settings.limits);
+        let written = written.map_err(|error| self.fail(&database, error));
+        // What went to a file without a name is not on disk for anybody.
+        let written = written.and_then(|it| self.ready().map(|_| it));
+        match written {
+            Ok((refused, size)) => {
+                let refused: Vec<String> = refused.into_iter().map(str::to_owned).collect();
+                self.metrics.set_check_ins(size.nodes, size.bytes);
+                self.metrics.count_check_ins(batch.rows.len() - refused.len());
+                if !refused.is_empty() {
+                    self.metrics.count_dropped_check_ins(Dropped::Limit, refused.len());
+                    tracing::warn!(
+                        nodes = refused.len(),
+                        "check-ins are not kept: the limits of the store are reached"
+                    );
+                }
+                batch.answer(|name| {
+                    let reason = "the store has as many nodes or bytes as its limits allow";
+                    let refused = refused.iter().any(|it| it == name);
+                    let error = || StoreError::new(Fault::Limit, "written", reason);
+                    if refused { Err(error()) } else { Ok(()) }
+                });
+                self.queue().written();
+                Ok(())
+            }
+            Err(error) => {
+                batch.answer(|_| Err(error.clone()));
+                self.queue().put_back(batch);
+                Err(error)
+            }
+        }
+    }
+
+    /// Notes that an operation on an open file failed: one that cannot be used any more is closed,
+    /// and put aside where it is damaged.
+    fn fail(&self, database: &Arc<Database>, error: StoreError) -> StoreError {
+        if !error.ends_the_file() {
+            return error;
+        }
+        let mut state = self.state();
+        let is_this = matches!(&state.phase, Phase::Open(open) if Arc::ptr_eq(open, database));
+        if !is_this {
+            return error;
+        }
+        if let Some(path) = self.settings.path.as_deref().filter(|_| error.calls_for_a_new_file()) {
+            // Where this fails, opening it fails too, and says so.
+            put_aside(path, &error).ok();
+            state.health.put_aside = find_put_aside(path);
+        }
+        state.phase = Phase::Closed(error.clone());
+        drop(state);
+        // The writer opens it again.
+        self.queue().urgency = Urgency::AtOnce;
+        self.changed.notify_one();
+        error
+    }
+
+    /// Returns the file that was put aside, if it is still there.
+    fn put_aside(&self) -> Option<PathBuf> {
+        let mut state = self.state();
+        if state.health.put_aside.as_ref().is_some_and(|it| !it.exists()) {
+            state.health.put_aside = self.settings.path.as_deref().and_then(find_put_aside);
+        }
+        state.health.put_aside.clone()
+    }
+
+    /// Forgets nodes that were not seen for long.
+    fn forget(&self) {
+        self.put_aside();
+        let (instant, timestamp) = self.started;
+        let now = Timestamp::now();
+        let passed = now.as_second().saturating_sub(timestamp.as_second());
+        let elapsed = i64::try_from(instant.elapsed().as_secs()).unwrap_or(i64::MAX);
+        // Nobody is forgotten since the clock was set.
+        if passed.abs_diff(elapsed) > 86_400 {
+            return;
+        }
+        let after = i64::try_from(self.settings.limits.forget_after.as_secs()).unwrap_or(i64::MAX);
+        let before = now.as_second().saturating_sub(after);
+        let Ok(database) = self.database() else { return };
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        match database.forget(before) {
+            Ok(0) => {}
+            Ok(nodes) => tracing::info!(nodes, "nodes that were not seen for long are forgotten"),
+            Err(error) => {
+                self.fail(&database, error);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn check_in(name: &str, fact: i64) -> CheckIn {
-        let facts = json!({"n": fact, "f": 1.50});
-        let mut node = Node::named(name);
-        node.fact = facts.as_object().unwrap().clone();
-        CheckIn { time: Timestamp::UNIX_EPOCH, transaction_uuid: None, commit: None, node }
-    }
-
-    #[test]
-    fn the_latest_check_in_of_a_node_is_kept() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("check-ins");
-        let store = CheckIns::open(Some(&path)).unwrap();
-        store.note(&check_in("b", 1));
-        store.note(&check_in("a", 1));
-        store.note(&check_in("b", 2));
-        // At once, before anything is written.
-        assert_eq!(store.get("b").unwrap(), Some(check_in("b", 2)));
-        assert_eq!(store.get("c").unwrap(), None);
-        assert_eq!(store.page(0, 10).unwrap(), [check_in("a", 1), check_in("b", 2)]);
-        assert_eq!(store.page(1, 1).unwrap(), [check_in("b", 2)]);
-        store.note(&check_in("b", 3));
-        assert_eq!(store.get("b").unwrap(), Some(check_in("b", 3)));
-        assert_eq!(store.count().unwrap(), 2);
-        drop(store);
-        let store = CheckIns::open(Some(&path)).unwrap();
-        let mut names = Vec::new();
-        store.for_each(|it| names.push((it.node.name.clone(), it.node.fact["n"].clone()))).unwrap();
-        assert_eq!(json!(names), json!([["a", 1], ["b", 3]]));
-    }
-
-    #[test]
-    fn a_check_in_is_the_same_with_and_without_its_facts_read() {
-        let store = CheckIns::open(None).unwrap();
-        for (transaction, commit) in
-            [(Some("t\"1"), "0123456789012345678901234567890123456789".parse().ok()), (None, None)]
-        {
-            let expected = CheckIn {
-                transaction_uuid: transaction.map(str::to_owned),
-                commit,
-                ..check_in("n\"é", 5)
-            };
-            store.note_received(&Received {
-                time: expected.time,
-                transaction_uuid: transaction,
-                commit,
-                name: "n\"é",
-                fact: "{\"n\": 4, \"n\" : 5,\n\"f\":1.5}",
-                trusted: "{}",
-            });
-            assert_eq!(store.get("n\"é").unwrap(), Some(expected));
-        }
-    }
-
-    #[test]
-    fn what_waits_is_written_before_the_end() {
-        let store = CheckIns::open(None).unwrap();
-        let writer = std::thread::spawn({
-            let store = store.clone();
-            move || store.keep_writing()
-        });
-        store.note(&check_in("a", 1));
-        store.stop();
-        writer.join().unwrap();
-        assert!(store.0.waiting().fresh.is_empty());
-        assert_eq!(store.get("a").unwrap(), Some(check_in("a", 1)));
-    }
-}
+mod tests;

@@ -73,6 +73,27 @@ pub enum Delivered {
     TooLarge,
 }
 
+/// Why a check-in was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dropped {
+    /// More waits to be written than the queue holds.
+    QueueFull,
+    /// The store has as many nodes or bytes as its limits allow.
+    Limit,
+    /// The store cannot be written.
+    StorageFailed,
+}
+
+impl Dropped {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue-full",
+            Self::Limit => "limit",
+            Self::StorageFailed => "storage-failed",
+        }
+    }
+}
+
 impl Built {
     fn as_str(self) -> &'static str {
         match self {
@@ -217,6 +238,16 @@ metrics! {
         "snapshot_findings", "Findings in commits that were decided about, by kind and severity";
     activation_latency: Family<Triggered, Histogram> = Family::new_with_constructor(durations),
         "activation_latency_seconds", "Time from the first sign of a commit until it answers";
+    check_ins_written: Counter = Counter::default(),
+        "check_ins_written", "Check-ins that were written to the store";
+    check_ins_dropped: Family<Reason, Counter> = Family::default(),
+        "check_ins_dropped", "Check-ins that are not kept, by reason: queue-full, limit, storage-failed";
+    store_failures: Counter = Counter::default(),
+        "check_ins_store_failures", "Failed attempts to open or write the store of check-ins";
+    check_ins_nodes: Gauge = Gauge::default(),
+        "check_ins_nodes", "Nodes in the store of check-ins, at the last write";
+    check_ins_bytes: Gauge = Gauge::default(),
+        "check_ins_bytes", "Bytes of the check-ins in the store, at the last write";
     generation: Counter = Counter::default(),
         "snapshot_generation", "How often another commit began to answer";
     webhooks: Family<Webhook, Counter> = Family::default(),
@@ -364,6 +395,27 @@ impl Metrics {
     pub fn set_not_after(&self, file: &'static str, until: i64) {
         let until = jiff::SignedDuration::from_secs(until).as_secs_f64();
         self.tls_not_after.get_or_create(&WatchedFile { file }).set(until);
+    }
+
+    /// Counts check-ins that were written.
+    pub fn count_check_ins(&self, count: usize) {
+        self.check_ins_written.inc_by(count as u64);
+    }
+
+    /// Counts check-ins that are not kept.
+    pub fn count_dropped_check_ins(&self, why: Dropped, count: usize) {
+        self.check_ins_dropped.get_or_create(&Reason { reason: why.as_str() }).inc_by(count as u64);
+    }
+
+    /// Counts a failure of the store of check-ins.
+    pub fn count_store_failure(&self) {
+        self.store_failures.inc();
+    }
+
+    /// Notes how much the store of check-ins holds.
+    pub fn set_check_ins(&self, nodes: u64, bytes: u64) {
+        self.check_ins_nodes.set(i64::try_from(nodes).unwrap_or(i64::MAX));
+        self.check_ins_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
     /// Writes all metrics in the text format of OpenMetrics.

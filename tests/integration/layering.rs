@@ -37,7 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("facts", &["model", "document"]),
     ("config", &["document", "diagnostic"]),
     ("telemetry", &["diagnostic"]),
-    ("store", &["model"]),
+    ("store", &["model", "telemetry"]),
     (
         "reconcile",
         &[

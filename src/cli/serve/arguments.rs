@@ -250,6 +250,39 @@ pub(in crate::cli) struct Serve {
     #[arg(long, value_name = "FILTER", env = "CLADE_LOG", default_value = "info", value_parser = telemetry::check_filter, help_heading = "Service")]
     pub(super) log: String,
 
+    /// How many bytes of the check-ins are kept in memory
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "CLADE_STORE_CACHE",
+        default_value = "33554432",
+        value_parser = clap::value_parser!(u32).range(1 << 20..),
+        help_heading = "Check-ins"
+    )]
+    pub(super) store_cache: u32,
+    /// How many nodes' check-ins are kept; beyond, nodes that were seen once make room, the oldest first
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "CLADE_STORE_MAX_NODES",
+        default_value = "100000",
+        value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "Check-ins"
+    )]
+    pub(super) store_max_nodes: u64,
+    /// How many bytes of check-ins are kept; without `--data-dir` at most 64 MiB, in memory
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "CLADE_STORE_MAX_BYTES",
+        default_value = "4294967296",
+        value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "Check-ins"
+    )]
+    pub(super) store_max_bytes: u64,
+    /// How long a node is known that does not check in again
+    #[arg(long, value_name = "DURATION", env = "CLADE_FORGET_AFTER", default_value = "30d", value_parser = interval, help_heading = "Check-ins")]
+    pub(super) forget_after: Duration,
     /// What becomes of writes through the API: refused, a commit on the branch, or a branch for review
     #[arg(long, value_enum, env = "CLADE_WRITES", default_value = "off", help_heading = "Writes")]
     pub(super) writes: WriteMode,

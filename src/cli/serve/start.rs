@@ -30,9 +30,10 @@ use crate::http::{
 };
 use crate::model::Budget;
 use crate::reconcile::{
-    Controller, OnRewrite, Policy, Reporting, Settings, Target, WriteMode, WriteSettings, Writer,
+    CheckInsTrouble, Controller, OnRewrite, Policy, Reason, Reporting, Settings, Target, WriteMode,
+    WriteSettings, Writer,
 };
-use crate::store::CheckIns;
+use crate::store::{CheckIns, Fault, Health, Limits, StoreSettings};
 use crate::telemetry::{Log, Metrics};
 
 /// How long the first answer is waited for before clients are let in to be told that there is none.
@@ -322,8 +323,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared, again: Again) -> 
     let serve_settings = Arc::new(serve_settings);
     let settings = settings(&serve_settings, &prepared)?;
     let metrics: Arc<Metrics> = Arc::default();
-    let check_ins = serve_settings.data_dir.as_deref().map(|it| it.join("check-ins.redb"));
-    let check_ins = CheckIns::open(check_ins.as_deref())?;
+    let check_ins = CheckIns::new(store_settings(&serve_settings), Arc::clone(&metrics));
     let stop = CancellationToken::new();
     let told_to_stop = Arc::default();
     let mut signals = signals(stop.clone(), Arc::clone(&told_to_stop))?;
@@ -360,8 +360,8 @@ async fn run_within(serve_settings: Serve, prepared: Prepared, again: Again) -> 
     let writer = std::thread::Builder::new()
         .name("check-ins".to_owned())
         .spawn({
-            let check_ins = check_ins.clone();
-            move || check_ins.keep_writing()
+            let (check_ins, controller) = (check_ins.clone(), Arc::clone(&controller));
+            move || check_ins.keep_writing(&|health| controller.note_check_ins(trouble(health)))
         })
         .context("cannot start a thread")?;
     let deciding = Arc::clone(&controller);
@@ -421,6 +421,38 @@ fn policy(serve: &Serve) -> Policy {
         max_staleness: serve.max_staleness,
         on_stale: serve.on_stale,
     }
+}
+
+/// Returns where check-ins are kept, and how many.
+fn store_settings(serve: &Serve) -> StoreSettings {
+    StoreSettings {
+        path: serve.data_dir.as_deref().map(|it| it.join("check-ins.redb")),
+        cache: usize::try_from(serve.store_cache).unwrap_or(usize::MAX),
+        limits: Limits {
+            nodes: serve.store_max_nodes,
+            bytes: serve.store_max_bytes,
+            forget_after: serve.forget_after,
+        },
+    }
+}
+
+/// Says what is wrong with the store of check-ins in the words of conditions.
+fn trouble(health: &Health) -> CheckInsTrouble {
+    let failing = health.failing.as_ref().map(|error| {
+        let reason = match error.fault {
+            Fault::DiskFull => Reason::DiskFull,
+            Fault::Locked => Reason::LockHeld,
+            _ => Reason::WriteFailed,
+        };
+        (reason, format!("{error}; what needs them is answered 503"))
+    });
+    let put_aside = health.put_aside.as_ref().map(|path| {
+        format!(
+            "`{}` could not be read and was put aside; nodes that have not checked in since are answered 503 where their facts are needed, until the file is removed",
+            path.display()
+        )
+    });
+    CheckInsTrouble { failing, put_aside }
 }
 
 /// Returns how writes are made; none where they are refused.

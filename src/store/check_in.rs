@@ -1,0 +1,88 @@
+//! One check-in, and how it is written.
+
+use std::io::Write as _;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{CommitId, Node};
+
+/// The latest classification request of a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckIn {
+    /// When.
+    pub time: Timestamp,
+    /// Which run of the agent it was for, as the agent says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction_uuid: Option<String>,
+    /// Which commit answered; none where facts were handed in without a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitId>,
+    /// The node as it was received.
+    pub node: Node,
+}
+
+/// A check-in with facts and trusted data as the JSON text that they came as.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'r> {
+    /// When.
+    pub time: Timestamp,
+    /// Which run of the agent it was for.
+    pub transaction_uuid: Option<&'r str>,
+    /// Which commit answered.
+    pub commit: Option<CommitId>,
+    /// The certname.
+    pub name: &'r str,
+    /// The facts: the text of an object.
+    pub fact: &'r str,
+    /// The trusted data: the text of an object.
+    pub trusted: &'r str,
+}
+
+/// A check-in as it is kept.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) bytes: Vec<u8>,
+    /// Seconds since 1970.
+    pub(super) time: i64,
+    pub(super) facts: Facts,
+}
+
+/// Whether a check-in has facts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Facts {
+    /// At least one.
+    Some,
+    /// None: it does not take the place of a check-in that has some.
+    None,
+}
+
+impl Row {
+    pub(super) fn of(check_in: &CheckIn) -> Option<Self> {
+        let facts = if check_in.node.fact.is_empty() { Facts::None } else { Facts::Some };
+        let bytes = serde_json::to_vec(check_in).ok()?;
+        Some(Self { bytes, time: check_in.time.as_second(), facts })
+    }
+
+    /// Writes what [`CheckIn`] is read from.
+    pub(super) fn of_received(received: Received<'_>) -> Option<Self> {
+        let Received { time, transaction_uuid, commit, name, fact, trusted } = received;
+        // An object without a string has no key.
+        let facts = if fact.contains('"') { Facts::Some } else { Facts::None };
+        let mut bytes = Vec::with_capacity(fact.len() + trusted.len() + name.len() + 256);
+        write!(bytes, "{{\"time\":\"{time}\"").ok()?;
+        if let Some(id) = transaction_uuid {
+            bytes.extend_from_slice(b",\"transaction_uuid\":");
+            serde_json::to_writer(&mut bytes, id).ok()?;
+        }
+        if let Some(commit) = commit {
+            write!(bytes, ",\"commit\":\"{commit}\"").ok()?;
+        }
+        bytes.extend_from_slice(b",\"node\":{\"name\":");
+        serde_json::to_writer(&mut bytes, name).ok()?;
+        for part in [",\"fact\":", fact, ",\"trusted\":", trusted, "}}"] {
+            bytes.extend_from_slice(part.as_bytes());
+        }
+        Some(Self { bytes, time: time.as_second(), facts })
+    }
+}

@@ -1,0 +1,319 @@
+#![expect(clippy::disallowed_methods, reason = "files are damaged")]
+
+use super::*;
+use crate::model::Node;
+use serde_json::json;
+use std::path::Path;
+
+fn check_in(name: &str, fact: i64) -> CheckIn {
+    let facts = json!({"n": fact, "f": 1.50});
+    let mut node = Node::named(name);
+    node.fact = facts.as_object().unwrap().clone();
+    CheckIn { time: Timestamp::UNIX_EPOCH, transaction_uuid: None, commit: None, node }
+}
+
+const LIMITS: Limits =
+    Limits { nodes: 1000, bytes: 1 << 30, forget_after: Duration::from_hours(1) };
+
+fn limited(path: Option<&Path>, limits: Limits) -> CheckIns {
+    let settings = StoreSettings { path: path.map(Path::to_owned), cache: 1 << 20, limits };
+    let store = CheckIns::new(settings, Arc::default());
+    // As the writer does at the start.
+    store.0.take_turn().ok();
+    store
+}
+
+fn opened(path: Option<&Path>) -> CheckIns {
+    limited(path, LIMITS)
+}
+
+fn all(store: &CheckIns) -> Vec<CheckIn> {
+    let mut all = Vec::new();
+    store.for_each(|it| all.push(it)).unwrap();
+    all
+}
+
+fn names(store: &CheckIns) -> Vec<String> {
+    all(store).into_iter().map(|it| it.node.name).collect()
+}
+
+#[test]
+fn the_latest_check_in_of_a_node_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("check-ins");
+    let store = opened(Some(&path));
+    store.note(&check_in("b", 1));
+    store.note(&check_in("a", 1));
+    store.note(&check_in("b", 2));
+    // At once, before anything is written.
+    assert_eq!(store.get("b").unwrap(), Some(check_in("b", 2)));
+    assert_eq!(store.get("c").unwrap(), None);
+    assert_eq!(all(&store), [check_in("a", 1), check_in("b", 2)]);
+    assert_eq!(store.name_at(1).unwrap().as_deref(), Some("b"));
+    assert_eq!(store.name_at(2).unwrap(), None);
+    assert_eq!(store.some_from(&after("a")).unwrap(), [check_in("b", 2)]);
+    store.note(&check_in("b", 3));
+    assert_eq!(store.get("b").unwrap(), Some(check_in("b", 3)));
+    store.0.take_turn().unwrap();
+    drop(store);
+    let store = opened(Some(&path));
+    assert_eq!(all(&store), [check_in("a", 1), check_in("b", 3)]);
+}
+
+#[test]
+fn a_check_in_is_the_same_with_and_without_its_facts_read() {
+    let store = opened(None);
+    for (transaction, commit) in
+        [(Some("t\"1"), "0123456789012345678901234567890123456789".parse().ok()), (None, None)]
+    {
+        let expected = CheckIn {
+            transaction_uuid: transaction.map(str::to_owned),
+            commit,
+            ..check_in("n\"é", 5)
+        };
+        store.note_received(&Received {
+            time: expected.time,
+            transaction_uuid: transaction,
+            commit,
+            name: "n\"é",
+            fact: "{\"n\": 4, \"n\" : 5,\n\"f\":1.5}",
+            trusted: "{}",
+        });
+        assert_eq!(store.get("n\"é").unwrap(), Some(expected));
+    }
+}
+
+#[test]
+fn what_waits_is_written_before_the_end() {
+    let store = opened(None);
+    let writer = std::thread::spawn({
+        let store = store.clone();
+        move || store.keep_writing(&|_| {})
+    });
+    store.note(&check_in("a", 1));
+    store.stop();
+    writer.join().unwrap();
+    assert!(store.0.queue().is_empty());
+    assert_eq!(store.get("a").unwrap(), Some(check_in("a", 1)));
+}
+
+#[test]
+fn a_request_without_facts_does_not_hide_facts() {
+    let store = opened(None);
+    let bare = |seconds: i64| {
+        let time = Timestamp::from_second(seconds).unwrap();
+        CheckIn { time, node: Node::named("a"), ..check_in("a", 0) }
+    };
+    store.note(&bare(1));
+    assert_eq!(store.get("a").unwrap(), Some(bare(1)));
+    store.note(&check_in("a", 1));
+    store.note(&bare(2));
+    assert_eq!(store.get("a").unwrap(), Some(check_in("a", 1)), "both wait");
+    store.0.take_turn().unwrap();
+    store.note(&bare(3));
+    assert_eq!(store.get("a").unwrap(), Some(check_in("a", 1)), "one waits");
+    store.0.take_turn().unwrap();
+    assert_eq!(store.get("a").unwrap(), Some(check_in("a", 1)), "both are written");
+}
+
+#[test]
+fn made_up_names_make_room_for_each_other_and_not_for_nodes_that_came_back() {
+    let store = limited(None, Limits { nodes: 4, ..LIMITS });
+    let seen = |name: &str, seconds: i64| {
+        store
+            .note(&CheckIn { time: Timestamp::from_second(seconds).unwrap(), ..check_in(name, 1) });
+        store.0.take_turn().unwrap();
+    };
+    for name in ["a", "b"] {
+        seen(name, 0);
+        seen(name, 1800);
+    }
+    for (name, time) in [("x1", 1801), ("x2", 1802), ("x3", 1803), ("x4", 1804)] {
+        seen(name, time);
+    }
+    assert_eq!(names(&store), ["a", "b", "x3", "x4"]);
+    // Where all came back, the next one finds no room.
+    seen("x3", 4000);
+    seen("x4", 4000);
+    seen("y", 4001);
+    assert_eq!(names(&store), ["a", "b", "x3", "x4"]);
+    seen("a", 4002);
+    assert_eq!(store.get("a").unwrap().unwrap().time.as_second(), 4002);
+}
+
+#[test]
+fn bytes_have_a_limit_too() {
+    let size = serde_json::to_vec(&check_in("a", 1)).unwrap().len() as u64;
+    let store = limited(None, Limits { bytes: 2 * size, ..LIMITS });
+    for name in ["a", "b", "c"] {
+        store.note(&check_in(name, 1));
+        store.0.take_turn().unwrap();
+    }
+    assert_eq!(names(&store), ["b", "c"]);
+    let mut large = check_in("d", 1);
+    large.node.fact.insert("large".to_owned(), "x".repeat(400).into());
+    store.note(&large);
+    assert_eq!(names(&store), ["b", "c"], "what is larger than all pushes nothing out");
+}
+
+#[test]
+fn nodes_that_are_not_seen_are_forgotten() {
+    let store = opened(None);
+    for (name, seconds) in [("old", 10), ("young", 30)] {
+        store
+            .note(&CheckIn { time: Timestamp::from_second(seconds).unwrap(), ..check_in(name, 1) });
+    }
+    store.0.take_turn().unwrap();
+    let database = store.0.database().unwrap();
+    assert_eq!(database.forget(20).unwrap(), 1);
+    assert_eq!(names(&store), ["young"]);
+    assert_eq!(database.size().unwrap().nodes, 1);
+    assert_eq!(database.forget(20).unwrap(), 0);
+}
+
+#[test]
+fn a_file_of_an_older_version_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("check-ins.redb");
+    let table: redb::TableDefinition<'_, &str, &[u8]> = redb::TableDefinition::new("check-ins");
+    let old = redb::Database::create(&path).unwrap();
+    let write = old.begin_write().unwrap();
+    for name in ["a", "b"] {
+        let bytes = serde_json::to_vec(&check_in(name, 7)).unwrap();
+        write.open_table(table).unwrap().insert(name, bytes.as_slice()).unwrap();
+    }
+    write.commit().unwrap();
+    drop(old);
+    let store = opened(Some(&path));
+    assert_eq!(all(&store), [check_in("a", 7), check_in("b", 7)]);
+    assert_eq!(store.0.database().unwrap().forget(20).unwrap(), 2);
+}
+
+#[test]
+fn a_file_that_was_removed_is_written_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("check-ins.redb");
+    let store = opened(Some(&path));
+    store.note(&check_in("a", 1));
+    store.0.take_turn().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    store.note(&check_in("b", 1));
+    store.0.take_turn().unwrap();
+    drop(store);
+    assert_eq!(names(&opened(Some(&path))), ["a", "b"]);
+}
+
+#[test]
+fn a_damaged_file_is_put_aside_and_its_nodes_are_not_taken_for_unknown() {
+    let sound = {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("check-ins.redb");
+        let store = opened(Some(&path));
+        for number in 0..50 {
+            let mut node = check_in(&format!("n{number}"), number);
+            node.node.fact.insert("long".to_owned(), "x".repeat(9000).into());
+            store.note(&node);
+        }
+        store.0.take_turn().unwrap();
+        drop(store);
+        std::fs::read(&path).unwrap()
+    };
+    let overwritten = |range: std::ops::Range<usize>| {
+        let mut bytes = sound.clone();
+        bytes[range].fill(0xa5);
+        bytes
+    };
+    let mut version = sound.clone();
+    version[12] = 99;
+    let cases: [(&str, Vec<u8>); 8] = [
+        ("garbage", b"garbage\n".repeat(4000)),
+        ("a few bytes", b"x".to_vec()),
+        ("half", sound[..sound.len() / 2].to_vec()),
+        ("the header alone", sound[..320].to_vec()),
+        ("zeros", vec![0; sound.len()]),
+        ("a header of noise", overwritten(9..400)),
+        ("pages of noise", overwritten(4096..sound.len())),
+        ("another version", version),
+    ];
+    for (what, bytes) in cases {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("check-ins.redb");
+        std::fs::write(&path, &bytes).unwrap();
+        let store = opened(Some(&path));
+        // Some damage shows when a row is read or written.
+        for _ in 0..3 {
+            assert!(!matches!(store.get("n7"), Ok(None)), "{what}");
+            store.note(&check_in("fresh", 1));
+            store.0.take_turn().ok();
+        }
+        assert_eq!(store.get("fresh").unwrap(), Some(check_in("fresh", 1)), "{what}");
+        let Some(aside) = find_put_aside(&path) else {
+            // The database mended the file by itself; then the rows must be there.
+            assert_eq!(store.get("n7").unwrap().unwrap().node.fact["n"], 7, "{what}");
+            println!("{what}: mended");
+            continue;
+        };
+        let error = store.get("n7").unwrap_err();
+        assert_eq!(error.fault, Fault::PutAside, "{what}: {error}");
+        assert_eq!(std::fs::metadata(&aside).unwrap().len(), bytes.len() as u64, "{what}");
+        // Also after a restart, until somebody has taken the file away.
+        drop(store);
+        let store = opened(Some(&path));
+        assert!(store.get("n7").is_err(), "{what}");
+        std::fs::remove_file(aside).unwrap();
+        assert_eq!(store.get("n7").unwrap(), None, "{what}");
+    }
+}
+
+#[test]
+fn what_stands_in_the_place_of_the_file_is_put_aside() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("check-ins.redb");
+    std::fs::create_dir(&path).unwrap();
+    let store = opened(Some(&path));
+    store.note(&check_in("a", 1));
+    store.0.take_turn().unwrap();
+    assert_eq!(names(&store), ["a"]);
+    assert!(find_put_aside(&path).unwrap().is_dir());
+}
+
+#[test]
+fn a_file_that_another_process_has_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("check-ins.redb");
+    let first = opened(Some(&path));
+    let second = opened(Some(&path));
+    assert_eq!(second.get("a").unwrap_err().fault, Fault::Locked);
+    assert_eq!(find_put_aside(&path), None);
+    drop(first);
+    second.0.take_turn().unwrap();
+    assert_eq!(second.get("a").unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_is_kept_is_on_disk_or_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("check-ins.redb");
+    let store = opened(Some(&path));
+    let writer = std::thread::spawn({
+        let store = store.clone();
+        move || store.keep_writing(&|_| {})
+    });
+    let received = |name: &'static str, fact: &'static str| Received {
+        time: Timestamp::UNIX_EPOCH,
+        transaction_uuid: None,
+        commit: None,
+        name,
+        fact,
+        trusted: "{}",
+    };
+    store.keep(&received("a", "{\"n\":1}")).await.unwrap();
+    let database = store.0.database().unwrap();
+    assert!(database.get("a").unwrap().is_some());
+    drop(database);
+    store.0.state().health.failing = Some(StoreError::new(Fault::DiskFull, "written", "full"));
+    let error = store.keep(&received("b", "{\"n\":1}")).await.unwrap_err();
+    assert_eq!(error.fault, Fault::DiskFull);
+    store.stop();
+    writer.join().unwrap();
+}

@@ -1,0 +1,104 @@
+//! What can go wrong with the store.
+
+use std::io::ErrorKind;
+
+use redb::StorageError;
+
+/// The check-ins cannot be kept or read.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the check-ins cannot be {action}: {reason}")]
+pub struct StoreError {
+    /// What the store does about it.
+    pub fault: Fault,
+    action: &'static str,
+    reason: String,
+}
+
+/// The kind of a failure, which decides what is done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The content of the file makes no sense: the file is put aside.
+    Damaged,
+    /// What stands in the place of the file cannot be opened as one: it is put aside.
+    Unusable,
+    /// No space is left: retried.
+    DiskFull,
+    /// Another process has the file open: retried.
+    Locked,
+    /// Any other failure of the disk: retried.
+    Io,
+    /// More waits to be written than the queue holds.
+    Busy,
+    /// The store has as many nodes or bytes as it may have.
+    Limit,
+    /// One row cannot be read; the others can.
+    Row,
+    /// A damaged file is put aside, and what is asked for may be in it.
+    PutAside,
+}
+
+impl StoreError {
+    pub(super) fn new(fault: Fault, action: &'static str, reason: impl Into<String>) -> Self {
+        Self { fault, action, reason: reason.into() }
+    }
+
+    /// The thread that read ended early.
+    pub(crate) fn interrupted() -> Self {
+        Self::new(Fault::Io, "read", "the reading was interrupted")
+    }
+
+    /// Returns whether the open file cannot be used any more.
+    pub(super) fn ends_the_file(&self) -> bool {
+        !matches!(self.fault, Fault::Busy | Fault::Limit | Fault::Row | Fault::PutAside)
+    }
+
+    /// Returns whether the file is put aside, since no retry mends it.
+    pub(super) fn calls_for_a_new_file(&self) -> bool {
+        matches!(self.fault, Fault::Damaged | Fault::Unusable)
+    }
+}
+
+/// Reads the failure of an operation of redb.
+pub(super) fn failed<E: Into<redb::Error>>(action: &'static str) -> impl Fn(E) -> StoreError {
+    move |error| {
+        let error = error.into();
+        StoreError::new(fault_of(&error), action, error.to_string())
+    }
+}
+
+fn fault_of(error: &redb::Error) -> Fault {
+    match error {
+        redb::Error::Io(error) => fault_of_io(error),
+        redb::Error::Corrupted(_)
+        | redb::Error::UpgradeRequired(_)
+        | redb::Error::RepairAborted
+        | redb::Error::TableTypeMismatch { .. }
+        | redb::Error::TypeDefinitionChanged { .. }
+        | redb::Error::TableIsMultimap(_) => Fault::Damaged,
+        redb::Error::DatabaseAlreadyOpen => Fault::Locked,
+        _ => Fault::Io,
+    }
+}
+
+/// Reads the failure of a call to the operating system.
+pub(super) fn fault_of_io(error: &std::io::Error) -> Fault {
+    match error.kind() {
+        ErrorKind::InvalidData | ErrorKind::UnexpectedEof => Fault::Damaged,
+        ErrorKind::IsADirectory | ErrorKind::PermissionDenied => Fault::Unusable,
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            Fault::DiskFull
+        }
+        _ => Fault::Io,
+    }
+}
+
+impl From<std::io::Error> for StoreError {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(fault_of_io(&error), "opened", error.to_string())
+    }
+}
+
+/// Reads the failure of storage below a table.
+pub(super) fn storage(action: &'static str) -> impl Fn(StorageError) -> StoreError {
+    failed(action)
+}
