@@ -28,7 +28,7 @@ use crate::store::{CheckIn, Fault, Received, StoreError, after};
 const PAGE: usize = 1000;
 
 /// How many bytes of a list are sent together.
-const CHUNK: usize = 64 << 10;
+const CHUNK: usize = 256 << 10;
 
 /// Notes that a node asked.
 pub(super) fn note(
@@ -79,14 +79,18 @@ pub(super) async fn list(
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
     // What cannot be read at all is an error; what fails later breaks the answer off.
     let first = blocking(&app, move |app| app.check_ins.name_at(offset)).await?;
-    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    let (sender, mut chunks) = tokio::sync::mpsc::channel(1);
     tokio::task::spawn_blocking(move || {
         if let Err(error) = write_list(&app, first, limit, facts, &sender) {
-            tracing::warn!(%error, "a list of nodes breaks off");
-            sender.blocking_send(Err(std::io::Error::other(error))).ok();
+            sender.blocking_send(Err(error)).ok();
         }
     });
-    let body = Body::from_stream(Chunks(receiver));
+    let begun = chunks.recv().await.ok_or_else(StoreError::interrupted)??;
+    // A list that is short has a length.
+    let body = match chunks.recv().await.transpose()? {
+        None => Body::from(begun),
+        Some(next) => Body::from_stream(Chunks { ready: [Some(begun), Some(next)], rest: chunks }),
+    };
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
@@ -97,17 +101,29 @@ enum WithFacts {
     No,
 }
 
-type Chunk = std::io::Result<Bytes>;
+type Chunk = Result<Bytes, StoreError>;
 
 /// The chunks of an answer that is still being written.
 #[derive(Debug)]
-struct Chunks(tokio::sync::mpsc::Receiver<Chunk>);
+struct Chunks {
+    /// What was written when the answer began.
+    ready: [Option<Bytes>; 2],
+    rest: tokio::sync::mpsc::Receiver<Chunk>,
+}
 
 impl futures_core::Stream for Chunks {
     type Item = Chunk;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Chunk>> {
-        self.0.poll_recv(context)
+        if let Some(chunk) = self.ready.iter_mut().find_map(Option::take) {
+            return Poll::Ready(Some(Ok(chunk)));
+        }
+        let chunk = self.rest.poll_recv(context);
+        if let Poll::Ready(Some(Err(error))) = &chunk {
+            // The connection ends within the answer, so that no client takes a part for the whole.
+            tracing::warn!(%error, "a list of nodes breaks off");
+        }
+        chunk
     }
 }
 

@@ -18,6 +18,7 @@ mod page;
 
 mod activation;
 mod broken_commits;
+mod check_ins;
 mod clients;
 mod clocks;
 mod commits;
@@ -89,6 +90,7 @@ pub(crate) enum Seen {
 const AREAS: &[&[Fault]] = &[
     activation::FAULTS,
     broken_commits::FAULTS,
+    check_ins::FAULTS,
     clients::FAULTS,
     clocks::FAULTS,
     commits::FAULTS,

@@ -63,6 +63,38 @@ RSpec.describe Puppet::Node::Clade do
     expect(body['transaction_uuid']).to eq('u-1')
   end
 
+  describe 'clade::data' do
+    def data(node)
+      function = Class.new do
+        # The function without its registration in a loader.
+        source = File.read(File.expand_path('../lib/puppet/functions/clade/data.rb', __dir__))
+        class_eval(source[/^  def data.*(?=^end)/m])
+      end
+      function.new.of(node)
+    end
+
+    def node(facts, trusted)
+      Puppet::Node.new('web1', facts: Puppet::Node::Facts.new('web1', facts)).tap { |it| it.trusted_data = trusted }
+    end
+
+    it 'hands the facts and trusted data of the catalog along' do
+      server = stub([200, { 'ntp::fudge' => 1 }])
+      configure(server.entry)
+      found = data(node({ 'kernel' => 'Linux', 'trusted' => { 'certname' => 'forged' } }, { 'certname' => 'web1' }))
+      expect(found).to eq('ntp::fudge' => 1)
+      expect(server.requests.first['line']).to eq('POST /hiera/web1 HTTP/1.1')
+      expect(server.requests.first['body']).to eq('fact' => { 'kernel' => 'Linux' }, 'trusted' => { 'certname' => 'web1' })
+    end
+
+    it 'fails the catalog without an answer' do
+      [[404, { 'kind' => 'not-found', 'msg' => 'not known' }], [503, { 'kind' => 'storage-failed', 'msg' => 'disk' }]].each do |answer|
+        configure(stub(answer).entry)
+        File.utime(Time.now, Time.now + @stubs.size, "#{@home}/conf/classifier.yaml")
+        expect { data(node({}, {})) }.to raise_error(Puppet::Error, /could not classify web1/)
+      end
+    end
+  end
+
   it 'takes nothing that another certificate proves' do
     server = stub([200, GOOD])
     configure(server.entry)

@@ -48,10 +48,12 @@ module PuppetX::Clade
       end
     end
 
-    # Returns the config data of a node that was classified by something else, `clade enc` say.
-    def config_data(name)
+    # Returns the config data of a node that was classified by something else, `clade enc` say, by the
+    # facts and trusted data that stand in the body: the answer does not depend on what the daemon
+    # that is asked knows of the node.
+    def config_data(name, body)
       answer('hiera', name) do
-        @servers.ask(->(data) { data.is_a?(Hash) }) { |_, http| http.get("/hiera/#{name}") }
+        @servers.ask(->(data) { data.is_a?(Hash) }) { |_, http| http.post("/hiera/#{name}", JSON.generate(body)) }
       end
     end
 

@@ -4,8 +4,10 @@ require_relative '../../../puppet_x/clade/classifier'
 
 # Hands the config data of a node's groups to Hiera: `data_hash: clade::data` in hiera.yaml.
 #
-# With the node terminus they came with the classification; for a node that something else
-# classified, `clade enc` say, the daemon is asked.
+# With the node terminus they came with the classification. For a node that something else
+# classified, `clade enc` say, a daemon is asked, with the facts and the trusted data of this very
+# catalog: any daemon can answer, also one with which the node has never checked in. Without an
+# answer the catalog fails, since Hiera's defaults would be wrong data.
 Puppet::Functions.create_function(:'clade::data') do
   # @param options what hiera.yaml says; nothing is known
   # @param context of the lookup
@@ -23,11 +25,19 @@ Puppet::Functions.create_function(:'clade::data') do
 
   def of(node)
     unless node.respond_to?(:clade_config_data)
-      return PuppetX::Clade::Classifier.instance.config_data(node.name)
+      return PuppetX::Clade::Classifier.instance.config_data(node.name, body(node))
     end
 
     node.clade_config_data.each_with_object({}) do |(name, keys), flat|
       keys.each { |key, value| flat["#{name}::#{key}"] = value }
     end
+  end
+
+  # What the node is in this catalog. Agents can send a fact called `trusted`; what is trusted comes
+  # from the certificate alone.
+  def body(node)
+    facts = node.facts.nil? ? {} : node.facts.values.reject { |name, _| name.to_s == 'trusted' }
+    trusted = node.trusted_data || {}
+    { 'fact' => facts, 'trusted' => trusted.to_h }
   end
 end

@@ -1,0 +1,430 @@
+//! What was said of nodes: facts that are promised, and the file that they are kept in.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::program::{Daemon, GitRepository, clade, root};
+use crate::{Fault, Seen, Speed};
+
+pub(crate) const FAULTS: &[Fault] = &[
+    Fault {
+        name: "check-ins::kill-after-201",
+        promise: "facts that `POST /api/hosts/facts` answered 201 survive kill -9",
+        injection: "SIGKILL right after the answer, eight times",
+        speed: Speed::Fast,
+        run: kill_after_201,
+    },
+    Fault {
+        name: "check-ins::uploads-at-once",
+        promise: "of many large uploads each is 201 and kept, or 503",
+        injection: "24 uploads of 9 MB at once",
+        speed: Speed::Slow,
+        run: uploads_at_once,
+    },
+    Fault {
+        name: "check-ins::full-disk",
+        promise: "with a full disk classification goes on, uploads are 503, no node loses its classes, and it recovers",
+        injection: "a data directory of 12 MiB that a file fills, and that is freed later",
+        speed: Speed::Slow,
+        run: full_disk,
+    },
+    Fault {
+        name: "check-ins::file-size-limit",
+        promise: "a failed write is 503 and a condition, and the store recovers without a restart",
+        injection: "RLIMIT_FSIZE, lifted later",
+        speed: Speed::Slow,
+        run: file_size_limit,
+    },
+    Fault {
+        name: "check-ins::garbage",
+        promise: "a damaged file is put aside, the daemon classifies, and what was in it is never taken for unknown",
+        injection: "the file is overwritten with garbage",
+        speed: Speed::Fast,
+        run: || {
+            damaged(&|path, sound| {
+                std::fs::write(path, b"garbage\n".repeat(sound.len() / 8)).unwrap();
+            })
+        },
+    },
+    Fault {
+        name: "check-ins::truncated",
+        promise: "a truncated file is put aside like a damaged one",
+        injection: "the file is cut off after 3,000 bytes",
+        speed: Speed::Fast,
+        run: || damaged(&|path, sound| std::fs::write(path, &sound[..3000]).unwrap()),
+    },
+    Fault {
+        name: "check-ins::another-version",
+        promise: "a file in the format of another version is put aside like a damaged one",
+        injection: "the version in the file's header is changed",
+        speed: Speed::Fast,
+        run: || {
+            damaged(&|path, sound| {
+                let mut bytes = sound.to_vec();
+                bytes[12] = 99;
+                // The header has a checksum for each of its two slots.
+                bytes[64..320].fill(99);
+                std::fs::write(path, bytes).unwrap();
+            })
+        },
+    },
+    Fault {
+        name: "check-ins::directory-in-its-place",
+        promise: "a directory in the place of the file is put aside",
+        injection: "the file is replaced by a directory",
+        speed: Speed::Fast,
+        run: || damaged(&|path, _| std::fs::create_dir(path).unwrap()),
+    },
+    Fault {
+        name: "check-ins::deleted-file",
+        promise: "what is promised after the file was removed is on disk, with what was promised before",
+        injection: "`rm check-ins.redb` while the daemon runs, then SIGKILL",
+        speed: Speed::Fast,
+        run: deleted_file,
+    },
+    Fault {
+        name: "check-ins::made-up-names",
+        promise: "made-up names push out neither nodes whose facts were promised nor the daemon's memory",
+        injection: "300 names in a store of 20 nodes",
+        speed: Speed::Fast,
+        run: made_up_names,
+    },
+    Fault {
+        name: "check-ins::large-list",
+        promise: "`GET /v1/nodes` takes the memory of one node, however many there are",
+        injection: "300 nodes with 159 KB of facts each",
+        speed: Speed::Slow,
+        run: large_list,
+    },
+];
+
+const GROUP: &str = "name: Web\nrule: os.family = Debian\nclasses: {apache: {}}\n";
+
+/// A repository, and a data directory beside it.
+struct Site {
+    repository: GitRepository,
+    data: tempfile::TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let repository = GitRepository::new();
+        repository.commit("first", &[("groups/web.yaml", GROUP)]);
+        Self { repository, data: tempfile::tempdir().unwrap() }
+    }
+
+    fn arguments(&self, data: &Path) -> Vec<String> {
+        let remote = format!("file://{}", self.repository.text_path());
+        ["--branch", "main", "--allow-insecure-remotes", "--repo", &remote, "--data-dir"]
+            .into_iter()
+            .chain([data.to_str().unwrap()])
+            .map(str::to_owned)
+            .collect()
+    }
+
+    fn start(&self, more: &[&str]) -> Daemon {
+        let arguments = self.arguments(self.data.path());
+        let all: Vec<&str> =
+            arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
+        let daemon = Daemon::start(&all);
+        answers(&daemon);
+        daemon
+    }
+
+    fn store(&self) -> std::path::PathBuf {
+        self.data.path().join("check-ins.redb")
+    }
+}
+
+fn answers(daemon: &Daemon) {
+    daemon.wait_until("a commit answers", |it| it.get("/readyz").status == 200);
+}
+
+fn upload(daemon: &Daemon, name: &str, more: &str) -> u16 {
+    let body = format!(
+        r#"{{"name": "{name}", "facts": {{"os": {{"family": "Debian"}}, "more": "{more}"}}}}"#
+    );
+    let answer = daemon.request("POST", "/api/hosts/facts", &body);
+    if answer.status != 201 {
+        assert_eq!(answer.status, 503, "{}", answer.body);
+        let kind = answer.json()["kind"].clone();
+        assert!(kind == "storage-failed" || kind == "busy", "{kind}");
+        assert!(answer.header("Retry-After").is_some(), "{}", answer.head);
+    }
+    answer.status
+}
+
+/// Asks for a node by its name alone; panics if the answer lacks its classes.
+fn by_name(daemon: &Daemon, name: &str) -> u16 {
+    let answer = daemon.get(&format!("/enc/{name}"));
+    match answer.status {
+        200 => assert!(answer.body.contains("apache"), "{name} lost its classes: {}", answer.body),
+        503 => assert_eq!(answer.json()["kind"], "storage-failed", "{}", answer.body),
+        status => panic!("{status}: {}", answer.body),
+    }
+    answer.status
+}
+
+/// Classification with facts needs no store.
+fn classifies(daemon: &Daemon) {
+    let body = r#"{"fact": {"os": {"family": "Debian"}}}"#;
+    let answer = daemon.request("POST", "/v1/classified/nodes/other", body);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.json()["classes"], json!({"apache": {}}));
+}
+
+fn condition(daemon: &Daemon, kind: &str) -> Option<Value> {
+    let status = daemon.get("/controller/status").json();
+    status["conditions"].as_array().unwrap().iter().find(|it| it["type"] == kind).cloned()
+}
+
+fn kill_after_201() -> Seen {
+    let site = Site::new();
+    for round in 0..8 {
+        let daemon = site.start(&[]);
+        for earlier in 0..round {
+            assert_eq!(by_name(&daemon, &format!("web{earlier}")), 200);
+        }
+        assert_eq!(upload(&daemon, &format!("web{round}"), ""), 201);
+        daemon.kill();
+    }
+    Seen::Held("8 of 8 kept".to_owned())
+}
+
+fn uploads_at_once() -> Seen {
+    let site = Site::new();
+    let daemon = site.start(&[]);
+    let more = "x".repeat(9_000_000);
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..24)
+            .map(|number| {
+                let (daemon, more) = (&daemon, &more);
+                scope.spawn(move || upload(daemon, &format!("web{number}"), more))
+            })
+            .collect();
+        all.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    daemon.kill();
+    let daemon = site.start(&[]);
+    // After a kill the file is checked before it is read, which takes a while in this build.
+    daemon.wait_until("the store is open", |it| it.get("/v1/nodes?limit=0").status == 200);
+    let kept = statuses.iter().enumerate().filter(|(_, status)| **status == 201);
+    let kept = kept.map(|(number, _)| assert_eq!(by_name(&daemon, &format!("web{number}")), 200));
+    let kept = kept.count();
+    Seen::Held(format!("{kept} were 201 and are kept, {} were 503", statuses.len() - kept))
+}
+
+/// Runs a program that has a small disk of its own at a directory.
+const ON_A_SMALL_DISK: &str = r#"mount -t tmpfs -o size=12m none "$0" && exec "$@""#;
+
+fn full_disk() -> Seen {
+    let disk = tempfile::tempdir().unwrap();
+    let may_mount = Command::new("unshare")
+        .args(["-rm", "sh", "-c", ON_A_SMALL_DISK])
+        .arg(disk.path())
+        .arg("true")
+        .stderr(Stdio::null())
+        .status();
+    if !may_mount.is_ok_and(|it| it.success()) {
+        return Seen::Skipped("mounting a small disk");
+    }
+    let site = Site::new();
+    let program = clade(&[]);
+    let mut command = Command::new("unshare");
+    command
+        .args(["-rm", "sh", "-c", ON_A_SMALL_DISK])
+        .arg(disk.path())
+        .arg(program.get_program())
+        .args(["serve", "--listen", "127.0.0.1:0", "--interval", "50ms"])
+        .args(site.arguments(&disk.path().join("data")))
+        .current_dir(root());
+    let daemon = Daemon::launch(command);
+    answers(&daemon);
+    // The disk is in a namespace of its own.
+    let inside = format!("/proc/{}/root{}", daemon.id(), disk.path().display());
+    let filler = Path::new(&inside).join("filler");
+    let more = "x".repeat(100_000);
+    assert_eq!(upload(&daemon, "web0", &more), 201);
+    // Copying stops when the disk is full.
+    std::io::copy(&mut std::io::repeat(0), &mut std::fs::File::create(&filler).unwrap())
+        .unwrap_err();
+    let mut kept = 1;
+    while upload(&daemon, &format!("web{kept}"), &more) == 201 {
+        kept += 1;
+        assert!(kept < 1000, "the disk is not full");
+    }
+    let began = Instant::now();
+    let (mut readable, mut asked) = (0, 0);
+    while began.elapsed() < Duration::from_secs(4) {
+        classifies(&daemon);
+        for number in 0..kept {
+            asked += 1;
+            readable += usize::from(by_name(&daemon, &format!("web{number}")) == 200);
+        }
+        assert_eq!(upload(&daemon, "late", &more), 503);
+    }
+    daemon.wait_until("the condition says it", |it| condition(it, "CheckInsFailed").is_some());
+    let reason = condition(&daemon, "CheckInsFailed").unwrap()["reason"].clone();
+    std::fs::remove_file(&filler).unwrap();
+    daemon.wait_until("it recovers", |it| condition(it, "CheckInsFailed").is_none());
+    assert_eq!(upload(&daemon, "late", &more), 201);
+    for number in 0..kept {
+        assert_eq!(by_name(&daemon, &format!("web{number}")), 200);
+    }
+    Seen::Held(format!(
+        "{reason}; {kept} nodes kept; {readable} of {asked} reads answered while full, the others 503; it recovered"
+    ))
+}
+
+fn file_size_limit() -> Seen {
+    let site = Site::new();
+    let program = clade(&[]);
+    let mut command = Command::new("sh");
+    // The soft limit alone, so that it can be lifted; in units of 512 or 1,024 bytes.
+    command
+        .args(["-c", r#"trap '' XFSZ; ulimit -S -f 5000; exec "$0" "$@""#])
+        .arg(program.get_program())
+        .args(["serve", "--listen", "127.0.0.1:0", "--interval", "50ms"])
+        .args(site.arguments(site.data.path()))
+        .current_dir(root());
+    let daemon = Daemon::launch(command);
+    answers(&daemon);
+    let more = "x".repeat(300_000);
+    let mut kept = 0;
+    while upload(&daemon, &format!("web{kept}"), &more) == 201 {
+        kept += 1;
+        assert!(kept < 1000, "the file has no limit");
+    }
+    classifies(&daemon);
+    daemon.wait_until("the condition says it", |it| condition(it, "CheckInsFailed").is_some());
+    for number in 0..kept {
+        by_name(&daemon, &format!("web{number}"));
+    }
+    let id = daemon.id().to_string();
+    let lifted = Command::new("prlimit").args(["--pid", &id, "--fsize=unlimited:"]).status();
+    if !lifted.is_ok_and(|it| it.success()) {
+        return Seen::Skipped("prlimit");
+    }
+    daemon.wait_until("it recovers", |it| condition(it, "CheckInsFailed").is_none());
+    assert_eq!(upload(&daemon, "late", &more), 201);
+    for number in 0..kept {
+        assert_eq!(by_name(&daemon, &format!("web{number}")), 200);
+    }
+    Seen::Held(format!("{kept} nodes kept; 503 beyond the limit; it recovered without a restart"))
+}
+
+/// Damages the file of a stopped daemon; `damage` gets its path and its content.
+fn damaged(damage: &dyn Fn(&Path, &[u8])) -> Seen {
+    let site = Site::new();
+    let daemon = site.start(&[]);
+    assert_eq!(upload(&daemon, "web1", ""), 201);
+    assert_eq!(daemon.terminate(), 0);
+    let sound = std::fs::read(site.store()).unwrap();
+    std::fs::remove_file(site.store()).unwrap();
+    damage(&site.store(), &sound);
+    let daemon = site.start(&[]);
+    classifies(&daemon);
+    assert_eq!(by_name(&daemon, "web1"), 503);
+    daemon.wait_until("the condition says it", |it| condition(it, "CheckInsLost").is_some());
+    let lost = condition(&daemon, "CheckInsLost").unwrap();
+    let aside = std::fs::read_dir(site.data.path()).unwrap().map(|it| it.unwrap().path());
+    let aside = aside.filter(|it| it.to_str().unwrap().contains("check-ins.redb.damaged-"));
+    let aside = aside.collect::<Vec<_>>().pop().unwrap();
+    assert!(lost["message"].as_str().unwrap().contains(aside.to_str().unwrap()), "{lost}");
+    // Hiera must not take the node for one without data, nor one by its name alone.
+    assert_eq!(daemon.get("/hiera/web1").status, 503);
+    assert_eq!(daemon.get("/node/web1").status, 503);
+    assert_eq!(daemon.request("POST", "/enc/web1", "").status, 503);
+    assert_eq!(upload(&daemon, "web1", ""), 201);
+    assert_eq!(by_name(&daemon, "web1"), 200);
+    assert_eq!(by_name(&daemon, "web2"), 503);
+    if aside.is_dir() {
+        std::fs::remove_dir(&aside).unwrap();
+    } else {
+        std::fs::remove_file(&aside).unwrap();
+    }
+    assert_eq!(daemon.get("/enc/web2").status, 200);
+    Seen::Held(format!("{}: {}", lost["type"], lost["reason"]))
+}
+
+fn deleted_file() -> Seen {
+    let site = Site::new();
+    let daemon = site.start(&[]);
+    assert_eq!(upload(&daemon, "before", ""), 201);
+    std::fs::remove_file(site.store()).unwrap();
+    assert_eq!(upload(&daemon, "after", ""), 201);
+    daemon.kill();
+    let daemon = site.start(&[]);
+    assert_eq!((by_name(&daemon, "before"), by_name(&daemon, "after")), (200, 200));
+    Seen::Held("both nodes are known after the restart".to_owned())
+}
+
+fn made_up_names() -> Seen {
+    let site = Site::new();
+    let daemon = site.start(&["--store-max-nodes", "20"]);
+    for number in 0..15 {
+        assert_eq!(upload(&daemon, &format!("web{number}"), ""), 201);
+    }
+    for number in 0..300 {
+        let path = format!("/v1/classified/nodes/made-up-{number}");
+        let body = r#"{"fact": {"os": {"family": "Debian"}}}"#;
+        assert_eq!(daemon.request("POST", &path, body).status, 200);
+    }
+    let nodes = daemon.get("/v1/nodes").json().as_array().unwrap().len();
+    assert!(nodes <= 20, "{nodes}");
+    for number in 0..15 {
+        assert_eq!(by_name(&daemon, &format!("web{number}")), 200);
+    }
+    // Where all room is promised, the next promise is refused.
+    let statuses: Vec<u16> =
+        (0..6).map(|number| upload(&daemon, &format!("more{number}"), "")).collect();
+    assert_eq!(statuses, [201, 201, 201, 201, 201, 503]);
+    Seen::Held(format!("{nodes} nodes after the flood, all 15 promised ones among them"))
+}
+
+fn resident(daemon: &Daemon, field: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
+    let line = status.lines().find(|it| it.starts_with(field)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
+/// Reads a body in chunks.
+fn unchunked(mut body: &str) -> String {
+    let mut text = String::new();
+    while let Some((size, rest)) = body.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).unwrap();
+        let (chunk, rest) = rest.split_at(size);
+        text.push_str(chunk);
+        body = rest.strip_prefix("\r\n").unwrap();
+    }
+    text
+}
+
+fn large_list() -> Seen {
+    let site = Site::new();
+    let daemon = site.start(&[]);
+    let value = "x".repeat(80);
+    let more: Vec<String> =
+        (0..1500).map(|it| format!(r#""fact{it}": {{"value": "{value}"}}, "#)).collect();
+    let more = more.concat();
+    for number in 0..300 {
+        let body = format!(r#"{{"fact": {{{more}"os": {{"family": "Debian"}}}}}}"#);
+        let path = format!("/v1/classified/nodes/web{number:03}");
+        assert_eq!(daemon.request("POST", &path, &body).status, 200);
+    }
+    let before = resident(&daemon, "VmHWM");
+    let all: Value =
+        serde_json::from_str(&unchunked(&daemon.get("/v1/nodes?facts=true").body)).unwrap();
+    let names: Vec<&str> =
+        all.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 300);
+    assert!(names.is_sorted(), "{names:?}");
+    let grown = resident(&daemon, "VmHWM") - before;
+    assert!(grown < 100, "{grown} MiB");
+    let page = daemon.get("/v1/nodes?limit=7&offset=100").json();
+    assert_eq!((page[0]["name"].as_str(), page.as_array().unwrap().len()), (Some("web100"), 7));
+    Seen::Held(format!("48 MB of facts listed in {grown} MiB more than before, of {before} MiB"))
+}
