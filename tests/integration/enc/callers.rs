@@ -224,3 +224,23 @@ fn clients_of_the_groups_read_and_are_refused_to_write() {
     let refused = daemon.request("POST", "/classifier-api/v1/groups", r#"{"name":"x"}"#);
     assert_eq!((refused.status, refused.json()["kind"].as_str()), (403, Some("read-only")));
 }
+
+#[test]
+fn of_two_daemons_each_has_the_config_data_of_a_node_that_asked_the_other() {
+    let repository = GitRepository::new();
+    let web = "name: Web\nrule: os.family = Debian\nconfig_data: {motd: {text: hello}}\n";
+    repository.commit("first", &[("groups/web.yaml", web)]);
+    let [first, second] = [(); 2].map(|()| Daemon::start(&["--repo", &repository.text_path()]));
+    let body = r#"{"fact": {"os": {"family": "Debian"}}}"#;
+    assert_eq!(first.request("POST", "/enc/web1", body).status, 200);
+    let data = json!({"motd::text": "hello"});
+    assert_eq!(first.get("/hiera/web1").json(), data);
+    // The other one knows nothing of the node, and says so.
+    for answer in [second.get("/hiera/web1"), second.request("POST", "/hiera/web1", "")] {
+        assert_eq!((answer.status, &answer.json()["kind"]), (404, &json!("not-found")));
+    }
+    let answer = second.request("POST", "/hiera/web1", body);
+    assert_eq!(answer.json(), data);
+    assert_eq!(answer.header("X-Clade-Commit").map(str::len), Some(40));
+    assert_eq!(second.get("/hiera/web1").status, 404, "nothing is kept");
+}
