@@ -112,7 +112,7 @@ fn every_read_route_answers() {
     );
     let unseen = daemon.get("/hiera/unseen");
     assert_eq!((unseen.status, &unseen.json()["kind"]), (404, &json!("not-found")));
-    assert_eq!(daemon.get("/hiera/web1").json(), json!({}));
+    assert_eq!(daemon.get("/hiera/web1").json(), json!({"profile::web::port": 443}));
     assert_eq!(daemon.get("/status/v1/services").json()["classifier-service"]["state"], "running");
     assert_eq!(daemon.get("/status/v1/simple").body, "running");
     assert_eq!((daemon.get("/livez").status, daemon.get("/readyz").status), (200, 200));
