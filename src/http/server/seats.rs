@@ -169,9 +169,9 @@ impl Seats {
 }
 
 impl Taken {
-    /// Returns the connection that has been in its phase longest.
+    /// Returns the connection that has been in its phase longest, of several the first.
     fn longest(&self, fits: impl Fn(&Seat) -> bool) -> Option<Arc<Seat>> {
-        self.seats.values().filter(|it| fits(it)).min_by_key(|it| it.since()).cloned()
+        self.seats.values().filter(|it| fits(it)).min_by_key(|it| (it.since(), it.id)).cloned()
     }
 }
 
