@@ -10,6 +10,7 @@ mod diff;
 mod enc;
 mod error;
 mod groups;
+mod json_list;
 mod maintenance;
 mod replies;
 mod router;

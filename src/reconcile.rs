@@ -27,6 +27,7 @@ mod storage;
 mod tidy;
 mod trial;
 mod trigger;
+mod turns;
 mod write;
 
 pub use build::{BuildError, Outcome, Rejected, SourceError, load, source_files};

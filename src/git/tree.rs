@@ -131,6 +131,20 @@ impl Repository {
         Ok(Some(files).filter(|it| it.len() <= most))
     }
 
+    /// Returns whether a commit has a directory.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a tree cannot be read.
+    pub fn has_directory(
+        &self,
+        commit: CommitId,
+        directory: &str,
+        budget: &Budget,
+    ) -> Result<bool, FilesError> {
+        Ok(self.tree_of(commit, directory, budget)?.is_some())
+    }
+
     /// Returns the tree of a directory of a commit; none if the commit has no such directory.
     fn tree_of(
         &self,

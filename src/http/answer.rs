@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{FromRequestParts, Query};
@@ -10,6 +11,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde_json::Value;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::access::{Caller, Submitted};
 use super::error::ApiError;
@@ -85,7 +87,7 @@ impl Parameters {
     }
 
     /// Returns the part of a list that `limit` and `offset` ask for.
-    pub(super) fn page(&self, list: Vec<Value>) -> Result<Vec<Value>, ApiError> {
+    pub(super) fn page<T>(&self, list: Vec<T>) -> Result<Vec<T>, ApiError> {
         let offset = self.number("offset")?.unwrap_or(0);
         let limit = self.number("limit")?.unwrap_or(usize::MAX);
         Ok(list.into_iter().skip(offset).take(limit).collect())
@@ -154,8 +156,34 @@ impl FromRequestParts<Arc<App>> for Answering {
     }
 }
 
-/// Runs what reads the repository where it holds up nobody.
+/// How many requests read the repository at once; each has a thread.
+static LOOKUPS: Semaphore = Semaphore::const_new(20);
+
+/// How long a request waits for one of them.
+const LOOKUP_WAIT: Duration = Duration::from_secs(30);
+
+/// Waits until a request may read the repository.
+pub(super) async fn lookup() -> Result<SemaphorePermit<'static>, ApiError> {
+    let waited = tokio::time::timeout(LOOKUP_WAIT, LOOKUPS.acquire()).await;
+    waited.ok().and_then(Result::ok).ok_or_else(ApiError::busy)
+}
+
+/// Runs what reads the repository on a thread of its own, when there is one.
 pub(super) async fn blocking<T: Send + 'static>(
+    app: &App,
+    work: impl FnOnce(&Controller) -> Result<T, LookupError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let permit = lookup().await?;
+    let done = blocking_at_once(app, move |controller| {
+        // Held by the thread: a client that goes away does not end the work.
+        let _permit = permit;
+        work(controller)
+    });
+    done.await
+}
+
+/// Runs what an operator asks for on a thread of its own: it never waits for what clients read.
+pub(super) async fn blocking_at_once<T: Send + 'static>(
     app: &App,
     work: impl FnOnce(&Controller) -> Result<T, LookupError> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -9,7 +9,7 @@ use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use super::access::{Caller, Role};
-use super::answer::{Parameters, blocking};
+use super::answer::{Parameters, blocking, blocking_at_once};
 use super::body::read_json;
 use super::error::ApiError;
 use super::router::App;
@@ -37,7 +37,8 @@ pub(super) async fn pin(
         let error = Value::from("({:commit missing-required-key})");
         return Err(ApiError::schema_violation(&body, "Pin", &error));
     };
-    let commit = blocking(&app, move |it| it.pin(&revision, caller.actor(Role::Operate))).await?;
+    let commit =
+        blocking_at_once(&app, move |it| it.pin(&revision, caller.actor(Role::Operate))).await?;
     Ok(Json(json!({"pinned": commit})))
 }
 
@@ -46,7 +47,7 @@ pub(super) async fn resume(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Arc<Caller>>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
-    blocking(&app, move |it| Ok(it.resume(caller.actor(Role::Operate))?)).await?;
+    blocking_at_once(&app, move |it| Ok(it.resume(caller.actor(Role::Operate))?)).await?;
     Ok((StatusCode::ACCEPTED, Json(json!({"pinned": null}))))
 }
 

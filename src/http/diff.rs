@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use super::answer::lookup;
 use super::error::ApiError;
 use super::router::App;
 use crate::impact::{Comparison, Impact, NodeChange, Side};
@@ -20,7 +21,12 @@ pub(super) async fn diff(
     State(app): State<Arc<App>>,
     Path((base, head)): Path<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
-    let done = tokio::task::spawn_blocking(move || compare(&app, &base, &head)).await;
+    let permit = lookup().await?;
+    let done = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        compare(&app, &base, &head)
+    });
+    let done = done.await;
     done.map_err(|_| ApiError::internal("The commits could not be compared."))?.map(Json)
 }
 

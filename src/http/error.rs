@@ -209,6 +209,11 @@ impl From<LookupError> for ApiError {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, message, commit.to_string())
                     .with_header(header::RETRY_AFTER, "1")
             }
+            LookupError::Busy => {
+                let message = "Too many requests wait for other commits to be built; try again.";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message, Value::Null)
+                    .with_header(header::RETRY_AFTER, "2")
+            }
             LookupError::Rejected(rejected) => {
                 let message = format!(
                     "The commit {} is not valid and never answers; see the `details` key.",

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::answer::{Answering, Parameters};
 use super::body::read_json;
 use super::error::ApiError;
+use super::json_list::JsonList;
 use super::router::App;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule, shown_group_to_value};
 use crate::history::{Edit, History};
@@ -64,10 +65,29 @@ pub(super) async fn list(
     let hierarchy = &answering.snapshot.estate.hierarchy;
     let mut indexes: Vec<GroupIndex> = hierarchy.indexes().collect();
     indexes.sort_by_key(|index| hierarchy.group(*index).id);
-    let shown = Shown::of(&app, &answering);
-    let groups = indexes.into_iter().map(|index| shown.group(index, view(&parameters)));
-    let page = parameters.page(groups.collect()).map(Value::from);
-    answering.json(page)
+    let view = view(&parameters);
+    let indexes = match parameters.page(indexes) {
+        Ok(indexes) => indexes,
+        Err(error) => return answering.json(Err(error)),
+    };
+    match view {
+        View::Own => {
+            let shown = Shown::of(&app, &answering);
+            let groups = indexes.into_iter().map(|index| shown.group(index, view));
+            answering.json(Ok(groups.collect()))
+        }
+        // What groups inherit grows with the square of their number: it is never there as a whole.
+        View::Inherited => {
+            let snapshot = Arc::clone(&answering.snapshot);
+            let history = app.controller.edits(snapshot.commit);
+            let write = move |index: GroupIndex| {
+                let id = snapshot.estate.hierarchy.group(index).id;
+                let edit = history.as_ref().and_then(|history| history.edit(id));
+                show(&snapshot.estate, index, view, edit)
+            };
+            answering.respond(JsonList::new(indexes.into_iter(), write))
+        }
+    }
 }
 
 pub(super) async fn one(

@@ -6,10 +6,10 @@ use hashbrown::HashMap;
 use rayon::prelude::*;
 
 use super::controller::Controller;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Kind};
 use crate::document::Limits;
 use crate::git::{EntryKind, FilesError, ReadError, Repository, TreeEntry};
-use crate::model::{BlobId, Budget, BudgetItem, CommitId, Exceeded, Meter};
+use crate::model::{BlobId, Budget, BudgetItem, CommitId, Counts, Exceeded, Meter};
 use crate::snapshot::Snapshot;
 use crate::validation::{
     Checked, FileKind, FileReading, Layout, Search, SourceContent, SourceFile, check, no_groups,
@@ -31,6 +31,16 @@ impl Outcome {
         match self {
             Self::Valid(snapshot) => snapshot.commit,
             Self::Rejected(rejected) => rejected.commit,
+        }
+    }
+
+    /// Returns whether it exceeds the budget, so that a larger one may decide otherwise.
+    pub(super) fn is_too_large(&self) -> bool {
+        match self {
+            Self::Valid(_) => false,
+            Self::Rejected(rejected) => {
+                rejected.diagnostics.iter().any(|it| it.kind == Kind::CommitTooLarge)
+            }
         }
     }
 }
@@ -56,6 +66,9 @@ pub enum BuildError {
         #[source]
         source: ReadError,
     },
+    /// Too many wait for other commits to be built.
+    #[error("other commits are being built: try again soon")]
+    Busy,
     /// It is not wanted any more.
     #[error("the commit {0} is superseded")]
     Cancelled(CommitId),
@@ -114,6 +127,10 @@ pub(super) struct Built {
     pub(super) outcome: Outcome,
     /// As long as it is held, the readings of its files stay in the cache.
     pub(super) checked: Arc<Checked>,
+    /// About how much memory it takes beside what it shares with its base.
+    pub(super) bytes: u64,
+    /// The commit that it was built from, if most of its memory is shared with that one.
+    pub(super) base: Option<CommitId>,
 }
 
 /// Builds the snapshot of a commit's directory, from that of another commit where they have much in
@@ -147,7 +164,22 @@ pub(super) fn build(
         }
         None => Outcome::Rejected(Arc::new(Rejected { commit, diagnostics })),
     };
-    Ok(Built { outcome, checked: Arc::new(checked) })
+    let bytes = bytes_of(&checked.counts(), FULL);
+    Ok(Built { outcome, checked: Arc::new(checked), bytes, base: None })
+}
+
+/// About how many bytes a group takes in a snapshot of its own, in index and prepared answers.
+const FULL: u64 = 3_000;
+
+/// About how many it takes in one that was built from another and shares most of that.
+const SHARED: u64 = 600;
+
+/// Estimates the memory of what was counted.
+fn bytes_of(counts: &Counts, of_a_group: u64) -> u64 {
+    counts.get(BudgetItem::Groups) * of_a_group
+        + counts.get(BudgetItem::YamlNodes) * 150
+        + counts.get(BudgetItem::DocumentBytes) * 2
+        + counts.get(BudgetItem::Findings) * 1_000
 }
 
 /// How many files may differ for a commit to be built from another.
@@ -210,7 +242,12 @@ fn amend(
     let (origins, warnings) =
         (Arc::clone(&checked.origins), std::mem::take(&mut checked.diagnostics));
     let snapshot = before.amended(commit, estate, origins, warnings);
-    Ok(Some(Built { outcome: Outcome::Valid(Arc::new(snapshot)), checked: Arc::new(checked) }))
+    let groups = checked.counts().get(BudgetItem::Groups);
+    let changed = readings.iter().map(|it| bytes_of(&it.cost, SHARED)).sum::<u64>();
+    let bytes = changed + groups * SHARED;
+    let outcome = Outcome::Valid(Arc::new(snapshot));
+    let base = Some(before.commit);
+    Ok(Some(Built { outcome, checked: Arc::new(checked), bytes, base }))
 }
 
 /// Reads and checks the files of a commit's directory.

@@ -22,6 +22,7 @@ use super::standing::{Candidate, CheckInsTrouble, Expected, Freshness, Progress,
 use super::status::{Remote, Status, Watched};
 use super::storage::StorageError;
 use super::trigger::Trigger;
+use super::turns::Turns;
 use crate::git::{
     FetchError, MirrorError, OpenError, ReadError, Repository, RevisionError, SignatureFault,
 };
@@ -73,6 +74,9 @@ pub enum LookupError {
     /// What was asked for could not be written to disk.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// Too many wait for other commits to be built.
+    #[error("other commits are being built: try again soon")]
+    Busy,
     /// No commit answered at a time.
     #[error("no commit answered here at {0}")]
     NothingThen(Timestamp),
@@ -90,6 +94,7 @@ pub struct Controller {
     pub(super) retained: Mutex<Retained>,
     pub(super) journal: Mutex<Journal>,
     pub(super) cache: Cache,
+    pub(super) turns: Turns,
     pub(super) edits: Edits,
     pub(super) reporter: Reporter,
     state: Mutex<State>,
@@ -133,6 +138,7 @@ impl Controller {
             retained: Mutex::default(),
             journal: Mutex::new(journal),
             cache: Cache::default(),
+            turns: Turns::default(),
             edits: Edits::default(),
             reporter: Reporter::default(),
             state: Mutex::default(),
@@ -368,6 +374,18 @@ impl Controller {
         self.state().standing.check_ins = trouble;
     }
 
+    /// Returns the head of the branch if no commit answers and it lacks the directory of the groups.
+    pub fn lacks_path(&self) -> Option<CommitId> {
+        if self.active.load().is_some() {
+            return None;
+        }
+        let head = self.state().standing.observed?.commit;
+        let repository = self.repository().ok()?;
+        let has =
+            repository.has_directory(head, &self.settings.path, &self.settings.budget).ok()?;
+        (!has).then_some(head)
+    }
+
     /// Returns where the groups come from, for messages.
     pub fn address(&self) -> &str {
         &self.settings.address
@@ -433,6 +451,7 @@ impl From<BuildError> for LookupError {
     fn from(error: BuildError) -> Self {
         match error {
             BuildError::Unreadable { source, .. } => Self::Unreadable(source.to_string()),
+            BuildError::Busy => Self::Busy,
             BuildError::Cancelled(_) => Self::Unreadable(error.to_string()),
         }
     }

@@ -1,7 +1,7 @@
 //! Deciding about the newest commit: verify, build, check, activate.
 #![expect(clippy::disallowed_methods, reason = "ages are measured by the clock")]
 
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -11,13 +11,15 @@ use super::admission::Trust;
 use super::build::{BuildError, Outcome, build};
 use super::controller::Controller;
 use super::journal::{Event, Stage};
+use super::retained::Retained;
 use super::settings::Target;
 use super::standing::{Instead, Progress, is_error, reason_of};
 use super::status::{LastFailed, Reason};
 use super::trigger::Trigger;
+use super::turns::Urgency;
 use crate::diagnostic;
 use crate::git::{Repository, SignatureFault};
-use crate::model::CommitId;
+use crate::model::{Budget, CommitId};
 use crate::telemetry::Built;
 
 impl Controller {
@@ -94,6 +96,8 @@ impl Controller {
                     self.note_superseded(commit, by);
                 }
             }
+            // A build that decides waits for its turn.
+            Err(BuildError::Busy) => {}
             Err(BuildError::Unreadable { source, .. }) => {
                 self.metrics.count_build(Built::Error, began.elapsed());
                 self.mend(commit, &source);
@@ -189,7 +193,7 @@ impl Controller {
         self.notify();
     }
 
-    /// Returns what came of a commit, building it if need be. Blocking.
+    /// Returns what came of a commit, building it before anything that only reads. Blocking.
     pub(super) fn outcome(
         &self,
         repository: &Repository,
@@ -204,29 +208,95 @@ impl Controller {
         commit: CommitId,
         wanted: super::build::Wanted<'_>,
     ) -> Result<Outcome, BuildError> {
-        let known = self.retained.lock().unwrap_or_else(PoisonError::into_inner).get(commit);
-        if let Some(outcome) = known {
-            return Ok(outcome);
+        if let Some(known) = self.retained().get(commit) {
+            return Ok(known);
+        }
+        let _turn = self.turns.take(Urgency::Decides);
+        self.build_now(repository, commit, self.settings.budget, wanted)
+    }
+
+    /// Returns what came of a commit that is only read, building it when nothing else is built. A
+    /// commit that the branch does not have, such as the head of a pull request, gets a tenth of the
+    /// budget beyond what answers. Blocking.
+    pub(super) fn outcome_to_read(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        urgency: Urgency,
+    ) -> Result<Outcome, BuildError> {
+        /// How often a build gives way to what decides.
+        const TRIES: usize = 8;
+        if let Some(known) = self.retained().get(commit) {
+            return Ok(known);
+        }
+        let wanted = || !self.turns.is_awaited();
+        for _ in 0..TRIES {
+            let turn = self.turns.take(urgency).ok_or(BuildError::Busy)?;
+            let built = self
+                .budget_to_read(repository, commit)
+                .and_then(|budget| self.build_now(repository, commit, budget, &wanted));
+            drop(turn);
+            match built {
+                Err(BuildError::Cancelled(_)) => {}
+                done => return done,
+            }
+        }
+        Err(BuildError::Busy)
+    }
+
+    /// Returns what a commit that is only read may cost. Called in a turn.
+    fn budget_to_read(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<Budget, BuildError> {
+        let budget = self.settings.budget;
+        let live = self.live();
+        let head = self.state().standing.observed.map(|it| it.commit);
+        let is_part = |of: CommitId| repository.is_ancestor(commit, of).unwrap_or(false);
+        if head.into_iter().chain(live).any(is_part) {
+            return Ok(budget);
+        }
+        let Some(live) = live else { return Ok(budget.for_unreviewed(None)) };
+        // Evicted between its build and its activation: without its counts, heads that are as large
+        // would be rejected.
+        if self.retained().built(live).is_none() {
+            self.build_now(repository, live, budget, &|| true)?;
+        }
+        let counts = self.retained().built(live).map(|it| it.checked.counts());
+        Ok(budget.for_unreviewed(counts.as_ref()))
+    }
+
+    fn live(&self) -> Option<CommitId> {
+        self.active.load().as_ref().map(|it| it.commit)
+    }
+
+    /// Builds a commit, in a turn, unless the turn before built it.
+    fn build_now(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        budget: Budget,
+        wanted: super::build::Wanted<'_>,
+    ) -> Result<Outcome, BuildError> {
+        if let Some(known) = self.retained().get(commit) {
+            return Ok(known);
         }
         let near = repository.parents(commit).unwrap_or_default();
-        let live = self.active.load().as_ref().map(|it| it.commit);
-        let base = {
-            let retained = self.retained.lock().unwrap_or_else(PoisonError::into_inner);
-            retained.base(near.into_iter().chain(live))
-        };
-        let built = build(
-            repository,
-            commit,
-            &self.settings.path,
-            &self.cache,
-            base.as_ref(),
-            self.settings.budget,
-            wanted,
-        )?;
+        let base = self.retained().base(near.into_iter().chain(self.live()));
+        let (path, cache) = (&self.settings.path, &self.cache);
+        let built = build(repository, commit, path, cache, base.as_ref(), budget, wanted)?;
         let outcome = built.outcome.clone();
-        let mut retained = self.retained.lock().unwrap_or_else(PoisonError::into_inner);
-        retained.insert(commit, built);
+        // What is too large for a smaller budget may be valid once the branch has it.
+        if budget == self.settings.budget || !outcome.is_too_large() {
+            let live = self.live();
+            self.retained().insert(commit, built, live, self.settings.snapshot_cache);
+        }
         Ok(outcome)
+    }
+
+    fn retained(&self) -> MutexGuard<'_, Retained> {
+        self.retained.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

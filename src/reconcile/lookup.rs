@@ -13,6 +13,7 @@ use super::settings::Target;
 use super::standing::Progress;
 use super::status::Truth;
 use super::trigger::Trigger;
+use super::turns::Urgency;
 use crate::git::{CommitInfo, Repository};
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
@@ -63,7 +64,7 @@ impl Controller {
         repository: &Repository,
         commit: CommitId,
     ) -> Result<Arc<Snapshot>, LookupError> {
-        match self.outcome(repository, commit)? {
+        match self.outcome_to_read(repository, commit, Urgency::Reads)? {
             Outcome::Valid(snapshot) => Ok(snapshot),
             Outcome::Rejected(rejected) => Err(LookupError::Rejected(rejected)),
         }
@@ -123,7 +124,7 @@ impl Controller {
         let repository = self.repository().map_err(|it| LookupError::Unreadable(it.to_string()))?;
         let commit = repository.resolve(revision)?;
         let info = repository.commit(commit)?;
-        let outcome = self.outcome(&repository, commit)?;
+        let outcome = self.outcome_to_read(&repository, commit, Urgency::Reads)?;
         let fate = self.fate(&repository, commit);
         Ok(Known { info, outcome, fate })
     }

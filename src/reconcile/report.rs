@@ -13,7 +13,8 @@ use super::build::Outcome;
 use super::controller::Controller;
 use super::journal::{Event, Journal, Stage};
 use super::settings::Target;
-use crate::diagnostic::{Diagnostic, Severity};
+use super::turns::Urgency;
+use crate::diagnostic::{Diagnostic, Severity, visible};
 use crate::forge::{CommitStatus, Forge, StatusState};
 use crate::git::Repository;
 use crate::model::CommitId;
@@ -270,7 +271,8 @@ impl Controller {
         commit: CommitId,
         status: &dyn Fn(CommitId, &str, StatusState, String) -> CommitStatus,
     ) -> CommitStatus {
-        let (state, description) = match self.outcome(repository, commit) {
+        let (state, description) = match self.outcome_to_read(repository, commit, Urgency::Reports)
+        {
             Ok(Outcome::Valid(snapshot)) => {
                 let groups = snapshot.estate.hierarchy.len();
                 (StatusState::Success, format!("valid, {groups} groups"))
@@ -359,5 +361,6 @@ fn in_short(diagnostics: &[Diagnostic]) -> String {
         more => format!(" (and {more} more)"),
     };
     let start = first.place.span.start;
-    format!("{}:{}:{}: {}{more}", first.place.file, start.line, start.column, first.message)
+    let (file, message) = (visible(&first.place.file), visible(&first.message));
+    format!("{file}:{}:{}: {message}{more}", start.line, start.column)
 }

@@ -20,6 +20,11 @@ impl Retained {
         self.0.get(&commit).map(|it| it.outcome.clone())
     }
 
+    /// Returns what is kept of a commit.
+    pub(super) fn built(&self, commit: CommitId) -> Option<&Built> {
+        self.0.get(&commit)
+    }
+
     /// Returns what a commit may be built from: the first of some commits that is kept and valid, or
     /// the latest used.
     pub(super) fn base(&self, wanted: impl IntoIterator<Item = CommitId>) -> Option<Built> {
@@ -28,16 +33,104 @@ impl Retained {
         near.next().or_else(|| self.0.values().rev().find(is_valid)).cloned()
     }
 
-    pub(super) fn insert(&mut self, commit: CommitId, built: Built) {
+    /// Keeps a commit, and as many of those used last as fit into so many bytes beside it and the one
+    /// that answers.
+    pub(super) fn insert(
+        &mut self,
+        commit: CommitId,
+        built: Built,
+        live: Option<CommitId>,
+        most_bytes: u64,
+    ) {
         self.0.shift_remove(&commit);
         self.0.insert(commit, built);
-        while self.0.len() > KEPT {
-            self.0.shift_remove_index(0);
+        let is_needed = |it: &CommitId| *it == commit || Some(*it) == live;
+        let of_others = |all: &IndexMap<CommitId, Built>| -> u64 {
+            all.iter().filter(|(it, _)| !is_needed(it)).map(|(_, it)| it.bytes).sum()
+        };
+        while self.0.len() > KEPT || of_others(&self.0) > most_bytes {
+            let Some(oldest) = self.0.keys().position(|it| !is_needed(it)) else { return };
+            self.evict(oldest);
+        }
+    }
+
+    /// Removes a commit. What others share with it stays in memory, and counts for one of them from
+    /// then on.
+    fn evict(&mut self, index: usize) {
+        let Some((evicted, gone)) = self.0.shift_remove_index(index) else { return };
+        let mut heir = None;
+        for (commit, it) in &mut self.0 {
+            if it.base != Some(evicted) {
+                continue;
+            }
+            it.base = match heir {
+                Some(heir) => Some(heir),
+                None => {
+                    heir = Some(*commit);
+                    it.bytes = it.bytes.saturating_add(gone.bytes);
+                    gone.base
+                }
+            };
         }
     }
 
     /// Returns the commits.
     pub(super) fn all(&self) -> Vec<(CommitId, Outcome)> {
         self.0.iter().map(|(commit, it)| (*commit, it.outcome.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::{Budget, Meter};
+    use crate::reconcile::Rejected;
+    use crate::validation::{Layout, Search, check};
+
+    fn id(digit: u8) -> CommitId {
+        char::from(digit).to_string().repeat(40).parse().unwrap()
+    }
+
+    fn built(digit: u8, bytes: u64, base: Option<u8>) -> Built {
+        let meter = Arc::new(Meter::new(Budget::DEFAULT));
+        let checked = check(&Layout::default(), &[], Search::Decisive, &meter);
+        let rejected = Rejected { commit: id(digit), diagnostics: Vec::new() };
+        Built {
+            outcome: Outcome::Rejected(Arc::new(rejected)),
+            checked: Arc::new(checked),
+            bytes,
+            base: base.map(id),
+        }
+    }
+
+    fn kept(retained: &Retained) -> Vec<(CommitId, u64)> {
+        retained.0.iter().map(|(commit, it)| (*commit, it.bytes)).collect()
+    }
+
+    #[test]
+    fn those_used_last_are_kept_with_the_one_that_answers() {
+        let mut retained = Retained::default();
+        for digit in b'1'..=b'5' {
+            retained.insert(id(digit), built(digit, 40, None), Some(id(b'1')), 100);
+            retained.get(id(b'2'));
+        }
+        assert_eq!(
+            kept(&retained),
+            [(id(b'1'), 40), (id(b'4'), 40), (id(b'5'), 40), (id(b'2'), 40)]
+        );
+    }
+
+    #[test]
+    fn what_is_shared_with_an_evicted_commit_still_counts() {
+        let mut retained = Retained::default();
+        retained.insert(id(b'1'), built(b'1', 60, None), None, 100);
+        retained.insert(id(b'2'), built(b'2', 1, Some(b'1')), None, 100);
+        retained.insert(id(b'3'), built(b'3', 1, Some(b'1')), None, 100);
+        retained.insert(id(b'4'), built(b'4', 60, None), None, 100);
+        retained.insert(id(b'5'), built(b'5', 1, Some(b'4')), None, 100);
+        // The second and third hold the memory of the first: only without them it is free.
+        assert_eq!(kept(&retained), [(id(b'4'), 60), (id(b'5'), 1)]);
     }
 }

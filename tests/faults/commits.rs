@@ -79,10 +79,38 @@ pub(crate) const FAULTS: &[Fault] = &[
         speed: Speed::Fast,
         run: long_group_name,
     },
+    Fault {
+        name: "commits::settings-at-start",
+        promise: "a setting that cannot work is said in one sentence, and the daemon does not start",
+        injection: "a path without a repository, a `--path` with a typo, an unreadable key file",
+        speed: Speed::Fast,
+        run: settings_at_start,
+    },
+    Fault {
+        name: "commits::unreviewed-heads",
+        promise: "a commit beside the branch gets a tenth of the budget beyond what answers",
+        injection: "a head of a pull request with 200,000 values, read and compared",
+        speed: Speed::Fast,
+        run: unreviewed_heads,
+    },
+    Fault {
+        name: "commits::old-commits",
+        promise: "old commits are built one at a time, kept within a budget, and asked for by few threads",
+        injection: "80 old commits of 1,000 groups, 40 of them asked for at once",
+        speed: Speed::Slow,
+        run: old_commits,
+    },
+    Fault {
+        name: "commits::inherited-list",
+        promise: "the list of groups with inherited values is streamed",
+        injection: "1,500 groups within each other, each with a value of its own",
+        speed: Speed::Slow,
+        run: inherited_list,
+    },
 ];
 
-/// The address space of a daemon under test. Most of it is reserved by threads and never touched.
-const SPACE: u64 = 1 << 30;
+/// The address space of a daemon under test: 512 MiB, and what code and stacks reserve.
+const SPACE: u64 = 640 << 20;
 
 /// Prepares the program with a limit on its address space, in bytes.
 fn within(space: u64, arguments: &[&str]) -> Command {
@@ -95,6 +123,9 @@ fn within(space: u64, arguments: &[&str]) -> Command {
             None => command.env_remove(name),
         };
     }
+    // glibc reserves 64 MiB of address space for each arena and uses little of it; with few arenas the
+    // limit is on what is used.
+    command.env("MALLOC_ARENA_MAX", "2");
     command.stdin(std::process::Stdio::null());
     command
 }
@@ -441,4 +472,121 @@ fn long_group_name() -> Seen {
     let status = daemon.get("/controller/status").body.len();
     assert!(status < 40_000, "{status} bytes of status");
     Seen::Held(format!("{} bytes of log, {status} of status", log.len()))
+}
+
+fn settings_at_start() -> Seen {
+    let (repository, _) = live();
+    let path = repository.text_path();
+    let directory = tempfile::tempdir().unwrap();
+    let (empty, data) = (directory.path().join("empty"), directory.path().join("data"));
+    std::fs::create_dir(&empty).unwrap();
+    let (empty, data) = (empty.to_str().unwrap(), data.to_str().unwrap());
+    for (arguments, piece) in [
+        (vec!["--repo", empty], "must be a git repository: correct the path"),
+        (vec!["--repo", empty, "--data-dir", data], "must be a git repository: correct the path"),
+        (vec!["--repo", &path, "--path", "grups"], "has no such directory: correct `--path`"),
+        (
+            vec!["--repo", &path, "--path", "grups", "--data-dir", data],
+            "has no such directory: correct `--path`",
+        ),
+        (
+            vec!["--repo", &path, "--git-token-file", "/nonexistent"],
+            "`--git-token-file /nonexistent` cannot be read",
+        ),
+    ] {
+        let all = [&["serve", "--listen", "127.0.0.1:0"], &arguments[..]].concat();
+        let done = run_within(SPACE, &all);
+        let last = done.stderr.lines().last().unwrap_or_default();
+        assert_eq!(done.status, 2, "{}", done.stderr);
+        assert!(last.starts_with("error: ") && last.contains(piece), "{}", done.stderr);
+    }
+    Seen::Held("exit 2 with what to do, five times".to_owned())
+}
+
+fn unreviewed_heads() -> Seen {
+    let (repository, live) = live();
+    let text = format!("name: B\nvariables: {{a: [{}0]}}\n", "1,".repeat(200_000));
+    let file = blob(&repository, &text);
+    let head = push(&repository, tree(&repository, &[(b"b.yaml", file, FILE)]));
+    let git = repository.git();
+    git.reference("refs/heads/main", live.parse().unwrap(), true, "test").unwrap();
+    git.reference("refs/pull/1/head", head.parse().unwrap(), true, "test").unwrap();
+    let daemon = serve(&repository.text_path());
+    for route in [format!("/v1/groups?commit={head}"), format!("/controller/diff/{live}/{head}")] {
+        let answer = daemon.get(&route);
+        assert_eq!(answer.status, 422, "{}", answer.body);
+        assert_eq!(answer.json()["details"][0]["kind"], "commit-too-large");
+    }
+    // On the branch it is what somebody reviewed.
+    git.reference("refs/heads/main", head.parse().unwrap(), true, "test").unwrap();
+    daemon.wait_until("it answers", |it| {
+        it.get("/controller/status").json()["active"]["commit"] == head
+    });
+    Seen::Held("422 beside the branch, live on it".to_owned())
+}
+
+fn old_commits() -> Seen {
+    let repository = GitRepository::new();
+    let group = |number: usize, value: usize| {
+        format!("name: G{number}\nvariables: {{v: {value}, w: [1, 2, 3]}}\n")
+    };
+    let names: Vec<String> = (0..1_000).map(|it| format!("groups/{it}.yaml")).collect();
+    let texts: Vec<String> = (0..1_000).map(|it| group(it, 0)).collect();
+    let files: Vec<(&str, &str)> =
+        names.iter().zip(&texts).map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    let mut commits = vec![repository.commit("first", &files)];
+    for (step, name) in names.iter().enumerate().take(80) {
+        let text = group(step, step + 1);
+        commits.push(repository.commit("more", &[(name.as_str(), text.as_str())]));
+    }
+    let path = repository.text_path();
+    let arguments = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--interval",
+        "50ms",
+        "--repo",
+        &path,
+        "--snapshot-cache",
+        "4000000",
+    ];
+    let daemon = Daemon::launch(within(SPACE, &arguments));
+    for commit in commits.iter().take(40) {
+        assert_eq!(daemon.get(&format!("/v1/groups?commit={commit}&limit=1")).status, 200);
+    }
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let asked: Vec<_> = commits
+            .iter()
+            .skip(40)
+            .take(40)
+            .map(|commit| {
+                let address = daemon.address.clone();
+                let route = format!("/v1/groups?commit={commit}&limit=1");
+                scope.spawn(move || Daemon::at(&address).get(&route).status)
+            })
+            .collect();
+        asked.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    assert!(statuses.iter().all(|it| matches!(it, 200 | 503)), "{statuses:?}");
+    let kept = daemon.get("/controller/commits").json().as_array().unwrap().len();
+    assert!(kept < 12, "{kept} commits are kept");
+    let answered = statuses.iter().filter(|it| **it == 200).count();
+    Seen::Held(format!("{answered} of 40 answered at once, {kept} commits kept"))
+}
+
+fn inherited_list() -> Seen {
+    let repository = GitRepository::new();
+    let groups: Vec<String> = (0..1_500)
+        .map(|it| {
+            let parent = if it == 0 { "All Nodes".to_owned() } else { format!("G{}", it - 1) };
+            format!("name: G{it}\nparent: {parent}\nvariables: {{v{it}: {}}}\n", "x".repeat(100))
+        })
+        .collect();
+    repository.commit("first", &[("groups/a.yaml", &groups.join("---\n"))]);
+    let daemon = serve(&repository.text_path());
+    let answer = daemon.get("/v1/groups?inherited=true");
+    assert_eq!(answer.status, 200);
+    assert!(answer.body.len() > 100_000_000, "{} bytes", answer.body.len());
+    Seen::Held(format!("{} MB from a daemon of 640 MiB of address space", answer.body.len() >> 20))
 }

@@ -102,6 +102,7 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
             "`--puppet-server` needs `--writes commit` or `--writes propose`: what it says of classes is committed"
         );
     }
+    check_files(serve)?;
     let puppet_server = puppet_server::prepare(serve)?;
     let tls = match (&serve.tls_cert, &serve.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::open(TlsFiles {
@@ -157,6 +158,30 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
         reporting,
         puppet_server,
     })
+}
+
+/// Refuses files that cannot be read: what they lack would show at each fetch, and for ever.
+fn check_files(serve: &Serve) -> Result<()> {
+    for (flag, path) in [
+        ("git-password-file", &serve.git_password_file),
+        ("git-token-file", &serve.git_token_file),
+        ("git-ca-file", &serve.git_ca_file),
+        ("ssh-key-file", &serve.ssh_key_file),
+        ("ssh-known-hosts-file", &serve.ssh_known_hosts_file),
+        ("allowed-signers-file", &serve.allowed_signers_file),
+        ("openpgp-keys-file", &serve.openpgp_keys_file),
+        ("forge-token-file", &serve.forge_token_file),
+        ("forge-ca-file", &serve.forge_ca_file),
+    ] {
+        let Some(path) = path else { continue };
+        if let Err(error) = std::fs::read(path) {
+            bail!(
+                "`--{flag} {}` cannot be read ({error}): correct the path, or let the user of the daemon read the file",
+                path.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Finds the forge of the repository.
@@ -268,12 +293,38 @@ fn target(serve: &Serve, remote: &Remote, options: &MirrorOptions) -> Result<Tar
     match (&serve.data_dir, remote.as_path()) {
         (None, Some(path)) => {
             // What is wrong with it is said before anything else is done.
-            Repository::discover(path)?;
+            open_local(path)?;
             Ok(Target::Local(path.to_owned()))
         }
-        (Some(data), _) => Ok(Target::Remote(Mirror::open(data, remote.clone(), options.clone())?)),
+        (Some(data), path) => {
+            let mirror = Mirror::open(data, remote.clone(), options.clone())?;
+            // With a commit to answer from, a path that is gone is a remote that is down.
+            if let Some(path) = path.filter(|_| mirror.live().is_none()) {
+                open_local(path)?;
+            }
+            Ok(Target::Remote(mirror))
+        }
         (None, None) => Err(anyhow!("`--data-dir DIR` is missing")),
     }
+}
+
+/// Checks that a path leads to a repository.
+fn open_local(path: &Path) -> Result<()> {
+    let opened = Repository::discover(path);
+    opened
+        .context("`--repo` must be a git repository: correct the path, or run `git init` there")?;
+    Ok(())
+}
+
+/// Ends the start where the branch lacks the directory of the groups and nothing else answers.
+fn check_path(controller: &Controller) -> Result<()> {
+    if let Some(head) = controller.lacks_path() {
+        bail!(
+            "`--path {}`: the commit {head} of the branch has no such directory: correct `--path`, or push a commit that has it",
+            controller.path()
+        );
+    }
+    Ok(())
 }
 
 /// Returns the address for people; a path is written whole, since they may be elsewhere.
@@ -369,6 +420,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared, again: Again) -> 
         _ = tokio::task::spawn_blocking(move || deciding.wait_until_decided(FIRST_ANSWER)) => {}
         () = &mut signals => {}
     }
+    check_path(&controller)?;
     for endpoint in &endpoints {
         endpoint.announce();
     }
