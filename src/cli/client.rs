@@ -1,18 +1,26 @@
 //! Asking a daemon.
 #![expect(clippy::disallowed_methods, reason = "certificates and tokens are files")]
 
+mod certificates;
+mod early_close;
 mod socket;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
+use jiff::Timestamp;
 use serde_json::Value;
-use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{
+    ConnectProxyConnector, Connector as _, RustlsConnector, TcpConnector,
+};
 use ureq::{Agent, Body, RequestBuilder, http};
+
+use certificates::Certificates;
+use early_close::EarlyClose;
 
 /// The daemon that is asked where none is named.
 pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:4433";
@@ -64,6 +72,7 @@ pub(super) struct Daemon {
     /// What people call it.
     name: String,
     token: Option<String>,
+    certificates: Certificates,
 }
 
 /// What a service wrote.
@@ -139,31 +148,20 @@ impl Identity {
             );
         }
         let Some(path) = socket else {
-            let agent = config.tls_config(self.tls()?).build().new_agent();
-            return Ok(Daemon { agent, base: url.trim_end_matches('/').to_owned(), name, token });
+            let (certificates, tls) = Certificates::read(self)?;
+            let connector =
+                ().chain(ConnectProxyConnector::default())
+                    .chain(TcpConnector::default())
+                    .chain(EarlyClose)
+                    .chain(RustlsConnector::default());
+            let config = config.tls_config(tls).build();
+            let agent = Agent::with_parts(config, connector, DefaultResolver::default());
+            let base = url.trim_end_matches('/').to_owned();
+            return Ok(Daemon { agent, base, name, token, certificates });
         };
         let agent = socket::agent(config.proxy(None).build(), Path::new(path));
-        Ok(Daemon { agent, base: "http://127.0.0.1".to_owned(), name, token })
-    }
-
-    fn tls(&self) -> Result<TlsConfig> {
-        let roots = match &self.tls_ca {
-            None => RootCerts::WebPki,
-            Some(path) => {
-                let found = certificates(path)?;
-                RootCerts::Specific(Arc::new(found))
-            }
-        };
-        let client = match (&self.tls_cert, &self.tls_key) {
-            (Some(certificate), Some(key)) => {
-                let pem = read(key)?;
-                let private = PrivateKey::from_pem(&pem)
-                    .with_context(|| format!("the private key in `{}`", key.display()))?;
-                Some(ClientCert::new_with_certs(&certificates(certificate)?, private))
-            }
-            _ => None,
-        };
-        Ok(TlsConfig::builder().root_certs(roots).client_cert(client).build())
+        let base = "http://127.0.0.1".to_owned();
+        Ok(Daemon { agent, base, name, token, certificates: Certificates::default() })
     }
 
     fn token(&self) -> Result<Option<String>> {
@@ -217,7 +215,14 @@ impl Daemon {
     }
 
     fn reply(&self, response: Result<http::Response<Body>, ureq::Error>) -> Result<Reply> {
-        let mut response = response.with_context(|| format!("cannot ask `{}`", self.name))?;
+        let mut response = response
+            .map_err(|error| {
+                match self.certificates.explain(&error, &self.name, Timestamp::now()) {
+                    Some(problem) => anyhow::Error::new(problem),
+                    None => error.into(),
+                }
+            })
+            .with_context(|| format!("cannot ask `{}`", self.name))?;
         let header = |name: &str| {
             let value = response.headers().get(name)?.to_str().ok()?;
             Some(value.to_owned())
@@ -288,20 +293,6 @@ fn without_password(url: &str) -> String {
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read `{}`", path.display()))
-}
-
-fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>> {
-    let pem = read(path)?;
-    let found: Vec<Certificate<'static>> = parse_pem(&pem)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if found.is_empty() {
-        return Err(anyhow!("there is no certificate in `{}`", path.display()));
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

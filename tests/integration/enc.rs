@@ -1,6 +1,7 @@
 //! `clade enc` as Puppet Server runs it.
 
 mod callers;
+mod certificates;
 mod facts;
 mod fallback;
 mod ruby;
