@@ -1,13 +1,21 @@
 //! What a change of groups does to nodes.
 //!
 //! Two states of a repository are compared over a set of nodes. [`GroupChange`]s are what people
-//! wrote; a [`NodeChange`] is what one node gets differently, with the group changes that cause it.
-//! Nodes that no changed group matches, before or after, are not classified at all: everything
-//! that they match is the same in both.
+//! wrote; a [`NodeChange`] is what one node gets differently, and why.
+//!
+//! A *cause* is a change that, taken back alone, takes the difference back; where no single one
+//! does, the causes are a set that does together, and no part of it. Causes are found by taking
+//! changes back: the node is classified in mixtures of the two states.
 
+mod causes;
+mod comparison;
+mod differences;
 mod groups;
+mod mixture;
+mod node_files;
 mod nodes;
 mod report;
+mod trouble;
 
 use std::collections::BTreeMap;
 
@@ -15,11 +23,15 @@ use crate::diagnostic::Place;
 use crate::hierarchy::Estate;
 use crate::model::GroupId;
 
+pub use causes::Causes;
+pub use comparison::Comparison;
 pub use groups::{GroupChange, How, Part, group_changes};
+pub use node_files::NodeFileChange;
 pub use nodes::{
-    Change, Comparison, ConflictChange, Difference, GroupName, NodeChange, ValueChange, ValueKind,
+    Change, ChangeRef, Difference, GroupName, NodeChange, NodeComparison, ProblemChange, Standing,
+    ValueChange, ValueKind,
 };
-pub use report::{Entry, Impact};
+pub use report::{Cause, Counts, Entry, Impact, Survey};
 
 /// One of the two states that are compared.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +40,8 @@ pub struct Side<'a> {
     pub estate: &'a Estate,
     /// Where each group is written.
     pub origins: &'a BTreeMap<GroupId, Place>,
+    /// Where the values set for each node alone are written, as far as that is known.
+    pub node_origins: &'a BTreeMap<String, Place>,
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 mod human;
 mod markdown;
+mod range;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow};
@@ -14,14 +16,15 @@ use super::Exit;
 use super::nodes::NodesArgs;
 use super::output::Output;
 use super::repository::{BudgetArgs, Loaded, RepositoryArgs};
-use crate::diagnostic::Severity;
-use crate::impact::{Comparison, Impact, NodeChange, Side};
+use crate::diagnostic::{Place, Severity};
+use crate::impact::{Comparison, Impact, Side, Survey};
 use crate::model::Node;
+use range::{Named, Range};
 
 /// Show which nodes a change of groups moves, and why: what each gets before and after
 #[derive(Debug, Args)]
 pub(super) struct Diff {
-    /// The revision before the change
+    /// The revision before the change, or both: `BASE..HEAD`, or `BASE...HEAD` to compare with where the two diverged
     base: String,
     /// The revision after it [default: the files as they are]
     head: Option<String>,
@@ -58,12 +61,13 @@ enum Format {
 struct State {
     name: String,
     loaded: Loaded,
+    node_origins: BTreeMap<String, Place>,
 }
 
 impl State {
-    fn load(directory: PathBuf, rev: Option<String>, budget: BudgetArgs) -> Result<Self> {
-        let name = rev.clone().unwrap_or_else(|| "working tree".to_owned());
-        let loaded = RepositoryArgs { directory, rev, budget }.load()?;
+    fn load(directory: PathBuf, named: Named, budget: BudgetArgs) -> Result<Self> {
+        let Named { name, revision } = named;
+        let loaded = RepositoryArgs { directory, rev: revision, budget }.load()?;
         let errors = loaded.checked.diagnostics.iter().filter(|it| it.severity == Severity::Error);
         if let (None, Some(first)) = (&loaded.checked.estate, errors.clone().next()) {
             let start = first.place.span.start;
@@ -72,20 +76,21 @@ impl State {
                 more => format!(" (and {more} more)"),
             };
             return Err(anyhow!(
-                "`{name}` is not valid, so nobody can tell what nodes get there: {}:{}:{}: {}{more}; see `clade validate`",
+                "`{name}` is not valid, so no node can be classified there: {}:{}:{}: {}{more}; see `clade validate`",
                 first.place.file,
                 start.line,
                 start.column,
                 first.message
             ));
         }
-        Ok(Self { name, loaded })
+        let node_origins = loaded.checked.node_origins();
+        Ok(Self { name, loaded, node_origins })
     }
 
     fn side(&self) -> Result<Side<'_>> {
         let checked = &self.loaded.checked;
         let estate = checked.estate.as_ref().context("the repository is not valid")?;
-        Ok(Side { estate, origins: &checked.origins })
+        Ok(Side { estate, origins: &checked.origins, node_origins: &self.node_origins })
     }
 
     fn to_value(&self) -> Value {
@@ -104,18 +109,21 @@ struct Said<'a> {
 
 impl Diff {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let base = State::load(self.repo.clone(), Some(self.base.clone()), self.budget.clone())?;
-        let head = State::load(self.repo.clone(), self.head.clone(), self.budget.clone())?;
+        let range = Range::parse(&self.base, self.head.as_deref())?;
+        let [base, head] = range.states(&self.repo)?;
+        let base = State::load(self.repo.clone(), base, self.budget.clone())?;
+        let head = State::load(self.repo.clone(), head, self.budget.clone())?;
         let comparison = Comparison::new(base.side()?, head.side()?);
-        let mut changed: Vec<(String, NodeChange)> = Vec::new();
+        let mut survey = Survey::default();
         let read = self.nodes.read(&mut |nodes| {
-            let compare = |node: &Node| Some((node.name.clone(), comparison.node(node)?));
-            changed.par_extend(nodes.par_iter().filter_map(compare));
+            let compare = |node: &Node| (node.name.clone(), comparison.node(node));
+            survey.extend(nodes.par_iter().map(compare).collect::<Vec<_>>());
         })?;
         for bad in &read.unreadable {
             output.note(&format!("warning: {bad}"));
         }
-        let impact = Impact::gather(comparison.groups().to_vec(), read.nodes, changed);
+        let (groups, node_files) = (comparison.groups(), comparison.node_files());
+        let impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
         let said = Said { base: &base, head: &head, impact: &impact, unreadable: &read.unreadable };
         let text = match self.format {
             Format::Human => human::write(&said, output.colour()),

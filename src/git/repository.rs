@@ -177,6 +177,24 @@ impl Repository {
             .ok_or_else(unknown)
     }
 
+    /// Returns the newest commit that two commits have in common, if they have any.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the history cannot be read.
+    pub fn merge_base(
+        &self,
+        one: CommitId,
+        other: CommitId,
+    ) -> Result<Option<CommitId>, ReadError> {
+        let fail = |error: git2::Error| ReadError::new("the history", error.message());
+        match self.inner.merge_base(oid(one), oid(other)) {
+            Ok(common) => Ok(Some(id_of(common))),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(fail(error)),
+        }
+    }
+
     fn peel(&self, revision: &str) -> Option<CommitId> {
         let object = self.inner.revparse_single(revision).ok()?;
         let commit = object.peel(ObjectType::Commit).ok()?;

@@ -1,5 +1,6 @@
 //! What a change does to the nodes that have checked in.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use super::answer::lookup;
 use super::error::ApiError;
 use super::router::App;
-use crate::impact::{Comparison, Impact, NodeChange, Side};
+use crate::impact::{Comparison, Impact, Side, Survey};
 use crate::model::Node;
 
 /// How many nodes are compared together.
@@ -33,17 +34,17 @@ pub(super) async fn diff(
 fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
     let old = app.controller.snapshot_to_compare(base)?;
     let new = app.controller.snapshot_to_compare(head)?;
+    // A snapshot does not keep where the values of nodes are written.
+    let unknown = BTreeMap::new();
     let comparison = Comparison::new(
-        Side { estate: &old.estate, origins: &old.origins },
-        Side { estate: &new.estate, origins: &new.origins },
+        Side { estate: &old.estate, origins: &old.origins, node_origins: &unknown },
+        Side { estate: &new.estate, origins: &new.origins, node_origins: &unknown },
     );
-    let mut nodes = 0;
     let mut batch: Vec<Node> = Vec::with_capacity(BATCH);
-    let mut changed: Vec<(String, NodeChange)> = Vec::new();
+    let mut survey = Survey::default();
     let mut flush = |batch: &mut Vec<Node>| {
-        nodes += batch.len();
-        let compare = |node: Node| Some((node.name.clone(), comparison.node(&node)?));
-        changed.par_extend(batch.par_drain(..).filter_map(compare));
+        let compare = |node: Node| (node.name.clone(), comparison.node(&node));
+        survey.extend(batch.par_drain(..).map(compare).collect::<Vec<_>>());
     };
     app.check_ins.for_each(|check_in| {
         batch.push(check_in.node);
@@ -52,7 +53,8 @@ fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
         }
     })?;
     flush(&mut batch);
-    let impact = Impact::gather(comparison.groups().to_vec(), nodes, changed);
+    let (groups, node_files) = (comparison.groups(), comparison.node_files());
+    let impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
     let mut value = json!({
         "base": {"revision": base, "commit": old.commit},
         "head": {"revision": head, "commit": new.commit},

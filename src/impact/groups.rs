@@ -105,14 +105,6 @@ impl How {
             Self::Renamed { parts, .. } | Self::Modified(parts) => changed(parts),
         }
     }
-
-    /// Returns whether it can change which nodes the group matches.
-    pub fn moves_nodes(&self) -> bool {
-        match self {
-            Self::Added | Self::Removed | Self::Renamed { .. } => true,
-            Self::Modified(parts) => parts.contains(&Part::Rule) || parts.contains(&Part::Parent),
-        }
-    }
 }
 
 fn changed(parts: &BTreeSet<Part>) -> String {

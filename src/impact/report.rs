@@ -1,19 +1,81 @@
 //! The impact of a change on a set of nodes: nodes with the same change stand together.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 
 use super::groups::{GroupChange, How};
-use super::nodes::{Change, Difference, GroupName, NodeChange, ValueChange, ValueKind};
+use super::node_files::NodeFileChange;
+use super::nodes::{
+    Change, ChangeRef, Difference, GroupName, NodeChange, NodeComparison, Standing, ValueChange,
+    ValueKind,
+};
+
+/// What came of comparing a set of nodes.
+#[derive(Debug, Default)]
+pub struct Survey {
+    nodes: usize,
+    counts: Counts,
+    changed: Vec<(String, NodeChange)>,
+}
+
+impl Extend<(String, NodeComparison)> for Survey {
+    fn extend<I: IntoIterator<Item = (String, NodeComparison)>>(&mut self, nodes: I) {
+        for (name, NodeComparison { standing, change }) in nodes {
+            self.nodes += 1;
+            self.counts.add(standing);
+            self.changed.extend(change.map(|it| (name, it)));
+        }
+    }
+}
+
+/// How many nodes have no classification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Nodes that get a conflict that they did not have.
+    pub conflicts_appearing: usize,
+    /// Nodes that had a conflict and are classified now.
+    pub conflicts_disappearing: usize,
+    /// Nodes in conflict before and after.
+    pub conflicts_staying: usize,
+    /// Nodes of which a rule could be evaluated before, and cannot now.
+    pub errors_appearing: usize,
+    /// Nodes of which a rule could not be evaluated before.
+    pub errors_disappearing: usize,
+    /// Nodes of which a rule cannot be evaluated, before and after.
+    pub errors_staying: usize,
+    /// Nodes without a classification before.
+    pub unclassified_before: usize,
+    /// Nodes without one after.
+    pub unclassified_after: usize,
+}
+
+impl Counts {
+    fn add(&mut self, [before, after]: [Standing; 2]) {
+        use Standing::{Classified, Conflict, Error};
+        let count = |counter: &mut usize, counts: bool| *counter += usize::from(counts);
+        count(&mut self.conflicts_appearing, before != Conflict && after == Conflict);
+        count(&mut self.conflicts_disappearing, before == Conflict && after == Classified);
+        count(&mut self.conflicts_staying, before == Conflict && after == Conflict);
+        count(&mut self.errors_appearing, before != Error && after == Error);
+        count(&mut self.errors_disappearing, before == Error && after != Error);
+        count(&mut self.errors_staying, before == Error && after == Error);
+        count(&mut self.unclassified_before, before != Classified);
+        count(&mut self.unclassified_after, after != Classified);
+    }
+}
 
 /// What a change does to a set of nodes.
 #[derive(Debug, Default)]
 pub struct Impact {
     /// The groups that differ.
     pub groups: Vec<GroupChange>,
+    /// The nodes whose own values differ.
+    pub node_files: Vec<NodeFileChange>,
     /// How many nodes were compared.
     pub nodes: usize,
+    /// How many of them have no classification.
+    pub counts: Counts,
     /// The nodes that get something else, those with the same change together; the most nodes
     /// first.
     pub entries: Vec<Entry>,
@@ -28,13 +90,23 @@ pub struct Entry {
     pub change: NodeChange,
 }
 
+/// A change that causes something.
+#[derive(Clone, Copy, Debug)]
+pub enum Cause<'i> {
+    /// Of a group.
+    Group(&'i GroupChange),
+    /// Of the values set for one node alone.
+    NodeFile(&'i NodeFileChange),
+}
+
 impl Impact {
     /// Gathers the changes of nodes.
     pub fn gather(
         groups: Vec<GroupChange>,
-        nodes: usize,
-        changed: impl IntoIterator<Item = (String, NodeChange)>,
+        node_files: Vec<NodeFileChange>,
+        survey: Survey,
     ) -> Self {
+        let Survey { nodes, counts, changed } = survey;
         // What is written is what is the same: numbers that are equal are written alike.
         let mut by_change: HashMap<String, Entry> = HashMap::new();
         for (name, change) in changed {
@@ -47,7 +119,7 @@ impl Impact {
             entry.nodes.sort_unstable();
         }
         entries.sort_by(|a, b| (b.nodes.len(), &a.nodes).cmp(&(a.nodes.len(), &b.nodes)));
-        Self { groups, nodes, entries }
+        Self { groups, node_files, nodes, counts, entries }
     }
 
     /// Returns how many nodes get something else.
@@ -55,54 +127,121 @@ impl Impact {
         self.entries.iter().map(|it| it.nodes.len()).sum()
     }
 
-    /// Returns how many nodes get a conflict that they did not have, and how many lose one.
-    pub fn conflicts(&self) -> (usize, usize) {
-        let mut counts = (0, 0);
-        for entry in &self.entries {
-            for change in &entry.change.changes {
-                if let Difference::Conflict(conflict) = &change.what {
-                    match (&conflict.old, &conflict.new) {
-                        (None, Some(_)) => counts.0 += entry.nodes.len(),
-                        (Some(_), None) => counts.1 += entry.nodes.len(),
-                        _ => {}
-                    }
-                }
-            }
+    /// Returns a change that causes something.
+    pub fn cause(&self, change: ChangeRef) -> Option<Cause<'_>> {
+        match change {
+            ChangeRef::Group(at) => self.groups.get(at).map(Cause::Group),
+            ChangeRef::NodeFile(at) => self.node_files.get(at).map(Cause::NodeFile),
         }
-        counts
     }
 
     /// Writes the parts of the machine format that are about groups and nodes.
     pub fn to_value(&self) -> Value {
-        let (appearing, disappearing) = self.conflicts();
         let change = |entry: &Entry| {
             let mut value = node_change_to_value(&entry.change);
             if let Value::Object(fields) = &mut value {
+                let because: Vec<Value> =
+                    entry.change.changes.iter().map(|it| self.reason_to_value(it)).collect();
                 fields.insert("count".to_owned(), entry.nodes.len().into());
                 fields.insert("nodes".to_owned(), json!(entry.nodes));
                 fields.insert("causes".to_owned(), self.all_causes(&entry.change).into());
+                fields.insert("because".to_owned(), because.into());
             }
             value
         };
+        let counts = self.counts;
         json!({
             "summary": {
                 "nodes": self.nodes,
                 "changed": self.changed(),
-                "conflicts_appearing": appearing,
-                "conflicts_disappearing": disappearing,
+                "conflicts_appearing": counts.conflicts_appearing,
+                "conflicts_disappearing": counts.conflicts_disappearing,
+                "conflicts_staying": counts.conflicts_staying,
+                "errors_appearing": counts.errors_appearing,
+                "errors_disappearing": counts.errors_disappearing,
+                "errors_staying": counts.errors_staying,
+                "unclassified_before": counts.unclassified_before,
+                "unclassified_after": counts.unclassified_after,
             },
             "groups": self.groups.iter().map(group_to_value).collect::<Vec<_>>(),
+            "node_files": self.node_files.iter().map(node_file_to_value).collect::<Vec<_>>(),
             "changes": self.entries.iter().map(change).collect::<Vec<_>>(),
         })
     }
 
     fn all_causes(&self, change: &NodeChange) -> Vec<Value> {
-        let mut causes: Vec<usize> =
-            change.changes.iter().flat_map(|it| it.causes.clone()).collect();
-        causes.sort_unstable();
-        causes.dedup();
-        causes.into_iter().filter_map(|it| self.groups.get(it)).map(group_to_value).collect()
+        let causes = change.changes.iter().flat_map(|it| it.causes.changes().iter().copied());
+        let causes: BTreeSet<ChangeRef> = causes.collect();
+        self.causes_to_value(causes)
     }
+
+    fn causes_to_value(&self, causes: impl IntoIterator<Item = ChangeRef>) -> Vec<Value> {
+        let causes = causes.into_iter().filter_map(|it| self.cause(it));
+        causes
+            .map(|it| match it {
+                Cause::Group(change) => group_to_value(change),
+                Cause::NodeFile(change) => node_file_to_value(change),
+            })
+            .collect()
+    }
+
+    /// Writes what causes one difference, and how.
+    fn reason_to_value(&self, change: &Change) -> Value {
+        let causes = self.causes_to_value(change.causes.changes().iter().copied());
+        json!({
+            "what": change.what.subject(),
+            "name": change.what.name(),
+            "decision": change.causes.as_str(),
+            "causes": causes,
+        })
+    }
+}
+
+impl Difference {
+    /// Returns what it is about, in the word of the machine format.
+    fn subject(&self) -> &'static str {
+        match self {
+            Self::Entered(_) | Self::Left(_) | Self::Renamed { .. } => "group",
+            Self::Conflict(_) => "conflict",
+            Self::Error(_) => "error",
+            Self::Environment { .. } => "environment",
+            Self::ClassAdded(_) | Self::ClassRemoved(_) => "class",
+            Self::Value(change) => match change.kind {
+                ValueKind::Parameter => "parameter",
+                ValueKind::Variable => "variable",
+                ValueKind::ConfigData => "config_data",
+            },
+        }
+    }
+
+    /// Returns the name of the group, the class or the value.
+    fn name(&self) -> Option<String> {
+        match self {
+            Self::Entered(group) | Self::Left(group) | Self::Renamed { to: group, .. } => {
+                Some(group.name.clone())
+            }
+            Self::Conflict(_) | Self::Error(_) | Self::Environment { .. } => None,
+            Self::ClassAdded(class) | Self::ClassRemoved(class) => Some(class.clone()),
+            Self::Value(it) => Some(match &it.class {
+                Some(class) => format!("{class}::{}", it.name),
+                None => it.name.clone(),
+            }),
+        }
+    }
+}
+
+fn node_file_to_value(change: &NodeFileChange) -> Value {
+    let mut value = json!({
+        "change": change.how.as_str(),
+        "node": change.node,
+        "file": change.file,
+        "line": change.line,
+    });
+    if let (Value::Object(fields), How::Modified(parts)) = (&mut value, &change.how) {
+        let parts: Vec<&str> = parts.iter().map(|it| it.as_str()).collect();
+        fields.insert("parts".to_owned(), json!(parts));
+    }
+    value
 }
 
 fn group_to_value(change: &GroupChange) -> Value {
@@ -143,12 +282,22 @@ fn change_to_value(change: &Change) -> Value {
             json!({"from": name_to_value(from), "to": name_to_value(to)})
         }
         Difference::Conflict(it) => json!({"conflict": [it.old, it.new]}),
+        Difference::Error(it) => json!({"error": [it.old, it.new]}),
         Difference::Environment { old, new } => json!({"environment": [old, new]}),
         Difference::ClassAdded(class) => json!({"added": class}),
         Difference::ClassRemoved(class) => json!({"removed": class}),
         Difference::Value(it) => value_to_value(it),
     };
-    json!([what, change.causes])
+    let causes: Vec<[usize; 2]> = change
+        .causes
+        .changes()
+        .iter()
+        .map(|it| match it {
+            ChangeRef::Group(at) => [0, *at],
+            ChangeRef::NodeFile(at) => [1, *at],
+        })
+        .collect();
+    json!([what, change.causes.as_str(), causes])
 }
 
 fn value_to_value(change: &ValueChange) -> Value {
@@ -164,7 +313,7 @@ fn node_change_to_value(change: &NodeChange) -> Value {
     let mut groups = json!({"entered": [], "left": [], "renamed": []});
     let mut classes = json!({"added": [], "removed": []});
     let mut lists = json!({"parameters": [], "variables": [], "config_data": []});
-    let (mut environment, mut conflict) = (Value::Null, Value::Null);
+    let (mut environment, mut conflict, mut error) = (Value::Null, Value::Null, Value::Null);
     let push = |object: &mut Value, key: &str, value: Value| {
         if let Some(Value::Array(list)) = object.get_mut(key) {
             list.push(value);
@@ -179,6 +328,7 @@ fn node_change_to_value(change: &NodeChange) -> Value {
                 push(&mut groups, "renamed", value);
             }
             Difference::Conflict(it) => conflict = json!({"old": it.old, "new": it.new}),
+            Difference::Error(it) => error = json!({"old": it.old, "new": it.new}),
             Difference::Environment { old, new } => environment = json!({"old": old, "new": new}),
             Difference::ClassAdded(class) => push(&mut classes, "added", json!(class)),
             Difference::ClassRemoved(class) => push(&mut classes, "removed", json!(class)),
@@ -199,6 +349,7 @@ fn node_change_to_value(change: &NodeChange) -> Value {
     if let (Value::Object(all), Value::Object(lists)) = (&mut value, lists) {
         all.extend(lists);
         all.insert("conflict".to_owned(), conflict);
+        all.insert("error".to_owned(), error);
     }
     value
 }

@@ -1,16 +1,18 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::classification::{Outcome, Version, classified, classify, conflict_message};
+use crate::classification::{Conflicts, Outcome, Version, classified, classify, conflict_details};
 use crate::hierarchy::Hierarchy;
 use crate::model::{Group, Individual, Node};
 use crate::rule;
 
+mod reverting;
+
 /// A group as a random estate has it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Sketch {
     id: GroupId,
     name: String,
@@ -76,11 +78,31 @@ fn random(chance: &mut fastrand::Rng, number: usize) -> Sketch {
     }
 }
 
+/// Who conflicts in which value, in no order of the tree.
+fn shares(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> BTreeSet<String> {
+    let details = conflict_details(hierarchy, conflicts);
+    let parameters = ["p", "q"].map(|it| (it, &details["classes"]["c"][it]));
+    let mut shares = BTreeSet::new();
+    for (key, list) in [("environment", &details["environment"])].into_iter().chain(parameters) {
+        for share in list.as_array().into_iter().flatten() {
+            shares.insert(format!("{key} {} {}", share["value"], share["from"]["name"]));
+        }
+    }
+    shares
+}
+
+fn compare<'a>(base: &'a Estate, head: &'a Estate) -> Comparison<'a> {
+    static ORIGINS: BTreeMap<GroupId, Place> = BTreeMap::new();
+    static NODES: BTreeMap<String, Place> = BTreeMap::new();
+    let side = |estate| Side { estate, origins: &ORIGINS, node_origins: &NODES };
+    Comparison::new(side(base), side(head))
+}
+
 /// What a node gets, as the API answers it, without the ids of groups.
 fn answer(estate: &Estate, node: &Node) -> Value {
     let explanation = classify(estate, node).unwrap();
     // In which order groups stand follows from the tree and matters to nobody.
-    let matching: std::collections::BTreeSet<GroupId> =
+    let matching: BTreeSet<GroupId> =
         explanation.matches.iter().map(|it| estate.hierarchy.group(it.group).id).collect();
     match &explanation.outcome {
         Outcome::Classified(result) => {
@@ -89,7 +111,7 @@ fn answer(estate: &Estate, node: &Node) -> Value {
             document
         }
         Outcome::Conflict(conflicts) => {
-            json!([matching, conflict_message(&estate.hierarchy, conflicts)])
+            json!([matching, shares(&estate.hierarchy, conflicts)])
         }
     }
 }
@@ -111,21 +133,20 @@ fn a_node_differs_if_and_only_if_its_answer_does() {
             after.push(random(&mut chance, size));
         }
         let (base, head) = (build(&before), build(&after));
-        let origins = BTreeMap::new();
-        let comparison = Comparison::new(
-            Side { estate: &base, origins: &origins },
-            Side { estate: &head, origins: &origins },
-        );
+        let comparison = compare(&base, &head);
         for number in 0..9 {
             let mut node = Node::named(format!("n{number}"));
             node.fact.insert("a".to_owned(), json!(number / 3));
             node.fact.insert("b".to_owned(), json!(number % 3));
             let differs = answer(&base, &node) != answer(&head, &node);
-            let change = comparison.node(&node);
+            let change = comparison.node(&node).change;
             assert_eq!(change.is_some(), differs, "{:?}\n{change:?}", comparison.groups());
             if let Some(change) = change {
                 different += 1;
-                assert!(change.changes.iter().all(|it| !it.causes.is_empty()), "{change:?}");
+                assert!(
+                    change.changes.iter().all(|it| !it.causes.changes().is_empty()),
+                    "{change:?}"
+                );
             } else {
                 same += 1;
             }
@@ -141,25 +162,30 @@ fn what_is_set_for_a_node_alone_counts() {
     let classes = [("c".parse().unwrap(), [].into_iter().collect())].into_iter().collect();
     Arc::make_mut(&mut head.individuals)
         .insert("n1".to_owned(), Individual { classes, ..Individual::default() });
-    let origins = BTreeMap::new();
-    let comparison = Comparison::new(
-        Side { estate: &base, origins: &origins },
-        Side { estate: &head, origins: &origins },
-    );
-    let change = comparison.node(&Node::named("n1")).unwrap();
+    let comparison = compare(&base, &head);
+    let change = comparison.node(&Node::named("n1")).change.unwrap();
     assert_eq!(change.changes[0].what, Difference::ClassAdded("c".to_owned()));
-    assert_eq!(comparison.node(&Node::named("n2")), None);
+    assert_eq!(change.changes[0].causes, Causes::Each(vec![ChangeRef::NodeFile(0)]));
+    assert_eq!(comparison.node(&Node::named("n2")).change, None);
 }
 
 #[test]
 fn nodes_with_the_same_change_stand_together() {
     let change = |name: &str| NodeChange {
-        changes: vec![Change { what: Difference::ClassAdded(name.to_owned()), causes: vec![0] }],
+        changes: vec![Change {
+            what: Difference::ClassAdded(name.to_owned()),
+            causes: Causes::Each(vec![ChangeRef::Group(0)]),
+        }],
     };
     let changed = [("b", "x"), ("c", "y"), ("a", "x")];
-    let changed = changed.map(|(node, class)| (node.to_owned(), change(class)));
-    let impact = Impact::gather(Vec::new(), 10, changed);
+    let standing = [Standing::Classified; 2];
+    let changed = changed.map(|(node, class)| {
+        (node.to_owned(), NodeComparison { standing, change: Some(change(class)) })
+    });
+    let mut survey = Survey::default();
+    survey.extend(changed);
+    let impact = Impact::gather(Vec::new(), Vec::new(), survey);
     let entries: Vec<Vec<String>> = impact.entries.iter().map(|it| it.nodes.clone()).collect();
     assert_eq!(entries, [vec!["a".to_owned(), "b".to_owned()], vec!["c".to_owned()]]);
-    assert_eq!(impact.changed(), 3);
+    assert_eq!((impact.changed(), impact.nodes), (3, 3));
 }

@@ -82,6 +82,15 @@ impl Checked {
         self.readings.iter().map(|it| &it.path)
     }
 
+    /// Returns where the values set for each node alone are written.
+    pub fn node_origins(&self) -> BTreeMap<String, Place> {
+        let files = self.readings.iter().filter_map(|it| match &it.parts {
+            Parts::Node(found) => Some(found.origin()),
+            _ => None,
+        });
+        files.map(|(name, place)| (name.to_owned(), place.clone())).collect()
+    }
+
     /// Returns the classification tests.
     pub fn tests(&self) -> Vec<&TestCase> {
         let mut all = Vec::new();

@@ -15,6 +15,13 @@ pub(super) struct NodeFile {
     individual: Individual,
 }
 
+impl NodeFile {
+    /// Returns the node, and where its values are written.
+    pub(super) fn origin(&self) -> (&str, &Place) {
+        (&self.name, &self.place)
+    }
+}
+
 const KEYS: &[&str] = &["name", "classes", "variables", "config_data"];
 
 /// Reads the one document of a node's file.

@@ -189,7 +189,12 @@ fn the_working_tree_is_compared_without_a_second_revision() {
     assert_eq!(document["head"], json!({"revision": "working tree", "commit": null}));
     assert_eq!(
         document["summary"],
-        json!({"nodes": 6, "changed": 1, "conflicts_appearing": 0, "conflicts_disappearing": 0})
+        json!({
+            "nodes": 6, "changed": 1,
+            "conflicts_appearing": 0, "conflicts_disappearing": 0, "conflicts_staying": 0,
+            "errors_appearing": 0, "errors_disappearing": 0, "errors_staying": 0,
+            "unclassified_before": 0, "unclassified_after": 0,
+        })
     );
     let change = &document["changes"][0];
     assert_eq!(change["nodes"], json!(["stg1"]));
@@ -223,9 +228,160 @@ fn what_cannot_be_compared_is_said() {
     fleet.repository.commit("bad", &[("groups/bad.yaml", "name: Bad\nparent: Nowhere\n")]);
     let bad = fleet.diff("HEAD~1", &["HEAD"]);
     assert_eq!(bad.status, 2);
-    assert!(bad.stderr.starts_with("error: `HEAD` is not valid, so nobody can tell what nodes get there: groups/bad.yaml:2:9: "), "{}", bad.stderr);
+    assert!(
+        bad.stderr.starts_with(
+            "error: `HEAD` is not valid, so no node can be classified there: groups/bad.yaml:2:9: "
+        ),
+        "{}",
+        bad.stderr
+    );
     let none = run(&["diff", "HEAD", "--repo", &fleet.repository.text_path()]);
     assert_eq!(none.status, 2);
+}
+
+#[test]
+fn a_cause_is_what_takes_the_difference_back() {
+    let fleet = Fleet::new();
+    fleet.repository.commit(
+        "values of nodes",
+        &[("nodes/web1.yaml", "classes: {own: {}}\n"), ("nodes/db1.yaml", "classes: {own: {}}\n")],
+    );
+    // The ancestor changes, but the narrower rule is what moves web2; two pull ntp of stg1 apart
+    // only together.
+    fleet.repository.commit(
+        "mixed",
+        &[
+            ("groups/base.yaml", &BASE.replace("Debian", "Debian or name = stg1")),
+            ("groups/web.yaml", &WEB.replace("pp_role = web", "pp_role = web and name != web2")),
+            ("nodes/web1.yaml", "classes: {other: {}}\n"),
+            ("groups/loud.yaml", "name: Loud\nrule: name = stg1\nclasses: {ntp: {servers: [a]}}\n"),
+        ],
+    );
+    insta::assert_snapshot!(fleet.diff("HEAD~1", &["HEAD"]).stdout, @r#"
+    3 of 6 nodes change between HEAD~1 and HEAD
+    conflicts appear on 1 node
+
+    1 node: stg1
+      + group   Base  <- Base: rule changed (groups/base.yaml:1)
+      + group   Loud  <- Loud: new (groups/loud.yaml:1)
+      conflict  The node was classified into groups named "Base", "Loud", and "Staging" that defined conflicting values for the environment.  <- only together: Base: rule changed (groups/base.yaml:1) + Loud: new (groups/loud.yaml:1)
+
+    1 node: web1
+      + class  other  <- node web1: classes changed (nodes/web1.yaml:1)
+      - class  own
+
+    1 node: web2
+      - group       Webservers  <- Webservers: rule changed (groups/web.yaml:1)
+      - class       apache
+      apache::port  80 -> not set
+      $tier         "front" -> not set
+    "#);
+    let done = fleet.diff("HEAD~1", &["HEAD", "--format", "json"]);
+    let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_is_of_the_schema(&document);
+    assert_eq!(document["node_files"][0]["file"], "nodes/web1.yaml");
+    insta::assert_snapshot!(fleet.diff("HEAD~1", &["--format", "markdown"]).stdout, @r#"
+    <!-- clade-diff -->
+    ### Classification: 3 of 6 nodes change
+
+    > [!CAUTION]
+    > Conflicts appear on 1 node: the agents there will fail.
+
+    | group | change | nodes |
+    |---|---|--:|
+    | Base | rule changed (`groups/base.yaml:1`) | 1 |
+    | Loud | new (`groups/loud.yaml:1`) | 1 |
+    | Webservers | rule changed (`groups/web.yaml:1`) | 1 |
+    | node web1 | classes changed (`nodes/web1.yaml:1`) | 1 |
+
+    <details><summary><b>1 node: stg1</b> · CONFLICT</summary>
+
+    | | before | after | because |
+    |---|---|---|---|
+    | group |  | **+** Base | Base: rule changed (groups/base.yaml:1) |
+    | group |  | **+** Loud | Loud: new (groups/loud.yaml:1) |
+    | conflict |  | **conflict**: The node was classified into groups named "Base", "Loud", and "Staging" that defined conflicting values for the environment. | only together:<br>Base: rule changed (groups/base.yaml:1)<br>Loud: new (groups/loud.yaml:1) |
+
+    </details>
+
+    <details><summary><b>1 node: web1</b> · 2 classes</summary>
+
+    | | before | after | because |
+    |---|---|---|---|
+    | class |  | **+** `other` | node web1: classes changed (nodes/web1.yaml:1) |
+    | class | **−** `own` |  | node web1: classes changed (nodes/web1.yaml:1) |
+
+    </details>
+
+    <details><summary><b>1 node: web2</b> · 1 class, 2 values</summary>
+
+    | | before | after | because |
+    |---|---|---|---|
+    | group | **−** Webservers |  | Webservers: rule changed (groups/web.yaml:1) |
+    | class | **−** `apache` |  | Webservers: rule changed (groups/web.yaml:1) |
+    | `apache::port` | `80` | *not set* | Webservers: rule changed (groups/web.yaml:1) |
+    | `$tier` | `"front"` | *not set* | Webservers: rule changed (groups/web.yaml:1) |
+
+    </details>
+
+    <sub>HEAD~1 → working tree</sub>
+    "#);
+}
+
+#[test]
+fn a_conflict_of_other_values_is_a_difference() {
+    let fleet = Fleet::new();
+    let loud = "name: Loud\nrule: name = db1\nclasses: {ntp: {servers: [b]}}\n";
+    fleet.repository.commit("loud", &[("groups/loud.yaml", loud)]);
+    fleet.repository.commit("louder", &[("groups/loud.yaml", &loud.replace("[b]", "[c]"))]);
+    insta::assert_snapshot!(fleet.diff("HEAD~1", &["HEAD"]).stdout, @r#"
+    1 of 6 nodes change between HEAD~1 and HEAD
+    1 node in conflict before and after
+    1 of 6 nodes has no classification (before: 1)
+
+    1 node: db1
+      conflict  The node was classified into groups named "Base" and "Loud" that defined conflicting values for the class parameters "ntp::servers". ntp::servers: ["a"] (Base), ["b"] (Loud). -> The node was classified into groups named "Base" and "Loud" that defined conflicting values for the class parameters "ntp::servers". ntp::servers: ["a"] (Base), ["c"] (Loud).  <- Loud: classes changed (groups/loud.yaml:1)
+    "#);
+    insta::assert_snapshot!(fleet.diff("HEAD", &["HEAD"]).stdout, @r#"
+    0 of 6 nodes change between HEAD and HEAD
+    1 node in conflict before and after
+    1 of 6 nodes has no classification (before: 1)
+    no group differs
+    "#);
+}
+
+#[test]
+fn ranges_are_read_as_git_reads_them() {
+    let fleet = Fleet::new();
+    let narrowed = WEB.replace("pp_role = web", "pp_role = web and name != web2");
+    let git = fleet.repository.git();
+    let trunk = git.head().unwrap().shorthand().unwrap().to_owned();
+    let first = git.head().unwrap().peel_to_commit().unwrap();
+    git.branch("change", &first, false).unwrap();
+    // The trunk goes on with another group while the branch narrows one.
+    let loud = "name: Loud\nrule: name = db1\nclasses: {loud: {}}\n";
+    fleet.repository.commit("trunk", &[("groups/loud.yaml", loud)]);
+    git.set_head("refs/heads/change").unwrap();
+    git.reset(first.as_object(), git2::ResetType::Hard, None).unwrap();
+    fleet.repository.commit("narrow", &[("groups/web.yaml", &narrowed)]);
+    let headline = |range: &str| {
+        let done = fleet.diff(range, &[]);
+        assert_eq!((done.status, done.stderr.as_str()), (0, ""), "{range}");
+        done.stdout.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(
+        headline(&format!("{trunk}..change")),
+        format!("2 of 6 nodes change between {trunk} and change")
+    );
+    let since = format!("1 of 6 nodes change between merge base of {trunk} and change and change");
+    assert_eq!(headline(&format!("{trunk}...change")), since);
+    assert_eq!(
+        headline(&format!("{trunk}...")),
+        format!("1 of 6 nodes change between merge base of {trunk} and HEAD and HEAD")
+    );
+    let twice = fleet.diff("a..b", &["HEAD"]);
+    assert_eq!(twice.status, 2);
+    assert_eq!(twice.stderr, "error: `a..b` names both revisions: leave out `HEAD`\n");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Said, count};
 use crate::diagnostic::{Colour, visible_up_to};
-use crate::impact::{Difference, Entry, GroupChange, ValueChange, ValueKind};
+use crate::impact::{Cause, Causes, Difference, Entry, How, Impact, ValueChange, ValueKind};
 
 /// How many names of nodes are shown.
 const NAMES: usize = 5;
@@ -54,23 +54,17 @@ pub(super) fn write(said: &Said<'_>, colour: Colour) -> String {
     );
     // A string takes whatever is written to it.
     writeln!(text, "{}", paint.bold(&summary)).ok();
-    let (appearing, disappearing) = impact.conflicts();
-    if appearing > 0 {
-        let line = format!("conflicts appear on {}", count(appearing, "node"));
-        writeln!(text, "{}", paint.removed(&line)).ok();
-    }
-    if disappearing > 0 {
-        writeln!(
-            text,
-            "{}",
-            paint.added(&format!("conflicts disappear on {}", count(disappearing, "node")))
-        )
-        .ok();
+    for (line, mood) in unclassified(impact) {
+        let painted = match mood {
+            Mood::Bad => paint.removed(&line),
+            Mood::Good => paint.added(&line),
+        };
+        writeln!(text, "{painted}").ok();
     }
     if !said.unreadable.is_empty() {
         writeln!(text, "{} could not be read", count(said.unreadable.len(), "facts file")).ok();
     }
-    if impact.groups.is_empty() {
+    if impact.groups.is_empty() && impact.node_files.is_empty() {
         writeln!(text, "no group differs").ok();
     }
     for entry in &impact.entries {
@@ -87,9 +81,8 @@ fn write_entry(text: &mut String, entry: &Entry, said: &Said<'_>, paint: &Paint)
         .iter()
         .map(|change| {
             let (what, shown) = row(&change.what, paint);
-            let causes = change.causes.iter().filter_map(|it| said.impact.groups.get(*it));
             let what = visible_up_to(&what, LONGEST);
-            (what, shown, causes.map(cause).collect::<Vec<_>>().join("; "))
+            (what, shown, because(&change.causes, said.impact).join(&change.causes))
         })
         .collect();
     let width = rows.iter().map(|(what, ..)| what.chars().count()).max().unwrap_or_default();
@@ -97,7 +90,6 @@ fn write_entry(text: &mut String, entry: &Entry, said: &Said<'_>, paint: &Paint)
     for (what, shown, cause) in &rows {
         let because = match before {
             Some(same) if same == cause => String::new(),
-            _ if cause.is_empty() => String::new(),
             _ => format!("  {}", paint.faint(&format!("<- {cause}"))),
         };
         writeln!(text, "  {what:<width$}  {shown}{because}").ok();
@@ -115,13 +107,95 @@ pub(super) fn nodes(entry: &Entry) -> String {
     format!("{}: {}{more}", count(entry.nodes.len(), "node"), shown.join(", "))
 }
 
-/// Says which group causes something, and where it is written.
-pub(super) fn cause(change: &GroupChange) -> String {
-    let place = match (&change.file, change.line) {
+/// How a line is meant.
+#[derive(Clone, Copy)]
+pub(super) enum Mood {
+    Bad,
+    Good,
+}
+
+/// Says which nodes have no classification.
+pub(super) fn unclassified(impact: &Impact) -> Vec<(String, Mood)> {
+    let counts = impact.counts;
+    let nodes = |number| count(number, "node");
+    let mut lines = Vec::new();
+    if counts.conflicts_appearing > 0 {
+        let line = format!("conflicts appear on {}", nodes(counts.conflicts_appearing));
+        lines.push((line, Mood::Bad));
+    }
+    if counts.errors_appearing > 0 {
+        let line =
+            format!("rules cannot be evaluated any more on {}", nodes(counts.errors_appearing));
+        lines.push((line, Mood::Bad));
+    }
+    if counts.conflicts_disappearing > 0 {
+        let line = format!("conflicts disappear on {}", nodes(counts.conflicts_disappearing));
+        lines.push((line, Mood::Good));
+    }
+    if counts.errors_disappearing > 0 {
+        let line = format!("rules can be evaluated again on {}", nodes(counts.errors_disappearing));
+        lines.push((line, Mood::Good));
+    }
+    if counts.conflicts_staying > 0 {
+        let line = format!("{} in conflict before and after", nodes(counts.conflicts_staying));
+        lines.push((line, Mood::Bad));
+    }
+    if counts.errors_staying > 0 {
+        let line = format!(
+            "rules cannot be evaluated on {} before and after",
+            nodes(counts.errors_staying)
+        );
+        lines.push((line, Mood::Bad));
+    }
+    let (before, after) = (counts.unclassified_before, counts.unclassified_after);
+    if counts.conflicts_staying + counts.errors_staying > 0 {
+        let verb = if after == 1 { "has" } else { "have" };
+        let all = nodes(impact.nodes);
+        let line = format!("{after} of {all} {verb} no classification (before: {before})");
+        lines.push((line, Mood::Bad));
+    }
+    lines
+}
+
+/// The causes of a difference, in words.
+pub(super) struct Because(Vec<String>);
+
+impl Because {
+    /// Writes them in one line.
+    fn join(&self, causes: &Causes) -> String {
+        match causes {
+            Causes::Each(_) | Causes::Undecided => self.0.join("; "),
+            Causes::Together(_) => format!("only together: {}", self.0.join(" + ")),
+        }
+    }
+
+    /// Returns the lines of a cell.
+    pub(super) fn lines(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// Says what causes a difference; never nothing.
+pub(super) fn because(causes: &Causes, impact: &Impact) -> Because {
+    let known = causes.changes().iter().filter_map(|it| impact.cause(*it));
+    let mut said: Vec<String> = known.map(cause).collect();
+    if said.is_empty() {
+        said.push("cause not decided: too many changes act on it together".to_owned());
+    }
+    Because(said)
+}
+
+/// Says what causes something, and where it is written.
+fn cause(change: Cause<'_>) -> String {
+    let (name, how, file, line): (String, &How, _, _) = match change {
+        Cause::Group(it) => (it.name.clone(), &it.how, &it.file, it.line),
+        Cause::NodeFile(it) => (format!("node {}", it.node), &it.how, &it.file, it.line),
+    };
+    let place = match (file, line) {
         (Some(file), Some(line)) => format!(" ({file}:{line})"),
         _ => String::new(),
     };
-    format!("{}: {}{place}", change.name, change.how.in_words())
+    format!("{name}: {}{place}", how.in_words())
 }
 
 fn row(what: &Difference, paint: &Paint) -> (String, String) {
@@ -138,8 +212,15 @@ fn row(what: &Difference, paint: &Paint) -> (String, String) {
             ("group".to_owned(), moved(Some(from.name.clone()), Some(to.name.clone())))
         }
         Difference::Conflict(it) => match (&it.old, &it.new) {
+            (Some(old), Some(new)) => {
+                ("conflict".to_owned(), moved(Some(old.clone()), Some(new.clone())))
+            }
             (_, Some(new)) => ("conflict".to_owned(), paint.removed(new)),
             _ => ("conflict".to_owned(), paint.added("gone")),
+        },
+        Difference::Error(it) => match (&it.old, &it.new) {
+            (_, Some(new)) => ("error".to_owned(), paint.removed(new)),
+            _ => ("error".to_owned(), paint.added("gone")),
         },
         Difference::Environment { old, new } => {
             ("environment".to_owned(), moved(Some(old.clone()), Some(new.clone())))

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::human::{cause, label, nodes};
+use super::human::{because, label, nodes};
 use super::{Said, count};
 use crate::diagnostic::visible_up_to;
-use crate::impact::{Difference, Entry};
+use crate::impact::{Cause, Causes, ChangeRef, Difference, Entry};
 
 /// Forges take comments of 65,536 characters; some room is left for what a pipeline adds.
 const LONGEST: usize = 60_000;
@@ -22,7 +22,7 @@ const MARKER: &str = "<!-- clade-diff -->";
 /// Writes the comment.
 pub(super) fn write(said: &Said<'_>) -> String {
     let impact = said.impact;
-    let (appearing, disappearing) = impact.conflicts();
+    let counts = impact.counts;
     let mut text = format!("{MARKER}\n### Classification: ");
     let headline = match impact.changed() {
         0 => format!("no node of {} changes", impact.nodes),
@@ -30,16 +30,41 @@ pub(super) fn write(said: &Said<'_>) -> String {
     };
     // A string takes whatever is written to it.
     writeln!(text, "{headline}\n").ok();
-    if appearing > 0 {
+    if counts.conflicts_appearing > 0 {
         writeln!(
             text,
             "> [!CAUTION]\n> Conflicts appear on {}: the agents there will fail.\n",
-            count(appearing, "node")
+            count(counts.conflicts_appearing, "node")
         )
         .ok();
     }
-    if disappearing > 0 {
-        writeln!(text, "Conflicts disappear on {}.\n", count(disappearing, "node")).ok();
+    if counts.errors_appearing > 0 {
+        writeln!(
+            text,
+            "> [!CAUTION]\n> Rules cannot be evaluated any more on {}: the agents there will fail.\n",
+            count(counts.errors_appearing, "node")
+        )
+        .ok();
+    }
+    if counts.conflicts_disappearing > 0 {
+        let nodes = count(counts.conflicts_disappearing, "node");
+        writeln!(text, "Conflicts disappear on {nodes}.\n").ok();
+    }
+    if counts.errors_disappearing > 0 {
+        let nodes = count(counts.errors_disappearing, "node");
+        writeln!(text, "Rules can be evaluated again on {nodes}.\n").ok();
+    }
+    if counts.conflicts_staying + counts.errors_staying > 0 {
+        let verb = if counts.unclassified_after == 1 { "has" } else { "have" };
+        writeln!(
+            text,
+            "{} of {} {verb} no classification (before: {}); {} in conflict before and after.\n",
+            counts.unclassified_after,
+            count(impact.nodes, "node"),
+            counts.unclassified_before,
+            count(counts.conflicts_staying, "node")
+        )
+        .ok();
     }
     if !said.unreadable.is_empty() {
         writeln!(
@@ -76,27 +101,33 @@ pub(super) fn write(said: &Said<'_>) -> String {
 fn write_summary(text: &mut String, said: &Said<'_>) {
     const ROWS: usize = 20;
     let impact = said.impact;
-    if impact.groups.is_empty() {
+    if impact.groups.is_empty() && impact.node_files.is_empty() {
         text.push_str("No group differs.\n");
         return;
     }
     text.push_str("| group | change | nodes |\n|---|---|--:|\n");
-    let moved = |index: usize| -> usize {
-        let caused =
-            |entry: &&Entry| entry.change.changes.iter().any(|it| it.causes.contains(&index));
+    let moved = |change: ChangeRef| -> usize {
+        let caused = |entry: &&Entry| {
+            entry.change.changes.iter().any(|it| it.causes.changes().contains(&change))
+        };
         impact.entries.iter().filter(caused).map(|it| it.nodes.len()).sum()
     };
-    let mut rows: Vec<(usize, usize)> =
-        (0..impact.groups.len()).map(|index| (moved(index), index)).collect();
-    rows.sort_by_key(|(moved, index)| (std::cmp::Reverse(*moved), *index));
-    for (moved, index) in rows.iter().take(ROWS) {
-        let Some(group) = impact.groups.get(*index) else { continue };
-        let place = match (&group.file, group.line) {
+    let groups = (0..impact.groups.len()).map(ChangeRef::Group);
+    let all = groups.chain((0..impact.node_files.len()).map(ChangeRef::NodeFile));
+    let mut rows: Vec<(usize, ChangeRef)> = all.map(|it| (moved(it), it)).collect();
+    rows.sort_by_key(|(moved, change)| (std::cmp::Reverse(*moved), *change));
+    for (moved, change) in rows.iter().take(ROWS) {
+        let (name, how, file, line) = match impact.cause(*change) {
+            Some(Cause::Group(it)) => (it.name.clone(), &it.how, &it.file, it.line),
+            Some(Cause::NodeFile(it)) => (format!("node {}", it.node), &it.how, &it.file, it.line),
+            None => continue,
+        };
+        let place = match (file, line) {
             (Some(file), Some(line)) => format!(" ({})", code(&format!("{file}:{line}"))),
             _ => String::new(),
         };
-        let words = escape(&group.how.in_words());
-        writeln!(text, "| {} | {words}{place} | {moved} |", escape(&group.name)).ok();
+        let words = escape(&how.in_words());
+        writeln!(text, "| {} | {words}{place} | {moved} |", escape(&name)).ok();
     }
     if let Some(more) = rows.len().checked_sub(ROWS).filter(|it| *it > 0) {
         writeln!(text, "| … and {more} more groups | | |").ok();
@@ -110,9 +141,14 @@ fn details(entry: &Entry, said: &Said<'_>) -> String {
     text.push_str("| | before | after | because |\n|---|---|---|---|\n");
     for change in &entry.change.changes {
         let (what, old, new) = row(&change.what);
-        let causes = change.causes.iter().filter_map(|it| said.impact.groups.get(*it));
-        let because: Vec<String> = causes.map(|it| escape(&cause(it))).collect();
-        writeln!(text, "| {what} | {old} | {new} | {} |", because.join("<br>")).ok();
+        let because = because(&change.causes, said.impact);
+        let lines: Vec<String> = because.lines().iter().map(|it| escape(it)).collect();
+        let together = match &change.causes {
+            Causes::Together(_) => "only together:<br>",
+            Causes::Each(_) | Causes::Undecided => "",
+        };
+        let lines = lines.join("<br>");
+        writeln!(text, "| {what} | {old} | {new} | {together}{lines} |").ok();
     }
     text.push_str("\n</details>\n");
     text
@@ -123,6 +159,8 @@ fn headline(entry: &Entry) -> String {
     let changes = &entry.change.changes;
     let conflict =
         changes.iter().any(|it| matches!(&it.what, Difference::Conflict(it) if it.new.is_some()));
+    let error =
+        changes.iter().any(|it| matches!(&it.what, Difference::Error(it) if it.new.is_some()));
     let environment = changes.iter().find_map(|it| match &it.what {
         Difference::Environment { old, new } => Some(format!("environment {old} → {new}")),
         _ => None,
@@ -135,6 +173,9 @@ fn headline(entry: &Entry) -> String {
     let mut parts = Vec::new();
     if conflict {
         parts.push("CONFLICT".to_owned());
+    }
+    if error {
+        parts.push("ERROR".to_owned());
     }
     parts.extend(environment.map(|it| escape(&it)));
     if classes > 0 {
@@ -179,6 +220,12 @@ fn row(what: &Difference) -> (String, String, String) {
                 side.as_ref().map_or_else(none, |it| format!("**conflict**: {}", escape(it)))
             };
             ("conflict".to_owned(), shown(&it.old), shown(&it.new))
+        }
+        Difference::Error(it) => {
+            let shown = |side: &Option<String>| {
+                side.as_ref().map_or_else(none, |it| format!("**error**: {}", escape(it)))
+            };
+            ("error".to_owned(), shown(&it.old), shown(&it.new))
         }
         Difference::Environment { old, new } => ("environment".to_owned(), code(old), code(new)),
         Difference::ClassAdded(class) => {

@@ -1,0 +1,327 @@
+//! Two states of a repository, prepared for comparing nodes.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Side;
+use super::causes::{Causes, causes};
+use super::differences::differences;
+use super::groups::{GroupChange, How, Part, group_changes};
+use super::mixture::Case;
+use super::node_files::{NodeFileChange, node_file_changes};
+use super::nodes::{Change, ChangeRef, NodeChange, NodeComparison, Standing};
+use crate::classification::{ClassificationError, Explanation, Outcome};
+use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::model::{Group, GroupId, Node};
+use crate::rule::evaluate;
+use crate::snapshot::{Index, classify};
+
+/// How a node is classified.
+pub(super) type Result<'e> = std::result::Result<Explanation<'e>, ClassificationError>;
+
+/// One of the two states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Version {
+    /// The state before.
+    Base,
+    /// The state after.
+    Head,
+}
+
+impl Version {
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::Base => Self::Head,
+            Self::Head => Self::Base,
+        }
+    }
+}
+
+/// What the causes of a node's differences follow from.
+type CausesKey = Vec<(GroupId, u8)>;
+
+/// Two states, prepared for comparing nodes.
+///
+/// A renamed group is one group in both: its *identity* is the id that it has in the head.
+#[derive(Debug)]
+pub struct Comparison<'a> {
+    base: Side<'a>,
+    head: Side<'a>,
+    /// Finds the groups that match, of either state.
+    indexes: [Index; 2],
+    changes: Vec<GroupChange>,
+    node_files: Vec<NodeFileChange>,
+    /// Where each changed group stands among the changes, by its identity.
+    by_id: HashMap<GroupId, usize>,
+    /// The identity of each renamed group, by its old id, and the other way round.
+    renamed: BTreeMap<GroupId, GroupId>,
+    former: BTreeMap<GroupId, GroupId>,
+    /// The groups to ask first in either state: a node that none of them matches gets the same.
+    watched: [Vec<GroupIndex>; 2],
+    /// The groups that can match in a mixture of the states though they match in neither, by
+    /// identity.
+    entangled: Vec<GroupId>,
+    /// The changes of groups that cannot be taken back without others.
+    built_upon: HashSet<usize>,
+    known: Mutex<HashMap<CausesKey, Arc<[Causes]>>>,
+}
+
+impl<'a> Comparison<'a> {
+    /// Prepares to compare two states.
+    pub fn new(base: Side<'a>, head: Side<'a>) -> Self {
+        let changes = group_changes(base, head);
+        let mut by_id = HashMap::new();
+        let mut renamed = BTreeMap::new();
+        let mut ids: Vec<GroupId> = Vec::new();
+        for (index, change) in changes.iter().enumerate() {
+            by_id.insert(change.id, index);
+            ids.push(change.id);
+            if let How::Renamed { from, .. } = &change.how {
+                ids.push(*from);
+                renamed.insert(*from, change.id);
+            }
+        }
+        let watched = [base, head].map(|side| {
+            let hierarchy = &side.estate.hierarchy;
+            let changed = ids.iter().filter_map(|id| hierarchy.find(*id));
+            let mut groups: Vec<GroupIndex> =
+                changed.flat_map(|index| frontier(hierarchy, index)).collect();
+            groups.sort_unstable();
+            groups.dedup();
+            outermost(hierarchy, &groups)
+        });
+        let indexes = [base, head].map(|side| Index::new(&side.estate.hierarchy));
+        let former = renamed.iter().map(|(old, new)| (*new, *old)).collect();
+        let node_files = node_file_changes(base, head);
+        let mut comparison = Self {
+            base,
+            head,
+            indexes,
+            changes,
+            node_files,
+            by_id,
+            renamed,
+            former,
+            watched,
+            entangled: Vec::new(),
+            built_upon: HashSet::new(),
+            known: Mutex::default(),
+        };
+        comparison.entangled = comparison.find_entangled();
+        comparison.built_upon = comparison.find_built_upon();
+        comparison
+    }
+
+    /// Returns the groups that differ.
+    pub fn groups(&self) -> &[GroupChange] {
+        &self.changes
+    }
+
+    /// Returns the node files that differ.
+    pub fn node_files(&self) -> &[NodeFileChange] {
+        &self.node_files
+    }
+
+    /// Compares what a node gets.
+    pub fn node(&self, node: &Node) -> NodeComparison {
+        let [old, new] = &self.indexes;
+        let new = classify(self.head.estate, new, node);
+        if !self.may_differ(node) {
+            return NodeComparison { standing: [standing(&new); 2], change: None };
+        }
+        let old = classify(self.base.estate, old, node);
+        let standing = [standing(&old), standing(&new)];
+        let differences = differences(self, &old, &new);
+        if differences.is_empty() {
+            return NodeComparison { standing, change: None };
+        }
+        let causes = match Case::new(self, node, [&old, &new]) {
+            Err(_) => vec![Causes::Undecided; differences.len()].into(),
+            Ok(case) => {
+                let key = case.key();
+                self.known_causes(key.as_ref()).unwrap_or_else(|| {
+                    let causes: Arc<[Causes]> = causes(self, &case, &old, &differences).into();
+                    self.learn(key, &causes);
+                    causes
+                })
+            }
+        };
+        let pairs = differences.into_iter().zip(causes.iter().cloned());
+        let changes = pairs.map(|(what, causes)| Change { what, causes }).collect();
+        NodeComparison { standing, change: Some(NodeChange { changes }) }
+    }
+
+    fn known_causes(&self, key: Option<&CausesKey>) -> Option<Arc<[Causes]>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(key?).cloned()
+    }
+
+    fn learn(&self, key: Option<CausesKey>, causes: &Arc<[Causes]>) {
+        /// Of more than so many sorts of nodes each is found out by itself.
+        const MOST: usize = 16_384;
+        let Some(key) = key else { return };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MOST {
+            known.insert(key, Arc::clone(causes));
+        }
+    }
+
+    /// Returns whether a changed group, or what is set for the node alone, has a part in either
+    /// classification.
+    fn may_differ(&self, node: &Node) -> bool {
+        if self.node_file_of(&node.name).is_some() {
+            return true;
+        }
+        let [old, new] = &self.watched;
+        [(self.base, old), (self.head, new)].into_iter().any(|(side, groups)| {
+            groups.iter().any(|group| may_match(&side.estate.hierarchy, *group, node))
+        })
+    }
+
+    pub(super) fn side(&self, version: Version) -> Side<'a> {
+        match version {
+            Version::Base => self.base,
+            Version::Head => self.head,
+        }
+    }
+
+    /// Returns the identity of the group with an id of either state.
+    pub(super) fn identity(&self, id: GroupId) -> GroupId {
+        self.renamed.get(&id).copied().unwrap_or(id)
+    }
+
+    /// Returns a group, by its identity, as one of the states has it.
+    pub(super) fn group(&self, identity: GroupId, version: Version) -> Option<&'a Group> {
+        let id = match version {
+            Version::Base => self.former.get(&identity).copied().unwrap_or(identity),
+            Version::Head => identity,
+        };
+        let hierarchy = &self.side(version).estate.hierarchy;
+        hierarchy.find(id).map(|index| hierarchy.group(index))
+    }
+
+    /// Returns how a group, by its identity, differs.
+    pub(super) fn change_of(&self, identity: GroupId) -> Option<usize> {
+        self.by_id.get(&identity).copied()
+    }
+
+    /// Returns how the values set for a node alone differ.
+    pub(super) fn node_file_of(&self, name: &str) -> Option<usize> {
+        self.node_files.binary_search_by(|it| it.node.as_str().cmp(name)).ok()
+    }
+
+    /// Returns the groups that can match in a mixture though they match in neither state.
+    pub(super) fn entangled(&self) -> &[GroupId] {
+        &self.entangled
+    }
+
+    /// Adds a group and every group that is above it in some mixture.
+    pub(super) fn ancestry(&self, identity: GroupId, found: &mut BTreeSet<GroupId>) {
+        let mut open = vec![identity];
+        while let Some(id) = open.pop() {
+            if !found.insert(id) {
+                continue;
+            }
+            for version in [Version::Base, Version::Head] {
+                open.extend(self.group(id, version).map(|it| self.identity(it.parent)));
+            }
+        }
+    }
+
+    /// Returns whether a change leaves a valid tree when it alone is taken back.
+    pub(super) fn stands_alone(&self, change: ChangeRef) -> bool {
+        match change {
+            ChangeRef::Group(change) => !self.built_upon.contains(&change),
+            ChangeRef::NodeFile(_) => true,
+        }
+    }
+
+    /// Returns whether a change has a part in which nodes a group and those below it match: the
+    /// parent of a group whose parent is renamed is the same.
+    fn moves(&self, change: &GroupChange) -> bool {
+        let parts = match &change.how {
+            How::Added | How::Removed => return true,
+            How::Renamed { parts, .. } | How::Modified(parts) => parts,
+        };
+        let parent = |version| self.group(change.id, version).map(|it| self.identity(it.parent));
+        parts.contains(&Part::Rule) || parent(Version::Base) != parent(Version::Head)
+    }
+
+    /// What a group takes from one state only, with what another takes from the other only, can
+    /// let a group below both match that matches in neither state.
+    fn find_entangled(&self) -> Vec<GroupId> {
+        let moving: HashSet<GroupId> =
+            self.changes.iter().filter(|it| self.moves(it)).map(|it| it.id).collect();
+        if moving.len() < 2 {
+            return Vec::new();
+        }
+        let mut all: BTreeSet<GroupId> = BTreeSet::new();
+        for side in [self.base, self.head] {
+            all.extend(side.estate.hierarchy.groups().map(|it| self.identity(it.id)));
+        }
+        let is_entangled = |id: &GroupId| {
+            let mut ancestry = BTreeSet::new();
+            self.ancestry(*id, &mut ancestry);
+            ancestry.retain(|it| moving.contains(it));
+            let there = |version| ancestry.iter().any(|it| self.group(*it, version).is_some());
+            ancestry.len() > 1 && there(Version::Base) && there(Version::Head)
+        };
+        all.into_iter().filter(is_entangled).collect()
+    }
+
+    fn find_built_upon(&self) -> HashSet<usize> {
+        let head = &self.head.estate.hierarchy;
+        let entails = |change: &GroupChange| match &change.how {
+            How::Added => head.find(change.id).is_some_and(|it| head.children(it).next().is_some()),
+            How::Removed | How::Renamed { .. } | How::Modified(_) => {
+                let Some(before) = self.group(change.id, Version::Base) else { return false };
+                let Some(parent) = head.find(self.identity(before.parent)) else { return true };
+                // Below its own descendant a group cannot stand.
+                change.id != GroupId::ROOT
+                    && head
+                        .find(change.id)
+                        .is_some_and(|own| own == parent || head.is_ancestor(own, parent))
+            }
+        };
+        let all = self.changes.iter().enumerate();
+        all.filter(|(_, change)| entails(change)).map(|(at, _)| at).collect()
+    }
+}
+
+fn standing(result: &Result<'_>) -> Standing {
+    match result {
+        Err(_) => Standing::Error,
+        Ok(explanation) => match explanation.outcome {
+            Outcome::Classified(_) => Standing::Classified,
+            Outcome::Conflict(_) => Standing::Conflict,
+        },
+    }
+}
+
+/// Returns the groups to ask in the place of one: a group without a rule has no say itself, and its
+/// descendants do not ask it.
+fn frontier(hierarchy: &Hierarchy, index: GroupIndex) -> Vec<GroupIndex> {
+    if hierarchy.group(index).rule.is_some() {
+        return vec![index];
+    }
+    hierarchy.children(index).flat_map(|child| frontier(hierarchy, child)).collect()
+}
+
+/// Drops groups below others: they match only what those match.
+fn outermost(hierarchy: &Hierarchy, sorted: &[GroupIndex]) -> Vec<GroupIndex> {
+    let mut kept: Vec<GroupIndex> = Vec::new();
+    for index in sorted {
+        if !kept.last().is_some_and(|last| hierarchy.is_ancestor(*last, *index)) {
+            kept.push(*index);
+        }
+    }
+    kept
+}
+
+/// Returns whether a node is in a group, or that is unknown.
+fn may_match(hierarchy: &Hierarchy, group: GroupIndex, node: &Node) -> bool {
+    hierarchy.lineage(group).all(|index| match &hierarchy.group(index).rule {
+        None => true,
+        Some(rule) => evaluate(rule, node).unwrap_or(true),
+    })
+}

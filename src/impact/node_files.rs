@@ -1,0 +1,54 @@
+//! Which values, set for one node alone, a change is about.
+
+use std::collections::BTreeSet;
+
+use super::Side;
+use super::groups::{How, Part};
+use crate::model::Individual;
+
+/// The values set for one node alone differ between the two states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFileChange {
+    /// The certname.
+    pub node: String,
+    /// How they differ.
+    pub how: How,
+    /// The file they are written in, in the new state if it is there.
+    pub file: Option<String>,
+    /// The line in that file.
+    pub line: Option<u32>,
+}
+
+/// Returns the nodes whose own values differ, by name.
+pub(super) fn node_file_changes(base: Side<'_>, head: Side<'_>) -> Vec<NodeFileChange> {
+    let (old, new) = (&base.estate.individuals, &head.estate.individuals);
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let change = |node: &String| {
+        let how = match (old.get(node), new.get(node)) {
+            (Some(old), Some(new)) if old == new => return None,
+            (Some(old), Some(new)) => How::Modified(differing(old, new)),
+            (None, _) => How::Added,
+            (_, None) => How::Removed,
+        };
+        let side = if matches!(how, How::Removed) { base } else { head };
+        let place = side.node_origins.get(node);
+        Some(NodeFileChange {
+            node: node.clone(),
+            how,
+            file: place.map(|it| it.file.to_string()),
+            line: place.map(|it| it.span.start.line),
+        })
+    };
+    names.into_iter().filter_map(change).collect()
+}
+
+fn differing(old: &Individual, new: &Individual) -> BTreeSet<Part> {
+    [
+        (Part::Classes, old.classes != new.classes),
+        (Part::Variables, old.variables != new.variables),
+        (Part::ConfigData, old.config_data != new.config_data),
+    ]
+    .into_iter()
+    .filter_map(|(part, differs)| differs.then_some(part))
+    .collect()
+}

@@ -1,0 +1,106 @@
+//! Why a node has no classification.
+
+use super::comparison::Result;
+use super::nodes::ProblemChange;
+use crate::classification::{Conflicts, Difference, Outcome, conflict_message};
+use crate::hierarchy::Hierarchy;
+
+/// Why a node has no classification, in words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It has one.
+    None,
+    /// Leaves differ.
+    Conflict {
+        /// Which groups, and in what.
+        message: String,
+        /// The values, by key: equal for equal conflicts.
+        values: Vec<String>,
+    },
+    /// A rule could not be evaluated.
+    Error(String),
+}
+
+impl Trouble {
+    pub(super) fn of(result: &Result<'_>) -> Self {
+        match result {
+            Err(error) => Self::Error(format!("{error}: {}", error.cause)),
+            Ok(explanation) => match &explanation.outcome {
+                Outcome::Classified(_) => Self::None,
+                Outcome::Conflict(conflicts) => {
+                    let hierarchy = &explanation.estate.hierarchy;
+                    let message = conflict_message(hierarchy, conflicts);
+                    let end = " See the `details` key for all conflicts.";
+                    let message = message.strip_suffix(end).unwrap_or(&message).to_owned();
+                    Self::Conflict { message, values: values(hierarchy, conflicts) }
+                }
+            },
+        }
+    }
+
+    pub(super) fn error(&self) -> Option<&str> {
+        match self {
+            Self::Error(message) => Some(message),
+            Self::None | Self::Conflict { .. } => None,
+        }
+    }
+
+    /// Returns what tells one conflict from another.
+    pub(super) fn conflict(&self) -> Option<&[String]> {
+        match self {
+            Self::Conflict { values, .. } => Some(values),
+            Self::None | Self::Error(_) => None,
+        }
+    }
+
+    /// Says what changes. Between two conflicts that is the values, which a message does not name.
+    pub(super) fn conflict_change(old: &Self, new: &Self) -> ProblemChange {
+        let plain = |it: &Self| match it {
+            Self::Conflict { message, .. } => Some(message.clone()),
+            Self::None | Self::Error(_) => None,
+        };
+        match (old, new) {
+            (Self::Conflict { values: before, .. }, Self::Conflict { values: after, .. }) => {
+                let with = |text: Option<String>, own: &[String], other: &[String]| {
+                    let new: Vec<&str> =
+                        own.iter().filter(|it| !other.contains(it)).map(String::as_str).collect();
+                    let text = text?;
+                    Some(if new.is_empty() { text } else { format!("{text} {}.", new.join("; ")) })
+                };
+                ProblemChange {
+                    old: with(plain(old), before, after),
+                    new: with(plain(new), after, before),
+                }
+            }
+            (old, new) => ProblemChange { old: plain(old), new: plain(new) },
+        }
+    }
+}
+
+/// Lists the values that conflict: `ntp::servers: ["a"] (Base), ["b"] (Loud)`.
+fn values(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Vec<String> {
+    let shares = |differences: &[Difference<'_>]| {
+        let mut shares: Vec<String> = differences
+            .iter()
+            .map(|it| format!("{} ({})", it.value, hierarchy.group(it.from).name))
+            .collect();
+        // In which order groups stand follows from the tree.
+        shares.sort_unstable();
+        shares.join(", ")
+    };
+    let mut all = Vec::new();
+    if !conflicts.environment.is_empty() {
+        all.push(format!("environment: {}", shares(&conflicts.environment)));
+    }
+    for (classes, kind) in [(&conflicts.classes, ""), (&conflicts.config_data, " (data)")] {
+        for (class, keys) in classes {
+            for (key, differences) in keys {
+                all.push(format!("{class}::{key}{kind}: {}", shares(differences)));
+            }
+        }
+    }
+    for (name, differences) in &conflicts.variables {
+        all.push(format!("${name}: {}", shares(differences)));
+    }
+    all
+}
