@@ -10,9 +10,11 @@
 #[path = "world/mod.rs"]
 mod world;
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
-use clade::impact::{Comparison, Impact, NodeChange, Side};
+use clade::diagnostic::Place;
+use clade::impact::{Comparison, Impact, NodeComparison, Side, Survey};
 use clade::validation::{Checked, Search, SourceContent, SourceFile, validate};
 use rayon::prelude::*;
 use world::{Scale, estates, nodes};
@@ -34,7 +36,9 @@ fn sources(files: &[estates::File]) -> Vec<SourceFile> {
 }
 
 fn side(checked: &Checked) -> Side<'_> {
-    Side { estate: checked.estate.as_ref().unwrap(), origins: &checked.origins }
+    static UNKNOWN: BTreeMap<String, Place> = BTreeMap::new();
+    let estate = checked.estate.as_ref().unwrap();
+    Side { estate, origins: &checked.origins, node_origins: &UNKNOWN }
 }
 
 /// A change of one file over 10,000 nodes and 1,000 groups, facts read.
@@ -50,11 +54,11 @@ fn diff() {
     let nodes = nodes::nodes(scale, 10_000, SEED);
     let began = Instant::now();
     let comparison = Comparison::new(side(&base), side(&head));
-    let moved: Vec<(String, NodeChange)> = nodes
-        .par_iter()
-        .filter_map(|node| Some((node.name.clone(), comparison.node(node)?)))
-        .collect();
-    let impact = Impact::gather(comparison.groups().to_vec(), nodes.len(), moved);
+    let compared: Vec<(String, NodeComparison)> =
+        nodes.par_iter().map(|node| (node.name.clone(), comparison.node(node))).collect();
+    let mut survey = Survey::default();
+    survey.extend(compared);
+    let impact = Impact::gather(comparison.groups().to_vec(), Vec::new(), survey);
     let took = began.elapsed();
     println!(
         "| one file changed, 10,000 nodes, 1,000 groups: {} nodes change | {:.3} s | 5 s |",

@@ -102,7 +102,10 @@ impl How {
                     false => format!("renamed from {name}, {}", changed(&others)),
                 }
             }
-            Self::Renamed { parts, .. } | Self::Modified(parts) => changed(parts),
+            // Without an id of its own a group has that of its environment and name.
+            Self::Renamed { parts, .. } if parts.is_empty() => "id changed".to_owned(),
+            Self::Renamed { parts, .. } => format!("{} (and so its id)", changed(parts)),
+            Self::Modified(parts) => changed(parts),
         }
     }
 }

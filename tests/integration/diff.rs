@@ -329,6 +329,19 @@ fn a_cause_is_what_takes_the_difference_back() {
 }
 
 #[test]
+fn a_group_without_id_in_another_environment_says_what_changed() {
+    let fleet = Fleet::new();
+    let moved = STAGING.replace("environment: staging", "environment: testing");
+    fleet.repository.commit("move", &[("groups/staging.yaml", &moved)]);
+    let done = fleet.diff("HEAD~1", &["HEAD"]);
+    let line = done.stdout.lines().find(|it| it.starts_with("  group")).unwrap_or_default();
+    let (before, after) = line.split_once(" -> ").unwrap();
+    assert!(before.contains("Staging (id ") && after.starts_with("Staging (id "), "{line}");
+    assert_ne!(before.split_once("(id").unwrap().1, after.split_once("(id").unwrap().1);
+    assert!(after.contains("<- Staging: environment changed (and so its id)"), "{line}");
+}
+
+#[test]
 fn a_conflict_of_other_values_is_a_difference() {
     let fleet = Fleet::new();
     let loud = "name: Loud\nrule: name = db1\nclasses: {ntp: {servers: [b]}}\n";

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use super::{Said, count};
 use crate::diagnostic::{Colour, visible_up_to};
-use crate::impact::{Cause, Causes, Difference, Entry, How, Impact, ValueChange, ValueKind};
+use crate::impact::{
+    Cause, Causes, Difference, Entry, GroupName, How, Impact, ValueChange, ValueKind,
+};
 
 /// How many names of nodes are shown.
 const NAMES: usize = 5;
@@ -209,7 +211,8 @@ fn row(what: &Difference, paint: &Paint) -> (String, String) {
         Difference::Entered(group) => ("+ group".to_owned(), paint.added(&group.name)),
         Difference::Left(group) => ("- group".to_owned(), paint.removed(&group.name)),
         Difference::Renamed { from, to } => {
-            ("group".to_owned(), moved(Some(from.name.clone()), Some(to.name.clone())))
+            let [from, to] = names_apart(from, to);
+            ("group".to_owned(), moved(Some(from), Some(to)))
         }
         Difference::Conflict(it) => match (&it.old, &it.new) {
             (Some(old), Some(new)) => {
@@ -228,6 +231,15 @@ fn row(what: &Difference, paint: &Paint) -> (String, String) {
         Difference::ClassAdded(class) => ("+ class".to_owned(), paint.added(class)),
         Difference::ClassRemoved(class) => ("- class".to_owned(), paint.removed(class)),
         Difference::Value(it) => (label(it), moved(json(it.old.as_ref()), json(it.new.as_ref()))),
+    }
+}
+
+/// Returns two names of a group that differ: with its ids where its name has stayed.
+pub(super) fn names_apart(from: &GroupName, to: &GroupName) -> [String; 2] {
+    let with_id = |it: &GroupName| format!("{} (id {})", it.name, it.id);
+    match from.name == to.name {
+        true => [from, to].map(with_id),
+        false => [from, to].map(|it| it.name.clone()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::human::{because, label, nodes};
+use super::human::{because, label, names_apart, nodes};
 use super::{Said, count};
 use crate::diagnostic::visible_up_to;
 use crate::impact::{Cause, Causes, ChangeRef, Difference, Entry};
@@ -213,7 +213,8 @@ fn row(what: &Difference) -> (String, String, String) {
             ("group".to_owned(), format!("**−** {}", escape(&group.name)), none())
         }
         Difference::Renamed { from, to } => {
-            ("group".to_owned(), escape(&from.name), escape(&to.name))
+            let [from, to] = names_apart(from, to);
+            ("group".to_owned(), escape(&from), escape(&to))
         }
         Difference::Conflict(it) => {
             let shown = |side: &Option<String>| {

@@ -44,7 +44,7 @@ impl Pair {
             groups[number][1] = Some(head);
         }
         // What hangs below nothing is not there.
-        for side in 0..2 {
+        for side in [0, 1] {
             for number in 0..size {
                 let parent = groups[number][side].as_ref().and_then(|it| it.parent);
                 if parent.is_some_and(|it| groups[it][side].is_none()) {
@@ -118,7 +118,7 @@ fn sketch(chance: &mut fastrand::Rng, number: usize) -> Sketch {
     };
     let environment = ["production", "staging"][usize::from(chance.u8(..8) == 0)];
     let parent = (number > 0 && chance.u8(..3) > 0).then(|| chance.usize(..number));
-    Sketch { rule, environment, parent, ..random(chance, number) }
+    Sketch { parent, rule, environment, ..random(chance, number) }
 }
 
 /// What a node gets, by key; the values of a node in conflict are not known.
