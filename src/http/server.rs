@@ -117,8 +117,12 @@ pub async fn serve(endpoints: Vec<Endpoint>, stop: CancellationToken, serving: S
     }
 }
 
-/// How long connections are accepted that were on their way when we stopped.
-const LAST_ACCEPTS: Duration = Duration::from_millis(20);
+/// How long no connection may come before the backlog counts as drained at the stop. A busy machine
+/// can take this long to say that there is one.
+const BACKLOG_IDLE: Duration = Duration::from_millis(100);
+
+/// How long the backlog is drained at most: under load it has no end.
+const BACKLOG: Duration = Duration::from_secs(1);
 
 /// How long a connection that is open when we stop may take to ask for the first time.
 const FIRST_REQUEST: Duration = Duration::from_millis(500);
@@ -144,9 +148,11 @@ async fn accept(
             accepted = door.accept() => accepted,
         };
         match accepted {
+            // A connection that has a seat is served, also when the stop comes at the same time.
             Ok(accepted) => tokio::select! {
-                () = stop.cancelled() => break,
+                biased;
                 () = attend(accepted) => {}
+                () = stop.cancelled() => break,
             },
             Err(error) => {
                 // Such as too many open files.
@@ -158,12 +164,11 @@ async fn accept(
     }
     // Drain the accept backlog: these clients take it that they are answered.
     let last = async {
-        while let Ok(waiting) = door.accept().await {
+        while let Ok(Ok(waiting)) = tokio::time::timeout(BACKLOG_IDLE, door.accept()).await {
             attend(waiting).await;
         }
     };
-    // Under load it has no end.
-    let _over = tokio::time::timeout(LAST_ACCEPTS, last).await;
+    let _over = tokio::time::timeout(BACKLOG, last).await;
 }
 
 enum Accepted {
