@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use super::check_in::{CheckIn, Facts, Received, Row};
 use super::database::{Database, Fresh, Keeping, Limits};
 use super::error::{Fault, StoreError};
-use super::opening::{find_put_aside, open, put_aside};
+use super::opening::{find_put_aside, open, open_existing, put_aside};
 use super::queue::{Queue, Receipt, Urgency};
 use crate::telemetry::{Dropped, Metrics};
 
@@ -369,7 +369,7 @@ impl Inner {
                 database.copy_to(&replacement, limits)?;
                 replacement
             }
-            None => match open(path.as_deref(), *cache) {
+            None => match open_existing(path.as_deref(), *cache) {
                 Ok(opened) => opened,
                 Err(error) => {
                     self.state().phase = Phase::Closed(error.clone());
@@ -378,15 +378,32 @@ impl Inner {
                 }
             },
         };
+        Ok(self.use_from_now_on(opened))
+    }
+
+    /// Returns the open file for writing: the first write makes it.
+    fn ready_to_write(&self) -> Result<Arc<Database>, StoreError> {
+        let database = self.ready()?;
+        match &self.settings.path {
+            Some(path) if database.is_in_memory() => {
+                let made = open(Some(path), self.settings.cache);
+                let made = made.map_err(|error| self.fail(&database, error))?;
+                Ok(self.use_from_now_on(made))
+            }
+            _ => Ok(database),
+        }
+    }
+
+    fn use_from_now_on(&self, opened: Database) -> Arc<Database> {
         if let Ok(size) = opened.size() {
             self.metrics.set_check_ins(size.nodes, size.bytes);
         }
         let opened = Arc::new(opened);
         let mut state = self.state();
-        state.health.put_aside = path.as_deref().and_then(find_put_aside);
+        state.health.put_aside = self.settings.path.as_deref().and_then(find_put_aside);
         state.phase = Phase::Open(Arc::clone(&opened));
         self.opened.notify_all();
-        Ok(opened)
+        opened
     }
 
     /// Writes what waits, for somebody who reads all; the writer alone tries what failed again.
@@ -431,18 +448,20 @@ impl Inner {
     }
 
     fn write_batch(&self) -> Result<(), StoreError> {
-        let database = self.ready()?;
+        self.ready()?;
         if self.state().health.failing.is_some() {
+            let database = self.ready_to_write()?;
             database.probe().map_err(|error| self.fail(&database, error))?;
         }
-        let mut batch = {
+        {
             let mut queue = self.queue();
             if queue.is_empty() {
                 queue.urgency = Urgency::CanWait;
                 return Ok(());
             }
-            queue.take()
-        };
+        }
+        let database = self.ready_to_write()?;
+        let mut batch = self.queue().take();
         let written = database.write(batch.rows(), &self.settings.limits);
         let written = written.map_err(|error| self.fail(&database, error));
         // What went to a file without a name is not on disk for anybody.

@@ -285,6 +285,11 @@ impl Database {
         std::fs::metadata(path).and_then(same).unwrap_or(false)
     }
 
+    /// Returns whether this is memory that stands for a file which nothing was written to yet.
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.file.is_none()
+    }
+
     /// Copies every row to another database.
     pub(super) fn copy_to(&self, other: &Self, limits: &Limits) -> Result<(), StoreError> {
         let mut from = String::new();

@@ -23,6 +23,17 @@ pub(super) fn open(path: Option<&Path>, cache: usize) -> Result<Database, StoreE
     }
 }
 
+/// Opens the file if there is one, else empty memory: a store that was never written to has no file,
+/// so that no damage can make it look like one that lost something.
+pub(super) fn open_existing(path: Option<&Path>, cache: usize) -> Result<Database, StoreError> {
+    match path {
+        Some(path) if matches!(path.try_exists(), Ok(false)) && !path.is_symlink() => {
+            Database::open(None, cache)
+        }
+        _ => open(path, cache),
+    }
+}
+
 /// Renames the file, so that it can be examined and none of it is lost.
 pub(super) fn put_aside(path: &Path, error: &StoreError) -> Result<(), StoreError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -32,7 +43,11 @@ pub(super) fn put_aside(path: &Path, error: &StoreError) -> Result<(), StoreErro
         let reason = format!("{error}, and the file cannot be put aside: {failure}");
         StoreError::new(Fault::Io, "opened", reason)
     })?;
-    tracing::error!(%error, path = %aside.display(), "the check-ins are put aside; what they held is not known any more");
+    tracing::error!(
+        %error,
+        path = %aside.display(),
+        "the file of the check-ins is put aside; nodes that do not check in with facts are answered 503 where stored facts are needed; to end this, remove that file, or stop the daemon and put a backup in the place of the file"
+    );
     Ok(())
 }
 

@@ -81,6 +81,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         run: || damaged(&|path, _| std::fs::create_dir(path).unwrap()),
     },
     Fault {
+        name: "check-ins::names-alone",
+        promise: "a site whose nodes ask by their names alone has no file that could be damaged",
+        injection: "nodes that ask by name, SIGKILL, and a restart",
+        speed: Speed::Fast,
+        run: names_alone,
+    },
+    Fault {
         name: "check-ins::deleted-file",
         promise: "what is promised after the file was removed is on disk, with what was promised before",
         injection: "`rm check-ins.redb` while the daemon runs, then SIGKILL",
@@ -370,6 +377,25 @@ fn damaged(damage: &dyn Fn(&Path, &[u8])) -> Seen {
     }
     assert_eq!(daemon.get("/enc/web2").status, 200);
     Seen::Held(format!("{}: {}", lost["type"], lost["reason"]))
+}
+
+fn names_alone() -> Seen {
+    let site = Site::new();
+    let asks = |daemon: &Daemon| {
+        // Not by `by_name`: without facts no group matches.
+        assert_eq!(daemon.get("/enc/web1").status, 200);
+        assert_eq!(daemon.get("/node/web1").status, 200);
+        assert!(!site.store().exists());
+    };
+    let daemon = site.start(&[]);
+    asks(&daemon);
+    daemon.kill();
+    let daemon = site.start(&[]);
+    asks(&daemon);
+    assert!(condition(&daemon, "CheckInsLost").is_none());
+    assert_eq!(upload(&daemon, "web2", ""), 201);
+    assert!(site.store().exists());
+    Seen::Held("answered before and after; the first facts make the file".to_owned())
 }
 
 fn deleted_file() -> Seen {
