@@ -1,7 +1,7 @@
 //! The store of check-ins, as the rest of the crate sees it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -361,6 +361,9 @@ impl Inner {
             Phase::Opening | Phase::Closed(_) => None,
         };
         let StoreSettings { path, cache, limits } = &self.settings;
+        // Another process, or a person, may have made the file meanwhile.
+        let has_file = path.as_deref().is_some_and(Path::exists);
+        let known = known.filter(|it| !(it.is_in_memory() && has_file));
         let opened = match known {
             Some(database) if database.is_in_place() => return Ok(database),
             Some(database) => {

@@ -283,6 +283,9 @@ fn a_file_that_another_process_has_is_left_alone() {
     let path = directory.path().join("check-ins.redb");
     let first = opened(Some(&path));
     let second = opened(Some(&path));
+    assert_eq!(second.get("a").unwrap(), None);
+    first.0.ready_to_write().unwrap();
+    assert_eq!(second.0.take_turn().unwrap_err().fault, Fault::Locked);
     assert_eq!(second.get("a").unwrap_err().fault, Fault::Locked);
     assert_eq!(find_put_aside(&path), None);
     drop(first);
