@@ -11,6 +11,16 @@ use crate::model::Node;
 /// The largest body, in bytes.
 pub(super) const LIMIT: usize = 16 << 20;
 
+/// How many values a body may have. A value of two bytes takes a hundred times as much memory once it
+/// is read, and again whenever facts that were kept are read.
+pub(super) const VALUES: usize = 250_000;
+
+/// How many values a rule may have: one that pins 12,000 nodes has as many.
+pub(super) const RULE_VALUES: usize = 50_000;
+
+/// How many values a whole hierarchy of groups may have.
+pub(super) const HIERARCHY_VALUES: usize = 1_000_000;
+
 /// Reads a body; an empty one is `None`. The content type does not matter.
 pub(super) async fn read(body: Body) -> Result<Option<Bytes>, ApiError> {
     // What says that it is too long is not read.
@@ -19,6 +29,35 @@ pub(super) async fn read(body: Body) -> Result<Option<Bytes>, ApiError> {
     }
     let bytes = to_bytes(body, LIMIT).await.map_err(|error| unread(&error, LIMIT))?;
     Ok(Some(bytes).filter(|it| !it.iter().all(u8::is_ascii_whitespace)))
+}
+
+/// Checks that JSON has no more than so many values, before any is made of it.
+///
+/// # Errors
+///
+/// Returns 413 for more.
+pub(super) fn check_values(bytes: &[u8], most: usize) -> Result<(), ApiError> {
+    // Each value in a container takes two bytes: its own, and a comma or the end of the container.
+    if bytes.len() / 2 < most || values(bytes) <= most {
+        return Ok(());
+    }
+    Err(ApiError::too_many_values(most))
+}
+
+/// Counts the values of JSON: one, one more where a container opens and for each comma. What is not
+/// valid JSON is not read any further than it is counted here.
+fn values(bytes: &[u8]) -> usize {
+    let (mut count, mut in_string, mut is_escaped) = (1, false, false);
+    for byte in bytes {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            b',' | b'[' | b'{' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 /// Says why a body could not be read to its end.
@@ -38,7 +77,14 @@ pub(super) fn unread(error: &axum::Error, limit: usize) -> ApiError {
 
 /// Reads a body as JSON; an empty one is `None`.
 pub(super) async fn read_json(body: Body) -> Result<Option<Value>, ApiError> {
-    read(body).await?.map(|bytes| to_json(&bytes)).transpose()
+    read_json_within(body, VALUES).await
+}
+
+/// Reads a body as JSON of at most so many values.
+pub(super) async fn read_json_within(body: Body, most: usize) -> Result<Option<Value>, ApiError> {
+    let Some(bytes) = read(body).await? else { return Ok(None) };
+    check_values(&bytes, most)?;
+    to_json(&bytes).map(Some)
 }
 
 /// Reads the bytes of a body as JSON.
@@ -119,7 +165,29 @@ fn unwrap_envelope(mut fact: Map<String, Value>) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::StatusCode;
+    use axum::response::IntoResponse as _;
     use serde_json::json;
+
+    #[test]
+    fn values_are_counted_before_they_are_made() {
+        for (text, most) in [
+            ("0", 1),
+            ("[]", 2),
+            ("[0]", 2),
+            ("[0,0]", 3),
+            (r#"{"a":[0,{"b":1}],"c":2}"#, 6),
+            (r#"[",[{\\\",[",0]"#, 3),
+            (r#"["\\\\",0]"#, 3),
+        ] {
+            assert_eq!(values(text.as_bytes()), most, "{text}");
+        }
+        let zeros = |count| format!("[{}]", vec!["0"; count].join(","));
+        assert!(check_values(zeros(999).as_bytes(), 1_000).is_ok());
+        let error = check_values(zeros(1_000).as_bytes(), 1_000).unwrap_err();
+        assert_eq!(error.into_response().status(), StatusCode::PAYLOAD_TOO_LARGE);
+        assert!(check_values(format!("\"{}\"", ",".repeat(9_000)).as_bytes(), 1_000).is_ok());
+    }
 
     #[test]
     fn every_shape_of_request_gives_the_same_facts() {

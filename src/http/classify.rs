@@ -8,7 +8,7 @@ use axum::http::header;
 use axum::response::Response;
 
 use super::answer::Answering;
-use super::body::{node, read, read_json, shape, to_json};
+use super::body::{VALUES, check_values, node, read, read_json, shape, to_json};
 use super::check_ins::{note, note_received};
 use super::error::ApiError;
 use super::router::App;
@@ -54,6 +54,9 @@ async fn document(
     version: Version,
 ) -> Result<Response, ApiError> {
     let bytes = read(body).await?;
+    if let Some(bytes) = &bytes {
+        check_values(bytes, VALUES)?;
+    }
     let index = answering.snapshot.index();
     let commit = Some(answering.snapshot.commit);
     // Nearly all bodies can be read without making anything of what no rule looks at.

@@ -86,6 +86,12 @@ impl ApiError {
             .with_header(header::CONNECTION, "close")
     }
 
+    /// The body has too many values to be read.
+    pub(super) fn too_many_values(most: usize) -> Self {
+        let message = format!("The body of your request has more than {most} values.");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload-too-large", message, Value::Null)
+    }
+
     /// The body comes too slowly.
     pub(super) fn request_timeout() -> Self {
         let message = "The body of your request came too slowly.";

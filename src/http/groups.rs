@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::answer::{Answering, Parameters};
-use super::body::read_json;
+use super::body::{RULE_VALUES, read_json_within};
 use super::error::ApiError;
 use super::json_list::JsonList;
 use super::router::App;
@@ -175,7 +175,7 @@ pub(super) async fn translate(parameters: Parameters, body: Body) -> Result<Resp
             return Err(ApiError::schema_violation(&other.into(), "Format", &error));
         }
     };
-    let body = read_json(body).await?.unwrap_or_default();
+    let body = read_json_within(body, RULE_VALUES).await?.unwrap_or_default();
     let condition = rule::read(&body).map_err(|faults| {
         let messages: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
         ApiError::schema_violation(&body, "Rule", &messages.join("; ").into())

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::access::{Caller, Role};
 use super::answer::{Parameters, name_commit};
-use super::body::read_json;
+use super::body::{HIERARCHY_VALUES, read_json, read_json_within};
 use super::error::ApiError;
 use super::groups::{find, show};
 use super::maintenance::environment_to_value;
@@ -218,7 +218,7 @@ pub(super) async fn unpin_from_all(
 }
 
 pub(super) async fn import_hierarchy(writing: Writing, body: Body) -> Result<Response, ApiError> {
-    let body = read_json(body).await?.unwrap_or_default();
+    let body = read_json_within(body, HIERARCHY_VALUES).await?.unwrap_or_default();
     writing.perform(Operation::Import { body: body.clone() }, &body).await
 }
 

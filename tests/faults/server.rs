@@ -106,4 +106,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         speed: Speed::Slow,
         run: clients::held_bytes,
     },
+    Fault {
+        name: "server::bodies-that-expand",
+        promise: "a body whose values take much more memory than its bytes gets 413, and nothing of it is kept",
+        injection: "16 MB of short values to every route that takes JSON, with 1 GiB of address space",
+        speed: Speed::Fast,
+        run: clients::bodies_that_expand,
+    },
 ];

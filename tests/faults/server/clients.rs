@@ -156,13 +156,18 @@ pub(super) fn full_table() -> Seen {
     Seen::Held(format!("p99 {} ms with a full table", took.as_millis()))
 }
 
-pub(super) fn held_bytes() -> Seen {
-    let repository = repository();
+/// Starts a daemon with 1 GiB of address space.
+fn limited(repository: &GitRepository, more: &[&str]) -> Daemon {
     let path = repository.text_path();
     let daemon = clade(&["serve", "--listen", "127.0.0.1:0", "--repo", &path]);
     let mut limited = Command::new("prlimit");
-    limited.arg("--as=1073741824").arg(daemon.get_program()).args(daemon.get_args());
-    let daemon = Daemon::launch(limited);
+    limited.arg("--as=1073741824").arg(daemon.get_program()).args(daemon.get_args()).args(more);
+    Daemon::launch(limited)
+}
+
+pub(super) fn held_bytes() -> Seen {
+    let repository = repository();
+    let daemon = limited(&repository, &[]);
     let head = HALF.replace("1000", "16000000");
     let part = "x".repeat(8_000_000);
     let mut open = Vec::new();
@@ -174,4 +179,42 @@ pub(super) fn held_bytes() -> Seen {
     }
     let took = p99(&daemon);
     Seen::Held(format!("40 × 8 MB sent, p99 {} ms", took.as_millis()))
+}
+
+pub(super) fn bodies_that_expand() -> Seen {
+    let repository = repository();
+    let daemon = limited(&repository, &["--writes", "commit"]);
+    let values = |value: &str| vec![value; 15_000_000 / (value.len() + 1)].join(",");
+    let mut refused = 0;
+    for value in ["0", r#"{"":0}"#] {
+        let list = values(value);
+        let facts = format!(r#"{{"name":"n","fact":{{"a":[{list}]}},"facts":{{}}}}"#);
+        for (path, body) in [
+            ("/v1/classified/nodes/n", &facts),
+            ("/v2/classified/nodes/n", &facts),
+            ("/v1/classified/nodes/n/explanation", &facts),
+            ("/enc/n", &facts),
+            ("/api/hosts/facts", &facts),
+            ("/v1/validate/group", &format!("[{list}]")),
+            ("/v1/rules/translate", &format!(r#"["or",{list}]"#)),
+            ("/v1/groups", &format!(r#"{{"name":"x","classes":[{list}]}}"#)),
+            ("/v1/import-hierarchy", &format!("[{list}]")),
+            ("/v1/commands/unpin-from-all", &format!(r#"{{"nodes":[{list}]}}"#)),
+            ("/controller/pin", &format!(r#"{{"commit":[{list}]}}"#)),
+        ] {
+            let answer = daemon.request("POST", path, body);
+            assert_eq!(answer.status, 413, "{path} {}", answer.body);
+            assert_eq!(answer.json()["kind"], "payload-too-large", "{path}");
+            refused += 1;
+        }
+    }
+    assert_eq!(daemon.get("/v1/nodes/n").status, 404);
+    // What is kept can be read again.
+    let most = format!(r#"{{"fact":{{"a":[{}]}}}}"#, vec![r#"{"":0}"#; 100_000].join(","));
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/n", &most).status, 200);
+    daemon.wait_until("the node is kept", |daemon| daemon.get("/v1/nodes/n").status == 200);
+    for path in ["/v1/nodes", "/enc/n", "/controller/diff/HEAD/HEAD"] {
+        assert_eq!(daemon.get(path).status, 200, "{path}");
+    }
+    Seen::Held(format!("413 for {refused} bodies"))
 }
