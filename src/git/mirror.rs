@@ -9,6 +9,7 @@ mod directory;
 mod local;
 mod others;
 mod packs;
+mod repair;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -113,13 +114,14 @@ pub(super) const WATCHED: &str = "refs/clade/watched/";
 impl Mirror {
     /// Opens the mirror in a data directory, or makes it.
     ///
-    /// Locks that a crash left behind are removed. A mirror that cannot be opened, or that is one
-    /// of another remote, is put aside and made anew: everything in it can be fetched again.
+    /// Locks that a crash left behind are removed, and damaged files repaired. A mirror that cannot be
+    /// repaired, or that is one of another remote, is moved aside and fetched again. A data directory
+    /// that exists and is read-only is read, and what is fetched goes to a temporary directory.
     ///
     /// # Errors
     ///
     /// Returns an error if the scheme of the remote is not allowed, another process has the
-    /// directory, or it cannot be written.
+    /// directory, or it can be neither created nor read.
     pub fn open(data: &Path, remote: Remote, options: MirrorOptions) -> Result<Self, MirrorError> {
         if let Some(scheme) = remote.scheme().filter(|it| !options.schemes.contains(it)) {
             return Err(MirrorError::SchemeNotAllowed(scheme.as_str()));
@@ -135,6 +137,11 @@ impl Mirror {
             fetching: Mutex::default(),
             refs: Mutex::default(),
         })
+    }
+
+    /// Returns whether what is fetched is lost at the end, since the data directory was read-only.
+    pub fn is_temporary(&self) -> bool {
+        self.directory.is_temporary()
     }
 
     /// Opens the repository for reading.

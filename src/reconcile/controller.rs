@@ -149,6 +149,7 @@ impl Controller {
             started: Instant::now(),
             started_at: Timestamp::now(),
         });
+        controller.check_storage();
         controller.recover();
         if controller.active.load().is_some() {
             // A remote that is slow or dead must not delay the first answer.

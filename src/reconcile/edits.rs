@@ -6,7 +6,8 @@
 //! The writer alone knows more: a commit that it made is one step from one that is known.
 #![expect(clippy::disallowed_methods, reason = "what was found out is kept in a file")]
 
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -248,7 +249,9 @@ impl Controller {
         let bytes = serde_json::to_vec(&Saved { version, path, commit, groups })?;
         // What is cut short by a crash is not read, and found out anew.
         let fresh: PathBuf = file.with_extension("new");
-        std::fs::write(&fresh, bytes)?;
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        options.open(&fresh)?.write_all(&bytes)?;
         std::fs::rename(&fresh, file)
     }
 }

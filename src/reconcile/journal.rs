@@ -228,7 +228,7 @@ impl Journal {
     /// Returns an error if something cannot be written.
     pub fn retry(&mut self) -> io::Result<()> {
         self.save(None)?;
-        self.file.as_mut().map_or(Ok(()), JournalFile::probe)
+        self.file.as_ref().map_or(Ok(()), JournalFile::probe)
     }
 
     /// Writes what is not on disk yet, and the whole file if it was deleted.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::controller::Controller;
 use super::journal::Event;
+use super::settings::Target;
 use super::status::Reason;
 
 /// How often the clock and the journal's file are checked.
@@ -37,14 +38,23 @@ impl Controller {
         self.note_storage(written);
     }
 
+    /// Finds out at the start whether the journal can be written.
+    pub(super) fn check_storage(&self) {
+        let written = self.journal().save_all();
+        self.note_storage(written);
+    }
+
     fn note_storage(&self, written: io::Result<()>) {
-        let storage = written.err().map(|error| {
-            let reason = match error.kind() {
-                io::ErrorKind::StorageFull => Reason::DiskFull,
-                _ => Reason::WriteFailed,
-            };
-            (reason, format!("the journal cannot be written: {error}"))
-        });
+        let storage = match written {
+            Err(error) => {
+                let reason = match error.kind() {
+                    io::ErrorKind::StorageFull => Reason::DiskFull,
+                    _ => Reason::WriteFailed,
+                };
+                Some((reason, format!("the journal cannot be written: {error}")))
+            }
+            Ok(()) => self.temporary_mirror(),
+        };
         let mut state = self.state();
         let before = std::mem::replace(&mut state.standing.storage, storage.clone());
         drop(state);
@@ -53,6 +63,14 @@ impl Controller {
             (Some(_), None) => tracing::info!("the journal can be written again"),
             _ => {}
         }
+    }
+
+    /// Returns what the condition says while fetched commits do not go to the data directory.
+    fn temporary_mirror(&self) -> Option<(Reason, String)> {
+        let Target::Remote(mirror) = &self.settings.target else { return None };
+        let message = "the data directory was read-only at the start, so fetched commits are kept in a \
+                       temporary directory: restart the daemon";
+        mirror.is_temporary().then(|| (Reason::WriteFailed, message.to_owned()))
     }
 
     /// Writes what the disk did not take, and notices when the clock is set, until the controller is

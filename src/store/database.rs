@@ -6,7 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is where the file is opened")]
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Database {
                 Some(path) => {
                     let is_new = !path.exists();
                     let mut options = OpenOptions::new();
-                    options.read(true).write(true).create(true).truncate(false);
+                    options.read(true).write(true).create(true).truncate(false).mode(0o600);
                     let file = options.open(path)?;
                     let copy = file.try_clone()?;
                     let inner = builder.create_file(file).map_err(failed("opened"))?;

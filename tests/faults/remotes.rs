@@ -1,5 +1,7 @@
 //! What remotes and their hooks can do to the daemon.
 
+mod mirror;
+
 use std::io::Read as _;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
@@ -79,6 +81,27 @@ pub(crate) const FAULTS: &[Fault] = &[
         injection: "tags of a blob and of a tree, and a branch name of 3,988 characters",
         speed: Speed::Fast,
         run: odd_refs,
+    },
+    Fault {
+        name: "remotes::emptied-config",
+        promise: "a damaged file of the mirror is restored or moved aside, and answers go on from the objects",
+        injection: "kill -9; each of config, HEAD, packed-refs and single refs emptied, deleted or overwritten; the remote gone",
+        speed: Speed::Fast,
+        run: mirror::emptied_config,
+    },
+    Fault {
+        name: "remotes::read-only-data",
+        promise: "a read-only data directory starts, answers, follows and is a condition; what cannot be kept is refused",
+        injection: "a restart with the data directory remounted read-only, the remote gone and back",
+        speed: Speed::Fast,
+        run: mirror::read_only_data,
+    },
+    Fault {
+        name: "remotes::private-data",
+        promise: "only the daemon's user can read the mirror, the journal and what the daemon kept",
+        injection: "a data directory created under umask 000, and a mirror that an older version left open to all",
+        speed: Speed::Fast,
+        run: mirror::private_data,
     },
 ];
 

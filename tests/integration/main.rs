@@ -27,6 +27,7 @@ mod java_regex;
 mod layering;
 mod monitoring;
 mod mtls;
+mod packages;
 mod program;
 mod puppet;
 mod puppetdb;

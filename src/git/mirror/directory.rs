@@ -1,70 +1,130 @@
 //! The data directory of a mirror: one owner, and no half-made state.
 #![expect(clippy::disallowed_methods, reason = "the mirror is a directory on disk")]
 
-use std::fs::{File, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use tempfile::TempDir;
+
 use super::MirrorError;
+use super::repair::{is_mirror_of, note_remote, repair};
 use crate::git::remote::Remote;
 use crate::git::repository::OpenError;
-
-/// The setting in the mirror's configuration that names its remote.
-const REMOTE: &str = "clade.remote";
 
 /// The data directory, as long as this process owns it.
 #[derive(Debug)]
 pub(super) struct Directory {
-    data: PathBuf,
+    /// Where the repository is.
+    base: PathBuf,
+    /// Holds the base where the data directory is read-only.
+    temporary: Option<TempDir>,
     /// Held as long as the mirror lives.
     _lock: File,
 }
 
 impl Directory {
+    /// Opens the data directory or creates it, readable by its owner alone. One that exists and is
+    /// read-only is read, and what is fetched goes to a temporary directory.
     pub(super) fn open(data: &Path, remote: &Remote) -> Result<Self, MirrorError> {
         let io = |source| MirrorError::Directory { path: data.to_owned(), source };
-        std::fs::create_dir_all(data).map_err(io)?;
-        let lock = File::create(data.join("lock")).map_err(io)?;
+        create_private(data).map_err(io)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let lock = match options.open(data.join("lock")) {
+            Ok(lock) => lock,
+            Err(error) if is_read_only(&error) && std::fs::read_dir(data).is_ok() => {
+                tracing::error!(%error, path = %data.display(), "the data directory is read-only");
+                return Self::open_read_only(data, remote);
+            }
+            Err(error) => return Err(io(error)),
+        };
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(MirrorError::Locked(data.to_owned())),
             Err(TryLockError::Error(source)) => return Err(io(source)),
         }
-        let directory = Self { data: data.to_owned(), _lock: lock };
+        let directory = Self { base: data.to_owned(), temporary: None, _lock: lock };
         let repository = directory.repository();
         if repository.exists() {
             remove_leftovers(&repository).map_err(io)?;
+            hide(&repository);
         } else if directory.aside().exists() {
             // A crash between the two renames of a replacement.
             std::fs::rename(directory.aside(), &repository).map_err(io)?;
         }
-        if !is_mirror_of(&repository, remote) {
-            let fresh = directory.prepare_fresh(remote)?;
-            directory.replace_with(&fresh).map_err(io)?;
-        }
+        directory.make_usable(remote)?;
         Ok(directory)
+    }
+
+    /// Opens a read-only data directory: a temporary mirror has refs of its own and borrows objects.
+    fn open_read_only(data: &Path, remote: &Remote) -> Result<Self, MirrorError> {
+        let lock = File::open(data.join("lock")).or_else(|_| File::open(data));
+        let lock =
+            lock.map_err(|source| MirrorError::Directory { path: data.to_owned(), source })?;
+        // Some file systems cannot lock what is open for reading.
+        if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(MirrorError::Locked(data.to_owned()));
+        }
+        let path = std::env::temp_dir();
+        let io = |source| MirrorError::Directory { path: path.clone(), source };
+        let temporary = tempfile::Builder::new().prefix("clade-").tempdir().map_err(io)?;
+        let base = temporary.path().to_owned();
+        let kept = data.join("mirror.git");
+        if kept.exists() {
+            borrow(&kept, &base.join("mirror.git")).map_err(io)?;
+        }
+        let directory = Self { base, temporary: Some(temporary), _lock: lock };
+        directory.make_usable(remote)?;
+        Ok(directory)
+    }
+
+    /// Repairs the repository, or puts a fresh one in its place.
+    fn make_usable(&self, remote: &Remote) -> Result<(), MirrorError> {
+        let repository = self.repository();
+        let io = |source| MirrorError::Directory { path: repository.clone(), source };
+        if repository.exists() {
+            repair(&repository, remote).map_err(io)?;
+        }
+        if is_mirror_of(&repository, remote) {
+            return Ok(());
+        }
+        if repository.exists() {
+            tracing::warn!(
+                moved_to = %self.aside().display(),
+                "the mirror cannot be used for this remote; it is moved aside"
+            );
+        }
+        let fresh = self.prepare_fresh(remote)?;
+        self.replace_with(&fresh).map_err(io)
     }
 
     /// Returns where the repository is.
     pub(super) fn repository(&self) -> PathBuf {
-        self.data.join("mirror.git")
+        self.base.join("mirror.git")
+    }
+
+    /// Returns whether what is fetched is lost at the end, since the data directory is read-only.
+    pub(super) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
     }
 
     fn aside(&self) -> PathBuf {
-        self.data.join("mirror.git.broken")
+        self.base.join("mirror.git.broken")
     }
 
     /// Makes an empty mirror beside the one in use.
     pub(super) fn prepare_fresh(&self, remote: &Remote) -> Result<PathBuf, MirrorError> {
-        let fresh = self.data.join("mirror.git.new");
+        let fresh = self.base.join("mirror.git.new");
         let io = |source| MirrorError::Directory { path: fresh.clone(), source };
         if fresh.exists() {
             std::fs::remove_dir_all(&fresh).map_err(io)?;
         }
+        create_private(&fresh).map_err(io)?;
         let fail = |error: git2::Error| OpenError::of(&fresh, &error);
-        let made = git2::Repository::init_bare(&fresh).map_err(fail)?;
-        let mut settings = made.config().map_err(fail)?;
-        settings.set_str(REMOTE, &remote.address()).map_err(fail)?;
+        git2::Repository::init_bare(&fresh).map_err(fail)?;
+        note_remote(&fresh, remote).map_err(io)?;
         Ok(fresh)
     }
 
@@ -81,11 +141,70 @@ impl Directory {
     }
 }
 
-/// Returns whether a directory holds a mirror of the remote that can be opened.
-fn is_mirror_of(directory: &Path, remote: &Remote) -> bool {
-    let Ok(repository) = git2::Repository::open_bare(directory) else { return false };
-    let of = repository.config().and_then(|settings| settings.get_string(REMOTE));
-    of.is_ok_and(|of| of == remote.address())
+/// Creates a directory that only its owner can enter; one that exists stays as it is.
+fn create_private(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+/// Takes a mirror of an older version away from other users. A volume may belong to a group.
+fn hide(repository: &Path) {
+    let Ok(metadata) = std::fs::metadata(repository) else { return };
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & 0o007 != 0
+        && let Err(error) =
+            std::fs::set_permissions(repository, Permissions::from_mode(mode & !0o007))
+    {
+        tracing::warn!(%error, path = %repository.display(), "other users can read the mirror");
+    }
+}
+
+/// Returns whether a file system or its permissions do not let us write.
+fn is_read_only(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
+}
+
+/// Makes a repository with the refs and the configuration of another one, whose objects it reads in
+/// place.
+fn borrow(from: &Path, to: &Path) -> io::Result<()> {
+    create_private(&to.join("objects/info"))?;
+    create_private(&to.join("objects/pack"))?;
+    let objects = std::path::absolute(from.join("objects"))?;
+    let mut alternates = std::os::unix::ffi::OsStringExt::into_vec(objects.into_os_string());
+    alternates.push(b'\n');
+    std::fs::write(to.join("objects/info/alternates"), alternates)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() && !is_lock(&entry.path()) {
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    }
+    copy_refs(&from.join("refs"), &to.join("refs"))
+}
+
+fn copy_refs(from: &Path, to: &Path) -> io::Result<()> {
+    create_private(to)?;
+    if !from.exists() {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (path, copied) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            copy_refs(&path, &copied)?;
+        } else if !is_lock(&path) {
+            copy(&path, &copied)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_lock(path: &Path) -> bool {
+    path.extension().is_some_and(|it| it == "lock")
+}
+
+/// Copies what a file holds, but not that it may be read-only.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::write(to, std::fs::read(from)?)
 }
 
 /// Removes what a process that is gone left half done: lock files and packs on their way. Ours is
@@ -102,7 +221,7 @@ fn remove_leftovers(directory: &Path) -> io::Result<()> {
         let name = name.to_string_lossy();
         // So libgit2 calls a pack until it is whole.
         let is_partial = directory.ends_with("objects/pack") && name.starts_with("pack_git2_");
-        if is_partial || path.extension().is_some_and(|it| it == "lock") {
+        if is_partial || is_lock(&path) {
             std::fs::remove_file(&path)?;
         }
     }

@@ -1,18 +1,29 @@
 //! The file of the journal: whole lines, and on disk before they count.
 #![expect(clippy::disallowed_methods, reason = "the journal is a file")]
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// An open journal file.
 #[derive(Debug)]
 pub(super) struct JournalFile {
     path: PathBuf,
-    file: File,
+    file: Handle,
     /// How many bytes of it are whole lines on disk.
     length: u64,
+}
+
+/// How the file is open.
+#[derive(Debug)]
+enum Handle {
+    /// For writing.
+    Writable(File),
+    /// For reading, since the directory or the file was read-only.
+    ReadOnly(File),
+    /// Not at all: it was not there and could not be created.
+    Missing,
 }
 
 /// Where the open file is.
@@ -28,54 +39,90 @@ pub(super) enum Whereabouts {
 const ROOM: usize = 4096;
 
 impl JournalFile {
-    /// Opens the file or creates it, and returns its whole lines; a line cut short is dropped.
+    /// Opens the file or creates it, and returns its whole lines; a line cut short is dropped. Where
+    /// nothing can be written, it is read, and opened for writing as soon as that works.
     pub(super) fn open(path: &Path) -> io::Result<(Self, Vec<u8>)> {
-        let mut file = options().truncate(false).open(path)?;
+        let (mut file, is_writable) = match options().truncate(false).open(path) {
+            Ok(file) => (file, true),
+            Err(error) if is_read_only(&error) => match File::open(path) {
+                Ok(file) => (file, false),
+                Err(missing) if missing.kind() == io::ErrorKind::NotFound => {
+                    let file = Self { path: path.to_owned(), file: Handle::Missing, length: 0 };
+                    return Ok((file, Vec::new()));
+                }
+                Err(error) => return Err(error),
+            },
+            Err(error) => return Err(error),
+        };
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         bytes.truncate(whole);
         let length = whole as u64;
-        if file.metadata()?.len() != length {
-            file.set_len(length)?;
-            file.sync_data()?;
+        if is_writable {
+            if file.metadata()?.len() != length {
+                file.set_len(length)?;
+                file.sync_data()?;
+            }
+            sync_directory(path)?;
         }
-        sync_directory(path)?;
+        let file = if is_writable { Handle::Writable(file) } else { Handle::ReadOnly(file) };
         Ok((Self { path: path.to_owned(), file, length }, bytes))
     }
 
-    /// Returns where the open file is.
+    /// Returns where the open file is, and has it open for writing.
     ///
     /// # Errors
     ///
     /// Returns an error if another file is at its path, or another process wrote to it: neither may
-    /// be overwritten.
-    pub(super) fn whereabouts(&self) -> io::Result<Whereabouts> {
-        let own = self.file.metadata()?;
-        match std::fs::metadata(&self.path) {
-            Ok(found) if is_same(&found, &own) && found.len() == self.length => {
-                Ok(Whereabouts::Here)
-            }
-            // What a failed write left behind.
-            Ok(found) if is_same(&found, &own) && self.is_own_rest(&found) => Ok(Whereabouts::Here),
-            Ok(_) => {
-                let message = "another process replaced or changed it; restart the daemon";
-                Err(io::Error::other(message))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Whereabouts::Gone),
-            Err(error) => Err(error),
+    /// be overwritten. Returns one as well if it cannot be opened for writing.
+    pub(super) fn whereabouts(&mut self) -> io::Result<Whereabouts> {
+        let found = match std::fs::metadata(&self.path) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Whereabouts::Gone),
+            Err(error) => return Err(error),
+        };
+        let changed = || {
+            let message = "another process replaced or changed it; restart the daemon";
+            io::Error::other(message)
+        };
+        let own = match &self.file {
+            Handle::Writable(file) | Handle::ReadOnly(file) => file.metadata()?,
+            Handle::Missing => return Err(changed()),
+        };
+        // What a failed write left behind may follow.
+        if !is_same(&found, &own) || (found.len() != self.length && !self.is_own_rest(&found)) {
+            return Err(changed());
         }
+        if let Handle::ReadOnly(_) = self.file {
+            let file = options().create(false).open(&self.path)?;
+            if !is_same(&file.metadata()?, &own) {
+                return Err(changed());
+            }
+            self.file = Handle::Writable(file);
+        }
+        Ok(Whereabouts::Here)
     }
 
     /// Returns whether what stands behind the whole lines is at most the start of one: a failed write
     /// that could not be taken back.
     fn is_own_rest(&self, found: &Metadata) -> bool {
         let mut rest = Vec::new();
-        let mut file = &self.file;
+        let mut file = match &self.file {
+            Handle::Writable(file) | Handle::ReadOnly(file) => file,
+            Handle::Missing => return false,
+        };
         let read = file
             .seek(SeekFrom::Start(self.length))
             .and_then(|_| file.take(ROOM as u64).read_to_end(&mut rest));
         found.len() > self.length && read.is_ok() && !rest.contains(&b'\n')
+    }
+
+    fn writable(&self) -> io::Result<&File> {
+        match &self.file {
+            Handle::Writable(file) => Ok(file),
+            Handle::ReadOnly(_) | Handle::Missing => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+        }
     }
 
     /// Appends whole lines; they are on disk when this returns.
@@ -84,32 +131,35 @@ impl JournalFile {
     ///
     /// Returns an error if they are not; the file is then as it was.
     pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
-        let written = self.write_at_end(lines).and_then(|()| self.file.sync_data());
-        match written {
-            Ok(()) => self.length += lines.len() as u64,
+        let file = self.writable()?;
+        if let Err(error) = self.write_at_end(lines).and_then(|()| file.sync_data()) {
             // Where even this fails, the next write or the next start drops the rest.
-            Err(_) => drop(self.file.set_len(self.length)),
+            file.set_len(self.length).ok();
+            return Err(error);
         }
-        written
+        self.length += lines.len() as u64;
+        Ok(())
     }
 
-    fn write_at_end(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.file.set_len(self.length)?;
-        self.file.seek(SeekFrom::Start(self.length))?;
-        self.file.write_all(lines)
+    fn write_at_end(&self, lines: &[u8]) -> io::Result<()> {
+        let mut file = self.writable()?;
+        file.set_len(self.length)?;
+        file.seek(SeekFrom::Start(self.length))?;
+        file.write_all(lines)
     }
 
     /// Finds out whether a record could be written, and leaves nothing behind.
-    pub(super) fn probe(&mut self) -> io::Result<()> {
-        let written = self.write_at_end(&[b' '; ROOM]).and_then(|()| self.file.sync_data());
-        self.file.set_len(self.length)?;
+    pub(super) fn probe(&self) -> io::Result<()> {
+        let file = self.writable()?;
+        let written = self.write_at_end(&[b' '; ROOM]).and_then(|()| file.sync_data());
+        file.set_len(self.length)?;
         written
     }
 
     /// Writes all lines to a new file at the path, with the directory if that is gone as well.
     pub(super) fn recreate(&mut self, lines: &[u8]) -> io::Result<()> {
         if let Some(directory) = self.path.parent() {
-            std::fs::create_dir_all(directory)?;
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
             sync_directory(directory)?;
         }
         let fresh = self.path.with_extension("new");
@@ -118,7 +168,7 @@ impl JournalFile {
         file.sync_data()?;
         std::fs::rename(&fresh, &self.path)?;
         sync_directory(&self.path)?;
-        self.file = file;
+        self.file = Handle::Writable(file);
         self.length = lines.len() as u64;
         Ok(())
     }
@@ -128,6 +178,11 @@ fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).mode(0o600);
     options
+}
+
+/// Returns whether a file system or its permissions do not let us write.
+fn is_read_only(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
 
 fn is_same(one: &Metadata, other: &Metadata) -> bool {

@@ -1,0 +1,175 @@
+//! Data directories that are damaged, read-only, or open to other users.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::Hub;
+use crate::Seen;
+use crate::follow::{conditions, wait_for};
+use crate::program::{Daemon, clade, root};
+
+const GARBAGE: &[u8] = b"\0\0[core\n\0";
+
+/// What is done to one file: nothing is written for one that is deleted.
+const DAMAGES: &[(&str, Option<&[u8]>)] = &[
+    ("config", Some(b"")),
+    ("config", Some(GARBAGE)),
+    ("config", None),
+    ("HEAD", Some(b"")),
+    ("HEAD", None),
+    ("packed-refs", Some(GARBAGE)),
+    ("refs/clade/live", Some(b"")),
+    ("refs/clade/watched/refs/heads/main", Some(GARBAGE)),
+    ("refs/remotes/origin/main", Some(b"")),
+];
+
+pub(super) fn emptied_config() -> Seen {
+    let hub = Hub::new();
+    let mut head = hub.commit("main", "groups/b.yaml", b"name: B\n");
+    let daemon = hub.serve(&["--interval", "50ms"]);
+    wait_for(&daemon, &head);
+    daemon.kill();
+    let away = hub.path().with_extension("away");
+    for (index, (name, content)) in DAMAGES.iter().enumerate() {
+        let path = hub.data().join("mirror.git").join(name);
+        match content {
+            Some(content) => std::fs::write(&path, content).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+        std::fs::rename(hub.path(), &away).unwrap();
+        let (repo, data) = (hub.path(), hub.data());
+        let repo = ["--repo", repo.to_str().unwrap(), "--data-dir", data.to_str().unwrap()];
+        let daemon = Daemon::start(&[repo.as_slice(), &["--interval", "50ms"]].concat());
+        let answer = daemon.get("/v1/groups");
+        assert_eq!(answer.header("X-Clade-Commit"), Some(head.as_str()), "{name} {content:?}");
+        std::fs::rename(&away, hub.path()).unwrap();
+        let file = format!("groups/c{index}.yaml");
+        head = hub.commit("main", &file, format!("name: C{index}\n").as_bytes());
+        wait_for(&daemon, &head);
+        daemon.wait_until("nothing is wrong any more", |it| conditions(it).is_empty());
+        daemon.kill();
+        assert!(!hub.data().join("mirror.git.broken").exists(), "{name}: the mirror is fetched");
+    }
+    assert!(hub.data().join("mirror.git/damaged/config").exists());
+    Seen::Held(format!("{} damages: the last commit answered, and the next one", DAMAGES.len()))
+}
+
+/// Runs a program that sees a directory read-only.
+const READ_ONLY: &str = r#"mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@""#;
+
+fn read_only(directory: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", READ_ONLY]).arg(directory);
+    command
+}
+
+/// Returns all files below a directory with what they hold.
+fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push((path.clone(), std::fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+pub(super) fn read_only_data() -> Seen {
+    let hub = Hub::new();
+    let first = hub.commit("main", "groups/b.yaml", b"name: B\n");
+    let probe = read_only(hub.directory.path()).arg("true").stderr(Stdio::null()).status();
+    if !probe.is_ok_and(|it| it.success()) {
+        return Seen::Skipped("a kernel that lets users mount a directory read-only");
+    }
+    let daemon = hub.serve(&["--interval", "50ms"]);
+    wait_for(&daemon, &first);
+    daemon.kill();
+    let before = files(&hub.data());
+    let away = hub.path().with_extension("away");
+    std::fs::rename(hub.path(), &away).unwrap();
+    let mut command = read_only(&hub.data());
+    command
+        .arg(clade(&[]).get_program())
+        .args(["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--repo"])
+        .arg(hub.path())
+        .arg("--data-dir")
+        .arg(hub.data())
+        .current_dir(root());
+    let daemon = Daemon::launch(command);
+    let answer = daemon.get("/v1/groups");
+    assert_eq!(answer.header("X-Clade-Commit"), Some(first.as_str()));
+    let has_failed = |it: &Daemon| conditions(it).iter().any(|(it, _)| it == "StorageFailed");
+    assert!(has_failed(&daemon), "{:?}", conditions(&daemon));
+    let pinned = daemon.request("POST", "/controller/pin", &format!(r#"{{"commit": "{first}"}}"#));
+    assert_eq!(pinned.status, 503, "{}", pinned.body);
+    assert_eq!(pinned.json()["kind"], "storage-failed");
+    std::fs::rename(&away, hub.path()).unwrap();
+    let second = hub.commit("main", "groups/c.yaml", b"name: C\n");
+    wait_for(&daemon, &second);
+    assert!(has_failed(&daemon), "{:?}", conditions(&daemon));
+    daemon.kill();
+    assert_eq!(files(&hub.data()), before);
+    Seen::Held("StorageFailed; the last commit answered, then the next; pin 503".to_owned())
+}
+
+/// Returns what other users can read, enter or write below a directory that they can enter.
+fn open_to_others(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let metadata = path.symlink_metadata().unwrap();
+        let is_open = metadata.permissions().mode() & 0o007 != 0;
+        if !is_open {
+            continue;
+        }
+        // A file without content tells nothing.
+        if metadata.is_dir() || metadata.len() > 0 {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+pub(super) fn private_data() -> Seen {
+    let hub = Hub::new();
+    let first = hub.commit("main", "groups/b.yaml", b"name: B\n");
+    let data = hub.directory.path().join("new/data");
+    let serve = || {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "umask 000 && exec \"$0\" \"$@\""])
+            .arg(clade(&[]).get_program())
+            .args(["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--repo"])
+            .arg(hub.path())
+            .arg("--data-dir")
+            .arg(&data)
+            .current_dir(root());
+        Daemon::launch(command)
+    };
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let daemon = serve();
+    wait_for(&daemon, &first);
+    daemon.kill();
+    assert_eq!(mode(&data), 0o700);
+    assert_eq!(mode(&data.join("mirror.git")), 0o700);
+    for file in ["journal", "lock"] {
+        assert_eq!(mode(&data.join(file)), 0o600, "{file}");
+    }
+    // As an older version made them.
+    std::fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(data.join("mirror.git"), Permissions::from_mode(0o755)).unwrap();
+    let daemon = serve();
+    wait_for(&daemon, &first);
+    daemon.kill();
+    assert_eq!(mode(&data.join("mirror.git")), 0o750);
+    let open = open_to_others(&data);
+    assert!(open.is_empty(), "{open:?}");
+    Seen::Held("directories 0700, files 0600; a mirror of mode 0755 became 0750".to_owned())
+}
