@@ -137,8 +137,9 @@ impl Default for Counts {
 pub struct Budget(Counts);
 
 impl Budget {
-    /// The limits that hold unless settings say otherwise: an estate of 10,000 groups fits, and the
-    /// largest commit that does fits into 512 MiB beside an estate of 1,000 groups.
+    /// The limits that hold unless settings say otherwise: an estate of 10,000 groups fits. With 1,000
+    /// groups live and a commit at 97 % of one limit, the daemon held at most 226 MiB (180,000 regular
+    /// expressions), and 204 MiB with 1,400,000 YAML values.
     pub const DEFAULT: Self = Self(Counts([
         250_000,   // entries
         128,       // depth
