@@ -6,6 +6,7 @@
 
 mod advertised;
 mod directory;
+mod indexes;
 mod local;
 mod others;
 mod packs;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::MirrorError;
 use super::repair::{is_mirror_of, note_remote, repair};
+use super::{MirrorError, indexes};
 use crate::git::remote::Remote;
 use crate::git::repository::OpenError;
 
@@ -54,6 +54,7 @@ impl Directory {
             // A crash between the two renames of a replacement.
             std::fs::rename(directory.aside(), &repository).map_err(io)?;
         }
+        indexes::check_all(&repository.join("objects/pack")).map_err(io)?;
         directory.make_usable(remote)?;
         Ok(directory)
     }

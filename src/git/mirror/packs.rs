@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Mirror;
+use super::indexes::{self, Damage, Depth};
 
 /// How many packs lie there at most before some are joined.
 const MOST: usize = 24;
@@ -41,6 +42,14 @@ pub enum TidyError {
     /// By what they hold.
     #[error("the packs cannot be joined: {0}")]
     Packs(String),
+    /// One is damaged.
+    #[error("the pack of `{}` is damaged: {damage}", .index.display())]
+    Damaged {
+        /// Its index.
+        index: PathBuf,
+        /// What is wrong.
+        damage: Damage,
+    },
 }
 
 impl Mirror {
@@ -70,7 +79,14 @@ impl Mirror {
         if small.len() < 2 {
             return Ok(0);
         }
-        join(&repository, small)?;
+        match join(&repository, small) {
+            // The rest is joined the next time.
+            Err(TidyError::Damaged { index, damage }) => {
+                indexes::replace(&index, &damage)?;
+                return Ok(0);
+            }
+            joined => joined?,
+        }
         let now = Instant::now();
         joined.extend(small.iter().map(|it| (it.index.clone(), now)));
         Ok(small.len())
@@ -117,6 +133,11 @@ fn prefix(packs: &mut [Pack]) -> &[Pack] {
 /// Writes a pack with everything that some packs have.
 fn join(repository: &Path, small: &[Pack]) -> Result<(), TidyError> {
     let fail = |error: git2::Error| TidyError::Packs(error.message().to_owned());
+    for Pack { index, .. } in small {
+        if let Err(damage) = indexes::check(index, Depth::Everything) {
+            return Err(TidyError::Damaged { index: index.clone(), damage });
+        }
+    }
     // An object database of these packs alone names what is in them.
     let apart = repository.join("joining");
     if apart.exists() {
@@ -252,6 +273,57 @@ mod tests {
         assert_eq!(world.mirror.join_packs_over(0, GRACE).unwrap(), 0);
         assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), 0);
         assert_eq!(world.packs(), 1);
+    }
+
+    /// Fills the offsets of an index: libgit2 would follow them past the end of its map.
+    fn damage(index: &Path) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mut bytes = fs::read(index).unwrap();
+        let count = usize::from(bytes[8 + 4 * 256 - 1]);
+        let offsets = 8 + 4 * 256 + count * 24;
+        bytes[offsets..offsets + count * 4].fill(0x7f);
+        fs::set_permissions(index, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::write(index, bytes).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_pack_is_replaced_and_the_next_time_all_are_joined() {
+        let world = World::new();
+        let mut commits = Vec::new();
+        for number in 0..5 {
+            commits.push(world.commit(number));
+            world.mirror.fetch(None).unwrap();
+        }
+        let directory = world.mirror.directory.repository().join("objects/pack");
+        damage(&packs(&directory).unwrap()[2].index);
+        assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), 0);
+        assert_eq!(world.mirror.join_packs_over(4, Duration::ZERO).unwrap(), 5);
+        let repository = world.mirror.repository().unwrap();
+        for commit in commits {
+            assert!(repository.inner().find_commit(commit).unwrap().tree().is_ok());
+        }
+    }
+
+    #[test]
+    fn a_mirror_with_a_damaged_pack_is_fetched_again() {
+        let world = World::new();
+        world.commit(0);
+        world.mirror.fetch(None).unwrap();
+        let (remote, options) = (world.mirror.remote.clone(), (*world.mirror.options).clone());
+        let World { origin, mirror, _directory: directory } = world;
+        let pack = packs(&mirror.directory.repository().join("objects/pack")).unwrap();
+        drop(mirror);
+        damage(&pack[0].index);
+        fs::remove_file(pack[0].index.with_extension("pack")).unwrap();
+        fs::write(pack[0].index.with_extension("pack"), "PACK").unwrap();
+        let mirror = Mirror::open(&directory.path().join("data"), remote, options).unwrap();
+        let world = World { origin, mirror, _directory: directory };
+        let last = world.commit(1);
+        world.mirror.fetch(None).unwrap();
+        let repository = world.mirror.repository().unwrap();
+        let mut commits = repository.inner().revwalk().unwrap();
+        commits.push(last).unwrap();
+        assert_eq!(commits.collect::<Result<Vec<_>, _>>().unwrap().len(), 2);
     }
 
     #[test]

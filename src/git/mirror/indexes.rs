@@ -1,0 +1,224 @@
+//! Checking packs and their indexes before libgit2 maps them.
+//!
+//! libgit2 trusts an index that a disk has damaged: it follows an offset past the end of its map,
+//! and SIGBUS ends the process. An index holds nothing that its pack does not, so it is written
+//! again from there.
+#![expect(clippy::disallowed_methods, reason = "packs are files")]
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
+use std::path::Path;
+
+use sha1::{Digest as _, Sha1};
+
+/// The length of a SHA-1.
+const HASH: usize = 20;
+/// What an index of version 2 begins with; git and libgit2 have written no other since 2007.
+const INDEX_HEAD: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
+/// The signature, version and object count of a pack.
+const PACK_HEAD: usize = 12;
+/// Says that an offset stands in the table of long ones.
+const LONG: u32 = 1 << 31;
+
+/// How much of a pack is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// The index, and both ends of the pack.
+    Index,
+    /// The index and the pack, to compare the hash of each.
+    Everything,
+}
+
+/// A pack cannot be used as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum Damage {
+    /// It cannot be read to its end.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Its bytes are not those that were written.
+    #[error("{0}")]
+    Wrong(&'static str),
+}
+
+/// Checks every index of a directory of packs, and replaces those that are damaged.
+pub(super) fn check_all(directory: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    let paths = entries.map(|it| Ok(it?.path())).collect::<io::Result<Vec<_>>>()?;
+    for index in paths.iter().filter(|it| it.extension().is_some_and(|it| it == "idx")) {
+        if index.with_extension("pack").exists()
+            && let Err(damage) = check(index, Depth::Index)
+        {
+            replace(index, &damage)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks an index against its pack.
+///
+/// # Errors
+///
+/// Returns what is wrong first.
+pub(super) fn check(index: &Path, depth: Depth) -> Result<(), Damage> {
+    let mut pack = File::open(index.with_extension("pack"))?;
+    let pack_bytes = pack.metadata()?.len();
+    let end = pack_bytes.checked_sub(HASH as u64).filter(|it| *it >= PACK_HEAD as u64);
+    let end = end.ok_or(Damage::Wrong("the pack is cut short"))?;
+    let head: [u8; PACK_HEAD] = take(&mut pack)?;
+    let [b'P', b'A', b'C', b'K', 0, 0, 0, 2, count @ ..] = head else {
+        return Err(Damage::Wrong("the pack does not begin as one"));
+    };
+    let count = u32::from_be_bytes(count);
+    pack.seek(SeekFrom::Start(end))?;
+    let pack_hash: [u8; HASH] = take(&mut pack)?;
+
+    let file = File::open(index)?;
+    let bytes = file.metadata()?.len();
+    check_index(
+        &mut Hashing { from: BufReader::new(file), hash: Sha1::new() },
+        bytes,
+        count,
+        end,
+        pack_hash,
+    )?;
+    if depth == Depth::Everything {
+        pack.rewind()?;
+        let mut content = Hashing { from: pack.take(end), hash: Sha1::new() };
+        io::copy(&mut content, &mut io::sink())?;
+        if <[u8; HASH]>::from(content.hash.finalize()) != pack_hash {
+            return Err(Damage::Wrong("the pack does not have the hash at its end"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks an index of so many bytes for a pack of so many objects that end at an offset.
+fn check_index<R: Read>(
+    index: &mut Hashing<R>,
+    bytes: u64,
+    count: u32,
+    end: u64,
+    pack_hash: [u8; HASH],
+) -> Result<(), Damage> {
+    if take(index)? != INDEX_HEAD {
+        return Err(Damage::Wrong("the index does not begin as one of version 2"));
+    }
+    let mut below = 0;
+    let mut fanout = [0_u32; 256];
+    for slot in &mut fanout {
+        *slot = u32::from_be_bytes(take(index)?);
+        if *slot < below {
+            return Err(Damage::Wrong("the fan-out table of the index decreases"));
+        }
+        below = *slot;
+    }
+    if below != count {
+        return Err(Damage::Wrong("the index has another number of objects than the pack"));
+    }
+    let fixed = 8 + 4 * 256 + u64::from(count) * (HASH as u64 + 4 + 4) + 2 * HASH as u64;
+    let long = bytes.checked_sub(fixed).filter(|it| it % 8 == 0).map(|it| it / 8);
+    let long = long.ok_or(Damage::Wrong("the index is cut short or too long"))?;
+    let mut last: Option<[u8; HASH]> = None;
+    for number in 0..count {
+        let name: [u8; HASH] = take(index)?;
+        let first = usize::from(name.first().copied().unwrap_or_default());
+        let from = first.checked_sub(1).and_then(|it| fanout.get(it)).copied().unwrap_or_default();
+        let to = fanout.get(first).copied().unwrap_or_default();
+        if last.is_some_and(|it| it >= name) || !(from..to).contains(&number) {
+            return Err(Damage::Wrong("the names in the index are not in order"));
+        }
+        last = Some(name);
+    }
+    for _ in 0..count {
+        let _checksum: [u8; 4] = take(index)?;
+    }
+    let objects = PACK_HEAD as u64..end;
+    let past = Damage::Wrong("an offset in the index is past the end of the pack");
+    for _ in 0..count {
+        let offset = u32::from_be_bytes(take(index)?);
+        let is_inside = match offset.checked_sub(LONG) {
+            Some(at) => u64::from(at) < long,
+            None => objects.contains(&u64::from(offset)),
+        };
+        if !is_inside {
+            return Err(past);
+        }
+    }
+    for _ in 0..long {
+        if !objects.contains(&u64::from_be_bytes(take(index)?)) {
+            return Err(past);
+        }
+    }
+    if take(index)? != pack_hash {
+        return Err(Damage::Wrong("the index is of another pack"));
+    }
+    let found: [u8; HASH] = index.hash.clone().finalize().into();
+    if take(index)? != found {
+        return Err(Damage::Wrong("the index does not have the hash at its end"));
+    }
+    Ok(())
+}
+
+/// Puts a damaged index aside and writes it again from its pack. Where the pack is damaged as well,
+/// both are put aside: their objects are fetched again.
+pub(super) fn replace(index: &Path, damage: &Damage) -> io::Result<()> {
+    let (pack, aside) = (index.with_extension("pack"), index.with_extension("idx.broken"));
+    match fs::remove_file(&aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => fs::hard_link(index, &aside)?,
+    }
+    let written = write_index(&pack);
+    // The new index has taken the place of the old one, unless it bears another name.
+    if check(index, Depth::Index).is_err() {
+        fs::remove_file(index)?;
+    }
+    let (pack, aside) = (pack.display(), aside.display());
+    match written {
+        Ok(()) => {
+            tracing::error!(%pack, %damage, %aside, "the index of a pack is damaged: written again");
+        }
+        Err(error) => {
+            fs::rename(index.with_extension("pack"), index.with_extension("pack.broken"))?;
+            tracing::error!(%pack, %damage, %error, %aside, "a pack is damaged: put aside, its objects are fetched again");
+        }
+    }
+    Ok(())
+}
+
+/// Writes the index of a pack beside it. libgit2 reads the pack as if it came from a remote, and
+/// compares every hash.
+fn write_index(pack: &Path) -> io::Result<()> {
+    let directory = pack.parent().unwrap_or_else(|| Path::new("."));
+    let fail = |error: git2::Error| io::Error::other(error.message().to_owned());
+    let mut indexer = git2::Indexer::new(None, directory, 0o444, false).map_err(fail)?;
+    io::copy(&mut File::open(pack)?, &mut indexer)?;
+    let name = indexer.commit().map_err(fail)?;
+    File::open(directory.join(format!("pack-{name}.idx")))?.sync_all()?;
+    File::open(directory)?.sync_all()
+}
+
+fn take<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    from.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A reader that hashes what is read.
+struct Hashing<R> {
+    from: R,
+    hash: Sha1,
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(into)?;
+        self.hash.update(into.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests;
