@@ -174,6 +174,7 @@ impl Controller {
             return self.want(trigger);
         }
         if live == Some(head) {
+            standing.accept_rewrite(head);
             standing.settle();
             return;
         }
@@ -189,14 +190,13 @@ impl Controller {
         let off = from.is_some_and(|last| !rewound && !is_ancestor(last, head));
         // Nothing is gained by waiting for a replica where nothing answers.
         let lags = rewound && live.is_some();
+        let lost = from.filter(|_| off || rewound);
+        if lost.is_none() {
+            standing.accept_rewrite(head);
+        }
         let held = standing.pinned.is_some()
             || standing.holds_rewind(head, lags, &self.settings)
-            || standing.holds_rewrite(
-                head,
-                from.filter(|_| off || rewound),
-                accepted,
-                &self.settings.policy,
-            );
+            || standing.holds_rewrite(head, lost, accepted, &self.settings.policy);
         if held && waits == Some(true) {
             return;
         }
@@ -282,6 +282,14 @@ impl Standing {
         self.behind = None;
         if self.rewritten.is_some_and(|it| Some(it.to) != self.observed.map(|it| it.commit)) {
             self.rewritten = None;
+        }
+    }
+
+    /// A rewritten branch that contains the commit that answers takes nothing away: what it lost
+    /// never answered, and no operator is needed.
+    fn accept_rewrite(&mut self, head: CommitId) {
+        if let Some(rewrite) = self.rewritten.as_mut().filter(|it| it.to == head) {
+            rewrite.accepted = true;
         }
     }
 

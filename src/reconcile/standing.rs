@@ -112,6 +112,7 @@ pub(super) enum Progress {
 pub(super) struct Rewrite {
     pub(super) from: CommitId,
     pub(super) to: CommitId,
+    /// Whether it may answer: an operator accepts it, or it contains the commit that answers.
     pub(super) accepted: bool,
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::follow::{conditions, has, live, wait_for};
 use crate::program::Daemon;
@@ -22,6 +23,20 @@ pub(crate) const FAULTS: &[Fault] = &[
         injection: "a force push of an unrelated history",
         speed: Speed::Fast,
         run: hold,
+    },
+    Fault {
+        name: "history::hold-and-back",
+        promise: "a held branch that comes back is followed without an operator",
+        injection: "with `--on-rewrite hold`, a force push of an unrelated history; then the branch is set back to the commit that answers, and goes on from there, with and without a poll between",
+        speed: Speed::Fast,
+        run: hold_and_back,
+    },
+    Fault {
+        name: "history::hold-before-the-first",
+        promise: "where no commit answers yet, a rewritten branch is followed",
+        injection: "with `--on-rewrite hold`, a first commit that is not valid, and a force push of one that is",
+        speed: Speed::Fast,
+        run: hold_before_the_first,
     },
     Fault {
         name: "history::deleted-branch",
@@ -91,6 +106,59 @@ fn hold() -> Seen {
     });
     let seen = seen.borrow();
     Seen::Held(format!("condition `{}`, the last commit answers", seen[0].0))
+}
+
+fn hold_and_back() -> Seen {
+    let (origin, first) = Origin::with_a_commit();
+    let data = tempfile::tempdir().unwrap();
+    let daemon = follow(&origin, &data, &["--on-rewrite", "hold"]);
+    wait_for(&daemon, &first);
+    let mut answers = first;
+    for between in [true, false, true] {
+        origin.rewrite("main", &[("groups/a.yaml", Put::File("name: Other\n"))]);
+        daemon.wait_until("the rewrite is held", |it| has(it, "PromotionHeld"));
+        let built = builds(&daemon);
+        // Several polls, and no build for any of them.
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(builds(&daemon), built);
+        assert_eq!(live(&daemon), Some(answers.clone()));
+        if between {
+            origin.set("main", &answers);
+            daemon.wait_until("the branch is back", |it| !has(it, "PromotionHeld"));
+        } else {
+            origin.set("elsewhere", &answers);
+            let next = origin.commit("elsewhere", &[("groups/b.yaml", Put::File("name: C\n"))]);
+            origin.set("main", &next);
+            wait_for(&daemon, &next);
+            answers = next;
+            continue;
+        }
+        let text = format!("name: B\ndescription: from {answers}\n");
+        answers = origin.commit("main", &[("groups/b.yaml", Put::File(&text))]);
+        wait_for(&daemon, &answers);
+        daemon.wait_until("nothing is wrong any more", |it| conditions(it).is_empty());
+    }
+    Seen::Held("followed three times without an operator".to_owned())
+}
+
+/// Returns how many commits were decided about.
+fn builds(daemon: &Daemon) -> String {
+    let metrics = daemon.get("/metrics").body;
+    metrics.lines().filter(|it| it.starts_with("clade_snapshot_builds_total")).collect()
+}
+
+fn hold_before_the_first() -> Seen {
+    let (origin, _) = Origin::with_a_commit();
+    origin.commit("main", &[("groups/a.yaml", Put::File("name: A\nparent: Nowhere\n"))]);
+    let first = origin.rewrite("main", &[("groups/a.yaml", Put::File("nonsense: true\n"))]);
+    let data = tempfile::tempdir().unwrap();
+    let daemon = follow(&origin, &data, &["--on-rewrite", "hold"]);
+    daemon.wait_until("it is rejected", |it| has(it, "CandidateRejected"));
+    assert_eq!(live(&daemon), None);
+    let second = origin.rewrite("main", &[("groups/a.yaml", Put::File("name: A\n"))]);
+    assert_ne!(first, second);
+    wait_for(&daemon, &second);
+    Seen::Held("the first valid commit answers".to_owned())
 }
 
 fn deleted_branch() -> Seen {
