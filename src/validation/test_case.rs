@@ -19,8 +19,8 @@ pub struct TestCase {
     pub node: String,
     /// The facts.
     pub facts: Map<String, Value>,
-    /// A file with facts, from the directory of the test's file.
-    pub facts_file: Option<(Arc<str>, Place)>,
+    /// A file with facts, relative to the directory of the groups.
+    pub facts_file: Option<Arc<str>>,
     /// The trusted data.
     pub trusted: Option<Map<String, Value>>,
     /// What must come out.
@@ -70,9 +70,7 @@ fn read_test(test: &Node, shape: &mut Shape) -> Option<TestCase> {
     };
     let (name, node) = (required("name", shape), required("node", shape));
     let facts = test.get("facts").map(|node| object(node, "`facts`", shape));
-    let facts_file = test
-        .get("facts_file")
-        .and_then(|node| Some((shape.text(node, "`facts_file`")?.into(), shape.place(node.span))));
+    let facts_file = test.get("facts_file").and_then(|node| facts_file(node, shape));
     if let (Some(_), Some(file)) = (&facts, test.entry("facts_file")) {
         shape.add(
             Kind::SchemaViolation,
@@ -98,6 +96,40 @@ fn read_test(test: &Node, shape: &mut Shape) -> Option<TestCase> {
         trusted,
         expect,
     })
+}
+
+/// Reads the path of a file of facts, relative to the groups. `clade test` runs on the changes of
+/// strangers: an absolute path is an error, and so is one to the credentials in `.git`. Where the
+/// repository ends, only `clade test` knows.
+fn facts_file(node: &Node, shape: &mut Shape) -> Option<Arc<str>> {
+    let path = shape.text(node, "`facts_file`")?;
+    let resolved = resolve(&shape.place(node.span).file, path);
+    if resolved.is_none() {
+        let message = "`facts_file` must be a path in the repository, relative to this file";
+        shape.add(Kind::SchemaViolation, node.span, message);
+    }
+    resolved.map(Into::into)
+}
+
+/// Resolves a path that a file names.
+fn resolve(file: &str, path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = file.split('/').collect();
+    parts.pop();
+    if path.starts_with('/') {
+        return None;
+    }
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_none_or(|it| *it == "..") => parts.push(".."),
+            ".." => {
+                parts.pop();
+            }
+            part if part.eq_ignore_ascii_case(".git") => return None,
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
 }
 
 fn object(node: &Node, what: &str, shape: &mut Shape) -> Map<String, Value> {

@@ -554,6 +554,31 @@ fn nodes_environments_and_tests_are_checked() {
 }
 
 #[test]
+fn a_path_of_facts_is_relative_and_not_in_git() {
+    let tests =
+        |path: &str| format!("- {{name: t, node: n, facts_file: '{path}', expect: {{}}}}\n");
+    for (path, expected) in [
+        ("n.yaml", "tests/unit/n.yaml"),
+        ("../../facts/./n.yaml", "facts/n.yaml"),
+        ("../../facts//a/../n.yaml", "facts/n.yaml"),
+        (".gitignore", "tests/unit/.gitignore"),
+        ("../../../../facts/n.yaml", "../../facts/n.yaml"),
+    ] {
+        let checked = checked(&[("tests/unit/t.yaml", &tests(path))]);
+        assert_eq!(checked.tests()[0].facts_file.as_deref(), Some(expected));
+    }
+    for path in ["/etc/passwd", "//etc/passwd", "../../.git/config", "../../a/../.GIT/config"] {
+        assert_eq!(
+            findings(&[("groups/a.yaml", "name: A\n"), ("tests/unit/t.yaml", &tests(path))]),
+            [
+                "tests/unit/t.yaml:1:34 schema-violation `facts_file` must be a path in the repository, relative to this file"
+            ],
+            "{path}"
+        );
+    }
+}
+
+#[test]
 fn a_search_for_conflicts_that_ends_early_is_a_warning_at_a_group() {
     let checked = checked(&[("groups/a.yaml", "# first\nname: A\n---\nname: B\nparent: A\n")]);
     let estate = checked.estate.as_ref().unwrap();

@@ -162,3 +162,41 @@ fn expectations_are_written_from_what_comes_out() {
     assert_eq!(run(&["--update"]).status, 1);
     assert_eq!(run(&["--update", "--rev", "HEAD"]).status, 2);
 }
+
+#[test]
+fn facts_outside_the_repository_are_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("secret.yaml"), "secret: {deep: found}\n").unwrap();
+    let path = |name: &str| directory.path().join(name);
+    for name in ["groups", "tests", "facts"] {
+        std::fs::create_dir(path(name)).unwrap();
+    }
+    std::fs::write(path("groups/a.yaml"), "name: A\n").unwrap();
+    std::os::unix::fs::symlink(outside.path(), path("facts/away")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret.yaml"), path("facts/link.yaml"))
+        .unwrap();
+    let run = |file: &str| {
+        let test = format!("- {{name: t, node: n, facts_file: {file}, expect: {{groups: [B]}}}}\n");
+        std::fs::write(path("tests/t.yaml"), test).unwrap();
+        Done::from(clade(&["test"]).current_dir(directory.path()).output().unwrap())
+    };
+    for file in ["../facts/away/secret.yaml", "../facts/link.yaml"] {
+        let done = run(file);
+        assert_eq!(done.status, 1);
+        assert!(done.stdout.contains("it is behind a link"), "{}", done.stdout);
+        assert!(!done.stdout.contains("found"), "{}", done.stdout);
+    }
+    let absolute = outside.path().join("secret.yaml");
+    let name = outside.path().file_name().unwrap().to_str().unwrap();
+    let beside = run(&format!("../../{name}/secret.yaml"));
+    assert_eq!(beside.status, 1);
+    assert!(beside.stdout.contains("it is not inside the repository"), "{}", beside.stdout);
+    assert!(!beside.stdout.contains("found"), "{}", beside.stdout);
+    for file in [absolute.to_str().unwrap(), "../.git/config"] {
+        let done = run(file);
+        assert_ne!(done.status, 0);
+        let all = done.stdout + &done.stderr;
+        assert!(all.contains("clade validate") && !all.contains("found"), "{all}");
+    }
+}

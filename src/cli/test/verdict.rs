@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use super::super::node::facts_file;
@@ -57,7 +57,7 @@ pub(super) fn run<'t>(
     directory: &Path,
 ) -> Verdict<'t> {
     let file = facts_path(test, directory);
-    let node = match node(test, file.as_deref()) {
+    let node = match check_facts(test, directory).and_then(|()| node(test, file.as_deref())) {
         Ok(node) => node,
         Err(error) => {
             let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
@@ -74,10 +74,35 @@ pub(super) fn run<'t>(
 }
 
 fn facts_path(test: &TestCase, directory: &Path) -> Option<PathBuf> {
-    let (file, place) = test.facts_file.as_ref()?;
-    let from = place.file.rsplit_once('/').map_or("", |(directory, _)| directory);
-    let inside = Path::new(from).join(file.as_ref());
-    Some(if directory == Path::new(".") { inside } else { directory.join(inside) })
+    let inside = Path::new(test.facts_file.as_deref()?);
+    Some(if directory == Path::new(".") { inside.to_owned() } else { directory.join(inside) })
+}
+
+/// Refuses a file of facts outside the repository, behind a link, which may lead there, and one that
+/// is not a regular file.
+fn check_facts(test: &TestCase, directory: &Path) -> Result<()> {
+    let Some(file) = &test.facts_file else { return Ok(()) };
+    let what = || format!("cannot read the facts in `{file}`");
+    let directory = directory.canonicalize().with_context(what)?;
+    // Git keeps nothing named `.git`, so a commit cannot widen this.
+    let root = directory.ancestors().find(|it| it.join(".git").exists()).unwrap_or(&directory);
+    let mut path = directory.clone();
+    for part in file.split('/') {
+        if part == ".." {
+            path.pop();
+        } else {
+            path.push(part);
+        }
+    }
+    if !path.starts_with(root) {
+        bail!("{}: it is not inside the repository `{}`", what(), root.display());
+    }
+    match path.canonicalize() {
+        Ok(real) if real != path => bail!("{}: it is behind a link", what()),
+        Ok(_) if !path.is_file() => bail!("{}: it is not a regular file", what()),
+        // What is not there is an error when it is read, and so is a link to nowhere.
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Makes the node that a test is about.
