@@ -89,7 +89,9 @@ impl Access {
                     .map_err(|source| AccessError::Allowed { path, source })
             })
             .transpose()?;
-        Ok(Self { tokens, allowed, certificates, anonymous, hosts: None })
+        let access = Self { tokens, allowed, certificates, anonymous, hosts: None };
+        access.warn();
+        Ok(access)
     }
 
     /// Refuses requests that name any other host.
@@ -111,7 +113,33 @@ impl Access {
     ) -> Vec<(&'static str, Result<Reloaded, WatchError<TokensError>>)> {
         let tokens = self.tokens.iter().map(|it| ("tokens", it.reload(cause)));
         let allowed = self.allowed.iter().map(|it| ("tls-allow", it.reload(cause)));
-        tokens.chain(allowed).collect()
+        let outcomes: Vec<_> = tokens.chain(allowed).collect();
+        if outcomes.iter().any(|(_, it)| matches!(it, Ok(Reloaded::Loaded))) {
+            self.warn();
+        }
+        outcomes
+    }
+
+    /// Warns if callers may classify but none may check in: what Puppet Server sends would silently not
+    /// be kept.
+    fn warn(&self) {
+        if self.keeps_nothing() {
+            tracing::warn!(
+                "entries of --tokens or --tls-allow have the role `classify`, but none has `check-in`: \
+                 facts and trusted data sent with a classification are not kept; add `check-in` to the \
+                 roles of Puppet Server"
+            );
+        }
+    }
+
+    fn keeps_nothing(&self) -> bool {
+        let tokens = self.tokens.as_ref().map(Watched::load);
+        let allowed = self.allowed.as_ref().map(Watched::load);
+        let roles = || {
+            let tokens = tokens.iter().flat_map(|it| it.roles());
+            tokens.chain(allowed.iter().flat_map(|it| it.roles()))
+        };
+        roles().any(|it| it.has(Role::Classify)) && !roles().any(|it| it.has(Role::CheckIn))
     }
 
     /// Returns who sends a request.
@@ -270,6 +298,33 @@ fn allowed_certificates(bytes: &[u8]) -> Result<Allowed, TokensError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn classification_without_check_in_is_noticed() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let hash = "a".repeat(64);
+        let token = |roles: &str| format!("- name: t\n  sha256: {hash}\n  roles: [{roles}]\n");
+        let allowed = |roles: &str| format!("- certname: puppet\n  roles: [{roles}]\n");
+        for (tokens, certificates, noticed) in [
+            (Some("classify"), None, true),
+            (Some("classify, check-in"), None, false),
+            (None, Some("classify, read"), true),
+            (None, Some("read"), false),
+            (Some("read"), Some("classify"), true),
+            (Some("check-in"), Some("classify"), false),
+            (None, None, false),
+        ] {
+            let tokens_file = tokens.map(|it| file("tokens", &token(it)));
+            let allowed_file = certificates.map(|it| file("allowed", &allowed(it)));
+            let access = Access::new(tokens_file, true, allowed_file, false).unwrap();
+            assert_eq!(access.keeps_nothing(), noticed, "{tokens:?} {certificates:?}");
+        }
+    }
 
     #[test]
     fn every_route_needs_the_role_of_what_it_does() {

@@ -1,12 +1,14 @@
 //! Accepting connections until told to stop.
+#![expect(clippy::disallowed_methods, reason = "refusals are logged once a second")]
 
 mod pace;
+mod refusals;
 mod seats;
 mod sent;
 mod tls;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -28,6 +30,7 @@ pub use tls::{CrlPolicy, OnGap, Tls, TlsError, TlsFiles};
 pub(super) use pace::TooSlow;
 
 use pace::{Attended, Paced};
+use refusals::Refusals;
 use seats::{Caller, Phase, Seats, Taking};
 use sent::{Flushed, Outbox};
 
@@ -135,11 +138,12 @@ async fn accept(
 ) {
     let Endpoint { door, routes, name, connections: limit } = endpoint;
     let seats = Arc::new(Seats::new(name, limit, Arc::clone(&serving.metrics)));
+    let refusals: Arc<Refusals> = Arc::default();
     let attend = async |(accepted, caller): (Accepted, Caller)| {
         let taking = Arc::new(seats.take(&caller).await);
         let patience = serving.client_timeout;
-        let connection =
-            Connection { routes: routes.clone(), stop: stop.clone(), taking, patience };
+        let (routes, stop, refusals) = (routes.clone(), stop.clone(), Arc::clone(&refusals));
+        let connection = Connection { routes, stop, taking, refusals, patience };
         connections.spawn(connection.attend(accepted));
     };
     loop {
@@ -206,6 +210,7 @@ struct Connection {
     routes: Router,
     stop: CancellationToken,
     taking: Arc<Taking>,
+    refusals: Arc<Refusals>,
     patience: Duration,
 }
 
@@ -235,11 +240,16 @@ impl Connection {
     /// Shakes hands, and serves until the client's certificate is not valid any more.
     async fn serve_tls(self, stream: TcpStream, tls: &Tls) {
         // Slow handshakes hold up no other connection.
-        let address = stream.peer_addr().map_or_else(|_| "?".to_owned(), |it| it.to_string());
+        let peer = stream.peer_addr().ok();
+        let address = peer.map_or_else(|| "?".to_owned(), |it| it.to_string());
         let shake = tokio::time::timeout(self.patience, tls.accept(stream));
         let (shaken, refused) = Tls::noting_refusals(shake).await;
         if let Some(reason) = refused {
-            tracing::warn!(peer = address, "client certificate refused: {reason}");
+            self.taking.count(ConnectionEnd::CertificateRefused);
+            let caller = peer.map_or(Caller::Local, |it| it.ip().into());
+            if let Some(unlogged) = self.refusals.logs(caller, Instant::now()) {
+                tracing::warn!(peer = address, unlogged, "client certificate refused: {reason}");
+            }
         }
         let (stream, certificate) = match shaken {
             Ok(Ok(done)) => done,
@@ -275,7 +285,7 @@ impl Connection {
     }
 
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin, peer: Peer) {
-        let Self { routes, stop, taking, patience } = self;
+        let Self { routes, stop, taking, patience, .. } = self;
         // Each connection asks whether to stop whenever it does something: asking a token of its own
         // keeps no other connection waiting.
         let stop = stop.child_token();

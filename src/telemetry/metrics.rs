@@ -52,7 +52,7 @@ pub enum ConnectionEnd {
     SlowReader,
     /// The handshake took too long.
     SlowHandshake,
-    /// The client certificate is not valid any more.
+    /// The client certificate is not valid, or not any more.
     CertificateRefused,
 }
 

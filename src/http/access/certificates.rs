@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use super::grants::Grant;
-use super::roles::Role;
+use super::roles::{Role, Roles};
 use super::tokens::{Fields, TokensError, entries, fault};
 use crate::facts::CertificateFacts;
 
@@ -71,6 +71,11 @@ impl Allowed {
             }
             _ => None,
         })
+    }
+
+    /// Returns the roles of each entry.
+    pub(super) fn roles(&self) -> impl Iterator<Item = Roles> {
+        self.0.iter().map(|it| it.grant.roles)
     }
 
     /// Returns the grants of a certificate: one for each entry that it meets.

@@ -65,6 +65,11 @@ impl Tokens {
         Ok(Self(tokens))
     }
 
+    /// Returns the roles of each token.
+    pub(super) fn roles(&self) -> impl Iterator<Item = Roles> {
+        self.0.iter().map(|it| it.grant.roles)
+    }
+
     /// Finds a token, in a time that does not depend on which or how much of it is right.
     pub(super) fn find(&self, token: &[u8]) -> Option<&Token> {
         let hash: [u8; 32] = Sha256::digest(token).into();
