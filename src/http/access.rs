@@ -300,6 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "files to read")]
     fn classification_without_check_in_is_noticed() {
         let directory = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
