@@ -382,7 +382,10 @@ fn what_cannot_run_says_why_on_one_line() {
             "error: the repository is not valid: groups/files.yaml:3:16: `0644` is not the same to all YAML readers: YAML 1.1 reads an octal number, YAML 1.2 a decimal one (and 5 more); see `clade validate`\n",
         ),
         (&["serve"], "error: `--repo URL|PATH` is missing: the group repository to serve\n"),
-        (&["serve", "--repo", "/nonexistent"], "error: `/nonexistent` is not a git repository\n"),
+        (
+            &["serve", "--repo", "/nonexistent"],
+            "error: `--repo` must be a git repository: correct the path, or run `git init` there: `/nonexistent` is not a git repository\n",
+        ),
         (
             &["serve", "--repo", "ssh://git.example.com/x.git"],
             "error: `--ssh-known-hosts-file FILE` is missing: without it nobody could tell who answers\n",
