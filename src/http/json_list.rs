@@ -78,13 +78,40 @@ where
     }
 }
 
+/// A list of which the first piece is written already.
+struct Resumed<L> {
+    first: Option<Bytes>,
+    rest: L,
+}
+
+impl<L: HttpBody<Data = Bytes, Error = Infallible> + Unpin> HttpBody for Resumed<L> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(Ok(Frame::data(first)))),
+            None => Pin::new(&mut self.rest).poll_frame(context),
+        }
+    }
+}
+
 impl<I, F> IntoResponse for JsonList<I, F>
 where
     I: Iterator + Unpin + Send + 'static,
     F: Fn(I::Item) -> Value + Unpin + Send + 'static,
 {
-    fn into_response(self) -> Response {
-        let mut response = Response::new(Body::new(self));
+    fn into_response(mut self) -> Response {
+        let first = self.chunk().unwrap_or_default();
+        // A short list is sent with its length.
+        let body = match self.progress {
+            Progress::Ended => Body::from(first),
+            _ => Body::new(Resumed { first: Some(first.into()), rest: self }),
+        };
+        let mut response = Response::new(body);
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, json);
         response

@@ -298,8 +298,9 @@ fn target(serve: &Serve, remote: &Remote, options: &MirrorOptions) -> Result<Tar
         }
         (Some(data), path) => {
             let mirror = Mirror::open(data, remote.clone(), options.clone())?;
-            // With a commit to answer from, a path that is gone is a remote that is down.
-            if let Some(path) = path.filter(|_| mirror.live().is_none()) {
+            // Where the daemon has been before, a path that is gone is a remote that is down.
+            let was_here = mirror.live().is_some() || data.join("journal").exists();
+            if let Some(path) = path.filter(|_| !was_here) {
                 open_local(path)?;
             }
             Ok(Target::Remote(mirror))

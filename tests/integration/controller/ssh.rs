@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{conditions, group, live, wait_for};
-use crate::program::{Daemon, GitRepository};
+use crate::program::{Daemon, GitRepository, run};
 
 /// An sshd of our own, for our own user.
 struct Sshd {
@@ -150,9 +150,7 @@ fn over_ssh_it_is_known_who_answers_or_nothing_is_fetched() {
         (&user, &nobody, "HostKeyMismatch", "is not known"),
         (&user, &changed, "HostKeyMismatch", ""),
         (&user, &revoked, "HostKeyMismatch", "is revoked"),
-        (&user, &absent, "InvalidSettings", "cannot be read"),
         (&stranger, &known, "AuthenticationFailed", "does not accept the key"),
-        (&absent, &known, "InvalidSettings", "the private key"),
     ] {
         let daemon = sshd.serve(&repository, key, known);
         daemon.wait_until("the fetch fails", |it| {
@@ -162,6 +160,28 @@ fn over_ssh_it_is_known_who_answers_or_nothing_is_fetched() {
         let message = status["remote"]["error"].as_str().unwrap().to_owned();
         assert!(message.contains(said), "{message}");
         assert_eq!((live(&daemon), daemon.get("/v1/groups").status), (None, 503));
+    }
+    // What is missing on this machine is said at the start.
+    for (key, known, flag) in
+        [(&user, &absent, "--ssh-known-hosts-file"), (&absent, &known, "--ssh-key-file")]
+    {
+        let text = |path: &PathBuf| path.to_str().unwrap().to_owned();
+        let url = format!("ssh://user@127.0.0.1:1{}", repository.text_path());
+        let (key, known, data) = (text(key), text(known), text(&sshd.at("data")));
+        let done = run(&[
+            "serve",
+            "--repo",
+            &url,
+            "--data-dir",
+            &data,
+            "--ssh-key-file",
+            &key,
+            "--ssh-known-hosts-file",
+            &known,
+        ]);
+        let absent = text(&absent);
+        let said = format!("error: `{flag} {absent}` cannot be read");
+        assert!(done.status == 2 && done.stderr.starts_with(&said), "{}", done.stderr);
     }
 }
 
