@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::answer::{Answering, Parameters};
+use super::answer::{Answering, Parameters, lookup};
 use super::error::{ApiError, sentence};
 use super::groups::find;
 use super::router::App;
@@ -184,7 +184,12 @@ pub(super) async fn of_group(
 ) -> Result<Response, ApiError> {
     let index = find(&answering.snapshot.estate.hierarchy, &id)?;
     let snapshot = Arc::clone(&answering.snapshot);
-    let names = tokio::task::spawn_blocking(move || members(&app, &snapshot, index)).await;
+    let permit = lookup().await?;
+    let work = move || {
+        let _permit = permit;
+        members(&app, &snapshot, index)
+    };
+    let names = tokio::task::spawn_blocking(work).await;
     let names = names.map_err(|_| ApiError::internal("The nodes could not be read."))??;
     let page = parameters.page(names.into_iter().map(Value::from).collect())?;
     Ok(answering.json(Ok(json!({"nodes": page}))))
@@ -236,7 +241,12 @@ pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&App) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let app = Arc::clone(app);
-    let done = tokio::task::spawn_blocking(move || work(&app)).await;
+    let permit = lookup().await?;
+    let work = move || {
+        let _permit = permit;
+        work(&app)
+    };
+    let done = tokio::task::spawn_blocking(work).await;
     let done = done.map_err(|_| ApiError::internal("The check-ins could not be read."))?;
     Ok(done?)
 }

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use rayon::prelude::*;
 use serde_json::{Value, json};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::answer::lookup;
 use super::error::ApiError;
@@ -14,17 +15,34 @@ use super::router::App;
 use crate::impact::{Comparison, Impact, Side, Survey};
 use crate::model::Node;
 
-/// How many nodes are compared together.
+/// How many nodes are compared together at most.
 const BATCH: usize = 512;
+
+/// How many values of facts they have together: some tens of megabytes.
+const BATCH_VALUES: usize = 200_000;
+
+/// Comparisons run one at a time: each reads the facts of the whole fleet.
+static COMPARISON: Semaphore = Semaphore::const_new(1);
+
+/// How many requests for one wait or run; more get 503.
+static REQUESTS: Semaphore = Semaphore::const_new(8);
+
+async fn turn() -> Result<[SemaphorePermit<'static>; 2], ApiError> {
+    let request = REQUESTS.try_acquire().map_err(|_| ApiError::busy())?;
+    let comparison = COMPARISON.acquire().await.map_err(|_| ApiError::busy())?;
+    Ok([request, comparison])
+}
 
 /// Compares what the nodes get at two revisions.
 pub(super) async fn diff(
     State(app): State<Arc<App>>,
     Path((base, head)): Path<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
+    let turn = turn().await?;
     let permit = lookup().await?;
     let done = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
+        // Held by the thread: a client that goes away does not end the work.
+        let _permits = (turn, permit);
         compare(&app, &base, &head)
     });
     let done = done.await;
@@ -46,10 +64,19 @@ fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
         let compare = |node: Node| (node.name.clone(), comparison.node(&node));
         survey.extend(batch.par_drain(..).map(compare).collect::<Vec<_>>());
     };
+    let mut values = 0;
     app.check_ins.for_each(|check_in| {
+        values += check_in
+            .node
+            .fact
+            .values()
+            .chain(check_in.node.trusted.values())
+            .map(count)
+            .sum::<usize>();
         batch.push(check_in.node);
-        if batch.len() == BATCH {
+        if batch.len() == BATCH || values > BATCH_VALUES {
             flush(&mut batch);
+            values = 0;
         }
     })?;
     flush(&mut batch);
@@ -64,4 +91,13 @@ fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
         all.insert("unreadable".to_owned(), json!([]));
     }
     Ok(value)
+}
+
+/// Counts the values of facts, nested ones too.
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(elements) => elements.iter().map(count).sum(),
+        Value::Object(fields) => fields.values().map(count).sum(),
+        _ => 0,
+    }
 }

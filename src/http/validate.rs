@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 
-use super::answer::Answering;
+use super::answer::{Answering, lookup};
 use super::body::read_json;
 use super::error::ApiError;
 use super::router::App;
@@ -31,7 +31,11 @@ pub(super) async fn group(
         Operation::Put { id: group.id, body }
     };
     let (controller, snapshot) = (Arc::clone(&app.controller), Arc::clone(&answering.snapshot));
-    let check = move || controller.check_write(&snapshot, &operation);
+    let permit = lookup().await?;
+    let check = move || {
+        let _permit = permit;
+        controller.check_write(&snapshot, &operation)
+    };
     let checked = tokio::task::spawn_blocking(check).await;
     match checked.map_err(|_| ApiError::internal("The group could not be checked."))? {
         Ok(()) => Ok(answering.respond(Json(group_to_value(&group)))),

@@ -101,6 +101,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         run: old_commits,
     },
     Fault {
+        name: "commits::comparisons-at-once",
+        promise: "comparisons run one at a time over bounded batches of nodes; more than a few get 503",
+        injection: "60 comparisons of two commits at once, over a node with 240,000 values of facts",
+        speed: Speed::Slow,
+        run: comparisons_at_once,
+    },
+    Fault {
         name: "commits::inherited-list",
         promise: "the list of groups with inherited values is streamed",
         injection: "1,500 groups within each other, each with a value of its own",
@@ -573,6 +580,37 @@ fn old_commits() -> Seen {
     assert!(kept < 12, "{kept} commits are kept");
     let answered = statuses.iter().filter(|it| **it == 200).count();
     Seen::Held(format!("{answered} of 40 answered at once, {kept} commits kept"))
+}
+
+fn comparisons_at_once() -> Seen {
+    let repository = GitRepository::new();
+    let mut commits = Vec::new();
+    for value in 0..6 {
+        let text = format!("name: A\nrule: [\"~\", \"name\", \".*\"]\nvariables: {{v: {value}}}\n");
+        commits.push(repository.commit("one", &[("groups/a.yaml", text.as_str())]));
+    }
+    let daemon = serve(&repository.text_path());
+    let values = vec![r#"{"":0}"#; 119_000].join(",");
+    let body = format!(r#"{{"fact":{{"a":[{values}]}}}}"#);
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/n", &body).status, 200);
+    let ask = |base: &str, head: &str| {
+        Daemon::at(&daemon.address).get(&format!("/controller/diff/{base}/{head}")).status
+    };
+    assert_eq!(ask(&commits[0], &commits[5]), 200);
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..60)
+            .map(|it| {
+                let (base, head) = (&commits[it % 6], &commits[(it / 6) % 6]);
+                scope.spawn(move || ask(base, head))
+            })
+            .collect();
+        asked.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    assert!(statuses.iter().all(|it| matches!(it, 200 | 503)), "{statuses:?}");
+    let answered = statuses.iter().filter(|it| **it == 200).count();
+    assert!(answered > 0, "{statuses:?}");
+    assert_eq!(daemon.get("/v1/classified/nodes/n").status, 200);
+    Seen::Held(format!("{answered} of 60 answered, the others 503"))
 }
 
 fn inherited_list() -> Seen {
