@@ -94,6 +94,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         run: unreviewed_heads,
     },
     Fault {
+        name: "commits::worst-heads",
+        promise: "the largest head that is built fits into the memory of the daemon, before and after a restart",
+        injection: "heads beside the branch at a tenth of each limit that takes memory, and a crash while one is built",
+        speed: Speed::Slow,
+        run: worst_heads,
+    },
+    Fault {
         name: "commits::old-commits",
         promise: "old commits are built one at a time, kept within a budget, and asked for by few threads",
         injection: "80 old commits of 1,000 groups, 40 of them asked for at once",
@@ -530,6 +537,60 @@ fn unreviewed_heads() -> Seen {
         it.get("/controller/status").json()["active"]["commit"] == head
     });
     Seen::Held("422 beside the branch, live on it".to_owned())
+}
+
+fn worst_heads() -> Seen {
+    let (repository, live) = live();
+    let list = |count: usize, of: &dyn Fn(usize) -> String| {
+        (0..count).map(of).collect::<Vec<_>>().join(", ")
+    };
+    let values = list(145_000, &|_| "1".to_owned());
+    let terms = list(18_000, &|it| format!("['~', name, 'n{it}[a-z]+x']"));
+    let groups: Vec<String> = (0..1_900).map(|it| format!("name: G{it}\n")).collect();
+    let texts = [
+        format!("name: B\nvariables: {{a: [{values}]}}\n"),
+        format!("name: B\nrule: [or, {terms}]\n"),
+        format!("name: B\ndescription: {}\n", "x".repeat(1_000_000)),
+        groups.join("---\n"),
+    ];
+    let heads: Vec<String> = texts
+        .iter()
+        .map(|text| {
+            let file = blob(&repository, text);
+            let head = push(&repository, tree(&repository, &[(b"b.yaml", file, FILE)]));
+            let live = live.parse().unwrap();
+            repository.git().reference("refs/heads/main", live, true, "test").unwrap();
+            head
+        })
+        .collect();
+    let path = repository.text_path();
+    let read_all = |daemon: &Daemon| {
+        for head in &heads {
+            let answer = daemon.get(&format!("/v1/groups?commit={head}&limit=1"));
+            assert!(matches!(answer.status, 200 | 422), "{head}: {}", answer.body);
+            let answer = daemon.get(&format!("/controller/diff/{live}/{head}"));
+            assert!(matches!(answer.status, 200 | 422), "{head}: {}", answer.body);
+        }
+        assert_eq!(daemon.get("/controller/status").json()["active"]["commit"], live);
+    };
+    let daemon = serve(&path);
+    read_all(&daemon);
+    daemon.kill();
+    let daemon = serve(&path);
+    let (address, first) = (daemon.address.clone(), heads[0].clone());
+    let reader = std::thread::spawn(move || {
+        // The daemon is killed meanwhile, so there may be no answer.
+        let route = format!("/v1/groups?commit={first}&limit=1");
+        drop(std::panic::catch_unwind(|| Daemon::at(&address).get(&route)));
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    daemon.kill();
+    drop(reader.join());
+    read_all(&serve(&path));
+    Seen::Held(format!(
+        "{} heads read and compared twice within 640 MiB of address space",
+        heads.len()
+    ))
 }
 
 fn old_commits() -> Seen {
