@@ -25,14 +25,14 @@ use crate::telemetry::Built;
 impl Controller {
     /// Takes the newest commit that waits and decides about it.
     pub(super) fn build_candidate(&self) {
-        let (commit, trigger, since, instead) = {
+        let (commit, trigger, since) = {
             let mut state = self.state();
             let Some(candidate) = &mut state.standing.candidate else { return };
             if !matches!(candidate.progress, Progress::Pending) {
                 return;
             }
             candidate.progress = Progress::Building;
-            (candidate.commit, candidate.trigger, candidate.since, candidate.instead)
+            (candidate.commit, candidate.trigger, candidate.since)
         };
         let began = Instant::now();
         let repository = match self.repository() {
@@ -51,9 +51,7 @@ impl Controller {
             Err(fault) => {
                 self.metrics.count_build(Built::Rejected, began.elapsed());
                 self.refuse_signature(commit, &fault);
-                if instead == Instead::NewestValid {
-                    self.activate_instead(&repository, commit);
-                }
+                self.activate_instead_if_resumed(&repository, commit);
                 return;
             }
         };
@@ -85,9 +83,7 @@ impl Controller {
                 }
                 let diagnostics = rejected.diagnostics.iter().map(diagnostic::to_value).collect();
                 self.fail(commit, Stage::Check, Reason::ValidationFailed, diagnostics);
-                if instead == Instead::NewestValid {
-                    self.activate_instead(&repository, commit);
-                }
+                self.activate_instead_if_resumed(&repository, commit);
             }
             Err(BuildError::Cancelled(_)) => {
                 self.metrics.count_build(Built::Superseded, began.elapsed());
@@ -134,6 +130,20 @@ impl Controller {
     fn note_superseded(&self, commit: CommitId, by: CommitId) {
         tracing::info!(%commit, %by, "the commit is superseded");
         self.note(Event::Superseded { commit, by });
+    }
+
+    /// Activates the newest valid commit before a rejected one, if an operator resumed: also while that
+    /// one was being built.
+    fn activate_instead_if_resumed(&self, repository: &Repository, rejected: CommitId) {
+        let resumed = self
+            .state()
+            .standing
+            .candidate
+            .as_ref()
+            .is_some_and(|it| it.commit == rejected && it.instead == Instead::NewestValid);
+        if resumed {
+            self.activate_instead(repository, rejected);
+        }
     }
 
     /// Has the newest valid commit answer behind a head that is not, since an operator asked for it.

@@ -66,7 +66,8 @@ fn missing() -> Option<&'static str> {
 
 /// The daemon that Puppet Server asks, over TLS with certificates of Puppet's authority.
 fn daemon(repository: &GitRepository, puppet: &PuppetServer) -> Daemon {
-    let allow = puppet.write("allow.yaml", "- certname: localhost\n  roles: [classify, read]\n");
+    let allow =
+        puppet.write("allow.yaml", "- certname: localhost\n  roles: [classify, check-in, read]\n");
     Daemon::start(&[
         "--repo",
         &repository.text_path(),
