@@ -27,7 +27,7 @@ use mark::Mark;
 /// How long a file has to stay the same before it is loaded.
 pub const SETTLE: Duration = Duration::from_millis(250);
 
-/// How long a start waits for a file that somebody is writing.
+/// How long a start waits for a file that is being written.
 const START_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How a file that is rewritten in place shows that it is complete.

@@ -1,6 +1,6 @@
 //! Text of a repository in lines for people and pipelines.
 //!
-//! File names, group names and values are whatever somebody pushed: with line breaks, terminal
+//! File names, group names and values come from the author of a commit: with line breaks, terminal
 //! escapes or marks that reverse the direction of text. In a pipeline a line is also a command.
 
 use std::borrow::Cow;

@@ -157,7 +157,7 @@ fn write_list(
     Ok(())
 }
 
-/// Sends what was written; returns whether anybody still listens.
+/// Sends what was written; returns whether the client is still connected.
 fn send(sender: &tokio::sync::mpsc::Sender<Chunk>, chunk: &mut Vec<u8>) -> bool {
     sender.blocking_send(Ok(std::mem::take(chunk).into())).is_ok()
 }

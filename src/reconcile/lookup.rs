@@ -47,7 +47,7 @@ impl Controller {
         self.built(&repository, commit)
     }
 
-    /// Returns the snapshot of a revision to compare with another, whoever signed it: heads of pull
+    /// Returns the snapshot of a revision to compare with another, signed or not: heads of pull
     /// requests are not signed yet. It must not answer agents. Blocking.
     ///
     /// # Errors

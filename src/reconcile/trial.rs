@@ -16,7 +16,7 @@ use crate::validation::{
 };
 
 impl Controller {
-    /// Checks what a write to a snapshot's commit would be refused for, whoever sends it. Blocking.
+    /// Checks what a write to a snapshot's commit would be refused for, regardless of rights. Blocking.
     ///
     /// # Errors
     ///

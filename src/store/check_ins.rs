@@ -409,7 +409,7 @@ impl Inner {
         opened
     }
 
-    /// Writes what waits, for somebody who reads all; the writer alone tries what failed again.
+    /// Writes what waits before all is read; only the writer retries what failed.
     fn flush(&self) -> Result<(), StoreError> {
         let failing = self.state().health.failing.clone();
         match failing {
@@ -538,7 +538,7 @@ impl Inner {
         let now = Timestamp::now();
         let passed = now.as_second().saturating_sub(timestamp.as_second());
         let elapsed = i64::try_from(instant.elapsed().as_secs()).unwrap_or(i64::MAX);
-        // Nobody is forgotten since the clock was set.
+        // No node is forgotten since the clock was set.
         if passed.abs_diff(elapsed) > 86_400 {
             return;
         }

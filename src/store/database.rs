@@ -38,7 +38,7 @@ const BYTES: &str = "bytes";
 
 /// A node that was seen once. Made-up names are; where the limit is reached, the oldest makes room.
 const ONCE: u8 = 0;
-/// A node that came back, or whose facts somebody was promised are kept: it makes room for none.
+/// A node that came back, or whose facts were acknowledged: it is never evicted.
 const SETTLED: u8 = 1;
 
 /// How long after it was first seen a node must come back to be settled, in seconds.
@@ -73,7 +73,7 @@ pub(super) struct Fresh {
 pub(super) enum Keeping {
     /// Nothing.
     Noted,
-    /// Somebody is told that it is on disk.
+    /// An acknowledgement says that it is on disk.
     Promised,
 }
 

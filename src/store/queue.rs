@@ -8,7 +8,7 @@ use super::check_in::Facts;
 use super::database::{Fresh, Keeping};
 use super::error::StoreError;
 
-/// Tells whoever was promised that a check-in is kept.
+/// Reports to the waiting request that a check-in is kept.
 pub(super) type Receipt = oneshot::Sender<Result<(), StoreError>>;
 
 /// A check-in that waits, and the room in the queue that it takes.
@@ -35,7 +35,7 @@ pub(super) enum Urgency {
     /// More is collected.
     #[default]
     CanWait,
-    /// Somebody waits for the write.
+    /// A request waits for the write.
     AtOnce,
 }
 

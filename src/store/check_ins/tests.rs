@@ -256,7 +256,7 @@ fn a_damaged_file_is_put_aside_and_its_nodes_are_not_taken_for_unknown() {
         let error = store.get("n7").unwrap_err();
         assert_eq!(error.fault, Fault::PutAside, "{what}: {error}");
         assert_eq!(std::fs::metadata(&aside).unwrap().len(), bytes.len() as u64, "{what}");
-        // Also after a restart, until somebody has taken the file away.
+        // Also after a restart, until the file is removed.
         drop(store);
         let store = opened(Some(&path));
         assert!(store.get("n7").is_err(), "{what}");

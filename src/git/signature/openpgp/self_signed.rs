@@ -85,7 +85,7 @@ impl<'a> SelfSigned<'a> {
         if !binding.key_flags().sign() {
             return Err("its subkey is not for signatures");
         }
-        // Else somebody could claim the subkey of another as his own.
+        // Else a key could claim the subkey of another.
         let back = binding.embedded_signature();
         if back.is_none_or(|it| it.verify_primary_key_binding(&subkey.key, primary).is_err()) {
             return Err("its subkey does not say that it is of this key");
