@@ -169,7 +169,7 @@ pub(super) async fn one(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
-    let found = blocking(&app, move |app| app.check_ins.get(&name)).await?;
+    let found = blocking(&app, move |app| app.check_ins.get(&name)?.whole()).await?;
     let found = found.ok_or_else(|| ApiError::not_found(uri.path()))?;
     Ok(Json(to_value(&app, &found, facts)))
 }
@@ -207,7 +207,10 @@ fn members(
     };
     let (mut members, mut settled, mut bare) = (BTreeSet::new(), HashSet::new(), Vec::new());
     let elsewhere = app.facts.elsewhere.as_ref();
-    let read = app.check_ins.for_each(|CheckIn { node, .. }| {
+    let mut lost = None;
+    let read = app.check_ins.for_each(|check_in| {
+        lost = lost.take().or_else(|| app.check_ins.lost(&check_in));
+        let CheckIn { node, .. } = check_in;
         if elsewhere.is_some() && node.fact.is_empty() {
             bare.push(node);
             return;
@@ -218,6 +221,10 @@ fn members(
         settled.insert(node.name);
     });
     read?;
+    // Nobody can tell whether that node is in the group.
+    if let Some(lost) = lost {
+        return Err(lost.into());
+    }
     let Some(elsewhere) = elsewhere else { return Ok(members) };
     let query = inherited_rule(&snapshot.estate.hierarchy, group)
         .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
@@ -263,7 +270,10 @@ impl From<StoreError> for ApiError {
 /// Writes a check-in; which groups matched is found out by what answers now.
 fn to_value(app: &App, check_in: &CheckIn, facts: WithFacts) -> Value {
     let node = &check_in.node;
-    let explanation = app.controller.snapshot().ok().and_then(|snapshot| {
+    // Without trusted data that are lost, an explanation would name the wrong groups.
+    let snapshot = app.controller.snapshot().ok();
+    let snapshot = snapshot.filter(|_| app.check_ins.lost(check_in).is_none());
+    let explanation = snapshot.and_then(|snapshot| {
         let explained = snapshot.classify(node).ok()?;
         let mut document = classification::explanation(&explained);
         document.get_mut("match_explanations").map(Value::take)

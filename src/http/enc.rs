@@ -11,7 +11,7 @@ use axum::{Extension, Json};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::access::{Caller, Role, denied};
+use super::access::{Caller, Role, Submitted, denied};
 use super::answer::Answering;
 use super::body::{node, read_json};
 use super::check_ins::{keep, note};
@@ -21,7 +21,7 @@ use super::router::App;
 use crate::classification;
 use crate::facts::{read_cached, trusted_data, with_certname};
 use crate::model::Node;
-use crate::store::{Fault, Received, StoreError};
+use crate::store::{Received, StoreError, Stored};
 use crate::telemetry::Classified;
 
 /// Where the facts of a node come from that sends none: its last check-in, or a file.
@@ -106,8 +106,9 @@ async fn by_name(app: &App, answering: &Answering, name: String) -> Result<Respo
     // Facts that are kept elsewhere change without a word, and a node's own certificate replaces what
     // was kept.
     let FactsPolicy { directory, elsewhere, .. } = &app.facts;
-    let is_proved = answering.submitted(&name).proved().is_some();
-    let is_same_for_all = directory.is_none() && elsewhere.is_none() && !is_proved;
+    let source = TrustedSource::of(&answering.submitted(&name));
+    let is_shared = source == TrustedSource::Store;
+    let is_same_for_all = directory.is_none() && elsewhere.is_none() && is_shared;
     let replies = is_same_for_all.then_some(&app.replies);
     let ticket = match replies.map(|it| it.find(&name, answering.snapshot.commit)) {
         Some(Ok(reply)) => {
@@ -117,7 +118,7 @@ async fn by_name(app: &App, answering: &Answering, name: String) -> Result<Respo
         Some(Err(ticket)) => Some(ticket),
         None => None,
     };
-    let document = document(answering, known_node(app, name.clone()).await?);
+    let document = document(answering, known_node(app, name.clone(), source).await?);
     if let (Some(replies), Some(ticket), Ok(reply)) = (replies, &ticket, &document) {
         replies.keep(&name, ticket, reply.clone());
     }
@@ -143,7 +144,7 @@ pub(super) async fn with_facts(
     };
     let mut node = if says_trusted_data_alone(&body) {
         let Node { trusted, .. } = node(name.clone(), Some(body))?;
-        Node { trusted, ..known_node(&app, name).await? }
+        Node { trusted, ..known_node(&app, name, TrustedSource::Request).await? }
     } else {
         node(name, Some(as_facts(body)))?
     };
@@ -187,13 +188,12 @@ pub(super) async fn upload_facts(
     }
     let trusted = match submitted.proved() {
         Some(proved) => trusted_data(&name, Some(proved.clone())),
-        // What the node proved before stays; what is lost is proved again.
-        None => match check_in(&app, name.clone()).await {
-            Err(error) if error.fault == Fault::PutAside => None,
-            found => found?,
+        // What the node proved before stays.
+        // With a damaged store put aside, what it proved may be lost: then bodyless questions get 503
+        // until it is proved again, see `Stored::lost`.
+        None => {
+            stored(&app, name.clone()).await?.check_in.map(|it| it.node.trusted).unwrap_or_default()
         }
-        .map(|it| it.trusted)
-        .unwrap_or_default(),
     };
     let trusted = Value::from(trusted).to_string();
     let (time, name) = (Timestamp::now(), name.as_str());
@@ -229,7 +229,8 @@ pub(super) async fn hiera(
     answering: Answering,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
-    let node = met_node(&app, name).await?;
+    let source = TrustedSource::of(&answering.submitted(&name));
+    let node = met_node(&app, name, source).await?;
     Ok(config_data(&answering, node))
 }
 
@@ -242,10 +243,13 @@ pub(super) async fn hiera_with_facts(
     body: Body,
 ) -> Result<Response, ApiError> {
     let node = match read_json(body).await? {
-        None => met_node(&app, name).await?,
+        None => {
+            let source = TrustedSource::of(&answering.submitted(&name));
+            met_node(&app, name, source).await?
+        }
         Some(body) if says_trusted_data_alone(&body) => {
             let Node { trusted, .. } = node(name.clone(), Some(body))?;
-            Node { trusted, ..met_node(&app, name).await? }
+            Node { trusted, ..met_node(&app, name, TrustedSource::Request).await? }
         }
         Some(body) => node(name, Some(as_facts(body)))?,
     };
@@ -259,6 +263,22 @@ fn config_data(answering: &Answering, mut node: Node) -> Response {
     answering.json(answer)
 }
 
+/// Where the trusted data of a node come from that is asked about without facts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TrustedSource {
+    /// The request brings them along: its certificate or its body.
+    Request,
+    /// What was kept.
+    Store,
+}
+
+impl TrustedSource {
+    /// Returns the source for a request without a body.
+    fn of(submitted: &Submitted) -> Self {
+        if submitted.proved().is_some() { Self::Request } else { Self::Store }
+    }
+}
+
 /// What is known of a node.
 enum Known {
     /// Its last check-in, a file of facts, or what `PuppetDB` says.
@@ -268,8 +288,8 @@ enum Known {
 }
 
 /// Returns what is known of a node, its name alone where that is enough here.
-async fn known_node(app: &App, name: String) -> Result<Node, ApiError> {
-    match known(app, name).await? {
+async fn known_node(app: &App, name: String, source: TrustedSource) -> Result<Node, ApiError> {
+    match known(app, name, source).await? {
         Known::Met(node) => Ok(node),
         Known::Named(name) if app.facts.required => {
             let message = format!(
@@ -284,8 +304,8 @@ async fn known_node(app: &App, name: String) -> Result<Node, ApiError> {
 
 /// Returns what is known of a node that is known: a node that has checked in with another daemon
 /// must not look like one without data.
-async fn met_node(app: &App, name: String) -> Result<Node, ApiError> {
-    match known(app, name).await? {
+async fn met_node(app: &App, name: String, source: TrustedSource) -> Result<Node, ApiError> {
+    match known(app, name, source).await? {
         Known::Met(node) => Ok(node),
         Known::Named(name) => {
             let message = format!(
@@ -297,35 +317,35 @@ async fn met_node(app: &App, name: String) -> Result<Node, ApiError> {
     }
 }
 
-async fn known(app: &App, name: String) -> Result<Known, ApiError> {
-    let last = check_in(app, name.clone()).await;
+async fn known(app: &App, name: String, source: TrustedSource) -> Result<Known, ApiError> {
+    let Stored { check_in, lost } = stored(app, name.clone()).await?;
+    let last = check_in.map(|it| it.node);
+    // Facts without the trusted data that were lost are less than what was known of the node.
+    let is_enough = |node: &Node| {
+        lost.is_none() || source == TrustedSource::Request || !node.trusted.is_empty()
+    };
     // A node can have asked without facts; then others may know some.
-    if let Ok(Some(node)) = &last
-        && !node.fact.is_empty()
-    {
-        return Ok(Known::Met(node.clone()));
-    }
-    let is_lost = match &last {
-        Ok(_) => None,
-        Err(error) if error.fault == Fault::PutAside => Some(error.clone()),
-        Err(error) => return Err(error.clone().into()),
+    let last = match last {
+        Some(node) if !node.fact.is_empty() && is_enough(&node) => return Ok(Known::Met(node)),
+        last => last,
     };
     let (policy, wanted) = (app.facts.clone(), name.clone());
     let found = tokio::task::spawn_blocking(move || kept_node(&policy, &wanted)).await;
     let found = found.map_err(|_| ApiError::internal("The facts could not be read."))??;
-    match (found, is_lost) {
-        // What is lost may have said more of the node than facts without trusted data do.
-        (Some(node), Some(_)) if !node.trusted.is_empty() => Ok(Known::Met(node)),
-        (_, Some(error)) => Err(error.into()),
-        (Some(mut node), None) => {
-            // Files know facts; what the node proved when it checked in stays proved.
-            if let Some(last) = last?.filter(|_| node.trusted.is_empty()) {
-                node.trusted = last.trusted;
-            }
-            Ok(Known::Met(node))
+    if let Some(mut node) = found {
+        // Files know facts; what the node proved when it checked in stays proved.
+        if let Some(last) = last.filter(|_| node.trusted.is_empty()) {
+            node.trusted = last.trusted;
         }
-        (None, None) if app.facts.required => Ok(Known::Named(name)),
-        (None, None) => Ok(last?.map_or(Known::Named(name), Known::Met)),
+        return match lost.clone().filter(|_| !is_enough(&node)) {
+            Some(error) => Err(error.into()),
+            None => Ok(Known::Met(node)),
+        };
+    }
+    match (lost, last) {
+        (Some(error), _) => Err(error.into()),
+        (None, Some(node)) if !app.facts.required => Ok(Known::Met(node)),
+        (None, _) => Ok(Known::Named(name)),
     }
 }
 
@@ -339,10 +359,10 @@ fn kept_node(policy: &FactsPolicy, name: &str) -> Result<Option<Node>, ApiError>
     policy.elsewhere.as_ref().map_or(Ok(None), |it| it.ask(name))
 }
 
-async fn check_in(app: &App, name: String) -> Result<Option<Node>, StoreError> {
+async fn stored(app: &App, name: String) -> Result<Stored, StoreError> {
     let store = app.check_ins.clone();
     let found = tokio::task::spawn_blocking(move || store.get(&name)).await;
-    found.unwrap_or_else(|_| Err(StoreError::interrupted())).map(|it| it.map(|it| it.node))
+    found.unwrap_or_else(|_| Err(StoreError::interrupted()))
 }
 
 /// Reads the facts file of a node.

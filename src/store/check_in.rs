@@ -5,6 +5,7 @@ use std::io::Write as _;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::error::StoreError;
 use crate::model::{CommitId, Node};
 
 /// The latest classification request of a node.
@@ -20,6 +21,27 @@ pub struct CheckIn {
     pub commit: Option<CommitId>,
     /// The node as it was received.
     pub node: Node,
+}
+
+/// What the store knows of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// Its latest check-in.
+    pub check_in: Option<CheckIn>,
+    /// Why that may be less than what was known of the node: a damaged file is put aside, and the
+    /// check-in is missing, or it has no facts or no trusted data.
+    pub lost: Option<StoreError>,
+}
+
+impl Stored {
+    /// Returns the check-in.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if more may have been known of the node.
+    pub fn whole(self) -> Result<Option<CheckIn>, StoreError> {
+        self.lost.map_or(Ok(self.check_in), Err)
+    }
 }
 
 /// A check-in with facts and trusted data as the JSON text that they came as.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::check_in::{CheckIn, Facts, Received, Row};
+use super::check_in::{CheckIn, Facts, Received, Row, Stored};
 use super::database::{Database, Fresh, Keeping, Limits};
 use super::error::{Fault, StoreError};
 use super::opening::{find_put_aside, open, open_existing, put_aside};
@@ -164,36 +164,20 @@ impl CheckIns {
         }
     }
 
-    /// Returns the check-in of a node. Blocking.
+    /// Returns what is known of a node. Blocking.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read, and for a node that is not known while a
-    /// damaged file is put aside: it may have been in there.
-    pub fn get(&self, name: &str) -> Result<Option<CheckIn>, StoreError> {
-        let waiting = self.0.queue().get(name);
-        if let Some(fresh) = waiting.as_ref().filter(|it| it.row.facts == Facts::Some) {
-            return read(name, &fresh.row.bytes).map(Some);
-        }
-        let database = self.0.database()?;
-        let found = database.get(name).map_err(|error| self.0.fail(&database, error))?;
-        let found = found.map(|it| read(name, &it)).transpose()?;
-        // A request without facts does not hide facts that are known.
-        match (found, waiting) {
-            (Some(found), Some(_)) if !found.node.fact.is_empty() => Ok(Some(found)),
-            (_, Some(fresh)) => read(name, &fresh.row.bytes).map(Some),
-            (Some(found), None) => Ok(Some(found)),
-            (None, None) => match self.0.put_aside() {
-                None => Ok(None),
-                Some(path) => {
-                    let reason = format!(
-                        "`{}` was damaged and put aside, and `{name}` may be in it; it is known again when it checks in with facts, or when that file is removed",
-                        path.display()
-                    );
-                    Err(StoreError::new(Fault::PutAside, "read", reason))
-                }
-            },
-        }
+    /// Returns an error if the store cannot be read.
+    pub fn get(&self, name: &str) -> Result<Stored, StoreError> {
+        let check_in = self.0.latest(name)?;
+        let lost = self.0.lost(name, check_in.as_ref());
+        Ok(Stored { check_in, lost })
+    }
+
+    /// Returns why a check-in may be less than what was known of its node, if it may.
+    pub fn lost(&self, check_in: &CheckIn) -> Option<StoreError> {
+        self.0.lost(&check_in.node.name, Some(check_in))
     }
 
     /// Returns the name that so many nodes stand before, by name. Blocking.
@@ -336,6 +320,38 @@ impl Inner {
         if wakes {
             self.changed.notify_one();
         }
+    }
+
+    /// Returns the check-in of a node.
+    fn latest(&self, name: &str) -> Result<Option<CheckIn>, StoreError> {
+        let waiting = self.queue().get(name);
+        if let Some(fresh) = waiting.as_ref().filter(|it| it.row.facts == Facts::Some) {
+            return read(name, &fresh.row.bytes).map(Some);
+        }
+        let database = self.database()?;
+        let found = database.get(name).map_err(|error| self.fail(&database, error))?;
+        let found = found.map(|it| read(name, &it)).transpose()?;
+        // A request without facts does not hide facts that are known.
+        match (found, waiting) {
+            (Some(found), Some(_)) if !found.node.fact.is_empty() => Ok(Some(found)),
+            (_, Some(fresh)) => read(name, &fresh.row.bytes).map(Some),
+            (found, None) => Ok(found),
+        }
+    }
+
+    /// Returns an error if a damaged file is put aside that may hold facts or trusted data which the
+    /// check-in lacks.
+    fn lost(&self, name: &str, check_in: Option<&CheckIn>) -> Option<StoreError> {
+        let is_whole = |it: &CheckIn| !it.node.fact.is_empty() && !it.node.trusted.is_empty();
+        if check_in.is_some_and(is_whole) {
+            return None;
+        }
+        let path = self.put_aside()?;
+        let reason = format!(
+            "`{}` was damaged and put aside, and may hold facts or trusted data of `{name}`; the node is known again when it checks in with facts and trusted data, or when that file is removed",
+            path.display()
+        );
+        Some(StoreError::new(Fault::PutAside, "read", reason))
     }
 
     /// Returns the open file; waits for it just after the start.

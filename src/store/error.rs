@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use redb::StorageError;
 
 /// The check-ins cannot be kept or read.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the check-ins cannot be {action}: {reason}")]
 pub struct StoreError {
     /// What the store does about it.

@@ -46,7 +46,7 @@ pub(super) fn put_aside(path: &Path, error: &StoreError) -> Result<(), StoreErro
     tracing::error!(
         %error,
         path = %aside.display(),
-        "the file of the check-ins is put aside; nodes that do not check in with facts are answered 503 where stored facts are needed; to end this, remove that file, or stop the daemon and put a backup in the place of the file"
+        "the file of the check-ins is put aside; nodes that have not checked in with facts and trusted data since then get 503 where stored data are needed; to end this, remove that file, or stop the daemon and put a backup in the place of the file"
     );
     Ok(())
 }

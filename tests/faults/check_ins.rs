@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::program::{Daemon, GitRepository, clade, root};
+use crate::mtls::{Authority, Identity};
+use crate::program::{Daemon, GitRepository, Response, clade, root};
+use crate::rights::tokens;
 use crate::{Fault, Seen, Speed};
 
 pub(crate) const FAULTS: &[Fault] = &[
@@ -79,6 +81,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         injection: "the file is replaced by a directory",
         speed: Speed::Fast,
         run: || damaged(&|path, _| std::fs::create_dir(path).unwrap()),
+    },
+    Fault {
+        name: "check-ins::lost-trusted-data",
+        promise: "after a damaged file was put aside, no node is answered without the trusted data that it had",
+        injection: "garbage in the file; then facts without trusted data, by upload, by classification and without facts",
+        speed: Speed::Fast,
+        run: lost_trusted_data,
     },
     Fault {
         name: "check-ins::names-alone",
@@ -368,6 +377,10 @@ fn damaged(damage: &dyn Fn(&Path, &[u8])) -> Seen {
     assert_eq!(daemon.get("/node/web1").status, 503);
     assert_eq!(daemon.request("POST", "/enc/web1", "").status, 503);
     assert_eq!(upload(&daemon, "web1", ""), 201);
+    // Nobody knows which trusted data it had.
+    assert_eq!(by_name(&daemon, "web1"), 503);
+    let trusted = r#"{"trusted": {"certname": "web1", "extensions": {}}}"#;
+    assert_eq!(daemon.request("POST", "/enc/web1", trusted).status, 200);
     assert_eq!(by_name(&daemon, "web1"), 200);
     assert_eq!(by_name(&daemon, "web2"), 503);
     if aside.is_dir() {
@@ -377,6 +390,95 @@ fn damaged(damage: &dyn Fn(&Path, &[u8])) -> Seen {
     }
     assert_eq!(daemon.get("/enc/web2").status, 200);
     Seen::Held(format!("{}: {}", lost["type"], lost["reason"]))
+}
+
+/// A group whose members show their role in the certificate.
+const PROVED: &str =
+    "name: Proved\nrule: trusted.extensions.pp_role = web\nclasses: {proved: {}}\n";
+
+fn lost_trusted_data() -> Seen {
+    let site = Site::new();
+    site.repository.commit("second", &[("groups/proved.yaml", PROVED)]);
+    let authority = Authority::new();
+    let (own, agent) = (authority.sign("localhost", None), authority.sign("web1", Some("web")));
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let tokens = tokens(&[("puppet", "roles: [classify, check-in, read]")]);
+    let arguments = [
+        ("--tls-cert", file("cert.pem", &own.0)),
+        ("--tls-key", file("key.pem", &own.1)),
+        ("--tls-client-ca", file("ca.pem", &authority.0.pem())),
+        ("--tokens-file", file("tokens.yaml", &tokens)),
+    ];
+    let start = || {
+        let remote = site.arguments(site.data.path());
+        let own = arguments.iter().flat_map(|(name, value)| [*name, value.as_str()]);
+        let all: Vec<&str> = remote.iter().map(String::as_str).chain(own).collect();
+        Daemon::start(&all)
+    };
+    let send = |daemon: &Daemon, own: Option<&Identity>, method: &str, path: &str, body: &str| {
+        let header = if own.is_some() { "" } else { "X-Authentication: puppet\r\n" };
+        authority.send(&daemon.address, own, method, path, header, body).unwrap()
+    };
+    let live = |daemon: &Daemon| {
+        daemon.wait_until("a commit answers", |it| {
+            send(it, None, "GET", "/readyz", "").status == 200
+        });
+    };
+    let whole = r#"{"fact": {"os": {"family": "Debian"}}, "trusted": {"certname": "n", "extensions": {"pp_role": "web"}}}"#;
+    let names = ["uploaded", "web1", "classified", "bare"];
+    let daemon = start();
+    live(&daemon);
+    for name in names {
+        assert_eq!(send(&daemon, None, "POST", &format!("/enc/{name}"), whole).status, 200);
+    }
+    let group = "/v1/groups?limit=9";
+    let groups = send(&daemon, None, "GET", group, "").json();
+    let groups = groups.as_array().unwrap().iter();
+    let id = groups.clone().find(|it| it["name"] == "Proved").unwrap()["id"].clone();
+    let members = format!("/v1/groups/{}/nodes", id.as_str().unwrap());
+    assert_eq!(
+        send(&daemon, None, "GET", &members, "").json()["nodes"],
+        json!(["bare", "classified", "uploaded", "web1"])
+    );
+    assert_eq!(daemon.terminate(), 0);
+    std::fs::write(site.store(), b"garbage\n".repeat(4000)).unwrap();
+    let daemon = start();
+    live(&daemon);
+    // Each of them leaves a check-in without what the node had.
+    for name in ["uploaded", "web1"] {
+        let body = facts(name, "");
+        assert_eq!(send(&daemon, None, "POST", "/api/hosts/facts", &body).status, 201);
+    }
+    let body = r#"{"fact": {"os": {"family": "Debian"}}}"#;
+    assert_eq!(send(&daemon, None, "POST", "/v1/classified/nodes/classified", body).status, 200);
+    let body = r#"{"transaction_uuid": "x"}"#;
+    assert_eq!(send(&daemon, None, "POST", "/v1/classified/nodes/bare", body).status, 200);
+    for name in names {
+        for path in ["/enc/", "/hiera/", "/node/", "/v1/nodes/"] {
+            let answer = send(&daemon, None, "GET", &format!("{path}{name}"), "");
+            assert_eq!(answer.status, 503, "{path}{name}: {}", answer.body);
+            assert_eq!(answer.json()["kind"], "storage-failed");
+        }
+        assert_eq!(send(&daemon, None, "POST", &format!("/enc/{name}"), "").status, 503);
+    }
+    assert_eq!(send(&daemon, None, "GET", &members, "").status, 503);
+    // The agent proves itself: for this answer, and with an upload for all.
+    let proved = |answer: &Response| answer.status == 200 && answer.body.contains("\"proved\"");
+    assert!(proved(&send(&daemon, Some(&agent), "GET", "/enc/web1", "")));
+    assert_eq!(send(&daemon, None, "GET", "/enc/web1", "").status, 503);
+    let body = facts("web1", "");
+    assert_eq!(send(&daemon, Some(&agent), "POST", "/api/hosts/facts", &body).status, 201);
+    assert!(proved(&send(&daemon, None, "GET", "/enc/web1", "")));
+    // Puppet Server says what the certificate proved.
+    let body = r#"{"trusted": {"certname": "uploaded", "extensions": {"pp_role": "web"}}}"#;
+    assert!(proved(&send(&daemon, None, "POST", "/enc/uploaded", body)));
+    assert!(proved(&send(&daemon, None, "GET", "/enc/uploaded", "")));
+    Seen::Held("503 until the certificate, or a caller with `check-in`, says them".to_owned())
 }
 
 fn names_alone() -> Seen {

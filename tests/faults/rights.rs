@@ -70,7 +70,7 @@ fn repository() -> GitRepository {
 }
 
 /// Returns a tokens file: tokens with the keys of their entries. Names do not show the token.
-fn tokens(entries: &[(&str, &str)]) -> String {
+pub(crate) fn tokens(entries: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (number, (token, keys)) in entries.iter().enumerate() {
         let hash = Sha256::digest(token.as_bytes());

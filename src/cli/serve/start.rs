@@ -501,7 +501,7 @@ fn trouble(health: &Health) -> CheckInsTrouble {
     });
     let put_aside = health.put_aside.as_ref().map(|path| {
         format!(
-            "`{}` could not be read and was put aside; nodes that have not checked in since are answered 503 where stored facts are needed; to end this, remove that file, or stop the daemon and put a backup of `check-ins.redb` in its place",
+            "`{}` could not be read and was put aside; nodes that have not checked in with facts and trusted data since then get 503 where stored data are needed; to end this, remove that file, or stop the daemon and put a backup of `check-ins.redb` in its place",
             path.display()
         )
     });

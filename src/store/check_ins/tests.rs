@@ -46,14 +46,14 @@ fn the_latest_check_in_of_a_node_is_kept() {
     store.note(&check_in("a", 1));
     store.note(&check_in("b", 2));
     // At once, before anything is written.
-    assert_eq!(store.get("b").unwrap(), Some(check_in("b", 2)));
-    assert_eq!(store.get("c").unwrap(), None);
+    assert_eq!(store.get("b").unwrap().check_in, Some(check_in("b", 2)));
+    assert_eq!(store.get("c").unwrap().check_in, None);
     assert_eq!(all(&store), [check_in("a", 1), check_in("b", 2)]);
     assert_eq!(store.name_at(1).unwrap().as_deref(), Some("b"));
     assert_eq!(store.name_at(2).unwrap(), None);
     assert_eq!(store.some_from(&after("a")).unwrap(), [check_in("b", 2)]);
     store.note(&check_in("b", 3));
-    assert_eq!(store.get("b").unwrap(), Some(check_in("b", 3)));
+    assert_eq!(store.get("b").unwrap().check_in, Some(check_in("b", 3)));
     store.0.take_turn().unwrap();
     drop(store);
     let store = opened(Some(&path));
@@ -79,7 +79,7 @@ fn a_check_in_is_the_same_with_and_without_its_facts_read() {
             fact: "{\"n\": 4, \"n\" : 5,\n\"f\":1.5}",
             trusted: "{}",
         });
-        assert_eq!(store.get("n\"é").unwrap(), Some(expected));
+        assert_eq!(store.get("n\"é").unwrap().check_in, Some(expected));
     }
 }
 
@@ -94,7 +94,7 @@ fn what_waits_is_written_before_the_end() {
     store.stop();
     writer.join().unwrap();
     assert!(store.0.queue().is_empty());
-    assert_eq!(store.get("a").unwrap(), Some(check_in("a", 1)));
+    assert_eq!(store.get("a").unwrap().check_in, Some(check_in("a", 1)));
 }
 
 #[test]
@@ -105,15 +105,15 @@ fn a_request_without_facts_does_not_hide_facts() {
         CheckIn { time, node: Node::named("a"), ..check_in("a", 0) }
     };
     store.note(&bare(1));
-    assert_eq!(store.get("a").unwrap(), Some(bare(1)));
+    assert_eq!(store.get("a").unwrap().check_in, Some(bare(1)));
     store.note(&check_in("a", 1));
     store.note(&bare(2));
-    assert_eq!(store.get("a").unwrap(), Some(check_in("a", 1)), "both wait");
+    assert_eq!(store.get("a").unwrap().check_in, Some(check_in("a", 1)), "both wait");
     store.0.take_turn().unwrap();
     store.note(&bare(3));
-    assert_eq!(store.get("a").unwrap(), Some(check_in("a", 1)), "one waits");
+    assert_eq!(store.get("a").unwrap().check_in, Some(check_in("a", 1)), "one waits");
     store.0.take_turn().unwrap();
-    assert_eq!(store.get("a").unwrap(), Some(check_in("a", 1)), "both are written");
+    assert_eq!(store.get("a").unwrap().check_in, Some(check_in("a", 1)), "both are written");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn made_up_names_make_room_for_each_other_and_not_for_nodes_that_came_back() {
     seen("y", 4001);
     assert_eq!(names(&store), ["a", "b", "x3", "x4"]);
     seen("a", 4002);
-    assert_eq!(store.get("a").unwrap().unwrap().time.as_second(), 4002);
+    assert_eq!(store.get("a").unwrap().check_in.unwrap().time.as_second(), 4002);
 }
 
 #[test]
@@ -242,27 +242,59 @@ fn a_damaged_file_is_put_aside_and_its_nodes_are_not_taken_for_unknown() {
         let store = opened(Some(&path));
         // Some damage shows when a row is read or written.
         for _ in 0..3 {
-            assert!(!matches!(store.get("n7"), Ok(None)), "{what}");
+            assert!(!matches!(store.get("n7").and_then(Stored::whole), Ok(None)), "{what}");
             store.note(&check_in("fresh", 1));
             store.0.take_turn().ok();
         }
-        assert_eq!(store.get("fresh").unwrap(), Some(check_in("fresh", 1)), "{what}");
+        assert_eq!(store.get("fresh").unwrap().check_in, Some(check_in("fresh", 1)), "{what}");
         let Some(aside) = find_put_aside(&path) else {
             // The database mended the file by itself; then the rows must be there.
-            assert_eq!(store.get("n7").unwrap().unwrap().node.fact["n"], 7, "{what}");
+            assert_eq!(store.get("n7").unwrap().check_in.unwrap().node.fact["n"], 7, "{what}");
             println!("{what}: mended");
             continue;
         };
-        let error = store.get("n7").unwrap_err();
+        let error = store.get("n7").unwrap().whole().unwrap_err();
         assert_eq!(error.fault, Fault::PutAside, "{what}: {error}");
         assert_eq!(std::fs::metadata(&aside).unwrap().len(), bytes.len() as u64, "{what}");
         // Also after a restart, until the file is removed.
         drop(store);
         let store = opened(Some(&path));
-        assert!(store.get("n7").is_err(), "{what}");
+        assert!(store.get("n7").unwrap().whole().is_err(), "{what}");
         std::fs::remove_file(aside).unwrap();
-        assert_eq!(store.get("n7").unwrap(), None, "{what}");
+        assert_eq!(store.get("n7").unwrap().whole().unwrap(), None, "{what}");
     }
+}
+
+#[test]
+fn while_a_file_is_put_aside_a_check_in_lacks_what_it_does_not_say() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("check-ins.redb");
+    std::fs::write(&path, b"garbage\n".repeat(4000)).unwrap();
+    let store = opened(Some(&path));
+    let trusted = json!({"certname": "n"}).as_object().unwrap().clone();
+    let whole = |name: &str| {
+        let mut whole = check_in(name, 1);
+        whole.node.trusted = trusted.clone();
+        whole
+    };
+    let mut without_facts = whole("without-facts");
+    without_facts.node.fact.clear();
+    store.note(&whole("whole"));
+    store.note(&check_in("without-trusted", 1));
+    store.note(&without_facts);
+    for _ in 0..2 {
+        assert_eq!(store.get("whole").unwrap().whole().unwrap(), Some(whole("whole")));
+        for name in ["without-trusted", "without-facts", "unknown"] {
+            let stored = store.get(name).unwrap();
+            assert_eq!(stored.check_in.is_some(), name != "unknown");
+            assert_eq!(stored.whole().unwrap_err().fault, Fault::PutAside, "{name}");
+        }
+        // Also when they no longer wait to be written.
+        store.0.take_turn().unwrap();
+    }
+    std::fs::remove_file(find_put_aside(&path).unwrap()).unwrap();
+    let found = store.get("without-trusted").unwrap().whole().unwrap();
+    assert_eq!(found, Some(check_in("without-trusted", 1)));
 }
 
 #[test]
@@ -283,14 +315,14 @@ fn a_file_that_another_process_has_is_left_alone() {
     let path = directory.path().join("check-ins.redb");
     let first = opened(Some(&path));
     let second = opened(Some(&path));
-    assert_eq!(second.get("a").unwrap(), None);
+    assert_eq!(second.get("a").unwrap().check_in, None);
     first.0.ready_to_write().unwrap();
     assert_eq!(second.0.take_turn().unwrap_err().fault, Fault::Locked);
     assert_eq!(second.get("a").unwrap_err().fault, Fault::Locked);
     assert_eq!(find_put_aside(&path), None);
     drop(first);
     second.0.take_turn().unwrap();
-    assert_eq!(second.get("a").unwrap(), None);
+    assert_eq!(second.get("a").unwrap().check_in, None);
 }
 
 #[tokio::test]
