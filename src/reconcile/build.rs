@@ -1,5 +1,6 @@
 //! From a commit to a snapshot, or to what is wrong with it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hashbrown::HashMap;
@@ -155,7 +156,8 @@ pub(super) fn build(
         return Ok(built);
     }
     let meter = Arc::new(Meter::new(budget));
-    let mut checked = read(repository, commit, directory, cache, &meter, wanted)?;
+    let unchanged = Changes::new();
+    let mut checked = read(repository, commit, directory, &unchanged, cache, &meter, wanted)?;
     let diagnostics = std::mem::take(&mut checked.diagnostics);
     let outcome = match &checked.estate {
         Some(estate) => {
@@ -207,15 +209,12 @@ fn amend(
     let layout = base.checked.layout();
     let mut files = Vec::new();
     for entry in &changes {
-        if is_settings(entry) {
+        if is_settings(&entry.path) {
             return Ok(None);
         }
         files.extend(File::of(entry, layout));
     }
-    // The budget holds for the commit as a whole, so counting goes on from what the other one costs.
-    let counted = files.iter().fold(base.checked.counts(), |all, file| {
-        base.checked.reading(&file.path).map_or(all, |old| all.without(&old.cost))
-    });
+    let counted = counts_without(&base.checked, files.iter().map(|it| &*it.path));
     let meter = Arc::new(Meter::from(budget, counted));
     let mut readings = Vec::new();
     for (file, known) in files.iter().zip(cache.get(&files)) {
@@ -250,6 +249,17 @@ fn amend(
     Ok(Some(Built { outcome, checked: Arc::new(checked), bytes, base }))
 }
 
+/// Returns what a commit costs without some of its files. The budget holds for a commit as a whole, so
+/// where these are replaced, counting goes on from here.
+pub(super) fn counts_without<'p>(
+    checked: &Checked,
+    paths: impl Iterator<Item = &'p str>,
+) -> Counts {
+    paths.fold(checked.counts(), |all, path| {
+        checked.reading(path).map_or(all, |old| all.without(&old.cost))
+    })
+}
+
 /// Reads and checks the files of a commit's directory.
 ///
 /// # Errors
@@ -261,8 +271,12 @@ pub fn load(
     directory: &str,
 ) -> Result<Checked, BuildError> {
     let meter = Arc::new(Meter::new(Budget::DEFAULT));
-    read(repository, commit, directory, &Cache::default(), &meter, &|| true)
+    let (unchanged, cache) = (Changes::new(), Cache::default());
+    read(repository, commit, directory, &unchanged, &cache, &meter, &|| true)
 }
+
+/// Files that replace those of a commit, by path; none removes one.
+pub(super) type Changes = BTreeMap<String, Option<String>>;
 
 /// Why a commit was not read to the end.
 enum Stop {
@@ -276,10 +290,12 @@ impl From<Exceeded> for Stop {
     }
 }
 
-fn read(
+/// Reads and checks the files of a commit's directory, as they are with some changes.
+pub(super) fn read(
     repository: &Repository,
     commit: CommitId,
     directory: &str,
+    changes: &Changes,
     cache: &Cache,
     meter: &Arc<Meter>,
     wanted: Wanted<'_>,
@@ -295,7 +311,7 @@ fn read(
             return rejected(no_groups(directory.into(), error.to_string()));
         }
     };
-    match read_entries(repository, commit, &entries, cache, meter, wanted) {
+    match read_entries(repository, commit, &entries, changes, cache, meter, wanted) {
         Ok(checked) => Ok(checked),
         Err(Stop::Unbuilt(error)) => Err(error),
         Err(Stop::TooLarge(exceeded)) => rejected(too_large(exceeded)),
@@ -307,6 +323,7 @@ fn read_entries(
     repository: &Repository,
     commit: CommitId,
     entries: &[TreeEntry],
+    changes: &Changes,
     cache: &Cache,
     meter: &Arc<Meter>,
     wanted: Wanted<'_>,
@@ -315,16 +332,25 @@ fn read_entries(
     let check_wanted = || {
         if wanted() { Ok(()) } else { Err(Stop::Unbuilt(BuildError::Cancelled(commit))) }
     };
-    let settings: Vec<SourceFile> = entries
-        .iter()
-        .filter(|entry| is_settings(entry))
+    let kept = || entries.iter().filter(|it| !changes.contains_key(&it.path));
+    let (settings, changed): (Vec<SourceFile>, Vec<SourceFile>) =
+        changes.iter().filter_map(changed_file).partition(|it| is_settings(&it.path));
+    let settings: Vec<SourceFile> = kept()
+        .filter(|entry| is_settings(&entry.path))
         .map(|entry| source_file(repository, entry))
+        .chain(settings.into_iter().map(Ok))
         .collect::<Result<_, _>>()
         .map_err(fail)?;
     let (layout, settings) = read_layout(&settings);
-    let files: Vec<File<'_>> =
-        entries.iter().filter_map(|entry| File::of(entry, &layout)).collect();
+    let files: Vec<File<'_>> = kept().filter_map(|entry| File::of(entry, &layout)).collect();
     let mut known = cache.get(&files);
+    let added = changed.iter().filter(|file| !entries.iter().any(|it| *it.path == *file.path));
+    meter.charge(BudgetItem::Entries, added.count() as u64)?;
+    for file in &changed {
+        // Whether the same content stands elsewhere is not known here, so it counts as new.
+        meter.charge(BudgetItem::DistinctBytes, file.size())?;
+        meter.charge(BudgetItem::DocumentBytes, file.size())?;
+    }
     weigh(repository, &files, &mut known, meter).map_err(|stop| match stop {
         Weighed::Unreadable(source) => fail(source),
         Weighed::TooLarge(exceeded) => Stop::TooLarge(exceeded),
@@ -362,6 +388,11 @@ fn read_entries(
                 .filter(|(_, known)| known.is_none())
                 .map(|(it, _)| it),
         );
+    }
+    for file in &changed {
+        if let Some(kind) = layout.kind_of(file) {
+            readings.push(Arc::new(read_file_within(file, kind, meter)?));
+        }
     }
     readings.extend(settings.map(Arc::new));
     check_wanted()?;
@@ -445,8 +476,18 @@ impl<'e> File<'e> {
     }
 }
 
-pub(super) fn is_settings(entry: &TreeEntry) -> bool {
-    matches!(entry.path.as_str(), "clade.yaml" | "clade.yml")
+fn is_settings(path: &str) -> bool {
+    matches!(path, "clade.yaml" | "clade.yml")
+}
+
+/// Returns a file that changes, unless it is removed.
+fn changed_file((path, text): (&String, &Option<String>)) -> Option<SourceFile> {
+    let bytes = text.as_ref()?.as_bytes();
+    let content = match bytes.len() as u64 {
+        size if size > Limits::DEFAULT.file_bytes => SourceContent::TooLarge(size),
+        _ => SourceContent::Bytes(bytes.into()),
+    };
+    Some(SourceFile { path: path.as_str().into(), content })
 }
 
 impl Controller {
@@ -511,7 +552,7 @@ pub fn source_files(
     };
     let read = |entry: &TreeEntry| source_file(repository, entry).map_err(fail);
     let mut sources: Vec<SourceFile> =
-        entries.iter().filter(|it| is_settings(it)).map(read).collect::<Result<_, _>>()?;
+        entries.iter().filter(|it| is_settings(&it.path)).map(read).collect::<Result<_, _>>()?;
     let (layout, _) = read_layout(&sources);
     let files: Vec<File<'_>> =
         entries.iter().filter_map(|entry| File::of(entry, &layout)).collect();

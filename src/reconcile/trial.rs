@@ -1,19 +1,16 @@
 //! Whether a write would be accepted, without writing anything.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use super::build::{Built, File, is_settings, source_file};
+use super::build::{Built, Changes, counts_without, read};
 use super::controller::Controller;
 use super::write::WriteError;
 use crate::amend::{Amendment, Ground, Operation, Scope, amend};
 use crate::diagnostic::Diagnostic;
-use crate::git::{ReadError, Repository};
-use crate::model::Meter;
+use crate::git::Repository;
+use crate::model::{Budget, BudgetItem, Meter};
 use crate::snapshot::Snapshot;
-use crate::validation::{
-    FileReading, Layout, Search, SourceContent, SourceFile, check, read_file, read_layout,
-};
+use crate::validation::{Checked, FileReading, Layout, SourceContent, SourceFile, read_file};
 
 impl Controller {
     /// Checks what a write to a snapshot's commit would be refused for, regardless of rights. Blocking.
@@ -59,9 +56,9 @@ impl Controller {
         &self,
         repository: &Repository,
         base: &Snapshot,
-        files: &BTreeMap<String, Option<String>>,
+        files: &Changes,
     ) -> Result<Option<Vec<Diagnostic>>, WriteError> {
-        let meter = Arc::new(Meter::new(self.settings.budget));
+        let budget = self.settings.budget;
         let layout = self.layout_at(repository, base.commit);
         let changed = read_changed(&layout, files);
         let built = {
@@ -72,46 +69,33 @@ impl Controller {
         let is_same = |it: &Built| it.outcome.commit() == base.commit;
         if changed.len() == files.len()
             && let Some(built) = built.filter(is_same)
+            && let Some(meter) = charged(&built.checked, &changed, budget)
             && built.checked.again(&changed, &meter).is_some()
         {
             return Ok(None);
         }
-        let entries = repository
-            .files(base.commit, &self.settings.path, &meter)
+        let meter = Arc::new(Meter::new(budget));
+        let (commit, path) = (base.commit, &self.settings.path);
+        let checked = read(repository, commit, path, files, &self.cache, &meter, &|| true)
             .map_err(|it| WriteError::Internal(it.to_string()))?;
-        let fail = |it: ReadError| WriteError::Internal(it.to_string());
-        let kept: Vec<File<'_>> = entries
-            .iter()
-            .filter(|entry| !files.contains_key(&entry.path))
-            .filter_map(|entry| File::of(entry, &layout))
-            .collect();
-        let mut readings = changed;
-        for (file, known) in kept.iter().zip(self.cache.get(&kept)) {
-            readings.push(match known {
-                Some(reading) => reading,
-                None => {
-                    let source = source_file(repository, file.entry).map_err(fail)?;
-                    Arc::new(read_file(&source, file.kind))
-                }
-            });
-        }
-        let settings: Vec<SourceFile> = entries
-            .iter()
-            .filter(|entry| is_settings(entry))
-            .map(|entry| source_file(repository, entry))
-            .collect::<Result<_, _>>()
-            .map_err(fail)?;
-        readings.extend(read_layout(&settings).1.map(Arc::new));
-        let checked = check(&layout, &readings, Search::Decisive, &meter);
         Ok((!checked.is_valid()).then_some(checked.diagnostics))
     }
 }
 
+/// Counts what a commit costs with some files replaced; none if that is more than the budget allows.
+fn charged(checked: &Checked, changed: &[Arc<FileReading>], budget: Budget) -> Option<Arc<Meter>> {
+    let rest = counts_without(checked, changed.iter().map(|it| &*it.path));
+    let meter = Meter::from(budget, rest);
+    for reading in changed {
+        meter.charge_all(&reading.cost).ok()?;
+        let bytes = reading.cost.get(BudgetItem::DocumentBytes);
+        meter.charge(BudgetItem::DistinctBytes, bytes).ok()?;
+    }
+    Some(Arc::new(meter))
+}
+
 /// Reads the changed files that have a part in the repository.
-fn read_changed(
-    layout: &Layout,
-    files: &BTreeMap<String, Option<String>>,
-) -> Vec<Arc<FileReading>> {
+fn read_changed(layout: &Layout, files: &Changes) -> Vec<Arc<FileReading>> {
     let mut readings = Vec::new();
     for (path, text) in files {
         let Some(text) = text else { continue };

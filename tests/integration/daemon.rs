@@ -234,6 +234,22 @@ fn every_error_has_the_same_shape() {
 }
 
 #[test]
+fn validation_counts_a_group_against_the_budget_of_the_commit() {
+    let repository = repository();
+    let budget = ["--commit-budget", "document-bytes=4000"];
+    let daemon = Daemon::start(&[&["--repo", &repository.text_path()], &budget[..]].concat());
+    let validate = |value: &str| {
+        let body =
+            json!({"name": "Large", "classes": {}, "parent": ROOT_ID, "variables": {"v": value}});
+        daemon.request("POST", "/v1/validate/group", &body.to_string())
+    };
+    assert_eq!(validate("short").status, 200);
+    let answer = validate(&"long ".repeat(1_000));
+    assert_eq!(answer.status, 422, "{}", answer.body);
+    assert!(answer.body.contains("commit-too-large"), "{}", answer.body);
+}
+
+#[test]
 fn a_revision_cannot_search_the_history() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
