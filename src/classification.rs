@@ -11,6 +11,7 @@
 //! The [`Explanation`] is what is computed; the short answer is a projection of it.
 
 mod conflict;
+mod conflict_text;
 mod enc;
 mod matching;
 mod merge;
@@ -22,11 +23,12 @@ use crate::model::{Group, GroupId, Individual, Node};
 use crate::rule::EvaluationError;
 
 pub use conflict::{Conflicts, Difference};
+pub use conflict_text::{conflict_message, conflict_report, conflict_summary};
 pub use enc::{enc_document, to_yaml11};
 pub use matching::{Match, matches};
 pub use merge::{ClassSources, Final, Source, SourcedValue};
 pub use overlap::{Overlap, Overlaps, Setting, overlaps};
-pub use published::{Version, classified, conflict_details, conflict_message, explanation, hiera};
+pub use published::{Version, classified, conflict_details, explanation, hiera};
 
 /// How a node is classified, and why.
 #[derive(Clone, Debug)]

@@ -8,7 +8,9 @@ use super::Exit;
 use super::node::NodeArgs;
 use super::output::Output;
 use super::repository::RepositoryArgs;
-use crate::classification::{self, Outcome, Version, classify, conflict_details, conflict_message};
+use crate::classification::{
+    self, Outcome, Version, classify, conflict_details, conflict_message, conflict_summary,
+};
 
 /// Print the classification of a node, as the API answers it
 #[derive(Debug, Args)]
@@ -43,15 +45,15 @@ impl Classify {
                 Ok(Exit::Fine)
             }
             Outcome::Conflict(conflicts) => {
-                let message = conflict_message(&estate.hierarchy, conflicts);
                 if self.format.is_some() {
                     output.data(&pretty(&json!({
                         "kind": "classification-conflict",
-                        "msg": message,
+                        "msg": conflict_message(&estate.hierarchy, conflicts),
                         "details": conflict_details(&estate.hierarchy, conflicts),
                     })))?;
                 } else {
-                    output.note(&format!("error: {message}"));
+                    let summary = conflict_summary(&estate.hierarchy, conflicts);
+                    output.note(&format!("error: {summary}"));
                     output.note(&format!(
                         "help: `clade explain {}` shows the values side by side",
                         self.node

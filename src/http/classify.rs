@@ -40,9 +40,11 @@ pub(super) fn classified<T>(
     let explanation = explained(answering, node)?;
     match &explanation.outcome {
         Outcome::Classified(result) => Ok(use_it(&explanation, result)),
-        Outcome::Conflict(conflicts) => {
-            Err(ApiError::conflict(&answering.snapshot.estate.hierarchy, conflicts))
-        }
+        Outcome::Conflict(conflicts) => Err(ApiError::conflict_in_words(
+            &answering.snapshot.estate.hierarchy,
+            conflicts,
+            &node.name,
+        )),
     }
 }
 

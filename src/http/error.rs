@@ -6,7 +6,9 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use crate::amend::{Refusal, Status};
-use crate::classification::{ClassificationError, Conflicts, conflict_details, conflict_message};
+use crate::classification::{
+    ClassificationError, Conflicts, conflict_details, conflict_message, conflict_report,
+};
 use crate::diagnostic;
 use crate::hierarchy::Hierarchy;
 use crate::reconcile::{LookupError, StorageError, WriteError};
@@ -170,6 +172,17 @@ impl ApiError {
             conflict_message(hierarchy, conflicts),
             conflict_details(hierarchy, conflicts),
         )
+    }
+
+    /// A conflict for clients that show the message alone, such as an ENC or Hiera.
+    pub(super) fn conflict_in_words(
+        hierarchy: &Hierarchy,
+        conflicts: &Conflicts<'_>,
+        node: &str,
+    ) -> Self {
+        let mut error = Self::conflict(hierarchy, conflicts);
+        error.0.message = conflict_report(hierarchy, conflicts, node);
+        error
     }
 
     /// What was asked for is not on disk, so it did not happen.

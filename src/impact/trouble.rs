@@ -2,7 +2,7 @@
 
 use super::comparison::Result;
 use super::nodes::ProblemChange;
-use crate::classification::{Conflicts, Difference, Outcome, conflict_message};
+use crate::classification::{Conflicts, Difference, Outcome, conflict_summary};
 use crate::hierarchy::Hierarchy;
 
 /// Why a node has no classification, in words.
@@ -29,9 +29,7 @@ impl Trouble {
                 Outcome::Classified(_) => Self::None,
                 Outcome::Conflict(conflicts) => {
                     let hierarchy = &explanation.estate.hierarchy;
-                    let message = conflict_message(hierarchy, conflicts);
-                    let end = " See the `details` key for all conflicts.";
-                    let message = message.strip_suffix(end).unwrap_or(&message).to_owned();
+                    let message = conflict_summary(hierarchy, conflicts);
                     Self::Conflict { message, values: values(hierarchy, conflicts) }
                 }
             },

@@ -133,7 +133,7 @@ fn a_conflict_is_a_finding_and_no_answer() {
     let classified = run(&["classify", "n1", path]);
     assert_eq!((classified.status, classified.stdout.as_str()), (1, ""));
     insta::assert_snapshot!(classified.stderr, @r#"
-    error: The node was classified into groups named "a" and "b" that defined conflicting values for the variables "v". See the `details` key for all conflicts.
+    error: The node was classified into groups named "a" and "b" that defined conflicting values for the variables "v".
     help: `clade explain n1` shows the values side by side
     "#);
     let explained = run(&["explain", "n1", path]);

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 
 use super::Enc;
-use crate::classification::{Outcome, classify, conflict_message, enc_document};
+use crate::classification::{Outcome, classify, conflict_report, enc_document};
 use crate::cli::node::facts_file;
 use crate::cli::repository::{BudgetArgs, RepositoryArgs};
 use crate::facts::{NodeFacts, with_certname};
@@ -30,7 +30,7 @@ impl Enc {
         match &explanation.outcome {
             Outcome::Classified(result) => Ok(enc_document(result)),
             Outcome::Conflict(conflicts) => {
-                Err(anyhow!("{}", conflict_message(&estate.hierarchy, conflicts)))
+                Err(anyhow!("{}", conflict_report(&estate.hierarchy, conflicts, &self.node)))
             }
         }
     }

@@ -11,7 +11,7 @@ use super::super::tree::draw::{conflict_lines, shorten, sources};
 use super::super::tree::group::Why;
 use super::update::Present;
 use crate::classification::{
-    ClassSources, Explanation, Final, Outcome, SourcedValue, conflict_message,
+    ClassSources, Explanation, Final, Outcome, SourcedValue, conflict_summary,
 };
 use crate::diagnostic::closest;
 use crate::facts::with_certname;
@@ -135,9 +135,8 @@ fn compare(
     compare_groups(&test.expect, &explanation, &mut faults);
     match &explanation.outcome {
         Outcome::Conflict(conflicts) if !test.expect.conflict => {
-            let message = conflict_message(hierarchy, conflicts);
-            let message = message.split(" See the `details` key").next().unwrap_or_default();
-            faults.push(Fault::new(message.to_owned(), conflict_lines(hierarchy, conflicts)));
+            let message = conflict_summary(hierarchy, conflicts);
+            faults.push(Fault::new(message, conflict_lines(hierarchy, conflicts)));
         }
         Outcome::Conflict(_) => {}
         Outcome::Classified(_) if test.expect.conflict => {

@@ -7,7 +7,7 @@ use std::path::Path as FilePath;
 use anyhow::Result;
 use rayon::prelude::*;
 
-use crate::classification::{Outcome, classify, conflict_message};
+use crate::classification::{Outcome, classify, conflict_summary};
 use crate::cli::nodes::{Read, from_directory};
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::hierarchy::{Estate, GroupIndex};
@@ -98,9 +98,7 @@ fn ask(estate: &Estate, node: &Node) -> Seen {
     match classify(estate, node) {
         Ok(explanation) => {
             if let Outcome::Conflict(conflicts) = &explanation.outcome {
-                let message = conflict_message(&estate.hierarchy, conflicts);
-                let end = " See the `details` key for all conflicts.";
-                let message = message.strip_suffix(end).unwrap_or(&message).to_owned();
+                let message = conflict_summary(&estate.hierarchy, conflicts);
                 if let Some(group) = conflicts.groups().last() {
                     wrong(message, *group);
                 }

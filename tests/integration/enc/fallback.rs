@@ -84,6 +84,12 @@ fn a_conflict_is_no_reason_for_an_old_answer() {
     );
     assert!(torn.stdout.contains("\"Torn\"") && torn.stdout.contains("apt"), "{}", torn.stdout);
     assert!(torn.stdout == torn.stderr && torn.stdout.lines().count() == 1);
+    // An agent shows this line and has no `details`.
+    let set = r#"Set differently: "apt::x" by "Other" and "Torn". `clade explain torn` shows the values."#;
+    assert!(torn.stdout.contains(set) && !torn.stdout.contains("details"), "{}", torn.stdout);
+    let repository = repository.text_path();
+    let offline = machine.enc("torn", &["--repo", &repository, "--facts-dir", &facts]);
+    assert_eq!((offline.status, &offline.stdout), (1, &torn.stdout));
     let told = machine.enc("torn", &[&usual[..], &["--stale-on-conflict"]].concat());
     assert!(classes(&told).is_empty() && told.stderr.contains("the last good answer stands in"));
 }

@@ -179,6 +179,24 @@ RSpec.describe Puppet::Node::Clade do
     expect(other.requests).to be_empty
   end
 
+  it 'says of a conflict what an agent would need the details for, without the values' do
+    web, base, db = %w[Web Base Database].map { |name| { 'name' => name } }
+    differ = [
+      { 'value' => 'secret', 'from' => web, 'defined_by' => base },
+      { 'value' => 2, 'from' => db, 'defined_by' => db }
+    ]
+    details = { 'environment' => differ, 'variables' => { 'v' => differ }, 'classes' => { 'c' => { 'p' => differ } } }
+    msg = 'The node was classified into groups. See the `details` key for all conflicts.'
+    server = stub([500, CONFLICT.merge('msg' => msg, 'details' => details)])
+    configure(server.entry)
+    by = 'by "Web" (inherited from "Base") and "Database"'
+    expect { find }.to raise_error(Puppet::Error) { |error|
+      expect(error.message).to end_with(
+        "into groups. Set differently: the environment #{by}; \"v\" #{by}; \"c::p\" #{by}."
+      )
+    }
+  end
+
   it 'refuses names that lead elsewhere' do
     server = stub([200, GOOD])
     configure(server.entry)

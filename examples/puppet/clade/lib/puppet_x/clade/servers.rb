@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require 'uri'
+require_relative 'conflict'
 
 module PuppetX::Clade
   # The servers, of which one that is well is asked first.
@@ -98,7 +99,8 @@ module PuppetX::Clade
 
       message = body.is_a?(Hash) && body['msg'] || response.reason
       kind = body.is_a?(Hash) && body['kind']
-      raise Refused, message if %w[classification-conflict rule-evaluation-error not-found].include?(kind)
+      raise Refused, Conflict.in_words(message, body['details']) if kind == 'classification-conflict'
+      raise Refused, message if %w[rule-evaluation-error not-found].include?(kind)
 
       raise Unanswered, "#{server.url} answers #{response.code}: #{message}"
     end

@@ -1,0 +1,106 @@
+//! What a conflict says in words.
+
+use super::conflict::{ClassDifferences, Conflicts, Difference};
+use crate::hierarchy::{GroupIndex, Hierarchy};
+
+/// How many keys a report names; it is one line of a log.
+const REPORTED_KEYS: usize = 10;
+
+/// Writes the message of a conflict for clients of the API, which get the `details` as well.
+///
+/// It ends with the sentence that clients strip.
+pub fn conflict_message(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> String {
+    let summary = conflict_summary(hierarchy, conflicts);
+    format!("{summary} See the `details` key for all conflicts.")
+}
+
+/// Writes which groups of a conflict differ, and in what.
+pub fn conflict_summary(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> String {
+    let groups: Vec<String> =
+        conflicts.groups().into_iter().map(|it| name(hierarchy, it)).collect();
+    let by_class = |classes: &ClassDifferences<'_>| -> Vec<String> {
+        let all = classes.iter().flat_map(|(class, parameters)| {
+            parameters.keys().map(move |key| format!("\"{class}::{key}\""))
+        });
+        all.collect()
+    };
+    let mut parts = Vec::new();
+    if !conflicts.environment.is_empty() {
+        parts.push("the environment".to_owned());
+    }
+    if !conflicts.classes.is_empty() {
+        parts.push(format!("the class parameters {}", enumerate(&by_class(&conflicts.classes))));
+    }
+    if !conflicts.variables.is_empty() {
+        let names: Vec<String> = conflicts.variables.keys().map(|it| format!("\"{it}\"")).collect();
+        parts.push(format!("the variables {}", enumerate(&names)));
+    }
+    if !conflicts.config_data.is_empty() {
+        parts.push(format!("the config data {}", enumerate(&by_class(&conflicts.config_data))));
+    }
+    format!(
+        "The node was classified into groups named {} that defined conflicting values for {}.",
+        enumerate(&groups),
+        enumerate(&parts)
+    )
+}
+
+/// Writes a conflict for readers who see the message alone, such as the log of an agent: which group
+/// sets what, and where the values are shown.
+///
+/// The values themselves can be secrets, and logs are no place for them.
+pub fn conflict_report(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>, node: &str) -> String {
+    let set_by = |differences: &[Difference<'_>]| {
+        let groups: Vec<String> = differences.iter().map(|it| sets(hierarchy, it)).collect();
+        enumerate(&groups)
+    };
+    let environment = Some(&conflicts.environment).filter(|it| !it.is_empty());
+    let environment = environment.map(|it| format!("the environment by {}", set_by(it)));
+    let of_classes = |classes: &ClassDifferences<'_>| -> Vec<String> {
+        let keys = classes.iter().flat_map(|(class, parameters)| {
+            parameters.iter().map(move |(key, it)| (format!("\"{class}::{key}\""), it))
+        });
+        keys.map(|(key, it)| format!("{key} by {}", set_by(it))).collect()
+    };
+    let variables =
+        conflicts.variables.iter().map(|(name, it)| format!("\"{name}\" by {}", set_by(it)));
+    let all: Vec<String> = environment
+        .into_iter()
+        .chain(of_classes(&conflicts.classes))
+        .chain(variables)
+        .chain(of_classes(&conflicts.config_data))
+        .collect();
+    let more = match all.len().saturating_sub(REPORTED_KEYS) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let shown: Vec<&str> = all.iter().take(REPORTED_KEYS).map(String::as_str).collect();
+    format!(
+        "{} Set differently: {}{more}. `clade explain {node}` shows the values.",
+        conflict_summary(hierarchy, conflicts),
+        shown.join("; "),
+    )
+}
+
+/// Names the leaf group that has a value, and the ancestor that sets it.
+fn sets(hierarchy: &Hierarchy, difference: &Difference<'_>) -> String {
+    let leaf = name(hierarchy, difference.from);
+    if difference.from == difference.defined_by {
+        return leaf;
+    }
+    format!("{leaf} (inherited from {})", name(hierarchy, difference.defined_by))
+}
+
+fn name(hierarchy: &Hierarchy, group: GroupIndex) -> String {
+    format!("\"{}\"", hierarchy.group(group).name)
+}
+
+/// Joins parts as English does: `a`, `a and b`, `a, b, and c`.
+fn enumerate(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, second] => format!("{first} and {second}"),
+        [rest @ .., last] => format!("{}, and {last}", rest.join(", ")),
+    }
+}
