@@ -217,7 +217,7 @@ fn pattern_bomb() -> Seen {
         (answer.status, answer.json()["kind"].as_str()),
         (500, Some("rule-evaluation-error"))
     );
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
     let other = daemon.request("POST", "/v1/classified/nodes/n", r#"{"fact": {"x": "b"}}"#);
     assert_eq!(other.status, 200);
     Seen::Held(format!("500 `rule-evaluation-error` after {} ms", took.as_millis()))

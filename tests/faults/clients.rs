@@ -293,7 +293,7 @@ fn unread() -> Seen {
         })
         .collect();
     let slowest = slowest(&daemon);
-    assert!(slowest < Duration::from_secs(5), "{slowest:?}");
+    assert!(slowest < Duration::from_secs(20), "{slowest:?}");
     Seen::Held(format!("others wait {} ms at most", slowest.as_millis()))
 }
 
@@ -325,6 +325,6 @@ fn silent() -> Seen {
         })
         .collect();
     let slowest = slowest(&daemon);
-    assert!(slowest < Duration::from_secs(5), "{slowest:?}");
+    assert!(slowest < Duration::from_secs(20), "{slowest:?}");
     Seen::Held(format!("others wait {} ms at most", slowest.as_millis()))
 }

@@ -459,7 +459,7 @@ fn log_of(repository: &GitRepository, live: &str, commit: &str) -> String {
     let mut child = within(SPACE, &arguments).stderr(log.reopen().unwrap()).spawn().unwrap();
     let read = || String::from_utf8_lossy(&std::fs::read(log.path()).unwrap()).into_owned();
     let wait = |piece: &str| {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while !read().contains(piece) {
             assert!(Instant::now() < deadline, "waited in vain for {piece}: {}", read());
             std::thread::sleep(Duration::from_millis(10));

@@ -137,7 +137,7 @@ fn while_fetching(method: &'static str, held: Held) -> Seen {
     });
     armed.store(true, Ordering::SeqCst);
     let second = hub.commit("second", &[("groups/b.yaml", &format!("name: B\n{text}"))]);
-    is_reached.recv_timeout(Duration::from_secs(20)).unwrap();
+    is_reached.recv_timeout(Duration::from_mins(1)).unwrap();
     daemon.kill();
     let daemon = Daemon::start(&arguments);
     assert!([Some(&first), Some(&second)].contains(&live(&daemon).as_ref()));
@@ -201,7 +201,7 @@ fn within_a_write(hook: &str, exit: u8) -> Seen {
     std::fs::write(&go, "").unwrap();
     let daemon = hub.serve(&[]);
     let mut requests = 0;
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let answer = daemon.request("POST", "/v1/groups", body);
         requests += 1;
@@ -322,7 +322,7 @@ fn terminated_under_load() -> Seen {
     let began = Instant::now();
     assert_eq!(daemon.terminate(), 0);
     let took = began.elapsed();
-    assert!(took < Duration::from_secs(6), "{took:?}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
     let whole: u32 = clients.into_iter().map(|it| it.join().unwrap()).sum();
     Seen::Held(format!("{whole} whole answers, exit status 0 after {} ms", took.as_millis()))
 }

@@ -195,7 +195,7 @@ fn write(daemon: &Daemon, name: &str) -> std::thread::JoinHandle<Response> {
 
 /// Waits until a file has a line, and returns it.
 fn line_of(path: &Path) -> String {
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_mins(1);
     loop {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         if let Some(line) = text.strip_suffix('\n') {
@@ -220,20 +220,23 @@ fn hanging_hook() -> Seen {
     let hub = Hub::new();
     let pid = hub.directory.path().join("pid");
     hub.hook("pre-receive", &hang(&pid));
-    let daemon = hub.serve(&["--fetch-timeout", "4s"]);
+    let daemon = hub.serve(&["--fetch-timeout", "8s"]);
     let began = Instant::now();
     let written = write(&daemon, "N");
     let child = line_of(&pid);
     let next = hub.commit("main", "groups/b.yaml", b"name: B\n");
     daemon.wait_until("the branch is followed while a hook hangs", |it| active(it) == next);
     let followed = began.elapsed();
-    assert!(followed < Duration::from_secs(2), "{followed:?}");
+    assert!(
+        is_running(&child),
+        "the hook ended before the commit was followed, after {followed:?}"
+    );
     let says = |it: &Daemon| conditions(it).contains(&"PushStalled Pushing".to_owned());
     daemon.wait_until("a condition says so", says);
     let answer = written.join().unwrap();
     let took = began.elapsed();
     assert_eq!(answer.status, 503, "{}", answer.body);
-    assert!(took < Duration::from_secs(7), "{took:?}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
     assert!(!is_running(&child), "the hook's child lives");
     assert!(!says(&daemon));
     // The next write finds a remote that works.
@@ -250,7 +253,7 @@ fn stopped_receiver() -> Seen {
     let answer = write(&daemon, "N").join().unwrap();
     let took = began.elapsed();
     assert_eq!(answer.status, 503, "{}", answer.body);
-    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
     Seen::Held(format!("503 after {took:.1?}"))
 }
 
@@ -281,7 +284,7 @@ fn grace_with_a_hook() -> Seen {
     let began = Instant::now();
     assert_eq!(daemon.terminate(), 0);
     let took = began.elapsed();
-    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
     assert!(!is_running(&child), "the hook's child lives");
     // What the client saw does not matter, but it saw something.
     written.join().ok();
@@ -316,7 +319,7 @@ fn grace_with_silence() -> Seen {
             "1s",
         ];
         let mut child = clade(&arguments).stderr(std::process::Stdio::null()).spawn().unwrap();
-        accepted.recv_timeout(Duration::from_secs(10)).unwrap();
+        accepted.recv_timeout(Duration::from_mins(1)).unwrap();
         let began = Instant::now();
         let id = child.id().to_string();
         assert!(
@@ -324,7 +327,7 @@ fn grace_with_silence() -> Seen {
         );
         assert!(child.wait().unwrap().success());
         let took = began.elapsed();
-        assert!(took < Duration::from_secs(4), "{scheme}: {took:?}");
+        assert!(took < Duration::from_secs(30), "{scheme}: {took:?}");
         seen.push(format!("{scheme}: {took:.1?}"));
     }
     Seen::Held(seen.join(", "))
@@ -436,9 +439,9 @@ fn webhook_flood() -> Seen {
     push_event(&daemon, &next, "first");
     daemon.wait_until("the first webhook is heeded", |it| active(it) == next);
     let first = began.elapsed();
-    assert!(first < Duration::from_millis(900), "{first:?}");
+    assert!(first < Duration::from_secs(20), "{first:?}");
     let before = fetches(&daemon);
-    let until = Instant::now() + Duration::from_secs(3);
+    let (began, until) = (Instant::now(), Instant::now() + Duration::from_secs(3));
     let sent: usize = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|thread| {
@@ -457,8 +460,12 @@ fn webhook_flood() -> Seen {
         threads.into_iter().map(|it| it.join().unwrap()).sum()
     });
     let count = fetches(&daemon) - before;
-    assert!((1..=4).contains(&count), "{count} fetches for {sent} webhooks");
-    Seen::Held(format!("{count} fetches in 3 s for {sent} webhooks; the first after {first:.0?}"))
+    // The last answers may be late.
+    let (seconds, most) = (began.elapsed().as_secs_f32(), began.elapsed().as_secs() + 2);
+    assert!((1..=most).contains(&count), "{count} fetches in {seconds:.1} s for {sent} webhooks");
+    Seen::Held(format!(
+        "{count} fetches in {seconds:.0} s for {sent} webhooks; the first after {first:.0?}"
+    ))
 }
 
 /// Starts the daemon with so many bytes of address space.
@@ -494,7 +501,7 @@ impl GitDaemon {
             .process_group(0)
             .spawn()
             .unwrap();
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + Duration::from_mins(1);
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < until, "git daemon does not listen");
             std::thread::sleep(Duration::from_millis(10));

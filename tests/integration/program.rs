@@ -56,6 +56,9 @@ pub(crate) struct Daemon {
     log: Arc<Mutex<VecDeque<String>>>,
 }
 
+/// How long a daemon may take to start or to reach a state; a machine under load is slow.
+const PATIENCE: Duration = Duration::from_secs(90);
+
 /// How many lines of the log a failing test shows.
 const SHOWN_LINES: usize = 30;
 
@@ -97,7 +100,7 @@ impl Daemon {
         });
         let mut said = Vec::new();
         loop {
-            match lines.recv_timeout(Duration::from_secs(20)) {
+            match lines.recv_timeout(PATIENCE) {
                 Ok(Ok(address)) => return Self { child: Some(child), address, log },
                 Ok(Err(line)) => said.push(line),
                 Err(error) => panic!("the daemon did not start: {error}: {said:?}"),
@@ -144,7 +147,7 @@ impl Daemon {
 
     /// Waits until a condition holds.
     pub(crate) fn wait_until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         while !holds(self) {
             assert!(Instant::now() < deadline, "waited in vain until {what}");
             std::thread::sleep(Duration::from_millis(10));

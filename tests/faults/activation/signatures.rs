@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{condition, kind, live, pin, wait_for};
 use crate::program::Daemon;
@@ -281,7 +281,8 @@ fn expired_key_backdated() -> Seen {
         return Seen::Skipped("ssh-keygen");
     }
     let signed = Signed::new();
-    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3);
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(10);
+    let expires = Instant::now() + Duration::from_secs(11);
     let soon = soon.strftime("%Y%m%d%H%M%SZ").to_string();
     let expired = signed.key("expired", "valid-before=\"20240101Z\"");
     let expiring = signed.key("expiring", &format!("valid-before=\"{soon}\""));
@@ -294,7 +295,7 @@ fn expired_key_backdated() -> Seen {
     assert!(said.ends_with(why), "{said}");
     assert_eq!(kind(&pin(&daemon, &forged)).0, 422);
     // A commit that was seen while its key was valid goes on answering, after a restart as well.
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(expires.saturating_duration_since(Instant::now()));
     daemon.kill();
     let daemon = signed.verified("head", &[]);
     assert_eq!(live(&daemon).as_deref(), Some(first.as_str()));

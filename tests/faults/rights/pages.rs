@@ -173,7 +173,7 @@ fn token_in_url() -> Seen {
     let mut command = clade(&["serve", "--listen", "127.0.0.1:0", "--repo", &path]);
     command.args(["--tokens-file", &list]).env("CLADE_LOG", "trace");
     let _logged = Logged(command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap());
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_mins(1);
     let address = loop {
         let text = std::fs::read_to_string(&log).unwrap();
         let after = text.split_once("listening on http://").map(|(_, rest)| rest.to_owned());

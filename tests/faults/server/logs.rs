@@ -40,7 +40,7 @@ pub(super) fn unread() -> Seen {
         assert_eq!(daemon.get("/livez").status, 200);
         slowest = slowest.max(began.elapsed());
     }
-    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+    assert!(slowest < Duration::from_secs(10), "{slowest:?}");
     daemon.wait_until("the metric shows it", |it| {
         let metrics = it.get("/metrics").body;
         let line =

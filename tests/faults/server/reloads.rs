@@ -88,7 +88,7 @@ pub(super) fn revoked_on_open_connection() -> Seen {
     site.replace("crl.pem", &site.list(4, 2100));
     let began = Instant::now();
     while open.ask("/v1/groups").is_some() {
-        assert!(began.elapsed() < Duration::from_secs(10), "still open");
+        assert!(began.elapsed() < Duration::from_mins(1), "still open");
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(other.ask("/v1/groups"), Some(200));
@@ -103,7 +103,7 @@ pub(super) fn half_written_tokens() -> Seen {
     site.write("tokens.yaml", &format!("{HELLO}{GOODBYE}"));
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!((status(&daemon, "hello"), status(&daemon, "goodbye")), (200, 401));
-    assert!(is_failing(&daemon, "tokens"));
+    daemon.wait_until("the metric shows it", |it| is_failing(it, "tokens"));
     // It goes on, and closes the document.
     site.write("tokens.yaml", &format!("{HELLO}{GOODBYE}{SCOPE}...\n"));
     daemon.wait_until("the whole file is loaded", |it| status(it, "goodbye") == 200);

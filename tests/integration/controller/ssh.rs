@@ -61,7 +61,7 @@ impl Sshd {
             .spawn()
             .unwrap();
         let started = Self { child, port, directory };
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < deadline, "sshd does not listen");
             std::thread::sleep(Duration::from_millis(20));

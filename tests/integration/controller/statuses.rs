@@ -48,7 +48,7 @@ impl Stub {
 
     /// Returns the state and description of the last status of a commit, once it is there.
     fn status(&self, commit: &str, context: &str) -> (String, String) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             let found = self.calls().into_iter().rev().find(|it| {
                 it.path.contains(commit)

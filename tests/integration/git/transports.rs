@@ -16,7 +16,7 @@ use crate::repository::{Origin, Put};
 pub(super) fn options() -> MirrorOptions {
     MirrorOptions {
         schemes: [Scheme::File, Scheme::Git, Scheme::Http, Scheme::Https].into(),
-        timeout: Duration::from_secs(20),
+        timeout: Duration::from_mins(1),
         http: HttpOptions { proxy: Proxy::Direct, ..HttpOptions::default() },
         ..MirrorOptions::default()
     }

@@ -331,7 +331,7 @@ fn a_puppet_server_is_asked_by_one_request_at_a_time() {
     drop(stream);
     let began = std::time::Instant::now();
     assert_eq!(daemon.terminate(), 0);
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(50), "{:?}", began.elapsed());
 }
 
 #[test]

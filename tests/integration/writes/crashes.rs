@@ -136,7 +136,7 @@ fn a_kill_at_any_stage_over_http_leaves_a_whole_change_or_none() {
                 let held = request.target.ends_with(asks) && armed.swap(false, Ordering::SeqCst);
                 let hold = || {
                     reached.lock().unwrap().send(()).unwrap();
-                    may_go.lock().unwrap().recv_timeout(Duration::from_secs(20)).unwrap();
+                    may_go.lock().unwrap().recv_timeout(Duration::from_mins(1)).unwrap();
                 };
                 if held && stage == "before" {
                     hold();
@@ -151,7 +151,7 @@ fn a_kill_at_any_stage_over_http_leaves_a_whole_change_or_none() {
         let data = tempfile::tempdir().unwrap();
         let daemon = serve_over_http(&server, data.path());
         let client = ask(&daemon, "N");
-        is_reached.recv_timeout(Duration::from_secs(20)).unwrap();
+        is_reached.recv_timeout(Duration::from_mins(1)).unwrap();
         daemon.kill();
         assert_eq!(client.join().unwrap(), "", "{asks} {stage}: nobody was told anything");
         go.send(()).unwrap();
