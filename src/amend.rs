@@ -16,6 +16,7 @@ mod operation;
 mod refusal;
 mod scope;
 mod subject;
+mod wording;
 
 use std::collections::BTreeMap;
 

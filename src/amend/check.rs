@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::Ground;
 use super::body::read_group;
 use super::refusal::Refusal;
+use super::wording::counted;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy, HierarchyFault, check, group_to_value};
 use crate::model::{Group, GroupId};
 use crate::validation::Strictness;
@@ -138,8 +139,8 @@ pub(super) fn import(body: &Value) -> Result<Vec<Group>, Refusal> {
         return Ok(groups);
     }
     let message = format!(
-        "The submitted hierarchy has {} groups that cannot be reached from the root group.",
-        unreachable.len()
+        "The submitted hierarchy has {} that cannot be reached from the root group.",
+        counted(unreachable.len(), "group", "groups")
     );
     let details: Vec<Value> = unreachable.into_iter().map(group_to_value).collect();
     Err(Refusal::unprocessable("unreachable-groups", message, details))

@@ -9,6 +9,7 @@ use super::catalogue::{NewCatalogue, WrittenBy, says_the_same};
 use super::operation::Operation;
 use super::refusal::Refusal;
 use super::scope::Scope;
+use super::wording::counted;
 use crate::document::{Layout, write};
 use crate::model::EnvironmentName;
 
@@ -113,13 +114,13 @@ fn remove(ground: &Ground<'_>, name: &EnvironmentName) -> Result<Files, Refusal>
         .collect();
     if !groups.is_empty() {
         let message = format!(
-            "The environment {name} cannot be removed because it is that of {} groups.",
-            groups.len()
+            "The environment {name} cannot be removed because it is that of {}.",
+            counted(groups.len(), "group", "groups")
         );
         return in_use(message, groups);
     }
     let Some(file) = estate.environments.get(name) else {
-        return Err(Refusal::not_found(format!("/v1/environments/{name}")));
+        return Err(Refusal::not_found());
     };
     if estate.catalogues.contains_key(name) {
         let message = format!(

@@ -11,6 +11,7 @@ use super::check;
 use super::document::rule_and_pins;
 use super::refusal::{Refusal, Status};
 use super::scope::{GroupKey, Scope};
+use super::wording::{counted, listed};
 use super::{Answer, Ground};
 use crate::hierarchy::{GroupIndex, Hierarchy, group_to_value};
 use crate::model::{EnvironmentName, Group, GroupId};
@@ -121,12 +122,12 @@ pub(super) fn plan(
         }
         Operation::Delete { id } => delete(hierarchy, *id),
         Operation::Pin { id, nodes } => {
-            let group = hierarchy.group(find(hierarchy, *id, "/pin")?);
+            let group = hierarchy.group(find(hierarchy, *id)?);
             not_root(group)?;
             with(Group { rule: pinned(group, nodes), ..group.clone() }, Answer::Done)
         }
         Operation::Unpin { id, nodes } => {
-            let group = hierarchy.group(find(hierarchy, *id, "/unpin")?);
+            let group = hierarchy.group(find(hierarchy, *id)?);
             let rule = unpinned(group, nodes).map_or_else(|| group.rule.clone(), |(rule, _)| rule);
             with(Group { rule, ..group.clone() }, Answer::Done)
         }
@@ -147,8 +148,8 @@ fn unchanged(hierarchy: &Hierarchy, answer: Answer) -> Planned {
     Planned { groups: hierarchy.groups().cloned().collect(), answer }
 }
 
-fn find(hierarchy: &Hierarchy, id: GroupId, rest: &str) -> Result<GroupIndex, Refusal> {
-    hierarchy.find(id).ok_or_else(|| Refusal::not_found(format!("/v1/groups/{id}{rest}")))
+fn find(hierarchy: &Hierarchy, id: GroupId) -> Result<GroupIndex, Refusal> {
+    hierarchy.find(id).ok_or_else(Refusal::not_found)
 }
 
 /// Returns all groups, with one in the place of that with its id.
@@ -236,7 +237,7 @@ fn root_stays(hierarchy: &Hierarchy, group: &Group, submitted: &Value) -> Result
 /// Returns a group after a delta.
 fn edited(ground: &Ground<'_>, id: GroupId, delta: &Value) -> Result<Group, Refusal> {
     let hierarchy = &ground.estate.hierarchy;
-    let current = hierarchy.group(find(hierarchy, id, "")?);
+    let current = hierarchy.group(find(hierarchy, id)?);
     let fields = object(delta, "GroupDelta")?;
     same_id(id, delta)?;
     same_serial(ground, id, delta)?;
@@ -277,20 +278,21 @@ fn with_submitted(mut refusal: Refusal, delta: &Value) -> Refusal {
 }
 
 fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Refusal> {
-    let index = find(hierarchy, id, "")?;
+    let index = find(hierarchy, id)?;
     let group = hierarchy.group(index);
     if id == GroupId::ROOT {
         let message = "The root group cannot be deleted.";
         return Err(Refusal::unprocessable("root-group", message, group_to_value(group)));
     }
-    let children: Vec<Value> =
-        hierarchy.children(index).map(|it| group_to_value(hierarchy.group(it))).collect();
+    let children: Vec<&Group> = hierarchy.children(index).map(|it| hierarchy.group(it)).collect();
     if !children.is_empty() {
         let message = format!(
-            "The group {} ({id}) cannot be deleted because it has {} children.",
+            "The group {} ({id}) cannot be deleted because it has {}: {}.",
             group.name,
-            children.len()
+            counted(children.len(), "child", "children"),
+            listed(children.iter().map(|it| it.name.as_str()))
         );
+        let children: Vec<Value> = children.into_iter().map(group_to_value).collect();
         let details = json!({"group": group_to_value(group), "children": children});
         return Err(Refusal::unprocessable("children-present", message, details));
     }

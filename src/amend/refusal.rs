@@ -72,7 +72,9 @@ impl Refusal {
         Self::new(Status::BadRequest, "malformed-uuid", message, text)
     }
 
-    pub(super) fn not_found(path: String) -> Self {
-        Self::new(Status::NotFound, "not-found", "The resource could not be found.", path)
+    /// Which path was asked for is known to the adapter alone.
+    pub(super) fn not_found() -> Self {
+        let message = "The resource could not be found.";
+        Self::new(Status::NotFound, "not-found", message, Value::Null)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::document::rule_and_pins;
 use super::operation::Operation;
 use super::scope::{GroupKey, changed_keys};
+use super::wording::counted;
 use crate::hierarchy::Hierarchy;
 use crate::model::{EnvironmentName, Group, GroupId};
 
@@ -53,7 +54,9 @@ pub(super) fn of(
             let names: Vec<String> = environments.iter().map(|it| format!("\"{it}\"")).collect();
             format!("Update the classes of {}", list(&names))
         }
-        Operation::Import { .. } => format!("Import a hierarchy of {} groups", new.len()),
+        Operation::Import { .. } => {
+            format!("Import a hierarchy of {}", counted(new.len(), "group", "groups"))
+        }
     }
 }
 

@@ -76,7 +76,8 @@ pub fn shown_group_to_value(estate: &Estate, index: GroupIndex, view: View) -> V
 
 /// Returns which classes and parameters a catalogue does not have; none if it has them all.
 ///
-/// Of a class that is gone, all parameters are; of any other, those that are there are left out.
+/// A class that is gone stands alone: its parameters went with it. Of any other class the parameters
+/// that are gone are named.
 fn deleted<'v, P>(
     catalogue: &Catalogue,
     classes: impl Iterator<Item = (&'v ClassName, P)>,
@@ -87,14 +88,17 @@ where
     const DELETED: &str = "puppetlabs.classifier/deleted";
     let mut all = Map::new();
     for (class, parameters) in classes {
-        let known = catalogue.classes.get(class);
-        let gone = parameters
-            .filter(|(key, _)| known.is_none_or(|known| !known.contains_key(*key)))
-            .map(|(key, value)| (key.to_string(), json!({DELETED: true, "value": value})));
-        let mut entry: Map<String, Value> =
-            [(DELETED.to_owned(), known.is_none().into())].into_iter().collect();
-        entry.extend(gone);
-        if known.is_none() || entry.len() > 1 {
+        let Some(known) = catalogue.classes.get(class) else {
+            all.insert(class.to_string(), json!({DELETED: true}));
+            continue;
+        };
+        let gone: Map<String, Value> = parameters
+            .filter(|(key, _)| !known.contains_key(*key))
+            .map(|(key, value)| (key.to_string(), json!({DELETED: true, "value": value})))
+            .collect();
+        if !gone.is_empty() {
+            let mut entry = Map::from_iter([(DELETED.to_owned(), false.into())]);
+            entry.extend(gone);
             all.insert(class.to_string(), entry.into());
         }
     }
@@ -162,10 +166,7 @@ mod tests {
                     "puppetlabs.classifier/deleted": false,
                     "gone": {"puppetlabs.classifier/deleted": true, "value": [1]},
                 },
-                "old": {
-                    "puppetlabs.classifier/deleted": true,
-                    "p": {"puppetlabs.classifier/deleted": true, "value": null},
-                },
+                "old": {"puppetlabs.classifier/deleted": true},
             }))
         );
         assert_eq!(

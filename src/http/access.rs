@@ -263,6 +263,8 @@ fn needed(method: &Method, path: &str) -> Option<Role> {
     Some(match path {
         "/livez" | "/readyz" | "/openapi.json" => return None,
         _ if path.starts_with("/webhook/") || path.starts_with("/status/v1/") => return None,
+        // It shows the facts that are kept of a node.
+        _ if reads && path.ends_with("/explanation") => Role::Read,
         _ if node_of(path).is_some() => Role::Classify,
         "/controller/reconcile" | "/controller/pin" | "/controller/resume" => Role::Operate,
         "/api/hosts/facts" => Role::CheckIn,
@@ -336,6 +338,7 @@ mod tests {
             ("POST", "/v1/classified/nodes/n", Some(Role::Classify)),
             ("POST", "/classifier-api/v2/classified/nodes/n", Some(Role::Classify)),
             ("POST", "/v1/classified/nodes/n/explanation", Some(Role::Classify)),
+            ("GET", "/v1/classified/nodes/n/explanation", Some(Role::Read)),
             ("GET", "/enc/n", Some(Role::Classify)),
             ("GET", "/node/n", Some(Role::Classify)),
             ("GET", "/v1/groups", Some(Role::Read)),

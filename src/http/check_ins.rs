@@ -164,13 +164,13 @@ fn send(sender: &tokio::sync::mpsc::Sender<Chunk>, chunk: &mut Vec<u8>) -> bool 
 
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    OriginalUri(uri): OriginalUri,
+    uri: OriginalUri,
     parameters: Parameters,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
     let found = blocking(&app, move |app| app.check_ins.get(&name)?.whole()).await?;
-    let found = found.ok_or_else(|| ApiError::not_found(uri.path()))?;
+    let found = found.ok_or_else(|| ApiError::not_found(&uri))?;
     Ok(Json(to_value(&app, &found, facts)))
 }
 
@@ -180,9 +180,10 @@ pub(super) async fn of_group(
     State(app): State<Arc<App>>,
     answering: Answering,
     parameters: Parameters,
+    uri: OriginalUri,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let index = find(&answering.snapshot.estate.hierarchy, &id)?;
+    let index = find(&answering.snapshot.estate.hierarchy, &id, &uri)?;
     let snapshot = Arc::clone(&answering.snapshot);
     let permit = lookup().await?;
     let work = move || {
@@ -273,14 +274,16 @@ fn to_value(app: &App, check_in: &CheckIn, facts: WithFacts) -> Value {
     // Without trusted data that are lost, an explanation would name the wrong groups.
     let snapshot = app.controller.snapshot().ok();
     let snapshot = snapshot.filter(|_| app.check_ins.lost(check_in).is_none());
-    let explanation = snapshot.and_then(|snapshot| {
-        let explained = snapshot.classify(node).ok()?;
-        let mut document = classification::explanation(&explained);
-        document.get_mut("match_explanations").map(Value::take)
-    });
+    let mut document = snapshot
+        .and_then(|snapshot| Some(classification::explanation(&snapshot.classify(node).ok()?)));
+    let mut part = |key: &str| Some(document.as_mut()?.get_mut(key)?.take());
     let mut entry = Map::new();
     entry.insert("time".to_owned(), check_in.time.to_string().into());
-    entry.insert("explanation".to_owned(), explanation.unwrap_or_else(|| json!({})));
+    // A node in conflict has no classification.
+    let classification = part("final_classification");
+    entry.extend(classification.map(|it| ("classification".to_owned(), it)));
+    let explanation = part("match_explanations").unwrap_or_else(|| json!({}));
+    entry.insert("explanation".to_owned(), explanation);
     entry.insert("transaction_uuid".to_owned(), json!(check_in.transaction_uuid));
     if let Some(commit) = check_in.commit {
         entry.insert("commit".to_owned(), json!(commit));

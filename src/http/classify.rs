@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{OriginalUri, Path, State};
 use axum::http::header;
 use axum::response::Response;
 
 use super::answer::Answering;
 use super::body::{VALUES, check_values, node, read, read_json, shape, to_json};
 use super::check_ins::{note, note_received};
+use super::enc::{Known, TrustedSource, known};
 use super::error::ApiError;
 use super::router::App;
 use crate::classification::{self, Explanation, Final, Outcome, Version};
+use crate::facts::with_certname;
 use crate::model::Node;
 use crate::snapshot::Sight;
 use crate::telemetry::Classified;
@@ -146,8 +148,29 @@ pub(super) async fn explanation(
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let mut node = node(name, read_json(body).await?)?;
+    Ok(explain(&answering, node(name, read_json(body).await?)?))
+}
+
+/// Explains the classification of a node by what is known of it; the name alone explains nothing.
+pub(super) async fn explanation_by_name(
+    State(app): State<Arc<App>>,
+    answering: Answering,
+    uri: OriginalUri,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
+    let source = TrustedSource::of(&answering.submitted(&name));
+    match known(&app, name, source).await? {
+        Known::Met(mut node) => {
+            // As in the ENC document of the same node.
+            node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
+            Ok(explain(&answering, node))
+        }
+        Known::Named(name) => Err(ApiError::unknown_node(&name, &uri)),
+    }
+}
+
+fn explain(answering: &Answering, mut node: Node) -> Response {
     answering.believe(&mut node);
-    let answer = explained(&answering, &node).map(|it| classification::explanation(&it));
-    Ok(answering.json(answer))
+    let answer = explained(answering, &node).map(|it| classification::explanation(&it));
+    answering.json(answer)
 }

@@ -265,7 +265,7 @@ fn config_data(answering: &Answering, mut node: Node) -> Response {
 
 /// Where the trusted data of a node come from that is asked about without facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TrustedSource {
+pub(super) enum TrustedSource {
     /// The request brings them along: its certificate or its body.
     Request,
     /// What was kept.
@@ -274,13 +274,13 @@ enum TrustedSource {
 
 impl TrustedSource {
     /// Returns the source for a request without a body.
-    fn of(submitted: &Submitted) -> Self {
+    pub(super) fn of(submitted: &Submitted) -> Self {
         if submitted.proved().is_some() { Self::Request } else { Self::Store }
     }
 }
 
 /// What is known of a node.
-enum Known {
+pub(super) enum Known {
     /// Its last check-in, a file of facts, or what `PuppetDB` says.
     Met(Node),
     /// Its name alone.
@@ -317,7 +317,11 @@ async fn met_node(app: &App, name: String, source: TrustedSource) -> Result<Node
     }
 }
 
-async fn known(app: &App, name: String, source: TrustedSource) -> Result<Known, ApiError> {
+pub(super) async fn known(
+    app: &App,
+    name: String,
+    source: TrustedSource,
+) -> Result<Known, ApiError> {
     let Stored { check_in, lost } = stored(app, name.clone()).await?;
     let last = check_in.map(|it| it.node);
     // Facts without the trusted data that were lost are less than what was known of the node.

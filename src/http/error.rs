@@ -1,6 +1,7 @@
 //! Errors, all of one shape: `{"kind", "msg", "details"}`.
 
 use axum::Json;
+use axum::extract::OriginalUri;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -45,8 +46,18 @@ impl ApiError {
         self
     }
 
-    pub(super) fn not_found(path: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not-found", "The resource could not be found.", path)
+    /// Clients are told the path as they asked for it, with the prefix of the API.
+    pub(super) fn not_found(OriginalUri(uri): &OriginalUri) -> Self {
+        let message = "The resource could not be found.";
+        Self::new(StatusCode::NOT_FOUND, "not-found", message, uri.path())
+    }
+
+    /// Nothing is known of a node but its name.
+    pub(super) fn unknown_node(name: &str, OriginalUri(uri): &OriginalUri) -> Self {
+        let message = format!(
+            "The node `{name}` is not known to this daemon: it has not checked in here. Send its facts with POST."
+        );
+        Self::new(StatusCode::NOT_FOUND, "not-found", message, uri.path())
     }
 
     pub(super) fn method_not_allowed(method: &str, path: &str) -> Self {

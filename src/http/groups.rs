@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{OriginalUri, Path, State};
 use axum::response::Response;
 use serde_json::{Value, json};
 
@@ -18,9 +18,13 @@ use crate::model::{Condition, GroupId};
 use crate::rule::{self, QueryFormat, to_query};
 
 /// Returns the group that a part of the URL names.
-pub(super) fn find(hierarchy: &Hierarchy, id: &str) -> Result<GroupIndex, ApiError> {
+pub(super) fn find(
+    hierarchy: &Hierarchy,
+    id: &str,
+    uri: &OriginalUri,
+) -> Result<GroupIndex, ApiError> {
     let parsed: GroupId = id.parse().map_err(|_| ApiError::malformed_uuid(id))?;
-    hierarchy.find(parsed).ok_or_else(|| ApiError::not_found(&format!("/v1/groups/{id}")))
+    hierarchy.find(parsed).ok_or_else(|| ApiError::not_found(uri))
 }
 
 /// Writes a group with when it was edited last, and how often, as far as that is known.
@@ -94,11 +98,12 @@ pub(super) async fn one(
     State(app): State<Arc<App>>,
     answering: Answering,
     parameters: Parameters,
+    uri: OriginalUri,
     Path(id): Path<String>,
 ) -> Response {
     let hierarchy = &answering.snapshot.estate.hierarchy;
     let shown = Shown::of(&app, &answering);
-    let group = find(hierarchy, &id).map(|index| shown.group(index, view(&parameters)));
+    let group = find(hierarchy, &id, &uri).map(|index| shown.group(index, view(&parameters)));
     answering.json(group)
 }
 
@@ -106,10 +111,11 @@ pub(super) async fn children(
     State(app): State<Arc<App>>,
     answering: Answering,
     parameters: Parameters,
+    uri: OriginalUri,
     Path(id): Path<String>,
 ) -> Response {
     let hierarchy = &answering.snapshot.estate.hierarchy;
-    let tree = find(hierarchy, &id).and_then(|index| {
+    let tree = find(hierarchy, &id, &uri).and_then(|index| {
         let depth = parameters.count("depth")?.unwrap_or(usize::MAX);
         Ok(Value::from(vec![nested(&Shown::of(&app, &answering), index, depth)]))
     });
@@ -142,9 +148,13 @@ fn nested(shown: &Shown<'_>, top: GroupIndex, depth: usize) -> Value {
     written.remove(&top).unwrap_or_default()
 }
 
-pub(super) async fn rules(answering: Answering, Path(id): Path<String>) -> Response {
+pub(super) async fn rules(
+    answering: Answering,
+    uri: OriginalUri,
+    Path(id): Path<String>,
+) -> Response {
     let hierarchy = &answering.snapshot.estate.hierarchy;
-    let answer = find(hierarchy, &id).map(|index| {
+    let answer = find(hierarchy, &id, &uri).map(|index| {
         let inherited = inherited_rule(hierarchy, index);
         let query = |format| translated(inherited.as_ref(), format);
         json!({

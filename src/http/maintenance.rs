@@ -40,12 +40,12 @@ pub(super) async fn environments(answering: Answering, parameters: Parameters) -
 
 pub(super) async fn environment(
     answering: Answering,
-    OriginalUri(uri): OriginalUri,
+    uri: OriginalUri,
     Path(name): Path<String>,
 ) -> Response {
     let known = answering.snapshot.estate.environment_names();
     let found = known.into_iter().find(|it| it.as_str() == name).map(environment_to_value);
-    answering.json(found.ok_or_else(|| ApiError::not_found(uri.path())))
+    answering.json(found.ok_or_else(|| ApiError::not_found(&uri)))
 }
 
 pub(super) async fn environment_classes(
@@ -60,14 +60,14 @@ pub(super) async fn environment_classes(
 
 pub(super) async fn environment_class(
     answering: Answering,
-    OriginalUri(uri): OriginalUri,
+    uri: OriginalUri,
     Path((environment, class)): Path<(String, String)>,
 ) -> Response {
     let catalogues = &answering.snapshot.estate.catalogues;
     let found = catalogues.iter().find(|(it, _)| it.as_str() == environment);
     let classes = found.map(|(name, catalogue)| classes_of(name, catalogue)).unwrap_or_default();
     let class = classes.into_iter().find(|it| it["name"] == class.as_str());
-    answering.json(class.ok_or_else(|| ApiError::not_found(uri.path())))
+    answering.json(class.ok_or_else(|| ApiError::not_found(&uri)))
 }
 
 /// Returns the answer to a write where groups change by commits alone; it names the file of the

@@ -185,7 +185,10 @@ fn classifier() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/classified/nodes/{name}", get(classify::v1_without_facts).post(classify::v1))
         .route("/v2/classified/nodes/{name}", get(classify::v2_without_facts).post(classify::v2))
-        .route("/v1/classified/nodes/{name}/explanation", post(classify::explanation))
+        .route(
+            "/v1/classified/nodes/{name}/explanation",
+            get(classify::explanation_by_name).post(classify::explanation),
+        )
         .route("/v1/groups", get(groups::list).post(writes::create))
         .route(
             "/v1/groups/{id}",
@@ -219,8 +222,8 @@ fn classifier() -> Router<Arc<App>> {
         .route("/v1/nodes/{name}", get(check_ins::one))
 }
 
-async fn not_found(OriginalUri(uri): OriginalUri) -> ApiError {
-    ApiError::not_found(uri.path())
+async fn not_found(uri: OriginalUri) -> ApiError {
+    ApiError::not_found(&uri)
 }
 
 async fn method_not_allowed(method: Method, OriginalUri(uri): OriginalUri) -> ApiError {

@@ -60,13 +60,13 @@ pub(super) async fn services(
 pub(super) async fn one_service(
     State(app): State<Arc<App>>,
     parameters: Parameters,
-    OriginalUri(uri): OriginalUri,
+    uri: OriginalUri,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     let level = level(&parameters)?;
     match SERVICES.iter().find(|it| **it == name) {
         Some(name) => Ok((code(&app), Json(service(&app, name, level))).into_response()),
-        None => Err(ApiError::not_found(uri.path())),
+        None => Err(ApiError::not_found(&uri)),
     }
 }
 
@@ -77,13 +77,13 @@ pub(super) async fn simple(State(app): State<Arc<App>>) -> (StatusCode, &'static
 
 pub(super) async fn simple_service(
     State(app): State<Arc<App>>,
-    OriginalUri(uri): OriginalUri,
+    uri: OriginalUri,
     Path(name): Path<String>,
 ) -> Response {
     if SERVICES.contains(&name.as_str()) {
         simple(State(app)).await.into_response()
     } else {
-        ApiError::not_found(uri.path()).into_response()
+        ApiError::not_found(&uri).into_response()
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{OriginalUri, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
@@ -93,12 +93,13 @@ fn secrets(bytes: &[u8]) -> std::io::Result<Vec<Secret>> {
 
 pub(super) async fn receive(
     State(app): State<Arc<App>>,
+    uri: OriginalUri,
     Path(provider): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     let Some(provider) = Provider::of(&provider) else {
-        return Err(ApiError::not_found(&format!("/webhook/{provider}")));
+        return Err(ApiError::not_found(&uri));
     };
     let result = deliver(&app, provider, &headers, body).await;
     let counted = match &result {

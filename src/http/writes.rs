@@ -20,11 +20,11 @@ use super::groups::{find, show};
 use super::maintenance::environment_to_value;
 use super::router::App;
 use super::server::OnSent;
-use crate::amend::{Answer, Operation, check_may_update_classes};
+use crate::amend::{Answer, Operation, Status, check_may_update_classes};
 use crate::hierarchy::View;
 use crate::history::Edit;
 use crate::model::{EnvironmentName, GroupId};
-use crate::reconcile::{WriteRequest, Writer, Written};
+use crate::reconcile::{WriteError, WriteRequest, Writer, Written};
 use crate::snapshot::Snapshot;
 
 /// A request that writes, where that is allowed.
@@ -32,6 +32,7 @@ use crate::snapshot::Snapshot;
 pub(super) struct Writing {
     writer: Arc<Writer>,
     caller: Arc<Caller>,
+    uri: OriginalUri,
     line: String,
     /// Below what the API is mounted: nothing, or `/classifier-api`.
     prefix: &'static str,
@@ -47,14 +48,11 @@ impl FromRequestParts<Arc<App>> for Writing {
         };
         let caller = Extension::<Arc<Caller>>::from_request_parts(parts, app).await;
         let uri = OriginalUri::from_request_parts(parts, app).await;
-        let path = uri.map_or_else(|_| parts.uri.path().to_owned(), |it| it.0.path().to_owned());
+        let uri = uri.unwrap_or_else(|_| OriginalUri(parts.uri.clone()));
+        let path = uri.0.path();
         let prefix = if path.starts_with("/classifier-api/") { "/classifier-api" } else { "" };
-        Ok(Self {
-            writer,
-            caller: caller.map(|it| it.0).unwrap_or_default(),
-            line: format!("{} {path}", parts.method),
-            prefix,
-        })
+        let line = format!("{} {path}", parts.method);
+        Ok(Self { writer, caller: caller.map(|it| it.0).unwrap_or_default(), uri, line, prefix })
     }
 }
 
@@ -81,11 +79,17 @@ impl Writing {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // A client that has gone is told nothing; its write stands.
         self.writer.submit(request, |done| drop(sender.send(done)));
-        let done =
-            receiver.await.map_err(|_| ApiError::internal("The write was not decided."))??;
+        let done = receiver.await.map_err(|_| ApiError::internal("The write was not decided."))?;
+        let done = done.map_err(|error| match error {
+            WriteError::Refused(refusal) if refusal.status == Status::NotFound => {
+                ApiError::not_found(&self.uri)
+            }
+            error => error.into(),
+        })?;
         Ok(match done {
             Written::Active { snapshot, answer, edit, changed, telling } => {
-                let mut response = respond(&snapshot, answer, edit, changed, self.prefix);
+                let mut response =
+                    respond(&snapshot, answer, edit, changed, &self.uri, self.prefix);
                 if let Some(telling) = telling {
                     response.extensions_mut().insert(OnSent::new(move || telling.note_sent()));
                 }
@@ -117,11 +121,12 @@ fn respond(
     answer: Answer,
     edit: Option<Edit>,
     changed: bool,
+    uri: &OriginalUri,
     prefix: &str,
 ) -> Response {
     // A write that is known to have arrived may be followed by one that removed the group.
     let group = |id: GroupId| {
-        let index = find(&snapshot.estate.hierarchy, &id.to_string())?;
+        let index = find(&snapshot.estate.hierarchy, &id.to_string(), uri)?;
         Ok::<_, ApiError>(Json(show(&snapshot.estate, index, View::Own, edit)))
     };
     let done = if changed { StatusCode::CREATED } else { StatusCode::OK };

@@ -7,7 +7,7 @@ use super::shape::Shape;
 use crate::diagnostic::{Kind, Place, closest};
 use crate::document::{Node, Span, bounded};
 use crate::hierarchy::root_group;
-use crate::model::{BudgetItem, Classes, Condition, EnvironmentName, Group, GroupId, GroupName};
+use crate::model::{BudgetItem, Condition, EnvironmentName, Group, GroupId, GroupName};
 use crate::rule::with_pins;
 
 /// A group as written: valid by itself, but for its parent.
@@ -124,19 +124,14 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
     let flag = |key: &str, shape: &mut Shape| {
         document.get(key).and_then(|node| shape.boolean(node, format_args!("`{key}`")))
     };
-    let classes = |key: &str, shape: &mut Shape| {
-        document
-            .get(key)
-            .map_or_else(Classes::default, |node| shape.classes(node, format_args!("`{key}`")))
-    };
     let environment_trumps = flag("environment_trumps", shape).unwrap_or(false);
     let description = document
         .get("description")
         .filter(|node| !node.is_null())
         .and_then(|node| shape.text(node, "`description`"))
         .map(Arc::from);
-    let own_classes = classes("classes", shape);
-    let config_data = classes("config_data", shape);
+    let classes = document.get("classes").map(|node| shape.classes(node, "`classes`"));
+    let config_data = document.get("config_data").map(|node| shape.config_data(node));
     let variables = document.get("variables").map(|node| shape.variables(node)).unwrap_or_default();
     let parent = document
         .get("parent")
@@ -152,9 +147,9 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
             environment_trumps,
             description,
             rule: rule.map(Arc::new),
-            classes: Arc::new(own_classes),
+            classes: Arc::new(classes.unwrap_or_default()),
             variables: Arc::new(variables),
-            config_data: Arc::new(config_data),
+            config_data: Arc::new(config_data.unwrap_or_default()),
         }),
         _ => None,
     };

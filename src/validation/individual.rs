@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::shape::Shape;
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::Node;
-use crate::model::{Classes, Individual};
+use crate::model::Individual;
 
 /// The individual classification of a node, as written.
 #[derive(Clone, Debug)]
@@ -32,15 +32,12 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<NodeFile> {
         Some(node) => shape.text(node, "`name`")?.to_owned(),
         None => stem(&shape.file).to_owned(),
     };
-    let classes = |key: &str, shape: &mut Shape| {
-        document
-            .get(key)
-            .map_or_else(Classes::default, |node| shape.classes(node, format_args!("`{key}`")))
-    };
+    let classes = document.get("classes").map(|node| shape.classes(node, "`classes`"));
+    let config_data = document.get("config_data").map(|node| shape.config_data(node));
     let individual = Individual {
-        classes: classes("classes", shape),
+        classes: classes.unwrap_or_default(),
         variables: document.get("variables").map(|node| shape.variables(node)).unwrap_or_default(),
-        config_data: classes("config_data", shape),
+        config_data: config_data.unwrap_or_default(),
     };
     let span = document.get("name").map_or(document.span, |node| node.span);
     Some(NodeFile { name, place: shape.place(span), individual })

@@ -224,6 +224,13 @@ impl Shape {
         classes.into_iter().collect()
     }
 
+    /// Reads class -> key -> value. A class without keys says nothing, as in Puppet Enterprise.
+    pub(super) fn config_data(&mut self, node: &Node) -> Classes {
+        let all = self.classes(node, "`config_data`");
+        let with_keys = all.iter().filter(|(_, keys)| !keys.is_empty());
+        with_keys.map(|(class, keys)| (class.clone(), keys.clone())).collect()
+    }
+
     /// Reads name -> value.
     pub(super) fn values<K>(&mut self, node: &Node, what: impl Display + Copy) -> Table<K, Value>
     where

@@ -16,6 +16,7 @@ mod commands;
 mod conformance;
 mod controller;
 mod daemon;
+mod details;
 mod diagnostics;
 mod diff;
 mod enc;

@@ -133,6 +133,8 @@ fn answers_are_as_the_document_says() {
         ("post", "/v1/classified/nodes/{name}", &node, "", "{"),
         ("post", "/v2/classified/nodes/{name}", &node, "", &facts),
         ("post", "/v1/classified/nodes/{name}/explanation", &node, "", &facts),
+        ("get", "/v1/classified/nodes/{name}/explanation", &node, "", ""),
+        ("get", "/v1/classified/nodes/{name}/explanation", &[("name", "none")], "", ""),
         ("get", "/v1/groups", &[], "?limit=3", ""),
         ("get", "/v1/groups/{id}", &group, "?inherited=true", ""),
         ("get", "/v1/groups/{id}", &absent, "", ""),

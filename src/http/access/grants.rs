@@ -57,13 +57,17 @@ impl Held {
         Self { holder, nodes: Nodes::All, grant }
     }
 
-    /// Returns the grant of every agent with a certificate: to classify its own node, and to have
-    /// what it reports kept.
+    /// Returns the grant of every agent with a certificate: to classify its own node, to have what it
+    /// reports kept, and to read that again.
     pub(super) fn own_node(certificate: &Arc<CertificateFacts>) -> Self {
         Self {
             holder: Holder::Certificate(Arc::clone(certificate)),
             nodes: Nodes::Own(Arc::clone(certificate)),
-            grant: Arc::new(Grant::everywhere(Roles::of(&[Role::Classify, Role::CheckIn]))),
+            grant: Arc::new(Grant::everywhere(Roles::of(&[
+                Role::Classify,
+                Role::CheckIn,
+                Role::Read,
+            ]))),
         }
     }
 
