@@ -1,6 +1,7 @@
 //! The commands: one file each.
 #![expect(clippy::disallowed_methods, reason = "commands read files and the environment")]
 
+mod check_head;
 mod classes;
 mod classify;
 mod client;
@@ -66,6 +67,7 @@ enum Command {
     Schema(schema::Schema),
     Completions(completions::Completions),
     Man(man::Man),
+    CheckHead(check_head::CheckHead),
 }
 
 /// How a command ended.
@@ -122,6 +124,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Schema(command) => command.run(&mut output),
         Command::Completions(command) => command.run(&mut output),
         Command::Man(command) => command.run(),
+        Command::CheckHead(command) => command.run(&mut output),
     };
     match done {
         Ok(exit) => exit,
@@ -144,6 +147,9 @@ fn duration(text: &str) -> Result<std::time::Duration, String> {
     let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     std::time::Duration::try_from(parsed).map_err(|_| wrong())
 }
+
+/// The command that checks the head of a pull request.
+const CHECK_HEAD: &str = "check-head";
 
 /// Returns the definition of the command line, for generated documents.
 pub fn command() -> clap::Command {

@@ -8,7 +8,6 @@
 //! are ours ([`transport`]), since those of libgit2 know time-outs per read only and would need
 //! OpenSSL.
 
-mod child;
 mod commit;
 mod failure;
 mod libgit2;

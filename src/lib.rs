@@ -29,6 +29,8 @@ pub mod snapshot;
 
 pub mod impact;
 
+mod process;
+
 pub mod git;
 
 pub mod forge;

@@ -119,7 +119,11 @@ impl Repository {
     }
 
     /// Opens the bare repository in a directory that mirrors a remote.
-    pub(super) fn open_mirror(path: &Path) -> Result<Self, OpenError> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is none, or one that cannot be used.
+    pub fn open_mirror(path: &Path) -> Result<Self, OpenError> {
         let fail = |error: git2::Error| OpenError::of(path, &error);
         libgit2::prepare().map_err(fail)?;
         let inner = git2::Repository::open_bare(path).map_err(fail)?;
@@ -139,6 +143,11 @@ impl Repository {
     /// Returns what opens it again.
     pub fn opener(&self) -> Opener {
         Opener { path: self.inner.path().to_owned(), branches: self.branches }
+    }
+
+    /// Returns the directory with the objects and refs.
+    pub fn directory(&self) -> &Path {
+        self.inner.path()
     }
 
     /// Returns the directory of the working tree; a bare repository has none.

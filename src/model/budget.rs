@@ -8,6 +8,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::{Deserialize, Serialize};
+
 /// One of the limits of a [`Budget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BudgetItem {
@@ -158,6 +160,11 @@ impl Budget {
         self.0.get(item)
     }
 
+    /// Returns every limit.
+    pub fn limits(&self) -> [BudgetOverride; ITEMS] {
+        BudgetItem::ALL.map(|item| BudgetOverride { item, limit: self.limit(item) })
+    }
+
     /// Returns the same with some limits replaced.
     #[must_use]
     pub fn with(self, overrides: &[BudgetOverride]) -> Self {
@@ -189,7 +196,8 @@ impl Default for Budget {
 }
 
 /// Another value for one limit, written `groups=50000`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct BudgetOverride {
     item: BudgetItem,
     limit: u64,
@@ -221,6 +229,20 @@ impl FromStr for BudgetOverride {
         let item = all.find(|it| it.as_str() == name.trim());
         let item = item.ok_or_else(|| BudgetOverrideError::Unknown(name.trim().to_owned()))?;
         Ok(Self { item, limit })
+    }
+}
+
+impl TryFrom<String> for BudgetOverride {
+    type Error = BudgetOverrideError;
+
+    fn try_from(text: String) -> Result<Self, BudgetOverrideError> {
+        text.parse()
+    }
+}
+
+impl From<BudgetOverride> for String {
+    fn from(it: BudgetOverride) -> Self {
+        it.to_string()
     }
 }
 

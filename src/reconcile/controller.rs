@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use super::admission::Verified;
 use super::build::{BuildError, Cache, Rejected};
 use super::edits::Edits;
+use super::heads::HeadChecks;
 use super::journal::Journal;
 use super::report::Reporter;
 use super::retained::Retained;
@@ -97,6 +98,7 @@ pub struct Controller {
     pub(super) turns: Turns,
     pub(super) edits: Edits,
     pub(super) reporter: Reporter,
+    pub(super) head_checks: HeadChecks,
     state: Mutex<State>,
     pub(super) changed: Condvar,
     /// Held while the branch is fetched and its head accepted, never while something is pushed.
@@ -141,6 +143,7 @@ impl Controller {
             turns: Turns::default(),
             edits: Edits::default(),
             reporter: Reporter::default(),
+            head_checks: HeadChecks::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
             talking: Mutex::default(),
@@ -208,6 +211,7 @@ impl Controller {
         }
         if self.settings.reporting.is_some() {
             threads.push(start("reporter", Self::keep_reporting)?);
+            threads.push(start("heads", Self::keep_checking_heads)?);
         }
         Ok(Threads(threads))
     }
@@ -299,6 +303,7 @@ impl Controller {
         self.state().stopping = true;
         self.changed.notify_all();
         self.reporter.stop();
+        self.head_checks.stop();
     }
 
     /// Returns the snapshot that answers.

@@ -254,6 +254,21 @@ impl Controller {
         Err(BuildError::Busy)
     }
 
+    /// Returns what came of a commit that is kept.
+    pub(super) fn outcome_if_known(&self, commit: CommitId) -> Option<Outcome> {
+        self.retained().get(commit)
+    }
+
+    /// Returns what the head of a pull request may cost. Blocking.
+    pub(super) fn budget_of_head(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<Budget, BuildError> {
+        let _turn = self.turns.take(Urgency::Reports);
+        self.budget_to_read(repository, commit)
+    }
+
     /// Returns what a commit that is only read may cost. Called in a turn.
     fn budget_to_read(
         &self,

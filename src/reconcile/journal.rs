@@ -72,6 +72,25 @@ pub enum Event {
         /// What it came to.
         state: StatusState,
     },
+    /// A check of it, the head of a pull request, begins in a process of its own.
+    HeadCheckBegan {
+        /// The commit.
+        commit: CommitId,
+    },
+    /// That check was stopped with the daemon.
+    HeadCheckStopped {
+        /// The commit.
+        commit: CommitId,
+    },
+    /// That check ended; the forge is told next.
+    HeadChecked {
+        /// The commit.
+        commit: CommitId,
+        /// What it came to.
+        state: StatusState,
+        /// A sentence about it.
+        description: String,
+    },
     /// An operator keeps it answering.
     Pinned {
         /// The commit.

@@ -52,7 +52,7 @@ impl Controller {
         match seen {
             Ok(seen) => {
                 self.accept(&seen, trigger, written);
-                self.report_pull_requests();
+                self.request_head_checks();
                 self.want_others();
                 Ok(())
             }

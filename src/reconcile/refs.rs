@@ -46,7 +46,7 @@ impl Controller {
                     self.state().standing.skipped = Some((error.failure.into(), message));
                 }
             }
-            self.report_pull_requests();
+            self.request_head_checks();
         }
     }
 }

@@ -5,14 +5,14 @@
 //! What was posted is noted as well, so a restart goes on where the last process stopped.
 #![expect(clippy::disallowed_methods, reason = "the time of a next try is measured by the clock")]
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::build::Outcome;
 use super::controller::Controller;
+use super::head_check::HeadChecker;
+use super::heads::verdict_in_words;
 use super::journal::{Event, Journal, Stage};
-use super::settings::Target;
 use super::turns::Urgency;
 use crate::diagnostic::{Diagnostic, Severity, visible};
 use crate::forge::{CommitStatus, Forge, StatusState};
@@ -28,6 +28,8 @@ pub struct Reporting {
     pub instance: String,
     /// Where this daemon is reached by those who read the status.
     pub public_url: Option<String>,
+    /// What checks heads of pull requests.
+    pub head_checker: HeadChecker,
 }
 
 /// What is to be told.
@@ -49,8 +51,8 @@ struct Queue {
 enum Errand {
     /// Something happened; and what answered before it.
     Happened(Event, Option<CommitId>),
-    /// Refs of pull requests may have moved.
-    PullRequests,
+    /// The head of a pull request was checked.
+    HeadChecked(CommitStatus),
 }
 
 /// A status that the forge has not taken yet.
@@ -64,7 +66,7 @@ struct Waiting {
 /// How many things that happened before a start are looked at again.
 const REPLAYED: usize = 50;
 
-/// How many commits get a status at once: those between two heads, heads of pull requests.
+/// How many commits get a status at once: those between two heads.
 const MOST: usize = 100;
 
 /// How many statuses wait at most; the oldest go first.
@@ -73,7 +75,7 @@ const WAITING: usize = 1_000;
 /// How often a status is tried: more than a day of a forge that is down.
 const TRIES: u32 = 300;
 
-const VALIDATE: &str = "clade/validate";
+pub(super) const VALIDATE: &str = "clade/validate";
 
 impl Reporter {
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -81,13 +83,7 @@ impl Reporter {
     }
 
     fn push(&self, errand: Errand) {
-        let mut queue = self.queue();
-        let same = |it: &Errand| matches!(it, Errand::PullRequests);
-        if same(&errand) && queue.errands.iter().any(same) {
-            return;
-        }
-        queue.errands.push_back(errand);
-        drop(queue);
+        self.queue().errands.push_back(errand);
         self.changed.notify_all();
     }
 
@@ -109,22 +105,15 @@ impl Controller {
         }
     }
 
-    /// Has the heads of pull requests validated, if there are any and a forge is to be told.
-    pub(super) fn report_pull_requests(&self) {
-        let fetches = match &self.settings.target {
-            Target::Remote(mirror) => mirror.fetches_more(),
-            Target::Local(_) => false,
-        };
-        if fetches && self.settings.reporting.is_some() {
-            self.reporter.push(Errand::PullRequests);
-        }
+    /// Has the forge told what came of the head of a pull request.
+    pub(super) fn report_head(&self, status: CommitStatus) {
+        self.reporter.push(Errand::HeadChecked(status));
     }
 
     /// Posts statuses until the controller is stopped.
     pub(super) fn keep_reporting(&self) {
         let Some(reporting) = &self.settings.reporting else { return };
         let mut told = told(&self.journal());
-        let mut seen = HashSet::new();
         for (event, before) in recent(&self.journal()) {
             self.report(&event, before);
         }
@@ -156,7 +145,7 @@ impl Controller {
             };
             match errand {
                 Some(errand) => {
-                    let statuses = self.statuses(reporting, &errand, &told, &mut seen);
+                    let statuses = self.statuses(reporting, errand, &told);
                     let mut queue = self.reporter.queue();
                     for status in statuses {
                         queue.add(status, &told);
@@ -195,94 +184,72 @@ impl Controller {
         }
     }
 
-    /// Returns what follows of an errand. `seen` are the heads of pull requests that have been looked
-    /// at: those whose status waits or was refused are not looked at again.
-    fn statuses(
-        &self,
-        reporting: &Reporting,
-        errand: &Errand,
-        told: &Told,
-        seen: &mut HashSet<CommitId>,
-    ) -> Vec<CommitStatus> {
+    /// Returns what follows of an errand.
+    fn statuses(&self, reporting: &Reporting, errand: Errand, told: &Told) -> Vec<CommitStatus> {
+        let (event, before) = match errand {
+            Errand::HeadChecked(status) => return vec![status],
+            Errand::Happened(event, before) => (event, before),
+        };
         let Ok(repository) = self.repository() else { return Vec::new() };
-        let status = |commit: CommitId, context: &str, state, description| CommitStatus {
-            commit,
-            context: context.to_owned(),
-            state,
-            description,
-            link: reporting.link(commit),
+        let status = |commit: CommitId, context: &str, state, description| {
+            reporting.status(commit, context, state, description)
+        };
+        let is_told = |commit: CommitId, context: &str, state| {
+            told.get(&(commit, context.to_owned())) == Some(&state)
         };
         let live = format!("clade/live/{}", reporting.instance);
-        match errand {
-            Errand::Happened(Event::Activated { commit, .. }, before) => {
+        match event {
+            Event::Activated { commit, .. } => {
                 let mut all = Vec::new();
-                let passed = before.and_then(|it| repository.between(it, *commit).ok());
+                let passed = before.and_then(|it| repository.between(it, commit).ok());
                 for passed in passed.unwrap_or_default().into_iter().rev().take(MOST) {
                     // What was rejected or answered is told already.
-                    if passed != *commit && !told.contains_key(&(passed, live.clone())) {
-                        let by = format!("superseded by {}", short(*commit));
+                    if passed != commit && !told.contains_key(&(passed, live.clone())) {
+                        let by = format!("superseded by {}", short(commit));
                         all.push(status(passed, &live, StatusState::Success, by));
                     }
                 }
-                all.push(self.verdict(&repository, *commit, &status));
+                // After a restart, what was told is not built for it once more.
+                if !is_told(commit, VALIDATE, StatusState::Success) {
+                    let (state, description) = self.verdict(&repository, commit);
+                    all.push(status(commit, VALIDATE, state, description));
+                }
                 let answers = "answers".to_owned();
-                all.push(status(*commit, &live, StatusState::Success, answers));
+                all.push(status(commit, &live, StatusState::Success, answers));
                 all
             }
-            Errand::Happened(Event::Rejected { commit, stage }, _) => {
-                let why = match stage {
-                    Stage::Verify => "not signed by an allowed key".to_owned(),
-                    Stage::Load => "the commit cannot be read".to_owned(),
-                    Stage::Check => self.verdict(&repository, *commit, &status).description,
-                };
+            Event::Rejected { commit, stage } => {
                 let state = match stage {
                     Stage::Load => StatusState::Error,
                     Stage::Verify | Stage::Check => StatusState::Failure,
                 };
+                if is_told(commit, VALIDATE, state) && is_told(commit, &live, state) {
+                    return Vec::new();
+                }
+                let why = match stage {
+                    Stage::Verify => "not signed by an allowed key".to_owned(),
+                    Stage::Load => "the commit cannot be read".to_owned(),
+                    Stage::Check => self.verdict(&repository, commit).1,
+                };
                 vec![
-                    status(*commit, VALIDATE, state, why.clone()),
-                    status(*commit, &live, state, format!("rejected: {why}")),
+                    status(commit, VALIDATE, state, why.clone()),
+                    status(commit, &live, state, format!("rejected: {why}")),
                 ]
             }
-            Errand::Happened(Event::Superseded { commit, by }, _) => {
-                let by = format!("superseded by {}", short(*by));
-                vec![status(*commit, &live, StatusState::Success, by)]
+            Event::Superseded { commit, by } => {
+                let by = format!("superseded by {}", short(by));
+                vec![status(commit, &live, StatusState::Success, by)]
             }
-            Errand::Happened(..) => Vec::new(),
-            Errand::PullRequests => {
-                let Target::Remote(mirror) = &self.settings.target else { return Vec::new() };
-                let is_known = |it: CommitId| {
-                    seen.contains(&it) || told.contains_key(&(it, VALIDATE.to_owned()))
-                };
-                let heads = mirror.heads_of_more(&is_known).unwrap_or_default();
-                seen.extend(heads.iter().filter(|(_, merged)| *merged).map(|(head, _)| *head));
-                let open = heads.into_iter().filter(|(_, merged)| !merged).map(|(head, _)| head);
-                let open: Vec<CommitId> = open.take(MOST).collect();
-                seen.extend(&open);
-                open.into_iter().map(|it| self.verdict(&repository, it, &status)).collect()
-            }
+            _ => Vec::new(),
         }
     }
 
-    /// Returns whether a commit is valid, as a status.
-    fn verdict(
-        &self,
-        repository: &Repository,
-        commit: CommitId,
-        status: &dyn Fn(CommitId, &str, StatusState, String) -> CommitStatus,
-    ) -> CommitStatus {
-        let (state, description) = match self.outcome_to_read(repository, commit, Urgency::Reports)
-        {
-            Ok(Outcome::Valid(snapshot)) => {
-                let groups = snapshot.estate.hierarchy.len();
-                (StatusState::Success, format!("valid, {groups} groups"))
-            }
-            Ok(Outcome::Rejected(rejected)) => {
-                (StatusState::Failure, in_short(&rejected.diagnostics))
-            }
+    /// Returns whether a commit of the branch is valid.
+    fn verdict(&self, repository: &Repository, commit: CommitId) -> (StatusState, String) {
+        match self.outcome_to_read(repository, commit, Urgency::Reports) {
+            Ok(outcome) => verdict_in_words(&outcome),
             Err(error) => (StatusState::Error, error.to_string()),
-        };
-        status(commit, VALIDATE, state, description)
+        }
     }
 }
 
@@ -308,6 +275,18 @@ impl Queue {
 }
 
 impl Reporting {
+    /// Returns a status of a commit.
+    pub(super) fn status(
+        &self,
+        commit: CommitId,
+        context: &str,
+        state: StatusState,
+        description: String,
+    ) -> CommitStatus {
+        let (context, link) = (context.to_owned(), self.link(commit));
+        CommitStatus { commit, context, state, description, link }
+    }
+
     fn link(&self, commit: CommitId) -> Option<String> {
         let base = self.public_url.as_deref()?.trim_end_matches('/');
         Some(format!("{base}/controller/commits/{commit}"))
@@ -353,7 +332,8 @@ fn short(commit: CommitId) -> String {
     commit.to_string().chars().take(7).collect()
 }
 
-fn in_short(diagnostics: &[Diagnostic]) -> String {
+/// Returns the first error with its place, and how many more there are.
+pub(super) fn in_short(diagnostics: &[Diagnostic]) -> String {
     let mut errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
     let Some(first) = errors.next() else { return "not valid".to_owned() };
     let more = match errors.count() {

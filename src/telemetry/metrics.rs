@@ -254,6 +254,8 @@ metrics! {
         "webhook_requests", "Requests of webhooks, by provider and result";
     commit_statuses: Family<Webhook, Counter> = Family::default(),
         "commit_status_posts", "Commit statuses that were posted, by forge and result";
+    head_checks: Family<Named, Counter> = Family::default(),
+        "head_checks", "Heads of pull requests that were checked, by result: valid, invalid, failed";
     revision: Family<Revision, Gauge> = Family::default(),
         "source_live_revision_info", "The commit that answers";
     conditions: Family<Standing, Gauge> = Family::default(),
@@ -365,6 +367,11 @@ impl Metrics {
     /// Counts a commit status that was posted, or not.
     pub fn count_commit_status(&self, provider: &'static str, result: &'static str) {
         self.commit_statuses.get_or_create(&Webhook { provider, result }).inc();
+    }
+
+    /// Counts a head of a pull request that was checked.
+    pub fn count_head_check(&self, result: &'static str) {
+        self.head_checks.get_or_create(&Named { result }).inc();
     }
 
     /// Says how many lines of the log were dropped so far.

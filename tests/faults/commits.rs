@@ -1,5 +1,7 @@
 //! Commits that are made to exhaust, to deceive, or to say nothing.
 
+mod heads;
+
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -99,6 +101,27 @@ pub(crate) const FAULTS: &[Fault] = &[
         injection: "heads beside the branch at a tenth of each limit that takes memory, and a crash while one is built",
         speed: Speed::Slow,
         run: worst_heads,
+    },
+    Fault {
+        name: "commits::head-that-kills-its-checker",
+        promise: "the process that checks a head dies alone: the forge gets an error with the reason, once; the daemon and other heads go on, also after a crash",
+        injection: "a head of a pull request with 145,000 values at `--head-memory 16777216`, between good and bad ones, and SIGKILL",
+        speed: Speed::Fast,
+        run: heads::kills_its_checker,
+    },
+    Fault {
+        name: "commits::head-check-that-hangs",
+        promise: "a check is killed at its deadline and with the daemon, and knows no secret",
+        injection: "SIGSTOP to the process that checks a head; SIGTERM to the daemon; a password in `CLADE_REPO`",
+        speed: Speed::Slow,
+        run: heads::hangs,
+    },
+    Fault {
+        name: "commits::head-that-ends-the-daemon",
+        promise: "a head whose check the daemon did not survive three times is given up; the next start answers",
+        injection: "SIGKILL to the daemon during a check, and a journal with two more such checks",
+        speed: Speed::Fast,
+        run: heads::ends_the_daemon,
     },
     Fault {
         name: "commits::old-commits",

@@ -36,6 +36,9 @@ mod soak;
 
 #[path = "../integration/follow.rs"]
 mod follow;
+#[path = "../integration/forge.rs"]
+#[expect(dead_code, reason = "the integration tests use more of it")]
+mod forge;
 #[path = "../integration/hub.rs"]
 #[expect(dead_code, reason = "the integration tests use more of it")]
 mod hub;

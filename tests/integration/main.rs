@@ -21,6 +21,7 @@ mod diagnostics;
 mod diff;
 mod enc;
 mod follow;
+mod forge;
 mod git;
 mod guides;
 mod hub;

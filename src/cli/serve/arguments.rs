@@ -468,6 +468,19 @@ pub(in crate::cli) struct Serve {
     /// Where this daemon is reached by those who read commit statuses
     #[arg(long, value_name = "URL", env = "CLADE_PUBLIC_URL", help_heading = "Forge")]
     pub(super) public_url: Option<String>,
+    /// How many bytes of memory the check of a pull request's head may allocate, in a process of its own
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "CLADE_HEAD_MEMORY",
+        default_value = "268435456",
+        value_parser = clap::value_parser!(u64).range(8 << 20..),
+        help_heading = "Forge"
+    )]
+    pub(super) head_memory: u64,
+    /// How long that check may take
+    #[arg(long, value_name = "DURATION", env = "CLADE_HEAD_TIMEOUT", default_value = "2m", value_parser = interval, help_heading = "Forge")]
+    pub(super) head_timeout: Duration,
 }
 
 /// Whether a node is classified without facts.

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener as StdListener, ToSocketAddrs as _};
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,8 @@ use super::layers::Layering;
 use super::puppet_server;
 use super::puppetdb;
 use super::reload::{self, Again, Reloader};
-use crate::cli::Exit;
 use crate::cli::client::is_private;
+use crate::cli::{CHECK_HEAD, Exit};
 use crate::forge::Forge;
 use crate::git::{
     Credentials, HttpOptions, Interrupt, Mirror, MirrorOptions, ObjectLimits, Person, Proxy,
@@ -30,8 +30,8 @@ use crate::http::{
 };
 use crate::model::Budget;
 use crate::reconcile::{
-    CheckInsTrouble, Controller, OnRewrite, Policy, Reason, Reporting, Settings, Target, WriteMode,
-    WriteSettings, Writer,
+    CheckInsTrouble, Controller, HeadChecker, OnRewrite, Policy, Reason, Reporting, Settings,
+    Target, WriteMode, WriteSettings, Writer,
 };
 use crate::store::{CheckIns, Fault, Health, Limits, StoreSettings};
 use crate::telemetry::{Log, Metrics};
@@ -219,7 +219,20 @@ fn reporting(serve: &Serve, remote: &Remote) -> Result<Option<Reporting>> {
         ca_file: serve.forge_ca_file.clone(),
     };
     let (instance, public_url) = (serve.instance.clone(), serve.public_url.clone());
-    Ok(Some(Reporting { forge, instance, public_url }))
+    let head_checker = HeadChecker {
+        program: own_program(),
+        arguments: vec![CHECK_HEAD.into()],
+        memory: serve.head_memory,
+        timeout: serve.head_timeout,
+    };
+    Ok(Some(Reporting { forge, instance, public_url, head_checker }))
+}
+
+/// Returns the program of this process.
+fn own_program() -> PathBuf {
+    // On Linux it is the running program even where an upgrade has replaced its file.
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() { running } else { std::env::current_exe().unwrap_or(running) }
 }
 
 /// Has requests for foreign hosts refused where the address alone says who may, and where hosts are

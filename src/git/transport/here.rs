@@ -14,8 +14,8 @@ use std::time::Duration;
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream};
 
 use super::Attempt;
-use crate::git::child::{self, Group, Ready};
 use crate::git::failure::{FetchError, FetchFailure};
+use crate::process::{self, Group, Ready};
 
 /// How long git may take to say something about itself.
 const PROBE: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ pub(in crate::git) fn git_is_here() -> bool {
 }
 
 fn git() -> Command {
-    let mut command = child::command("git");
+    let mut command = process::command("git");
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command
 }
@@ -80,7 +80,7 @@ impl Here {
     fn open(&self) -> Result<Stream, io::Error> {
         let path =
             self.attempt.remote.as_path().ok_or_else(|| io::Error::other("it is no path"))?;
-        let mut command = child::command("git");
+        let mut command = process::command("git");
         command.arg("receive-pack").arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut group = Group::spawn(&mut command)?;
         let (Some(to), Some(from)) = (group.child().stdin.take(), group.child().stdout.take())
@@ -125,7 +125,7 @@ struct Stream {
 impl Stream {
     fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
         let fail = |error: io::Error| self.attempt.error(FetchFailure::ConnectFailed, error);
-        while !child::wait_for(&self.from, Ready::ToRead, self.attempt.remaining()?.min(SLICE))
+        while !process::wait_for(&self.from, Ready::ToRead, self.attempt.remaining()?.min(SLICE))
             .map_err(fail)?
         {}
         let bytes = self.from.read(buffer).map_err(fail)?;
@@ -136,7 +136,7 @@ impl Stream {
     fn send(&mut self, buffer: &[u8]) -> Result<usize, FetchError> {
         let fail = |error: io::Error| self.attempt.error(FetchFailure::ConnectFailed, error);
         let Some(to) = &mut self.to else { return Err(fail(io::ErrorKind::BrokenPipe.into())) };
-        while !child::wait_for(to, Ready::ToWrite, self.attempt.remaining()?.min(SLICE))
+        while !process::wait_for(to, Ready::ToWrite, self.attempt.remaining()?.min(SLICE))
             .map_err(fail)?
         {}
         to.write(buffer.get(..PIPE).unwrap_or(buffer)).map_err(fail)

@@ -1,127 +1,10 @@
 //! Commit statuses, posted to a forge that only listens.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-use serde_json::Value;
+use std::process::Command;
 
 use super::{BAD, group, wait_for};
-use crate::program::{Daemon, GitRepository, run};
-
-/// A request that came.
-#[derive(Clone)]
-struct Call {
-    path: String,
-    headers: BTreeMap<String, String>,
-    body: Value,
-}
-
-/// A forge that answers what it is told to, and 201 from then on.
-struct Stub {
-    url: String,
-    calls: Arc<Mutex<Vec<Call>>>,
-}
-
-impl Stub {
-    fn start(mut answers: Vec<&'static str>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let calls: Arc<Mutex<Vec<Call>>> = Arc::default();
-        let noted = Arc::clone(&calls);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let answer = if answers.is_empty() { "201 Created" } else { answers.remove(0) };
-                if let Some(call) = serve(stream, answer) {
-                    noted.lock().unwrap().push(call);
-                }
-            }
-        });
-        Self { url, calls }
-    }
-
-    fn calls(&self) -> Vec<Call> {
-        self.calls.lock().unwrap().clone()
-    }
-
-    /// Returns the state and description of the last status of a commit, once it is there.
-    fn status(&self, commit: &str, context: &str) -> (String, String) {
-        let deadline = Instant::now() + Duration::from_mins(1);
-        loop {
-            let found = self.calls().into_iter().rev().find(|it| {
-                it.path.contains(commit)
-                    && (it.body["context"] == context || it.body["name"] == context)
-            });
-            if let Some(call) = found {
-                let text = |key: &str| call.body[key].as_str().unwrap().to_owned();
-                return (text("state"), text("description"));
-            }
-            assert!(Instant::now() < deadline, "no {context} of {commit}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-fn serve(stream: TcpStream, answer: &str) -> Option<Call> {
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line).ok()?;
-    let path = line.split(' ').nth(1)?.to_owned();
-    let mut headers = BTreeMap::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-        headers.insert(name.to_lowercase(), value.to_owned());
-    }
-    let length = headers.get("content-length")?.parse().ok()?;
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    let response =
-        format!("HTTP/1.1 {answer}\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{{}}");
-    reader.get_mut().write_all(response.as_bytes()).ok()?;
-    let taken = answer.starts_with('2');
-    taken.then(|| Some(Call { path, headers, body: serde_json::from_slice(&body).ok()? }))?
-}
-
-struct World {
-    repository: GitRepository,
-    data: tempfile::TempDir,
-}
-
-impl World {
-    fn new() -> Self {
-        let (repository, data) = (GitRepository::new(), tempfile::tempdir().unwrap());
-        std::fs::write(data.path().join("token"), "secret-token\n").unwrap();
-        Self { repository, data }
-    }
-
-    fn start(&self, stub: &Stub, provider: &str, more: &[&str]) -> Daemon {
-        let (repo, data) = (self.repository.text_path(), self.data.path().join("data"));
-        let token = self.data.path().join("token");
-        let all = [
-            "--repo",
-            &repo,
-            "--data-dir",
-            data.to_str().unwrap(),
-            "--branch",
-            "main",
-            "--forge",
-            provider,
-            "--forge-url",
-            &stub.url,
-            "--forge-repository",
-            "ops/groups",
-            "--forge-token-file",
-            token.to_str().unwrap(),
-            "--instance",
-            "eu1",
-        ];
-        Daemon::start(&[&all, more].concat())
-    }
-}
+use crate::forge::{Stub, World};
+use crate::program::{Daemon, clade, root, run};
 
 #[test]
 fn every_commit_gets_its_status_once() {
@@ -188,6 +71,29 @@ fn what_was_pushed_together_is_superseded_and_pull_requests_are_validated() {
             .iter()
             .any(|it| it.path.contains(&proposed) && it.body["context"] != "clade/validate")
     );
+}
+
+#[test]
+fn heads_are_checked_after_an_upgrade_has_replaced_the_program() {
+    let world = World::new();
+    let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let stub = Stub::start(Vec::new());
+    let own = world.arguments(&stub, "gitea");
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--interval", "50ms"];
+    let heads = ["--fetch-refspec", "refs/pull/*/head:refs/pull/*/head"];
+    let command = clade(&[&serve[..], &own, &heads].concat());
+    let program = world.data.path().join("clade");
+    if std::fs::hard_link(command.get_program(), &program).is_err() {
+        std::fs::copy(command.get_program(), &program).unwrap();
+    }
+    let mut started = Command::new(&program);
+    started.args(command.get_args()).current_dir(root());
+    let daemon = Daemon::launch(started);
+    wait_for(&daemon, &first);
+    std::fs::remove_file(&program).unwrap();
+    let head = world.propose(7, &[("groups/b.yaml", &group("B"))]);
+    assert_eq!(stub.status(&head, "clade/validate").0, "success");
 }
 
 #[test]

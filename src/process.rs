@@ -1,6 +1,7 @@
 //! Programs that we start: a small environment, a process group of their own, a deadline.
 #![expect(clippy::disallowed_methods, reason = "the environment is filtered here")]
 
+use std::ffi::OsStr;
 use std::io::Read as _;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt as _;
@@ -13,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// What a program may see of our environment. Ours may hold secrets (`CLADE_REPO`), and a hook of a
-/// repository runs below the program.
+/// repository runs below `git`.
 const ENVIRONMENT: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE"];
 
@@ -27,7 +28,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(10);
 
 /// Prepares a program with the environment that programs may see.
-pub(super) fn command(program: &str) -> Command {
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.env_clear();
     for name in ENVIRONMENT {
@@ -41,7 +42,7 @@ pub(super) fn command(program: &str) -> Command {
 /// A program in a process group of its own. Dropping it kills the whole group, so that a hook and
 /// what the hook started end with it.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
     child: Child,
     listener: Option<JoinHandle<()>>,
     complaint: Arc<Mutex<Vec<u8>>>,
@@ -54,7 +55,7 @@ impl Group {
     /// # Errors
     ///
     /// Returns an error if it cannot be started.
-    pub(super) fn spawn(command: &mut Command) -> std::io::Result<Self> {
+    pub(crate) fn spawn(command: &mut Command) -> std::io::Result<Self> {
         let mut child = command.process_group(0).stderr(Stdio::piped()).spawn()?;
         let complaint = Arc::default();
         let listener = child.stderr.take().map(|it| {
@@ -64,12 +65,12 @@ impl Group {
         Ok(Self { child, listener, complaint, ended: None })
     }
 
-    pub(super) fn child(&mut self) -> &mut Child {
+    pub(crate) fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
     /// Waits until the program ends; returns `None` if it takes longer.
-    pub(super) fn wait(&mut self, longest: Duration) -> Option<ExitStatus> {
+    pub(crate) fn wait(&mut self, longest: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + longest;
         loop {
             if self.ended.is_none() {
@@ -84,7 +85,7 @@ impl Group {
     }
 
     /// Kills the program and everything in its group; SIGKILL also ends what SIGSTOP stopped.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         // The group lives as long as one of its members; where none is left there is nothing to do.
         if let Some(group) = group
@@ -97,7 +98,7 @@ impl Group {
     }
 
     /// Kills the group and returns what the program wrote to its standard error.
-    pub(super) fn complaint(&mut self) -> String {
+    pub(crate) fn complaint(&mut self) -> String {
         self.kill();
         let until = Instant::now() + LAST_WORDS;
         let is_open = |it: &Option<JoinHandle<()>>| it.as_ref().is_some_and(|it| !it.is_finished());
@@ -129,7 +130,7 @@ fn listen(mut stderr: ChildStderr, kept: &Mutex<Vec<u8>>) {
 
 /// What a pipe is waited for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Ready {
+pub(crate) enum Ready {
     /// There is something to read, or the end.
     ToRead,
     /// `PIPE_BUF` bytes fit in.
@@ -137,7 +138,7 @@ pub(super) enum Ready {
 }
 
 /// Waits until a pipe is ready; returns whether it is.
-pub(super) fn wait_for(pipe: &impl AsFd, ready: Ready, longest: Duration) -> std::io::Result<bool> {
+pub(crate) fn wait_for(pipe: &impl AsFd, ready: Ready, longest: Duration) -> std::io::Result<bool> {
     let flags = match ready {
         Ready::ToRead => PollFlags::IN,
         Ready::ToWrite => PollFlags::OUT,
