@@ -33,11 +33,27 @@ pub fn split_pins(rule: Condition) -> (Option<Condition>, Vec<Arc<str>>) {
     }
 }
 
-/// Returns the node that a term pins.
+/// Returns the parts that [`split_pins`] takes a rule apart into.
+pub fn parts(rule: &Condition) -> (Option<&Condition>, Vec<&Arc<str>>) {
+    let Condition::Or(terms) = rule else { return (Some(rule), Vec::new()) };
+    let own = terms.first().filter(|it| pinned(it).is_none());
+    let names: Option<Vec<&Arc<str>>> =
+        terms.iter().skip(usize::from(own.is_some())).map(pinned).collect();
+    match names {
+        Some(names) if !names.is_empty() => (own, names),
+        _ => (Some(rule), Vec::new()),
+    }
+}
+
 fn pin(term: &Condition) -> Option<Arc<str>> {
+    pinned(term).map(Arc::clone)
+}
+
+/// Returns the node that a term pins.
+fn pinned(term: &Condition) -> Option<&Arc<str>> {
     match term {
         Condition::Test(Test { path: Path::Name, comparison: Comparison::Equals(name) }) => {
-            Some(Arc::clone(name))
+            Some(name)
         }
         _ => None,
     }
@@ -81,6 +97,9 @@ mod tests {
             ),
         ] {
             let (rule, names) = split_pins(rule::read(&whole).unwrap());
+            let borrowed = rule::read(&whole).unwrap();
+            let (own_part, pinned_part) = parts(&borrowed);
+            assert_eq!((own_part.cloned(), pinned_part), (rule.clone(), names.iter().collect()));
             assert_eq!(rule.as_ref().map_or(Value::Null, rule::to_value), own, "{whole}");
             assert_eq!(names.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), pinned, "{whole}");
             assert_eq!(rule::to_value(&with_pins(rule, &names).unwrap()), whole);
