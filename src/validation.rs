@@ -6,6 +6,7 @@
 mod again;
 mod catalogue;
 mod checked;
+mod environments;
 mod findings;
 mod group;
 mod individual;
@@ -111,6 +112,14 @@ impl FileReading {
     pub fn groups(&self) -> &[GroupFile] {
         match &self.parts {
             Parts::Groups(groups) => groups,
+            _ => &[],
+        }
+    }
+
+    /// Returns the classification tests of the file.
+    fn tests(&self) -> &[TestCase] {
+        match &self.parts {
+            Parts::Tests(tests) => tests,
             _ => &[],
         }
     }

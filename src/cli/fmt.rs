@@ -89,7 +89,9 @@ fn with_ids(source: &SourceFile, text: String) -> Option<String> {
     for (number, node) in contents.documents.iter().enumerate() {
         let span = |it: &Node| it.get("name").map(|name| name.span);
         let group = reading.groups().iter().find(|it| Some(it.place.span) == span(node));
-        let Some(id) = group.filter(|it| !it.has_id).and_then(|it| it.id) else { continue };
+        let Some(id) = group.filter(|it| it.id_place.is_none()).and_then(|it| it.id) else {
+            continue;
+        };
         let serde_json::Value::Object(mut fields) = node.to_value() else { continue };
         let behind = fields.keys().position(|key| key == "name").map_or(0, |at| at + 1);
         fields.shift_insert(behind, "id".to_owned(), id.to_string().into());

@@ -57,12 +57,14 @@ impl Checked {
             catalogues: &catalogues,
             places: Places { origins: &origins, readings: &readings },
             strictness: policy.missing_referents,
+            search: self.search,
             meter,
         };
         for group in &reach.above {
             ground.referents(*group, &mut findings);
             ground.types(*group, &mut findings);
         }
+        ground.environments(|it| reach.changed.contains(&it), &mut findings);
         for group in &reach.tops {
             findings.extend(ground.contradictions(*group));
         }
@@ -118,6 +120,7 @@ fn moved_to(origins: &Arc<Origins>, moved: &[&GroupFile]) -> Arc<Origins> {
 /// The groups of which something else may be found.
 struct Reach<'h> {
     hierarchy: &'h Hierarchy,
+    changed: BTreeSet<GroupIndex>,
     /// The changed groups and their ancestors, whose values they may hide.
     above: BTreeSet<GroupIndex>,
     /// The changed groups that have no changed ancestor.
@@ -134,13 +137,14 @@ impl<'h> Reach<'h> {
                 tops.push(*group);
             }
         }
-        Self { hierarchy, above, tops }
+        Self { hierarchy, changed, above, tops }
     }
 
     /// Returns whether a check must look at a group anew.
     fn has(&self, check: Check, group: GroupIndex) -> bool {
         match check {
             Check::Referents | Check::Types => self.above.contains(&group),
+            Check::Environments => self.changed.contains(&group),
             Check::Contradictions => {
                 let is_below = |top: &GroupIndex| self.hierarchy.is_ancestor(*top, group);
                 self.tops.iter().any(|top| *top == group || is_below(top))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::individual::{first_of_each, single, stem};
 use super::shape::Shape;
 use crate::diagnostic::{Diagnostic, Kind, Place, closest};
-use crate::document::Node;
+use crate::document::{Content, Node, Span};
 use crate::hierarchy::Catalogue;
 use crate::model::{ClassName, EnvironmentName, Key, Table, Value};
 use crate::puppet::{Aliases, DataType};
@@ -36,10 +36,15 @@ pub(super) struct Types {
     pub(super) aliases: Aliases,
 }
 
+/// The keys of an environment's file.
+pub(super) const KEYS: &[&str] = &["name", "classes", "type_aliases"];
+
 /// Reads the one document of an environment's file.
 pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<EnvironmentFile> {
-    let document = single(documents, shape)?;
-    shape.mapping(document, "an environment", &["name", "classes", "type_aliases"])?;
+    // An empty file says no more than that the environment exists, as one without classes does.
+    let nothing = Node { content: Content::Mapping(Vec::new()), span: Span::START };
+    let document = single(documents, shape).unwrap_or(&nothing);
+    shape.mapping(document, "an environment", KEYS)?;
     let name: EnvironmentName = match document.get("name") {
         Some(node) => shape.parsed(node, "`name`")?,
         None => match stem(&shape.file).parse() {

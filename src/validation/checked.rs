@@ -8,7 +8,7 @@ use super::places::{Places, find};
 use super::shape::weight;
 use super::{
     FileReading, GroupFile, Layout, Parts, Search, Strictness, TestCase, catalogue, individual,
-    no_groups, overlap, tree,
+    no_groups, overlap, test_case, tree,
 };
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
 use crate::document::Span;
@@ -93,13 +93,7 @@ impl Checked {
 
     /// Returns the classification tests.
     pub fn tests(&self) -> Vec<&TestCase> {
-        let mut all = Vec::new();
-        for reading in &self.readings {
-            if let Parts::Tests(tests) = &reading.parts {
-                all.extend(tests);
-            }
-        }
-        all
+        self.readings.iter().flat_map(|it| it.tests()).collect()
     }
 
     /// Adds what was found otherwise, but for the warnings that a comment silences.
@@ -175,8 +169,13 @@ pub fn check(
     let places = Places { origins: &origins, readings: &readings };
     let findings = hierarchy.as_ref().map_or_else(Vec::new, |hierarchy| {
         let strictness = layout.policy.missing_referents;
-        Ground { hierarchy, catalogues: &catalogues, places, strictness, meter }.all()
+        Ground { hierarchy, catalogues: &catalogues, places, strictness, search, meter }.all()
     });
+    if search == Search::Everything {
+        // Tests decide nothing about what a commit answers, so the daemon does not mind.
+        let tests = readings.iter().flat_map(|it| it.tests());
+        others.extend(tests.filter_map(test_case::empty_expectation));
+    }
     if groups.is_empty() && !layout.allow_empty && are_read(&readings) {
         let message = format!("there is no node group below `{}/`", layout.groups);
         others.push(no_groups(layout.groups.as_str().into(), message));

@@ -6,10 +6,11 @@ use super::catalogue::Catalogues;
 use super::layout::Strictness;
 use super::places::Places;
 use super::shape::weight;
-use super::{lint, parameter_type, referents};
+use super::{Search, environments, lint, parameter_type, referents};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Meter, Room};
+use crate::rule::Effort;
 
 /// Something that was found.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub(super) enum Check {
     Types,
     /// Rules that contradict those of ancestors.
     Contradictions,
+    /// Environments that no file describes, found in the first group that names them.
+    Environments,
 }
 
 /// What groups are checked against.
@@ -39,6 +42,7 @@ pub(super) struct Ground<'r> {
     pub(super) catalogues: &'r Catalogues,
     pub(super) places: Places<'r>,
     pub(super) strictness: Strictness,
+    pub(super) search: Search,
     pub(super) meter: &'r Meter,
 }
 
@@ -50,6 +54,7 @@ impl Ground<'_> {
             self.referents(group, &mut findings);
             self.types(group, &mut findings);
         }
+        self.environments(|_| true, &mut findings);
         // The rule of the root group asks for no text, so its children stand for themselves.
         let tops: Vec<GroupIndex> = self.hierarchy.children(self.hierarchy.root()).collect();
         let found = tops.into_par_iter().flat_map_iter(|top| self.contradictions(top));
@@ -74,9 +79,25 @@ impl Ground<'_> {
         findings.extend(found.map(|it| Check::Types.of(group, it)));
     }
 
+    /// Checks the environments that some groups are the first to name.
+    pub(super) fn environments(
+        &self,
+        wanted: impl Fn(GroupIndex) -> bool,
+        findings: &mut Vec<Finding>,
+    ) {
+        for it in environments::unknown(self).iter().filter(|it| wanted(it.first)) {
+            let found = environments::report(it, self).filter(|it| self.keeps(it.severity));
+            findings.extend(found.map(|found| Check::Environments.of(it.first, found)));
+        }
+    }
+
     /// Checks the rules of a group and its descendants.
     pub(super) fn contradictions(&self, group: GroupIndex) -> impl Iterator<Item = Finding> {
-        let found = lint::contradictions(self.hierarchy, group, &self.places);
+        let effort = match self.search {
+            Search::Decisive => Effort::Quick,
+            Search::Everything => Effort::Thorough,
+        };
+        let found = lint::contradictions(self.hierarchy, group, &self.places, effort);
         let found = found.into_iter().filter(|(_, it)| self.keeps(it.severity));
         found.map(|(group, it)| Check::Contradictions.of(group, it))
     }

@@ -21,12 +21,16 @@ pub struct GroupFile {
     pub name: Option<GroupName>,
     /// The id that is written or follows from the name.
     pub id: Option<GroupId>,
-    /// Whether an id is written.
-    pub has_id: bool,
+    /// Where the id is written.
+    pub id_place: Option<Place>,
+    /// Where the environment is written.
+    pub environment: Option<Place>,
     /// The parent as written, and where.
     pub parent: Option<(ParentName, Place)>,
     /// Where the rule is written.
     pub rule: Option<Place>,
+    /// The nodes that are pinned, and where.
+    pub pinned: Vec<(Arc<str>, Place)>,
     /// Where each class is written, and each of its parameters.
     pub classes: Vec<ClassPlace>,
 }
@@ -137,6 +141,9 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
         .get("parent")
         .filter(|node| !node.is_null())
         .and_then(|node| Some((read_parent(node, shape)?, shape.place(node.span))));
+    let pinned = document.get("pinned").map(Node::elements).unwrap_or_default().iter();
+    let pinned = pinned.filter_map(|it| Some((it.as_str()?.into(), shape.place(it.span))));
+    let place = |key: &str| document.get(key).map(|node| shape.place(node.span));
     let valid = shape.errors == errors_before;
     let group = match (id, name.clone(), environment, rule) {
         (Some(id), Some(name), Some(environment), Some(rule)) if valid => Some(Group {
@@ -158,9 +165,11 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
         group,
         name,
         id,
-        has_id: written_id.is_some(),
+        id_place: place("id"),
+        environment: place("environment"),
         parent,
-        rule: document.get("rule").map(|node| shape.place(node.span)),
+        rule: place("rule"),
+        pinned: pinned.collect(),
         classes: class_places(document, shape),
     })
 }

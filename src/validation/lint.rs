@@ -2,6 +2,7 @@
 
 mod contradiction;
 mod legacy;
+mod structure;
 
 use super::rule::{element, part_of};
 use super::shape::Shape;
@@ -9,6 +10,7 @@ use crate::diagnostic::Kind;
 use crate::document::{Node, Span};
 use crate::model::{Comparison, Condition, Path, Segment, Test};
 use crate::rule::regex::suspicions;
+use structure::Structure;
 
 pub(super) use contradiction::contradictions;
 
@@ -55,6 +57,21 @@ impl<'n> Parts<'n> {
 
     fn path(&self) -> Span {
         self.part(1).span
+    }
+
+    /// Writes a path in the notation of the rule.
+    fn show(&self, root: &str, path: Vec<Segment>) -> String {
+        let path: Vec<Segment> = std::iter::once(Segment::Key(root.into())).chain(path).collect();
+        match self.test {
+            Some(_) => {
+                let part = |it: &Segment| match it {
+                    Segment::Key(key) => format!("{:?}", key.as_ref()),
+                    Segment::Index(index) => index.to_string(),
+                };
+                format!("[{}]", path.iter().map(part).collect::<Vec<_>>().join(", "))
+            }
+            None => format!("`{}`", Path::Segments(path.into())),
+        }
     }
 
     fn operand(&self) -> &'n Node {
@@ -104,20 +121,51 @@ fn check_path(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
                 warn("Puppet Enterprise never finds anything below `facts`".to_owned(), help);
             }
             if let Some(split) = legacy::dotted(fact) {
-                let help = format!("write [\"fact\", {split}]");
+                let help = format!("write {}", parts.show("fact", split));
                 warn(format!("the fact `{fact}` has dots in its name; is a path meant?"), help);
             } else if let Some(modern) = legacy::replacement(fact).filter(|_| rest.is_empty()) {
-                let help = format!("write [\"fact\", {modern}]");
+                let note = modern.note.map_or(String::new(), |note| format!(", {note}"));
+                let help = format!("write {}{note}", parts.show("fact", modern.path));
                 warn(format!("the legacy fact `{fact}` is gone by default since Puppet 8"), help);
+            } else {
+                check_structure(test, "fact", segments, parts, &mut warn);
             }
         }
-        ["trusted", field, ..] if legacy::dotted(field).is_some() => {
-            let help =
-                format!("write [\"trusted\", {}]", legacy::dotted(field).unwrap_or_default());
-            warn(
-                format!("the trusted field `{field}` has dots in its name; is a path meant?"),
-                help,
-            );
+        ["trusted", field, ..] => match legacy::dotted(field) {
+            Some(split) => {
+                let help = format!("write {}", parts.show("trusted", split));
+                warn(
+                    format!("the trusted field `{field}` has dots in its name; is a path meant?"),
+                    help,
+                );
+            }
+            None => check_structure(test, "trusted", segments, parts, &mut warn),
+        },
+        _ => {}
+    }
+}
+
+/// Warns of comparisons with a whole mapping, which never hold, and with a whole list, of which only
+/// `<:` can.
+fn check_structure(
+    test: &Test,
+    root: &str,
+    segments: &[Segment],
+    parts: &Parts<'_>,
+    warn: &mut dyn FnMut(String, String),
+) {
+    let Some(path) = segments.get(1..) else { return };
+    let at = Path::Segments(segments.into());
+    match structure::structure(root, path) {
+        Some(Structure::Mapping(key)) => {
+            let field = path.iter().cloned().chain([Segment::Key(key.into())]).collect();
+            let help = format!("compare one of its values, such as {}", parts.show(root, field));
+            warn(format!("`{at}` is a mapping, and nothing compares with a whole mapping"), help);
+        }
+        Some(Structure::List) if !matches!(test.comparison, Comparison::Contains(_)) => {
+            let operator = test.comparison.operator();
+            let help = "write `<:` to ask for an element, or the index of one".to_owned();
+            warn(format!("`{at}` is a list, with which `{operator}` never holds"), help);
         }
         _ => {}
     }

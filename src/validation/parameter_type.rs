@@ -29,8 +29,9 @@ pub(super) fn check(ground: &Ground<'_>, source: GroupIndex) -> Vec<Diagnostic> 
                 let Some(data_type) = of_class.get(parameter) else { continue };
                 let Some(fault) = fault_of(data_type, value, &known.aliases) else { continue };
                 let it = Use { source, class, parameter: Some(parameter), environment };
-                if it.user(hierarchy).is_some() {
-                    found.extend(report(&it, &fault, &known.aliases, ground));
+                if let Some(user) = it.user(hierarchy) {
+                    let reported = report(&it, &fault, &known.aliases, ground);
+                    found.extend(reported.map(|found| it.show_user(user, found, ground)));
                 }
             }
         }

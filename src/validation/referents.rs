@@ -82,11 +82,13 @@ fn report(
             (Kind::MissingParameter, &written.place, message, similar)
         }
     };
-    let message = match ground.hierarchy.group(user) {
-        _ if user == *source => message,
-        heir => format!("{message}, where `{}` inherits it", heir.name),
+    let heir = Some(ground.hierarchy.group(user)).filter(|_| user != *source);
+    let message = match heir {
+        Some(heir) => format!("{message}, where `{}` inherits it", heir.name),
+        None => message,
     };
     let found = Diagnostic::new(kind, place.clone(), message).in_group(group.name.as_str());
+    let found = missing.show_user(user, found, ground);
     Some(match similar {
         Some(similar) => found.with_help(format!("did you mean `{similar}`?")),
         None => found.with_help(format!(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::shape::Shape;
-use crate::diagnostic::{Kind, Place};
+use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::Node;
 use crate::model::{Classes, EnvironmentName, Map, Table, Value, VariableName};
 
@@ -25,9 +25,12 @@ pub struct TestCase {
     pub trusted: Option<Map<String, Value>>,
     /// What must come out.
     pub expect: Expectation,
+    /// Where that is written.
+    pub expect_place: Place,
 }
 
-/// What must come out of a classification; what is absent is not looked at.
+/// What must come out of a classification; what is absent is not looked at, and the default is an
+/// expectation of nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expectation {
     /// The names of exactly the groups that match, the root group not counted.
@@ -40,8 +43,15 @@ pub struct Expectation {
     pub variables: Table<VariableName, Value>,
     /// Config data that must be there.
     pub config_data: Classes,
-    /// Whether leaves must differ.
-    pub conflict: bool,
+    /// Whether leaves must differ; none is no, too, but not said.
+    pub conflict: Option<bool>,
+}
+
+impl Expectation {
+    /// Returns whether a test with this expectation passes whatever comes out.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 const KEYS: &[&str] = &["name", "node", "facts", "facts_file", "trusted", "expect"];
@@ -79,8 +89,8 @@ fn read_test(test: &Node, shape: &mut Shape) -> Option<TestCase> {
         );
     }
     let trusted = test.get("trusted").map(|node| object(node, "`trusted`", shape));
-    let expect = match test.get("expect") {
-        Some(node) => read_expectation(node, shape)?,
+    let (expect, expect_place) = match test.get("expect") {
+        Some(node) => (read_expectation(node, shape)?, shape.place(node.span)),
         None => {
             shape.add(Kind::SchemaViolation, test.span, "a test needs `expect`");
             return None;
@@ -95,6 +105,18 @@ fn read_test(test: &Node, shape: &mut Shape) -> Option<TestCase> {
         facts_file,
         trusted,
         expect,
+        expect_place,
+    })
+}
+
+/// Reports a test that passes whatever comes out.
+pub(super) fn empty_expectation(test: &TestCase) -> Option<Diagnostic> {
+    let message = format!("`expect` of the test `{}` says nothing that could fail", test.name);
+    let help =
+        "name `groups`, `environment` or a value; `clade test --update` writes what comes out now";
+    test.expect.is_empty().then(|| {
+        let place = test.expect_place.clone();
+        Diagnostic::new(Kind::SchemaViolation, place, message).with_help(help)
     })
 }
 
@@ -148,9 +170,6 @@ fn read_expectation(node: &Node, shape: &mut Shape) -> Option<Expectation> {
         classes: classes("classes", shape),
         variables: node.get("variables").map(|it| shape.variables(it)).unwrap_or_default(),
         config_data: classes("config_data", shape),
-        conflict: node
-            .get("conflict")
-            .and_then(|it| shape.boolean(it, "`conflict`"))
-            .unwrap_or(false),
+        conflict: node.get("conflict").and_then(|it| shape.boolean(it, "`conflict`")),
     })
 }

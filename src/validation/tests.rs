@@ -22,6 +22,15 @@ fn findings(files: &[(&str, &str)]) -> Vec<String> {
     checked(files).diagnostics.iter().map(line).collect()
 }
 
+/// Writes the related places of a finding as `file:line:column message`.
+fn related(found: &Diagnostic) -> Vec<String> {
+    let line = |it: &crate::diagnostic::Related| {
+        let start = it.place.span.start;
+        format!("{}:{}:{} {}", it.place.file, start.line, start.column, it.message)
+    };
+    found.related.iter().map(line).collect()
+}
+
 fn group(text: &str) -> Vec<String> {
     findings(&[("groups/g.yaml", text)])
 }
@@ -64,6 +73,7 @@ fn what_is_valid_is_read_whole() {
         ("groups/README.md", "no group"),
         ("nodes/web1.example.com.yaml", "variables: {x: 1}\n"),
         ("environments/dev.yaml", "classes: {apache: {parameters: {port: 80, docroot: null}}}\n"),
+        ("environments/staging.yaml", "# its classes are not known\n"),
         (
             "tests/a.yaml",
             "- name: t\n  node: n\n  facts: {a: 1}\n  expect: {groups: [Child], conflict: false}\n",
@@ -95,7 +105,8 @@ fn an_environment_without_classes_has_no_catalogue() {
     };
     assert_eq!(of("name: dev\n"), (Some((1, 0)), String::new()));
     assert_eq!(of("{}\n"), (Some((1, 0)), String::new()));
-    assert_eq!(of("name: other\n"), (Some((1, 0)), String::new()));
+    assert_eq!(of(""), (Some((1, 0)), String::new()));
+    assert_eq!(of("name: other\n"), (Some((1, 0)), "suspicious-value".to_owned()));
     // Where classes are named, though none, there are no others.
     assert_eq!(of("classes: {}\n"), (None, "missing-class".to_owned()));
     assert_eq!(of("name: dev\nclasses:\n"), (None, "missing-class".to_owned()));
@@ -251,6 +262,134 @@ fn rules_are_checked_with_the_place_of_the_fault() {
     }
 }
 
+#[test]
+fn rules_that_no_node_meets_are_found_with_what_contradicts_them() {
+    for (text, expected) in [
+        (
+            "name: a\nrule: a = x and a != x\n",
+            "2:7 never-matches no node matches: `a = x` excludes `a != x`",
+        ),
+        (
+            "name: a\nrule: n > 5 and b = c and n < 3\n",
+            "2:7 never-matches no node matches: `n > 5` excludes `n < 3`",
+        ),
+        (
+            "name: a\nrule: name = x and trusted.certname = y\n",
+            "2:7 never-matches no node matches: `name = x` excludes `trusted.certname = y`",
+        ),
+        (
+            "name: a\nrule: role ~ '^web' and role ~ '^db'\n",
+            "2:7 never-matches no node matches: `role ~ \"^web\"` excludes `role ~ \"^db\"`",
+        ),
+        (
+            "name: a\nrule: not name ~ '.*'\n",
+            "2:7 never-matches no node matches: `name !~ \".*\"` never holds",
+        ),
+        (
+            "name: a\nrule: (a = x or b = x) and a != x and b != x\n",
+            "2:7 never-matches no node matches: `a = x or b = x`, `a != x`, `b != x` exclude each other",
+        ),
+        // The rule proper, though the pinned node is in the group.
+        (
+            "name: a\nrule: a = x and a = y\npinned: [n]\n",
+            "2:7 never-matches no node matches: `a` cannot be both `x` and `y`",
+        ),
+        (
+            "name: p\npinned: [n1, n2]\n---\nname: c\nparent: p\npinned: [n1, n3]\n",
+            "6:14 never-matches the pinned node `n3` never matches: the ancestor `p` does not match it // a node must match its group's ancestors too: pin it to `p` as well, or move the group out of it",
+        ),
+        (
+            "name: p\nrule: name ~ '^web'\n---\nname: between\nparent: p\n---\nname: c\nparent: between\npinned: [db1, db2, web1, db3]\n",
+            "9:10 never-matches the pinned node `db1` never matches: the ancestor `p` does not match it, nor 2 more // a node must match its group's ancestors too: pin it to `p` as well, or move the group out of it",
+        ),
+        (
+            "name: p\npinned: [n1, n2]\n---\nname: c\nparent: p\nrule: name = n3\n",
+            "6:7 never-matches no node matches: `name = n1 or name = n2` excludes `name = n3` // a node must match its group's ancestors too: move the group out of `p`, or change one of the rules",
+        ),
+        (
+            "name: p\nrule: env = prod\n---\nname: c\nparent: p\nrule: env = dev\n---\nname: d\nparent: c\nrule: env = dev\n",
+            "6:7 never-matches no node matches: `env` cannot be both `prod` and `dev` // a node must match its group's ancestors too: move the group out of `p`, or change one of the rules",
+        ),
+    ] {
+        let found = group(text);
+        let of_others = text.contains("name: d").then(|| found.get(1).cloned()).flatten();
+        assert_eq!(found.first(), Some(&format!("groups/g.yaml:{expected}")), "{text}");
+        // What is below a group that no node is in is compared with the others.
+        assert_eq!(found.len(), 1 + usize::from(of_others.is_some()), "{found:?}");
+    }
+    for fine in [
+        "name: p\nrule: role = web\n---\nname: c\nparent: p\npinned: [n3]\n",
+        "name: p\nrule: name ~ '^n'\npinned: [x]\n---\nname: c\nparent: p\npinned: [x, n3]\n",
+        "name: p\n---\nname: c\nparent: p\npinned: [n3]\n",
+        "name: a\nrule: n > 5 and n != 6\n",
+        "name: a\nrule: 'tags <: web and tags[0] = db'\n",
+    ] {
+        assert_eq!(group(fine), Vec::<String>::new(), "{fine}");
+    }
+}
+
+#[test]
+fn paths_to_whole_mappings_and_lists_are_found() {
+    for (rule, expected) in [
+        (
+            "os = x",
+            "`os` is a mapping, and nothing compares with a whole mapping // compare one of its values, such as `os.family`",
+        ),
+        (
+            "os.release ~ '^9'",
+            "`os.release` is a mapping, and nothing compares with a whole mapping // compare one of its values, such as `os.release.major`",
+        ),
+        (
+            "networking.interfaces.eth0 = x",
+            "`networking.interfaces.eth0` is a mapping, and nothing compares with a whole mapping // compare one of its values, such as `networking.interfaces.eth0.ip`",
+        ),
+        (
+            "trusted.extensions = x",
+            "`trusted.extensions` is a mapping, and nothing compares with a whole mapping // compare one of its values, such as `trusted.extensions.pp_role`",
+        ),
+        (
+            "processors.models = x",
+            "`processors.models` is a list, with which `=` never holds // write `<:` to ask for an element, or the index of one",
+        ),
+        (
+            "[\"=\", [fact, os], x]",
+            "`os` is a mapping, and nothing compares with a whole mapping // compare one of its values, such as [\"fact\", \"os\", \"family\"]",
+        ),
+        (
+            "ipaddress_eth0 = x",
+            "the legacy fact `ipaddress_eth0` is gone by default since Puppet 8 // write `networking.interfaces.eth0.ip`",
+        ),
+        (
+            "processor0 ~ x",
+            "the legacy fact `processor0` is gone by default since Puppet 8 // write `processors.models[0]`",
+        ),
+        (
+            "memorysize_mb > 5",
+            "the legacy fact `memorysize_mb` is gone by default since Puppet 8 // write `memory.system.total_bytes`, in bytes",
+        ),
+        (
+            "[\"=\", [fact, processor0], x]",
+            "the legacy fact `processor0` is gone by default since Puppet 8 // write [\"fact\", \"processors\", \"models\", 0]",
+        ),
+    ] {
+        let found = group(&format!("name: g\nrule: {rule}\n"));
+        assert_eq!(found.len(), 1, "{rule}: {found:?}");
+        assert!(found[0].ends_with(&format!(" suspicious-rule {expected}")), "{rule}: {found:?}");
+    }
+    for whole in ["[\"=\", [trusted], x]", "trusted = x"] {
+        assert_eq!(group(&format!("name: g\nrule: {whole}\n")).len(), 1, "{whole}");
+    }
+    for fine in [
+        "'processors.models <: x'",
+        "os.family = x",
+        "role.name = x",
+        "trusted.certname = x",
+        "processors.models[0] = x",
+    ] {
+        assert_eq!(group(&format!("name: g\nrule: {fine}\n")), Vec::<String>::new(), "{fine}");
+    }
+}
+
 /// Moves a column behind `rule: `.
 fn shift(finding: &str) -> String {
     let mut parts = finding.splitn(4, ':');
@@ -297,7 +436,21 @@ fn groups_are_checked_against_each_other() {
         (
             "name: a\nid: 58463036-0efa-4365-b367-b5401c0711d3\n---\nname: b\nid: 58463036-0efa-4365-b367-b5401c0711d3\n",
             vec![
-                "4:7 uniqueness-violation the id `58463036-0efa-4365-b367-b5401c0711d3` is that of another group // give one of the groups another id, or leave it out",
+                "5:5 uniqueness-violation the id `58463036-0efa-4365-b367-b5401c0711d3` is that of another group // give one of the groups another id, or leave it out",
+            ],
+        ),
+        // A file that was copied whole: its id comes first.
+        (
+            "name: a\nid: 58463036-0efa-4365-b367-b5401c0711d3\n---\nname: a\nid: 58463036-0efa-4365-b367-b5401c0711d3\n",
+            vec![
+                "5:5 uniqueness-violation the id `58463036-0efa-4365-b367-b5401c0711d3` is that of another group // give one of the groups another id, or leave it out",
+            ],
+        ),
+        // The second has the id that `clade fmt --ids` wrote into the first, before its renaming.
+        (
+            "name: b\nid: 098dbc1c-31c5-5391-bffb-979528ae2f40\n---\nname: a\n",
+            vec![
+                "4:7 uniqueness-violation the id `098dbc1c-31c5-5391-bffb-979528ae2f40` of this name is that of another group // write another `id` into one of the groups",
             ],
         ),
         (
@@ -411,8 +564,9 @@ fn classes_are_checked_against_the_catalogue_of_the_environment() {
     );
     let groups = "name: a\nclasses:\n  npt: {}\n  ntp: {server: x}\n---\nname: b\nparent: a\nclasses: {apache: {}}\n---\n\
                   name: free\nenvironment: dev\nclasses: {anything: {}}\n";
+    let dev = ("environments/dev.yaml", "{}\n");
     assert_eq!(
-        findings(&[catalogue, ("groups/g.yaml", groups)]),
+        findings(&[catalogue, dev, ("groups/g.yaml", groups)]),
         [
             "groups/g.yaml:3:3 missing-class the environment `production` has no class `npt` // did you mean `ntp`?",
             "groups/g.yaml:4:9 missing-parameter the class `ntp` has no parameter `server` in the environment `production` // did you mean `servers`?",
@@ -420,9 +574,46 @@ fn classes_are_checked_against_the_catalogue_of_the_environment() {
     );
     for (policy, count) in [("warn", 2), ("off", 0)] {
         let settings = format!("policy: {{missing_referents: {policy}}}\n");
-        let checked = checked(&[catalogue, ("groups/g.yaml", groups), ("clade.yaml", &settings)]);
+        let checked =
+            checked(&[catalogue, dev, ("groups/g.yaml", groups), ("clade.yaml", &settings)]);
         assert_eq!((checked.diagnostics.len(), checked.is_valid()), (count, true), "{policy}");
     }
+}
+
+#[test]
+fn an_environment_that_no_file_describes_is_a_warning_once() {
+    let of = |files: &[&str], groups: &str| {
+        let mut all = vec![("groups/g.yaml", groups)];
+        all.extend(files.iter().map(|it| (*it, "{}\n")));
+        findings(&all)
+    };
+    let production = "environments/production.yaml";
+    let misspelt = "name: a\nenvironment: produktion\n";
+    assert_eq!(
+        of(&[production], misspelt),
+        [
+            "groups/g.yaml:2:14 suspicious-value no file describes the environment `produktion` // did you mean `production`?"
+        ]
+    );
+    // A branch that r10k made an environment of is as valid as any other.
+    let branches = "name: a\nenvironment: jira_123\n---\nname: b\nenvironment: jira_123\n---\nname: c\nenvironment: jira_123\n";
+    assert_eq!(
+        of(&[production], branches),
+        [
+            "groups/g.yaml:2:14 suspicious-value no file describes the environment `jira_123`, which 2 more groups name too // correct the name; if the environment exists, add the file `jira_123.yaml` with `name: jira_123` to the directory of environments"
+        ]
+    );
+    assert!(checked(&[(production, "{}\n"), ("groups/g.yaml", branches)]).is_valid());
+    let none: [&str; 0] = [];
+    assert_eq!(of(&[], misspelt), none);
+    assert_eq!(of(&[production, "environments/jira_123.yaml"], branches), none);
+    assert_eq!(of(&["environments/dev.yaml"], "name: a\nenvironment: production\n"), none);
+    assert_eq!(of(&[production], "name: a\nenvironment: agent-specified\n"), none);
+    let ignored = "name: a\n# clade: ignore suspicious-value\nenvironment: produktion\n";
+    assert_eq!(of(&[production], ignored), none);
+    // An empty file says that the environment exists, as one without classes does.
+    let empty = [(production, ""), ("groups/g.yaml", misspelt)];
+    assert_eq!(findings(&empty).len(), 1);
 }
 
 #[test]
@@ -468,6 +659,7 @@ fn what_is_inherited_names_the_group_that_inherits_it() {
         found.message,
         "the environment `staging` has no class `ntp`, where `b` inherits it"
     );
+    assert_eq!(related(found), ["groups/g.yaml:6:14 `b` inherits it in `staging`"]);
 }
 
 #[test]
@@ -554,9 +746,34 @@ fn nodes_environments_and_tests_are_checked() {
 }
 
 #[test]
+fn a_test_that_can_only_pass_is_an_error() {
+    let of = |expect: &str, search: Search| {
+        let file = |path: &str, text: &str| SourceFile {
+            path: path.into(),
+            content: SourceContent::Bytes(text.as_bytes().into()),
+        };
+        let test = format!("- name: t\n  node: n\n  expect: {expect}\n");
+        let files = [file("groups/a.yaml", "name: A\n"), file("tests/t.yaml", &test)];
+        let checked = validate(&files, search);
+        let kinds: Vec<&str> = checked.diagnostics.iter().map(|it| it.kind.as_str()).collect();
+        (kinds.join(" "), checked.is_valid())
+    };
+    for nothing in ["{}", "{classes: {}}", "{variables: {}, config_data: }"] {
+        let error = ("schema-violation".to_owned(), false);
+        assert_eq!(of(nothing, Search::Everything), error, "{nothing}");
+        // A commit answers the same with the test and without.
+        assert_eq!(of(nothing, Search::Decisive), (String::new(), true), "{nothing}");
+    }
+    for something in ["{groups: []}", "{conflict: false}", "{classes: {a: }}", "{environment: e}"] {
+        assert_eq!(of(something, Search::Everything), (String::new(), true), "{something}");
+    }
+}
+
+#[test]
 fn a_path_of_facts_is_relative_and_not_in_git() {
-    let tests =
-        |path: &str| format!("- {{name: t, node: n, facts_file: '{path}', expect: {{}}}}\n");
+    let tests = |path: &str| {
+        format!("- {{name: t, node: n, facts_file: '{path}', expect: {{conflict: false}}}}\n")
+    };
     for (path, expected) in [
         ("n.yaml", "tests/unit/n.yaml"),
         ("../../facts/./n.yaml", "facts/n.yaml"),

@@ -97,7 +97,7 @@ pub(super) fn demand(file: &GroupFile, policy: Policy, diagnostics: &mut Vec<Dia
                 .with_help(help),
         );
     };
-    if policy.require_ids && !file.has_id {
+    if policy.require_ids && file.id_place.is_none() {
         let help = format!("write `id: {}`, which it has now, or run `clade fmt --ids`", group.id);
         add("the policy of this repository demands an `id`", &help);
     }
@@ -117,14 +117,26 @@ fn report(fault: &HierarchyFault, members: &[&GroupFile]) -> Option<Diagnostic> 
             let (a, b) = (members.get(*first)?, members.get(*second)?);
             let same_name =
                 a.name == b.name && a.group.as_ref()?.environment == b.group.as_ref()?.environment;
-            let (message, help) = if same_name {
-                duplicate_name(b)?
+            // An id that is not written follows from the name.
+            let is_implied = b.id_place.is_none();
+            if is_implied && same_name {
+                let (message, help) = duplicate_name(b)?;
+                let found = diagnostic(Kind::UniquenessViolation, *second, message)?;
+                return Some(
+                    found.with_help(help).with_related(a.place.clone(), "first used here"),
+                );
+            }
+            let (message, help) = if is_implied {
+                let message = format!("the id `{}` of this name is that of another group", b.id?);
+                (message, "write another `id` into one of the groups")
             } else {
                 let message = format!("the id `{}` is that of another group", b.id?);
-                (message, "give one of the groups another id, or leave it out".to_owned())
+                (message, "give one of the groups another id, or leave it out")
             };
-            let found = diagnostic(Kind::UniquenessViolation, *second, message)?;
-            Some(found.with_help(help).with_related(a.place.clone(), "first used here"))
+            let mut found = diagnostic(Kind::UniquenessViolation, *second, message)?;
+            let at = |it: &GroupFile| it.id_place.as_ref().unwrap_or(&it.place).clone();
+            found.place = at(b);
+            Some(found.with_help(help).with_related(at(a), "first used here"))
         }
         HierarchyFault::DuplicateName { first, second } => {
             let (a, b) = (members.get(*first)?, members.get(*second)?);

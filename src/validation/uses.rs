@@ -1,5 +1,7 @@
 //! In which groups a class or a parameter that a group sets comes out.
 
+use super::findings::Ground;
+use crate::diagnostic::Diagnostic;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{ClassName, EnvironmentName, Key, Table, Value};
 
@@ -34,5 +36,23 @@ impl Use<'_> {
             }
         }
         None
+    }
+
+    /// Adds the place of a group that inherits this to a finding about it.
+    pub(super) fn show_user(
+        &self,
+        user: GroupIndex,
+        found: Diagnostic,
+        ground: &Ground<'_>,
+    ) -> Diagnostic {
+        let heir = ground.hierarchy.group(user);
+        match ground.places.of(heir.id).filter(|_| user != self.source) {
+            Some(written) => {
+                let place = written.environment.as_ref().unwrap_or(&written.place).clone();
+                let message = format!("`{}` inherits it in `{}`", heir.name, self.environment);
+                found.with_related(place, message)
+            }
+            None => found,
+        }
     }
 }

@@ -263,7 +263,10 @@ impl Changing {
         if rng.u8(..4) == 0 {
             text.push_str("# clade: ignore never-matches\n");
         }
-        let test = |rng: &mut Rng| match rng.u8(..5) {
+        let test = |rng: &mut Rng| match rng.u8(..7) {
+            3 => format!("fact{} != {}", rng.u8(..2), rng.u8(..2)),
+            4 => format!("trusted.certname = n{}", rng.u8(..4)),
+            5 => format!("size < {}", rng.u8(..2)),
             0 => format!("name ~ 'n{}'", rng.u8(..3)),
             1 => format!("size >= {}", rng.u8(..3)),
             2 => format!("not new{} = 1", rng.u8(..3)),
@@ -273,6 +276,9 @@ impl Changing {
             let joint = rng.choice([" and ", " or "]).unwrap();
             let tests: Vec<String> = (0..rng.usize(1..3)).map(|_| test(rng)).collect();
             writeln!(text, "rule: \"{}\"", tests.join(joint)).unwrap();
+        }
+        if rng.u8(..3) == 0 {
+            writeln!(text, "pinned: [n{}, n{}]", rng.u8(..4), rng.u8(..4)).unwrap();
         }
         text.push_str("classes:\n");
         for class in ["a", "b", "c", "d"] {

@@ -45,7 +45,7 @@ const TESTS: &str = "\
 - name: a conflict
   node: n
   facts: {os: {family: SUSE}}
-  expect: {}
+  expect: {conflict: false}
 - name: no conflict
   node: n
   facts_file: n.yaml
@@ -53,7 +53,7 @@ const TESTS: &str = "\
 - name: no file
   node: n
   facts_file: none.yaml
-  expect: {}
+  expect: {conflict: false}
 ";
 
 fn test(more: &[&str]) -> Done {
@@ -161,6 +161,30 @@ fn expectations_are_written_from_what_comes_out() {
     .unwrap();
     assert_eq!(run(&["--update"]).status, 1);
     assert_eq!(run(&["--update", "--rev", "HEAD"]).status, 2);
+}
+
+#[test]
+fn a_test_that_expects_nothing_fails_until_it_is_updated() {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, content) in [
+        ("groups/a.yaml", "name: A\nrule: name = n\n"),
+        ("tests/t.yaml", "- name: t\n  node: n\n  expect: {}\n"),
+    ] {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    let run = |arguments: &[&str]| -> Done {
+        clade(arguments).current_dir(directory.path()).output().unwrap().into()
+    };
+    let done = run(&["test"]);
+    assert_eq!(done.status, 1);
+    assert!(done.stdout.contains("`expect` says nothing that could fail"), "{}", done.stdout);
+    let done = run(&["validate"]);
+    assert_eq!(done.status, 1);
+    assert!(done.stdout.contains("tests/t.yaml:3:11"), "{}", done.stdout);
+    assert_eq!(run(&["test", "--update"]).status, 0);
+    assert_eq!((run(&["test"]).status, run(&["validate"]).status), (0, 0));
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(super) struct Verdict<'t> {
     pub(super) faults: Vec<Fault>,
     /// The command that explains the node, if it takes no more than a file.
     pub(super) see: Option<String>,
-    /// What comes out, if it is not as expected or nothing is.
+    /// What comes out, if it is not as expected.
     pub(super) present: Option<Present>,
 }
 
@@ -134,12 +134,12 @@ fn compare(
     let mut faults = Vec::new();
     compare_groups(&test.expect, &explanation, &mut faults);
     match &explanation.outcome {
-        Outcome::Conflict(conflicts) if !test.expect.conflict => {
+        Outcome::Conflict(conflicts) if test.expect.conflict != Some(true) => {
             let message = conflict_summary(hierarchy, conflicts);
             faults.push(Fault::new(message, conflict_lines(hierarchy, conflicts)));
         }
         Outcome::Conflict(_) => {}
-        Outcome::Classified(_) if test.expect.conflict => {
+        Outcome::Classified(_) if test.expect.conflict == Some(true) => {
             let leaves = explanation.leaves.iter().map(|it| hierarchy.group(*it).name.as_str());
             let leaves: Vec<String> = leaves.map(|it| format!("`{it}`")).collect();
             let because = format!("the leaf groups agree: {}", leaves.join(", "));
@@ -149,8 +149,12 @@ fn compare(
             Values { hierarchy, faults: &mut faults }.compare(&test.expect, result);
         }
     }
-    let open = !faults.is_empty() || test.expect == Expectation::default();
-    let present = open.then(|| Present::of(&explanation));
+    if test.expect.is_empty() {
+        let message = "`expect` says nothing that could fail".to_owned();
+        let because = "`clade test --update` writes what comes out now".to_owned();
+        faults.push(Fault::new(message, [because]));
+    }
+    let present = (!faults.is_empty()).then(|| Present::of(&explanation));
     (faults, present)
 }
 

@@ -1,131 +1,302 @@
-//! Rules that contradict those of their ancestors.
+//! Rules and pinned nodes that contradict the rules of ancestors.
 
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::super::places::Places;
 use crate::diagnostic::{Diagnostic, Kind};
+use crate::document::bounded;
 use crate::hierarchy::{GroupIndex, Hierarchy};
-use crate::model::{Comparison, Condition, GroupId, Path, Segment, Test};
+use crate::model::{Comparison, Condition, Path, Segment, Test};
+use crate::rule::{self, Claim, Effort, Prover, decide_by_name};
 
-/// Finds groups, among one and its descendants, that ask one value to equal two texts, in their own
-/// rule or together with an ancestor's: no node is ever in them.
-///
-/// Only conditions that must hold are looked at: those joined by `and`.
+/// How many steps the proofs of a commit may take together; shared out among its groups, so that what
+/// is found of a group depends on its own rules alone.
+const STEPS: usize = 4_000_000;
+
+/// The fewest and the most steps for a group.
+const OF_A_GROUP: (usize, usize) = (200, 20_000);
+
+/// How many ancestors with a rule, the nearest first, a group is compared with.
+const ANCESTORS: usize = 64;
+
+/// How many conditions are taken away one by one to find those that contradict each other.
+const EXPLAINED: usize = 48;
+
+/// How many conditions are shown.
+const SHOWN: usize = 3;
+
+/// Finds groups, among one and its descendants, whose rule no node meets, by itself or together with
+/// those of ancestors, and pinned nodes that an ancestor never matches.
 pub(in crate::validation) fn contradictions(
     hierarchy: &Hierarchy,
     top: GroupIndex,
     places: &Places<'_>,
+    effort: Effort,
 ) -> Vec<(GroupIndex, Diagnostic)> {
+    let (least, most) = OF_A_GROUP;
+    let steps = (STEPS / hierarchy.len().max(1)).clamp(least, most);
+    let mut check =
+        Check { hierarchy, places, steps, prover: Prover::new(effort), above: Vec::new() };
     let mut found = Vec::new();
-    // What a group and its ancestors demand, from the root downwards, and who of them is looked at.
-    let mut demands: Vec<Demand<'_>> = Vec::new();
-    let mut open: Vec<(GroupIndex, usize)> = Vec::new();
-    let mut above: Vec<GroupIndex> = hierarchy.lineage(top).skip(1).collect();
-    above.reverse();
-    for index in above.into_iter().chain(hierarchy.subtree(top)) {
-        while open.last().is_some_and(|(it, _)| !hierarchy.is_ancestor(*it, index)) {
-            demands.truncate(open.pop().map_or(0, |(_, start)| start));
-        }
-        open.push((index, demands.len()));
-        let mut own = Vec::new();
-        hierarchy.group(index).rule.iter().for_each(|rule| collect(rule, index, &mut own));
-        for demand in own {
-            // The first that asks for the value stands, from the root downwards.
-            let earlier = demands.iter().find(|it| same_way(it.path, demand.path));
-            match earlier.filter(|it| it.text != demand.text) {
-                None => demands.push(demand),
-                Some(earlier) => {
-                    if index >= top {
-                        let diagnostic = report(hierarchy, *earlier, demand, places);
-                        found.extend(diagnostic.map(|it| (index, it)));
-                    }
-                    // What stands behind it is not looked at.
-                    break;
-                }
+    let mut lineage: Vec<GroupIndex> = hierarchy.lineage(top).skip(1).collect();
+    lineage.reverse();
+    for index in lineage.into_iter().chain(hierarchy.subtree(top)) {
+        for diagnostic in check.enter(index) {
+            if index >= top {
+                found.push((index, diagnostic));
             }
         }
     }
     found
 }
 
-fn report(
-    hierarchy: &Hierarchy,
-    earlier: Demand<'_>,
-    demand: Demand<'_>,
-    places: &Places<'_>,
-) -> Option<Diagnostic> {
-    let (group, demander) = (hierarchy.group(demand.by), hierarchy.group(earlier.by));
-    let rule = |id: GroupId| places.of(id)?.rule.clone();
-    let message = format!(
-        "no node matches: {} cannot be both `{}` and `{}`",
-        show(demand.path),
-        earlier.text,
-        demand.text
-    );
-    let found =
-        Diagnostic::new(Kind::NeverMatches, rule(group.id)?, message).in_group(group.name.as_str());
-    if earlier.by == demand.by {
-        return Some(found);
-    }
-    let found = found.with_help(format!(
-        "a node must match its group's ancestors too: move the group out of `{}`, or change one of the rules",
-        demander.name
-    ));
-    Some(match rule(demander.id) {
-        Some(rule) => found.with_related(rule, format!("`{}` demands the other", demander.name)),
-        None => found,
-    })
+/// A walk down the tree.
+struct Check<'h, 'p> {
+    hierarchy: &'h Hierarchy,
+    places: &'p Places<'p>,
+    steps: usize,
+    prover: Prover<'h>,
+    /// The ancestors with a rule that a node can meet, from the root downwards.
+    above: Vec<Ancestor<'h>>,
 }
 
-/// A text that a value must have for a group to match.
+/// A group whose rule its descendants inherit.
+struct Ancestor<'h> {
+    index: GroupIndex,
+    claim: Claim<'h>,
+    rule: Option<&'h Condition>,
+    pinned: HashSet<&'h str>,
+}
+
+impl Ancestor<'_> {
+    /// Returns whether no node of a name is in the group, whatever else it has.
+    fn excludes(&self, name: &str) -> bool {
+        !self.pinned.contains(name)
+            && self.rule.is_none_or(|rule| decide_by_name(rule, name) == Some(false))
+    }
+}
+
+/// A condition that must hold for a group to match.
 #[derive(Clone, Copy)]
-struct Demand<'h> {
-    path: &'h Path,
-    text: &'h Arc<str>,
+struct Term<'h> {
     by: GroupIndex,
+    condition: &'h Condition,
 }
 
-fn collect<'h>(condition: &'h Condition, by: GroupIndex, demands: &mut Vec<Demand<'h>>) {
+impl<'h> Check<'h, '_> {
+    /// Checks the rule of a group, whose ancestors were entered before.
+    fn enter(&mut self, index: GroupIndex) -> Vec<Diagnostic> {
+        let hierarchy = self.hierarchy;
+        while self.above.last().is_some_and(|it| !hierarchy.is_ancestor(it.index, index)) {
+            self.above.pop();
+        }
+        let Some(whole) = hierarchy.group(index).rule.as_deref() else { return Vec::new() };
+        let (rule, pinned) = rule::parts(whole);
+        let mut found = Vec::new();
+        let rule_fails = rule.is_none_or(|rule| {
+            let fails = self.never_matches(rule);
+            if fails {
+                found.extend(self.report(index, rule));
+            }
+            fails
+        });
+        let unmatched = self.unmatched(&pinned);
+        let pins_fail = unmatched.values().map(Vec::len).sum::<usize>() == pinned.len();
+        for (ancestor, names) in unmatched {
+            found.extend(self.report_pins(index, ancestor, &names));
+        }
+        // What contradicts a group that no node is in is not worth a finding.
+        if !(rule_fails && pins_fail) {
+            let claim = self.prover.claim(whole);
+            let pinned = pinned.into_iter().map(AsRef::as_ref).collect();
+            self.above.push(Ancestor { index, claim, rule, pinned });
+        }
+        found
+    }
+
+    /// Returns whether no node meets a rule and those of the ancestors.
+    fn never_matches(&mut self, rule: &'h Condition) -> bool {
+        let own = self.prover.claim(rule);
+        let above = self.above.iter().rev().take(ANCESTORS).map(|it| &it.claim);
+        let claims: Vec<&Claim<'h>> = std::iter::once(&own).chain(above).collect();
+        self.prover.excludes(&claims, self.steps)
+    }
+
+    /// Returns the pinned nodes that an ancestor never matches, by the nearest such ancestor.
+    fn unmatched<'n>(&self, pinned: &[&'n Arc<str>]) -> BTreeMap<GroupIndex, Vec<&'n Arc<str>>> {
+        let mut unmatched: BTreeMap<GroupIndex, Vec<&Arc<str>>> = BTreeMap::new();
+        let mut steps = self.steps * 8;
+        for name in pinned {
+            for ancestor in self.above.iter().rev().take(ANCESTORS) {
+                let Some(left) = steps.checked_sub(1 + ancestor.rule.map_or(0, size)) else {
+                    return unmatched;
+                };
+                steps = left;
+                if ancestor.excludes(name) {
+                    unmatched.entry(ancestor.index).or_default().push(name);
+                    break;
+                }
+            }
+        }
+        unmatched
+    }
+
+    /// Reports a rule that no node meets.
+    fn report(&mut self, index: GroupIndex, rule: &'h Condition) -> Option<Diagnostic> {
+        let core = self.core(index, rule);
+        let group = self.hierarchy.group(index);
+        let written = self.places.of(group.id)?;
+        let place = written.rule.as_ref().unwrap_or(&written.place).clone();
+        let message = format!("no node matches: {}", describe(&core));
+        let mut found =
+            Diagnostic::new(Kind::NeverMatches, place, message).in_group(group.name.as_str());
+        let others: BTreeSet<GroupIndex> =
+            core.iter().map(|it| it.by).filter(|by| *by != index).collect();
+        let Some(first) = others.first() else { return Some(found) };
+        found = found.with_help(format!(
+            "a node must match its group's ancestors too: move the group out of `{}`, or change one of the rules",
+            self.hierarchy.group(*first).name
+        ));
+        for other in others {
+            if let Some(place) = self.rule_place(other) {
+                let name = &self.hierarchy.group(other).name;
+                found = found.with_related(place, format!("`{name}` demands the other"));
+            }
+        }
+        Some(found)
+    }
+
+    /// Reports pinned nodes that an ancestor never matches.
+    fn report_pins(
+        &self,
+        index: GroupIndex,
+        ancestor: GroupIndex,
+        names: &[&Arc<str>],
+    ) -> Option<Diagnostic> {
+        let (group, other) = (self.hierarchy.group(index), self.hierarchy.group(ancestor));
+        let (name, more) = names.split_first()?;
+        let written = self.places.of(group.id)?;
+        let pin = written.pinned.iter().find(|(pinned, _)| pinned == *name).map(|(_, place)| place);
+        let place = pin.or(written.rule.as_ref()).unwrap_or(&written.place).clone();
+        let others = match more.len() {
+            0 => String::new(),
+            1 => ", nor another one".to_owned(),
+            more => format!(", nor {more} more"),
+        };
+        // A rule may say the same as a list of pinned nodes.
+        let what = if pin.is_some() {
+            format!("the pinned node `{name}`")
+        } else {
+            format!("the node `{name}`")
+        };
+        let message = format!(
+            "{what} never matches: the ancestor `{}` does not match it{others}",
+            other.name
+        );
+        let found = Diagnostic::new(Kind::NeverMatches, place, message)
+            .in_group(group.name.as_str())
+            .with_help(format!(
+                "a node must match its group's ancestors too: pin it to `{}` as well, or move the group out of it",
+                other.name
+            ));
+        Some(match self.rule_place(ancestor) {
+            Some(place) => {
+                found.with_related(place, format!("`{}` matches other nodes", other.name))
+            }
+            None => found,
+        })
+    }
+
+    fn rule_place(&self, index: GroupIndex) -> Option<crate::diagnostic::Place> {
+        let written = self.places.of(self.hierarchy.group(index).id)?;
+        let pinned = written.pinned.first().map(|(_, place)| place);
+        Some(written.rule.as_ref().or(pinned).unwrap_or(&written.place).clone())
+    }
+
+    /// Returns conditions that contradict each other, from the root downwards: without any one of
+    /// them, it could not be proven.
+    fn core(&mut self, index: GroupIndex, rule: &'h Condition) -> Vec<Term<'h>> {
+        let mut terms = Vec::new();
+        for ancestor in self.above.iter().rev().take(ANCESTORS).rev() {
+            if let Some(rule) = self.hierarchy.group(ancestor.index).rule.as_deref() {
+                collect(rule, ancestor.index, &mut terms);
+            }
+        }
+        collect(rule, index, &mut terms);
+        let claims: Vec<Claim<'h>> =
+            terms.iter().map(|it| self.prover.claim(it.condition)).collect();
+        let mut kept: Vec<usize> = (0..terms.len()).collect();
+        if kept.len() > EXPLAINED {
+            return Vec::new();
+        }
+        for at in 0..terms.len() {
+            let rest: Vec<usize> = kept.iter().copied().filter(|it| *it != at).collect();
+            let without: Vec<&Claim<'h>> = rest.iter().filter_map(|it| claims.get(*it)).collect();
+            if self.prover.excludes(&without, self.steps) {
+                kept = rest;
+            }
+        }
+        kept.into_iter().filter_map(|it| terms.get(it).copied()).collect()
+    }
+}
+
+/// Returns how many comparisons a condition has.
+fn size(condition: &Condition) -> usize {
     match condition {
-        Condition::And(terms) => terms.iter().for_each(|term| collect(term, by, demands)),
-        Condition::Or(terms) => {
-            if let [only] = terms.as_slice() {
-                collect(only, by, demands);
+        Condition::And(terms) | Condition::Or(terms) => terms.iter().map(size).sum(),
+        Condition::Not(inner) => size(inner),
+        Condition::Test(_) => 1,
+    }
+}
+
+/// Collects the conditions that must hold: those joined by `and`.
+fn collect<'h>(condition: &'h Condition, by: GroupIndex, terms: &mut Vec<Term<'h>>) {
+    match condition {
+        Condition::Or(inner) if inner.len() > 1 => terms.push(Term { by, condition }),
+        // An `or` of one is that one.
+        Condition::And(inner) | Condition::Or(inner) => {
+            for condition in inner {
+                collect(condition, by, terms);
             }
         }
+        Condition::Not(_) | Condition::Test(_) => terms.push(Term { by, condition }),
+    }
+}
+
+fn describe(core: &[Term<'_>]) -> String {
+    let equality = |it: &Term<'_>| match it.condition {
         Condition::Test(Test { path, comparison: Comparison::Equals(text) }) => {
-            if !matches!(path, Path::Bare(_)) {
-                demands.push(Demand { path, text, by });
-            }
+            Some((show(path), text.to_string()))
         }
-        Condition::Not(_) | Condition::Test(_) => {}
-    }
-}
-
-/// Returns the root of a path, whichever name it has, and what follows.
-fn parts(path: &Path) -> Option<(&str, &[Segment])> {
-    match path {
-        Path::Name => Some(("name", &[])),
-        Path::Bare(_) => None,
-        Path::Segments(segments) => match segments.split_first()? {
-            (Segment::Key(root), rest) if root.as_ref() == "facts" => Some(("fact", rest)),
-            (Segment::Key(root), rest) => Some((root, rest)),
-            (Segment::Index(_), _) => None,
+        _ => None,
+    };
+    let quoted = |it: &Term<'_>| format!("`{}`", bounded(it.condition.to_string()));
+    match core {
+        [] => "the rule contradicts itself or those of its ancestors".to_owned(),
+        [only] => format!("{} never holds", quoted(only)),
+        [one, other] => match (equality(one), equality(other)) {
+            (Some((a, x)), Some((b, y))) if a == b => format!("{a} cannot be both `{x}` and `{y}`"),
+            _ => format!("{} excludes {}", quoted(one), quoted(other)),
         },
-    }
-}
-
-fn same_way(a: &Path, b: &Path) -> bool {
-    parts(a).is_some_and(|a| Some(a) == parts(b))
-}
-
-fn show(path: &Path) -> String {
-    match parts(path) {
-        Some((root, rest)) => {
-            let root = Segment::Key(root.into());
-            let segments = std::iter::once(root).chain(rest.iter().cloned());
-            format!("`{}`", Path::Segments(segments.collect()))
+        several => {
+            let shown: Vec<String> = several.iter().take(SHOWN).map(quoted).collect();
+            let more = match several.len().saturating_sub(SHOWN) {
+                0 => String::new(),
+                1 => " and another condition".to_owned(),
+                more => format!(" and {more} more conditions"),
+            };
+            format!("{}{more} exclude each other", shown.join(", "))
         }
-        None => format!("`{path}`"),
     }
+}
+
+/// Writes a path, whichever name its root has.
+fn show(path: &Path) -> String {
+    let Path::Segments(segments) = path else { return format!("`{path}`") };
+    let root = segments.iter().take(1).map(|root| match root {
+        Segment::Key(key) if key.as_ref() == "facts" => Segment::Key("fact".into()),
+        root => root.clone(),
+    });
+    format!("`{}`", Path::Segments(root.chain(segments.iter().skip(1).cloned()).collect()))
 }
