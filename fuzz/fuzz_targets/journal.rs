@@ -3,13 +3,17 @@
 
 use std::fs;
 
-use clade::reconcile::{Journal, Record};
+use clade::reconcile::{Event, Journal, Record};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let file = tempfile::NamedTempFile::new_in("/dev/shm").expect("there is a disk in memory");
     fs::write(file.path(), bytes).expect("there is room");
-    let records = |journal: &Journal| -> Vec<Record> { journal.records().to_vec() };
+    // A journal from the future makes opening it note when the clock was seen to be set back.
+    let is_of_the_file = |record: &&Record| !matches!(record.event, Event::ClockSet { .. });
+    let records = |journal: &Journal| -> Vec<Record> {
+        journal.records().iter().filter(is_of_the_file).cloned().collect()
+    };
     let first = records(&Journal::open(file.path()).expect("it can be read"));
     let second = records(&Journal::open(file.path()).expect("it can be read"));
     assert_eq!(first, second);
