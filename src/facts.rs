@@ -2,10 +2,12 @@
 
 mod cache;
 mod extensions;
+mod file;
 mod read;
 mod trusted;
 
 pub use cache::read_cached;
 pub use extensions::ExtensionNames;
+pub use file::{FILE_BYTES, read_file};
 pub use read::{FactsError, NodeFacts, read_facts, with_certname};
 pub use trusted::{CertificateFacts, trusted_data};

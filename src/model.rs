@@ -8,6 +8,7 @@ mod budget;
 mod commit;
 mod group;
 mod id;
+mod json_values;
 mod name;
 mod node;
 mod number;
@@ -22,6 +23,7 @@ pub use budget::{
 pub use commit::{BlobId, CommitId, ObjectIdError};
 pub use group::{Classes, Group, Individual};
 pub use id::{GroupId, GroupIdError};
+pub use json_values::{NODE_VALUES, has_more_values};
 pub use name::{ClassName, EnvironmentName, GroupName, Key, NameError, VariableName};
 pub use node::Node;
 pub use number::Decimal;

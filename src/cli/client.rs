@@ -112,6 +112,11 @@ impl Identity {
         Self { tls_ca: own.tls_ca.or(default.tls_ca), tls_cert, tls_key, ..own }
     }
 
+    /// Returns whether a certificate is configured.
+    pub(super) fn has_certificate(&self) -> bool {
+        self.tls_cert.is_some()
+    }
+
     /// Who shows a certificate and trusts one authority.
     pub(super) fn of_files(ca: Option<PathBuf>, pair: Option<(PathBuf, PathBuf)>) -> Self {
         let (tls_cert, tls_key) = pair.unzip();

@@ -7,10 +7,12 @@
 mod ask;
 mod cache;
 mod health;
+mod input;
 mod known;
 mod last_good;
 mod offline;
 mod puppet;
+mod walk;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -167,7 +169,10 @@ impl Enc {
         let known = Known::gather(self, &puppet, output)?;
         let default = [DEFAULT_SERVER.to_owned()];
         let servers = if self.server.is_empty() { &default[..] } else { &self.server };
-        let identity = puppet.identity(&self.identity, servers);
+        let (identity, unusable) = puppet.identity(&self.identity, servers);
+        if let Some(reason) = unusable {
+            output.note(&format!("clade enc: {reason}"));
+        }
         let question = Question {
             servers,
             identity: &identity,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
-use crate::facts::{NodeFacts, read_facts, with_certname};
+use crate::facts::{NodeFacts, read_facts, read_file, with_certname};
 use crate::model::{Map, Node, Value};
 
 /// Where facts and trusted data come from.
@@ -38,13 +38,13 @@ impl NodeArgs {
 /// Reads a file of facts.
 pub(super) fn facts_file(path: &Path) -> Result<NodeFacts> {
     let what = || format!("cannot read the facts in `{}`", path.display());
-    let bytes = std::fs::read(path).with_context(what)?;
+    let bytes = read_file(path).with_context(what)?;
     read_facts(&bytes).with_context(what)
 }
 
 fn trusted_file(path: &Path) -> Result<Map<String, Value>> {
     let what = || format!("cannot read the trusted data in `{}`", path.display());
-    let bytes = std::fs::read(path).with_context(what)?;
+    let bytes = read_file(path).with_context(what)?;
     let mut read = read_facts(&bytes).with_context(what)?;
     if let Some(trusted) = read.trusted {
         return Ok(trusted);

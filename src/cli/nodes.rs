@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use super::client::{Daemon, Identity, Said};
-use crate::facts::{read_facts, with_certname};
+use crate::facts::{read_facts, read_file, with_certname};
 use crate::model::{Map, Node};
 
 /// How many nodes are used together.
@@ -62,11 +62,19 @@ impl NodesArgs {
             (None, None) => bail!("one of --facts, --puppetdb and --server is needed"),
         };
         let service = self.identity.at(url, PATIENCE)?;
-        let mut read = Read::default();
+        let (mut read, mut offset) = (Read::default(), 0);
         loop {
-            let nodes = page(&|path: &str| service.get(path), read.nodes)?;
-            let size = nodes.len();
-            read.nodes += size;
+            let listed = page(&|path: &str| service.get(path), offset)?;
+            let size = listed.len();
+            offset += size;
+            let mut nodes = Vec::with_capacity(size);
+            for node in listed {
+                match node {
+                    Ok(node) => nodes.push(node),
+                    Err(error) => read.unreadable.push(error),
+                }
+            }
+            read.nodes += nodes.len();
             each(&nodes);
             if size < BATCH {
                 return Ok(read);
@@ -117,7 +125,7 @@ pub(super) fn from_directory(directory: &Path, each: Use<'_>) -> Result<Read> {
 fn facts_file(path: &Path) -> Result<Node, String> {
     let fail =
         |error: &dyn std::fmt::Display| format!("`{}` cannot be read: {error}", path.display());
-    let bytes = std::fs::read(path).map_err(|error| fail(&error))?;
+    let bytes = read_file(path).map_err(|error| fail(&error))?;
     let read = read_facts(&bytes).map_err(|error| fail(&error))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let trusted = ["json", "yaml", "yml"]
@@ -136,26 +144,40 @@ fn facts_file(path: &Path) -> Result<Node, String> {
 fn trusted_file(path: &Path) -> Result<Map<String, Value>, String> {
     let fail =
         |error: &dyn std::fmt::Display| format!("`{}` cannot be read: {error}", path.display());
-    let bytes = std::fs::read(path).map_err(|error| fail(&error))?;
+    let bytes = read_file(path).map_err(|error| fail(&error))?;
     let read = read_facts(&bytes).map_err(|error| fail(&error))?;
     Ok(read.trusted.unwrap_or(read.fact))
 }
 
 /// Reads a page of nodes that begins after some.
-type Page = fn(&dyn Fn(&str) -> Result<Said>, usize) -> Result<Vec<Node>>;
+type Page = fn(&dyn Fn(&str) -> Result<Said>, usize) -> Result<Vec<Listed>>;
+
+/// A node of a list, or why it cannot be read.
+type Listed = Result<Node, String>;
 
 /// Reads a page of the check-ins of a daemon.
-fn check_ins(get: &dyn Fn(&str) -> Result<Said>, offset: usize) -> Result<Vec<Node>> {
+fn check_ins(get: &dyn Fn(&str) -> Result<Said>, offset: usize) -> Result<Vec<Listed>> {
     let path = format!("/v1/nodes?facts=true&limit={BATCH}&offset={offset}");
-    list(get(&path)?.document()?, "name", "fact")
+    let document = get(&path)?.document()?;
+    let errors: Vec<Option<String>> =
+        document.as_array().into_iter().flatten().map(error_of).collect();
+    let nodes = list(document, "name", "fact")?;
+    Ok(nodes.into_iter().zip(errors).map(|(node, error)| error.map_or(Ok(node), Err)).collect())
+}
+
+/// Returns why the daemon cannot read a node of its list.
+fn error_of(entry: &Value) -> Option<String> {
+    let message = entry.get("error")?.get("msg")?.as_str()?;
+    let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+    Some(format!("the daemon cannot read the node `{name}`: {message}"))
 }
 
 /// Reads a page of the inventory of a PuppetDB.
-fn inventory(get: &dyn Fn(&str) -> Result<Said>, offset: usize) -> Result<Vec<Node>> {
+fn inventory(get: &dyn Fn(&str) -> Result<Said>, offset: usize) -> Result<Vec<Listed>> {
     // `[{"field": "certname", "order": "asc"}]`, so that pages do not overlap.
     let order = "%5B%7B%22field%22%3A%22certname%22%2C%22order%22%3A%22asc%22%7D%5D";
     let path = format!("/pdb/query/v4/inventory?order_by={order}&limit={BATCH}&offset={offset}");
-    list(get(&path)?.document()?, "certname", "facts")
+    Ok(list(get(&path)?.document()?, "certname", "facts")?.into_iter().map(Ok).collect())
 }
 
 /// Asks a `PuppetDB` for one node.

@@ -1,7 +1,8 @@
 //! Facts from the content of a file.
 
-use crate::document::{self, FaultKind, Limits, Node as DocumentNode};
-use crate::model::{Map, Value};
+use super::file::FILE_BYTES;
+use crate::document::{self, Count, FaultKind, Limits, Node as DocumentNode};
+use crate::model::{Map, NODE_VALUES, Value, has_more_values};
 
 /// What a file says of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,6 +40,9 @@ pub enum FactsError {
     /// It ends before its end.
     #[error("the file is half written: the `timestamp` at its end is missing")]
     HalfWritten,
+    /// It takes more memory than the facts of a node may.
+    #[error("it has over {NODE_VALUES} values, the most that one node may have")]
+    TooManyValues,
     /// It is about another node.
     #[error("the file holds the facts of `{0}`")]
     OtherNode(String),
@@ -46,10 +50,10 @@ pub enum FactsError {
 
 /// What facts may cost: they are larger than what people write.
 const LIMITS: Limits = Limits {
-    file_bytes: 64 << 20,
+    file_bytes: FILE_BYTES,
     depth: 200,
-    alias_nodes: 1_000_000,
-    alias_bytes: 64 << 20,
+    alias_nodes: NODE_VALUES,
+    alias_bytes: 16 << 20,
     ..Limits::DEFAULT
 };
 
@@ -113,6 +117,9 @@ fn unwrap_envelope(mut fields: Map<String, Value>) -> NodeFacts {
 pub(super) fn parse(bytes: &[u8]) -> Result<Value, FactsError> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if matches!(first, Some(b'{' | b'[')) {
+        if has_more_values(bytes, NODE_VALUES) {
+            return Err(FactsError::TooManyValues);
+        }
         match serde_json::from_slice(bytes) {
             Ok(value) => return Ok(value),
             Err(error) => {
@@ -128,7 +135,22 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, FactsError> {
             }
         }
     }
-    let contents = document::read(bytes, &LIMITS);
+    // Keys are counted, too.
+    let mut left = 2 * NODE_VALUES;
+    let mut count = |values: usize| match left.checked_sub(values) {
+        Some(rest) => {
+            left = rest;
+            Count::Continue
+        }
+        None => {
+            left = 0;
+            Count::Stop
+        }
+    };
+    let contents = document::read_counted(bytes, &LIMITS, &mut count);
+    if left == 0 {
+        return Err(FactsError::TooManyValues);
+    }
     // Ruby wrote it, and what Ruby reads differently it has put in quotes.
     let fault = contents
         .faults
@@ -193,6 +215,15 @@ mod tests {
                 .unwrap();
         assert_eq!(Value::from(read.trusted.unwrap()), json!({"certname": "n"}));
         assert_eq!(Value::from(read.fact), json!({"a": 1}));
+    }
+
+    #[test]
+    fn facts_have_a_limit_of_values() {
+        let json = format!("{{\"a\": [{}]}}", vec!["0"; NODE_VALUES].join(","));
+        let yaml = format!("a:\n{}", "- 0\n".repeat(2 * NODE_VALUES));
+        for text in [json, yaml] {
+            assert_eq!(read_facts(text.as_bytes()), Err(FactsError::TooManyValues));
+        }
     }
 
     #[test]

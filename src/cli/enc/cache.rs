@@ -5,23 +5,19 @@
 //! that is open. Root passes only through directories that root alone can change: in any other its
 //! owner could put a link in the place of whatever root is about to write.
 
-use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use thiserror::Error;
 
+use super::walk::{Missing, walk};
+
 /// How many bytes of a file are read.
 const LIMIT: u64 = 64 << 20;
-
-/// How many links a path may have, as in the kernel.
-const LINKS: usize = 40;
 
 /// Why a file of the cache is not used.
 #[derive(Debug, Error)]
@@ -36,6 +32,10 @@ pub(super) enum CacheError {
     Writable { path: PathBuf, mode: u32 },
     #[error("`{}` is not a regular file", .0.display())]
     NotAFile(PathBuf),
+    #[error(
+        "user {owner} can change where `{}` leads, and the file there belongs to another user: root does not read it, run as user {owner}", path.display()
+    )]
+    Led { path: PathBuf, owner: u32 },
     #[error("`{}` has too many symbolic links", .0.display())]
     Links(PathBuf),
     #[error(transparent)]
@@ -53,13 +53,6 @@ impl From<Errno> for CacheError {
     fn from(error: Errno) -> Self {
         Self::Io(error.into())
     }
-}
-
-/// Whether a directory that is missing is made.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Missing {
-    Make,
-    Fail,
 }
 
 /// A directory of the cache, of which only the path is known yet.
@@ -105,63 +98,11 @@ impl Cache {
 
     /// Opens the directory, component by component.
     fn open(&self, missing: Missing) -> Result<OwnedFd, CacheError> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut at = start(&self.0)?;
-        let mut so_far = PathBuf::new();
-        let mut pending: VecDeque<OsString> = names(&self.0).collect();
-        let mut links = 0;
-        while let Some(name) = pending.pop_front() {
-            let path = so_far.join(&name);
-            let next = match rustix::fs::openat(&at, &name, flags, Mode::empty()) {
-                Err(Errno::NOENT) if missing == Missing::Make => {
-                    make(&at, &name)?;
-                    rustix::fs::openat(&at, &name, flags, Mode::empty())?
-                }
-                opened => opened?,
-            };
-            let stat = rustix::fs::fstat(&next)?;
-            check_passable(&path, &stat)?;
-            if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
-                (at, so_far) = (next, path);
-                continue;
-            }
-            links += 1;
-            if links > LINKS {
-                return Err(CacheError::Links(self.0.clone()));
-            }
-            let target = rustix::fs::readlinkat(&next, c"", Vec::new())?;
-            let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-            if target.is_absolute() {
-                (at, so_far) = (start(&target)?, PathBuf::new());
-            }
-            for name in names(&target).collect::<Vec<_>>().into_iter().rev() {
-                pending.push_front(name);
-            }
-        }
+        let at = walk(&self.0, missing, &mut check_passable)?.at;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(&at, c".", flags, Mode::empty())?;
         check_own(&self.0, &rustix::fs::fstat(&directory)?)?;
         Ok(directory)
-    }
-}
-
-fn start(path: &Path) -> Result<OwnedFd, Errno> {
-    let start = if path.is_absolute() { c"/" } else { c"." };
-    rustix::fs::openat(CWD, start, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-}
-
-/// Returns the names on a path, after its root.
-fn names(path: &Path) -> impl Iterator<Item = OsString> {
-    path.components()
-        .filter(|it| !matches!(it, Component::RootDir | Component::CurDir))
-        .map(|it| it.as_os_str().to_owned())
-}
-
-/// Makes a directory for us alone; another process of ours may be doing the same.
-fn make(at: impl AsFd, name: &OsStr) -> Result<(), Errno> {
-    match rustix::fs::mkdirat(at, name, Mode::RWXU) {
-        Err(Errno::EXIST) => Ok(()),
-        made => made,
     }
 }
 
@@ -178,7 +119,7 @@ fn replace_by(directory: impl AsFd, fresh: &str, name: &str, text: &str) -> io::
     renamed
 }
 
-fn us() -> u32 {
+pub(super) fn us() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
@@ -195,13 +136,18 @@ fn check_passable_by(us: u32, path: &Path, stat: &Stat) -> Result<(), CacheError
     if stat.st_uid != 0 {
         return Err(CacheError::Foreign { path: path.to_owned(), owner: stat.st_uid });
     }
-    let mode = Mode::from_raw_mode(stat.st_mode);
-    let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
-    let by_group = mode.contains(Mode::WGRP) && stat.st_gid != 0;
-    if !is_link && !mode.contains(Mode::SVTX) && (by_group || mode.contains(Mode::WOTH)) {
+    if is_writable_by_others(stat) {
         return Err(CacheError::Writable { path: path.to_owned(), mode: stat.st_mode & 0o7777 });
     }
     Ok(())
+}
+
+/// Returns whether others than the owner can change what is in a directory of root's.
+fn is_writable_by_others(stat: &Stat) -> bool {
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+    let by_group = mode.contains(Mode::WGRP) && stat.st_gid != 0;
+    !is_link && !mode.contains(Mode::SVTX) && (by_group || mode.contains(Mode::WOTH))
 }
 
 /// Refuses what is not ours alone: what others put there could classify a node.

@@ -1,14 +1,13 @@
 //! What Puppet Server knows of a node before it asks: its facts, and what its certificate proves.
-#![expect(clippy::disallowed_methods, reason = "facts and certificates are files")]
 
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 
+use super::input::read_if_there;
 use super::puppet::Puppet;
 use super::{Enc, one_line};
 use crate::cli::output::Output;
@@ -102,13 +101,5 @@ fn extension_names(enc: &Enc, puppet: &Puppet) -> Result<ExtensionNames> {
     match read_if_there(&path).with_context(what)? {
         Some(bytes) => ExtensionNames::read(&bytes).with_context(what),
         None => Ok(ExtensionNames::default()),
-    }
-}
-
-fn read_if_there(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
     }
 }

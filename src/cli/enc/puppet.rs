@@ -1,6 +1,7 @@
 //! Where Puppet Server keeps what is asked for, found only when it is needed.
 #![expect(clippy::disallowed_methods, reason = "Puppet's settings are a file")]
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -44,25 +45,69 @@ impl Puppet {
         data.is_dir().then(|| data.join("clade"))
     }
 
-    /// Returns who we are to daemons over TLS: what is configured, and for the rest Puppet Server itself.
-    pub(super) fn identity(&self, configured: &Identity, servers: &[String]) -> Identity {
+    /// Returns who we are to daemons over TLS: what is configured, and for the rest Puppet Server itself;
+    /// and why Puppet's own certificate is not shown, where it is there and cannot be used.
+    pub(super) fn identity(
+        &self,
+        configured: &Identity,
+        servers: &[String],
+    ) -> (Identity, Option<String>) {
         let over_tls = servers.iter().any(|it| it.starts_with("https://"));
         if !over_tls {
-            return configured.clone();
+            return (configured.clone(), None);
         }
+        let authority = self.path("localcacert").filter(|it| it.is_file());
+        let (pair, unusable) = match self.pair() {
+            Ok(pair) => (pair, None),
+            Err(Unusable { path, error }) => {
+                let reason = format!(
+                    "cannot read Puppet's own key and certificate in `{}`: {error}; going on without them: run as the user of Puppet Server, or use --tls-cert and --tls-key",
+                    path.display()
+                );
+                (None, Some(reason).filter(|_| !configured.has_certificate()))
+            }
+        };
+        (configured.or(Identity::of_files(authority, pair)), unusable)
+    }
+
+    /// Returns the certificate and the key of Puppet Server, if it has both.
+    fn pair(&self) -> Result<Option<(PathBuf, PathBuf)>, Unusable> {
         let pair = match (self.path("hostcert"), self.path("hostprivkey")) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             // Puppet takes the name of the host; the one key that is there tells it, too.
-            _ => self.only_key(),
+            _ => self.only_key()?,
         };
-        let pair = pair.filter(|(certificate, key)| certificate.is_file() && key.is_file());
-        let authority = self.path("localcacert").filter(|it| it.is_file());
-        configured.or(Identity::of_files(authority, pair))
+        let Some((certificate, key)) = pair else { return Ok(None) };
+        Ok((is_file(&certificate)? && is_file(&key)?).then_some((certificate, key)))
     }
 
-    fn only_key(&self) -> Option<(PathBuf, PathBuf)> {
-        let mut keys = std::fs::read_dir(self.path("privatekeydir")?).ok()?;
-        let (key, None) = (keys.next()?.ok()?.path(), keys.next()) else { return None };
-        Some((self.path("certdir")?.join(key.file_name()?), key))
+    fn only_key(&self) -> Result<Option<(PathBuf, PathBuf)>, Unusable> {
+        let (Some(keys), Some(certificates)) = (self.path("privatekeydir"), self.path("certdir"))
+        else {
+            return Ok(None);
+        };
+        let unusable = |error| Unusable { path: keys.clone(), error };
+        let mut entries = match std::fs::read_dir(&keys) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            entries => entries.map_err(unusable)?,
+        };
+        let (Some(first), None) = (entries.next(), entries.next()) else { return Ok(None) };
+        let key = first.map_err(unusable)?.path();
+        Ok(key.file_name().map(|name| (certificates.join(name), key.clone())))
+    }
+}
+
+/// What is there and cannot be used.
+struct Unusable {
+    path: PathBuf,
+    error: std::io::Error,
+}
+
+/// Returns whether a file is there; to be kept from finding that out is not the same as its absence.
+fn is_file(path: &Path) -> Result<bool, Unusable> {
+    match std::fs::File::open(path).and_then(|it| it.metadata()) {
+        Ok(metadata) => Ok(metadata.is_file()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Unusable { path: path.to_owned(), error }),
     }
 }

@@ -181,3 +181,43 @@ fn files_that_cannot_be_used_are_named() {
         done.stdout
     );
 }
+
+#[test]
+fn a_key_of_puppet_that_cannot_be_reached_is_said_and_nothing_fails() {
+    let repository = repository();
+    let machine = Machine::new();
+    let authority = Authority::new();
+    let own = authority.sign("localhost", &[]);
+    let daemon = Daemon::start(&[
+        "--repo",
+        &repository.text_path(),
+        "--tls-cert",
+        &machine.write("cert.pem", &own.0),
+        "--tls-key",
+        &machine.write("key.pem", &own.1),
+        "--tls-client-ca",
+        &machine.write("ssl/certs/ca.pem", authority.0.pem()),
+        "--allow-anonymous",
+    ]);
+    let port = daemon.address.rsplit_once(':').unwrap().1;
+    let server = format!("https://localhost:{port}");
+    let root = machine.path("");
+    // No user can enter a file.
+    let keys = machine.write("ssl/private_keys", "");
+    for (settings, path) in [
+        (format!("ssldir = {root}ssl\n"), keys.clone()),
+        (format!("ssldir = {root}ssl\ncertname = puppet\n"), format!("{keys}/puppet.pem")),
+    ] {
+        machine.write("ssl/certs/puppet.pem", &own.0);
+        machine.write("puppet.conf", settings);
+        let done = machine.enc("n", &["--server", &server]);
+        assert!(classes(&done).is_empty());
+        let said = format!("clade enc: cannot read Puppet's own key and certificate in `{path}`: ");
+        assert!(done.stderr.starts_with(&said), "{}", done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+        // Where a certificate is configured, Puppet's is not needed.
+        let (cert, key) = (machine.path("cert.pem"), machine.path("key.pem"));
+        let configured = ["--server", &server, "--tls-cert", &cert, "--tls-key", &key];
+        assert_eq!(machine.enc("n", &configured).stderr, "");
+    }
+}

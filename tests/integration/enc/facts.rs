@@ -224,3 +224,32 @@ fn puppetdb_knows_nodes_that_never_asked() {
     assert_eq!((answer.status, answer.json()["kind"].as_str()), (500, Some("application-error")));
     assert!(answer.body.contains("The facts of web1 cannot be asked for: cannot ask"));
 }
+
+#[test]
+fn root_sends_no_file_that_the_keeper_of_facts_links_to() {
+    use std::os::unix::fs::{chown, symlink};
+
+    let machine = Machine::new();
+    let secret = machine.write("secret.json", r#"{"secret": "of root"}"#);
+    machine.write("facts/web2.example.com.json", FACTS.replace("web1", "web2"));
+    let facts = machine.path("facts");
+    symlink(&secret, format!("{facts}/web1.example.com.json")).unwrap();
+    let is_root = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&facts).unwrap()) == 0;
+    if !is_root || chown(&facts, Some(1234), None).is_err() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let usual = ["--server", &url(&daemon), "--facts-dir", &facts];
+    let done = machine.enc("web1.example.com", &usual);
+    assert!(done.stderr.contains("user 1234 can change where"), "{}", done.stderr);
+    let required = [&usual[..], &["--enc-facts", "required"]].concat();
+    assert_eq!(machine.enc("web1.example.com", &required).status, 1);
+    assert_eq!(classes(&machine.enc("web2.example.com", &required)), ["apt"]);
+    daemon.wait_until("the check-ins are kept", |it| {
+        it.get("/v1/nodes/web2.example.com").status == 200
+    });
+    let nodes = daemon.get("/v1/nodes?facts=true").body;
+    assert!(!nodes.contains("of root"), "{nodes}");
+}

@@ -1,0 +1,44 @@
+//! Files of facts.
+
+#![expect(clippy::disallowed_methods, reason = "facts are files")]
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read as _, Result};
+use std::path::Path;
+
+/// The most bytes of a file of facts: as many as of a request that brings facts.
+pub const FILE_BYTES: u64 = 16 << 20;
+
+/// Reads a file of facts or trusted data.
+///
+/// # Errors
+///
+/// Returns an error if it cannot be read, or has more than [`FILE_BYTES`].
+pub fn read_file(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // A pipe or a device does not say how long it is.
+    File::open(path)?.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_BYTES {
+        let message = format!("it has over {} MiB, the most that facts may have", FILE_BYTES >> 20);
+        return Err(Error::new(ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_a_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("facts.json");
+        let file = File::create(&path).unwrap();
+        file.set_len(FILE_BYTES).unwrap();
+        assert_eq!(read_file(&path).unwrap().len() as u64, FILE_BYTES);
+        file.set_len(1 << 40).unwrap();
+        let error = read_file(&path).unwrap_err();
+        assert_eq!(error.to_string(), "it has over 16 MiB, the most that facts may have");
+        assert!(read_file(Path::new("/dev/zero")).is_err());
+    }
+}
