@@ -10,6 +10,7 @@ mod indexes;
 mod local;
 mod others;
 mod packs;
+mod privacy;
 mod repair;
 
 use std::path::{Path, PathBuf};

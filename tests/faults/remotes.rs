@@ -99,7 +99,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "remotes::private-data",
         promise: "only the daemon's user can read the mirror, the journal and what the daemon kept",
-        injection: "a data directory created under umask 000, and a mirror that an older version left open to all",
+        injection: "a data directory created under umask 000, and one with files that an older version left open to all",
         speed: Speed::Fast,
         run: mirror::private_data,
     },

@@ -1,13 +1,14 @@
 //! The data directory of a mirror: one owner, and no half-made state.
 #![expect(clippy::disallowed_methods, reason = "the mirror is a directory on disk")]
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::privacy::narrow;
 use super::repair::{is_mirror_of, note_remote, repair};
 use super::{MirrorError, indexes};
 use crate::git::remote::Remote;
@@ -45,11 +46,11 @@ impl Directory {
             Err(TryLockError::WouldBlock) => return Err(MirrorError::Locked(data.to_owned())),
             Err(TryLockError::Error(source)) => return Err(io(source)),
         }
+        narrow(data);
         let directory = Self { base: data.to_owned(), temporary: None, _lock: lock };
         let repository = directory.repository();
         if repository.exists() {
             remove_leftovers(&repository).map_err(io)?;
-            hide(&repository);
         } else if directory.aside().exists() {
             // A crash between the two renames of a replacement.
             std::fs::rename(directory.aside(), &repository).map_err(io)?;
@@ -145,18 +146,6 @@ impl Directory {
 /// Creates a directory that only its owner can enter; one that exists stays as it is.
 fn create_private(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
-}
-
-/// Takes a mirror of an older version away from other users. A volume may belong to a group.
-fn hide(repository: &Path) {
-    let Ok(metadata) = std::fs::metadata(repository) else { return };
-    let mode = metadata.permissions().mode() & 0o7777;
-    if mode & 0o007 != 0
-        && let Err(error) =
-            std::fs::set_permissions(repository, Permissions::from_mode(mode & !0o007))
-    {
-        tracing::warn!(%error, path = %repository.display(), "other users can read the mirror");
-    }
 }
 
 /// Returns whether a file system or its permissions do not let us write.

@@ -163,13 +163,20 @@ pub(super) fn private_data() -> Seen {
         assert_eq!(mode(&data.join(file)), 0o600, "{file}");
     }
     // As an older version made them.
-    std::fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
-    std::fs::set_permissions(data.join("mirror.git"), Permissions::from_mode(0o755)).unwrap();
+    for (name, mode) in [(".", 0o755), ("mirror.git", 0o755), ("journal", 0o644), ("lock", 0o644)] {
+        std::fs::set_permissions(data.join(name), Permissions::from_mode(mode)).unwrap();
+    }
     let daemon = serve();
     wait_for(&daemon, &first);
     daemon.kill();
-    assert_eq!(mode(&data.join("mirror.git")), 0o750);
+    for (name, expected) in
+        [(".", 0o700), ("mirror.git", 0o700), ("journal", 0o600), ("lock", 0o600)]
+    {
+        assert_eq!(mode(&data.join(name)), expected, "{name}");
+    }
     let open = open_to_others(&data);
     assert!(open.is_empty(), "{open:?}");
-    Seen::Held("directories 0700, files 0600; a mirror of mode 0755 became 0750".to_owned())
+    Seen::Held(
+        "directories 0700, files 0600; what had 0755 and 0644 became 0700 and 0600".to_owned(),
+    )
 }
