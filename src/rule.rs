@@ -24,6 +24,6 @@ pub use exclusion::{Claim, Effort, Prover, decide_by_name};
 pub use explain::{Explained, Form, explain};
 pub use fault::{FaultKind, RuleFault};
 pub use lookup::{Actual, actual, lookup};
-pub use pins::{parts, split_pins, with_pins};
+pub use pins::{is_with_more_pins, parts, split_pins, with_pins};
 pub use puppetdb::{QueryFormat, UntranslatableRule, to_covering_query, to_query};
 pub use satisfy::{Formula, Solver, Verdict};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::document::{Layout, write};
 use crate::hierarchy::{Hierarchy, classes_to_value};
 use crate::model::{Classes, Condition, Group, GroupId};
-use crate::rule::{split_pins, to_value};
+use crate::rule::{read, split_pins, to_value};
 
 /// The order of keys in the document of a group.
 pub const ORDER: &[&str] = &[
@@ -167,7 +167,11 @@ fn amend_rule(fields: &mut Fields, before: &Group, after: &Group) {
         }
         return;
     }
-    if own_before != own_after {
+    // A rule that names nodes as pins do (`name = a or name = b`) counts as pins, wherever it is
+    // written: what is pinned afterwards stands below `pinned` alone.
+    let has_pins = fields.0.get("rule").is_some_and(|it| read(it).ok() != own_before);
+    let moves_pins = has_pins && pins_before != pins_after;
+    if own_before != own_after || moves_pins {
         match &own_after {
             Some(rule) => {
                 let value = written(rule);

@@ -9,6 +9,7 @@ use super::document::rule_and_pins;
 use super::refusal::Refusal;
 use crate::hierarchy::Hierarchy;
 use crate::model::{Group, GroupId};
+use crate::rule::is_with_more_pins;
 
 /// What one grant allows to change. The default is everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -182,13 +183,15 @@ fn denied(what: &str, group: GroupId) -> Refusal {
 pub(super) fn changed_keys(before: &Group, after: &Group) -> Vec<GroupKey> {
     let (rule_before, pins_before) = rule_and_pins(before);
     let (rule_after, pins_after) = rule_and_pins(after);
+    let rules = before.rule.as_deref().zip(after.rule.as_deref());
+    let only_pins = rules.is_some_and(|(before, after)| is_with_more_pins(after, before));
     let differs = |key: &GroupKey| match key {
         GroupKey::Name => before.name != after.name,
         GroupKey::Description => before.description != after.description,
         GroupKey::Parent => before.parent != after.parent,
         GroupKey::Environment => before.environment != after.environment,
         GroupKey::EnvironmentTrumps => before.environment_trumps != after.environment_trumps,
-        GroupKey::Rule => rule_before != rule_after,
+        GroupKey::Rule => rule_before != rule_after && !only_pins,
         GroupKey::Pinned => pins_before != pins_after,
         GroupKey::Classes => before.classes != after.classes,
         GroupKey::ConfigData => before.config_data != after.config_data,

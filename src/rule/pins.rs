@@ -45,6 +45,14 @@ pub fn parts(rule: &Condition) -> (Option<&Condition>, Vec<&Arc<str>>) {
     }
 }
 
+/// Returns whether a rule is another one that pins more nodes: a pin to a group whose rule is
+/// `name = a` alone gives a rule in which `a` looks like a pinned node, too.
+pub fn is_with_more_pins(rule: &Condition, before: &Condition) -> bool {
+    let Condition::Or(terms) = rule else { return false };
+    let more = |rest: &[Condition]| !rest.is_empty() && rest.iter().all(|it| pinned(it).is_some());
+    terms.split_first().is_some_and(|(first, rest)| first == before && more(rest))
+}
+
 fn pin(term: &Condition) -> Option<Arc<str>> {
     pinned(term).map(Arc::clone)
 }
@@ -64,6 +72,25 @@ mod tests {
     use super::*;
     use crate::rule;
     use serde_json::{Value, json};
+
+    #[test]
+    fn more_pins_are_told_from_another_rule() {
+        let read = |rule: Value| rule::read(&rule).unwrap();
+        let (a, b) = (json!(["=", "name", "a"]), json!(["=", "name", "b"]));
+        let os = json!(["=", ["fact", "os"], "x"]);
+        for (after, before, more) in [
+            (json!(["or", a, b]), a.clone(), true),
+            (json!(["or", os, b]), os.clone(), true),
+            (json!(["or", a]), a.clone(), false),
+            (json!(["or", b, a]), a.clone(), false),
+            (json!(["or", a, os]), a.clone(), false),
+            (json!(["or", a, ["and", b]]), a.clone(), false),
+            (json!(["and", a, b]), a.clone(), false),
+            (b, a, false),
+        ] {
+            assert_eq!(is_with_more_pins(&read(after.clone()), &read(before)), more, "{after}");
+        }
+    }
 
     #[test]
     fn the_consoles_shape_is_recognised_and_made_again() {

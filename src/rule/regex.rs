@@ -9,6 +9,7 @@ mod ast;
 mod backtrack;
 mod example;
 mod fold;
+mod ledger;
 mod parse;
 mod postgres;
 mod program;
@@ -23,6 +24,7 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 
 use ast::Ast;
+use ledger::{AUTOMATONS, CACHE_BYTES, Charge, PATTERN_BYTES};
 use program::Program;
 use translate::Subjects;
 
@@ -55,10 +57,18 @@ struct Inner {
     /// What a subject must contain.
     required: Option<Required>,
     /// The matcher in linear time, and the subjects it may be asked about; none for a pattern whose
-    /// meaning cannot be kept.
-    linear: OnceLock<Option<(::regex::Regex, Subjects)>>,
+    /// meaning cannot be kept, or that is too large. Then it is backtracked: the answer is the same, or an
+    /// error where the steps do not suffice.
+    linear: OnceLock<Option<Linear>>,
     /// The backtracker, made only for a subject that needs it.
     program: OnceLock<Option<Program>>,
+}
+
+/// A matcher in linear time.
+struct Linear {
+    regex: ::regex::Regex,
+    subjects: Subjects,
+    _charge: Charge<'static>,
 }
 
 /// A text is not a pattern, or one that cannot be evaluated safely.
@@ -78,9 +88,6 @@ pub struct Overrun;
 
 /// Every pattern in use, by its text: snapshots share what is compiled.
 static IN_USE: LazyLock<Mutex<HashMap<Box<str>, Weak<Inner>>>> = LazyLock::new(Mutex::default);
-
-/// The most bytes that the `regex` crate may use for a pattern; larger ones are backtracked.
-const LINEAR_SIZE: usize = 4 << 20;
 
 impl Pattern {
     /// Reads a pattern.
@@ -192,11 +199,13 @@ impl Inner {
         let linear = self.linear.get_or_init(|| {
             let parsed = parse::parse(&self.text).ok()?;
             let (text, subjects) = translate::translate(&parsed.ast)?;
+            let charge = AUTOMATONS.charge(self.steps)?;
             let mut builder = ::regex::RegexBuilder::new(&text);
-            let regex = builder.size_limit(LINEAR_SIZE).nest_limit(2000).build().ok()?;
-            Some((regex, subjects))
+            builder.size_limit(PATTERN_BYTES).dfa_size_limit(CACHE_BYTES).nest_limit(2000);
+            let regex = builder.build().ok()?;
+            Some(Linear { regex, subjects, _charge: charge })
         });
-        let (regex, subjects) = linear.as_ref()?;
+        let Linear { regex, subjects, .. } = linear.as_ref()?;
         let easy = match subjects {
             Subjects::OneLine => kind >= SubjectKind::Line,
             Subjects::OneLineAscii => kind == SubjectKind::AsciiLine,

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::read_group;
 use super::*;
@@ -179,4 +179,30 @@ fn without_a_scope_nothing_may_be_written() {
     let old = Hierarchy::build(estate()).unwrap();
     assert!(check(&[], &old, &estate()).is_err());
     assert_eq!(check(&[Scope::default()], &old, &[group(ROOT, ROOT)]), Ok(()));
+}
+
+#[test]
+fn pinning_to_a_rule_that_names_one_node_is_pinning() {
+    let name = |node: &str| json!(["=", "name", node]);
+    let estate_with = |rule: Value| {
+        let body = json!({"id": A, "name": A, "parent": ROOT, "classes": {}, "rule": rule});
+        let mut groups = estate();
+        let place = groups.iter_mut().find(|it| it.id == id(A)).unwrap();
+        *place = Group { id: id(A), ..read_group(&body).unwrap() };
+        groups
+    };
+    let scope = Scope { groups: None, keys: Some([GroupKey::Pinned].into()) };
+    let old = Hierarchy::build(estate_with(name("a"))).unwrap();
+    for (after, allowed) in [
+        (json!(["or", name("a"), name("b")]), true),
+        (json!(["or", name("a"), name("b"), name("c")]), true),
+        // These replace the rule.
+        (name("b"), false),
+        (json!(["or", name("b")]), false),
+        (json!(["or", name("b"), name("a")]), false),
+        (json!(["or", name("a"), ["~", "name", "x"]]), false),
+    ] {
+        let new = estate_with(after.clone());
+        assert_eq!(check(std::slice::from_ref(&scope), &old, &new).is_ok(), allowed, "{after}");
+    }
 }

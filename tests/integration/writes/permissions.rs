@@ -21,6 +21,40 @@ fn request(daemon: &Daemon, token: &str, method: &str, path: &str, body: &str) -
 }
 
 #[test]
+fn nodes_that_a_rule_names_as_pins_do_are_unpinned_and_pinned() {
+    for (document, unpinned, pinned) in [
+        ("rule: name = d\npinned: [n]\n", json!(["or", ["=", "name", "n"]]), "pinned: [n]"),
+        ("rule: name = d or name = n\n", json!(["or", ["=", "name", "n"]]), "pinned:\n  - n"),
+        (
+            "rule: name ~ x or name = d\npinned: [n]\n",
+            json!(["or", ["or", ["~", "name", "x"], ["=", "name", "d"]], ["=", "name", "n"]]),
+            "rule: name ~ x or name = d\npinned: [n]",
+        ),
+        ("rule: name ~ x or name = d\n", json!(["~", "name", "x"]), "rule: name ~ x"),
+        ("rule: name ~ x\npinned: [d]\n", json!(["~", "name", "x"]), "rule: name ~ x"),
+        (
+            "rule: [or, [\"~\", name, x], [=, name, d]]\n",
+            json!(["~", "name", "x"]),
+            "rule: [\"~\", name, x]",
+        ),
+    ] {
+        let hub = Hub::new(&[("groups/db.yaml", &format!("name: Db\nid: {DB}\n{document}"))]);
+        let daemon = hub.serve(&[]);
+        let path = format!("/v1/groups/{DB}");
+        let nodes = json!({"nodes": ["d"]}).to_string();
+        let answer = daemon.request("POST", &format!("{path}/unpin"), &nodes);
+        assert_eq!(answer.status, 204, "{document}: {}", answer.body);
+        assert_eq!(daemon.get(&path).json()["rule"], unpinned, "{document}");
+        let file = hub.show("groups/db.yaml").unwrap();
+        assert!(file.contains(pinned), "{document}: {file}");
+        let answer = daemon.request("POST", &format!("{path}/pin"), &nodes);
+        assert_eq!(answer.status, 204, "{document}: {}", answer.body);
+        let rule = daemon.get(&path).json()["rule"].to_string();
+        assert!(rule.contains(r#"["=","name","d"]"#), "{document}: {rule}");
+    }
+}
+
+#[test]
 fn a_token_writes_below_its_groups_and_its_keys_alone() {
     let hub = Hub::new(&[
         (
@@ -56,6 +90,11 @@ fn a_token_writes_below_its_groups_and_its_keys_alone() {
     let nodes = json!({"nodes": ["n"]}).to_string();
     for (token, method, path, body, status) in [
         ("web", "PUT", "/v1/environments/fresh".to_owned(), String::new(), 403),
+        // Also without a Puppet Server, where it has the repository fetched.
+        ("web", "POST", "/v1/update-classes".to_owned(), String::new(), 403),
+        ("data", "POST", "/v1/update-classes".to_owned(), String::new(), 403),
+        ("reader", "POST", "/v1/update-classes".to_owned(), String::new(), 403),
+        ("admin", "POST", "/v1/update-classes".to_owned(), String::new(), 201),
         ("web", "PUT", "/v1/environments/production".to_owned(), String::new(), 200),
         ("admin", "PUT", "/v1/environments/fresh".to_owned(), String::new(), 201),
         ("web", "DELETE", "/v1/environments/fresh".to_owned(), String::new(), 403),
