@@ -339,18 +339,36 @@ impl Journal {
         })?
     }
 
-    /// Returns the writes that were to be pushed since a time and whose clients were not told, the
-    /// newest first.
-    pub fn unanswered(&self, since: Timestamp) -> Vec<PushedWrite> {
+    /// Returns the writes that were to be pushed not long ago and whose clients were not told, the
+    /// newest first, among the newest [`REPEATABLE`] writes.
+    pub fn unanswered(&mut self, within: SignedDuration) -> Vec<PushedWrite> {
+        self.check_clock();
+        self.unanswered_at(Timestamp::now(), within)
+    }
+
+    fn unanswered_at(&self, now: Timestamp, within: SignedDuration) -> Vec<PushedWrite> {
+        let since = now.saturating_sub(within).unwrap_or(Timestamp::MIN);
         let mut answered: HashSet<CommitId> = HashSet::new();
         let mut found = Vec::new();
-        for record in self.records.iter().rev().take_while(|it| it.time >= since) {
+        let mut seen = 0;
+        // How far the clock was set back since a record. It shows less now than it did then.
+        let mut ahead = SignedDuration::ZERO;
+        for record in self.records.iter().rev() {
             match &record.event {
+                Event::ClockSet { until, since: from } => {
+                    ahead = ahead.saturating_add(until.duration_since(*from));
+                }
                 Event::Answered { commits } => answered.extend(commits),
-                Event::Pushing { writes } => found.extend(
-                    writes.iter().rev().filter(|it| !answered.contains(&it.commit)).cloned(),
-                ),
+                Event::Pushing { writes } => {
+                    seen += writes.len();
+                    let is_new = record.time.saturating_sub(ahead).is_ok_and(|it| it >= since);
+                    let untold = writes.iter().rev().filter(|it| !answered.contains(&it.commit));
+                    found.extend(untold.filter(|_| is_new).cloned());
+                }
                 _ => {}
+            }
+            if seen >= REPEATABLE {
+                break;
             }
         }
         found
@@ -364,6 +382,9 @@ impl Journal {
         })
     }
 }
+
+/// How many writes are known again when they are sent again.
+const REPEATABLE: usize = 1_000;
 
 fn lines<'r>(records: impl Iterator<Item = &'r Record>) -> io::Result<Vec<u8>> {
     let mut lines = Vec::new();
@@ -441,9 +462,20 @@ mod tests {
         journal.append(Event::Pushing { writes: writes.clone() }).unwrap();
         journal.append(Event::Answered { commits: vec![commit(1)] }).unwrap();
         journal.append(Event::Pushing { writes: vec![last.clone()] }).unwrap();
-        let journal = Journal::open(&path).unwrap();
-        assert_eq!(journal.unanswered(Timestamp::UNIX_EPOCH), [last, writes[1].clone()]);
-        assert_eq!(journal.unanswered(Timestamp::MAX), []);
+        let mut journal = Journal::open(&path).unwrap();
+        let all = [last, writes[1].clone()];
+        let (now, hour) = (Timestamp::now(), SignedDuration::from_hours(1));
+        assert_eq!(journal.unanswered_at(now, hour), all);
+        assert_eq!(journal.unanswered_at(now + hour * 2, hour), []);
+        // The clock jumps ahead: the writes are as young as before.
+        let (reading, day) = (Reading::now(), SignedDuration::from_hours(24));
+        journal.compare(Reading { wall: reading.wall + day, ..reading });
+        assert_eq!(journal.unanswered_at(now + day, hour), all);
+        assert_eq!(journal.unanswered_at(now + day + hour * 2, hour), []);
+        // It is set right again; what was recorded meanwhile has a later time.
+        journal.append(activated(4)).unwrap();
+        assert_eq!(journal.unanswered(hour), all);
+        assert_eq!(journal.unanswered_at(now + hour * 2, hour), []);
     }
 
     #[test]

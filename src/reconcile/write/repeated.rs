@@ -4,7 +4,7 @@
 //! only there once may be at the remote all the same: the connection broke, the client had gone, or
 //! the daemon was killed. Whoever sends the same again is then answered as the first time.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::{Applied, WriteRequest, Writer};
 use crate::git::Repository;
@@ -45,8 +45,7 @@ impl Writer {
         tip: CommitId,
         applied: &[Applied],
     ) -> Option<PushedWrite> {
-        let since = Timestamp::now().saturating_sub(REMEMBERED).ok()?;
-        let unanswered = self.controller.journal().unanswered(since);
+        let unanswered = self.controller.journal().unanswered(REMEMBERED);
         unanswered.into_iter().find(|it| {
             it.fingerprint == request.fingerprint
                 && !self.desk.tells_of(it.commit)
