@@ -3,11 +3,12 @@
 mod authority;
 mod configure;
 mod described;
+mod rollback;
 mod verifier;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustls::HandshakeKind;
@@ -22,6 +23,7 @@ pub use authority::{CrlPolicy, OnGap};
 
 use configure::Setup;
 pub(super) use described::described;
+use rollback::{Issues, rollback};
 use verifier::REFUSED;
 
 use crate::config::watched::{Cause, Reloaded, WatchError, Watched};
@@ -87,9 +89,17 @@ impl Tls {
     ///
     /// Returns an error if one cannot be used.
     pub fn open(files: TlsFiles) -> Result<Self, WatchError<TlsError>> {
+        let in_use: Mutex<Issues> = Mutex::default();
         let watched =
             Watched::open(configure::watched_files(&files), move |contents, occasion| {
-                configure::configure(&files, contents, occasion)
+                let mut in_use = in_use.lock().unwrap_or_else(PoisonError::into_inner);
+                let setup = configure::configure(&files, contents, occasion)?;
+                if let Some(reason) = rollback(&setup.clients.issues, &in_use) {
+                    let path = files.client_crl.clone().unwrap_or_default();
+                    return Err(TlsError::File { path, reason });
+                }
+                in_use.clone_from(&setup.clients.issues);
+                Ok(setup)
             })?;
         Ok(Self { watched, reloads: watch::Sender::new(()) })
     }

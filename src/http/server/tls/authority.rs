@@ -9,6 +9,7 @@ use x509_parser::prelude::{CertificateRevocationList, FromDer as _, X509Certific
 use super::TlsError;
 use super::configure::file_error;
 use super::described::{short, time};
+use super::rollback::{Issue, Issues, note};
 use crate::config::watched::Occasion;
 
 /// What a gap in the revocation lists does.
@@ -35,6 +36,8 @@ pub(super) struct Lists {
     pub(super) ders: Vec<CertificateRevocationListDer<'static>>,
     /// The issuer of each with the end of its validity, in seconds since 1970.
     pub(super) validity: Vec<(String, i64)>,
+    /// Which list of each authority it is.
+    pub(super) issues: Issues,
     /// Authorities without a list.
     pub(super) missing: Vec<String>,
 }
@@ -62,7 +65,7 @@ impl Lists {
                 .map_err(|error| refuse(format!("a revocation list is malformed: {error}")))?;
             lists.push(list);
         }
-        let mut missing = Vec::new();
+        let (mut missing, mut issues) = (Vec::new(), Issues::new());
         for der in authorities {
             let (_, authority) = X509Certificate::from_der(der)
                 .map_err(|error| refuse(format!("an authority cannot be read: {error}")))?;
@@ -71,7 +74,11 @@ impl Lists {
                 it.issuer().as_raw() == authority.subject().as_raw()
                     && it.verify_signature(authority.public_key()).is_ok()
             };
-            if !lists.iter().any(|it| is_of_it(&it)) {
+            let key = authority.public_key().raw;
+            for list in lists.iter().filter(is_of_it) {
+                note(&mut issues, key, Issue::of(list, name.clone()));
+            }
+            if !issues.contains_key(key) {
                 if policy.missing == OnGap::Refuse {
                     return Err(refuse(format!(
                         "there is no revocation list in it that `{name}` issued: add it, or set \
@@ -99,6 +106,6 @@ impl Lists {
             }
             validity.push((name, until));
         }
-        Ok(Self { ders, validity, missing })
+        Ok(Self { ders, validity, issues, missing })
     }
 }

@@ -1,6 +1,6 @@
 //! From the content of the files to what the TLS library needs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, ring};
@@ -13,6 +13,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::authority::{CrlPolicy, Lists, OnGap};
 use super::described::{described, short, time};
+use super::rollback::Issues;
 use super::verifier::Noting;
 use super::{TlsError, TlsFiles};
 use crate::config::watched::{Ending, Occasion, WatchedFile};
@@ -34,8 +35,11 @@ pub(super) struct Clients {
     authorities: Vec<(String, i64)>,
     /// Each revocation list with the end of its validity.
     lists: Vec<(String, i64)>,
-    /// Authorities without a list.
+    /// Which list of each authority it is.
+    pub(super) issues: Issues,
+    /// Authorities without a list, and the file that should have it.
     missing: Vec<String>,
+    crl: PathBuf,
 }
 
 impl std::fmt::Debug for Setup {
@@ -73,7 +77,8 @@ impl Setup {
         }
         for name in &self.clients.missing {
             all.push(format!(
-                "there is no revocation list of `{name}`: its certificates are accepted, revoked or not"
+                "`{}` has no revocation list of `{name}`: its certificates are accepted, revoked or not",
+                self.clients.crl.display()
             ));
         }
         all
@@ -101,8 +106,7 @@ pub(super) fn watched_files(files: &TlsFiles) -> Vec<WatchedFile> {
         files.client_ca.as_ref(),
         files.client_crl.as_ref(),
     ];
-    let watched =
-        |path: &std::path::PathBuf| WatchedFile { path: path.clone(), ending: Ending::Format };
+    let watched = |path: &PathBuf| WatchedFile { path: path.clone(), ending: Ending::Format };
     all.into_iter().flatten().map(watched).collect()
 }
 
@@ -170,6 +174,7 @@ fn clients(
             verifier = verifier.enforce_revocation_expiration();
         }
         (clients.lists, clients.missing) = (lists.validity, lists.missing);
+        (clients.issues, clients.crl) = (lists.issues, crl.clone());
     }
     // The authorities were read one by one; what is left to be wrong is in the lists.
     let checked = files.client_crl.as_deref().unwrap_or(ca);

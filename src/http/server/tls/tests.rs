@@ -18,6 +18,11 @@ fn authority(name: &str) -> Authority {
 
 /// A list that revokes one number, valid until a year.
 fn list(of: &Authority, revoked: u64, until: i32) -> String {
+    numbered(1, of, revoked, until)
+}
+
+/// The same, with a number.
+fn numbered(number: u64, of: &Authority, revoked: u64, until: i32) -> String {
     let revoked = RevokedCertParams {
         serial_number: SerialNumber::from(revoked),
         revocation_time: date_time_ymd(2020, 1, 1),
@@ -27,7 +32,7 @@ fn list(of: &Authority, revoked: u64, until: i32) -> String {
     let params = CertificateRevocationListParams {
         this_update: date_time_ymd(2020, 1, 1),
         next_update: date_time_ymd(until, 1, 1),
-        crl_number: SerialNumber::from(1),
+        crl_number: SerialNumber::from(number),
         issuing_distribution_point: None,
         revoked_certs: vec![revoked],
         key_identifier_method: KeyIdMethod::Sha256,
@@ -164,6 +169,40 @@ fn a_reload_keeps_the_list_that_is_known_until_a_good_one_comes() {
     site.write("crl.pem", &list(&site.puppet, 9, 2100));
     assert_eq!(look(), Ok(Reloaded::Loaded));
     assert_eq!((site.admits(&tls, 7), site.admits(&tls, 9)), (true, false));
+}
+
+#[test]
+fn a_reload_refuses_a_list_that_is_older_than_the_one_in_use() {
+    let site = Site::new();
+    let other = authority("Other CA");
+    site.write("ca.pem", &format!("{}{}", site.puppet.pem(), other.pem()));
+    let write = |ours: u64, revoked: u64, others: u64| {
+        let lists = numbered(ours, &site.puppet, revoked, 2100);
+        site.write("crl.pem", &format!("{lists}{}", numbered(others, &other, 1, 2100)));
+    };
+    write(258, 9, 3);
+    let tls = site.open(REFUSE).unwrap();
+    let look = || {
+        tls.reload(Cause::Poll).ok();
+        std::thread::sleep(crate::config::watched::SETTLE);
+        tls.reload(Cause::Poll).map_err(|it| it.to_string())
+    };
+    // As it was before the node was revoked.
+    for (ours, others, issuer) in [(257, 3, "CN=Puppet CA"), (258, 2, "CN=Other CA")] {
+        write(ours, 7, others);
+        let error = look().unwrap_err();
+        assert!(
+            error.contains(&format!("list of `{issuer}` is older than the one in use")),
+            "{error}"
+        );
+        assert_eq!((site.admits(&tls, 7), site.admits(&tls, 9)), (true, false));
+    }
+    write(258, 8, 4);
+    assert_eq!(look(), Ok(Reloaded::Loaded));
+    assert_eq!((site.admits(&tls, 8), site.admits(&tls, 9)), (false, true));
+    // What a restart finds is not compared with anything.
+    write(1, 9, 1);
+    assert!(!site.admits(&site.open(REFUSE).unwrap(), 9));
 }
 
 #[tokio::test]
