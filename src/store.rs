@@ -14,7 +14,7 @@ mod error;
 mod opening;
 mod queue;
 
-pub use check_in::{CheckIn, Received, Stored};
+pub use check_in::{CheckIn, Listed, Received, Stored};
 pub(crate) use check_ins::after;
 pub use check_ins::{CheckIns, Health, StoreSettings};
 pub use database::Limits;

@@ -160,7 +160,7 @@ impl FromRequestParts<Arc<App>> for Answering {
 static LOOKUPS: Semaphore = Semaphore::const_new(20);
 
 /// How long a request waits for one of them.
-const LOOKUP_WAIT: Duration = Duration::from_secs(30);
+pub(super) const LOOKUP_WAIT: Duration = Duration::from_secs(30);
 
 /// Waits until a request may read the repository.
 pub(super) async fn lookup() -> Result<SemaphorePermit<'static>, ApiError> {

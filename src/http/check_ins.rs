@@ -1,31 +1,34 @@
 //! Check-ins: which nodes asked, and what they met.
 
 use std::collections::{BTreeSet, HashSet};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::Json;
-use axum::body::{Body, Bytes};
 use axum::extract::{OriginalUri, Path, State};
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::answer::{Answering, Parameters, lookup};
+use super::answer::{Answering, LOOKUP_WAIT, Parameters};
+use super::compute::LISTS;
 use super::error::{ApiError, sentence};
 use super::groups::find;
 use super::router::App;
+use super::streamed::{Piece, streamed};
 use crate::classification;
 use crate::hierarchy::{GroupIndex, inherited_rule};
 use crate::model::{CommitId, Node};
 use crate::rule::{QueryFormat, to_covering_query};
 use crate::snapshot::{Request, Snapshot};
-use crate::store::{CheckIn, Fault, Received, StoreError, after};
+use crate::store::{CheckIn, Fault, Listed, Received, StoreError, after};
 
 /// The largest page of a list that is made without being asked for a limit.
 const PAGE: usize = 1000;
+
+/// The kind of an error of the store.
+const STORAGE_FAILED: &str = "storage-failed";
 
 /// How many bytes of a list are sent together.
 const CHUNK: usize = 256 << 10;
@@ -77,21 +80,10 @@ pub(super) async fn list(
     let offset = parameters.number("offset")?.unwrap_or(0);
     let limit = parameters.number("limit")?.unwrap_or(PAGE);
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
-    // What cannot be read at all is an error; what fails later breaks the answer off.
     let first = blocking(&app, move |app| app.check_ins.name_at(offset)).await?;
-    let (sender, mut chunks) = tokio::sync::mpsc::channel(1);
-    tokio::task::spawn_blocking(move || {
-        if let Err(error) = write_list(&app, first, limit, facts, &sender) {
-            sender.blocking_send(Err(error)).ok();
-        }
-    });
-    let begun = chunks.recv().await.ok_or_else(StoreError::interrupted)??;
-    // A list that is short has a length.
-    let body = match chunks.recv().await.transpose()? {
-        None => Body::from(begun),
-        Some(next) => Body::from_stream(Chunks { ready: [Some(begun), Some(next)], rest: chunks }),
-    };
-    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+    let mut list =
+        NodeList { app, from: first, rows: None, left: limit, facts, progress: Progress::Start };
+    streamed(&LISTS, usize::MAX, move || list.piece()).await
 }
 
 /// Whether facts are listed.
@@ -101,65 +93,73 @@ enum WithFacts {
     No,
 }
 
-type Chunk = Result<Bytes, StoreError>;
-
-/// The chunks of an answer that is still being written.
-#[derive(Debug)]
-struct Chunks {
-    /// What was written when the answer began.
-    ready: [Option<Bytes>; 2],
-    rest: tokio::sync::mpsc::Receiver<Chunk>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Start,
+    Within,
 }
 
-impl futures_core::Stream for Chunks {
-    type Item = Chunk;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Chunk>> {
-        if let Some(chunk) = self.ready.iter_mut().find_map(Option::take) {
-            return Poll::Ready(Some(Ok(chunk)));
-        }
-        let chunk = self.rest.poll_recv(context);
-        if let Poll::Ready(Some(Err(error))) = &chunk {
-            // The connection ends within the answer, so that no client takes a part for the whole.
-            tracing::warn!(%error, "a list of nodes breaks off");
-        }
-        chunk
-    }
-}
-
-/// Writes a list of nodes from a name on. Blocking.
-fn write_list(
-    app: &App,
-    first: Option<String>,
-    limit: usize,
+/// A list of nodes that is being written.
+struct NodeList {
+    app: Arc<App>,
+    /// The first name that was not read yet.
+    from: Option<String>,
+    /// Those that were read and are not written yet.
+    rows: Option<Box<dyn Iterator<Item = Listed> + Send>>,
+    left: usize,
     facts: WithFacts,
-    sender: &tokio::sync::mpsc::Sender<Chunk>,
-) -> Result<(), StoreError> {
-    let (mut chunk, mut from, mut left) = (b"[".to_vec(), first, limit);
-    while let Some(name) = from.take().filter(|_| left > 0) {
-        let mut last = None;
-        for check_in in app.check_ins.some_from(&name)?.into_iter().take(left) {
-            if left < limit {
-                chunk.push(b',');
-            }
-            left -= 1;
-            // A value is always written, and a vector takes all.
-            serde_json::to_writer(&mut chunk, &to_value(app, &check_in, facts)).ok();
-            last = Some(check_in.node.name);
-            if chunk.len() >= CHUNK && !send(sender, &mut chunk) {
-                return Ok(());
-            }
-        }
-        from = last.map(|it| after(&it));
-    }
-    chunk.push(b']');
-    send(sender, &mut chunk);
-    Ok(())
+    progress: Progress,
 }
 
-/// Sends what was written; returns whether the client is still connected.
-fn send(sender: &tokio::sync::mpsc::Sender<Chunk>, chunk: &mut Vec<u8>) -> bool {
-    sender.blocking_send(Ok(std::mem::take(chunk).into())).is_ok()
+impl NodeList {
+    /// Returns the next node.
+    fn next(&mut self) -> Result<Option<Listed>, StoreError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        loop {
+            if let Some(listed) = self.rows.as_mut().and_then(Iterator::next) {
+                self.from = Some(after(&listed.name));
+                self.left -= 1;
+                return Ok(Some(listed));
+            }
+            let Some(name) = self.from.take() else { return Ok(None) };
+            self.rows = Some(Box::new(self.app.check_ins.some_from(&name)?));
+        }
+    }
+
+    /// Writes some nodes. Blocking.
+    fn piece(&mut self) -> Result<Piece, StoreError> {
+        let mut text = Vec::new();
+        if self.progress == Progress::Start {
+            text.push(b'[');
+        }
+        while text.len() < CHUNK {
+            let Some(listed) = self.next()? else {
+                text.push(b']');
+                return Ok(Piece::Last(text));
+            };
+            if self.progress == Progress::Within {
+                text.push(b',');
+            }
+            self.progress = Progress::Within;
+            let value = match &listed.check_in {
+                Ok(check_in) => to_value(&self.app, check_in, self.facts),
+                Err(error) => unreadable(&listed.name, error),
+            };
+            // A value is always written, and a vector takes all.
+            serde_json::to_writer(&mut text, &value).ok();
+        }
+        Ok(Piece::More(text))
+    }
+}
+
+/// Writes a check-in that cannot be read, among others that can.
+fn unreadable(name: &str, error: &StoreError) -> Value {
+    tracing::warn!(%error, "a check-in is listed without its content");
+    let message = format!("{}.", sentence(&error.to_string()));
+    let error = json!({"kind": STORAGE_FAILED, "msg": message, "details": null});
+    json!({"name": name, "check_ins": [], "transaction_uuid": null, "error": error})
 }
 
 pub(super) async fn one(
@@ -169,9 +169,11 @@ pub(super) async fn one(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
-    let found = blocking(&app, move |app| app.check_ins.get(&name)?.whole()).await?;
-    let found = found.ok_or_else(|| ApiError::not_found(&uri))?;
-    Ok(Json(to_value(&app, &found, facts)))
+    let found = blocking(&app, move |app| {
+        let found = app.check_ins.get(&name)?.whole()?;
+        Ok(found.map(|it| to_value(app, &it, facts)))
+    });
+    found.await?.map(Json).ok_or_else(|| ApiError::not_found(&uri))
 }
 
 /// Returns the names of the nodes that are in a group now: of those that have checked in, and of
@@ -185,7 +187,7 @@ pub(super) async fn of_group(
 ) -> Result<Response, ApiError> {
     let index = find(&answering.snapshot.estate.hierarchy, &id, &uri)?;
     let snapshot = Arc::clone(&answering.snapshot);
-    let permit = lookup().await?;
+    let permit = reading().await?;
     let work = move || {
         let _permit = permit;
         members(&app, &snapshot, index)
@@ -194,6 +196,12 @@ pub(super) async fn of_group(
     let names = names.map_err(|_| ApiError::internal("The nodes could not be read."))??;
     let page = parameters.page(names.into_iter().map(Value::from).collect())?;
     Ok(answering.json(Ok(json!({"nodes": page}))))
+}
+
+/// Returns a check-in that says all that was known of its node.
+pub(super) fn whole(app: &App, Listed { check_in, .. }: Listed) -> Result<CheckIn, StoreError> {
+    let check_in = check_in?;
+    app.check_ins.lost(&check_in).map_or(Ok(check_in), Err)
 }
 
 /// Returns who is in a group. A node that has checked in with facts is what it said then.
@@ -209,9 +217,14 @@ fn members(
     let (mut members, mut settled, mut bare) = (BTreeSet::new(), HashSet::new(), Vec::new());
     let elsewhere = app.facts.elsewhere.as_ref();
     let mut lost = None;
-    let read = app.check_ins.for_each(|check_in| {
-        lost = lost.take().or_else(|| app.check_ins.lost(&check_in));
-        let CheckIn { node, .. } = check_in;
+    let read = app.check_ins.for_each(|listed| {
+        let CheckIn { node, .. } = match whole(app, listed) {
+            Ok(check_in) => check_in,
+            Err(error) => {
+                lost.get_or_insert(error);
+                return;
+            }
+        };
         if elsewhere.is_some() && node.fact.is_empty() {
             bare.push(node);
             return;
@@ -222,7 +235,7 @@ fn members(
         settled.insert(node.name);
     });
     read?;
-    // Nobody can tell whether that node is in the group.
+    // It is not known whether that node is in the group.
     if let Some(lost) = lost {
         return Err(lost.into());
     }
@@ -243,13 +256,22 @@ fn members(
     Ok(members)
 }
 
-/// Reads the store where it holds up nobody.
+/// How many requests read the store at once; each has a thread.
+static READERS: Semaphore = Semaphore::const_new(20);
+
+/// Waits until a request may read the store. Readers of commits do not take its place, nor it theirs.
+async fn reading() -> Result<SemaphorePermit<'static>, ApiError> {
+    let waited = tokio::time::timeout(LOOKUP_WAIT, READERS.acquire()).await;
+    waited.ok().and_then(Result::ok).ok_or_else(ApiError::busy)
+}
+
+/// Reads the store on a thread that may block.
 pub(super) async fn blocking<T: Send + 'static>(
     app: &Arc<App>,
     work: impl FnOnce(&App) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let app = Arc::clone(app);
-    let permit = lookup().await?;
+    let permit = reading().await?;
     let work = move || {
         let _permit = permit;
         work(&app)
@@ -261,7 +283,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        let kind = if error.fault == Fault::Busy { "busy" } else { "storage-failed" };
+        let kind = if error.fault == Fault::Busy { "busy" } else { STORAGE_FAILED };
         let message = format!("{}.", sentence(&error.to_string()));
         Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, message, Value::Null)
             .with_header(header::RETRY_AFTER, "5")

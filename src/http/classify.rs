@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{OriginalUri, Path, State};
 use axum::http::header;
 use axum::response::Response;
 
 use super::answer::Answering;
-use super::body::{VALUES, check_values, node, read, read_json, shape, to_json};
+use super::body::{check_values, node, read, shape, to_json, to_json_within};
 use super::check_ins::{note, note_received};
+use super::compute::{GROUP, NODES, TOOLS, weight};
 use super::enc::{Known, TrustedSource, known};
 use super::error::ApiError;
 use super::router::App;
 use crate::classification::{self, Explanation, Final, Outcome, Version};
 use crate::facts::with_certname;
-use crate::model::Node;
+use crate::model::{NODE_VALUES, Node};
 use crate::snapshot::Sight;
 use crate::telemetry::Classified;
 
@@ -51,30 +52,42 @@ pub(super) fn classified<T>(
 }
 
 async fn document(
-    app: &App,
+    app: &Arc<App>,
     answering: Answering,
     name: String,
     body: Body,
     version: Version,
 ) -> Result<Response, ApiError> {
     let bytes = read(body).await?;
-    if let Some(bytes) = &bytes {
-        check_values(bytes, VALUES)?;
+    let (app, weight) = (Arc::clone(app), bytes.as_ref().map_or(0, Bytes::len));
+    NODES.run(weight, move || classify(&app, &answering, name, bytes.as_deref(), version)).await?
+}
+
+/// Classifies a node with the facts of a body.
+fn classify(
+    app: &App,
+    answering: &Answering,
+    name: String,
+    bytes: Option<&[u8]>,
+    version: Version,
+) -> Result<Response, ApiError> {
+    if let Some(bytes) = bytes {
+        check_values(bytes, NODE_VALUES)?;
     }
     let index = answering.snapshot.index();
     let commit = Some(answering.snapshot.commit);
     // Nearly all bodies can be read without making anything of what no rule looks at.
     let submitted = answering.submitted(&name);
     if submitted.proved().is_none()
-        && let Some(request) = bytes.as_deref().and_then(|bytes| index.read(&name, bytes))
+        && let Some(request) = bytes.and_then(|bytes| index.read(&name, bytes))
     {
         app.metrics.count_shape(request.shape);
         if submitted.is_kept() {
             note_received(app, &name, &request, commit);
         }
-        return Ok(short(&answering, &name, &request.sight, version));
+        return Ok(short(answering, &name, &request.sight, version));
     }
-    let body = bytes.as_deref().map(to_json).transpose()?;
+    let body = bytes.map(to_json).transpose()?;
     app.metrics.count_shape(shape(body.as_ref()));
     let asked = body.is_some();
     let transaction = body.as_ref().and_then(|it| it.get("transaction_uuid")?.as_str());
@@ -84,7 +97,7 @@ async fn document(
     if asked && submitted.is_kept() {
         note(app, &node, commit, transaction);
     }
-    Ok(short(&answering, &node.name, &index.see(&node), version))
+    Ok(short(answering, &node.name, &index.see(&node), version))
 }
 
 /// Answers with the classified document.
@@ -148,7 +161,13 @@ pub(super) async fn explanation(
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    Ok(explain(&answering, node(name, read_json(body).await?)?))
+    let bytes = read(body).await?;
+    let weight = all_groups(&answering) + bytes.as_ref().map_or(0, Bytes::len);
+    let explain = move || {
+        let body = bytes.map(|it| to_json_within(&it, NODE_VALUES)).transpose()?;
+        Ok(explain(&answering, node(name, body)?))
+    };
+    TOOLS.run(weight, explain).await?
 }
 
 /// Explains the classification of a node by what is known of it; the name alone explains nothing.
@@ -163,10 +182,16 @@ pub(super) async fn explanation_by_name(
         Known::Met(mut node) => {
             // As in the ENC document of the same node.
             node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
-            Ok(explain(&answering, node))
+            let weight = all_groups(&answering) + weight(&node);
+            TOOLS.run(weight, move || explain(&answering, node)).await
         }
         Known::Named(name) => Err(ApiError::unknown_node(&name, &uri)),
     }
+}
+
+/// Returns what it weighs to ask every group.
+fn all_groups(answering: &Answering) -> usize {
+    answering.snapshot.estate.hierarchy.len() * GROUP
 }
 
 fn explain(answering: &Answering, mut node: Node) -> Response {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::answer::lookup;
+use super::check_ins::whole;
 use super::error::ApiError;
 use super::router::App;
 use crate::impact::{Comparison, Impact, Side, Survey};
@@ -65,7 +66,12 @@ fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
         survey.extend(batch.par_drain(..).map(compare).collect::<Vec<_>>());
     };
     let mut values = 0;
-    app.check_ins.for_each(|check_in| {
+    let mut unreadable = Vec::new();
+    app.check_ins.for_each(|listed| {
+        let check_in = match whole(app, listed) {
+            Ok(check_in) => check_in,
+            Err(error) => return unreadable.push(error.to_string()),
+        };
         values += check_in
             .node
             .fact
@@ -88,7 +94,7 @@ fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
     });
     if let (Value::Object(all), Value::Object(impact)) = (&mut value, impact.to_value()) {
         all.extend(impact);
-        all.insert("unreadable".to_owned(), json!([]));
+        all.insert("unreadable".to_owned(), json!(unreadable));
     }
     Ok(value)
 }

@@ -13,14 +13,15 @@ use serde_json::{Map, Value, json};
 
 use super::access::{Caller, Role, Submitted, denied};
 use super::answer::Answering;
-use super::body::{node, read_json};
+use super::body::{node, read, read_json, to_json_within};
 use super::check_ins::{keep, note};
 use super::classify::classified;
+use super::compute::{NODES, weight};
 use super::error::ApiError;
 use super::router::App;
 use crate::classification;
-use crate::facts::{read_cached, trusted_data, with_certname};
-use crate::model::Node;
+use crate::facts::{read_cached, read_file, trusted_data, with_certname};
+use crate::model::{NODE_VALUES, Node};
 use crate::store::{Received, StoreError, Stored};
 use crate::telemetry::Classified;
 
@@ -102,7 +103,7 @@ fn respond(answering: &Answering, document: Result<Bytes, ApiError>) -> Response
 }
 
 /// Answers from what is known of a node.
-async fn by_name(app: &App, answering: &Answering, name: String) -> Result<Response, ApiError> {
+async fn by_name(app: &App, answering: Answering, name: String) -> Result<Response, ApiError> {
     // Facts that are kept elsewhere change without a word, and a node's own certificate replaces what
     // was kept.
     let FactsPolicy { directory, elsewhere, .. } = &app.facts;
@@ -113,16 +114,22 @@ async fn by_name(app: &App, answering: &Answering, name: String) -> Result<Respo
     let ticket = match replies.map(|it| it.find(&name, answering.snapshot.commit)) {
         Some(Ok(reply)) => {
             answering.metrics.count(Classified::Answered);
-            return Ok(respond(answering, Ok(reply)));
+            return Ok(respond(&answering, Ok(reply)));
         }
         Some(Err(ticket)) => Some(ticket),
         None => None,
     };
-    let document = document(answering, known_node(app, name.clone(), source).await?);
+    let node = known_node(app, name.clone(), source).await?;
+    let weight = weight(&node);
+    let print = move || {
+        let document = document(&answering, node);
+        (answering, document)
+    };
+    let (answering, document) = NODES.run(weight, print).await?;
     if let (Some(replies), Some(ticket), Ok(reply)) = (replies, &ticket, &document) {
         replies.keep(&name, ticket, reply.clone());
     }
-    Ok(respond(answering, document))
+    Ok(respond(&answering, document))
 }
 
 pub(super) async fn without_facts(
@@ -130,7 +137,7 @@ pub(super) async fn without_facts(
     answering: Answering,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
-    by_name(&app, &answering, name).await
+    by_name(&app, answering, name).await
 }
 
 pub(super) async fn with_facts(
@@ -140,7 +147,7 @@ pub(super) async fn with_facts(
     body: Body,
 ) -> Result<Response, ApiError> {
     let Some(body) = read_json(body).await? else {
-        return by_name(&app, &answering, name).await;
+        return by_name(&app, answering, name).await;
     };
     let mut node = if says_trusted_data_alone(&body) {
         let Node { trusted, .. } = node(name.clone(), Some(body))?;
@@ -148,12 +155,16 @@ pub(super) async fn with_facts(
     } else {
         node(name, Some(as_facts(body)))?
     };
-    answering.believe(&mut node);
-    if answering.submitted(&node.name).is_kept() {
-        note(&app, &node, Some(answering.snapshot.commit), None);
-    }
-    let document = document(&answering, node);
-    Ok(respond(&answering, document))
+    let weight = weight(&node);
+    let print = move || {
+        answering.believe(&mut node);
+        if answering.submitted(&node.name).is_kept() {
+            note(&app, &node, Some(answering.snapshot.commit), None);
+        }
+        let document = document(&answering, node);
+        respond(&answering, document)
+    };
+    NODES.run(weight, print).await
 }
 
 /// Whoever has no facts at hand may still say what the certificate proves.
@@ -180,8 +191,13 @@ pub(super) async fn upload_facts(
     Extension(caller): Extension<Arc<Caller>>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let body = read_json(body).await?.unwrap_or_default();
-    let (name, fact) = uploaded(body)?;
+    let bytes = read(body).await?.unwrap_or_default();
+    let weight = bytes.len();
+    let take = move || match bytes.len() {
+        0 => uploaded(Value::Null),
+        _ => uploaded(to_json_within(&bytes, NODE_VALUES)?),
+    };
+    let (name, fact) = NODES.run(weight, take).await??;
     let submitted = caller.uploads(&name);
     if !submitted.is_kept() {
         return Err(denied(&caller, Role::CheckIn));
@@ -231,7 +247,7 @@ pub(super) async fn hiera(
 ) -> Result<Response, ApiError> {
     let source = TrustedSource::of(&answering.submitted(&name));
     let node = met_node(&app, name, source).await?;
-    Ok(config_data(&answering, node))
+    config_data(answering, node).await
 }
 
 /// Returns the config data of a node whose facts come along: any daemon can answer, whichever the
@@ -253,14 +269,18 @@ pub(super) async fn hiera_with_facts(
         }
         Some(body) => node(name, Some(as_facts(body)))?,
     };
-    Ok(config_data(&answering, node))
+    config_data(answering, node).await
 }
 
-fn config_data(answering: &Answering, mut node: Node) -> Response {
-    answering.believe(&mut node);
-    node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
-    let answer = classified(answering, &node, |_, result| classification::hiera(result));
-    answering.json(answer)
+async fn config_data(answering: Answering, mut node: Node) -> Result<Response, ApiError> {
+    let weight = weight(&node);
+    let write = move || {
+        answering.believe(&mut node);
+        node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
+        let answer = classified(&answering, &node, |_, result| classification::hiera(result));
+        answering.json(answer)
+    };
+    NODES.run(weight, write).await
 }
 
 /// Where the trusted data of a node come from that is asked about without facts.
@@ -376,8 +396,7 @@ fn facts_of(directory: &FilePath, name: &str) -> Result<Option<Map<String, Value
     }
     for extension in ["json", "yaml"] {
         let path = directory.join(format!("{name}.{extension}"));
-        #[expect(clippy::disallowed_methods, reason = "facts are files")]
-        let bytes = match std::fs::read(&path) {
+        let bytes = match read_file(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => {

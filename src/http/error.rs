@@ -1,5 +1,7 @@
 //! Errors, all of one shape: `{"kind", "msg", "details"}`.
 
+use std::convert::Infallible;
+
 use axum::Json;
 use axum::extract::OriginalUri;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -205,6 +207,12 @@ impl ApiError {
 
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "application-error", message, Value::Null)
+    }
+}
+
+impl From<Infallible> for ApiError {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 

@@ -1,17 +1,20 @@
 //! Reading groups.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{OriginalUri, Path, State};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
 use super::answer::{Answering, Parameters};
-use super::body::{RULE_VALUES, read_json_within};
+use super::body::{RULE_VALUES, read, to_json_within};
+use super::compute::{GROUP, TOOLS};
 use super::error::ApiError;
 use super::json_list::JsonList;
 use super::router::App;
+use super::streamed::streamed;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule, shown_group_to_value};
 use crate::history::{Edit, History};
 use crate::model::{Condition, GroupId};
@@ -61,24 +64,33 @@ fn view(parameters: &Parameters) -> View {
     if parameters.is_on("inherited") { View::Inherited } else { View::Own }
 }
 
+/// Returns what an answer weighs that is about all groups.
+fn weight(answering: &Answering) -> usize {
+    answering.snapshot.estate.hierarchy.len() * GROUP
+}
+
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     answering: Answering,
     parameters: Parameters,
-) -> Response {
+) -> Result<Response, ApiError> {
     let hierarchy = &answering.snapshot.estate.hierarchy;
     let mut indexes: Vec<GroupIndex> = hierarchy.indexes().collect();
     indexes.sort_by_key(|index| hierarchy.group(*index).id);
     let view = view(&parameters);
     let indexes = match parameters.page(indexes) {
         Ok(indexes) => indexes,
-        Err(error) => return answering.json(Err(error)),
+        Err(error) => return Ok(answering.json(Err(error))),
     };
+    let weight = indexes.len() * GROUP;
     match view {
         View::Own => {
-            let shown = Shown::of(&app, &answering);
-            let groups = indexes.into_iter().map(|index| shown.group(index, view));
-            answering.json(Ok(groups.collect()))
+            let write = move || {
+                let shown = Shown::of(&app, &answering);
+                let groups = indexes.into_iter().map(|index| shown.group(index, view));
+                answering.json(Ok(groups.collect()))
+            };
+            TOOLS.run(weight, write).await
         }
         // What groups inherit grows with the square of their number: it is never there as a whole.
         View::Inherited => {
@@ -89,7 +101,9 @@ pub(super) async fn list(
                 let edit = history.as_ref().and_then(|history| history.edit(id));
                 show(&snapshot.estate, index, view, edit)
             };
-            answering.respond(JsonList::new(indexes.into_iter(), write))
+            let mut list = JsonList::new(indexes.into_iter(), write);
+            let write = move || Ok::<_, Infallible>(list.piece());
+            Ok(answering.respond(streamed(&TOOLS, weight, write).await?))
         }
     }
 }
@@ -100,11 +114,16 @@ pub(super) async fn one(
     parameters: Parameters,
     uri: OriginalUri,
     Path(id): Path<String>,
-) -> Response {
-    let hierarchy = &answering.snapshot.estate.hierarchy;
-    let shown = Shown::of(&app, &answering);
-    let group = find(hierarchy, &id, &uri).map(|index| shown.group(index, view(&parameters)));
-    answering.json(group)
+) -> Result<Response, ApiError> {
+    let view = view(&parameters);
+    // Without what it inherits a group is as small as its document.
+    let weight = if view == View::Inherited { weight(&answering) } else { 0 };
+    let write = move || {
+        let hierarchy = &answering.snapshot.estate.hierarchy;
+        let shown = Shown::of(&app, &answering);
+        answering.json(find(hierarchy, &id, &uri).map(|index| shown.group(index, view)))
+    };
+    TOOLS.run(weight, write).await
 }
 
 pub(super) async fn children(
@@ -113,13 +132,17 @@ pub(super) async fn children(
     parameters: Parameters,
     uri: OriginalUri,
     Path(id): Path<String>,
-) -> Response {
-    let hierarchy = &answering.snapshot.estate.hierarchy;
-    let tree = find(hierarchy, &id, &uri).and_then(|index| {
-        let depth = parameters.count("depth")?.unwrap_or(usize::MAX);
-        Ok(Value::from(vec![nested(&Shown::of(&app, &answering), index, depth)]))
-    });
-    answering.json(tree)
+) -> Result<Response, ApiError> {
+    let weight = weight(&answering);
+    let write = move || {
+        let hierarchy = &answering.snapshot.estate.hierarchy;
+        let tree = find(hierarchy, &id, &uri).and_then(|index| {
+            let depth = parameters.count("depth")?.unwrap_or(usize::MAX);
+            Ok(Value::from(vec![nested(&Shown::of(&app, &answering), index, depth)]))
+        });
+        answering.json(tree)
+    };
+    TOOLS.run(weight, write).await
 }
 
 /// Writes a group with its children, as deep as wanted.
@@ -152,21 +175,25 @@ pub(super) async fn rules(
     answering: Answering,
     uri: OriginalUri,
     Path(id): Path<String>,
-) -> Response {
-    let hierarchy = &answering.snapshot.estate.hierarchy;
-    let answer = find(hierarchy, &id, &uri).map(|index| {
-        let inherited = inherited_rule(hierarchy, index);
-        let query = |format| translated(inherited.as_ref(), format);
-        json!({
-            "rule": hierarchy.group(index).rule.as_deref().map(rule::to_value),
-            "rule_with_inherited": inherited.as_ref().map(rule::to_value),
-            "translated": {
-                "nodes_query_format": query(QueryFormat::Nodes),
-                "inventory_query_format": query(QueryFormat::Inventory),
-            },
-        })
-    });
-    answering.json(answer)
+) -> Result<Response, ApiError> {
+    let weight = weight(&answering);
+    let write = move || {
+        let hierarchy = &answering.snapshot.estate.hierarchy;
+        let answer = find(hierarchy, &id, &uri).map(|index| {
+            let inherited = inherited_rule(hierarchy, index);
+            let query = |format| translated(inherited.as_ref(), format);
+            json!({
+                "rule": hierarchy.group(index).rule.as_deref().map(rule::to_value),
+                "rule_with_inherited": inherited.as_ref().map(rule::to_value),
+                "translated": {
+                    "nodes_query_format": query(QueryFormat::Nodes),
+                    "inventory_query_format": query(QueryFormat::Inventory),
+                },
+            })
+        });
+        answering.json(answer)
+    };
+    TOOLS.run(weight, write).await
 }
 
 /// A rule that cannot be translated is shown all the same; its query is null.
@@ -175,8 +202,6 @@ fn translated(rule: Option<&Condition>, format: QueryFormat) -> Value {
 }
 
 pub(super) async fn translate(parameters: Parameters, body: Body) -> Result<Response, ApiError> {
-    use axum::response::IntoResponse as _;
-
     let format = match parameters.get("format") {
         None | Some("nodes") => QueryFormat::Nodes,
         Some("inventory") => QueryFormat::Inventory,
@@ -185,10 +210,20 @@ pub(super) async fn translate(parameters: Parameters, body: Body) -> Result<Resp
             return Err(ApiError::schema_violation(&other.into(), "Format", &error));
         }
     };
-    let body = read_json_within(body, RULE_VALUES).await?.unwrap_or_default();
-    let condition = rule::read(&body).map_err(|faults| {
+    let bytes = read(body).await?;
+    let weight = bytes.as_ref().map_or(0, Bytes::len);
+    let translate = move || {
+        let body = bytes.map(|it| to_json_within(&it, RULE_VALUES)).transpose()?;
+        query_of(&body.unwrap_or_default(), format)
+    };
+    TOOLS.run(weight, translate).await?
+}
+
+/// Translates the rule of a body.
+fn query_of(body: &Value, format: QueryFormat) -> Result<Response, ApiError> {
+    let condition = rule::read(body).map_err(|faults| {
         let messages: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
-        ApiError::schema_violation(&body, "Rule", &messages.join("; ").into())
+        ApiError::schema_violation(body, "Rule", &messages.join("; ").into())
     })?;
     match to_query(&condition, format) {
         Ok(query) => {

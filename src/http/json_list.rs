@@ -1,14 +1,8 @@
-//! A JSON list that is written while it is sent: element by element, as fast as the client reads.
+//! A JSON list that is written while it is sent: element by element.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
-use hyper::body::Frame;
 use serde_json::Value;
+
+use super::streamed::Piece;
 
 /// From this size on, what is written is sent.
 const CHUNK: usize = 64 << 10;
@@ -34,6 +28,12 @@ impl<I, F> JsonList<I, F> {
 }
 
 impl<I: Iterator, F: Fn(I::Item) -> Value> JsonList<I, F> {
+    /// Writes the next piece.
+    pub(super) fn piece(&mut self) -> Piece {
+        let text = self.chunk().unwrap_or_default();
+        if self.progress == Progress::Ended { Piece::Last(text) } else { Piece::More(text) }
+    }
+
     /// Returns the next piece of the text.
     fn chunk(&mut self) -> Option<Vec<u8>> {
         let mut text = Vec::new();
@@ -58,63 +58,6 @@ impl<I: Iterator, F: Fn(I::Item) -> Value> JsonList<I, F> {
             }
         }
         (!text.is_empty()).then_some(text)
-    }
-}
-
-impl<I, F> HttpBody for JsonList<I, F>
-where
-    I: Iterator + Unpin,
-    F: Fn(I::Item) -> Value + Unpin,
-{
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let chunk = self.get_mut().chunk();
-        Poll::Ready(chunk.map(|it| Ok(Frame::data(it.into()))))
-    }
-}
-
-/// A list of which the first piece is written already.
-struct Resumed<L> {
-    first: Option<Bytes>,
-    rest: L,
-}
-
-impl<L: HttpBody<Data = Bytes, Error = Infallible> + Unpin> HttpBody for Resumed<L> {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.first.take() {
-            Some(first) => Poll::Ready(Some(Ok(Frame::data(first)))),
-            None => Pin::new(&mut self.rest).poll_frame(context),
-        }
-    }
-}
-
-impl<I, F> IntoResponse for JsonList<I, F>
-where
-    I: Iterator + Unpin + Send + 'static,
-    F: Fn(I::Item) -> Value + Unpin + Send + 'static,
-{
-    fn into_response(mut self) -> Response {
-        let first = self.chunk().unwrap_or_default();
-        // A short list is sent with its length.
-        let body = match self.progress {
-            Progress::Ended => Body::from(first),
-            _ => Body::new(Resumed { first: Some(first.into()), rest: self }),
-        };
-        let mut response = Response::new(body);
-        let json = HeaderValue::from_static("application/json");
-        response.headers_mut().insert(header::CONTENT_TYPE, json);
-        response
     }
 }
 

@@ -5,17 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::access::Caller;
 use super::answer::{Answering, Parameters};
 use super::error::ApiError;
 use super::router::App;
 use super::writes::{Writing, environment_of};
-use crate::amend::{NewCatalogue, Operation, etag_of};
+use crate::amend::{NewCatalogue, Operation, check_may_update_classes, etag_of};
 use crate::model::EnvironmentName;
 use crate::reconcile::{Controller, Trigger};
 
@@ -175,8 +177,11 @@ fn failed(environment: &EnvironmentName, error: PullError) -> ApiError {
 pub(super) async fn update(
     State(app): State<Arc<App>>,
     parameters: Parameters,
+    Extension(caller): Extension<Arc<Caller>>,
     writing: Result<Writing, Response>,
 ) -> Result<Response, ApiError> {
+    // Catalogues belong to no group, and to fetch the repository is an operator's matter.
+    check_may_update_classes(&caller.write_scopes())?;
     let Some(server) = &app.puppet_server else {
         app.controller.want(Trigger::Manual);
         return Ok(StatusCode::CREATED.into_response());
@@ -185,7 +190,6 @@ pub(super) async fn update(
         Ok(writing) => writing,
         Err(refused) => return Ok(refused),
     };
-    writing.may_update_classes()?;
     let named = parameters.get("environment").map(environment_of).transpose()?;
     let busy = Arc::clone(&server.0.busy).lock_owned().await;
     // A client that goes away leaves the question, which goes on keeping others from asking.

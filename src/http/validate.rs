@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 
 use super::answer::{Answering, lookup};
-use super::body::read_json;
+use super::body::{read, to_json_within};
+use super::compute::TOOLS;
 use super::error::ApiError;
 use super::router::App;
 use crate::amend::{Operation, read_group};
 use crate::hierarchy::group_to_value;
-use crate::model::GroupId;
+use crate::model::{Group, GroupId, NODE_VALUES};
 
 /// Answers with the group, or with the error that the write of it would get.
 pub(super) async fn group(
@@ -21,7 +22,24 @@ pub(super) async fn group(
     answering: Answering,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let body = read_json(body).await?.unwrap_or_default();
+    let bytes = read(body).await?;
+    let weight = bytes.as_ref().map_or(0, Bytes::len);
+    let (group, operation) = TOOLS.run(weight, move || operation_of(bytes.as_deref())).await??;
+    let permit = lookup().await?;
+    let check = move || {
+        let _permit = permit;
+        match app.controller.check_write(&answering.snapshot, &operation) {
+            Ok(()) => answering.respond(Json(group_to_value(&group))),
+            Err(error) => answering.respond(ApiError::from(error).into_response()),
+        }
+    };
+    let checked = tokio::task::spawn_blocking(check).await;
+    checked.map_err(|_| ApiError::internal("The group could not be checked."))
+}
+
+/// Reads the group of a body, and the write that would store it.
+fn operation_of(bytes: Option<&[u8]>) -> Result<(Group, Operation), ApiError> {
+    let body = bytes.map(|it| to_json_within(it, NODE_VALUES)).transpose()?.unwrap_or_default();
     let mut group = read_group(&body)?;
     let operation = if body.get("id").is_none_or(serde_json::Value::is_null) {
         // The id of the file format follows the name; that of a new group here does not.
@@ -30,15 +48,5 @@ pub(super) async fn group(
     } else {
         Operation::Put { id: group.id, body }
     };
-    let (controller, snapshot) = (Arc::clone(&app.controller), Arc::clone(&answering.snapshot));
-    let permit = lookup().await?;
-    let check = move || {
-        let _permit = permit;
-        controller.check_write(&snapshot, &operation)
-    };
-    let checked = tokio::task::spawn_blocking(check).await;
-    match checked.map_err(|_| ApiError::internal("The group could not be checked."))? {
-        Ok(()) => Ok(answering.respond(Json(group_to_value(&group)))),
-        Err(error) => Ok(answering.respond(ApiError::from(error).into_response())),
-    }
+    Ok((group, operation))
 }

@@ -20,7 +20,7 @@ use super::groups::{find, show};
 use super::maintenance::environment_to_value;
 use super::router::App;
 use super::server::OnSent;
-use crate::amend::{Answer, Operation, Status, check_may_update_classes};
+use crate::amend::{Answer, Operation, Status};
 use crate::hierarchy::View;
 use crate::history::Edit;
 use crate::model::{EnvironmentName, GroupId};
@@ -57,11 +57,6 @@ impl FromRequestParts<Arc<App>> for Writing {
 }
 
 impl Writing {
-    /// Checks that the caller may update classes.
-    pub(super) fn may_update_classes(&self) -> Result<(), ApiError> {
-        Ok(check_may_update_classes(&self.caller.write_scopes())?)
-    }
-
     /// Has a write made and answers when it is in effect.
     pub(super) async fn perform(
         self,

@@ -23,6 +23,15 @@ pub struct CheckIn {
     pub node: Node,
 }
 
+/// One of many check-ins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// The certname.
+    pub name: String,
+    /// The check-in, or why this one cannot be read.
+    pub check_in: Result<CheckIn, StoreError>,
+}
+
 /// What the store knows of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::check_in::{CheckIn, Facts, Received, Row, Stored};
+use super::check_in::{CheckIn, Facts, Listed, Received, Row, Stored};
 use super::database::{Database, Fresh, Keeping, Limits};
 use super::error::{Fault, StoreError};
 use super::opening::{find_put_aside, open, open_existing, put_aside};
 use super::queue::{Queue, Receipt, Urgency};
+use crate::model::{NODE_VALUES, has_more_values};
 use crate::telemetry::{Dropped, Metrics};
 
 /// How long check-ins are collected before they are written together.
@@ -36,6 +37,9 @@ const FIRST_HOUSEKEEPING: Duration = Duration::from_mins(10);
 
 /// How many bytes of rows are read at a time.
 const READ: usize = 1 << 20;
+
+/// How many JSON values a row may have: those of a request, and what stands around them.
+const ROW_VALUES: usize = NODE_VALUES + 100;
 
 /// How many bytes of check-ins are kept in memory, where there is no file.
 const IN_MEMORY: u64 = 64 << 20;
@@ -192,15 +196,18 @@ impl CheckIns {
     }
 
     /// Returns some check-ins by name, from a name on; none after the last. As many as are read at
-    /// once in little memory. Blocking.
+    /// once in little memory. One that cannot be read is an error of its own. Blocking.
     ///
     /// # Errors
     ///
     /// Returns an error if the store cannot be read.
-    pub fn some_from(&self, name: &str) -> Result<Vec<CheckIn>, StoreError> {
+    pub fn some_from(
+        &self,
+        name: &str,
+    ) -> Result<impl Iterator<Item = Listed> + Send + use<>, StoreError> {
         let database = self.0.database()?;
         let rows = database.rows(name, READ).map_err(|error| self.0.fail(&database, error))?;
-        rows.iter().map(|(name, bytes)| read(name, bytes)).collect()
+        Ok(rows.into_iter().map(|(name, row)| Listed { check_in: read(&name, &row), name }))
     }
 
     /// Calls `each` with every check-in, by name. Blocking.
@@ -208,15 +215,16 @@ impl CheckIns {
     /// # Errors
     ///
     /// Returns an error if the store cannot be read.
-    pub fn for_each(&self, mut each: impl FnMut(CheckIn)) -> Result<(), StoreError> {
+    pub fn for_each(&self, mut each: impl FnMut(Listed)) -> Result<(), StoreError> {
         self.0.flush()?;
-        let mut from = String::new();
-        loop {
-            let some = self.some_from(&from)?;
-            let Some(last) = some.last() else { return Ok(()) };
-            from = after(&last.node.name);
-            some.into_iter().for_each(&mut each);
+        let mut from = Some(String::new());
+        while let Some(name) = from.take() {
+            for listed in self.some_from(&name)? {
+                from = Some(after(&listed.name));
+                each(listed);
+            }
         }
+        Ok(())
     }
 
     /// Opens the store and writes what comes in until stopped; calls `tell` when something is wrong
@@ -281,7 +289,14 @@ fn kibibytes(row: &Row) -> u32 {
     u32::try_from(row.bytes.len() / 1024 + 1).unwrap_or(u32::MAX)
 }
 
+/// Reads a row. An older version kept rows that take more memory than a node may.
 fn read(name: &str, bytes: &[u8]) -> Result<CheckIn, StoreError> {
+    if has_more_values(bytes, ROW_VALUES) {
+        let reason = format!(
+            "the row of `{name}` has over {NODE_VALUES} JSON values, the most that one node may have; the node is known again when it checks in with fewer"
+        );
+        return Err(StoreError::new(Fault::Row, "read", reason));
+    }
     serde_json::from_slice(bytes).map_err(|error| {
         StoreError::new(Fault::Row, "read", format!("the row of `{name}` makes no sense: {error}"))
     })

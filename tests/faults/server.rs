@@ -109,8 +109,15 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "server::bodies-that-expand",
         promise: "a body whose values take much more memory than its bytes gets 413, and nothing of it is kept",
-        injection: "16 MB of short values to every route that takes JSON, with 1 GiB of address space",
+        injection: "2 to 8 MB of short values to every route that takes JSON, with 1 GiB of address space",
         speed: Speed::Fast,
         run: clients::bodies_that_expand,
+    },
+    Fault {
+        name: "server::heavy-requests",
+        promise: "probes and small requests are answered while heavy ones are computed",
+        injection: "eight explanations and translations at once, of as many values as a body may have",
+        speed: Speed::Fast,
+        run: clients::heavy_requests,
     },
 ];

@@ -234,6 +234,25 @@ fn writes_answer_as_the_document_says() {
 }
 
 #[test]
+fn routes_say_when_they_cannot_be_answered_for_now() {
+    let document = document();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in METHODS.iter().map(|it| (it, &item[*it])) {
+            let kinds: &[&str] = match operation["x-clade-role"].as_str() {
+                Some("write") => &["`remote-unreachable`", "`storage-failed`", "`busy`"],
+                Some("classify" | "check-in") => &["`busy`"],
+                Some("read") if path.starts_with("/v1/") => &["`busy`"],
+                _ => continue,
+            };
+            let said = operation["responses"]["503"]["description"].as_str().unwrap();
+            for kind in kinds {
+                assert!(said.contains(kind), "{method} {path}: {said}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_page_of_routes_is_the_document() {
     let document = document();
     let mut text = String::new();

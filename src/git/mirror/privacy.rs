@@ -36,14 +36,15 @@ fn narrow_one(path: &Path, us: u32) -> Result<(), Errno> {
     let stat = rustix::fs::fstat(&opened)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     let mode = stat.st_mode & 0o7777;
-    if !matches!(kind, FileType::Directory | FileType::RegularFile) || mode & 0o077 == 0 {
+    let is_open = Mode::from_raw_mode(mode).intersects(Mode::RWXG | Mode::RWXO);
+    if !matches!(kind, FileType::Directory | FileType::RegularFile) || !is_open {
         return Ok(());
     }
     let path = path.display();
     if stat.st_uid == us {
         rustix::fs::fchmod(&opened, Mode::from_raw_mode(mode & !0o077))?;
         tracing::info!(%path, "only the user of the daemon can read this from now on; before, its mode was {mode:o}");
-    } else if mode & 0o007 != 0 {
+    } else if Mode::from_raw_mode(mode).intersects(Mode::RWXO) {
         tracing::warn!(
             %path, owner = stat.st_uid,
             "every user can read what the daemon keeps here (mode {mode:o}), and it belongs to another user: run `chmod o-rwx` as that user, or give it to the user of the daemon with `chown -R`"

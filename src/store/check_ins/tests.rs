@@ -29,7 +29,7 @@ fn opened(path: Option<&Path>) -> CheckIns {
 
 fn all(store: &CheckIns) -> Vec<CheckIn> {
     let mut all = Vec::new();
-    store.for_each(|it| all.push(it)).unwrap();
+    store.for_each(|it| all.push(it.check_in.unwrap())).unwrap();
     all
 }
 
@@ -51,7 +51,8 @@ fn the_latest_check_in_of_a_node_is_kept() {
     assert_eq!(all(&store), [check_in("a", 1), check_in("b", 2)]);
     assert_eq!(store.name_at(1).unwrap().as_deref(), Some("b"));
     assert_eq!(store.name_at(2).unwrap(), None);
-    assert_eq!(store.some_from(&after("a")).unwrap(), [check_in("b", 2)]);
+    let rest = store.some_from(&after("a")).unwrap().map(|it| it.check_in.unwrap());
+    assert_eq!(rest.collect::<Vec<_>>(), [check_in("b", 2)]);
     store.note(&check_in("b", 3));
     assert_eq!(store.get("b").unwrap().check_in, Some(check_in("b", 3)));
     store.0.take_turn().unwrap();
@@ -81,6 +82,35 @@ fn a_check_in_is_the_same_with_and_without_its_facts_read() {
         });
         assert_eq!(store.get("n\"é").unwrap().check_in, Some(expected));
     }
+}
+
+#[test]
+fn a_row_that_would_expand_is_an_error_of_its_own() {
+    let store = opened(None);
+    let many = format!("{{\"n\":[{}]}}", vec!["0"; NODE_VALUES + 200].join(","));
+    store.note(&check_in("a", 1));
+    // As an older version kept it.
+    store.note_received(&Received {
+        time: Timestamp::UNIX_EPOCH,
+        transaction_uuid: None,
+        commit: None,
+        name: "b",
+        fact: &many,
+        trusted: "{}",
+    });
+    store.note(&check_in("c", 1));
+    for _ in 0..2 {
+        let error = store.get("b").unwrap_err();
+        assert_eq!(error.fault, Fault::Row);
+        assert!(error.to_string().contains("`b` has over 250000 JSON values"), "{error}");
+        store.0.take_turn().unwrap();
+    }
+    let mut listed = Vec::new();
+    store.for_each(|it| listed.push((it.name, it.check_in.is_ok()))).unwrap();
+    let expected = [("a", true), ("b", false), ("c", true)];
+    assert_eq!(listed, expected.map(|(name, read)| (name.to_owned(), read)));
+    store.note(&check_in("b", 2));
+    assert_eq!(store.get("b").unwrap().check_in, Some(check_in("b", 2)));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::certificates::Site;
@@ -184,10 +184,12 @@ pub(super) fn held_bytes() -> Seen {
 pub(super) fn bodies_that_expand() -> Seen {
     let repository = repository();
     let daemon = limited(&repository, &["--writes", "commit"]);
-    let values = |value: &str| vec![value; 15_000_000 / (value.len() + 1)].join(",");
     let mut refused = 0;
-    for value in ["0", r#"{"":0}"#] {
-        let list = values(value);
+    // One body as large as may be; the others have as many values as matter.
+    for (value, bytes) in [("0", 8_000_000), (r#"{"":0}"#, 1_800_000)] {
+        let list = vec![value; bytes / (value.len() + 1)].join(",");
+        // A hierarchy may have four times as many.
+        let hierarchy = format!("[{}]", [list.as_str(); 3].join(","));
         let facts = format!(r#"{{"name":"n","fact":{{"a":[{list}]}},"facts":{{}}}}"#);
         for (path, body) in [
             ("/v1/classified/nodes/n", &facts),
@@ -198,10 +200,13 @@ pub(super) fn bodies_that_expand() -> Seen {
             ("/v1/validate/group", &format!("[{list}]")),
             ("/v1/rules/translate", &format!(r#"["or",{list}]"#)),
             ("/v1/groups", &format!(r#"{{"name":"x","classes":[{list}]}}"#)),
-            ("/v1/import-hierarchy", &format!("[{list}]")),
+            ("/v1/import-hierarchy", &hierarchy),
             ("/v1/commands/unpin-from-all", &format!(r#"{{"nodes":[{list}]}}"#)),
             ("/controller/pin", &format!(r#"{{"commit":[{list}]}}"#)),
         ] {
+            if bytes > 2_000_000 && path != "/v1/classified/nodes/n" {
+                continue;
+            }
             let answer = daemon.request("POST", path, body);
             assert_eq!(answer.status, 413, "{path} {}", answer.body);
             assert_eq!(answer.json()["kind"], "payload-too-large", "{path}");
@@ -210,11 +215,47 @@ pub(super) fn bodies_that_expand() -> Seen {
     }
     assert_eq!(daemon.get("/v1/nodes/n").status, 404);
     // What is kept can be read again.
-    let most = format!(r#"{{"fact":{{"a":[{}]}}}}"#, vec![r#"{"":0}"#; 100_000].join(","));
+    let most = format!(r#"{{"fact":{{"a":[{}]}}}}"#, vec![r#"{"":0}"#; 40_000].join(","));
     assert_eq!(daemon.request("POST", "/v1/classified/nodes/n", &most).status, 200);
     daemon.wait_until("the node is kept", |daemon| daemon.get("/v1/nodes/n").status == 200);
     for path in ["/v1/nodes", "/enc/n", "/controller/diff/HEAD/HEAD"] {
         assert_eq!(daemon.get(path).status, 200, "{path}");
     }
     Seen::Held(format!("413 for {refused} bodies"))
+}
+
+pub(super) fn heavy_requests() -> Seen {
+    let repository = repository();
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    daemon.wait_until("a commit answers", |it| it.get("/readyz").status == 200);
+    let facts = format!(r#"{{"fact":{{"a":[{}]}}}}"#, vec!["0"; 200_000].join(","));
+    let pins = vec![r#"["=","name","n"]"#; 12_000].join(",");
+    let rule = format!(r#"["or",{pins}]"#);
+    let requests = [("/v1/classified/nodes/n/explanation", &facts), ("/v1/rules/translate", &rule)];
+    let left = AtomicUsize::new(8);
+    let began = Instant::now();
+    let (mut probes, mut longest) = (0, Duration::ZERO);
+    std::thread::scope(|scope| {
+        for (path, body) in requests.iter().cycle().take(8) {
+            let (daemon, left) = (&daemon, &left);
+            scope.spawn(move || {
+                let status = daemon.request("POST", path, body).status;
+                left.fetch_sub(1, Ordering::Relaxed);
+                assert_eq!(status, 200, "{path}");
+            });
+        }
+        while left.load(Ordering::Relaxed) > 0 {
+            let asked = Instant::now();
+            assert_eq!(daemon.get("/livez").status, 200);
+            let small = r#"{"fact":{"a":1}}"#;
+            assert_eq!(daemon.request("POST", "/v1/classified/nodes/m", small).status, 200);
+            longest = longest.max(asked.elapsed());
+            probes += 1;
+        }
+    });
+    let all = began.elapsed();
+    // However slow the machine is: what waits for a heavy request waits for a large part of all.
+    assert!(longest * 4 < all, "a probe took {longest:?} of {all:?}");
+    assert!(probes > 10, "{probes} in {all:?}");
+    Seen::Held("no probe took a quarter of the time of the heavy requests".to_owned())
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use x509_parser::num_bigint::BigUint;
 use x509_parser::prelude::CertificateRevocationList;
 
 use super::described::time;
@@ -25,7 +26,7 @@ pub(super) type Issues = BTreeMap<Vec<u8>, Issue>;
 
 impl Issue {
     pub(super) fn of(list: &CertificateRevocationList<'_>, name: String) -> Self {
-        let number = list.crl_number().map(|it| it.to_bytes_be());
+        let number = list.crl_number().map(BigUint::to_bytes_be);
         Self { name, number, issued_at: list.last_update().timestamp() }
     }
 
@@ -63,8 +64,8 @@ pub(super) fn rollback(new: &Issues, in_use: &Issues) -> Option<String> {
 
 /// Writes a number as certificates show it.
 fn shown(number: &[u8]) -> String {
-    let digits: String = number.iter().take(20).map(|it| format!("{it:02x}")).collect();
-    format!("number 0x{digits}")
+    let digits = number.iter().take(20);
+    digits.fold("number 0x".to_owned(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 #[cfg(test)]
