@@ -27,7 +27,9 @@ pub use conflict_text::{conflict_message, conflict_report, conflict_summary};
 pub use enc::{enc_document, to_yaml11};
 pub use matching::{Match, matches};
 pub use merge::{ClassSources, Final, Source, SourcedValue};
-pub use overlap::{Overlap, Overlaps, Setting, overlaps};
+pub use overlap::{
+    Acknowledged, Alarm, Differing, Evidence, Overlap, Overlaps, Pair, Rank, Setting, overlaps,
+};
 pub use published::{Version, classified, conflict_details, explanation, hiera};
 
 /// How a node is classified, and why.

@@ -32,6 +32,11 @@ impl GroupIndex {
     pub fn number(self) -> usize {
         self.0 as usize
     }
+
+    /// Returns the places from one to before another.
+    pub(crate) fn between(from: Self, end: Self) -> impl Iterator<Item = Self> {
+        (from.0..end.0).map(Self)
+    }
 }
 
 /// All node groups of a commit, valid together.

@@ -26,4 +26,4 @@ pub use fault::{FaultKind, RuleFault};
 pub use lookup::{Actual, actual, lookup};
 pub use pins::{is_with_more_pins, parts, split_pins, with_pins};
 pub use puppetdb::{QueryFormat, UntranslatableRule, to_covering_query, to_query};
-pub use satisfy::{Formula, Solver, Verdict};
+pub use satisfy::{Formula, Outline, Solver, Verdict};

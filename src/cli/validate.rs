@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use super::Exit;
 use super::output::Output;
 use super::repository::RepositoryArgs;
+use crate::classification::Evidence;
 use crate::diagnostic;
 use crate::validation::Search;
 
@@ -24,6 +25,9 @@ pub(super) struct Validate {
     /// A directory of facts files, as `clade diff` takes it: nodes that get a conflict are errors, and rules that no node meets are said
     #[arg(long, value_name = "DIR")]
     facts: Option<PathBuf>,
+    /// Show every possible conflict; only the first page of them is shown otherwise
+    #[arg(long)]
+    all_conflicts: bool,
     /// Exit as if every facts file had been read; those that cannot be are still named
     #[arg(long, requires = "facts")]
     ignore_bad_facts: bool,
@@ -60,15 +64,19 @@ impl From<Format> for diagnostic::Format {
 
 impl Validate {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let mut loaded = self.repository.search(Search::Everything)?;
+        // What nodes show decides what is on the first page.
+        let search = if self.all_conflicts { Search::EveryConflict } else { Search::Decisive };
+        let mut loaded = self.repository.search(search)?;
         let mut unreadable = 0;
+        let mut evidence = Evidence::default();
         if let Some(directory) = &self.facts {
-            let read = fleet::check(directory, &mut loaded.checked)?;
+            let read = fleet::check(directory, &mut loaded.checked, &mut evidence)?;
             for bad in &read.unreadable {
                 output.note(&format!("warning: {bad}"));
             }
             unreadable = read.unreadable.len();
         }
+        loaded.checked.find_conflicts(evidence);
         let text = loaded.render(self.format.into(), output.colour());
         output.data(&text)?;
         if unreadable > 0 && !self.ignore_bad_facts {

@@ -83,7 +83,7 @@ fn find<'a>(path: &Path, node: &'a Node) -> Option<Found<'a>> {
 }
 
 /// Takes one step into a value: a key leads into objects only, an index into lists only.
-fn step<'a>(value: &'a Value, segment: &Segment) -> Option<&'a Value> {
+pub(super) fn step<'a>(value: &'a Value, segment: &Segment) -> Option<&'a Value> {
     match segment {
         Segment::Key(key) => value.as_object()?.get(key.as_ref()),
         Segment::Index(index) => value.as_array()?.get(usize::try_from(*index).ok()?),

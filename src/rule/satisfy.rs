@@ -7,14 +7,20 @@
 
 mod choice;
 mod formula;
+mod outline;
+mod place;
 mod witness;
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 pub use formula::Formula;
+pub use outline::Outline;
 
 use self::choice::{Choice, choose};
-use self::formula::{Test, Variable};
+use self::formula::{Test, Trial, Variable};
+use self::outline::Sets;
+use self::place::{Depth, Place, Relation};
+use self::witness::Placed;
 use crate::model::{Comparison, Condition, Node, Segment};
 use crate::rule::regex::Examples;
 
@@ -35,13 +41,20 @@ const STEPS: usize = 20_000;
 /// Decides about rules, keeping what it learns from one question for the next.
 #[derive(Debug, Default)]
 pub struct Solver {
-    variables: Vec<Vec<Segment>>,
-    variable_ids: HashMap<Vec<Segment>, Variable>,
-    tests: Vec<Comparison>,
+    places: Vec<Place>,
+    variables: HashMap<Vec<Segment>, Variable>,
+    tests: Vec<Trial>,
     test_ids: HashMap<(u8, String), Test>,
+    /// Of a test whether a list has a text: whether an element equals it.
+    of_elements: HashMap<Test, Test>,
     examples: Examples,
     choices: HashMap<(bool, Vec<Demand>), Choice>,
+    sets: Sets,
+    steps: u64,
 }
+
+/// How many choices are remembered.
+const REMEMBERED: usize = 100_000;
 
 /// A test that must hold, or must not.
 type Demand = (Test, bool);
@@ -67,10 +80,16 @@ impl Solver {
         self.formula(condition, false)
     }
 
+    /// Returns how many steps were taken so far, whatever for.
+    pub fn steps(&self) -> u64 {
+        self.steps + self.examples.steps()
+    }
+
     /// Decides whether formulas can hold together.
     pub fn solve(&mut self, formulas: &[&Formula]) -> Verdict {
         let mut asked = Asked::default();
         let found = self.search(formulas.to_vec(), Vec::new(), &mut asked);
+        self.steps += asked.steps as u64;
         match found {
             Some(node) => Verdict::Together(Box::new(node)),
             None if asked.unsure => Verdict::Undecided,
@@ -128,10 +147,30 @@ impl Solver {
 
     /// Asks one thing more of a variable; returns whether a value may still meet it all.
     fn ask(&mut self, variable: Variable, demand: Demand, asked: &mut Asked) -> bool {
-        let demands = asked.demands.entry(variable).or_default();
-        if demands.contains(&demand) {
+        if asked.has(variable, demand) {
             return true;
         }
+        if !self.ask_alone(variable, demand, asked) {
+            return false;
+        }
+        if demand.1 {
+            return self.fits(variable, asked);
+        }
+        let Some(equals) = self.of_elements.get(&demand.0).copied() else { return true };
+        // What a list does not have, none of its elements is.
+        let related = self.places.get(variable).map(|it| it.related.clone());
+        related.into_iter().flatten().all(|(element, relation)| match relation {
+            Relation::HoldsInList(Depth::Element(_)) => {
+                let demand = (equals, false);
+                asked.has(element, demand) || self.ask_alone(element, demand, asked)
+            }
+            _ => true,
+        })
+    }
+
+    fn ask_alone(&mut self, variable: Variable, demand: Demand, asked: &mut Asked) -> bool {
+        asked.steps += 1;
+        let demands = asked.demands.entry(variable).or_default();
         demands.push(demand);
         asked.trail.push(variable);
         let demands = demands.clone();
@@ -145,6 +184,25 @@ impl Solver {
         }
     }
 
+    /// Returns whether a value at one place and those at others can stand in one node.
+    fn fits(&self, variable: Variable, asked: &Asked) -> bool {
+        let Some(place) = self.places.get(variable) else { return true };
+        place.related.iter().all(|(other, relation)| match relation {
+            _ if !asked.is_there(*other) => true,
+            Relation::HoldsInList(_) => self.is_list(variable, asked),
+            Relation::InList(_) => self.is_list(*other, asked),
+            Relation::HoldsInObject | Relation::InObject | Relation::Apart => false,
+        })
+    }
+
+    /// Returns whether what must be at a place is a list.
+    fn is_list(&self, variable: Variable, asked: &Asked) -> bool {
+        let contains = |test: &Test| {
+            matches!(self.tests.get(*test), Some(Trial::Comparison(Comparison::Contains(_))))
+        };
+        asked.of(variable).iter().all(|(test, wanted)| !wanted || contains(test))
+    }
+
     fn choice(&mut self, variable: Variable, mut demands: Vec<Demand>) -> Choice {
         demands.sort_unstable();
         let is_name = variable == Self::NAME;
@@ -152,14 +210,25 @@ impl Solver {
         if let Some(known) = self.choices.get(&key) {
             return known.clone();
         }
-        let tests: Vec<(&Comparison, bool)> = key
-            .1
+        let choice = self.choose(is_name, &key.1);
+        if self.choices.len() >= REMEMBERED {
+            self.choices.clear();
+        }
+        self.choices.insert(key, choice.clone());
+        choice
+    }
+
+    fn choose(&mut self, is_name: bool, demands: &[Demand]) -> Choice {
+        let tests: Vec<(&Trial, bool)> = demands
             .iter()
             .filter_map(|(test, wanted)| Some((self.tests.get(*test)?, *wanted)))
             .collect();
-        let choice = choose(is_name, &tests, &mut self.examples);
-        self.choices.insert(key, choice.clone());
-        choice
+        let size = |trial: &Trial| match trial {
+            Trial::Comparison(_) => 1,
+            Trial::OneOf(texts) => texts.len() as u64,
+        };
+        self.steps += tests.iter().map(|(trial, _)| size(trial)).sum::<u64>();
+        choose(is_name, &tests, &mut self.examples)
     }
 
     fn witness(&mut self, asked: &mut Asked) -> Option<Node> {
@@ -172,17 +241,38 @@ impl Solver {
             }
         }
         values.sort_unstable_by_key(|(variable, _)| *variable);
-        let ways = values.into_iter().filter_map(|(variable, value)| {
-            Some((self.variables.get(variable)?.as_slice(), value))
+        let placed = values.into_iter().filter_map(|(variable, value)| {
+            let place = self.places.get(variable)?;
+            let behind = place.related.iter().filter_map(|(other, relation)| match relation {
+                Relation::HoldsInList(depth) if !asked.of(*other).is_empty() => {
+                    Some(depth.index().saturating_add(1))
+                }
+                _ => None,
+            });
+            Some(Placed { way: &place.way, value, before: behind.max().unwrap_or_default() })
         });
-        let node = witness::node(ways);
-        // Values that cannot stand in one node: a text, and something below it.
+        let node = witness::node(placed.collect());
+        // A list that would have to be too long.
         asked.unsure |= node.is_none();
         node
     }
 }
 
 impl Asked {
+    /// Returns what is asked of a variable.
+    fn of(&self, variable: Variable) -> &[Demand] {
+        self.demands.get(&variable).map_or(&[], Vec::as_slice)
+    }
+
+    fn has(&self, variable: Variable, demand: Demand) -> bool {
+        self.of(variable).contains(&demand)
+    }
+
+    /// Returns whether a variable must have a value.
+    fn is_there(&self, variable: Variable) -> bool {
+        self.of(variable).iter().any(|(_, wanted)| *wanted)
+    }
+
     fn undo(&mut self, mark: usize) {
         for variable in self.trail.split_off(mark) {
             if let Some(demands) = self.demands.get_mut(&variable) {

@@ -20,7 +20,7 @@ impl Checked {
     pub fn again(&self, changed: &[Arc<FileReading>], meter: &Meter) -> Option<Self> {
         let before = self.estate.as_ref()?;
         let policy = self.layout.policy;
-        if self.search == Search::Everything || policy.potential_conflicts == Strictness::Error {
+        if self.search != Search::Decisive || policy.potential_conflicts == Strictness::Error {
             return None;
         }
         let mut readings = self.readings.clone();

@@ -4,19 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::findings::{Finding, Ground};
+use super::overlap::Shown;
 use super::places::{Places, find};
 use super::shape::weight;
 use super::{
     FileReading, GroupFile, Layout, Parts, Search, Strictness, TestCase, catalogue, individual,
     no_groups, overlap, test_case, tree,
 };
+use crate::classification::Evidence;
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
 use crate::document::Span;
 use crate::hierarchy::Estate;
-use crate::model::{BudgetItem, Counts, GroupId, Meter, Room};
+use crate::model::{BudgetItem, Counts, GroupId, Meter, Node, Room};
 
 /// Where each group is written.
 pub type Origins = BTreeMap<GroupId, Place>;
+
+/// How many nodes of classification tests are classified to see what they show.
+const KNOWN_NODES: usize = 1_000;
 
 /// The outcome of validation.
 #[derive(Clone, Debug)]
@@ -96,6 +101,21 @@ impl Checked {
         self.readings.iter().flat_map(|it| it.tests()).collect()
     }
 
+    /// Looks for groups that can conflict, those that known nodes show first, unless the commit
+    /// was checked for them already.
+    pub fn find_conflicts(&mut self, mut evidence: Evidence) {
+        let strictness = self.layout.policy.potential_conflicts;
+        if self.search != Search::Decisive || strictness == Strictness::Error {
+            return;
+        }
+        let Some(estate) = &self.estate else { return };
+        evidence.extend(of_tests(estate, &self.readings));
+        let places = Places { origins: &self.origins, readings: &self.readings };
+        let found = overlap::check(estate, places, strictness, &evidence, Shown::Page);
+        self.search = Search::Everything;
+        self.add(found);
+    }
+
     /// Adds what was found otherwise, but for the warnings that a comment silences.
     pub fn add(&mut self, found: Vec<Diagnostic>) {
         self.diagnostics.extend(found.into_iter().filter(|it| !is_silenced(it, &self.readings)));
@@ -108,12 +128,15 @@ impl Checked {
 
 /// Returns whether a comment on the line above silences a warning.
 fn is_silenced(found: &Diagnostic, readings: &[Arc<FileReading>]) -> bool {
-    let says = |reading: &Arc<FileReading>| {
-        let mut ignores =
-            reading.ignores.iter().filter(|it| it.line == found.place.span.start.line);
-        ignores.any(|it| it.kinds.iter().any(|kind| kind == found.kind.as_str()))
-    };
-    found.severity == Severity::Warning && find(readings, &found.place.file).is_some_and(says)
+    found.severity == Severity::Warning && silences(readings, &found.place, found.kind)
+}
+
+/// Returns whether a comment on the line above names a kind of finding.
+pub(super) fn silences(readings: &[Arc<FileReading>], place: &Place, kind: Kind) -> bool {
+    find(readings, &place.file).is_some_and(|reading| {
+        let mut ignores = reading.ignores.iter().filter(|it| it.line == place.span.start.line);
+        ignores.any(|it| it.kinds.iter().any(|it| it == kind.as_str()))
+    })
 }
 
 pub(super) fn are_warnings(diagnostics: &[Diagnostic]) -> bool {
@@ -191,9 +214,11 @@ pub fn check(
     });
     let strictness = layout.policy.potential_conflicts;
     if let Some(estate) = &estate
-        && (search == Search::Everything || strictness == Strictness::Error)
+        && (search != Search::Decisive || strictness == Strictness::Error)
     {
-        others.extend(overlap::check(estate, &places, strictness));
+        let evidence = of_tests(estate, &readings);
+        let shown = if search == Search::EveryConflict { Shown::All } else { Shown::Page };
+        others.extend(overlap::check(estate, places, strictness, &evidence, shown));
     }
     let mut diagnostics = gather(&readings, &findings, bounded(others, meter));
     diagnostics.extend(dropped(meter));
@@ -210,6 +235,23 @@ pub fn check(
         readings,
         counts: meter.counts(),
     }
+}
+
+/// Returns what the nodes of classification tests show.
+fn of_tests(estate: &Estate, readings: &[Arc<FileReading>]) -> Evidence {
+    let mut evidence = Evidence::default();
+    let tests = readings.iter().flat_map(|it| match &it.parts {
+        Parts::Tests(tests) => tests.as_slice(),
+        _ => &[],
+    });
+    for test in tests.filter(|it| it.facts_file.is_none()).take(KNOWN_NODES) {
+        let mut node = Node::named(test.node.as_str());
+        node.fact.clone_from(&test.facts);
+        node.trusted = test.trusted.clone().unwrap_or_default();
+        node.trusted.entry("certname").or_insert_with(|| test.node.as_str().into());
+        evidence.add(estate, &node);
+    }
+    evidence
 }
 
 /// Returns whether every file of node groups could be read: what is wrong with one that could not

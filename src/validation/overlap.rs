@@ -1,46 +1,97 @@
-//! Findings about groups that can match one node and set a value differently.
+//! Findings about groups that can match one node and give it different values.
 
 use serde_json::{Map, Value};
 
+use super::checked::silences;
 use super::group::GroupFile;
 use super::layout::Strictness;
 use super::places::Places;
-use crate::classification::{Overlap, Setting, overlaps};
+use crate::classification::{Alarm, Differing, Evidence, Overlap, Pair, Rank, Setting, overlaps};
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
-use crate::document::bounded;
+use crate::document::{Span, bounded};
 use crate::hierarchy::{Estate, GroupIndex};
 use crate::model::{Node, Path, Segment};
 
 /// How much of a witness is shown.
 const SHOWN: usize = 4;
 
+/// How many pairs of one alarm are shown beside the first.
+const MORE_PAIRS: usize = 4;
+
+/// How many settings of a pair are named.
+const SETTINGS: usize = 3;
+
+/// How many alarms people read: about a page.
+const PAGE: usize = 10;
+
+/// How many alarms are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// Those that matter most.
+    Page,
+    /// All of them.
+    All,
+}
+
 /// Looks for groups that can conflict.
 pub(super) fn check(
     estate: &Estate,
-    places: &Places<'_>,
+    places: Places<'_>,
     strictness: Strictness,
+    evidence: &Evidence,
+    shown: Shown,
 ) -> Vec<Diagnostic> {
     let severity = match strictness {
         Strictness::Off => return Vec::new(),
         Strictness::Warn => Severity::Warning,
         Strictness::Error => Severity::Error,
     };
-    let report = |it: &Overlap<'_>| {
-        let mut found = report(it, estate, places)?;
-        found.severity = severity;
-        Some(found)
+    let finder = Writer { estate, places };
+    // No comment silences an error.
+    let can_be_silenced = severity == Severity::Warning
+        && places.readings.iter().any(|it| it.ignores.iter().any(names_kind));
+    let acknowledged = |group: GroupIndex, setting: Setting<'_>| {
+        can_be_silenced
+            && finder
+                .place(group, setting)
+                .is_some_and(|it| silences(places.readings, it, Kind::PotentialConflict))
     };
-    let found = overlaps(estate);
-    let mut all: Vec<Diagnostic> = found.pairs.iter().filter_map(report).collect();
+    let found = overlaps(estate, evidence, &acknowledged);
+    let limit = match shown {
+        Shown::Page => PAGE,
+        Shown::All => usize::MAX,
+    };
+    let mut reports = found.alarms.iter().filter_map(|it| finder.report(it, severity));
+    let mut all: Vec<Diagnostic> = reports.by_ref().take(limit).collect();
+    all.extend(more(reports.count(), severity));
     all.extend(found.ended_at.and_then(|it| unfinished(it, estate, places)));
     all
 }
 
-/// Says that groups were not all compared, so that nobody takes silence for an answer.
+fn names_kind(ignore: &crate::document::Ignore) -> bool {
+    ignore.kinds.iter().any(|it| it == Kind::PotentialConflict.as_str())
+}
+
+/// Says how many alarms are not shown.
+fn more(count: usize, severity: Severity) -> Option<Diagnostic> {
+    let message = match count {
+        0 => return None,
+        1 => "1 more possible conflict is not shown".to_owned(),
+        count => format!("{count} more possible conflicts are not shown"),
+    };
+    let place = Place { file: ".".into(), span: Span::START };
+    let mut found = Diagnostic::new(Kind::PotentialConflict, place, message).with_help(
+        "correct those that are shown first, or see all with `clade validate --all-conflicts`",
+    );
+    found.severity = severity;
+    Some(found)
+}
+
+/// Says that not all groups were compared.
 pub(super) fn unfinished(
     ended_at: GroupIndex,
     estate: &Estate,
-    places: &Places<'_>,
+    places: Places<'_>,
 ) -> Option<Diagnostic> {
     let mut at = estate.hierarchy.lineage(ended_at);
     let written = at.find_map(|it| places.of(estate.hierarchy.group(it).id))?;
@@ -54,32 +105,111 @@ pub(super) fn unfinished(
     Some(found)
 }
 
-fn report(overlap: &Overlap<'_>, estate: &Estate, places: &Places<'_>) -> Option<Diagnostic> {
-    let group = estate.hierarchy.group(overlap.group);
-    let other = estate.hierarchy.group(overlap.other);
-    let settings: Vec<String> =
-        overlap.settings.iter().map(|it| format!("`{}`", name(*it))).collect();
-    let first = overlap.settings.first()?;
-    let place = |index: GroupIndex| {
-        let written = places.of(estate.hierarchy.group(index).id)?;
-        Some(parameter_place(written, *first).unwrap_or(&written.place).clone())
-    };
-    let message = format!(
-        "`{}` and `{}` can match the same node and set {} differently, e.g. {}",
-        group.name,
-        other.name,
-        settings.join(", "),
-        describe(&overlap.witness)
-    );
-    let found = Diagnostic::new(Kind::PotentialConflict, place(overlap.group)?, message)
-        .in_group(group.name.as_str())
-        .with_help(
-            "make one an ancestor of the other, let their rules exclude each other, or set it in one of them",
+#[derive(Clone, Copy)]
+struct Writer<'w> {
+    estate: &'w Estate,
+    places: Places<'w>,
+}
+
+impl<'w> Writer<'w> {
+    fn report(&self, alarm: &Alarm<'w>, severity: Severity) -> Option<Diagnostic> {
+        let mut seen = alarm.pairs.iter().filter_map(|pair| {
+            let overlap = alarm.overlap(self.estate, pair)?;
+            let first = overlap.settings.first().copied()?;
+            Some((pair, overlap, first))
+        });
+        let (pair, overlap, first) = seen.next()?;
+        let place = self.place(first.by, first.setting)?;
+        let (group, other) = (self.group_name(pair.group), self.group_name(pair.other));
+        let is_real = pair.rank == Rank::Real;
+        let mut message = format!(
+            "`{group}` and `{other}` {} the same node and {}, {} {}",
+            if is_real { "match" } else { "can match" },
+            self.differ(pair, first, &overlap),
+            if is_real { "seen on" } else { "e.g." },
+            describe(&overlap.witness, is_real)
         );
-    Some(match place(overlap.other) {
-        Some(place) => found.with_related(place, format!("`{}` sets it here", other.name)),
-        None => found,
-    })
+        let rest = alarm.pairs.len() - 1;
+        if rest > 0 || alarm.is_cut {
+            let least = if alarm.is_cut { "at least " } else { "" };
+            let pairs = if rest == 1 { "pair" } else { "pairs" };
+            message = format!("{message}; so do {least}{rest} more {pairs} of groups");
+        }
+        let help = if first.by == pair.group && first.other_by == pair.other {
+            "make one an ancestor of the other, let their rules exclude each other, or set it in one of them"
+        } else {
+            "set the same in both, let their rules exclude each other, or make one an ancestor of the other"
+        };
+        let mut found = Diagnostic::new(Kind::PotentialConflict, place.clone(), message)
+            .in_group(self.estate.hierarchy.group(pair.group).name.as_str())
+            .with_help(help);
+        found.severity = severity;
+        if let Some(place) = self.place(first.other_by, first.setting) {
+            let by = self.group_name(first.other_by);
+            let message = if first.other_by == pair.other {
+                format!("`{by}` sets it here")
+            } else {
+                format!("`{other}` inherits this from `{by}`")
+            };
+            found = found.with_related(place.clone(), message);
+        }
+        for (pair, overlap, first) in seen.take(MORE_PAIRS) {
+            let (group, other) = (self.group_name(pair.group), self.group_name(pair.other));
+            // The groups that inherit a value are what pairs of one value differ in.
+            let place = if first.other_by == pair.other {
+                self.place(first.by, first.setting)
+            } else {
+                self.file(pair.other).map(|it| &it.place)
+            };
+            let node = describe(&overlap.witness, pair.rank == Rank::Real);
+            if let Some(place) = place {
+                let message = format!("`{group}` and `{other}` as well, e.g. {node}");
+                found = found.with_related(place.clone(), message);
+            }
+        }
+        Some(found)
+    }
+
+    /// Says what the groups of a pair differ in, and whose values they have.
+    fn differ(&self, pair: &Pair, first: Differing<'_>, overlap: &Overlap<'_>) -> String {
+        let is_alike = |it: &&Differing<'_>| (it.by, it.other_by) == (first.by, first.other_by);
+        let alike: Vec<String> = overlap
+            .settings
+            .iter()
+            .filter(is_alike)
+            .take(SETTINGS)
+            .map(|it| format!("`{}`", name(it.setting)))
+            .collect();
+        let (more, named) = (overlap.settings.len() - alike.len(), alike.join(", "));
+        let named = if more > 0 { format!("{named} and {more} more") } else { named };
+        let side = |group, by| {
+            if group == by {
+                format!("`{}` sets", self.group_name(group))
+            } else {
+                format!("`{}` inherits from `{}`", self.group_name(group), self.group_name(by))
+            }
+        };
+        if first.by == pair.group && first.other_by == pair.other {
+            format!("set {named} differently")
+        } else {
+            let (mine, theirs) = (side(pair.group, first.by), side(pair.other, first.other_by));
+            format!("differ in {named}, which {mine} and {theirs}")
+        }
+    }
+
+    fn group_name(&self, index: GroupIndex) -> &'w str {
+        self.estate.hierarchy.group(index).name.as_str()
+    }
+
+    fn file(&self, index: GroupIndex) -> Option<&'w GroupFile> {
+        self.places.of(self.estate.hierarchy.group(index).id)
+    }
+
+    /// Returns where a group sets something: the parameter, or the group.
+    fn place(&self, index: GroupIndex, setting: Setting<'_>) -> Option<&'w Place> {
+        let written = self.file(index)?;
+        Some(parameter_place(written, setting).unwrap_or(&written.place))
+    }
 }
 
 fn parameter_place<'g>(written: &'g GroupFile, setting: Setting<'_>) -> Option<&'g Place> {
@@ -98,8 +228,11 @@ fn name(setting: Setting<'_>) -> String {
     }
 }
 
-/// Says what a node has that matters.
-fn describe(node: &Node) -> String {
+/// Says what a node has that matters, or which known node it is.
+fn describe(node: &Node, is_known: bool) -> String {
+    if is_known {
+        return format!("`{}`", node.name);
+    }
     let mut parts = Vec::new();
     if node.name != Node::EXAMPLE {
         parts.push(format!("name = {}", Value::from(node.name.as_str())));

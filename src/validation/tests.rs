@@ -801,7 +801,7 @@ fn a_search_for_conflicts_that_ends_early_is_a_warning_at_a_group() {
     let estate = checked.estate.as_ref().unwrap();
     let places = places::Places { origins: &checked.origins, readings: &checked.readings };
     let last = estate.hierarchy.indexes().next_back().unwrap();
-    let found = overlap::unfinished(last, estate, &places).unwrap();
+    let found = overlap::unfinished(last, estate, places).unwrap();
     let start = found.place.span.start;
     assert_eq!((found.place.file.as_ref(), start.line, start.column), ("groups/a.yaml", 4, 7));
     assert_eq!(

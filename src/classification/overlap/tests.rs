@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::hierarchy::root_group;
-use crate::model::{Group, GroupId};
+use crate::hierarchy::{Hierarchy, root_group};
+use crate::model::{Group, GroupId, Node};
 use crate::rule::read_console;
 
 struct Sketch(Vec<Group>);
@@ -22,6 +22,14 @@ impl Sketch {
         self
     }
 
+    /// Removes a variable that the last group would inherit.
+    fn without(mut self, variable: &str) -> Self {
+        let group = self.0.last_mut().unwrap();
+        let null = serde_json::Value::Null;
+        group.variables = Arc::new([(variable.parse().unwrap(), null)].into_iter().collect());
+        self
+    }
+
     fn environment(mut self, environment: &str, trumps: bool) -> Self {
         let group = self.0.last_mut().unwrap();
         group.environment = environment.parse().unwrap();
@@ -38,30 +46,41 @@ impl Sketch {
         }
     }
 
-    /// Returns the pairs with what they set differently, and checks each witness.
     fn found(self) -> Vec<String> {
-        let estate = self.estate();
-        let name = |index| estate.hierarchy.group(index).name.to_string();
-        let found = overlaps(&estate);
-        let mut pairs = Vec::new();
-        for it in &found.pairs {
-            let explanation = classify(&estate, &it.witness).unwrap();
-            assert!(matches!(explanation.outcome, Outcome::Conflict(_)), "{:?}", it.witness);
-            let settings: Vec<String> = it
-                .settings
-                .iter()
-                .map(|it| match it {
-                    Setting::Variable(name) => name.to_string(),
-                    other => format!("{other:?}"),
-                })
-                .collect();
-            let mut names = [name(it.other), name(it.group)];
-            names.sort();
-            pairs.push(format!("{}: {}", names.join(" "), settings.join(" ")));
-        }
+        let mut pairs: Vec<String> = self.alarms().into_iter().flatten().collect();
         pairs.sort();
         pairs
     }
+
+    /// Returns the pairs with what they differ in and who sets it if not they do, by alarm.
+    fn alarms(self) -> Vec<Vec<String>> {
+        let estate = self.estate();
+        shown(&estate, &overlaps(&estate, &Evidence::default(), &|_, _| false))
+    }
+}
+
+fn shown(estate: &Estate, found: &Overlaps<'_>) -> Vec<Vec<String>> {
+    let name = |index| estate.hierarchy.group(index).name.to_string();
+    let show = |alarm: &Alarm<'_>, pair: &Pair| {
+        let overlap = alarm.overlap(estate, pair).unwrap();
+        let settings: Vec<String> = overlap
+            .settings
+            .iter()
+            .map(|it| match it.setting {
+                Setting::Variable(name) => name.to_string(),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        let first = overlap.settings[0];
+        let side = |group, by| {
+            if group == by { name(group) } else { format!("{}({})", name(group), name(by)) }
+        };
+        let mut names = [side(pair.other, first.other_by), side(pair.group, first.by)];
+        names.sort();
+        format!("{}: {}", names.join(" "), settings.join(" "))
+    };
+    let of_alarm = |alarm: &Alarm<'_>| alarm.pairs.iter().map(|it| show(alarm, it)).collect();
+    found.alarms.iter().map(of_alarm).collect()
 }
 
 fn sketch() -> Sketch {
@@ -122,7 +141,7 @@ fn a_group_without_a_rule_conflicts_through_those_below() {
         .group("Web", "Defaults", "name ~ \"^web\"", &[])
         .group("Debian", ROOT, "os.family = Debian", &[("ntp", "b")])
         .found();
-    assert_eq!(found, ["Debian Defaults: ntp"]);
+    assert_eq!(found, ["Debian Web(Defaults): ntp"]);
 }
 
 #[test]
@@ -137,19 +156,135 @@ fn environments_conflict_unless_one_trumps() {
         .group("Frozen", ROOT, "frozen = true", &[])
         .environment("frozen", true)
         .found();
-    assert_eq!(found, ["Canary Frozen: Environment", "Db Staging: Environment"]);
+    assert_eq!(
+        found,
+        ["Canary Frozen: Environment", "Db Staging: Environment", "Staging Web: Environment"]
+    );
+}
+
+#[test]
+fn a_value_that_is_inherited_conflicts_with_one_that_overrides_it() {
+    let found = sketch()
+        .group("Base", ROOT, "os.family = Debian", &[("ntp", "a"), ("dns", "x")])
+        .group("Canary", "Base", "name ~ canary", &[("ntp", "b")])
+        .group("Sibling", "Base", "role = web", &[])
+        .group("Removed", "Base", "role = db", &[])
+        .without("ntp")
+        .group("Never", "Base", "name ~ \"^[0-9]+$\"", &[])
+        .found();
+    assert_eq!(found, ["Canary Sibling(Base): ntp"]);
+    // So do values of the root group.
+    let mut of_root = sketch();
+    of_root.0[0].variables = Arc::new([("ntp".parse().unwrap(), "a".into())].into_iter().collect());
+    let found = of_root
+        .group("Canary", ROOT, "name ~ canary", &[("ntp", "b")])
+        .group("Web", ROOT, "role = web", &[])
+        .group("Same", ROOT, "role = db and name ~ canary", &[("ntp", "b")])
+        .group("Db", ROOT, "role = db and not (name ~ canary)", &[])
+        .found();
+    assert_eq!(found, ["Canary Web(All Nodes): ntp"]);
+}
+
+#[test]
+fn one_cause_is_one_alarm() {
+    let mut of_root = sketch();
+    of_root.0[0].variables = Arc::new([("ntp".parse().unwrap(), "a".into())].into_iter().collect());
+    let alarms = of_root
+        .group("A", ROOT, "a = 1", &[("ntp", "b")])
+        .group("B", ROOT, "b = 1", &[])
+        .group("C", ROOT, "c = 1", &[])
+        .group("D", ROOT, "d = 1", &[("x", "1"), ("y", "1")])
+        .group("E", ROOT, "e = 1", &[("x", "2"), ("y", "2")])
+        .alarms();
+    let of_a = [
+        "A B(All Nodes): ntp",
+        "A C(All Nodes): ntp",
+        "A D(All Nodes): ntp",
+        "A E(All Nodes): ntp",
+    ];
+    assert_eq!(alarms, [of_a.to_vec(), vec!["D E: x y"]]);
+}
+
+#[test]
+fn environments_of_two_groups_do_not_matter_where_others_always_trump() {
+    let both = |rule: &str| {
+        sketch()
+            .group("Web", ROOT, "name ~ \"^web\"", &[])
+            .group("Staging", ROOT, "site = stg", &[])
+            .environment("staging", false)
+            .group("Pinned", ROOT, rule, &[])
+            .environment("pinned", true)
+    };
+    assert_eq!(both("name ~ \"^web\"").found(), Vec::<String>::new());
+    assert_eq!(both("site = stg").found(), Vec::<String>::new());
+    assert_eq!(both("name ~ \"^web1\"").found(), ["Staging Web: Environment"]);
+    // One that a group below takes the place of does not trump.
+    let below = both("site = stg").group("Below", "Pinned", "name ~ \"^web1\"", &[]);
+    assert_eq!(below.found(), ["Below Staging: Environment", "Staging Web: Environment"]);
+}
+
+#[test]
+fn what_known_nodes_show_comes_first() {
+    let estate = sketch()
+        .group("A", ROOT, "a = 1", &[("x", "1")])
+        .group("B", ROOT, "b = 1", &[("x", "2")])
+        .group("C", ROOT, "c = 1", &[("y", "1")])
+        .group("D", ROOT, "d = 1", &[("y", "2")])
+        .group("E", ROOT, "e = 1", &[("z", "1")])
+        .group("F", ROOT, "f = 1", &[("z", "2")])
+        .estate();
+    let mut evidence = Evidence::default();
+    let facts = |pairs: &[&str]| {
+        let mut node = Node::named(pairs.concat());
+        node.fact = pairs.iter().map(|key| ((*key).to_owned(), "1".into())).collect();
+        node
+    };
+    for pairs in [&["c"][..], &["d"], &["e", "f"]] {
+        evidence.add(&estate, &facts(pairs));
+    }
+    let found = overlaps(&estate, &evidence, &|_, _| false);
+    assert_eq!(shown(&estate, &found), [["E F: z"], ["C D: y"], ["A B: x"]]);
+    let ranks: Vec<Rank> = found.alarms.iter().map(|it| it.pairs[0].rank).collect();
+    assert_eq!(ranks, [Rank::Real, Rank::Likely, Rank::Possible]);
+    let real = &found.alarms[0];
+    let overlap = real.overlap(&estate, &real.pairs[0]).unwrap();
+    assert_eq!(overlap.witness.name, "ef");
+    // One that is acknowledged where it is found is silent.
+    let of_b_and_f = |group: GroupIndex, setting: Setting<'_>| {
+        let name = estate.hierarchy.group(group).name.to_string();
+        assert!(matches!(setting, Setting::Variable(_) | Setting::Environment));
+        ["B", "F"].contains(&name.as_str())
+    };
+    let found = overlaps(&estate, &evidence, &of_b_and_f);
+    assert_eq!(shown(&estate, &found), [["C D: y"]]);
+}
+
+#[test]
+fn the_last_two_of_many_names_are_found() {
+    let groups = (0..400).fold(sketch(), |sketch, number| {
+        let rule = format!("name ~ \"^web{number:03}-\"");
+        sketch.group(&format!("G{number:03}"), ROOT, &rule, &[("v", &number.to_string())])
+    });
+    let groups = groups.group("Last", ROOT, "name ~ \"^web399\"", &[("v", "x")]);
+    assert_eq!(groups.found(), ["G399 Last: v"]);
 }
 
 #[test]
 fn a_search_that_ends_early_says_where() {
     let three = || {
-        ["a", "b", "c"].into_iter().fold(Sketch(vec![root_group().unwrap()]), |sketch, name| {
-            sketch.group(name, "All Nodes", "x = 1", &[("v", name)])
-        })
+        ["a", "b", "c"]
+            .into_iter()
+            .fold(sketch(), |sketch, name| sketch.group(name, ROOT, "x = 1", &[("v", name)]))
     };
     let estate = three().estate();
-    assert_eq!(overlaps(&estate).ended_at, None);
-    let ended_at = within(&estate, Budget { asked: 2, ..BUDGET }).ended_at;
-    let name = ended_at.map(|it| estate.hierarchy.group(it).name.to_string());
+    let within =
+        |limits: Limits| search::search(&estate, &Evidence::default(), &|_, _| false, limits);
+    assert_eq!(within(LIMITS).ended_at, None);
+    let found = within(Limits { pairs: 2, ..LIMITS });
+    let name = found.ended_at.map(|it| estate.hierarchy.group(it).name.to_string());
     assert_eq!(name.as_deref(), Some("c"));
+    assert!(within(Limits { steps: 20, ..LIMITS }).ended_at.is_some());
+    let cut = within(Limits { pairs_of_cause: 2, ..LIMITS });
+    assert_eq!((cut.ended_at, cut.alarms.len()), (None, 1));
+    assert_eq!((cut.alarms[0].pairs.len(), cut.alarms[0].is_cut), (2, true));
 }

@@ -7,7 +7,7 @@ use std::path::Path as FilePath;
 use anyhow::Result;
 use rayon::prelude::*;
 
-use crate::classification::{Outcome, classify, conflict_summary};
+use crate::classification::{Evidence, Outcome, classify, conflict_summary};
 use crate::cli::nodes::{Read, from_directory};
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::hierarchy::{Estate, GroupIndex};
@@ -24,12 +24,18 @@ struct Seen {
     matched: BTreeSet<GroupIndex>,
     /// What is wrong, the group to say it of, and the nodes.
     wrong: BTreeMap<(String, GroupIndex), Vec<String>>,
+    /// What the node shows of groups that could conflict.
+    evidence: Evidence,
     /// The paths at which no node has had anything so far.
     nowhere: BTreeSet<String>,
 }
 
 /// Classifies the nodes of a directory of facts and adds what they tell.
-pub(super) fn check(directory: &FilePath, checked: &mut Checked) -> Result<Read> {
+pub(super) fn check(
+    directory: &FilePath,
+    checked: &mut Checked,
+    evidence: &mut Evidence,
+) -> Result<Read> {
     let Some(estate) = &checked.estate else {
         // Nobody can tell what nodes get.
         return from_directory(directory, &mut |_| {});
@@ -40,6 +46,7 @@ pub(super) fn check(directory: &FilePath, checked: &mut Checked) -> Result<Read>
         let told: Vec<Seen> = nodes.par_iter().map(|node| ask(estate, node)).collect();
         for it in told {
             seen.matched.extend(it.matched);
+            evidence.extend(it.evidence);
             for (what, nodes) in it.wrong {
                 seen.wrong.entry(what).or_default().extend(nodes);
             }
@@ -92,22 +99,21 @@ pub(super) fn check(directory: &FilePath, checked: &mut Checked) -> Result<Read>
 
 fn ask(estate: &Estate, node: &Node) -> Seen {
     let mut seen = Seen::default();
-    let mut wrong = |what: String, group: GroupIndex| {
-        seen.wrong.insert((what, group), vec![node.name.clone()]);
-    };
+    let name = || vec![node.name.clone()];
     match classify(estate, node) {
         Ok(explanation) => {
+            seen.evidence.note(&explanation);
             if let Outcome::Conflict(conflicts) = &explanation.outcome {
                 let message = conflict_summary(&estate.hierarchy, conflicts);
                 if let Some(group) = conflicts.groups().last() {
-                    wrong(message, *group);
+                    seen.wrong.insert((message, *group), name());
                 }
             }
             seen.matched = explanation.matches.iter().map(|it| it.group).collect();
         }
         Err(error) => {
             if let Some(group) = estate.hierarchy.find(error.group) {
-                wrong(format!("{error}: {}", error.cause), group);
+                seen.wrong.insert((format!("{error}: {}", error.cause), group), name());
             }
         }
     }

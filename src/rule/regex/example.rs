@@ -4,20 +4,15 @@
 //! shortest texts first, finds a text or proves that there is none. Only texts of printable ASCII
 //! on one line are looked for: on those the translated pattern means what the original does.
 
-use std::collections::{HashMap, HashSet};
+mod automaton;
+
 use std::sync::Arc;
 
-use regex_automata::dfa::dense::{self, DFA};
-use regex_automata::dfa::{Automaton as _, StartKind};
-use regex_automata::util::primitives::StateID;
-use regex_automata::util::start;
-use regex_automata::util::syntax;
-use regex_automata::{Anchored, MatchKind};
+use hashbrown::{HashMap, HashSet};
 
-use super::{Pattern, parse, translate};
+use super::Pattern;
 
-/// The most bytes of one automaton.
-const SIZE: usize = 1 << 20;
+use automaton::Automaton;
 
 /// How many combinations of states a walk visits.
 const VISITS: usize = 20_000;
@@ -40,11 +35,15 @@ pub enum Example {
 #[derive(Debug, Default)]
 pub struct Examples {
     automata: HashMap<Box<str>, Option<Arc<Automaton>>>,
+    steps: u64,
 }
 
-type Automaton = DFA<Vec<u32>>;
-
 impl Examples {
+    /// Returns how many transitions all walks took so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// Finds a text in which all of some patterns are found, and none of others, and that is none
     /// of some texts.
     pub fn find(&mut self, found: &[&Pattern], absent: &[&Pattern], not: &[&str]) -> Example {
@@ -62,100 +61,148 @@ impl Examples {
             let longest = not.iter().map(|it| it.len()).max().unwrap_or_default();
             return Example::Text("a".repeat(longest + 1));
         }
-        walk(&walked, |text| !not.contains(&text))
+        let mut walk = Walk::new(&walked, not);
+        let example = walk.run();
+        self.steps += walk.steps;
+        // People see more in a text of some letters.
+        match example {
+            Example::Text(text) => Example::Text(text),
+            _ if walk.accepts(0) && !not.contains(&"") => Example::Text(String::new()),
+            other => other,
+        }
     }
 
     fn automaton(&mut self, pattern: &Pattern) -> Option<Arc<Automaton>> {
-        let known = self.automata.entry(pattern.as_str().into());
-        known.or_insert_with(|| build(pattern).map(Arc::new)).clone()
+        if let Some(known) = self.automata.get(pattern.as_str()) {
+            return known.clone();
+        }
+        let built = automaton::build(pattern).map(Arc::new);
+        self.automata.insert(pattern.as_str().into(), built.clone());
+        built
     }
-}
-
-/// Builds the automaton of all texts in which a pattern is found.
-fn build(pattern: &Pattern) -> Option<Automaton> {
-    let parsed = parse::parse(pattern.as_str()).ok()?;
-    let (text, _) = translate::translate(&parsed.ast)?;
-    let whole = format!(r"\A(?s-u:.)*?(?:{text})(?s-u:.)*\z");
-    dense::Builder::new()
-        .configure(
-            dense::Config::new()
-                .start_kind(StartKind::Anchored)
-                .match_kind(MatchKind::All)
-                .dfa_size_limit(Some(SIZE))
-                .determinize_size_limit(Some(4 * SIZE)),
-        )
-        .syntax(syntax::Config::new().utf8(false).nest_limit(2000))
-        .thompson(
-            regex_automata::nfa::thompson::Config::new().utf8(false).nfa_size_limit(Some(SIZE)),
-        )
-        .build(&whole)
-        .ok()
 }
 
 /// A combination of states: how it was come to.
 struct Visited {
-    states: Vec<StateID>,
+    states: u64,
     from: usize,
-    byte: u8,
+    letter: u8,
 }
 
-fn walk(automata: &[(Arc<Automaton>, bool)], wanted: impl Fn(&str) -> bool) -> Example {
-    let start: Option<Vec<StateID>> = automata
-        .iter()
-        .map(|(it, _)| it.start_state(&start::Config::new().anchored(Anchored::Yes)).ok())
-        .collect();
-    let Some(start) = start else { return Example::Unknown };
-    let mut known: HashSet<Vec<StateID>> = HashSet::from([start.clone()]);
-    let mut visited = vec![Visited { states: start, from: 0, byte: 0 }];
-    let mut at = 0;
-    while let Some(states) = visited.get(at).map(|it| it.states.clone()) {
-        for byte in ALPHABET {
-            let next: Vec<StateID> = automata
-                .iter()
-                .zip(&states)
-                .map(|((automaton, _), state)| automaton.next_state(*state, *byte))
-                .collect();
-            let hopeless = automata
-                .iter()
-                .zip(&next)
-                .any(|((automaton, wanted), state)| *wanted && automaton.is_dead_state(*state));
-            if hopeless || known.contains(&next) {
-                continue;
-            }
-            known.insert(next.clone());
-            visited.push(Visited { states: next, from: at, byte: *byte });
-            let last = visited.len() - 1;
-            if accepts(automata, &visited, last) {
-                let text = text_of(&visited, last);
-                if wanted(&text) {
-                    return Example::Text(text);
-                }
-                // The one text to this combination is not allowed; a longer way would have to lead here.
-                known.remove(&visited.get(last).map(|it| it.states.clone()).unwrap_or_default());
-            }
-            if visited.len() > VISITS {
-                return Example::Unknown;
-            }
-        }
-        at += 1;
+/// A walk through automata at once, breadth first.
+struct Walk<'w> {
+    automata: &'w [(Arc<Automaton>, bool)],
+    not: &'w [&'w str],
+    /// The places in the alphabet of the letters that are tried.
+    letters: Vec<u8>,
+    steps: u64,
+}
+
+impl<'w> Walk<'w> {
+    fn new(automata: &'w [(Arc<Automaton>, bool)], not: &'w [&'w str]) -> Self {
+        let letters = (0..).take(ALPHABET.len()).collect();
+        Self { automata, not, letters, steps: 0 }
     }
-    Example::Nothing
+
+    /// Keeps one letter of those that lead to the same states.
+    fn join_letters(&mut self) {
+        // They differ where some texts are not allowed; and the classes of more automata than
+        // this do not fit into one number.
+        if self.not.iter().any(|it| !it.is_empty()) || self.automata.len() > 9 {
+            return;
+        }
+        let mut known: HashSet<u64> = HashSet::new();
+        let automata = self.automata;
+        self.letters.retain(|letter| {
+            known.insert(automata.iter().fold(0_u64, |classes, (automaton, _)| {
+                classes.wrapping_mul(ALPHABET.len() as u64).wrapping_add(automaton.class(*letter))
+            }))
+        });
+    }
+
+    /// Looks for a text of at least one letter.
+    fn run(&mut self) -> Example {
+        let combinations = self.automata.iter().try_fold(1_u64, |product, (automaton, _)| {
+            product.checked_mul(automaton.states() as u64)
+        });
+        if combinations.is_none() {
+            return Example::Unknown;
+        }
+        // The first state of each is its number 0.
+        let mut visited = vec![Visited { states: 0, from: 0, letter: 0 }];
+        if self.automata.iter().any(|(automaton, wanted)| !automaton.can(0, *wanted)) {
+            return Example::Nothing;
+        }
+        let mut known: HashSet<u64> = HashSet::from([0]);
+        let mut at = 0;
+        while let Some(states) = visited.get(at).map(|it| it.states) {
+            // Most walks end with the first letter: only the others are worth it.
+            if at == 1 {
+                self.join_letters();
+            }
+            for place in 0..self.letters.len() {
+                self.steps += 1;
+                let Some(letter) = self.letters.get(place).copied() else { break };
+                let Some(next) = self.next(states, letter) else { continue };
+                if !known.insert(next) {
+                    continue;
+                }
+                visited.push(Visited { states: next, from: at, letter });
+                if self.accepts(next) {
+                    let text = text_of(&visited);
+                    if !self.not.contains(&text.as_str()) {
+                        return Example::Text(text);
+                    }
+                    // This text is not allowed; another may lead to the same states.
+                    known.remove(&next);
+                }
+                if visited.len() > VISITS {
+                    return Example::Unknown;
+                }
+            }
+            at += 1;
+        }
+        Example::Nothing
+    }
+
+    /// Returns the states behind a letter, if a text can still be as wanted.
+    fn next(&self, states: u64, letter: u8) -> Option<u64> {
+        let mut rest = states;
+        let mut next = 0;
+        let mut weight = 1;
+        for (automaton, wanted) in self.automata {
+            let count = automaton.states() as u64;
+            let state = automaton.next(rest % count, letter);
+            if !automaton.can(state, *wanted) {
+                return None;
+            }
+            next += state * weight;
+            rest /= count;
+            weight *= count;
+        }
+        Some(next)
+    }
+
+    fn accepts(&self, states: u64) -> bool {
+        let mut rest = states;
+        self.automata.iter().all(|(automaton, wanted)| {
+            let count = automaton.states() as u64;
+            let state = rest % count;
+            rest /= count;
+            automaton.accepts(state) == *wanted
+        })
+    }
 }
 
-fn accepts(automata: &[(Arc<Automaton>, bool)], visited: &[Visited], at: usize) -> bool {
-    let Some(here) = visited.get(at) else { return false };
-    automata.iter().zip(&here.states).all(|((automaton, wanted), state)| {
-        automaton.is_match_state(automaton.next_eoi_state(*state)) == *wanted
-    })
-}
-
-fn text_of(visited: &[Visited], mut at: usize) -> String {
-    let mut bytes = Vec::new();
+/// Returns the text that leads to the last combination.
+fn text_of(visited: &[Visited]) -> String {
+    let mut letters = Vec::new();
+    let mut at = visited.len().saturating_sub(1);
     while let Some(here) = visited.get(at).filter(|_| at > 0) {
-        bytes.push(char::from(here.byte));
+        letters.extend(ALPHABET.get(usize::from(here.letter)).copied().map(char::from));
         at = here.from;
     }
-    bytes.into_iter().rev().collect()
+    letters.into_iter().rev().collect()
 }
 
 #[cfg(test)]
@@ -195,6 +242,13 @@ mod tests {
             (&[], &["a"], &[], text("b")),
             (&[], &[], &["b"], text("aa")),
             (&["a(?=b)"], &[], &[], Example::Unknown),
+            (&["^$"], &[], &[], text("")),
+            (&["^$"], &[], &[""], Example::Nothing),
+            (&["^$", "a"], &[], &[], Example::Nothing),
+            (&["^a*$"], &[], &["", "a"], text("aa")),
+            (&["^[ab]$"], &[], &["a"], text("b")),
+            (&[], &["."], &[], text("")),
+            (&[], &[".*"], &[], Example::Nothing),
             (&[r"^\d{3}$", "5"], &["^5", "5$"], &[], text("050")),
             (&[r"\bweb\b", "^x"], &[], &[], text("x-web")),
         ] {

@@ -2,7 +2,8 @@
 
 use serde_json::{Number, Value};
 
-use crate::model::{Comparison, Decimal};
+use super::formula::Trial;
+use crate::model::{Comparison, Decimal, text};
 use crate::rule::regex::{Example, Examples, Pattern};
 use crate::rule::{Actual, holds};
 
@@ -22,7 +23,8 @@ pub(super) enum Choice {
 /// The tests of one variable, by what they compare.
 #[derive(Default)]
 struct Sorted<'t> {
-    equal: Vec<&'t str>,
+    /// The texts that it may equal, if it must equal one.
+    equal: Option<Vec<&'t str>>,
     unequal: Vec<&'t str>,
     found: Vec<&'t Pattern>,
     absent: Vec<&'t Pattern>,
@@ -32,21 +34,23 @@ struct Sorted<'t> {
     any: bool,
 }
 
-/// Chooses a value; the certname is always a text.
-pub(super) fn choose(
-    is_name: bool,
-    tests: &[(&Comparison, bool)],
-    examples: &mut Examples,
-) -> Choice {
-    let sorted = sort(tests);
+/// Chooses a value; the certname is always a text, and never empty.
+pub(super) fn choose(is_name: bool, tests: &[(&Trial, bool)], examples: &mut Examples) -> Choice {
+    let mut sorted = sort(tests);
     if !sorted.any && !is_name {
         return Choice::Missing;
     }
-    let passes = |value: &Value| passes(value, tests);
+    let passes = |value: &Value| match value {
+        Value::String(text) if is_name && text.is_empty() => Some(false),
+        value => passes(value, tests),
+    };
     let text = |text: &str| Value::String(text.to_owned());
-    if let Some(first) = sorted.equal.first() {
-        let scalars = if is_name { None } else { scalar(first) };
-        return first_of([Some(text(first)), scalars].into_iter().flatten(), passes);
+    if let Some(equal) = sorted.equal {
+        let values = equal.iter().flat_map(|it| {
+            let scalars = if is_name { None } else { scalar(it) };
+            [Some(text(it)), scalars]
+        });
+        return first_of(values.flatten(), passes);
     }
     if !sorted.contained.is_empty() {
         let elements = sorted.contained.iter().map(|it| text(it)).collect();
@@ -68,6 +72,9 @@ pub(super) fn choose(
             chosen => chosen,
         };
     }
+    if is_name {
+        sorted.unequal.push("");
+    }
     match examples.find(&sorted.found, &sorted.absent, &sorted.unequal) {
         Example::Text(found) => {
             let value = text(&found);
@@ -79,12 +86,23 @@ pub(super) fn choose(
     }
 }
 
-fn sort<'t>(tests: &[(&'t Comparison, bool)]) -> Sorted<'t> {
+fn sort<'t>(tests: &[(&'t Trial, bool)]) -> Sorted<'t> {
     let mut sorted = Sorted::default();
-    for (comparison, wanted) in tests {
+    for (trial, wanted) in tests {
         sorted.any |= wanted;
+        let comparison = match (trial, wanted) {
+            (Trial::Comparison(comparison), _) => comparison,
+            (Trial::OneOf(texts), true) => {
+                sorted.must_equal(texts.iter().map(AsRef::as_ref).collect());
+                continue;
+            }
+            (Trial::OneOf(texts), false) => {
+                sorted.unequal.extend(texts.iter().map(AsRef::as_ref));
+                continue;
+            }
+        };
         match (comparison, wanted) {
-            (Comparison::Equals(text), true) => sorted.equal.push(text),
+            (Comparison::Equals(text), true) => sorted.must_equal(vec![text]),
             (Comparison::Equals(text), false) => sorted.unequal.push(text),
             (Comparison::Finds(pattern), true) => sorted.found.push(pattern),
             (Comparison::Finds(pattern), false) => sorted.absent.push(pattern),
@@ -99,11 +117,25 @@ fn sort<'t>(tests: &[(&'t Comparison, bool)]) -> Sorted<'t> {
     sorted
 }
 
+impl<'t> Sorted<'t> {
+    /// Notes that it must equal one of some texts; the shortest such list has the candidates.
+    fn must_equal(&mut self, texts: Vec<&'t str>) {
+        if self.equal.as_ref().is_none_or(|it| texts.len() < it.len()) {
+            self.equal = Some(texts);
+        }
+    }
+}
+
 /// Returns whether a value passes all tests as wanted; none if nobody can tell.
-fn passes(value: &Value, tests: &[(&Comparison, bool)]) -> Option<bool> {
+fn passes(value: &Value, tests: &[(&Trial, bool)]) -> Option<bool> {
     let mut sure = Some(true);
-    for (comparison, wanted) in tests {
-        match holds(comparison, Actual::of(value)) {
+    for (trial, wanted) in tests {
+        let outcome = match trial {
+            Trial::Comparison(comparison) => holds(comparison, Actual::of(value)),
+            Trial::OneOf(texts) => Ok(text(value)
+                .is_some_and(|text| texts.binary_search_by(|it| it.as_ref().cmp(text)).is_ok())),
+        };
+        match outcome {
             Ok(holds) if holds == *wanted => {}
             Ok(_) => return Some(false),
             Err(_) => sure = None,

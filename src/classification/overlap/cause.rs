@@ -1,0 +1,173 @@
+//! Which groups give nodes which values.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use hashbrown::HashMap;
+use serde_json::Value;
+
+use super::Setting;
+use super::alarm::Subject;
+use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::model::{EnvironmentName, same};
+
+/// Settings that the same groups set alike and differently.
+#[derive(Debug)]
+pub(super) struct Cause<'e> {
+    pub(super) settings: Vec<Setting<'e>>,
+    /// The groups that set them, parents first.
+    pub(super) definers: Vec<Definer>,
+    pub(super) subject: Subject,
+}
+
+/// A group that sets a value.
+#[derive(Debug)]
+pub(super) struct Definer {
+    pub(super) group: GroupIndex,
+    /// Groups with the same value have the same number; none where null removes the value.
+    pub(super) value: Option<usize>,
+    /// The groups that can match nodes and have this value from here.
+    pub(super) bearers: Vec<GroupIndex>,
+}
+
+/// A group that sets a value, and which, by number.
+type Definition = (GroupIndex, Option<usize>);
+
+/// Returns everything of which there are different values, what has the fewest pairs first.
+pub(super) fn causes(hierarchy: &Hierarchy) -> Vec<Cause<'_>> {
+    let mut definitions: BTreeMap<Setting<'_>, Vec<(GroupIndex, &Value)>> = BTreeMap::new();
+    for index in hierarchy.indexes() {
+        let group = hierarchy.group(index);
+        let parameters = group.classes.iter().flat_map(|(class, parameters)| {
+            parameters.iter().map(move |(name, it)| (Setting::Parameter(class, name), it))
+        });
+        let data = group.config_data.iter().flat_map(|(class, keys)| {
+            keys.iter().map(move |(key, it)| (Setting::ConfigData(class, key), it))
+        });
+        let variables = group.variables.iter().map(|(name, it)| (Setting::Variable(name), it));
+        for (setting, value) in parameters.chain(data).chain(variables) {
+            definitions.entry(setting).or_default().push((index, value));
+        }
+    }
+    let mut alike: BTreeMap<Vec<Definition>, Vec<Setting<'_>>> = BTreeMap::new();
+    for (setting, values) in definitions {
+        let numbered = numbered(&values);
+        if numbered.iter().any(|(_, number)| *number == Some(1)) {
+            alike.entry(numbered).or_default().push(setting);
+        }
+    }
+    let mut causes: Vec<Cause<'_>> = alike
+        .into_iter()
+        .map(|(definitions, settings)| Cause {
+            settings,
+            definers: definers(hierarchy, &definitions),
+            subject: Subject::Values,
+        })
+        .collect();
+    causes.extend([false, true].map(|trumps| environments(hierarchy, trumps)));
+    causes.sort_by_key(Cause::pairs);
+    causes
+}
+
+impl Cause<'_> {
+    /// Returns how many pairs of groups have different values.
+    fn pairs(&self) -> usize {
+        let mut of_values: HashMap<usize, usize> = HashMap::new();
+        for definer in &self.definers {
+            if let Some(value) = definer.value {
+                *of_values.entry(value).or_default() += definer.bearers.len();
+            }
+        }
+        let all: usize = of_values.values().sum();
+        all.saturating_mul(all) - of_values.values().map(|it| it * it).sum::<usize>()
+    }
+}
+
+/// Numbers different values from 0; null has no number.
+fn numbered(values: &[(GroupIndex, &Value)]) -> Vec<Definition> {
+    let mut known: HashMap<u64, Vec<(usize, &Value)>> = HashMap::new();
+    let mut count = 0;
+    let mut definitions = Vec::with_capacity(values.len());
+    for &(group, value) in values {
+        if value.is_null() {
+            definitions.push((group, None));
+            continue;
+        }
+        let alike = known.entry(fingerprint(value)).or_default();
+        let number = alike.iter().find(|(_, it)| same(it, value)).map(|(number, _)| *number);
+        let number = number.unwrap_or_else(|| {
+            alike.push((count, value));
+            count += 1;
+            count - 1
+        });
+        definitions.push((group, Some(number)));
+    }
+    definitions
+}
+
+/// Returns a number that is the same for values that are the [`same`].
+fn fingerprint(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match value {
+        Value::Number(number) => match number.as_f64().filter(|_| !number.is_i64()) {
+            Some(number) => number.to_bits().hash(&mut hasher),
+            None => number.as_i64().hash(&mut hasher),
+        },
+        Value::Array(elements) => {
+            for element in elements {
+                fingerprint(element).hash(&mut hasher);
+            }
+        }
+        // Their order does not matter.
+        Value::Object(map) => {
+            let of = |(key, value): (&String, &Value)| {
+                let mut hasher = DefaultHasher::new();
+                key.hash(&mut hasher);
+                fingerprint(value).hash(&mut hasher);
+                hasher.finish()
+            };
+            map.iter().map(of).fold(0, u64::wrapping_add).hash(&mut hasher);
+        }
+        Value::String(text) => text.hash(&mut hasher),
+        Value::Bool(bool) => bool.hash(&mut hasher),
+        Value::Null => {}
+    }
+    hasher.finish()
+}
+
+/// Finds who has the values of whom.
+fn definers(hierarchy: &Hierarchy, definitions: &[Definition]) -> Vec<Definer> {
+    let bears =
+        |index: &GroupIndex| *index != hierarchy.root() && hierarchy.group(*index).rule.is_some();
+    let mut definers = Vec::with_capacity(definitions.len());
+    for (at, (group, value)) in definitions.iter().enumerate() {
+        let end = hierarchy.end(*group);
+        let mut bearers = Vec::new();
+        let mut from = *group;
+        let below = definitions.iter().skip(at + 1).map(|(group, _)| *group);
+        for next in below.take_while(|it| *it < end).chain([end]) {
+            // What is below another definer, from which on this goes, is behind it.
+            if next >= from {
+                bearers.extend(GroupIndex::between(from, next).filter(bears));
+                from = if next < end { hierarchy.end(next) } else { end };
+            }
+        }
+        definers.push(Definer { group: *group, value: *value, bearers });
+    }
+    definers
+}
+
+/// Returns the environments of the groups that trump, or of those that do not.
+fn environments(hierarchy: &Hierarchy, trumps: bool) -> Cause<'_> {
+    let mut numbers: BTreeMap<&EnvironmentName, usize> = BTreeMap::new();
+    let mut definers = Vec::new();
+    for index in hierarchy.indexes().skip(1) {
+        let group = hierarchy.group(index);
+        if group.rule.is_some() && group.environment_trumps == trumps {
+            let count = numbers.len();
+            let number = *numbers.entry(&group.environment).or_insert(count);
+            definers.push(Definer { group: index, value: Some(number), bearers: vec![index] });
+        }
+    }
+    Cause { settings: vec![Setting::Environment], definers, subject: Subject::Environment }
+}

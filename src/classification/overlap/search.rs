@@ -1,0 +1,214 @@
+//! The search through all pairs of groups that have different values.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+
+use super::alarm::{Member, PairKey, Reason, Subject, join};
+use super::cause::{Cause, Definer, causes};
+use super::evidence::Evidence;
+use super::meeting::{Meeting, Meetings};
+use super::{Acknowledged, Limits, Overlaps};
+use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
+use crate::model::Node;
+
+pub(super) fn search<'e>(
+    estate: &'e Estate,
+    evidence: &Evidence,
+    acknowledged: Acknowledged<'_>,
+    limits: Limits,
+) -> Overlaps<'e> {
+    let hierarchy = &estate.hierarchy;
+    let causes = causes(hierarchy);
+    let mut finder = Finder {
+        hierarchy,
+        evidence,
+        meetings: Meetings::new(estate),
+        limits,
+        visited: 0,
+        settled: [Settled::new(hierarchy.len()), Settled::new(hierarchy.len())],
+        found: HashMap::new(),
+        ended_at: None,
+        undecided: 0,
+    };
+    let acknowledges = |cause: &Cause<'_>, definer: &Definer| {
+        cause.settings.iter().any(|it| acknowledged(definer.group, *it))
+    };
+    for cause in &causes {
+        finder.acknowledge(cause, &|definer| acknowledges(cause, definer));
+    }
+    let mut reasons = Vec::new();
+    for cause in &causes {
+        reasons.extend(finder.reasons(cause));
+        if finder.ended_at.is_some() {
+            break;
+        }
+    }
+    let alarms = join(reasons, &finder.found, evidence);
+    let steps = finder.steps();
+    Overlaps { alarms, ended_at: finder.ended_at, undecided: finder.undecided, steps }
+}
+
+struct Finder<'e, 'k> {
+    hierarchy: &'e Hierarchy,
+    evidence: &'k Evidence,
+    meetings: Meetings<'e>,
+    limits: Limits,
+    /// How many pairs were visited.
+    visited: u64,
+    /// The pairs that are not asked about again, by subject: they do not conflict, nobody can tell,
+    /// or their conflict is acknowledged.
+    settled: [Settled; 2],
+    found: HashMap<PairKey, Node>,
+    ended_at: Option<GroupIndex>,
+    undecided: usize,
+}
+
+impl<'e> Finder<'e, '_> {
+    /// Settles the pairs whose conflict is acknowledged where the one of two values is set that is
+    /// further down.
+    fn acknowledge(&mut self, cause: &Cause<'e>, is_acknowledged: &dyn Fn(&Definer) -> bool) {
+        for (at, definer) in cause.definers.iter().enumerate() {
+            if definer.value.is_none() || !is_acknowledged(definer) {
+                continue;
+            }
+            for other in cause.definers.iter().take(at).filter(|it| it.value != definer.value) {
+                for group in &definer.bearers {
+                    for partner in &other.bearers {
+                        self.visited += 1;
+                        self.settled(cause.subject).insert(*group, *partner);
+                    }
+                }
+            }
+        }
+    }
+
+    fn steps(&self) -> u64 {
+        self.visited + self.meetings.steps()
+    }
+
+    fn settled(&mut self, subject: Subject) -> &mut Settled {
+        let [values, environments] = &mut self.settled;
+        match subject {
+            Subject::Values => values,
+            Subject::Environment => environments,
+        }
+    }
+
+    /// Finds the pairs that conflict, by the group above that sets the value which they override;
+    /// there is none for values that are set beside each other.
+    fn reasons(&mut self, cause: &Cause<'e>) -> Vec<Reason<'e>> {
+        let mut reasons: BTreeMap<Option<GroupIndex>, Reason<'e>> = BTreeMap::new();
+        for (at, definer) in cause.definers.iter().enumerate() {
+            for other in cause.definers.iter().take(at) {
+                self.visited += 1;
+                if definer.value.is_none() || other.value.is_none() || definer.value == other.value
+                {
+                    continue;
+                }
+                let above = self.hierarchy.is_ancestor(other.group, definer.group);
+                let above = above.then_some(other.group);
+                let reason = reasons.entry(above).or_insert_with(|| Reason {
+                    settings: cause.settings.clone(),
+                    subject: cause.subject,
+                    members: Vec::new(),
+                    is_cut: false,
+                });
+                self.pairs(definer, other, reason);
+                if self.ended_at.is_some() {
+                    return reasons.into_values().collect();
+                }
+            }
+        }
+        reasons.into_values().collect()
+    }
+
+    /// Finds the pairs that conflict for the values of two groups.
+    fn pairs(&mut self, definer: &Definer, other: &Definer, reason: &mut Reason<'e>) {
+        let mut count = 0;
+        for group in &definer.bearers {
+            for partner in &other.bearers {
+                if !are_apart(self.hierarchy, *group, *partner) {
+                    self.visited += 1;
+                    continue;
+                }
+                if count == self.limits.pairs_of_values
+                    || reason.members.len() >= self.limits.pairs_of_cause
+                {
+                    reason.is_cut = true;
+                    return;
+                }
+                if self.steps() >= self.limits.steps || self.found.len() >= self.limits.pairs {
+                    self.ended_at = Some(definer.group);
+                    return;
+                }
+                if self.conflict(*group, *partner, reason.subject) {
+                    reason.members.push(Member { group: *group, other: *partner });
+                    count += 1;
+                }
+            }
+        }
+    }
+
+    /// Returns whether two groups can conflict.
+    fn conflict(&mut self, group: GroupIndex, other: GroupIndex, subject: Subject) -> bool {
+        self.visited += 1;
+        if self.settled(subject).contains(group, other) {
+            return false;
+        }
+        let key = (group.min(other), group.max(other), subject);
+        if self.found.contains_key(&key) {
+            return true;
+        }
+        let met = match self.evidence.node(group, other, subject) {
+            Some(node) => Meeting::On(Box::new(node.clone())),
+            None => self.meetings.find(key.0, key.1, subject),
+        };
+        match met {
+            Meeting::On(node) => {
+                self.found.insert(key, *node);
+                return true;
+            }
+            Meeting::Never => {}
+            Meeting::Undecided => self.undecided += 1,
+        }
+        self.settled(subject).insert(group, other);
+        false
+    }
+}
+
+/// Returns whether neither of two groups is above the other, nor the same.
+fn are_apart(hierarchy: &Hierarchy, one: GroupIndex, other: GroupIndex) -> bool {
+    one != other && !hierarchy.is_ancestor(one, other) && !hierarchy.is_ancestor(other, one)
+}
+
+/// Of how many groups it is remembered which pairs are settled.
+const REMEMBERED: usize = 16_384;
+
+/// A set of pairs: a bit for each two groups.
+struct Settled(Vec<u64>);
+
+impl Settled {
+    fn new(groups: usize) -> Self {
+        let groups = groups.min(REMEMBERED);
+        Self(vec![0; (groups * groups.saturating_sub(1) / 2).div_ceil(64)])
+    }
+
+    fn bit(one: GroupIndex, other: GroupIndex) -> (usize, u64) {
+        let (low, high) = (one.min(other).number(), one.max(other).number());
+        let bit = high * high.saturating_sub(1) / 2 + low;
+        (bit / 64, 1 << (bit % 64))
+    }
+
+    fn contains(&self, one: GroupIndex, other: GroupIndex) -> bool {
+        let (word, bit) = Self::bit(one, other);
+        self.0.get(word).is_some_and(|it| it & bit != 0)
+    }
+
+    fn insert(&mut self, one: GroupIndex, other: GroupIndex) {
+        let (word, bit) = Self::bit(one, other);
+        if let Some(word) = self.0.get_mut(word) {
+            *word |= bit;
+        }
+    }
+}
