@@ -147,6 +147,8 @@ pub enum Search {
     Decisive,
     /// Everything, also what takes time and is for people alone.
     Everything,
+    /// Everything but groups that could conflict: [`Checked::find_conflicts`] looks for them.
+    WithoutConflicts,
     /// Everything, and all groups that could conflict instead of a page of them.
     EveryConflict,
 }

@@ -65,7 +65,8 @@ impl From<Format> for diagnostic::Format {
 impl Validate {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         // What nodes show decides what is on the first page.
-        let search = if self.all_conflicts { Search::EveryConflict } else { Search::Decisive };
+        let search =
+            if self.all_conflicts { Search::EveryConflict } else { Search::WithoutConflicts };
         let mut loaded = self.repository.search(search)?;
         let mut unreadable = 0;
         let mut evidence = Evidence::default();

@@ -105,7 +105,7 @@ impl Checked {
     /// was checked for them already.
     pub fn find_conflicts(&mut self, mut evidence: Evidence) {
         let strictness = self.layout.policy.potential_conflicts;
-        if self.search != Search::Decisive || strictness == Strictness::Error {
+        if self.search != Search::WithoutConflicts || strictness == Strictness::Error {
             return;
         }
         let Some(estate) = &self.estate else { return };
@@ -194,7 +194,7 @@ pub fn check(
         let strictness = layout.policy.missing_referents;
         Ground { hierarchy, catalogues: &catalogues, places, strictness, search, meter }.all()
     });
-    if search == Search::Everything {
+    if search != Search::Decisive {
         // Tests decide nothing about what a commit answers, so the daemon does not mind.
         let tests = readings.iter().flat_map(|it| it.tests());
         others.extend(tests.filter_map(test_case::empty_expectation));
@@ -214,7 +214,8 @@ pub fn check(
     });
     let strictness = layout.policy.potential_conflicts;
     if let Some(estate) = &estate
-        && (search != Search::Decisive || strictness == Strictness::Error)
+        && (matches!(search, Search::Everything | Search::EveryConflict)
+            || strictness == Strictness::Error)
     {
         let evidence = of_tests(estate, &readings);
         let shown = if search == Search::EveryConflict { Shown::All } else { Shown::Page };
