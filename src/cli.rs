@@ -1,6 +1,7 @@
 //! The commands: one file each.
 #![expect(clippy::disallowed_methods, reason = "commands read files and the environment")]
 
+mod age;
 mod check_head;
 mod classes;
 mod classify;
@@ -11,14 +12,17 @@ mod enc;
 mod export;
 mod fmt;
 mod import;
+mod init;
 mod man;
 mod node;
 mod nodes;
+mod operate;
 mod output;
 mod repository;
 mod schema;
 mod serve;
 mod settings;
+mod status;
 mod test;
 mod translate;
 mod tree;
@@ -50,6 +54,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::Init),
     Serve(Box<serve::Serve>),
     Validate(validate::Validate),
     Test(test::Test),
@@ -62,8 +67,12 @@ enum Command {
     Fmt(fmt::Fmt),
     Classes(classes::Classes),
     Translate(translate::Translate),
+    Status(status::Status),
     Why(why::Why),
     Wait(why::Wait),
+    Reconcile(operate::Reconcile),
+    Pin(operate::Pin),
+    Resume(operate::Resume),
     Schema(schema::Schema),
     Completions(completions::Completions),
     Man(man::Man),
@@ -107,6 +116,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         }
     };
     let done = match cli.command {
+        Command::Init(command) => command.run(&mut output),
         Command::Serve(command) => command.run(&arguments, &mut output),
         Command::Validate(command) => command.run(&mut output),
         Command::Test(command) => command.run(&mut output),
@@ -119,6 +129,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Fmt(command) => command.run(&mut output),
         Command::Classes(command) => command.run(&mut output),
         Command::Translate(command) => command.run(&mut output),
+        Command::Status(command) => command.run(&mut output),
+        Command::Reconcile(command) => command.run(&mut output),
+        Command::Pin(command) => command.run(&mut output),
+        Command::Resume(command) => command.run(&mut output),
         Command::Why(command) => command.run(&mut output),
         Command::Wait(command) => command.run(&mut output),
         Command::Schema(command) => command.run(&mut output),

@@ -1,6 +1,7 @@
 //! Asking a daemon.
 #![expect(clippy::disallowed_methods, reason = "certificates and tokens are files")]
 
+mod advice;
 mod certificates;
 mod early_close;
 mod socket;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde_json::Value;
 use ureq::unversioned::resolver::DefaultResolver;
@@ -19,6 +20,8 @@ use ureq::unversioned::transport::{
 };
 use ureq::{Agent, Body, RequestBuilder, http};
 
+use super::output::Output;
+use advice::Advice;
 use certificates::Certificates;
 use early_close::EarlyClose;
 
@@ -73,6 +76,7 @@ pub(super) struct Daemon {
     name: String,
     token: Option<String>,
     certificates: Certificates,
+    advice: Advice,
 }
 
 /// What a service wrote.
@@ -91,13 +95,23 @@ const ANSWER_LIMIT: u64 = 256 << 20;
 pub(super) struct Said {
     pub(super) status: http::StatusCode,
     pub(super) body: Value,
+    advice: Advice,
+}
+
+/// How the answer of a daemon is written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum AnswerFormat {
+    /// For people
+    Human,
+    /// The JSON document of the daemon
+    Json,
 }
 
 impl DaemonArgs {
-    /// Prepares to ask; every question takes no longer than `timeout`.
-    pub(super) fn daemon(&self, timeout: Duration) -> Result<Daemon> {
+    /// Prepares to ask, and names the daemon; every question takes no longer than `timeout`.
+    pub(super) fn daemon(&self, timeout: Duration, output: &mut Output) -> Result<Daemon> {
         let first = self.server.split(',').next().unwrap_or_default();
-        self.identity.at(first, timeout)
+        self.identity.named(first, timeout, output)
     }
 }
 
@@ -121,6 +135,17 @@ impl Identity {
     pub(super) fn of_files(ca: Option<PathBuf>, pair: Option<(PathBuf, PathBuf)>) -> Self {
         let (tls_cert, tls_key) = pair.unzip();
         Self { tls_ca: ca, tls_cert, tls_key, token_file: None, insecure_http: false }
+    }
+
+    /// Prepares to ask a daemon for a person: it is named, and errors say what to try.
+    pub(super) fn named(
+        &self,
+        url: &str,
+        timeout: Duration,
+        output: &mut Output,
+    ) -> Result<Daemon> {
+        output.note(&format!("asking {}", without_password(url)));
+        Ok(Daemon { advice: Advice::Given, ..self.at(url, timeout)? })
     }
 
     /// Prepares to ask a service; every question takes no longer than `timeout`.
@@ -162,11 +187,12 @@ impl Identity {
             let config = config.tls_config(tls).build();
             let agent = Agent::with_parts(config, connector, DefaultResolver::default());
             let base = url.trim_end_matches('/').to_owned();
-            return Ok(Daemon { agent, base, name, token, certificates });
+            return Ok(Daemon { agent, base, name, token, certificates, advice: Advice::None });
         };
         let agent = socket::agent(config.proxy(None).build(), Path::new(path));
         let base = "http://127.0.0.1".to_owned();
-        Ok(Daemon { agent, base, name, token, certificates: Certificates::default() })
+        let certificates = Certificates::default();
+        Ok(Daemon { agent, base, name, token, certificates, advice: Advice::None })
     }
 
     fn token(&self) -> Result<Option<String>> {
@@ -197,12 +223,12 @@ impl Daemon {
 
     /// Asks for a document.
     pub(super) fn get(&self, path: &str) -> Result<Said> {
-        self.fetch(path, &[])?.said(&format!("{}{path}", self.name))
+        self.fetch(path, &[])?.said(&format!("{}{path}", self.name), self.advice)
     }
 
     /// Asks for a document with a document of JSON.
     pub(super) fn ask(&self, path: &str, body: &str) -> Result<Said> {
-        self.post(path, body)?.said(&format!("{}{path}", self.name))
+        self.post(path, body)?.said(&format!("{}{path}", self.name), self.advice)
     }
 
     /// Asks a question with a document of JSON.
@@ -224,7 +250,7 @@ impl Daemon {
             .map_err(|error| {
                 match self.certificates.explain(&error, &self.name, Timestamp::now()) {
                     Some(problem) => anyhow::Error::new(problem),
-                    None => error.into(),
+                    None => self.advice.on(error, &self.base),
                 }
             })
             .with_context(|| format!("cannot ask `{}`", self.name))?;
@@ -242,11 +268,13 @@ impl Daemon {
 }
 
 impl Reply {
-    fn said(self, url: &str) -> Result<Said> {
+    fn said(self, url: &str, advice: Advice) -> Result<Said> {
         let status = self.status;
-        let body = serde_json::from_str(&self.text)
-            .map_err(|_| anyhow!("`{url}` answers {status} with what is no JSON"))?;
-        Ok(Said { status, body })
+        let body = serde_json::from_str(&self.text).map_err(|_| {
+            let hint = advice.on_other_answer(url);
+            anyhow!("`{url}` answers {status} with what is not JSON{hint}")
+        })?;
+        Ok(Said { status, body, advice })
     }
 }
 
@@ -257,7 +285,8 @@ impl Said {
             return Ok(self.body);
         }
         let said = self.body.get("msg").and_then(Value::as_str).unwrap_or("no reason");
-        Err(anyhow!("the daemon answers {}: {said}", self.status))
+        let hint = self.advice.on_status(self.status, self.kind());
+        Err(anyhow!("the daemon answers {}: {said}{hint}", self.status))
     }
 
     /// Returns the kind of an error.

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::Exit;
-use super::client::{Daemon, DaemonArgs};
+use super::client::{AnswerFormat, Daemon, DaemonArgs};
 use super::output::Output;
+use crate::diagnostic::visible_up_to;
 use crate::git::Repository;
 use crate::model::CommitId;
 
@@ -21,6 +22,9 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest text of a commit or a finding that is shown.
+const LONGEST: usize = 4_000;
 
 /// How often a daemon is asked again.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -34,7 +38,7 @@ pub(super) struct Why {
     daemon: DaemonArgs,
     /// How the answer is written
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: AnswerFormat,
 }
 
 /// Wait until a commit answers: 0 it does, 1 it never will, 2 the daemon could not be asked, 3 time is up
@@ -47,15 +51,6 @@ pub(super) struct Wait {
     /// How long to wait
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = super::duration)]
     timeout: Duration,
-}
-
-/// How an answer is written.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    /// For people
-    Human,
-    /// One JSON object
-    Json,
 }
 
 /// What the daemon knows of a commit.
@@ -88,7 +83,7 @@ fn text<'a>(document: &'a Value, key: &str) -> &'a str {
 
 /// Returns the commit that a revision means here: in the repository of the working directory if there is
 /// one, so that `HEAD` is the caller's own commit. Without one, the daemon resolves it.
-fn resolve(revision: &str, output: &mut Output) -> Result<String> {
+pub(super) fn resolve(revision: &str, output: &mut Output) -> Result<String> {
     // A full id needs no repository.
     if revision.parse::<CommitId>().is_ok() {
         return Ok(revision.to_owned());
@@ -114,18 +109,18 @@ fn check_seen(answer: &Answer, revision: &str, daemon: &Daemon) -> Result<()> {
 
 impl Why {
     pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
+        let daemon = self.daemon.daemon(PATIENCE, output)?;
         self.commit = resolve(&self.commit, output)?;
-        let daemon = self.daemon.daemon(PATIENCE)?;
         let answer = Answer::ask(&daemon, &self.commit)?;
         check_seen(&answer, &self.commit, &daemon)?;
         let written = match (&answer, self.format) {
-            (Answer::Known(document), Format::Json) => format!("{document:#}\n"),
-            (Answer::NotSeen, Format::Json) => {
+            (Answer::Known(document), AnswerFormat::Json) => format!("{document:#}\n"),
+            (Answer::NotSeen, AnswerFormat::Json) => {
                 let document = serde_json::json!({"commit": self.commit, "state": "not-seen"});
                 format!("{document:#}\n")
             }
-            (Answer::Known(document), Format::Human) => describe(document),
-            (Answer::NotSeen, Format::Human) => not_seen(&daemon, &self.commit),
+            (Answer::Known(document), AnswerFormat::Human) => describe(document),
+            (Answer::NotSeen, AnswerFormat::Human) => not_seen(&daemon, &self.commit),
         };
         output.data(&written)?;
         Ok(if answer.state() == "rejected" { Exit::Findings } else { Exit::Fine })
@@ -134,27 +129,34 @@ impl Why {
 
 /// Says what a commit is and what became of it, with what is wrong in it.
 fn describe(document: &Value) -> String {
+    let shown = |key: &str| visible_up_to(text(document, key), LONGEST);
     let mut written = format!(
         "{} {} ({})\n{}\n",
-        text(document, "commit"),
-        text(document, "subject"),
-        text(document, "author"),
-        text(document, "message"),
+        shown("commit"),
+        shown("subject"),
+        shown("author"),
+        shown("message"),
     );
-    for finding in document.get("diagnostics").and_then(Value::as_array).into_iter().flatten() {
+    written.push_str(&document.get("diagnostics").map(findings).unwrap_or_default());
+    written
+}
+
+/// Writes findings, one a line; one about the whole commit has no place.
+pub(super) fn findings(diagnostics: &Value) -> String {
+    let mut written = String::new();
+    for finding in diagnostics.as_array().into_iter().flatten() {
         let number = |key: &str| finding.get(key).and_then(Value::as_u64).unwrap_or_default();
-        // A string takes whatever is written to it.
-        writeln!(
-            written,
-            "{}:{}:{}: {}[{}]: {}",
-            text(finding, "file"),
-            number("line"),
-            number("column"),
-            text(finding, "severity"),
-            text(finding, "kind"),
-            text(finding, "message"),
-        )
-        .ok();
+        let shown = |key: &str| visible_up_to(text(finding, key), LONGEST);
+        if finding.get("file").is_some_and(Value::is_string) {
+            let (line, column) = (number("line"), number("column"));
+            // A string takes all that is written to it.
+            write!(written, "{}:{line}:{column}: ", shown("file")).ok();
+        }
+        match finding.get("kind").and_then(Value::as_str) {
+            Some(_) => write!(written, "{}[{}]", shown("severity"), shown("kind")).ok(),
+            None => write!(written, "{}", shown("severity")).ok(),
+        };
+        writeln!(written, ": {}", shown("message")).ok();
     }
     written
 }
@@ -178,8 +180,8 @@ fn not_seen(daemon: &Daemon, commit: &str) -> String {
 
 impl Wait {
     pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
+        let daemon = self.daemon.daemon(PATIENCE.min(self.timeout), output)?;
         self.commit = resolve(&self.commit, output)?;
-        let daemon = self.daemon.daemon(PATIENCE.min(self.timeout))?;
         let began = Instant::now();
         loop {
             let answer = Answer::ask(&daemon, &self.commit)?;

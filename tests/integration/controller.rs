@@ -1,6 +1,7 @@
 //! The controller: what it promises when things go wrong.
 
 mod access;
+mod commands;
 mod history;
 mod operators;
 mod signatures;

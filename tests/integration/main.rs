@@ -25,6 +25,7 @@ mod forge;
 mod git;
 mod guides;
 mod hub;
+mod init;
 mod java_regex;
 mod layering;
 mod monitoring;

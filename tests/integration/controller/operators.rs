@@ -74,7 +74,11 @@ fn every_fate_of_a_commit_is_told() {
     drop(daemon);
     let done = run(&["wait", &good, "--server", &url, "--timeout", "1s"]);
     assert_eq!(done.status, 2);
-    assert!(done.stderr.starts_with(&format!("error: cannot ask `{url}`: ")), "{}", done.stderr);
+    assert!(
+        done.stderr.starts_with(&format!("asking {url}\nerror: cannot ask `{url}`: ")),
+        "{}",
+        done.stderr
+    );
 }
 
 #[test]

@@ -1,0 +1,77 @@
+//! What to try when a daemon cannot be asked.
+
+use std::io::ErrorKind;
+
+use anyhow::anyhow;
+use ureq::http::StatusCode;
+
+/// Whether errors say what to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Advice {
+    /// A person reads them.
+    Given,
+    /// A program does, or the service is not a daemon.
+    None,
+}
+
+impl Advice {
+    /// Adds what to try to an error of the connection.
+    pub(super) fn on(self, error: ureq::Error, base: &str) -> anyhow::Error {
+        match self.for_connection(&error, base) {
+            "" => error.into(),
+            hint => anyhow!("{error}{hint}"),
+        }
+    }
+
+    fn for_connection(self, error: &ureq::Error, base: &str) -> &'static str {
+        const OTHER: &str = "; if the daemon is elsewhere, use --server or CLADE_SERVER";
+        const ENCRYPTED: &str = "; if the daemon has a certificate, use https://";
+        const PLAIN: &str = "; if the daemon has no certificate, use http://";
+        if self == Self::None {
+            return "";
+        }
+        let is_plain = base.starts_with("http://");
+        match error {
+            ureq::Error::Io(error) => match error.kind() {
+                ErrorKind::ConnectionRefused | ErrorKind::NotFound => OTHER,
+                ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof if is_plain => ENCRYPTED,
+                ErrorKind::InvalidData if !is_plain => PLAIN,
+                _ => "",
+            },
+            ureq::Error::HostNotFound | ureq::Error::ConnectionFailed | ureq::Error::Timeout(_) => {
+                OTHER
+            }
+            ureq::Error::Rustls(rustls::Error::InvalidMessage(_)) => PLAIN,
+            ureq::Error::Http(_) | ureq::Error::Protocol(_) if is_plain => ENCRYPTED,
+            _ => "",
+        }
+    }
+
+    /// Returns what to try when something answers that is not a daemon.
+    pub(super) fn on_other_answer(self, url: &str) -> &'static str {
+        match self {
+            Self::Given if url.starts_with("http://") => {
+                "; if the daemon has a certificate, use https://"
+            }
+            Self::Given => "; is this the address of a daemon?",
+            Self::None => "",
+        }
+    }
+
+    /// Returns what to try when a daemon refuses.
+    pub(super) fn on_status(self, status: StatusCode, kind: Option<&str>) -> &'static str {
+        if self == Self::None {
+            return "";
+        }
+        match (status, kind) {
+            (StatusCode::UNAUTHORIZED, _) => " Use --token-file, or --tls-cert and --tls-key.",
+            (StatusCode::FORBIDDEN, _) => {
+                " Use a token (--token-file) or a certificate (--tls-cert, --tls-key) that has it."
+            }
+            (StatusCode::NOT_FOUND, Some("not-found")) => {
+                " With --admin-listen the daemon has this route at that address alone."
+            }
+            _ => "",
+        }
+    }
+}

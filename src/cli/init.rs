@@ -1,0 +1,198 @@
+//! `clade init`: a first group repository.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+
+use super::Exit;
+use super::output::Output;
+use super::repository::{BudgetArgs, RepositoryArgs};
+use crate::diagnostic::Severity;
+use crate::git::Repository;
+
+/// Write a first group repository: the root group, one group, one test, and a pipeline that checks changes
+///
+/// Nothing is overwritten: if one of the files is there, none is written. The example group matches
+/// `web1.example.com` alone and sets no class, so serving it changes no machine.
+#[derive(Debug, Args)]
+pub(super) struct Init {
+    /// The directory, which is made if it is not there
+    #[arg(value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+    /// The pipeline that checks changes
+    #[arg(long, value_enum, default_value = "github")]
+    ci: Pipeline,
+}
+
+/// A pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Pipeline {
+    /// A workflow of GitHub Actions
+    Github,
+    /// A pipeline of GitLab
+    Gitlab,
+    /// None
+    None,
+}
+
+/// A file of the repository.
+struct File {
+    path: &'static str,
+    text: &'static str,
+    mode: Mode,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Data,
+    Script,
+}
+
+const fn data(path: &'static str, text: &'static str) -> File {
+    File { path, text, mode: Mode::Data }
+}
+
+const fn script(path: &'static str, text: &'static str) -> File {
+    File { path, text, mode: Mode::Script }
+}
+
+/// The groups, their test, and the facts of the node that both are about.
+const GROUPS: &[File] = &[
+    data("clade.yaml", include_str!("../../examples/first/clade.yaml")),
+    data("groups/all-nodes.yaml", include_str!("../../examples/first/groups/all-nodes.yaml")),
+    data("groups/webservers.yaml", include_str!("../../examples/first/groups/webservers.yaml")),
+    data("tests/webservers.yaml", include_str!("../../examples/first/tests/webservers.yaml")),
+    data(
+        "facts/web1.example.com.json",
+        include_str!("../../examples/first/facts/web1.example.com.json"),
+    ),
+];
+
+const CHECK: File = script("ci/check.sh", include_str!("../../examples/ci/check.sh"));
+
+const GITHUB: &[File] = &[
+    data(".github/workflows/clade.yml", include_str!("../../examples/ci/github/clade.yml")),
+    CHECK,
+    script("ci/comment.sh", include_str!("../../examples/ci/comment.sh")),
+];
+
+const GITLAB: &[File] =
+    &[data(".gitlab-ci.yml", include_str!("../../examples/ci/gitlab/gitlab-ci.yml")), CHECK];
+
+impl Pipeline {
+    fn files(self) -> &'static [File] {
+        match self {
+            Self::Github => GITHUB,
+            Self::Gitlab => GITLAB,
+            Self::None => &[],
+        }
+    }
+}
+
+impl File {
+    /// Returns the text without the first lines, which say where to copy the example to.
+    fn text(&self) -> &'static str {
+        match self.text.strip_prefix("# Copy to ").and_then(|rest| rest.split_once("\n#\n")) {
+            Some((_, rest)) => rest,
+            None => self.text,
+        }
+    }
+
+    fn write(&self, directory: &Path) -> Result<()> {
+        let path = directory.join(self.path);
+        let what = || format!("cannot write `{}`", path.display());
+        if let Some(parent) = path.parent() {
+            DirBuilder::new().recursive(true).create(parent).with_context(what)?;
+        }
+        // Also a file that has appeared since the check is kept.
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        if self.mode == Mode::Script {
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o755);
+        }
+        let mut file = options.open(&path).with_context(what)?;
+        file.write_all(self.text().as_bytes()).with_context(what)
+    }
+}
+
+impl Init {
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        let directory = &self.directory;
+        let files = || GROUPS.iter().chain(self.ci.files());
+        self.check_free(files().map(|it| it.path))?;
+        for file in files() {
+            file.write(directory)?;
+            output.data(&format!("{}\n", directory.join(file.path).display()))?;
+        }
+        self.warn_below_the_top(output);
+        if let Some(problem) = self.problem()? {
+            output.note(&format!(
+                "error: with the files that were here before, the repository is not valid: {problem}; see `clade validate`"
+            ));
+            return Ok(Exit::Findings);
+        }
+        output.note("next: `clade test`, commit the files, then `clade serve --repo DIR`");
+        Ok(Exit::Fine)
+    }
+
+    /// Checks that no file is overwritten and that the directory is not a group repository already.
+    fn check_free<'f>(&self, files: impl Iterator<Item = &'f str>) -> Result<()> {
+        let is_there = |path: &&str| self.directory.join(path).symlink_metadata().is_ok();
+        let there: Vec<&str> = files.filter(is_there).collect();
+        if !there.is_empty() {
+            bail!(
+                "`{}` has {} already, and nothing is overwritten: nothing is written",
+                self.directory.display(),
+                there.join(", ")
+            );
+        }
+        let groups = self.directory.join("groups");
+        let is_used = std::fs::read_dir(&groups).is_ok_and(|mut it| it.next().is_some());
+        if is_used {
+            bail!("`{}` has files already: it may be a group repository", groups.display());
+        }
+        Ok(())
+    }
+
+    /// A forge reads pipelines at the top of a repository alone.
+    fn warn_below_the_top(&self, output: &mut Output) {
+        let real = |path: &Path| path.canonicalize().ok();
+        let repository = Repository::discover(&self.directory).ok();
+        let top = repository.as_ref().and_then(Repository::worktree).and_then(real);
+        if self.ci != Pipeline::None
+            && let (Some(top), Some(here)) = (top, real(&self.directory))
+            && top != here
+        {
+            output.note(&format!(
+                "warning: the pipeline is read at the top of the git repository alone: move its files to `{}`, and set CLADE_DIR and CLADE_NODES for check.sh",
+                top.display()
+            ));
+        }
+    }
+
+    /// Returns the first error, if the repository is not valid.
+    fn problem(&self) -> Result<Option<String>> {
+        let directory = self.directory.clone();
+        let repository = RepositoryArgs { directory, rev: None, budget: BudgetArgs::default() };
+        let checked = repository.load()?.checked;
+        let error = checked.diagnostics.iter().find(|it| it.severity == Severity::Error);
+        Ok(error.map(|it| format!("{}: {}", it.place.file, it.message)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GITHUB, GITLAB};
+
+    #[test]
+    fn pipelines_do_not_say_where_to_copy_them() {
+        for file in GITHUB.iter().chain(GITLAB) {
+            assert!(!file.text().contains("Copy to"), "{}", file.path);
+            assert!(file.text.ends_with(file.text()) && file.text().len() > 400, "{}", file.path);
+        }
+    }
+}

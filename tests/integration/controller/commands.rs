@@ -1,0 +1,193 @@
+//! `clade status`, `reconcile`, `pin` and `resume`, and what every command says that asks a daemon.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{BAD, group, has, live, wait_for};
+use crate::program::{Daemon, Done, GitRepository, clade};
+
+struct Site {
+    repository: GitRepository,
+    daemon: Daemon,
+    first: String,
+    second: String,
+    elsewhere: tempfile::TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let repository = GitRepository::new();
+        let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+        let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
+        let daemon = Daemon::start(&["--repo", &repository.text_path(), "--branch", "main"]);
+        wait_for(&daemon, &second);
+        let elsewhere = tempfile::tempdir().unwrap();
+        Self { repository, daemon, first, second, elsewhere }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.daemon.address)
+    }
+
+    fn run_in(&self, directory: &Path, arguments: &[&str]) -> Done {
+        let mut command = clade(arguments);
+        command.current_dir(directory).env("CLADE_SERVER", self.url()).output().unwrap().into()
+    }
+
+    /// Runs a command outside of any repository.
+    fn run(&self, arguments: &[&str]) -> Done {
+        self.run_in(self.elsewhere.path(), arguments)
+    }
+}
+
+#[test]
+fn an_operator_pins_and_resumes() {
+    let site = Site::new();
+    let asking = format!("asking {}\n", site.url());
+    // A revision is that of the working directory.
+    let pinned = site.run_in(&site.repository.path(), &["pin", "HEAD~1"]);
+    assert_eq!(pinned.status, 0, "{}", pinned.stderr);
+    assert_eq!(pinned.stderr, format!("{asking}HEAD~1 is {}\n", site.first));
+    assert_eq!(
+        pinned.stdout,
+        format!("{} is pinned and answers until `clade resume`\n", site.first)
+    );
+    assert_eq!(live(&site.daemon), Some(site.first.clone()));
+    site.daemon.wait_until("the newer commit is held", |it| has(it, "PromotionHeld"));
+    let held = site.run(&["status"]);
+    assert_eq!(held.status, 1, "a held commit needs attention: {}", held.stdout);
+    let short = &site.first[..12];
+    assert!(
+        held.stdout.contains(&format!("pinned      {short}; `clade resume` follows")),
+        "{}",
+        held.stdout
+    );
+    assert!(held.stdout.contains("\nPromotionHeld "), "{}", held.stdout);
+
+    let resumed = site.run(&["resume", "--format", "json"]);
+    assert_eq!((resumed.status, &*resumed.stderr), (0, &*asking));
+    assert_eq!(resumed.stdout, "{\n  \"pinned\": null\n}\n");
+    wait_for(&site.daemon, &site.second);
+    // Without a repository here it is for the daemon to say what a revision is.
+    let pinned = site.run(&["pin", "HEAD~1", "--format", "json"]);
+    let answer: Value = serde_json::from_str(&pinned.stdout).unwrap();
+    assert_eq!((pinned.status, &answer["pinned"]), (0, &Value::from(site.first.as_str())));
+    assert_eq!(site.run(&["resume"]).status, 0);
+}
+
+#[test]
+fn what_cannot_be_pinned_is_told_apart() {
+    let site = Site::new();
+    let here = site.run_in(&site.repository.path(), &["pin", "v99"]);
+    assert_eq!(here.status, 2);
+    assert!(here.stderr.contains("`v99`") && here.stderr.contains("working directory"));
+    let there = site.run(&["pin", "v99"]);
+    assert_eq!((there.status, &*there.stdout), (2, ""));
+    let url = site.url();
+    let expected = format!("asking {url}\nerror: unknown revision `v99` at `{url}`; push ");
+    assert!(there.stderr.starts_with(&expected), "{}", there.stderr);
+    let bad = site.repository.commit("bad", &[("groups/bad.yaml", BAD)]);
+    let rejected = site.run(&["pin", &bad]);
+    assert_eq!(rejected.status, 1, "{}", rejected.stderr);
+    let finding = "groups/bad.yaml:2:9: error[missing-parent]: ";
+    assert!(rejected.stdout.starts_with(finding), "{}", rejected.stdout);
+    assert_eq!(live(&site.daemon), Some(site.second.clone()));
+    site.daemon.wait_until("the commit is rejected", |it| {
+        it.get("/controller/status").json()["last_failed"]["commit"] == bad.as_str()
+    });
+    let status = site.run(&["status"]);
+    assert_eq!(status.status, 1);
+    let rejected = format!("rejected    {} at check: groups/bad.yaml:2:9: ", &bad[..12]);
+    assert!(status.stdout.contains(&rejected), "{}", status.stdout);
+}
+
+#[test]
+fn a_status_says_what_answers() {
+    let site = Site::new();
+    let status = site.run(&["status"]);
+    assert_eq!(status.status, 0, "{}", status.stdout);
+    assert_eq!(status.stderr, format!("asking {}\n", site.url()));
+    let mut lines = status.stdout.lines();
+    assert!(lines.next().unwrap().ends_with(", branch main"), "{}", status.stdout);
+    let active = lines.next().unwrap();
+    let start = format!("active      {} second (Ada), 3 groups, activated ", &site.second[..12]);
+    assert!(active.starts_with(&start), "{active}");
+    assert!(lines.next().unwrap().starts_with("newest      the active commit, fetched "));
+    assert!(lines.next().unwrap().starts_with("daemon      "), "{}", status.stdout);
+    let json = site.run(&["status", "--format", "json"]);
+    let document: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(document["active"]["commit"], site.second.as_str());
+    let asked = site.run(&["reconcile"]);
+    assert_eq!(asked.status, 0);
+    assert!(asked.stdout.starts_with("the daemon fetches its branch"), "{}", asked.stdout);
+}
+
+#[test]
+fn every_command_names_the_daemon_and_says_what_to_try() {
+    let site = Site::new();
+    // An address where nothing listens.
+    let gone = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}", listener.local_addr().unwrap())
+    };
+    let commit = site.first.as_str();
+    for command in [
+        &["status"][..],
+        &["reconcile"],
+        &["pin", commit],
+        &["resume"],
+        &["why", commit],
+        &["wait", commit],
+    ] {
+        let done = site.run(&[command, &["--server", &gone]].concat());
+        assert_eq!((done.status, &*done.stdout), (2, ""), "{command:?}");
+        let lines: Vec<&str> = done.stderr.lines().collect();
+        assert_eq!(lines[0], format!("asking {gone}"), "{command:?}");
+        assert_eq!(lines.len(), 2, "{}", done.stderr);
+        assert!(lines[1].starts_with(&format!("error: cannot ask `{gone}`: ")), "{}", lines[1]);
+        let hint = "; if the daemon is elsewhere, use --server or CLADE_SERVER";
+        assert!(lines[1].ends_with(hint), "{}", lines[1]);
+    }
+    let encrypted = format!("https://{}", site.daemon.address);
+    let done = site.run(&["status", "--server", &encrypted]);
+    assert_eq!(done.status, 2);
+    assert!(done.stderr.contains("use http://"), "{}", done.stderr);
+    // A user and password are not shown.
+    let secret = format!("http://u:hunter2@{}", site.daemon.address);
+    let done = site.run(&["status", "--server", &secret]);
+    assert!(!done.stderr.contains("hunter2"), "{}", done.stderr);
+}
+
+#[test]
+fn a_token_that_is_missing_is_asked_for() {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let directory = tempfile::tempdir().unwrap();
+    let hash = "88d4266fd4e6338d13b845fcf289579d209c897823b9217da3e161936f031589";
+    let tokens = directory.path().join("tokens.yaml");
+    std::fs::write(&tokens, format!("- name: reader\n  sha256: {hash}\n  roles: [read]\n"))
+        .unwrap();
+    let daemon = Daemon::start(&[
+        "--repo",
+        &repository.text_path(),
+        "--tokens-file",
+        tokens.to_str().unwrap(),
+    ]);
+    let url = format!("http://{}", daemon.address);
+    let ask = |arguments: &[&str]| -> Done {
+        clade(&[arguments, &["--server", &url]].concat()).output().unwrap().into()
+    };
+    let anonymous = ask(&["status"]);
+    assert_eq!(anonymous.status, 2);
+    assert!(anonymous.stderr.ends_with("Use --token-file, or --tls-cert and --tls-key.\n"));
+    let token = directory.path().join("token");
+    std::fs::write(&token, "abcd\n").unwrap();
+    let token = token.to_str().unwrap();
+    let read = ask(&["status", "--token-file", token]);
+    assert!(read.status < 2, "{}", read.stderr);
+    let refused = ask(&["resume", "--token-file", token]);
+    assert_eq!(refused.status, 2);
+    assert!(refused.stderr.contains("role `operate`"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("Use a token (--token-file)"), "{}", refused.stderr);
+}
