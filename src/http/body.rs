@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::compute::NODES;
 use super::error::ApiError;
-use super::server::TooSlow;
+use super::server::{NoRoom, TooSlow};
 use crate::model::{NODE_VALUES, Node, has_more_values};
 
 /// The largest body, in bytes.
@@ -16,7 +16,7 @@ pub(super) const LIMIT: usize = 16 << 20;
 pub(super) const RULE_VALUES: usize = 50_000;
 
 /// How many values a whole hierarchy of groups may have.
-pub(super) const HIERARCHY_VALUES: usize = 1_000_000;
+pub(super) const HIERARCHY_VALUES: usize = 400_000;
 
 /// Reads a body; an empty one is `None`. The content type does not matter.
 pub(super) async fn read(body: Body) -> Result<Option<Bytes>, ApiError> {
@@ -43,6 +43,9 @@ pub(super) fn unread(error: &axum::Error, limit: usize) -> ApiError {
     while let Some(error) = cause {
         if error.is::<TooSlow>() {
             return ApiError::request_timeout();
+        }
+        if error.is::<NoRoom>() {
+            return ApiError::busy();
         }
         if error.is::<LengthLimitError>() {
             return ApiError::payload_too_large(limit);

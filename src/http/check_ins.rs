@@ -16,6 +16,7 @@ use super::compute::LISTS;
 use super::error::{ApiError, sentence};
 use super::groups::find;
 use super::router::App;
+use super::server::Room;
 use super::streamed::{Piece, streamed};
 use crate::classification;
 use crate::hierarchy::{GroupIndex, inherited_rule};
@@ -143,9 +144,9 @@ impl NodeList {
                 text.push(b',');
             }
             self.progress = Progress::Within;
-            let value = match &listed.check_in {
+            let value = match listed.check_in {
                 Ok(check_in) => to_value(&self.app, check_in, self.facts),
-                Err(error) => unreadable(&listed.name, error),
+                Err(error) => unreadable(&listed.name, &error),
             };
             // A value is always written, and a vector takes all.
             serde_json::to_writer(&mut text, &value).ok();
@@ -169,9 +170,10 @@ pub(super) async fn one(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
+    let admit = Room::admits_rows();
     let found = blocking(&app, move |app| {
-        let found = app.check_ins.get(&name)?.whole()?;
-        Ok(found.map(|it| to_value(app, &it, facts)))
+        let found = app.check_ins.get_within(&name, &admit)?.whole()?;
+        Ok(found.map(|it| to_value(app, it, facts)))
     });
     found.await?.map(Json).ok_or_else(|| ApiError::not_found(&uri))
 }
@@ -291,11 +293,11 @@ impl From<StoreError> for ApiError {
 }
 
 /// Writes a check-in; which groups matched is found out by what answers now.
-fn to_value(app: &App, check_in: &CheckIn, facts: WithFacts) -> Value {
+fn to_value(app: &App, check_in: CheckIn, facts: WithFacts) -> Value {
     let node = &check_in.node;
     // Without trusted data that are lost, an explanation would name the wrong groups.
     let snapshot = app.controller.snapshot().ok();
-    let snapshot = snapshot.filter(|_| app.check_ins.lost(check_in).is_none());
+    let snapshot = snapshot.filter(|_| app.check_ins.lost(&check_in).is_none());
     let mut document = snapshot
         .and_then(|snapshot| Some(classification::explanation(&snapshot.classify(node).ok()?)));
     let mut part = |key: &str| Some(document.as_mut()?.get_mut(key)?.take());
@@ -310,6 +312,8 @@ fn to_value(app: &App, check_in: &CheckIn, facts: WithFacts) -> Value {
     if let Some(commit) = check_in.commit {
         entry.insert("commit".to_owned(), json!(commit));
     }
+    // What the node said is in there, too.
+    drop(document);
     let mut value = json!({
         "name": node.name,
         "check_ins": [entry],
@@ -318,8 +322,8 @@ fn to_value(app: &App, check_in: &CheckIn, facts: WithFacts) -> Value {
     if let Value::Object(fields) = &mut value
         && facts == WithFacts::Yes
     {
-        fields.insert("fact".to_owned(), node.fact.clone().into());
-        fields.insert("trusted".to_owned(), node.trusted.clone().into());
+        fields.insert("fact".to_owned(), check_in.node.fact.into());
+        fields.insert("trusted".to_owned(), check_in.node.trusted.into());
     }
     value
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::error::ApiError;
+use super::server::Room;
 use crate::model::Node;
 
 /// Requests of one kind: those of one lane never wait for those of another.
@@ -37,8 +38,8 @@ pub(super) static NODES: LazyLock<Lane> = LazyLock::new(|| Lane::new(256 << 10, 
 pub(super) static TOOLS: LazyLock<Lane> =
     LazyLock::new(|| Lane::new(64 << 10, (cores() / 2).clamp(1, 4)));
 
-/// Lists of nodes, which read the store.
-pub(super) static LISTS: LazyLock<Lane> = LazyLock::new(|| Lane::new(0, (cores() / 2).clamp(1, 4)));
+/// Lists of nodes, which read the store: one piece at a time, since one node can take 150 MiB.
+pub(super) static LISTS: LazyLock<Lane> = LazyLock::new(|| Lane::new(0, 1));
 
 fn cores() -> usize {
     available_parallelism().map_or(1, usize::from)
@@ -95,8 +96,10 @@ async fn hand_over<T: Send + 'static>(
     permit: SemaphorePermit<'static>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
+    // The memory that the request takes is taken until the end of the work, too.
+    let room = Room::of_request();
     let work = move || {
-        let _permit = permit;
+        let _held = (permit, room);
         work()
     };
     let done = tokio::task::spawn_blocking(work).await;

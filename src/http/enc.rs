@@ -19,6 +19,7 @@ use super::classify::classified;
 use super::compute::{NODES, weight};
 use super::error::ApiError;
 use super::router::App;
+use super::server::Room;
 use crate::classification;
 use crate::facts::{read_cached, read_file, trusted_data, with_certname};
 use crate::model::{NODE_VALUES, Node};
@@ -215,6 +216,8 @@ pub(super) async fn upload_facts(
     let (time, name) = (Timestamp::now(), name.as_str());
     let (fact, trusted) = (fact.as_str(), trusted.as_str());
     let received = Received { time, transaction_uuid: None, commit: None, name, fact, trusted };
+    // A disk may be waited for: the values are gone.
+    Room::of_request().keep_text(fact.len());
     keep(&app, &received).await?;
     let message = if app.check_ins.is_durable() {
         "Facts were stored"
@@ -384,8 +387,8 @@ fn kept_node(policy: &FactsPolicy, name: &str) -> Result<Option<Node>, ApiError>
 }
 
 async fn stored(app: &App, name: String) -> Result<Stored, StoreError> {
-    let store = app.check_ins.clone();
-    let found = tokio::task::spawn_blocking(move || store.get(&name)).await;
+    let (store, admit) = (app.check_ins.clone(), Room::admits_rows());
+    let found = tokio::task::spawn_blocking(move || store.get_within(&name, &admit)).await;
     found.unwrap_or_else(|_| Err(StoreError::interrupted()))
 }
 

@@ -3,10 +3,12 @@
 
 mod pace;
 mod refusals;
+mod room;
 mod seats;
 mod sent;
 mod tls;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,12 +24,13 @@ use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt;
+use tower::ServiceExt as _;
 
 pub(super) use sent::OnSent;
 pub use tls::{CrlPolicy, OnGap, Tls, TlsError, TlsFiles};
 
 pub(super) use pace::TooSlow;
+pub(super) use room::{NoRoom, Room};
 
 use pace::{Attended, Paced};
 use refusals::Refusals;
@@ -292,22 +295,24 @@ impl Connection {
         let asked = Arc::new(Notify::new());
         let asking = Arc::clone(&asked);
         let outbox = Outbox::default();
-        let (sending, answered) = (outbox.clone(), Arc::clone(&taking));
-        let routes = ServiceExt::<Request>::map_response(routes, move |response| {
-            answered.releases();
-            answered.enters(Phase::Answer);
-            sending.take(response)
-        });
-        let requested = Arc::clone(&taking);
-        let service = routes.map_request(move |request: hyper::Request<Incoming>| {
+        let (sending, requested) = (outbox.clone(), Arc::clone(&taking));
+        let service = tower::service_fn(move |request: hyper::Request<Incoming>| {
             asking.notify_one();
             requested.releases();
             requested.enters(Phase::Work);
-            let paced = |it| Body::new(Paced::new(it, Arc::clone(&requested), patience));
-            let mut request = request.map(paced);
+            let room = Room::default();
+            let paced =
+                |it| Body::new(Paced::new(it, Arc::clone(&requested), patience, room.clone()));
+            let mut request: Request = request.map(paced);
             take_query_token(&mut request);
             request.extensions_mut().insert(peer.clone());
-            request
+            let answering = routes.clone().oneshot(request);
+            let (sending, answered) = (sending.clone(), Arc::clone(&requested));
+            room.scope(async move {
+                let response = answering.await?;
+                answered.answers(&response);
+                Ok::<_, Infallible>(sending.take(response))
+            })
         });
         let service = TowerToHyperService::new(service);
         let stream = Attended::new(Flushed::new(stream, outbox), taking, patience);

@@ -203,7 +203,7 @@ pub(super) async fn update(
     // To do it again does no harm, so a request is never taken for the repetition of another: what
     // that one wrote may have been undone since.
     let once = Value::from(fastrand::u64(..));
-    let response = writing.perform(Operation::UpdateClasses { catalogues }, &once).await?;
+    let response = writing.perform(once, |_| Operation::UpdateClasses { catalogues }).await?;
     // What waits for review is no update yet.
     if response.status() == StatusCode::CREATED {
         server.note_update();

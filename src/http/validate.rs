@@ -12,6 +12,7 @@ use super::body::{read, to_json_within};
 use super::compute::TOOLS;
 use super::error::ApiError;
 use super::router::App;
+use super::server::Room;
 use crate::amend::{Operation, read_group};
 use crate::hierarchy::group_to_value;
 use crate::model::{Group, GroupId, NODE_VALUES};
@@ -26,8 +27,9 @@ pub(super) async fn group(
     let weight = bytes.as_ref().map_or(0, Bytes::len);
     let (group, operation) = TOOLS.run(weight, move || operation_of(bytes.as_deref())).await??;
     let permit = lookup().await?;
+    let room = Room::of_request();
     let check = move || {
-        let _permit = permit;
+        let _held = (permit, room);
         match app.controller.check_write(&answering.snapshot, &operation) {
             Ok(()) => answering.respond(Json(group_to_value(&group))),
             Err(error) => answering.respond(ApiError::from(error).into_response()),

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::access::{Caller, Role};
 use super::answer::{Parameters, name_commit};
@@ -19,13 +20,22 @@ use super::error::ApiError;
 use super::groups::{find, show};
 use super::maintenance::environment_to_value;
 use super::router::App;
-use super::server::OnSent;
+use super::server::{OnSent, Room};
 use crate::amend::{Answer, Operation, Status};
 use crate::hierarchy::View;
 use crate::history::Edit;
 use crate::model::{EnvironmentName, GroupId};
 use crate::reconcile::{WriteError, WriteRequest, Writer, Written};
 use crate::snapshot::Snapshot;
+
+/// How many writes wait at most; each may hold a large body, and its client may be gone.
+const WAITING: usize = 256;
+
+static WAITING_WRITES: Semaphore = Semaphore::const_new(WAITING);
+
+fn waiting() -> Result<SemaphorePermit<'static>, ApiError> {
+    WAITING_WRITES.try_acquire().map_err(|_| ApiError::busy())
+}
 
 /// A request that writes, where that is allowed.
 #[derive(Debug)]
@@ -60,20 +70,26 @@ impl Writing {
     /// Has a write made and answers when it is in effect.
     pub(super) async fn perform(
         self,
-        operation: Operation,
-        body: &Value,
+        body: Value,
+        operation: impl FnOnce(Value) -> Operation,
     ) -> Result<Response, ApiError> {
         let (actor, scopes) = (self.caller.actor(Role::Write), self.caller.write_scopes());
         // A caller of the same name with other rights is not told what the first one wrote.
-        let said = json!([actor, scopes, self.line, body]).to_string();
+        let said = serde_json::to_string(&(&actor, &scopes, &self.line, &body));
+        let said = said.map_err(|_| ApiError::internal("The request could not be told apart."))?;
         let fingerprint = Sha256::digest(said).iter().fold(String::new(), |mut text, byte| {
             let _infallible = write!(text, "{byte:02x}");
             text
         });
+        let operation = operation(body);
         let request = WriteRequest { operation, scopes, actor, line: self.line, fingerprint };
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // A client that has gone is told nothing; its write stands.
-        self.writer.submit(request, |done| drop(sender.send(done)));
+        let (waiting, room) = (waiting()?, Room::of_request());
+        self.writer.submit(request, move |done| {
+            drop((waiting, room));
+            drop(sender.send(done));
+        });
         let done = receiver.await.map_err(|_| ApiError::internal("The write was not decided."))?;
         let done = done.map_err(|error| match error {
             WriteError::Refused(refusal) if refusal.status == Status::NotFound => {
@@ -150,7 +166,7 @@ fn id_of(text: &str) -> Result<GroupId, ApiError> {
 pub(super) async fn create(writing: Writing, body: Body) -> Result<Response, ApiError> {
     let body = read_json(body).await?.unwrap_or_default();
     let id = GroupId::from_random(fastrand::u128(..));
-    writing.perform(Operation::Create { id, body: body.clone() }, &body).await
+    writing.perform(body, |body| Operation::Create { id, body }).await
 }
 
 pub(super) async fn put(
@@ -160,7 +176,7 @@ pub(super) async fn put(
 ) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
     let body = read_json(body).await?.unwrap_or_default();
-    writing.perform(Operation::Put { id, body: body.clone() }, &body).await
+    writing.perform(body, |body| Operation::Put { id, body }).await
 }
 
 pub(super) async fn edit(
@@ -170,12 +186,12 @@ pub(super) async fn edit(
 ) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
     let delta = read_json(body).await?.unwrap_or_default();
-    writing.perform(Operation::Edit { id, delta: delta.clone() }, &delta).await
+    writing.perform(delta, |delta| Operation::Edit { id, delta }).await
 }
 
 pub(super) async fn delete(writing: Writing, Path(id): Path<String>) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
-    writing.perform(Operation::Delete { id }, &Value::Null).await
+    writing.perform(Value::Null, |_| Operation::Delete { id }).await
 }
 
 /// A node is pinned or unpinned by the same request.
@@ -186,7 +202,7 @@ async fn with_nodes(
     operation: impl FnOnce(Vec<String>) -> Operation,
 ) -> Result<Response, ApiError> {
     let (nodes, body) = nodes_of(parameters, body).await?;
-    writing.perform(operation(nodes), &body).await
+    writing.perform(body, |_| operation(nodes)).await
 }
 
 pub(super) async fn pin(
@@ -219,7 +235,7 @@ pub(super) async fn unpin_from_all(
 
 pub(super) async fn import_hierarchy(writing: Writing, body: Body) -> Result<Response, ApiError> {
     let body = read_json_within(body, HIERARCHY_VALUES).await?.unwrap_or_default();
-    writing.perform(Operation::Import { body: body.clone() }, &body).await
+    writing.perform(body, |body| Operation::Import { body }).await
 }
 
 /// Reads the name of an environment; `agent-specified` is none, but the choice of one.
@@ -236,7 +252,7 @@ pub(super) async fn put_environment(
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     let name = environment_of(&name)?;
-    writing.perform(Operation::MakeEnvironment { name }, &Value::Null).await
+    writing.perform(Value::Null, |_| Operation::MakeEnvironment { name }).await
 }
 
 pub(super) async fn delete_environment(
@@ -244,7 +260,7 @@ pub(super) async fn delete_environment(
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     let name = environment_of(&name)?;
-    writing.perform(Operation::RemoveEnvironment { name }, &Value::Null).await
+    writing.perform(Value::Null, |_| Operation::RemoveEnvironment { name }).await
 }
 
 /// Returns the nodes that a request names, in its query or its body, and what to know it by.

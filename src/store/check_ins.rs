@@ -174,7 +174,21 @@ impl CheckIns {
     ///
     /// Returns an error if the store cannot be read.
     pub fn get(&self, name: &str) -> Result<Stored, StoreError> {
-        let check_in = self.0.latest(name)?;
+        self.get_within(name, &|_| true)
+    }
+
+    /// Returns what is known of a node, if `admit` has room for what its text takes when it is read.
+    /// Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read, or there is no room.
+    pub fn get_within(
+        &self,
+        name: &str,
+        admit: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Stored, StoreError> {
+        let check_in = self.0.latest(name, admit)?;
         let lost = self.0.lost(name, check_in.as_ref());
         Ok(Stored { check_in, lost })
     }
@@ -338,7 +352,18 @@ impl Inner {
     }
 
     /// Returns the check-in of a node.
-    fn latest(&self, name: &str) -> Result<Option<CheckIn>, StoreError> {
+    fn latest(
+        &self,
+        name: &str,
+        admit: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Option<CheckIn>, StoreError> {
+        let read = |name: &str, bytes: &[u8]| {
+            if admit(bytes) {
+                return read(name, bytes);
+            }
+            let reason = "too many large nodes are read; try again soon";
+            Err(StoreError::new(Fault::Busy, "read", reason))
+        };
         let waiting = self.queue().get(name);
         if let Some(fresh) = waiting.as_ref().filter(|it| it.row.facts == Facts::Some) {
             return read(name, &fresh.row.bytes).map(Some);

@@ -28,6 +28,7 @@ mod git;
 mod git_servers;
 mod history;
 mod host;
+mod memory;
 mod remotes;
 mod rights;
 mod roles;
@@ -102,6 +103,7 @@ const AREAS: &[&[Fault]] = &[
     git_servers::FAULTS,
     history::FAULTS,
     host::FAULTS,
+    memory::FAULTS,
     remotes::FAULTS,
     rights::FAULTS,
     roles::FAULTS,

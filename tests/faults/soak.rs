@@ -86,7 +86,7 @@ pub(crate) fn soak(minutes: u64) -> bool {
 
 /// What was seen.
 #[derive(Debug, Default)]
-struct Report {
+pub(crate) struct Report {
     answers: u64,
     /// Answers that are those of no commit.
     wrong: Vec<String>,
@@ -120,7 +120,14 @@ impl Report {
         );
     }
 
-    fn add(&mut self, other: Self) {
+    /// Asserts that each answer was that of the commit that it named.
+    pub(crate) fn assert_right(&self) {
+        let (wrong, mixed) = (self.wrong.first(), self.mixed.first());
+        assert!(wrong.is_none() && mixed.is_none(), "wrong: {wrong:?}\nmixed: {mixed:?}");
+        assert!(self.answers > 0, "something was compared");
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
         self.answers += other.answers;
         self.wrong.extend(other.wrong);
         self.mixed.extend(other.mixed);
@@ -172,7 +179,7 @@ struct Expected {
 }
 
 /// The answers of commits, computed by the library.
-struct Judge {
+pub(crate) struct Judge {
     repository: Mutex<Repository>,
     nodes: Vec<Node>,
     known: Mutex<BTreeMap<String, Arc<Expected>>>,
@@ -184,6 +191,25 @@ struct Judge {
 const KEPT: usize = 120;
 
 impl Judge {
+    /// Judges answers about those of some nodes that have no conflict at a commit.
+    pub(crate) fn of_answered(path: &std::path::Path, nodes: Vec<Node>, commit: &str) -> Self {
+        let all = Self {
+            repository: Mutex::new(Repository::discover(path).unwrap()),
+            nodes,
+            known: Mutex::default(),
+            newest: AtomicU64::new(0),
+        };
+        let answers = all.of(commit).unwrap();
+        let nodes = all.nodes.iter().zip(&answers.answers).filter(|(_, it)| *it != "a conflict");
+        let nodes: Vec<Node> = nodes.map(|(node, _)| node.clone()).take(40).collect();
+        assert!(nodes.len() > 20, "most nodes have no conflict");
+        Self { nodes, known: Mutex::default(), ..all }
+    }
+
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
     fn of(&self, commit: &str) -> Option<Arc<Expected>> {
         if let Some(expected) = self.known.lock().unwrap().get(commit) {
             return Some(Arc::clone(expected));
@@ -217,7 +243,14 @@ impl Judge {
         Some(expected)
     }
 
-    fn judge(&self, number: usize, commit: &str, body: &str, before: u64, report: &mut Report) {
+    pub(crate) fn judge(
+        &self,
+        number: usize,
+        commit: &str,
+        body: &str,
+        before: u64,
+        report: &mut Report,
+    ) {
         report.answers += 1;
         let said = || format!("{} of {commit}: {body}", self.nodes[number].name);
         let Some(expected) = self.of(commit) else {
@@ -236,7 +269,12 @@ impl Judge {
 }
 
 /// Sends a request and returns status, head and body; an error says how it failed.
-fn ask(address: &str, method: &str, path: &str, body: &str) -> Result<(String, String), String> {
+pub(crate) fn ask(
+    address: &str,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Result<(String, String), String> {
     let kind = |error: io::Error| match error.kind() {
         io::ErrorKind::ConnectionRefused => "refused".to_owned(),
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "reset".to_owned(),
@@ -259,7 +297,7 @@ fn ask(address: &str, method: &str, path: &str, body: &str) -> Result<(String, S
     Ok((head.to_owned(), body.to_owned()))
 }
 
-fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+pub(crate) fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let mut lines = head.lines().filter_map(|line| line.split_once(": "));
     lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
@@ -294,18 +332,7 @@ fn run(load: &Load) -> Report {
     files.extend((0..WRITERS).map(written));
     let hub = Hub::new(&pairs(&files));
     let first = hub.head_id();
-    let judge = Judge {
-        repository: Mutex::new(Repository::discover(&hub.path()).unwrap()),
-        nodes: Vec::new(),
-        known: Mutex::default(),
-        newest: AtomicU64::new(0),
-    };
-    let all = Judge { nodes: nodes::nodes(scale, 120, 6), ..judge };
-    let answers = all.of(&first).unwrap();
-    let nodes = all.nodes.iter().zip(&answers.answers).filter(|(_, it)| *it != "a conflict");
-    let nodes: Vec<Node> = nodes.map(|(node, _)| node.clone()).take(40).collect();
-    assert!(nodes.len() > 20, "most nodes have no conflict");
-    let judge = Judge { nodes, known: Mutex::default(), ..all };
+    let judge = Judge::of_answered(&hub.path(), nodes::nodes(scale, 120, 6), &first);
     let bodies: Vec<String> =
         judge.nodes.iter().map(|it| String::from_utf8(nodes::body(it)).unwrap()).collect();
 

@@ -13,6 +13,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::room::{Admission, Expansion, Room};
 use super::seats::{Phase, Taking, Unfinished};
 use crate::telemetry::ConnectionEnd;
 
@@ -61,11 +62,45 @@ pub(super) struct Paced {
     patience: Duration,
     received: u64,
     waiting: Option<(Deadline, Unfinished)>,
+    room: Room,
+    expansion: Expansion,
+    arrival: Arrival,
+}
+
+/// How far a body is.
+enum Arrival {
+    Coming,
+    /// It is whole, and waits for room.
+    Whole(Admission),
+    Admitted,
 }
 
 impl Paced {
-    pub(super) fn new(body: Incoming, taking: Arc<Taking>, patience: Duration) -> Self {
-        Self { body, taking, patience, received: 0, waiting: None }
+    pub(super) fn new(body: Incoming, taking: Arc<Taking>, patience: Duration, room: Room) -> Self {
+        let (expansion, arrival) = (Expansion::default(), Arrival::Coming);
+        Self { body, taking, patience, received: 0, waiting: None, room, expansion, arrival }
+    }
+
+    /// Has a body that is whole wait for room; until then its bytes are held.
+    fn poll_admission(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, <Self as HttpBody>::Error>>> {
+        if let Arrival::Coming = self.arrival {
+            self.waiting = None;
+            self.arrival = if self.expansion.is_nothing() {
+                Arrival::Admitted
+            } else {
+                Arrival::Whole(Admission::new(&self.room, self.expansion))
+            };
+        }
+        let admitted = match &mut self.arrival {
+            Arrival::Whole(admission) => ready!(admission.poll(cx)),
+            Arrival::Coming | Arrival::Admitted => Ok(()),
+        };
+        self.arrival = Arrival::Admitted;
+        self.taking.releases();
+        Poll::Ready(admitted.err().map(|error| Err(error.into())))
     }
 }
 
@@ -78,15 +113,21 @@ impl HttpBody for Paced {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = &mut *self;
+        if !matches!(this.arrival, Arrival::Coming) {
+            return this.poll_admission(cx);
+        }
         match Pin::new(&mut this.body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
-                this.received += frame.data_ref().map_or(0, |it| it.len() as u64);
+                let data = frame.data_ref().map(Bytes::as_ref).unwrap_or_default();
+                this.received += data.len() as u64;
+                this.expansion.add(data);
                 Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(done) => {
+            Poll::Ready(None) => this.poll_admission(cx),
+            Poll::Ready(Some(Err(error))) => {
                 this.waiting = None;
                 this.taking.releases();
-                Poll::Ready(done.map(|it| it.map_err(Into::into)))
+                Poll::Ready(Some(Err(error.into())))
             }
             Poll::Pending => {
                 let Self { taking, patience, received, waiting, .. } = this;
@@ -101,7 +142,8 @@ impl HttpBody for Paced {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        let is_admitted = matches!(self.arrival, Arrival::Admitted) || self.expansion.is_nothing();
+        is_admitted && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -205,6 +247,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Attended<S> {
                 // What streams is served still: it is not waited for from the first flush on.
                 if self.written > 0 && self.taking.seat.phase() != Phase::Work {
                     self.taking.enters(Phase::Head);
+                    self.taking.has_sent();
                 }
                 (self.written, self.stuck) = (0, None);
                 Poll::Ready(done)

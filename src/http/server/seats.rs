@@ -15,6 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::body::HttpBody as _;
+use axum::response::Response;
+
 pub(super) use seat::{Phase, Seat};
 
 use crate::telemetry::{ConnectionEnd, Metrics};
@@ -22,8 +25,14 @@ use crate::telemetry::{ConnectionEnd, Metrics};
 /// How many connections beyond the limit are let in for probes while none can give way.
 const SPARE: usize = 64;
 
-/// How many bytes of requests that are not whole are held.
+/// How many bytes are held of requests that are not whole, and of answers that are not taken.
 const HELD: usize = 64 << 20;
+
+/// Answers of fewer bytes are not counted.
+const SMALL_ANSWER: usize = 16 << 10;
+
+/// What an answer holds whose length is not known: the pieces of it that wait to be sent.
+const STREAMED: usize = 512 << 10;
 
 /// How long a listener whose connections are all being worked on waits before it tries again.
 const RETRY: Duration = Duration::from_millis(20);
@@ -191,7 +200,7 @@ impl Taking {
         self.seat.enter(phase, self.seats.now());
     }
 
-    /// Notes bytes of a request. If too many are held, the request that takes longest gives way.
+    /// Notes bytes of a request or an answer. If too many are held, what takes longest gives way.
     pub(super) fn holds(&self, bytes: usize) {
         if !self.seat.is_waited_for() {
             return;
@@ -202,6 +211,25 @@ impl Taking {
             if let Some(seat) = taken.longest(|it| it.is_waited_for() && it.held() > 0) {
                 self.seats.evict(&mut taken, &seat);
             }
+        }
+    }
+
+    /// Notes that there is an answer, which is held until the client has taken it.
+    pub(super) fn answers(&self, response: &Response) {
+        self.releases();
+        self.enters(Phase::Answer);
+        let length = response.body().size_hint().exact();
+        self.seat.is_streaming.store(length.is_none(), Ordering::Relaxed);
+        let bytes = length.map_or(STREAMED, |it| usize::try_from(it).unwrap_or(usize::MAX));
+        if bytes >= SMALL_ANSWER {
+            self.holds(bytes);
+        }
+    }
+
+    /// Notes that all that was written has been sent.
+    pub(super) fn has_sent(&self) {
+        if !self.seat.is_streaming.load(Ordering::Relaxed) {
+            self.releases();
         }
     }
 

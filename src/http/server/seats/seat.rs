@@ -31,6 +31,8 @@ pub(in crate::http::server) struct Seat {
     pub(in crate::http::server) is_spare: bool,
     /// Whether part of a request is left unread.
     pub(in crate::http::server) is_unread: AtomicBool,
+    /// Whether the end of the answer is not known yet.
+    pub(super) is_streaming: AtomicBool,
     caller: Mutex<Caller>,
     /// The phase in the two lowest bits, above them when it began, in milliseconds.
     phase: AtomicU64,
@@ -44,6 +46,7 @@ impl Seat {
             evicted: CancellationToken::new(),
             is_spare,
             is_unread: AtomicBool::new(false),
+            is_streaming: AtomicBool::new(false),
             caller: Mutex::new(caller),
             phase: AtomicU64::new(0),
             held: AtomicUsize::new(0),

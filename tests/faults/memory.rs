@@ -1,0 +1,143 @@
+//! The memory of one daemon with a large fleet, under one attack after the other and under all at once.
+
+mod attacks;
+mod client;
+mod pushes;
+mod site;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use crate::{Fault, Seen, Speed};
+use attacks::{ATTACKS, Attack};
+use client::{Counts, Stop};
+use site::{Site, Size};
+
+pub(crate) const FAULTS: &[Fault] = &[
+    Fault {
+        name: "memory::whole-campaign",
+        promise: "the daemon lives within 512 MiB, probes answer, and every answer is that of the commit that it names",
+        injection: "1,000 groups, 20,000 nodes with 24 KB of facts each; each attack alone, then all of them at once for 60 s",
+        speed: Speed::Slow,
+        run: || campaign(Size { groups: 1_000, nodes: 20_000 }, Duration::from_mins(1)),
+    },
+    Fault {
+        name: "memory::old-commits-of-10000-groups",
+        promise: "old commits of a large estate are read within 512 MiB",
+        injection: "10,000 groups, 269 requests with `?commit=`, 20 at once",
+        speed: Speed::Slow,
+        run: old_commits,
+    },
+];
+
+/// The limit of the chart.
+const LIMIT_MIB: u64 = 512;
+
+/// How long each attack runs alone.
+const ALONE: Duration = Duration::from_secs(8);
+
+/// How long the longest answer of a probe may take: machines are slow, and so is this build.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn campaign(size: Size, together: Duration) -> Seen {
+    let site = Site::new(size);
+    let mut peaks = Peaks::default();
+    peaks.note("start", &site);
+    site.store_nodes();
+    peaks.note("20,000 nodes stored", &site);
+    let chosen = chosen();
+    for attack in &chosen {
+        run(&site, std::slice::from_ref(attack), ALONE, &mut peaks);
+    }
+    run(&site, &chosen, together, &mut peaks);
+    site.assert_whole();
+    peaks.assert_within(LIMIT_MIB);
+    Seen::Held(peaks.to_string())
+}
+
+/// Returns the attacks; `CLADE_MEMORY_ATTACKS=a,b` chooses some while one looks for a cause.
+fn chosen() -> Vec<&'static Attack> {
+    let names = std::env::var("CLADE_MEMORY_ATTACKS").unwrap_or_default();
+    let is_chosen = |it: &&Attack| names.is_empty() || names.split(',').any(|name| name == it.name);
+    ATTACKS.iter().filter(is_chosen).collect()
+}
+
+/// Runs attacks at once, with probes and ordinary clients beside them.
+fn run(site: &Site, attacks: &[&'static Attack], time: Duration, peaks: &mut Peaks) {
+    let name = match attacks {
+        [one] => one.name,
+        _ => "all at once",
+    };
+    site.reset_peak();
+    let stop = Stop::new(time);
+    let (mut counts, mut slowest) = (BTreeMap::<&str, Counts>::new(), Duration::ZERO);
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let attackers: Vec<_> = attacks
+            .iter()
+            .flat_map(|attack| (0..attack.clients).map(move |client| (*attack, client)))
+            .map(|(attack, client)| {
+                let attacker = scope.spawn(move || (attack.run)(site, client, stop));
+                (attack.name, attacker)
+            })
+            .collect();
+        let probes = scope.spawn(|| site.probe(stop, PATIENCE));
+        let clients: Vec<_> =
+            (0..4).map(|client| scope.spawn(move || site.ask_and_compare(client, stop))).collect();
+        for (name, attacker) in attackers {
+            counts.entry(name).or_default().add(&attacker.join().unwrap());
+        }
+        slowest = probes.join().unwrap();
+        for client in clients {
+            counts.entry("ordinary clients").or_default().add(&client.join().unwrap());
+        }
+    });
+    peaks.note(name, site);
+    eprintln!("  {name}: peak {} MiB, probes {} ms at most", peaks.last(), slowest.as_millis());
+    for (name, counts) in counts {
+        eprintln!("    {name}: {counts}");
+    }
+    site.settle();
+}
+
+fn old_commits() -> Seen {
+    let site = Site::new(Size { groups: 10_000, nodes: 0 });
+    let mut peaks = Peaks::default();
+    peaks.note("start", &site);
+    let began = Instant::now();
+    let statuses = attacks::read_each_old_commit(&site, 20);
+    peaks.note("269 old commits", &site);
+    site.assert_whole();
+    peaks.assert_within(LIMIT_MIB);
+    Seen::Held(format!("{peaks}; {statuses} in {} s", began.elapsed().as_secs()))
+}
+
+/// The most memory that the daemon had in each phase, in MiB.
+#[derive(Debug, Default)]
+struct Peaks(Vec<(&'static str, u64)>);
+
+impl Peaks {
+    fn note(&mut self, phase: &'static str, site: &Site) {
+        self.0.push((phase, site.peak_mib()));
+    }
+
+    fn last(&self) -> u64 {
+        self.0.last().map_or(0, |it| it.1)
+    }
+
+    fn assert_within(&self, most: u64) {
+        assert!(self.0.iter().all(|(_, peak)| *peak < most), "{self}");
+    }
+}
+
+impl std::fmt::Display for Peaks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = String::new();
+        for (phase, peak) in &self.0 {
+            let separator = if text.is_empty() { "" } else { ", " };
+            write!(text, "{separator}{phase} {peak}")?;
+        }
+        write!(f, "peak RSS in MiB: {text}")
+    }
+}
