@@ -32,7 +32,7 @@ mod trigger;
 mod turns;
 mod write;
 
-pub use build::{BuildError, Outcome, Rejected, SourceError, load, source_files};
+pub use build::{BuildError, Outcome, Rejected, SourceError, load, meant_files, source_files};
 pub use controller::{Controller, LookupError, StartError, Threads};
 pub use fate::Fate;
 pub use head_check::{HeadCheck, HeadChecker, HeadVerdict, check_head};

@@ -21,6 +21,7 @@ mod rule;
 mod shape;
 mod test_case;
 mod tree;
+mod unread;
 mod uses;
 
 use std::sync::Arc;
@@ -28,13 +29,14 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::diagnostic::{Diagnostic, Kind, Place};
-use crate::document::{self, Count, Fault, FaultKind, Ignore, Limits, Span};
+use crate::document::{self, Content, Count, Fault, FaultKind, Ignore, Limits, Node, Span};
 use crate::model::{Budget, BudgetItem, Counts, Exceeded, Meter};
 
 pub use checked::{Checked, Origins, check};
 pub use group::{GroupFile, ParentName};
 pub use layout::{Layout, Policy, Strictness};
 pub use test_case::{Expectation, TestCase};
+pub use unread::unread;
 
 /// A file of a group repository, as found.
 #[derive(Clone, Debug)]
@@ -266,6 +268,11 @@ pub fn read_file_within(
             .map_or(Parts::Nothing, |it| Parts::Environment(Box::new(it))),
         FileKind::Tests => Parts::Tests(test_case::read(&contents.documents, &mut shape)),
     };
+    if !broken && let Some(what) = missing(kind, &parts, &contents.documents) {
+        let message = format!("the file has no effect: there is no {what} in it");
+        let help = "write what is missing, or remove the file";
+        shape.add(Kind::UnreadFile, Span::START, message).help = Some(help.to_owned());
+    }
     if broken {
         // What a broken document lacks is not worth a finding: the fault may have swallowed it.
         shape
@@ -283,6 +290,24 @@ pub fn read_file_within(
         parts,
         cost: shape.cost,
     })
+}
+
+/// Returns what a file without any should have.
+fn missing(kind: FileKind, parts: &Parts, documents: &[Node]) -> Option<&'static str> {
+    let is_empty = documents.iter().all(Node::is_null);
+    match (kind, parts) {
+        (FileKind::Groups, _) if is_empty => Some("node group"),
+        (FileKind::Node, _) if is_empty => Some("document"),
+        (FileKind::Tests, Parts::Tests(tests)) if tests.is_empty() => {
+            // A list whose tests have errors is not empty.
+            let has_none = |it: &Node| match &it.content {
+                Content::Sequence(elements) => elements.is_empty(),
+                _ => it.is_null(),
+            };
+            documents.iter().all(has_none).then_some("test")
+        }
+        _ => None,
+    }
 }
 
 fn from_fault(file: &Arc<str>, fault: Fault) -> Diagnostic {

@@ -12,9 +12,9 @@ use crate::document::Limits;
 use crate::git::Repository;
 use crate::hierarchy::Estate;
 use crate::model::{Budget, BudgetItem, BudgetOverride, CommitId, Exceeded, Meter};
-use crate::reconcile::{SourceError, source_files};
+use crate::reconcile::{SourceError, meant_files, source_files};
 use crate::validation::{
-    Checked, Layout, Search, SourceContent, SourceFile, too_large, validate_within,
+    Checked, Layout, Search, SourceContent, SourceFile, too_large, unread, validate_within,
 };
 
 /// Which repository, and which of its states.
@@ -82,6 +82,24 @@ impl RepositoryArgs {
             Err(NotRead::Failed(error)) => return Err(error),
         };
         Ok(Loaded { checked, commit, sources, directory: self.directory.clone() })
+    }
+
+    /// Names the files that look as if they were meant, and are not read.
+    pub(super) fn unread(&self, layout: &Layout) -> Result<Vec<Diagnostic>> {
+        let files = match &self.rev {
+            None => {
+                let (mut files, meter) = (Vec::new(), Meter::new(self.budget.budget()));
+                // What is over the budget is said where the files are read.
+                let _ = find_meant(&self.directory, "", layout, &meter, &mut files);
+                files
+            }
+            Some(revision) => {
+                let (repository, inside) = locate(&self.directory)?;
+                let commit = repository.resolve(revision)?;
+                meant_files(&repository, commit, &inside, layout)?
+            }
+        };
+        Ok(unread(layout, &files))
     }
 
     /// Reads the repository and returns its estate.
@@ -220,7 +238,8 @@ fn walk(
     for entry in std::fs::read_dir(&directory).with_context(what)? {
         let entry = entry.with_context(what)?;
         let name = entry.file_name();
-        if name.as_encoded_bytes().starts_with(b".") {
+        // A commit has no such file, but for the locks of an editor.
+        if name == ".git" || name.as_encoded_bytes().starts_with(b".#") {
             continue;
         }
         let path = format!("{relative}/{}", name.to_string_lossy());
@@ -238,6 +257,31 @@ fn walk(
             // No two files of a working tree are known to be the same.
             meter.charge(BudgetItem::DocumentBytes, file.size())?;
             files.push(file);
+        }
+    }
+    Ok(())
+}
+
+/// Finds files that are not read, but may be meant by their path. What cannot be read is left out:
+/// nothing depends on it.
+fn find_meant(
+    root: &Path,
+    relative: &str,
+    layout: &Layout,
+    meter: &Meter,
+    files: &mut Vec<SourceFile>,
+) -> Result<(), Exceeded> {
+    let Ok(entries) = std::fs::read_dir(root.join(relative)) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if relative.is_empty() { name } else { format!("{relative}/{name}") };
+        meter.charge(BudgetItem::Entries, 1)?;
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() && layout.may_hold_meant(&path) && !entry.path().join(".git").exists() {
+            meter.charge(BudgetItem::Depth, path.matches('/').count() as u64)?;
+            find_meant(root, &path, layout, meter, files)?;
+        } else if kind.is_file() && layout.may_be_meant(&path) {
+            files.extend(read_file(root, &path));
         }
     }
     Ok(())
@@ -266,6 +310,17 @@ type Revision = (Result<Vec<SourceFile>, NotRead>, CommitId);
 
 /// Reads the files of a directory at a revision of the repository that the directory lies in.
 fn read_revision(directory: &Path, revision: &str, meter: &Meter) -> Result<Revision> {
+    let (repository, inside) = locate(directory)?;
+    let commit = repository.resolve(revision)?;
+    let sources = source_files(&repository, commit, &inside, meter).map_err(|error| match error {
+        SourceError::Rejected(found) => NotRead::Rejected(found),
+        SourceError::Unbuilt(error) => NotRead::Failed(error.into()),
+    });
+    Ok((sources, commit))
+}
+
+/// Returns the git repository that a directory lies in, and its path from the top.
+fn locate(directory: &Path) -> Result<(Repository, String)> {
     let what = || format!("cannot read the directory `{}`", directory.display());
     let absolute = directory.canonicalize().with_context(what)?;
     let repository = Repository::discover(&absolute)?;
@@ -276,10 +331,5 @@ fn read_revision(directory: &Path, revision: &str, meter: &Meter) -> Result<Revi
             .unwrap_or_default(),
         None => String::new(),
     };
-    let commit = repository.resolve(revision)?;
-    let sources = source_files(&repository, commit, &inside, meter).map_err(|error| match error {
-        SourceError::Rejected(found) => NotRead::Rejected(found),
-        SourceError::Unbuilt(error) => NotRead::Failed(error.into()),
-    });
-    Ok((sources, commit))
+    Ok((repository, inside))
 }

@@ -68,6 +68,8 @@ impl Validate {
         let search =
             if self.all_conflicts { Search::EveryConflict } else { Search::WithoutConflicts };
         let mut loaded = self.repository.search(search)?;
+        let unread = self.repository.unread(loaded.checked.layout())?;
+        loaded.checked.add(unread);
         let mut unreadable = 0;
         let mut evidence = Evidence::default();
         if let Some(directory) = &self.facts {

@@ -104,6 +104,8 @@ kinds! {
     CommitTooLarge = "commit-too-large", Error;
     /// A symbolic link or submodule stands where a file is expected; it is not followed.
     NotAFile = "not-a-file", Warning;
+    /// A file looks as if it were meant, but has no effect.
+    UnreadFile = "unread-file", Warning;
     /// Two groups that can match the same node set a value differently.
     PotentialConflict = "potential-conflict", Warning;
     /// A rule can match no node.

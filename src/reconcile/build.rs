@@ -568,6 +568,28 @@ pub fn source_files(
     Ok(sources)
 }
 
+/// Returns the files of a commit's directory that are not read, but may be meant by their path.
+///
+/// # Errors
+///
+/// Returns an error if the commit cannot be read, or costs more than its budget.
+pub fn meant_files(
+    repository: &Repository,
+    commit: CommitId,
+    directory: &str,
+    layout: &Layout,
+) -> Result<Vec<SourceFile>, BuildError> {
+    let fail = |source| BuildError::Unreadable { commit, source };
+    let entries = match repository.files(commit, directory, &Meter::new(Budget::DEFAULT)) {
+        Ok(entries) => entries,
+        Err(FilesError::Unreadable(source)) => return Err(fail(source)),
+        // That is said where the commit is read.
+        Err(FilesError::TooLarge(_) | FilesError::NoDirectory(_)) => return Ok(Vec::new()),
+    };
+    let meant = entries.iter().filter(|it| layout.may_be_meant(&it.path));
+    meant.map(|it| source_file(repository, it).map_err(fail)).collect()
+}
+
 /// The files of a commit are not there.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SourceError {

@@ -22,7 +22,8 @@ impl NodeFile {
     }
 }
 
-const KEYS: &[&str] = &["name", "classes", "variables", "config_data"];
+/// The keys of a node's file.
+pub(super) const KEYS: &[&str] = &["name", "classes", "variables", "config_data"];
 
 /// Reads the one document of a node's file.
 pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<NodeFile> {

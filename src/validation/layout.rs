@@ -94,7 +94,7 @@ impl Layout {
     }
 }
 
-fn is_yaml(path: &str) -> bool {
+pub(super) fn is_yaml(path: &str) -> bool {
     let extension = path.rsplit_once('.').map(|(_, extension)| extension);
     matches!(extension, Some("yaml" | "yml"))
 }
@@ -106,9 +106,8 @@ const POLICY: &[&str] =
 /// Reads `clade.yaml`, if there is one.
 pub(super) fn read(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
     let mut layout = Layout::default();
-    let Some(file) =
-        files.iter().find(|file| matches!(file.path.as_ref(), "clade.yaml" | "clade.yml"))
-    else {
+    let named = |name: &str| files.iter().find(|it| it.path.as_ref() == name);
+    let Some(file) = named("clade.yaml").or_else(|| named("clade.yml")) else {
         return (layout, None);
     };
     let mut reading = read_file(file, FileKind::Settings);

@@ -44,7 +44,9 @@ fn a_repository_without_groups_is_an_error_unless_it_is_meant() {
     };
     assert_eq!(said(&[]), [none]);
     assert_eq!(said(&[("group/a.yaml", "name: A\n"), ("nodes/a.yaml", "variables: {}\n")]), [none]);
-    assert_eq!(said(&[("groups/a.yaml", "# nothing yet\n")]), [none]);
+    let empty =
+        "groups/a.yaml:1:1 unread-file the file has no effect: there is no node group in it";
+    assert_eq!(said(&[("groups/a.yaml", "# nothing yet\n")]), [none, empty]);
     // What is wrong with a file of groups is said, and that is enough.
     assert_eq!(said(&[("groups/a.yaml", "name: [\n")]).len(), 1);
     assert_eq!(said(&[("clade.yaml", "allow_empty: true\n")]), Vec::<String>::new());
@@ -766,6 +768,34 @@ fn a_test_that_can_only_pass_is_an_error() {
     }
     for something in ["{groups: []}", "{conflict: false}", "{classes: {a: }}", "{environment: e}"] {
         assert_eq!(of(something, Search::Everything), (String::new(), true), "{something}");
+    }
+}
+
+#[test]
+fn files_without_anything_in_them_are_named() {
+    let group = ("groups/a.yaml", "name: A\n");
+    for (path, text, expected) in [
+        ("groups/b.yaml", "", Some("node group")),
+        ("groups/b.yaml", "# later\n---\n", Some("node group")),
+        ("nodes/n.yaml", "# later\n", Some("document")),
+        ("tests/t.yaml", "", Some("test")),
+        ("tests/t.yaml", "[]\n", Some("test")),
+        ("nodes/n.yaml", "{}\n", None),
+        ("environments/production.yaml", "", None),
+        ("clade.yaml", "", None),
+        ("groups/b.yaml", "---\nname: B\n---\n", None),
+    ] {
+        let expected: Vec<String> = expected
+            .map(|it| format!("{path}:1:1 unread-file the file has no effect: there is no {it} in it // write what is missing, or remove the file"))
+            .into_iter()
+            .collect();
+        assert_eq!(findings(&[group, (path, text)]), expected, "{path}: {text}");
+    }
+    // What is wrong is said, and that is enough.
+    for (path, text) in
+        [("tests/t.yaml", "- 5\n"), ("tests/t.yaml", "{}\n"), ("groups/b.yaml", "[\n")]
+    {
+        assert_eq!(findings(&[group, (path, text)]).len(), 1, "{path}: {text}");
     }
 }
 
