@@ -17,7 +17,7 @@ mod satisfy;
 pub mod regex;
 
 pub use array::{read, to_value};
-pub use console::read_console;
+pub use console::{NoConsoleForm, read_console, to_console};
 pub(crate) use evaluate::found;
 pub use evaluate::{EvaluationError, evaluate, holds};
 pub use exclusion::{Claim, Effort, Prover, decide_by_name};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::document::{Layout, write};
 use crate::hierarchy::{Hierarchy, classes_to_value};
 use crate::model::{Classes, Condition, Group, GroupId};
-use crate::rule::{read, split_pins, to_value};
+use crate::rule::{read, split_pins, to_console, to_value};
 
 /// The order of keys in the document of a group.
 pub const ORDER: &[&str] = &[
@@ -155,8 +155,11 @@ fn amend_rule(fields: &mut Fields, before: &Group, after: &Group) {
         (rule_and_pins(before), rule_and_pins(after));
     let text = fields.0.get("rule").is_some_and(Value::is_string);
     let written = |rule: &Condition| {
-        // A rule in the console's notation stays in it.
-        if text { rule.to_string().into() } else { to_value(rule) }
+        // A rule in the console's notation stays in it, where that can write it.
+        match to_console(rule) {
+            Ok(written) if text => written.into(),
+            _ => to_value(rule),
+        }
     };
     let whole = !text && !fields.0.contains_key("pinned") && !pins_before.is_empty();
     if whole {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Exit;
 use super::classify::pretty;
 use super::output::Output;
-use crate::rule::{self, QueryFormat, RuleFault, to_query};
+use crate::rule::{self, QueryFormat, RuleFault, to_console, to_query};
 
 /// Print a rule in the array form, the console's notation, and as PuppetDB queries
 #[derive(Debug, Args)]
@@ -53,11 +53,12 @@ impl Translate {
             Ok(None) => Ok(json!(["~", "certname", ".*"])),
             Err(error) => Err(error.to_string()),
         };
+        let console = to_console(&condition).map(Value::from).map_err(|error| error.to_string());
         let (nodes, inventory) = (query(QueryFormat::Nodes), query(QueryFormat::Inventory));
         let text = match self.format {
             Format::Json => pretty(&json!({
                 "rule": rule::to_value(&condition),
-                "console": condition.to_string(),
+                "console": console.ok(),
                 "nodes": nodes.ok(),
                 "inventory": inventory.ok(),
             })),
@@ -66,12 +67,13 @@ impl Translate {
                 let mut line = |name: &str, value: &str| {
                     let _infallible = writeln!(text, "{name:<10} {value}");
                 };
-                let show = |query: Result<Value, String>| match query {
+                let show = |written: Result<Value, String>| match written {
+                    Ok(Value::String(text)) => text,
                     Ok(query) => query.to_string(),
                     Err(reason) => format!("none: {reason}"),
                 };
                 line("array", &rule::to_value(&condition).to_string());
-                line("console", &condition.to_string());
+                line("console", &show(console));
                 line("nodes", &show(nodes));
                 line("inventory", &show(inventory));
                 text

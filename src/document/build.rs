@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::comment;
 use super::place::Index;
 use super::scalar::{Resolved, resolve};
-use super::text::Text;
+use super::text::{Text, written_out};
 use super::token;
 use super::write::quote;
 use super::{Content, Contents, Count, Entry, Fault, FaultKind, Limits, Node, Position, Span};
@@ -23,6 +23,7 @@ pub(super) fn build(
         limits,
         index: &text.index,
         original: text.original,
+        text,
         open: Vec::new(),
         anchors: HashMap::new(),
         alias_nodes: 0,
@@ -74,6 +75,7 @@ const ANCHORED: usize = 1_000_000;
 const FEW: usize = 16;
 
 struct Builder<'t> {
+    text: &'t Text<'t>,
     limits: &'t Limits,
     count: &'t mut dyn FnMut(usize) -> Count,
     index: &'t Index,
@@ -179,8 +181,9 @@ impl Builder<'_> {
             return Err(Box::new(self.too_deep(span)));
         }
         let mut start = token::collection(self.original, self.at(span.start));
-        let token = self.original.get(self.at(span.start)..self.at(span.end)).unwrap_or_default();
-        let flow = token.ends_with(['[', '{']);
+        // The parser's stretch of a bracket takes in the blanks before a comment behind it.
+        let token = self.original.get(start..self.at(span.end)).unwrap_or_default();
+        let flow = token.starts_with(['[', '{']);
         // A list that is not indented below its key is said to begin behind its first dash.
         if let (Items::Sequence(_), false, Some(key)) = (&items, flow, self.key_end()) {
             start = token::first_dash(self.original, key).unwrap_or(start);
@@ -241,6 +244,11 @@ impl Builder<'_> {
             self.scalars.push((span.start.offset, span.end.offset));
         }
         let stretch = (self.at(span.start), self.at(span.end));
+        let restored = match style {
+            ScalarStyle::DoubleQuoted => None,
+            _ => written_out(self.text, text, stretch),
+        };
+        let text = restored.as_deref().unwrap_or(text);
         let (start, end) = token::scalar(self.original, style, text.is_empty(), stretch);
         let span = Span { start: self.place(start), end: self.place(end.max(start)) };
         let (value, plain) = match style {

@@ -14,11 +14,18 @@ pub struct Ignore {
     pub span: Span,
 }
 
+const MARK: &str = "clade: ignore ";
+
+/// Returns whether a line is a comment that silences a warning.
+pub(super) fn is_ignore(line: &str) -> bool {
+    let comment = line.trim().strip_prefix('#');
+    comment.is_some_and(|it| it.trim_start().starts_with(MARK))
+}
+
 /// Finds the comments in a text; `scalars` are the stretches of bytes in which a `#` is no comment.
 ///
 /// Comments may be stacked: the next line that is neither blank nor a comment is meant.
 pub(super) fn find(text: &str, scalars: &[(u32, u32)], index: &Index) -> Vec<Ignore> {
-    const MARK: &str = "clade: ignore ";
     if !text.contains(MARK) {
         return Vec::new();
     }

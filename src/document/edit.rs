@@ -192,12 +192,11 @@ fn apply(text: &str, mut changes: Vec<Change>) -> Option<String> {
     Some(changed)
 }
 
-/// Returns whether two values are one; floats by their number, since `1e3` and `1.0e+3` are.
+/// Returns whether two values are one. `1e3` and `1.0e+3` are one float; `1` and `1.0` are an
+/// integer and a float, and Puppet tells them apart.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => {
-            a == b || ((a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64())
-        }
+        (Value::Number(a), Value::Number(b)) => same_number(a.as_str(), b.as_str()),
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
         }
@@ -206,6 +205,13 @@ fn same(a: &Value, b: &Value) -> bool {
         }
         _ => a == b,
     }
+}
+
+/// `model::same` has the same rule; this module names no other.
+fn same_number(a: &str, b: &str) -> bool {
+    let is_float = |text: &str| text.contains(['.', 'e', 'E']);
+    let bits = |text: &str| text.parse::<f64>().ok().filter(|it| it.is_finite()).map(f64::to_bits);
+    a == b || (is_float(a) && is_float(b) && bits(a).is_some() && bits(a) == bits(b))
 }
 
 /// Returns where the line of a place begins.

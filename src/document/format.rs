@@ -1,12 +1,16 @@
 //! The canonical form of a file: order of keys, indents, blanks; comments and values stay.
 //!
-//! Each step is taken only if the file reads as before, so no text is strange enough to be damaged.
+//! Each step is taken only if the file reads as before and each comment belongs to what it did, so
+//! no text is strange enough to be damaged.
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::belonging::{Belonging, Home, is_block};
 use super::edit::{EditError, line_start};
 use super::write::inline;
-use super::{Content, Entry, Limits, Node, read, token};
+use super::{Content, Entry, Limits, Node, Span, read, read_text, token};
 
 /// One step towards the canonical form; none where the text cannot be read.
 type Step<'s> = &'s dyn Fn(&str) -> Option<String>;
@@ -20,13 +24,14 @@ const ROUNDS: usize = 4;
 ///
 /// Returns an error if the text has faults.
 pub fn format(text: &str, order: &[&str]) -> Result<String, EditError> {
-    let wanted = values(text).ok_or(EditError::Unreadable)?;
+    let wanted = Reading::of(text).ok_or(EditError::Unreadable)?;
+    let keeps = |it: &String| Reading::of(it).is_some_and(|found| found == wanted);
     let plain = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
-    let keeps = |it: &String| values(it).is_some_and(|found| found == wanted);
     let mut best = Some(plain).filter(keeps).unwrap_or_else(|| text.to_owned());
     for _ in 0..ROUNDS {
         let before = best.clone();
-        let steps: [Step<'_>; 4] = [&|text| reorder(text, order), &reindent, &respace, &tidy];
+        let steps: [Step<'_>; 5] =
+            [&reindent, &|text| reorder(text, order), &respace, &unescape, &tidy];
         for step in steps {
             best = step(&best).filter(keeps).unwrap_or(best);
         }
@@ -37,13 +42,30 @@ pub fn format(text: &str, order: &[&str]) -> Result<String, EditError> {
     Ok(best)
 }
 
+/// What must not change: the values, and what each comment belongs to.
+#[derive(PartialEq)]
+struct Reading {
+    values: Vec<Value>,
+    comments: BTreeMap<String, Vec<String>>,
+}
+
+impl Reading {
+    fn of(text: &str) -> Option<Self> {
+        // A byte-order mark is no character of the first line.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let documents = documents(text)?;
+        let comments = Belonging::of(text, &documents).summary();
+        let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
+        Some(Self {
+            values: documents.iter().map(Node::to_value).collect(),
+            comments: comments.into_iter().map(|(home, texts)| (home, owned(texts))).collect(),
+        })
+    }
+}
+
 fn documents(text: &str) -> Option<Vec<Node>> {
     let contents = read(text.as_bytes(), &Limits::DEFAULT);
     contents.faults.is_empty().then_some(contents.documents)
-}
-
-fn values(text: &str) -> Option<Vec<Value>> {
-    Some(documents(text)?.iter().map(Node::to_value).collect())
 }
 
 /// Returns the number of a node's first and last line, from 0.
@@ -51,61 +73,53 @@ fn lines_of(node: &Node) -> (usize, usize) {
     (node.span.start.line as usize - 1, (node.span.end.line as usize).saturating_sub(1))
 }
 
-fn is_comment(line: &str) -> bool {
-    line.trim_start().starts_with('#')
-}
-
-/// Returns whether a list or mapping stands over several lines, without brackets.
-fn is_block(text: &str, node: &Node) -> bool {
-    let filled = !node.entries().is_empty() || !node.elements().is_empty();
-    let first = text.as_bytes().get(node.span.start.offset as usize);
-    filled && !matches!(first, Some(b'[' | b'{' | b'*' | b'&'))
-}
-
-/// Puts the keys of each document in order, each with the comments right above it.
+/// Puts the keys of each document in order, each with its comments.
 fn reorder(text: &str, order: &[&str]) -> Option<String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut sorted = lines.clone();
     let rank = |entry: &Entry| order.iter().position(|it| *it == entry.key).unwrap_or(order.len());
-    for document in documents(text)? {
+    let documents = documents(text)?;
+    let belonging = Belonging::of(text, &documents);
+    for (number, document) in documents.iter().enumerate() {
         let entries = document.entries();
-        if !is_block(text, &document) || entries.is_sorted_by_key(rank) {
+        if !is_block(text, document) || entries.is_sorted_by_key(rank) {
             continue;
         }
+        let (mut begins, mut ends) = (Vec::new(), Vec::new());
+        for entry in entries {
+            begins.push(entry.key_span.start.line as usize - 1);
+            ends.push(entry.value.span.end.max(entry.key_span.end).line as usize);
+        }
+        for own in &belonging.own {
+            let (item, is_above) = match own.home {
+                Home::Above(item) => (item, true),
+                Home::Within(item) | Home::Ends(item) => (item, false),
+                Home::Top(_) | Home::End(_) => continue,
+            };
+            match belonging.top(item) {
+                Some((document, top)) if document == number => {
+                    let begin = begins.get_mut(top)?;
+                    if is_above && own.line < *begin {
+                        *begin = own.line;
+                    }
+                    let end = ends.get_mut(top)?;
+                    *end = (*end).max(own.line + 1);
+                }
+                _ => {}
+            }
+        }
         let mut chunks: Vec<(usize, Vec<&str>)> = Vec::new();
-        let mut from: Option<usize> = None;
-        let ends: Vec<usize> =
-            entries.iter().map(|it| it.value.span.end.max(it.key_span.end).line as usize).collect();
-        for (number, entry) in entries.iter().enumerate() {
-            let key = entry.key_span.start.line as usize - 1;
-            let floor = number.checked_sub(1).and_then(|it| ends.get(it).copied());
-            let mut start = key;
-            let above = |at: usize| lines.get(at).copied().unwrap_or_default();
-            while start > floor.unwrap_or(0)
-                && above(start - 1).starts_with('#')
-                && !above(start - 1).contains("yaml-language-server")
-            {
-                start -= 1;
-            }
-            // What stands between two keys and belongs to neither goes with the second.
-            let begin = floor.unwrap_or(start);
-            from = from.or(Some(begin));
-            let end = *ends.get(number)?;
-            let mut chunk: Vec<&str> = lines.get(begin..end)?.to_vec();
-            let deeper = |line: &&str| is_comment(line) && !line.starts_with('#');
-            let leading = chunk.iter().take_while(|it| deeper(it)).count();
-            // A comment that is indented belongs to the key above.
-            if let Some((_, previous)) = chunks.last_mut() {
-                previous.extend(chunk.drain(..leading));
-            }
-            chunks.push((rank(entry), chunk));
+        let from = *begins.first()?;
+        for (at, entry) in entries.iter().enumerate() {
+            // A blank line between two keys goes with the second.
+            let begin = at.checked_sub(1).and_then(|it| ends.get(it).copied()).unwrap_or(from);
+            chunks.push((rank(entry), lines.get(begin..*ends.get(at)?)?.to_vec()));
         }
         chunks.sort_by_key(|(rank, _)| *rank);
         let mut joined: Vec<&str> = chunks.into_iter().flat_map(|(_, lines)| lines).collect();
         let blank = joined.iter().take_while(|it| it.trim().is_empty()).count();
         joined.drain(..blank);
         joined.extend(std::iter::repeat_n("\n", blank));
-        let from = from?;
         for (at, line) in joined.into_iter().enumerate() {
             *sorted.get_mut(from + at)? = line;
         }
@@ -118,19 +132,39 @@ fn reorder(text: &str, order: &[&str]) -> Option<String> {
     Some(whole.concat())
 }
 
-/// Gives what stands inside of a key two blanks more than the key.
+/// Gives what stands inside of a key two blanks more than the key, and a comment the column of what
+/// it belongs to.
 fn reindent(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut shifts = vec![0_isize; lines.len()];
-    for document in documents(text)? {
-        if is_block(text, &document) {
-            shift((text, &lines), &document, 0, &mut shifts);
-        }
+    let documents = documents(text)?;
+    for document in documents.iter().filter(|it| is_block(text, it)) {
+        shift(text, document, 0, &mut shifts);
     }
-    let moved = lines.iter().zip(shifts).map(|(line, shift)| {
+    let belonging = Belonging::of(text, &documents);
+    let column = |item: usize| {
+        let item = belonging.items.get(item)?;
+        item.column.checked_add_signed(*shifts.get(item.line)?)
+    };
+    let mut margins: Vec<Option<usize>> = vec![None; lines.len()];
+    for own in &belonging.own {
+        *margins.get_mut(own.line)? = match own.home {
+            Home::Top(_) | Home::End(_) => Some(0),
+            Home::Above(item) => Some(column(item)?),
+            Home::Ends(item) => Some(column(item)? + 2),
+            Home::Within(_) => None,
+        };
+    }
+    let moved = lines.iter().zip(shifts).zip(margins).map(|((line, shift), margin)| {
         let content = line.trim_start_matches(' ');
-        let margin = (line.len() - content.len()).saturating_add_signed(shift);
-        if content.trim().is_empty() { (*line).to_owned() } else { " ".repeat(margin) + content }
+        let shifted = (line.len() - content.len()).saturating_add_signed(shift);
+        match margin {
+            // A tab may stand before a comment.
+            Some(margin) => " ".repeat(margin) + line.trim_start(),
+            // Blanks may be those of a text of several lines.
+            None if line.trim_end_matches(['\r', '\n']).is_empty() => (*line).to_owned(),
+            None => " ".repeat(shifted) + content,
+        }
     });
     Some(moved.collect())
 }
@@ -139,12 +173,8 @@ fn column(text: &str, at: usize) -> usize {
     at - line_start(text, at)
 }
 
-fn indent(line: &str) -> usize {
-    line.len() - line.trim_start_matches(' ').len()
-}
-
 /// Notes by how much the lines of a list or mapping are to be moved so that it begins in a column.
-fn shift((text, all): (&str, &[&str]), node: &Node, wanted: usize, shifts: &mut [isize]) {
+fn shift(text: &str, node: &Node, wanted: usize, shifts: &mut [isize]) {
     let now = column(text, node.span.start.offset as usize);
     let (first, last) = lines_of(node);
     let by = wanted.cast_signed() - now.cast_signed();
@@ -155,23 +185,10 @@ fn shift((text, all): (&str, &[&str]), node: &Node, wanted: usize, shifts: &mut 
         if !is_block(text, value) {
             return;
         }
-        let start = value.span.start.offset as usize;
-        let (value_line, value_end) = lines_of(value);
-        // A comment below that is indented as much belongs to it.
-        let own = column(text, start);
-        let below = all.iter().skip(value_end + 1);
-        let comments = below.take_while(|it| is_comment(it) && indent(it) >= own).count();
-        let value_end = value_end + comments;
-        if value_line > key_line {
-            // Comments above the first key or element move with it.
-            let by = (wanted + 2).cast_signed() - own.cast_signed();
-            for line in shifts.iter_mut().take(value_end + 1).skip(key_line + 1) {
-                *line = by;
-            }
-            shift((text, all), value, wanted + 2, shifts);
-        } else {
-            shift((text, all), value, wanted + own - key_column, shifts);
-        }
+        let own = column(text, value.span.start.offset as usize);
+        let (value_line, _) = lines_of(value);
+        let column = if value_line > key_line { wanted + 2 } else { wanted + own - key_column };
+        shift(text, value, column, shifts);
     };
     match &node.content {
         Content::Mapping(entries) => {
@@ -181,15 +198,59 @@ fn shift((text, all): (&str, &[&str]), node: &Node, wanted: usize, shifts: &mut 
         }
         Content::Sequence(elements) => {
             let mut from = node.span.start.offset as usize;
+            let mut line = first;
             for element in elements {
                 let dash = token::skip(text, from, |_| false);
-                let line = text.get(..dash).map_or(0, |it| it.matches('\n').count());
+                line += text.get(from..dash).map_or(0, |it| it.matches('\n').count());
                 inside(element, line, now, shifts);
-                from = (element.span.end.offset as usize).max(dash + 1);
+                let end = (element.span.end.offset as usize).max(dash + 1);
+                line += text.get(dash..end).map_or(0, |it| it.matches('\n').count());
+                from = end;
             }
         }
         Content::Scalar(_) => {}
     }
+}
+
+/// Writes the two escapes by which JSON writes a character beyond U+FFFF as that character: most YAML
+/// readers refuse them.
+fn unescape(text: &str) -> Option<String> {
+    let read = read_text(text.as_bytes(), &Limits::DEFAULT).ok()?;
+    let mut written = String::with_capacity(text.len());
+    let mut at = 0;
+    let documents = documents(text)?;
+    let mut quoted = Vec::new();
+    for document in &documents {
+        double_quoted(text, document, &mut quoted);
+    }
+    quoted.sort_unstable();
+    for (pair, character) in read.pairs() {
+        let before = quoted.partition_point(|(start, _)| *start <= pair).checked_sub(1);
+        if before.and_then(|it| quoted.get(it)).is_some_and(|(_, end)| pair < *end) {
+            written.push_str(text.get(at..pair)?);
+            written.push(character);
+            at = pair + 12;
+        }
+    }
+    written.push_str(text.get(at..)?);
+    Some(written)
+}
+
+/// Collects the stretches of strings in double quotes.
+fn double_quoted(text: &str, node: &Node, found: &mut Vec<(usize, usize)>) {
+    let mut note = |span: Span| {
+        let (start, end) = (span.start.offset as usize, span.end.offset as usize);
+        if text.as_bytes().get(start) == Some(&b'"') {
+            found.push((start, end));
+        }
+    };
+    match &node.content {
+        Content::Scalar(_) => note(node.span),
+        Content::Sequence(_) => {}
+        Content::Mapping(entries) => entries.iter().for_each(|it| note(it.key_span)),
+    }
+    node.elements().iter().for_each(|it| double_quoted(text, it, found));
+    node.entries().iter().for_each(|it| double_quoted(text, &it.value, found));
 }
 
 /// Puts one blank between a key and its value, and writes lists and mappings in brackets in one
@@ -271,63 +332,4 @@ fn keep_texts(node: &Node, kept: &mut [bool]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ORDER: &[&str] = &["name", "parent", "rule", "classes"];
-
-    #[test]
-    fn keys_are_put_in_order_with_their_comments() {
-        let text = "\u{feff}# yaml-language-server: $schema=x\n# why\nrule:   name = x   # now\n\n\n\nclasses:\n      # tuned\n      b: {x:   1,y: [a,b]}\n      # last of classes\n# who\nname: A  \nother: 1\nparent:\n    B\n";
-        insta::assert_snapshot!(format(text, ORDER).unwrap(), @r##"
-        # yaml-language-server: $schema=x
-        # who
-        name: A
-        parent:
-            B
-        # why
-        rule: name = x   # now
-
-        classes:
-          # tuned
-          b: {x: 1, y: ["a", "b"]}
-          # last of classes
-        other: 1
-        "##);
-    }
-
-    #[test]
-    fn every_blank_of_a_text_counts() {
-        let text = "classes:\n    a:\n        t: |\n            x  \n\n\n              y\n        u: >-\n          z\nname: A\n---\nname: B\n";
-        insta::assert_snapshot!(format(text, ORDER).unwrap(), @r"
-        name: A
-        classes:
-          a:
-            t: |
-                x  
-
-
-                  y
-            u: >-
-              z
-        ---
-        name: B
-        ");
-    }
-
-    #[test]
-    fn lists_are_indented_below_their_keys() {
-        let text = "pinned:\n- a\n-   b: 1\n    c: 2\nclasses:\n x:\n  y:\n  - z\n";
-        insta::assert_snapshot!(format(text, ORDER).unwrap(), @r"
-        classes:
-          x:
-            y:
-              - z
-        pinned:
-          - a
-          -   b: 1
-              c: 2
-        ");
-        assert_eq!(format("a: [", ORDER), Err(EditError::Unreadable));
-    }
-}
+mod tests;

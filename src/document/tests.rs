@@ -93,6 +93,37 @@ fn places_are_those_of_the_tokens() {
     assert_eq!(at(classes.get("ü").unwrap().get("p").unwrap()), "'q'");
     assert_eq!(classes.get("ü").unwrap().span.start.column, 6);
     assert_eq!(root.entry("last").unwrap().key_span.start.line, 8);
+    // A comment behind a bracket is no part of it, and the bracket begins the value.
+    let text = "a: &x { # of a\n  b: [ # of b\n    1 ] } # end\n";
+    let contents = read(text.as_bytes(), &Limits::DEFAULT);
+    let a = contents.documents[0].get("a").unwrap();
+    let at = |node: &Node| {
+        text.get(node.span.start.offset as usize..node.span.end.offset as usize).unwrap()
+    };
+    assert_eq!(at(a), "{ # of a\n  b: [ # of b\n    1 ] }");
+    assert_eq!(at(a.get("b").unwrap()), "[ # of b\n    1 ]");
+}
+
+#[test]
+fn pairs_of_escapes_are_one_character_in_double_quotes_and_stand_for_themselves_elsewhere() {
+    let pair = "\\ud83d\\uDE00";
+    for (text, expected) in [
+        (format!("a: \"{pair}\"\nb: x\n"), json!({"a": "😀", "b": "x"})),
+        (
+            format!("a: {pair} x\\{pair}\nb: \"\\\"{pair}\"\n"),
+            json!({"a": format!("{pair} x\\{pair}"), "b": "\"😀"}),
+        ),
+        (
+            format!("a: | # {pair}\n  {pair}\n  \\\\{pair}\nb: >-\n  {pair}\n  y\n"),
+            json!({"a": format!("{pair}\n\\\\{pair}\n"), "b": format!("{pair} y")}),
+        ),
+        (format!("# {pair}\n{pair}: &x{pair} ['{pair}']\n"), json!({pair: [pair]})),
+    ] {
+        assert_eq!(values(&text), [expected], "{text}");
+    }
+    // Places behind a pair are those of the file.
+    let text = format!("a: \"{pair}\" # {pair}\nb: {{c: \"{pair}\", c: 1}}\n");
+    assert_eq!(faults(text.as_bytes()), ["2:24-2:25 DuplicateKey key `c` is set twice"]);
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use serde::de::IgnoredAny;
-
 use super::place::Index;
 use super::{Fault, FaultKind, Limits, Position, Span};
 
@@ -14,6 +12,20 @@ pub struct Text<'b> {
     /// What stands in the file.
     pub(super) original: &'b str,
     pub(super) index: Index,
+    /// Where the pairs of escapes begin in `original` that are one escape in `parsed`.
+    pub(super) pairs: Vec<usize>,
+}
+
+impl Text<'_> {
+    /// Returns the place in the file of each pair of escapes that may stand for one character, with
+    /// that character.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, char)> {
+        let skipped = self.index.position(0).offset as usize;
+        self.pairs.iter().filter_map(move |at| {
+            let character = surrogate_pair(self.original.get(*at..)?)?;
+            Some((at + skipped, char::from_u32(character)?))
+        })
+    }
 }
 
 impl std::fmt::Debug for Text<'_> {
@@ -53,8 +65,8 @@ pub fn read_text<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Text<'b>, Fault
         return Err(Fault::new(FaultKind::Malformed, span, message)
             .with_help("write it as an escape in a double-quoted string"));
     }
-    let (parsed, shifts) = join_surrogates(original);
-    Ok(Text { parsed, original, index: Index::new(original, skipped, shifts) })
+    let Joined { parsed, shifts, pairs } = join_surrogates(original);
+    Ok(Text { parsed, original, index: Index::new(original, skipped, shifts), pairs })
 }
 
 /// Returns the fault of a file that is larger than the limit.
@@ -73,48 +85,100 @@ fn at_end_of(before: &str) -> Span {
     Span { start, end: start }
 }
 
-/// Writes the pairs of `\u` escapes by which JSON writes a character beyond U+FFFF as one escape
-/// that YAML has; returns for each the place behind it and how many characters are left out so far.
-///
-/// Only a text that is JSON as a whole is changed: elsewhere the same characters may stand for
-/// themselves.
-fn join_surrogates(text: &str) -> (Cow<'_, str>, Vec<(u32, u32)>) {
-    let starts_like_json = text.trim_start().starts_with(['{', '[', '"']);
-    let has_surrogates = || text.contains("\\ud") || text.contains("\\uD");
-    if !starts_like_json || !has_surrogates() || serde_json::from_str::<IgnoredAny>(text).is_err() {
-        return (Cow::Borrowed(text), Vec::new());
-    }
-    let mut joined = String::with_capacity(text.len());
-    let mut shifts = Vec::new();
-    let (mut written, mut left_out) = (0_u32, 0_u32);
-    let mut rest = text;
-    while let Some(character) = rest.chars().next() {
-        let (taken, replacement) = match (character, surrogate_pair(rest)) {
-            ('\\', Some(code)) => (12, format!("\\U{code:08x}")),
-            ('\\', None) => {
-                let pair: String = rest.chars().take(2).collect();
-                (pair.len(), pair)
-            }
-            _ => (character.len_utf8(), character.to_string()),
-        };
-        joined.push_str(&replacement);
-        written += u32::try_from(replacement.chars().count()).unwrap_or_default();
-        if taken == 12 {
-            left_out += 2;
-            shifts.push((written, left_out));
-        }
-        rest = rest.get(taken..).unwrap_or_default();
-    }
-    (Cow::Owned(joined), shifts)
+/// How many characters a pair of escapes has: `\ud83d\ude00`.
+const PAIR: usize = 12;
+
+/// A text in which each pair of escapes is one.
+struct Joined<'t> {
+    parsed: Cow<'t, str>,
+    /// For each pair the place behind what replaces it, and how many characters are left out so far.
+    shifts: Vec<(u32, u32)>,
+    /// Where each pair began.
+    pairs: Vec<usize>,
 }
 
-/// Returns the character of the pair of escapes that the text starts with.
+/// Writes the pairs of `\u` escapes by which JSON writes a character beyond U+FFFF as one escape
+/// that YAML has.
+///
+/// Outside of double quotes the same characters stand for themselves: [`written_out`] puts them
+/// back when the parser says what they are part of.
+fn join_surrogates(text: &str) -> Joined<'_> {
+    let mut joined = Joined { parsed: Cow::Borrowed(text), shifts: Vec::new(), pairs: Vec::new() };
+    if !text.contains("\\ud") && !text.contains("\\uD") {
+        return joined;
+    }
+    let mut parsed = String::with_capacity(text.len());
+    let (mut written, mut left_out) = (0_u32, 0_u32);
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|it| !it.is_empty()) {
+        let next = rest.find('\\').unwrap_or(rest.len());
+        let plain = rest.get(..next).unwrap_or_default();
+        parsed.push_str(plain);
+        written += u32::try_from(plain.chars().count()).unwrap_or_default();
+        at += next;
+        let Some(escape) = text.get(at..).filter(|it| !it.is_empty()) else { break };
+        if let Some(code) = surrogate_pair(escape) {
+            parsed.push_str(&format!("\\U{code:08x}"));
+            written += 10;
+            left_out += 2;
+            joined.shifts.push((written, left_out));
+            joined.pairs.push(at);
+            at += PAIR;
+        } else {
+            // A backslash takes the next character with it: another one is no escape.
+            let taken: String = escape.chars().take(2).collect();
+            written += u32::try_from(taken.chars().count()).unwrap_or_default();
+            at += taken.len();
+            parsed.push_str(&taken);
+        }
+    }
+    joined.parsed = Cow::Owned(parsed);
+    joined
+}
+
+/// Returns a scalar that is not in double quotes with the pairs of escapes that its text has in the
+/// file; `None` if there are none. `stretch` is its place in the original text.
+pub(super) fn written_out(text: &Text<'_>, read: &str, stretch: (usize, usize)) -> Option<String> {
+    let (from, to) = stretch;
+    let first = text.pairs.partition_point(|it| *it < from);
+    text.pairs.get(first).filter(|it| **it < to)?;
+    let written = text.original.get(from..to)?;
+    // The backslashes of the file, but for the second of a pair, are those of the text that was
+    // read. What stands before the text, such as an anchor, may have more.
+    let mut marks = Vec::new();
+    let mut behind = 0;
+    for (at, _) in written.match_indices('\\') {
+        if at >= behind {
+            let is_pair = text.pairs.binary_search(&(from + at)).is_ok();
+            let pair = written.get(at..at + PAIR).filter(|_| is_pair);
+            behind = at + pair.map_or(1, str::len);
+            marks.push(pair);
+        }
+    }
+    let places: Vec<usize> = read.match_indices('\\').map(|(at, _)| at).collect();
+    let marks = marks.get(marks.len().checked_sub(places.len())?..)?;
+    let mut restored = String::with_capacity(read.len());
+    let mut at = 0;
+    for (place, mark) in places.into_iter().zip(marks) {
+        let Some(pair) = mark else { continue };
+        restored.push_str(read.get(at..place)?);
+        restored.push_str(pair);
+        at = place + 10;
+    }
+    restored.push_str(read.get(at..)?);
+    Some(restored)
+}
+
+/// Returns the code point of the pair of escapes that the text starts with.
 fn surrogate_pair(text: &str) -> Option<u32> {
-    let unit = |at: usize| -> Option<u32> {
-        let escape = text.get(at..at + 6)?;
-        u32::from_str_radix(escape.strip_prefix("\\u")?, 16).ok()
-    };
-    let (high, low) = (unit(0)?, unit(6)?);
+    let (high, low) = (escaped_unit(text)?, escaped_unit(text.get(6..)?)?);
     let is_pair = (0xd800..0xdc00).contains(&high) && (0xdc00..0xe000).contains(&low);
     is_pair.then(|| 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))
+}
+
+/// Returns the number of the escape `\uXXXX` that the text starts with.
+pub(super) fn escaped_unit(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    let is_hex = digits.bytes().all(|it| it.is_ascii_hexdigit());
+    is_hex.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
 }

@@ -107,13 +107,46 @@ pub enum Segment {
     Index(u64),
 }
 
+impl Path {
+    /// Returns whether the console's notation has a form for the path.
+    ///
+    /// It has none for a bare string other than `name`, for `["fact"]` alone, for an index right
+    /// behind `fact`, and for anything behind `name`. No node has a value that compares there.
+    pub(crate) fn has_console_form(&self) -> bool {
+        let root = |segment: &Segment, names: &[&str]| matches!(segment, Segment::Key(root) if names.contains(&root.as_ref()));
+        match self {
+            Self::Name => true,
+            Self::Bare(_) => false,
+            Self::Segments(segments) => match segments.as_ref() {
+                [only] => root(only, &["name", "trusted"]),
+                [first, second, ..] => {
+                    root(first, &["trusted"])
+                        || (root(first, &["fact", "facts"]) && matches!(second, Segment::Key(_)))
+                }
+                [] => false,
+            },
+        }
+    }
+}
+
 impl fmt::Display for Path {
     /// Writes the path as the console does: `os.release.major`, `processors.models[0]`,
-    /// `trusted.extensions."1.3.6.1"`.
+    /// `trusted.extensions."1.3.6.1"`; one that the console cannot write, in the array form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name => f.write_str("name"),
             Self::Bare(text) => write!(f, "{text:?}"),
+            Self::Segments(segments) if !self.has_console_form() => {
+                f.write_str("[")?;
+                for (at, segment) in segments.iter().enumerate() {
+                    f.write_str(if at > 0 { ", " } else { "" })?;
+                    match segment {
+                        Segment::Index(index) => write!(f, "{index}")?,
+                        Segment::Key(key) => write!(f, "{key:?}")?,
+                    }
+                }
+                f.write_str("]")
+            }
             Self::Segments(segments) => {
                 let facts = matches!(segments.first(), Some(Segment::Key(root)) if matches!(root.as_ref(), "fact" | "facts"));
                 let shadowed = matches!(segments.get(1), Some(Segment::Key(key)) if matches!(key.as_ref(), "fact" | "facts" | "trusted" | "name"));

@@ -5,7 +5,7 @@ mod scan;
 use std::fmt;
 use std::ops::Range;
 
-use super::array::{comparison, shorten};
+use super::array::{comparison, path_to_value, shorten};
 use super::fault::{FaultKind, RuleFault};
 use crate::model::{Condition, Path, Segment, Test, is_bare_segment, write_quoted};
 use scan::{Scanner, Token};
@@ -186,8 +186,51 @@ impl Reader {
     }
 }
 
+/// A rule names a path that the console's notation cannot write.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the console's notation cannot write the path `{path}`, at which no node has a value; {remedy}"
+)]
+pub struct NoConsoleForm {
+    /// The path in the array form.
+    path: String,
+    remedy: String,
+}
+
+impl NoConsoleForm {
+    fn of(path: &Path) -> Self {
+        let remedy = match path {
+            Path::Bare(text) => format!("for the fact write [\"fact\", \"{}\"]", shorten(text)),
+            _ => "for a fact write [\"fact\", …]".to_owned(),
+        };
+        Self { path: shorten(&path_to_value(path).to_string()), remedy }
+    }
+}
+
+/// Writes a rule in the console's notation; [`read_console`] reads the same meaning from it.
+///
+/// # Errors
+///
+/// Returns an error if the rule has a path that the notation cannot write.
+pub fn to_console(condition: &Condition) -> Result<String, NoConsoleForm> {
+    if let Some(path) = unwritable(condition) {
+        return Err(NoConsoleForm::of(path));
+    }
+    Ok(condition.to_string())
+}
+
+/// Returns the first path of a rule that the notation cannot write.
+fn unwritable(condition: &Condition) -> Option<&Path> {
+    match condition {
+        Condition::And(terms) | Condition::Or(terms) => terms.iter().find_map(unwritable),
+        Condition::Not(inner) => unwritable(inner),
+        Condition::Test(test) => Some(&test.path).filter(|it| !it.has_console_form()),
+    }
+}
+
 impl fmt::Display for Condition {
-    /// Writes the condition in the console's notation.
+    /// Writes the condition for people, in the console's notation as far as that goes;
+    /// [`to_console`] writes what can be read back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_condition(f, self, Binding::Or)
     }

@@ -355,6 +355,14 @@ fn rules_are_translated() {
     nodes      ["and",["in","certname",["extract","certname",["select_inventory",["=","facts.os.family","Debian"]]]],["not",["~","certname","^web"]]]
     inventory  ["and",["=","facts.os.family","Debian"],["not",["~","certname","^web"]]]
     "#);
+    // Without a console form there is none that means something else.
+    let bare = run(&["translate", r#"["=", "clientcert", "x"]"#]);
+    let console = "console    none: the console's notation cannot write the path `\"clientcert\"`, at which \
+         no node has a value; for the fact write [\"fact\", \"clientcert\"]";
+    assert_eq!(bare.stdout.lines().nth(1), Some(console));
+    let bare = run(&["translate", "--format", "json", r#"["=", "clientcert", "x"]"#]);
+    let bare: serde_json::Value = serde_json::from_str(&bare.stdout).unwrap();
+    assert_eq!(bare["console"], serde_json::Value::Null);
     let wrong = run(&["translate", "os.family == Debian"]);
     assert_eq!(
         (wrong.status, wrong.stderr.as_str()),

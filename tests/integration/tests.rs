@@ -1,6 +1,8 @@
 //! `clade test`: what it says of tests that fail, in every format.
 
-use serde_json::Value;
+use clade::document::{Layout, write};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
 
 use crate::program::{Done, clade};
 
@@ -161,6 +163,122 @@ fn expectations_are_written_from_what_comes_out() {
     .unwrap();
     assert_eq!(run(&["--update"]).status, 1);
     assert_eq!(run(&["--update", "--rev", "HEAD"]).status, 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// What `--update` writes is what the comparison of a test expects, whatever stood there before.
+    #[test]
+    fn a_test_passes_after_its_expectations_are_written(
+        values in prop::collection::vec((any_value(), any_value()), 12..24),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let keyed = |pick: fn(&(Value, Value)) -> &Value, prefix: &str| -> Value {
+            let fields = values.iter().map(pick).enumerate();
+            fields.map(|(at, it)| (format!("{prefix}{at}"), it.clone())).collect::<Map<_, _>>().into()
+        };
+        let (now, before) = (keyed(|it| &it.0, "p"), keyed(|it| &it.1, "p"));
+        let group = json!({
+            "name": "A", "rule": "name = n", "classes": {"c": now}, "variables": {"v": now, "w": now["p0"]},
+            "config_data": {"c::d": now},
+        });
+        let expect = json!({
+            "classes": {"c": before}, "variables": {"v": before, "w": before["p0"]},
+            "config_data": {"c::d": before},
+        });
+        for (path, content) in [
+            ("groups/g.yaml", write(&group, &|_| Layout::Block)),
+            ("tests/t.yaml", write(&json!([{"name": "t", "node": "n", "expect": expect}]), &|_| Layout::Block)),
+        ] {
+            let path = directory.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        let run = |more: &[&str]| -> Done {
+            let all = [&["test"], more].concat();
+            clade(&all).current_dir(directory.path()).output().unwrap().into()
+        };
+        let failed = run(&[]).status == 1;
+        let done = run(&["--update"]);
+        prop_assert_eq!(done.status, 0, "{}", done.stderr);
+        let said = if failed { "tests/t.yaml: wrote what 1 test came to\n" } else { "there is nothing to write\n" };
+        prop_assert_eq!(done.stderr, said);
+        let after = run(&[]);
+        prop_assert_eq!(after.status, 0, "{}", after.stdout);
+    }
+}
+
+/// Returns values that are easily taken for one another.
+fn any_value() -> impl Strategy<Value = Value> {
+    const NUMBERS: &[&str] = &[
+        "0",
+        "-0",
+        "1",
+        "1.0",
+        "-1",
+        "1.00",
+        "10",
+        "1.0e+1",
+        "1e1",
+        "0.1",
+        "1e-1",
+        "100",
+        "1e2",
+        "-0.0",
+        "0.0",
+        "12345678901234567890123",
+        "12345678901234567890124",
+        "9007199254740993",
+        "9007199254740993.0",
+        "9007199254740992.0",
+        "1.7976931348623157e308",
+        "5e-324",
+        "1e-7",
+        "6.02E+23",
+    ];
+    const TEXTS: &[&str] = &[
+        "",
+        "1",
+        "1.0",
+        "1e3",
+        "0644",
+        "yes",
+        "null",
+        "~",
+        "true",
+        "0x1F",
+        "12:30",
+        "2024-01-31",
+        "1_000",
+        ":x",
+        " a",
+        "a ",
+        "a: b",
+        "# x",
+        "it's",
+        "a\nb\n",
+        "\u{1f600}",
+        "\u{2028}",
+        "*x",
+        "<<",
+        "- a",
+        "\t",
+        "\\ud83d",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        prop::sample::select(NUMBERS).prop_map(|it| serde_json::from_str(it).unwrap()),
+        prop::sample::select(TEXTS).prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 10, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::vec(("[a-c]|0644|yes", inner), 0..3)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::verdict::Verdict;
 use crate::classification::{ClassSources, Explanation, Final, Outcome};
 use crate::document::{Layout, Limits, edit, read};
-use crate::model::{ClassName, GroupId};
+use crate::model::{ClassName, GroupId, same};
 
 /// What comes out of a classification, as far as tests can expect it.
 pub(super) struct Present {
@@ -164,7 +164,7 @@ fn update(text: &str, verdicts: &[&Verdict<'_>]) -> Result<(String, usize)> {
             };
             let Some(Value::Object(old)) = value.get("expect") else { continue };
             let new = Value::Object(present.expectation(old));
-            if let Some(expect) = value.get_mut("expect").filter(|it| **it != new) {
+            if let Some(expect) = value.get_mut("expect").filter(|it| !same(it, &new)) {
                 *expect = new;
                 changes += 1;
             }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::super::comment::is_ignore;
 use super::super::token::{line_end, skip};
 use super::super::write;
 use super::super::{Entry, Node};
@@ -15,8 +16,20 @@ struct Part {
     start: usize,
     /// Whether nothing stands before it in its line.
     own_line: bool,
+    /// Where the comments begin that stand above it and go with it, or else its line.
+    lead: usize,
+    /// Whether a comment above it is about the document and stays.
+    has_header: bool,
     /// Where the line behind it begins.
     end: usize,
+}
+
+/// Where the comments begin that belong to a line; the line itself where it has none.
+pub(super) struct Lead {
+    /// All of them.
+    pub(super) all: usize,
+    /// Those from the first that silences a warning.
+    pub(super) ignores: usize,
 }
 
 /// Writes a new part, given its number in what is wanted and the keys that lead to it.
@@ -27,7 +40,7 @@ impl Plan<'_> {
         &mut self,
         entries: &[Entry],
         fields: &'v Map<String, Value>,
-        steps: &[Step],
+        (steps, slot): (&[Step], Slot),
         way: &mut Vec<&'v str>,
     ) -> Option<()> {
         let indent = self.column(entries.first()?.key_span.start.offset as usize);
@@ -53,6 +66,7 @@ impl Plan<'_> {
             way.pop();
             Some(text)
         };
+        self.find_leads(&mut parts, indent, slot);
         self.lines(&parts, steps, indent, way, &line)?;
         for step in steps {
             let Step::Keep { old, new } = *step else { continue };
@@ -70,7 +84,7 @@ impl Plan<'_> {
         node: &Node,
         elements: &[Node],
         wanted: &'v [Value],
-        steps: &[Step],
+        (steps, slot): (&[Step], Slot),
         way: &mut Vec<&'v str>,
     ) -> Option<()> {
         let first = node.span.start.offset as usize;
@@ -90,6 +104,7 @@ impl Plan<'_> {
         let line = |plan: &Self, new: usize, way: &mut Vec<&'v str>| -> Option<String> {
             Some(plan.line("-", wanted.get(new)?, indent, way))
         };
+        self.find_leads(&mut parts, indent, slot);
         self.lines(&parts, steps, indent, way, &line)?;
         for step in steps {
             let Step::Keep { old, new } = *step else { continue };
@@ -112,15 +127,70 @@ impl Plan<'_> {
             return None;
         }
         let mut end = next_line(self.text, end);
-        loop {
-            let line = self.text.get(end..line_end(self.text, end))?;
+        let mut at = end;
+        while at < self.text.len() {
+            let line = self.text.get(at..line_end(self.text, at))?;
+            let content = line.trim_start();
             let inside = line.len() - line.trim_start_matches(' ').len();
-            if inside <= indent || !line.trim_start().starts_with('#') {
+            // A comment that silences a warning belongs to the line below.
+            let is_own = content.starts_with('#') && inside > indent && !is_ignore(line);
+            if !content.is_empty() && !is_own {
                 break;
             }
-            end = next_line(self.text, end);
+            at = next_line(self.text, at);
+            if is_own {
+                end = at;
+            }
         }
-        Some(Part { start, own_line, end })
+        let lead = line_start(self.text, start);
+        Some(Part { start, own_line, lead, has_header: false, end })
+    }
+
+    /// Finds the comments above each part, down from where the parts begin. Those at the top of a
+    /// document are about the document, but for the ones that silence a warning.
+    fn find_leads(&self, parts: &mut [Part], indent: usize, slot: Slot) {
+        let mut floor = match slot {
+            Slot::Behind { mark, .. } => next_line(self.text, mark),
+            Slot::Root | Slot::Flow => 0,
+        };
+        for (number, part) in parts.iter_mut().enumerate() {
+            if part.own_line {
+                let lead = self.lead(line_start(self.text, part.start), floor, indent);
+                if matches!(slot, Slot::Root) && number == 0 {
+                    part.lead = lead.ignores;
+                    part.has_header = lead.all < lead.ignores;
+                } else {
+                    part.lead = lead.all;
+                }
+            }
+            floor = part.end;
+        }
+    }
+
+    /// Finds the comments above a line, none of them above `floor`, that belong to what stands in the
+    /// line with this indent.
+    pub(super) fn lead(&self, line: usize, floor: usize, indent: usize) -> Lead {
+        let mut lead = Lead { all: line, ignores: line };
+        let (mut at, mut touches) = (line, true);
+        while at > floor {
+            let above = line_start(self.text, at - 1);
+            let text = self.text.get(above..at).unwrap_or_default();
+            let content = text.trim_start();
+            if above < floor || !(content.is_empty() || content.starts_with('#')) {
+                break;
+            }
+            touches &= !content.is_empty();
+            if is_ignore(text) {
+                // It silences the next line with content, whatever stands between.
+                (lead.all, lead.ignores) = (above, above);
+            } else if touches && text.len() - content.len() <= indent {
+                lead.all = above;
+            } else {
+                touches = false;
+            }
+            at = above;
+        }
+        lead
     }
 
     /// Takes lines out and puts lines in.
@@ -147,8 +217,10 @@ impl Plan<'_> {
                         Ok(part) => self.put_line(part?.end, &margin, &text),
                         Err(first) => {
                             let first = first?;
-                            if first.own_line {
-                                self.put_line(first.start - indent, &margin, &text);
+                            if first.has_header {
+                                self.put_line(parts.get(first_kept)?.end, &margin, &text);
+                            } else if first.own_line {
+                                self.put_line(first.lead, &margin, &text);
                             } else {
                                 let newline = self.newline;
                                 let with = format!("{}{newline}{margin}", text.trim_end());
@@ -164,7 +236,7 @@ impl Plan<'_> {
                         let swallowed =
                             parts.first().is_some_and(|it| !it.own_line) && old < first_kept;
                         if !swallowed {
-                            self.change(line_start(self.text, part.start), part.end, "");
+                            self.change(part.lead, part.end, "");
                         }
                     } else {
                         // What follows moves up behind the dash.

@@ -17,6 +17,8 @@ struct Part {
     comma: Option<usize>,
     /// Whether it has its lines to itself.
     own_line: bool,
+    /// Where the comments begin that stand above it, or else its line.
+    lead: usize,
 }
 
 impl Plan<'_> {
@@ -94,7 +96,8 @@ impl Plan<'_> {
         Some(())
     }
 
-    fn parts(&self, spans: &[(usize, usize)]) -> Vec<Part> {
+    fn parts(&self, open: usize, spans: &[(usize, usize)]) -> Vec<Part> {
+        let mut floor = next_line(self.text, open);
         spans
             .iter()
             .map(|(start, end)| {
@@ -105,7 +108,10 @@ impl Plan<'_> {
                 let same_line = comma.filter(|it| *it < line_end(self.text, *end));
                 let rest = same_line.map_or(*end, |it| it + 1);
                 let own_line = blank && rest_is_blank(self.text, rest);
-                Part { start: *start, end: *end, comma, own_line }
+                let line = line_start(self.text, *start);
+                let lead = self.lead(line, floor.min(line), self.column(*start)).all;
+                floor = next_line(self.text, rest);
+                Part { start: *start, end: *end, comma, own_line, lead }
             })
             .collect()
     }
@@ -118,7 +124,7 @@ impl Plan<'_> {
         steps: &[Step],
         text: &dyn Fn(usize) -> Option<String>,
     ) -> Option<()> {
-        let parts = self.parts(spans);
+        let parts = self.parts(node.span.start.offset as usize, spans);
         let close = (node.span.end.offset as usize).checked_sub(1)?;
         let is_kept = |it: &Step| matches!(it, Step::Keep { .. });
         let first_kept = steps.iter().find_map(|step| match step {
@@ -165,13 +171,13 @@ impl Plan<'_> {
         }
         let newline = self.newline;
         let Some(previous) = previous else {
-            let glue = if first.own_line {
-                format!(",{newline}{}", " ".repeat(self.column(first.start)))
-            } else {
-                ", ".to_owned()
-            };
-            let with = fresh.join(&glue) + &glue;
-            return self.change(first.start, first.start, with);
+            if !first.own_line {
+                let with = fresh.join(", ") + ", ";
+                return self.change(first.start, first.start, with);
+            }
+            let margin = " ".repeat(self.column(first.start));
+            let lines = fresh.iter().map(|it| format!("{margin}{it},{newline}"));
+            return self.change(first.lead, first.lead, lines.collect::<String>());
         };
         if !previous.own_line {
             let with = format!(", {}", fresh.join(", "));
@@ -208,7 +214,7 @@ impl Plan<'_> {
             (_, Some(next)) if all_own && next.own_line => {
                 for part in removed.iter().filter_map(|it| parts.get(*it)) {
                     let end = next_line(self.text, part.comma.unwrap_or(part.end));
-                    self.change(line_start(self.text, part.start), end, "");
+                    self.change(part.lead, end, "");
                 }
             }
             (_, Some(next)) => self.change(first.start, next.start, ""),
@@ -223,7 +229,7 @@ impl Plan<'_> {
                 }
                 for part in removed.iter().filter_map(|it| parts.get(*it)) {
                     let end = next_line(self.text, part.comma.unwrap_or(part.end));
-                    self.change(line_start(self.text, part.start), end, "");
+                    self.change(part.lead, end, "");
                 }
             }
             (Some(previous), None) => self.change(previous.end, last.end, ""),

@@ -121,7 +121,7 @@ impl<'t> Plan<'t> {
         match (self.byte(start), slot) {
             (Some(b'{'), _) => self.flow_mapping(node, entries, fields, &steps, way),
             (_, Slot::Flow) => None,
-            _ => self.block_mapping(entries, fields, &steps, way),
+            _ => self.block_mapping(entries, fields, (&steps, slot), way),
         }
     }
 
@@ -139,7 +139,7 @@ impl<'t> Plan<'t> {
         match (self.byte(start), slot) {
             (Some(b'['), _) => self.flow_sequence(node, elements, wanted, &steps, way),
             (_, Slot::Flow) => None,
-            _ => self.block_sequence(node, elements, wanted, &steps, way),
+            _ => self.block_sequence(node, elements, wanted, (&steps, slot), way),
         }
     }
 }

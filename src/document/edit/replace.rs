@@ -76,15 +76,22 @@ impl Plan<'_> {
             // It keeps its indent; a list may stand right below its key, a mapping may not.
             let column = self.column(start);
             let deeper = if column > indent { column } else { indent + 2 };
-            let margin = " ".repeat(deeper - column);
             let text = lines(self, deeper);
-            return self.change(start, end, format!("{margin}{}", text.trim_start()));
+            if here {
+                return self.change(start, end, text.trim_start());
+            }
+            // The comments above what was first go with it.
+            let from = next_line(self.text, mark).min(line_start(self.text, start));
+            return self.change(from, end, text);
         }
         if self.byte(mark - 1) == Some(b'-') {
             let text = lines(self, indent + 2);
-            let from = if start == end { mark } else { start };
-            let blank = if start == end { " " } else { "" };
-            return self.change(from, end.max(from), format!("{blank}{}", text.trim_start()));
+            // The lines below stand in one column with the first, which follows the dash and one blank.
+            let between = self.text.get(mark..start).unwrap_or_default();
+            let is_near = start == end || between.trim().is_empty();
+            let (from, blank) = if is_near { (mark, " ") } else { (start, "") };
+            let to = if start == end { mark } else { end };
+            return self.change(from, to, format!("{blank}{}", text.trim_start()));
         }
         let text = format!("{}{}", self.newline, lines(self, indent + 2));
         let behind = if start == end { mark } else { end };
@@ -108,7 +115,8 @@ impl Plan<'_> {
         if !(target.is_null() && self.byte(mark - 1) == Some(b':')) {
             self.change(mark, mark, format!(" {text}"));
         }
-        self.change(line_start(self.text, start), next_line(self.text, end), "");
+        let from = next_line(self.text, mark).min(line_start(self.text, start));
+        self.change(from, next_line(self.text, end), "");
     }
 
     fn in_place(&mut self, start: usize, end: usize, text: &str) {

@@ -79,7 +79,6 @@ fn what_is_gone_takes_its_lines_along_and_no_others() {
       # the old one
       - web2.example.com
     classes:
-      # Apache itself
 
       ssl: {}
     variables: {a: 1}   # two
@@ -140,6 +139,15 @@ fn every_layout_is_edited_as_it_is() {
         // the line breaks of the file
         ("a: 1\r\nc: 3\r\n", json!({"a": 1, "b": 2, "c": 3}), "a: 1\r\nb: 2\r\nc: 3\r\n"),
         ("a: 1\r\n", json!({"a": 1, "classes": {"b": {}}}), "a: 1\r\nclasses:\r\n  b: {}\r\n"),
+        // an integer is not the float beside it
+        ("a: 1\n", serde_json::from_str(r#"{"a": 1.0}"#).unwrap(), "a: 1.0\n"),
+        ("a: 1.0\n", json!({"a": 1}), "a: 1\n"),
+        ("a: [1.50]\n", serde_json::from_str(r#"{"a": [1.5]}"#).unwrap(), "a: [1.50]\n"),
+        (
+            "a: 9007199254740993\n",
+            serde_json::from_str(r#"{"a": 9007199254740993.0}"#).unwrap(),
+            "a: 9007199254740993.0\n",
+        ),
         // from one layout to another
         ("classes:\n  a:\n    b: 1\nz: 1\n", json!({"classes": {}, "z": 1}), "classes: {}\nz: 1\n"),
         ("classes: # c\n  a: 1\nz: 1\n", json!({"classes": null, "z": 1}), "classes: # c\nz: 1\n"),
@@ -199,7 +207,31 @@ fn every_layout_is_edited_as_it_is() {
             "a: &x\n  p: 1\n  q: 2\nb: {p: 1, q: 2}\n",
         ),
         // comments between entries
-        ("a: 1\n# about b\nb: 2\n", json!({"a": 1}), "a: 1\n# about b\n"),
+        ("a: 1\n# about b\nb: 2\n", json!({"a": 1}), "a: 1\n"),
+        (
+            "a: 1\n\n# on all\n\n# b\nb: 2\nc: 3\n",
+            json!({"a": 1, "c": 3}),
+            "a: 1\n\n# on all\n\nc: 3\n",
+        ),
+        ("# top\na: 1\nb: 2\n", json!({"b": 2}), "# top\nb: 2\n"),
+        ("# top\na: 1\n", json!({"new": 0, "a": 1}), "# top\na: 1\nnew: 0\n"),
+        (
+            "a:\n  # x\n  x: 1\n  # clade: ignore k\nb: 1\n",
+            json!({"a": {"w": 0, "x": 1, "y": 2}, "b": 1}),
+            "a:\n  w: 0\n  # x\n  x: 1\n  y: 2\n  # clade: ignore k\nb: 1\n",
+        ),
+        ("# clade: ignore k\n\na: 1\nb: 1\n", json!({"b": 1}), "b: 1\n"),
+        ("a:\n  # clade: ignore k\n  x: 1\nb: 1\n", json!({"a": {}, "b": 1}), "a: {}\nb: 1\n"),
+        (
+            "a:\n  # clade: ignore k\n  x: 1\nb: 1\n",
+            json!({"a": {"y": 1}, "b": 1}),
+            "a:\n  y: 1\nb: 1\n",
+        ),
+        (
+            "r: [\n  # of a\n  a,\n  # of b\n  b,\n  c\n]\n",
+            json!({"r": ["z", "a", "c"]}),
+            "r: [\n  \"z\",\n  # of a\n  a,\n  c\n]\n",
+        ),
         (
             "a:\n  x: 1\n  # below x\n# about b\nb: 2\n",
             json!({"a": {"x": 1, "y": 2}, "b": 2}),

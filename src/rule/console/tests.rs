@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -115,7 +116,7 @@ fn every_condition_is_written_in_the_notation_and_read_back() {
         ),
     ] {
         let condition = rule::read(&rule).unwrap();
-        assert_eq!(condition.to_string(), written);
+        assert_eq!(to_console(&condition).as_deref(), Ok(written));
         assert_eq!(read_console(written).map(|rule| rule::to_value(&rule)), Ok(rule));
     }
 }
@@ -126,4 +127,127 @@ fn hostile_nesting_is_refused() {
     assert!(read_console(&deep).unwrap_err()[0].message.contains("nested over 64 deep"));
     let value: Value = "not ".repeat(100_000).into();
     assert!(rule::read(&value).is_err());
+}
+
+#[test]
+fn a_path_without_a_form_in_the_notation_is_refused() {
+    for (path, message) in [
+        (
+            json!("clientcert"),
+            "the console's notation cannot write the path `\"clientcert\"`, at which no node has a \
+             value; for the fact write [\"fact\", \"clientcert\"]",
+        ),
+        (
+            json!(["name", "x"]),
+            "the console's notation cannot write the path `[\"name\",\"x\"]`, at which no node has a \
+             value; for a fact write [\"fact\", …]",
+        ),
+        (
+            json!(["fact"]),
+            "the console's notation cannot write the path `[\"fact\"]`, at which no node has a value; \
+             for a fact write [\"fact\", …]",
+        ),
+        (
+            json!(["facts", 0, "x"]),
+            "the console's notation cannot write the path `[\"facts\",0,\"x\"]`, at which no node has \
+             a value; for a fact write [\"fact\", …]",
+        ),
+    ] {
+        let rule = json!(["or", ["=", "name", "x"], ["not", ["=", path, "x"]]]);
+        let error = to_console(&rule::read(&rule).unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-z_0-9-]{1,4}",
+        "[ab .\"'\\\\()\\[\\]=~!<>:/é\n\t-]{0,4}",
+        prop_oneof![
+            Just("and"),
+            Just("OR"),
+            Just("not"),
+            Just("name"),
+            Just("fact"),
+            Just("facts"),
+            Just("trusted"),
+            Just("0"),
+            Just("1.5"),
+            Just(".")
+        ]
+        .prop_map(str::to_owned),
+    ]
+}
+
+fn any_path() -> impl Strategy<Value = Value> {
+    let segment = prop_oneof![any_text().prop_map(Value::from), (0_u64..20).prop_map(Value::from)];
+    let root = prop_oneof![Just("fact"), Just("facts"), Just("trusted"), Just("name")];
+    prop_oneof![
+        1 => Just(json!("name")),
+        1 => any_text().prop_map(Value::from),
+        8 => (root, prop::collection::vec(segment, 0..4)).prop_map(|(root, mut rest)| {
+            rest.insert(0, root.into());
+            Value::from(rest)
+        }),
+    ]
+}
+
+fn any_rule() -> impl Strategy<Value = Value> {
+    let operator =
+        prop_oneof![Just("="), Just("~"), Just(">"), Just(">="), Just("<"), Just("<="), Just("<:")];
+    let test = (operator, any_path(), any_text()).prop_map(|(operator, path, text)| {
+        // A pattern that is valid whatever the text is.
+        let text = if operator == "~" { format!("\\Q{text}\\E") } else { text };
+        json!([operator, path, text])
+    });
+    test.prop_recursive(6, 40, 4, |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|it| json!(["not", it])),
+            (prop_oneof![Just("and"), Just("or")], prop::collection::vec(inner, 1..4)).prop_map(
+                |(word, mut terms)| {
+                    terms.insert(0, word.into());
+                    Value::from(terms)
+                }
+            ),
+        ]
+    })
+}
+
+/// Returns a rule without the differences that have no meaning: how a path starts, and `and` or
+/// `or` of one condition.
+fn meaning(rule: &Value) -> Value {
+    let parts = rule.as_array().unwrap();
+    match parts[0].as_str().unwrap() {
+        "and" | "or" if parts.len() == 2 => meaning(&parts[1]),
+        word @ ("and" | "or" | "not") => {
+            let terms = parts.iter().skip(1).map(meaning);
+            std::iter::once(word.into()).chain(terms).collect()
+        }
+        _ => {
+            let mut parts = parts.clone();
+            if parts[1] == json!(["name"]) {
+                parts[1] = "name".into();
+            } else if parts[1].is_array() && parts[1][0] == "facts" {
+                parts[1][0] = "fact".into();
+            }
+            Value::from(parts)
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_means_what_was_read(rule in any_rule()) {
+        let condition = rule::read(&rule).unwrap();
+        match to_console(&condition) {
+            Ok(text) => {
+                let back = read_console(&text);
+                prop_assert!(back.is_ok(), "{} {} {:?}", rule, text, back);
+                prop_assert_eq!(meaning(&rule::to_value(&back.unwrap())), meaning(&rule), "{}", text);
+            }
+            Err(_) => prop_assert!(unwritable(&condition).is_some()),
+        }
+    }
 }
