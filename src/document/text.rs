@@ -1,6 +1,7 @@
 //! Bytes to text.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use super::place::Index;
 use super::{Fault, FaultKind, Limits, Position, Span};
@@ -118,7 +119,7 @@ fn join_surrogates(text: &str) -> Joined<'_> {
         at += next;
         let Some(escape) = text.get(at..).filter(|it| !it.is_empty()) else { break };
         if let Some(code) = surrogate_pair(escape) {
-            parsed.push_str(&format!("\\U{code:08x}"));
+            let _infallible = write!(parsed, "\\U{code:08x}");
             written += 10;
             left_out += 2;
             joined.shifts.push((written, left_out));

@@ -103,7 +103,7 @@ impl Draft {
     }
 
     fn line(&mut self, indent: usize, text: &str) {
-        self.text += &format!("{}{text}\n", " ".repeat(indent));
+        self.text.extend([" ".repeat(indent).as_str(), text, "\n"]);
     }
 
     fn blank(&mut self) {
@@ -216,9 +216,9 @@ impl Draft {
                     let inside = self.text.split_off(before);
                     if inside.trim_start().starts_with('#') {
                         // The first line is a comment, so it cannot be.
-                        self.text += &format!("{}-\n{inside}", " ".repeat(indent));
+                        self.text.extend([" ".repeat(indent).as_str(), "-\n", &inside]);
                     } else {
-                        self.text += &format!("{}- {}", " ".repeat(indent), inside.trim_start());
+                        self.text.extend([" ".repeat(indent).as_str(), "- ", inside.trim_start()]);
                     }
                     assert!(self.notes.len() >= notes);
                 } else {
@@ -253,7 +253,7 @@ fn place(text: &str, documents: &[Node], path: &[String]) -> Option<(usize, usiz
             }
             let dash = token::skip(text, at, |_| false);
             node = node.elements().get(number)?;
-            let line = text[..dash].matches('\n').count();
+            let line = text.get(..dash)?.matches('\n').count();
             let end = (node.span.end.line as usize - 1).max(line);
             found = Some((line, end, dash - line_start(text, dash)));
         }
