@@ -361,8 +361,8 @@ fn rules_are_translated() {
          no node has a value; for the fact write [\"fact\", \"clientcert\"]";
     assert_eq!(bare.stdout.lines().nth(1), Some(console));
     let bare = run(&["translate", "--format", "json", r#"["=", "clientcert", "x"]"#]);
-    let bare: serde_json::Value = serde_json::from_str(&bare.stdout).unwrap();
-    assert_eq!(bare["console"], serde_json::Value::Null);
+    let bare: Value = serde_json::from_str(&bare.stdout).unwrap();
+    assert_eq!(bare["console"], Value::Null);
     let wrong = run(&["translate", "os.family == Debian"]);
     assert_eq!(
         (wrong.status, wrong.stderr.as_str()),

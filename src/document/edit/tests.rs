@@ -206,6 +206,17 @@ fn every_layout_is_edited_as_it_is() {
             json!({"a": {"p": 1, "q": 2}, "b": {"p": 1, "q": 2}}),
             "a: &x\n  p: 1\n  q: 2\nb: {p: 1, q: 2}\n",
         ),
+        ("\u{feff}é: 'ü'  # c\n", json!({"é": "ß", "b": 1}), "\u{feff}é: 'ß'  # c\nb: 1\n"),
+    ] {
+        let found = edit(text, 0, &target, &house).expect(text);
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+/// Each row: the text, what it shall read as, the text then.
+#[test]
+fn comments_go_with_what_they_belong_to() {
+    for (text, target, expected) in [
         // comments between entries
         ("a: 1\n# about b\nb: 2\n", json!({"a": 1}), "a: 1\n"),
         (
@@ -237,7 +248,6 @@ fn every_layout_is_edited_as_it_is() {
             json!({"a": {"x": 1, "y": 2}, "b": 2}),
             "a:\n  x: 1\n  y: 2\n  # below x\n# about b\nb: 2\n",
         ),
-        ("\u{feff}é: 'ü'  # c\n", json!({"é": "ß", "b": 1}), "\u{feff}é: 'ß'  # c\nb: 1\n"),
     ] {
         let found = edit(text, 0, &target, &house).expect(text);
         assert_eq!(found, expected, "{text}");
