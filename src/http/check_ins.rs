@@ -84,7 +84,7 @@ pub(super) async fn list(
     let first = blocking(&app, move |app| app.check_ins.name_at(offset)).await?;
     let mut list =
         NodeList { app, from: first, rows: None, left: limit, facts, progress: Progress::Start };
-    streamed(&LISTS, usize::MAX, move || list.piece()).await
+    streamed(&LISTS, CHUNK, move || list.piece()).await
 }
 
 /// Whether facts are listed.
