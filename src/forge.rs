@@ -15,6 +15,9 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 pub use call::{Call, CommitStatus, Provider, StatusState};
 pub use pull_request::PullRequest;
 
+/// How many bytes of an answer are read.
+const ANSWER_LIMIT: u64 = 1 << 20;
+
 /// How long one call may take as a whole.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -131,12 +134,28 @@ impl Forge {
         let mut response =
             request.send(&body).map_err(|error| ForgeError::Later(error.to_string()))?;
         let status = response.status();
+        let location = response.headers().get("Location").and_then(|it| it.to_str().ok());
+        let location = location.map(|it| it.chars().take(200).collect::<String>());
         let text = response
             .body_mut()
+            .with_config()
+            .limit(ANSWER_LIMIT)
             .read_to_string()
             .map_err(|error| ForgeError::Later(error.to_string()))?;
         if status.is_success() {
-            return Ok(serde_json::from_str(&text).unwrap_or_default());
+            // Some say nothing more. What is not JSON comes from a proxy, and the forge has taken nothing.
+            return match text.trim() {
+                "" => Ok(Value::Null),
+                text => serde_json::from_str(text).map_err(|_| {
+                    ForgeError::Later(format!("it answers {status} with something else than JSON"))
+                }),
+            };
+        }
+        if let Some(location) = location.filter(|_| status.is_redirection()) {
+            let said = format!(
+                "it redirects to {location}, which is not followed: correct `--forge-url` or `--forge-repository`"
+            );
+            return Err(ForgeError::Refused { status: status.as_u16(), said });
         }
         let said: String = text.chars().filter(|it| !it.is_control()).take(200).collect();
         if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {

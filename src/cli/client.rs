@@ -4,6 +4,7 @@
 mod advice;
 mod certificates;
 mod early_close;
+mod list;
 mod socket;
 
 use std::net::IpAddr;
@@ -24,6 +25,7 @@ use super::output::Output;
 use advice::Advice;
 use certificates::Certificates;
 use early_close::EarlyClose;
+pub(super) use list::Each;
 
 /// The daemon that is asked where none is named.
 pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:4433";
@@ -90,6 +92,9 @@ pub(super) struct Reply {
 
 /// How many bytes of an answer are read: pages of nodes with their facts are large.
 const ANSWER_LIMIT: u64 = 256 << 20;
+
+/// How many bytes of an answer are read that says why there is no other.
+const REFUSAL_LIMIT: u64 = 1 << 20;
 
 /// What a daemon said.
 pub(super) struct Said {
@@ -231,6 +236,32 @@ impl Daemon {
         self.post(path, body)?.said(&format!("{}{path}", self.name), self.advice)
     }
 
+    /// Asks for a list, with a document of JSON or without, and uses each element while the list
+    /// arrives; returns how many there were. No element may have more bytes than `largest`.
+    pub(super) fn list(
+        &self,
+        path: &str,
+        body: Option<&str>,
+        largest: u64,
+        each: Each<'_>,
+    ) -> Result<usize> {
+        let url = format!("{}{path}", self.base);
+        let json = ("Content-Type", "application/json");
+        let response = match body {
+            None => self.introduced(self.agent.get(url)).call(),
+            Some(body) => self.introduced(self.agent.post(url)).header(json.0, json.1).send(body),
+        };
+        let mut response = self.connected(response)?;
+        let asked = format!("{}{path}", self.name);
+        if !response.status().is_success() {
+            let said = self.read(response)?.said(&asked, self.advice)?;
+            return Err(said.document().err().unwrap_or_else(|| anyhow!("`{asked}` has no list")));
+        }
+        let text = response.body_mut().with_config().limit(ANSWER_LIMIT).reader();
+        list::read(text, largest, each)
+            .with_context(|| format!("the answer of `{}` cannot be used", self.name))
+    }
+
     /// Asks a question with a document of JSON.
     pub(super) fn post(&self, path: &str, body: &str) -> Result<Reply> {
         let request = self.agent.post(format!("{}{path}", self.base));
@@ -246,20 +277,33 @@ impl Daemon {
     }
 
     fn reply(&self, response: Result<http::Response<Body>, ureq::Error>) -> Result<Reply> {
-        let mut response = response
+        let response = self.connected(response)?;
+        self.read(response)
+    }
+
+    /// Says why there is no answer.
+    fn connected(
+        &self,
+        response: Result<http::Response<Body>, ureq::Error>,
+    ) -> Result<http::Response<Body>> {
+        response
             .map_err(|error| {
                 match self.certificates.explain(&error, &self.name, Timestamp::now()) {
                     Some(problem) => anyhow::Error::new(problem),
                     None => self.advice.on(error, &self.base),
                 }
             })
-            .with_context(|| format!("cannot ask `{}`", self.name))?;
+            .with_context(|| format!("cannot ask `{}`", self.name))
+    }
+
+    fn read(&self, mut response: http::Response<Body>) -> Result<Reply> {
         let header = |name: &str| {
             let value = response.headers().get(name)?.to_str().ok()?;
             Some(value.to_owned())
         };
         let (commit, etag) = (header("X-Clade-Commit"), header("ETag"));
-        let body = response.body_mut().with_config().limit(ANSWER_LIMIT);
+        let limit = if response.status().is_success() { ANSWER_LIMIT } else { REFUSAL_LIMIT };
+        let body = response.body_mut().with_config().limit(limit);
         let text = body
             .read_to_string()
             .with_context(|| format!("the answer of `{}` broke off", self.name))?;
@@ -270,6 +314,9 @@ impl Daemon {
 impl Reply {
     fn said(self, url: &str, advice: Advice) -> Result<Said> {
         let status = self.status;
+        if status.is_redirection() {
+            bail!("`{url}` answers {status}, and redirects are not followed: correct the URL");
+        }
         let body = serde_json::from_str(&self.text).map_err(|_| {
             let hint = advice.on_other_answer(url);
             anyhow!("`{url}` answers {status} with what is not JSON{hint}")

@@ -2,19 +2,22 @@
 //!
 //! They are read and used in batches, so that a fleet of any size takes the memory of one.
 
+mod pages;
+
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::client::{Daemon, Identity, Said};
+use super::client::Identity;
 use crate::facts::{read_facts, read_file, with_certname};
 use crate::model::{Map, Node};
+
+pub(super) use pages::{found_in_puppetdb, of_puppetdb};
 
 /// How many nodes are used together.
 const BATCH: usize = 512;
@@ -56,30 +59,24 @@ impl NodesArgs {
         if let Some(directory) = &self.facts {
             return from_directory(directory, each);
         }
-        let (url, page): (_, Page) = match (&self.puppetdb, &self.server) {
-            (Some(url), _) => (url, inventory),
-            (None, Some(url)) => (url, check_ins),
+        let (url, page): (_, pages::Page) = match (&self.puppetdb, &self.server) {
+            (Some(url), _) => (url, pages::inventory),
+            (None, Some(url)) => (url, pages::check_ins),
             (None, None) => bail!("one of --facts, --puppetdb and --server is needed"),
         };
         let service = self.identity.at(url, PATIENCE)?;
-        let (mut read, mut offset) = (Read::default(), 0);
-        loop {
-            let listed = page(&|path: &str| service.get(path), offset)?;
-            let size = listed.len();
-            offset += size;
-            let mut nodes = Vec::with_capacity(size);
-            for node in listed {
-                match node {
-                    Ok(node) => nodes.push(node),
-                    Err(error) => read.unreadable.push(error),
-                }
-            }
-            read.nodes += nodes.len();
-            each(&nodes);
-            if size < BATCH {
-                return Ok(read);
-            }
-        }
+        let mut batch = pages::Batch::new(each);
+        let mut unreadable = Vec::new();
+        let listed =
+            pages::read(
+                &|offset, take| page(&service, offset, take),
+                &mut |listed| match listed {
+                    Ok((node, weight)) => batch.push(node, weight),
+                    Err(error) => unreadable.push(error),
+                },
+            )?;
+        batch.flush();
+        Ok(Read { nodes: listed - unreadable.len(), unreadable })
     }
 }
 
@@ -147,93 +144,6 @@ fn trusted_file(path: &Path) -> Result<Map<String, Value>, String> {
     let bytes = read_file(path).map_err(|error| fail(&error))?;
     let read = read_facts(&bytes).map_err(|error| fail(&error))?;
     Ok(read.trusted.unwrap_or(read.fact))
-}
-
-/// Reads a page of nodes that begins after some.
-type Page = fn(&dyn Fn(&str) -> Result<Said>, usize) -> Result<Vec<Listed>>;
-
-/// A node of a list, or why it cannot be read.
-type Listed = Result<Node, String>;
-
-/// Reads a page of the check-ins of a daemon.
-fn check_ins(get: &dyn Fn(&str) -> Result<Said>, offset: usize) -> Result<Vec<Listed>> {
-    let path = format!("/v1/nodes?facts=true&limit={BATCH}&offset={offset}");
-    let document = get(&path)?.document()?;
-    let errors: Vec<Option<String>> =
-        document.as_array().into_iter().flatten().map(error_of).collect();
-    let nodes = list(document, "name", "fact")?;
-    Ok(nodes.into_iter().zip(errors).map(|(node, error)| error.map_or(Ok(node), Err)).collect())
-}
-
-/// Returns why the daemon cannot read a node of its list.
-fn error_of(entry: &Value) -> Option<String> {
-    let message = entry.get("error")?.get("msg")?.as_str()?;
-    let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
-    Some(format!("the daemon cannot read the node `{name}`: {message}"))
-}
-
-/// Reads a page of the inventory of a PuppetDB.
-fn inventory(get: &dyn Fn(&str) -> Result<Said>, offset: usize) -> Result<Vec<Listed>> {
-    // `[{"field": "certname", "order": "asc"}]`, so that pages do not overlap.
-    let order = "%5B%7B%22field%22%3A%22certname%22%2C%22order%22%3A%22asc%22%7D%5D";
-    let path = format!("/pdb/query/v4/inventory?order_by={order}&limit={BATCH}&offset={offset}");
-    Ok(list(get(&path)?.document()?, "certname", "facts")?.into_iter().map(Ok).collect())
-}
-
-/// Asks a `PuppetDB` for one node.
-pub(super) fn of_puppetdb(service: &Daemon, certname: &str) -> Result<Option<Node>> {
-    let query = serde_json::json!(["=", "certname", certname]).to_string();
-    let query = utf8_percent_encode(&query, NON_ALPHANUMERIC);
-    let said = service.get(&format!("/pdb/query/v4/inventory?query={query}"))?;
-    Ok(list(said.document()?, "certname", "facts")?.pop())
-}
-
-/// Asks a `PuppetDB` for the nodes that a query of its inventory finds, or for all.
-pub(super) fn found_in_puppetdb(
-    service: &Daemon,
-    query: Option<&Value>,
-    each: &mut dyn FnMut(Node),
-) -> Result<()> {
-    let mut offset = 0;
-    loop {
-        let mut page = serde_json::json!({
-            "order_by": [{"field": "certname", "order": "asc"}], "limit": BATCH, "offset": offset,
-        });
-        if let (Some(query), Value::Object(fields)) = (query, &mut page) {
-            fields.insert("query".to_owned(), query.clone());
-        }
-        // A query can be longer than a URL may be.
-        let said = service.ask("/pdb/query/v4/inventory", &page.to_string())?;
-        let nodes = list(said.document()?, "certname", "facts")?;
-        let size = nodes.len();
-        nodes.into_iter().for_each(&mut *each);
-        if size < BATCH {
-            return Ok(());
-        }
-        offset += size;
-    }
-}
-
-fn list(document: Value, name: &str, facts: &str) -> Result<Vec<Node>> {
-    let Value::Array(entries) = document else {
-        return Err(anyhow!("the answer is no list of nodes"));
-    };
-    entries
-        .into_iter()
-        .map(|mut entry| {
-            let certname = entry.get(name).and_then(Value::as_str).map(str::to_owned);
-            let certname = certname.with_context(|| format!("a node has no `{name}`"))?;
-            let mut object = |key: &str| match entry.get_mut(key).map(Value::take) {
-                Some(Value::Object(object)) => object,
-                _ => Map::new(),
-            };
-            let mut fact = object(facts);
-            // An agent can send a fact of this name; what is trusted stands beside the facts.
-            fact.remove("trusted");
-            let trusted = with_certname(Some(object("trusted")), &certname);
-            Ok(Node { name: certname, fact, trusted })
-        })
-        .collect()
 }
 
 /// A bar on a terminal; nothing elsewhere.

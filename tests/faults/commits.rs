@@ -150,7 +150,7 @@ pub(crate) const FAULTS: &[Fault] = &[
 const SPACE: u64 = 640 << 20;
 
 /// Prepares the program with a limit on its address space, in bytes.
-fn within(space: u64, arguments: &[&str]) -> Command {
+pub(crate) fn within(space: u64, arguments: &[&str]) -> Command {
     let program = clade(arguments);
     let mut command = Command::new("prlimit");
     command.arg(format!("--as={space}")).arg(program.get_program()).args(program.get_args());

@@ -24,11 +24,13 @@ mod clocks;
 mod commits;
 mod crashes;
 mod disks;
+mod forges;
 mod git;
 mod git_servers;
 mod history;
 mod host;
 mod memory;
+mod puppetdbs;
 mod remotes;
 mod rights;
 mod roles;
@@ -100,10 +102,12 @@ const AREAS: &[&[Fault]] = &[
     commits::FAULTS,
     crashes::FAULTS,
     disks::FAULTS,
+    forges::FAULTS,
     git_servers::FAULTS,
     history::FAULTS,
     host::FAULTS,
     memory::FAULTS,
+    puppetdbs::FAULTS,
     remotes::FAULTS,
     rights::FAULTS,
     roles::FAULTS,
