@@ -1,229 +1,161 @@
-//! The guides: every command that they show is run, in order, and prints what they show.
+//! The guides: every block of commands is run as a reader pastes it, on a machine of its own, and prints what the
+//! page shows.
 
-use std::net::TcpListener;
+mod machine;
+mod page;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::program::root;
 use crate::readme::updating;
 
-/// A guide cut at its commands: text that stays, commands, and what they print.
-enum Part {
-    /// Text, and what opens and closes blocks.
-    Text(String),
-    /// A command with its further lines, and what it is shown to print.
-    Command { shown: String, output: String },
-    /// A command in a comment: what a reader has already, such as certificates.
-    Silent { text: String, command: String },
-}
+pub(crate) use machine::Machine;
+use page::{Block, Fate, Part, is_as_shown, parts};
 
-/// Output is one stream; a daemon has its own, and is waited for.
+/// The page that the test with the real Puppet Server runs.
+pub(crate) const PUPPET_SERVER: &str = "docs/guides/puppet-server.md";
+
+/// All output is one stream, as on a terminal. A command that fails says so behind the mark.
 const PRELUDE: &str = "exec 2>&1
+set -o pipefail
 cd \"$HOME\"
-export CLADE_CACHE_DIR=\"$HOME/cache\"
-answers() {
-    for _ in $(seq 400); do curl -ks -o /dev/null \"$1/readyz\" && return; sleep 0.05; done
-    cat serve.log
-}
+trap 'printf \"\\003%s\\003%s\\003\" \"$?\" \"$BASH_COMMAND\"' ERR
 ";
 
-fn parts(page: &str) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let mut inside = false;
-    for line in page.split_inclusive('\n') {
-        let silent = line.strip_prefix("<!-- runs: ").and_then(|it| it.strip_suffix(" -->\n"));
-        match parts.last_mut() {
-            _ if line == "```console\n" => {
-                inside = true;
-                parts.push(Part::Text(line.to_owned()));
-            }
-            _ if inside && line == "```\n" => {
-                inside = false;
-                parts.push(Part::Text(line.to_owned()));
-            }
-            _ if inside && line.starts_with("$ ") => {
-                parts.push(Part::Command { shown: line.to_owned(), output: String::new() });
-            }
-            Some(Part::Command { shown, .. }) if inside && line.starts_with("> ") => {
-                *shown += line;
-            }
-            Some(Part::Command { output, .. }) if inside => *output += line,
-            _ => match silent {
-                Some(command) => {
-                    parts.push(Part::Silent { text: line.to_owned(), command: command.to_owned() });
-                }
-                None => parts.push(Part::Text(line.to_owned())),
-            },
-        }
-    }
-    parts
+/// What a block did.
+struct Outcome {
+    printed: String,
+    status: i32,
+    /// Commands that failed, with their status.
+    failed: Vec<String>,
 }
 
-/// The machine of a reader: a home, and the directories of the system that guides speak of.
-struct Machine {
-    directory: tempfile::TempDir,
-    port: String,
+/// Runs blocks in one shell, each as it stands in the page.
+fn run(machine: &Machine, environment: &[(&str, String)], blocks: &[&Block]) -> Vec<Outcome> {
+    let mut script = PRELUDE.to_owned();
+    for block in blocks {
+        script = script + "printf '\\001'\n" + &block.code + "\nprintf '\\002%s' \"$?\"\n";
+    }
+    let done = machine
+        .command("bash")
+        .args(["-c", &script])
+        .env("HOME", "/home/ada")
+        .envs(["AUTHOR", "COMMITTER"].into_iter().flat_map(|who| {
+            [
+                (format!("GIT_{who}_NAME"), "Ada"),
+                (format!("GIT_{who}_EMAIL"), "ada@example.com"),
+                (format!("GIT_{who}_DATE"), "2026-11-02T09:00:00Z"),
+            ]
+        }))
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    let outcomes: Vec<Outcome> = text.split('\u{1}').skip(1).filter_map(outcome).collect();
+    assert_eq!(
+        outcomes.len(),
+        blocks.len(),
+        "the shell ended early: {text}\n{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    outcomes
 }
 
-impl Machine {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        for path in ["home", "bin", "etc/clade", "etc/puppetlabs/puppet", "var/lib"] {
-            std::fs::create_dir_all(directory.path().join(path)).unwrap();
-        }
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_clade"), directory.path().join("bin/clade"))
-            .unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self { directory, port: port.to_string() }
+/// Reads what a block left; none if the shell ended in it.
+fn outcome(text: &str) -> Option<Outcome> {
+    let (printed, status) = text.rsplit_once('\u{2}')?;
+    let mut pieces = printed.split('\u{3}');
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    let mut failed = Vec::new();
+    while let (Some(status), Some(command)) = (pieces.next(), pieces.next()) {
+        failed.push(format!("`{command}` ends with {status}"));
+        plain += pieces.next().unwrap_or_default();
     }
-
-    fn path(&self, name: &str) -> String {
-        self.directory.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    /// Turns what a guide says into what is true here.
-    fn here(&self, text: &str) -> String {
-        // The daemons of tests are reached from this machine alone.
-        text.replace("0.0.0.0:4433", "127.0.0.1:4433")
-            .replace("server: https://puppet.example.com", "server: https://127.0.0.1")
-            .replace("4433", &self.port)
-            .replace("/etc/clade", &self.path("etc/clade"))
-            .replace("/etc/puppetlabs", &self.path("etc/puppetlabs"))
-            .replace("/var/lib/", &self.path("var/lib/"))
-            .replace("/home/ada", &self.path("home"))
-            .replace(
-                "oci://ghcr.io/clade-classifier/charts/clade",
-                root().join("charts/clade").to_str().unwrap(),
-            )
-    }
-
-    /// Turns it back.
-    fn shown(&self, text: &str) -> String {
-        let time = regex::Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").unwrap();
-        let text = time.replace_all(text, "2026-11-02T09:00:00Z");
-        text.replace("listen: \"127.0.0.1", "listen: \"0.0.0.0")
-            .replace(&self.path("etc/"), "/etc/")
-            .replace(&self.path("var/"), "/var/")
-            .replace(&self.path("home"), "/home/ada")
-            .replace(&format!(":{}", self.port), ":4433")
-    }
-
-    /// Returns what the shell is to do for a command.
-    fn line(&self, command: &str) -> String {
-        // What a file of settings says is not to be overruled.
-        let with_file = command.contains(" --config ");
-        let Some(daemon) = command.strip_suffix(" &") else {
-            return if with_file {
-                format!("unset CLADE_SERVER\n{command}")
-            } else {
-                command.to_owned()
-            };
-        };
-        let address = format!("127.0.0.1:{}", self.port);
-        let (scheme, listen) = match with_file {
-            true => ("https", String::new()),
-            false => ("http", format!("CLADE_LISTEN={address} ")),
-        };
-        format!("{listen}{daemon} >serve.log 2>&1 &\nanswers {scheme}://{address}")
-    }
-
-    /// Runs commands in one shell and returns what each printed.
-    fn run(&self, commands: &[String]) -> Vec<String> {
-        let mut script = PRELUDE.to_owned();
-        for command in commands {
-            script += "printf '\\001'\n";
-            script += &self.line(command);
-            script.push('\n');
-        }
-        script += "printf '\\001'\nkill $(jobs -p) 2>/dev/null\nwait\n";
-        let file = self.directory.path().join("script");
-        std::fs::write(&file, script).unwrap();
-        let path = format!("{}:{}", self.path("bin"), std::env::var("PATH").unwrap());
-        let done = Command::new("bash")
-            .arg(&file)
-            .env_clear()
-            .env("PATH", path)
-            .env("HOME", self.path("home"))
-            .env("ROOT", root())
-            .env("CLADE_SERVER", format!("http://127.0.0.1:{}", self.port))
-            .env("LC_ALL", "C.UTF-8")
-            .envs(["AUTHOR", "COMMITTER"].into_iter().flat_map(|who| {
-                [
-                    (format!("GIT_{who}_NAME"), "Ada"),
-                    (format!("GIT_{who}_EMAIL"), "ada@example.com"),
-                    (format!("GIT_{who}_DATE"), "2026-11-02T09:00:00Z"),
-                ]
-            }))
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let text = String::from_utf8(done.stdout).unwrap();
-        let mut outputs: Vec<String> =
-            text.split('\u{1}').skip(1).map(|it| self.shown(it)).collect();
-        outputs.pop();
-        assert_eq!(outputs.len(), commands.len(), "the shell ended early: {text}");
-        outputs
-    }
+    let time = regex::Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").unwrap();
+    let printed = time.replace_all(&plain, "2026-11-02T09:00:00Z").into_owned();
+    Some(Outcome { printed, status: status.parse().unwrap(), failed })
 }
 
-/// Returns the command of lines that begin with `$ ` and `> `.
-fn command(shown: &str) -> String {
-    let lines = shown.lines().map(|line| line.get(2..).unwrap_or_default());
-    lines.collect::<Vec<_>>().join("\n")
+/// Names a page as people do.
+fn name(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap().display().to_string()
 }
 
-fn missing(page: &str) -> Option<&'static str> {
-    let has = |it: &str| Command::new(it).arg("--help").output().is_ok();
-    ["curl", "openssl", "git", "helm"].into_iter().find(|it| {
-        (page.contains(&format!("$ {it}")) || page.contains(&format!("runs: {it}"))) && !has(it)
-    })
-}
-
-fn check(path: &Path) -> usize {
+/// Runs a page and compares what it prints.
+pub(crate) fn check(path: &Path, machine: &Machine, environment: &[(&str, String)]) {
+    let name = name(path);
     let page = std::fs::read_to_string(path).unwrap();
-    if let Some(missing) = missing(&page) {
-        eprintln!("skipped: needs {missing}");
-        return 0;
-    }
-    let machine = Machine::new();
-    let parts = parts(&page);
-    let commands: Vec<String> = parts
+    let parts = parts(&page).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let blocks: Vec<&Block> = parts
         .iter()
         .filter_map(|part| match part {
-            Part::Text(_) => None,
-            Part::Command { shown, .. } => Some(machine.here(&command(shown))),
-            Part::Silent { command, .. } => Some(machine.here(command)),
+            Part::Run(block) if !matches!(block.fate, Fate::NotRun(_)) => Some(block),
+            _ => None,
         })
         .collect();
-    let mut printed = machine.run(&commands).into_iter();
-    let mut updated = String::new();
+    if let Some(missing) = missing(&blocks) {
+        eprintln!("skipped: needs {missing}");
+        return;
+    }
+    let mut outcomes = run(machine, environment, &blocks).into_iter();
+    let (mut updated, mut printed) = (String::new(), String::new());
     for part in &parts {
         match part {
             Part::Text(text) => updated += text,
-            Part::Silent { text, .. } => {
-                let said = printed.next().unwrap();
-                assert!(said.is_empty(), "{text}{said}");
-                updated += text;
-            }
-            Part::Command { shown, output } => {
-                let mut said = printed.next().unwrap();
-                if !said.is_empty() && !said.ends_with('\n') {
-                    said.push('\n');
+            Part::Run(block) => {
+                updated += &block.text;
+                if let Fate::NotRun(why) = &block.fate {
+                    eprintln!(
+                        "{name}: not run: {why}: {}",
+                        block.code.lines().next().unwrap_or_default()
+                    );
+                    continue;
                 }
-                let name = path.display();
-                let hint = "run with UPDATE_DOCS=1 and read the difference";
+                let outcome = outcomes.next().unwrap();
+                judge(&name, block, &outcome);
+                printed = outcome.printed;
+            }
+            Part::Output(text) => {
+                let lines: Vec<&str> = text.split_inclusive('\n').collect();
+                let [first, shown @ .., last] = lines.as_slice() else { panic!("{name}: {text}") };
+                let shown = shown.concat();
+                if is_as_shown(&shown, &printed) {
+                    updated += text;
+                    continue;
+                }
                 assert!(
-                    updating() || *output == said,
-                    "{name}: {shown}shown:\n{output}is:\n{said}{hint}"
+                    updating(),
+                    "{name} shows:\n{shown}and it is:\n{printed}run with UPDATE_DOCS=1 and read the difference"
                 );
-                updated = updated + shown + &said;
+                if !printed.is_empty() && !printed.ends_with('\n') {
+                    printed.push('\n');
+                }
+                updated = updated + first + &printed + last;
             }
         }
     }
     if updating() {
         std::fs::write(path, updated).unwrap();
     }
-    commands.len()
+}
+
+/// Checks that a block ended as its page says.
+fn judge(name: &str, block: &Block, outcome: &Outcome) {
+    let Outcome { printed, status, failed } = outcome;
+    match block.fate {
+        Fate::Exits(expected) => assert_eq!(*status, expected, "{name}: {}{printed}", block.code),
+        _ => assert!(failed.is_empty(), "{name}: {}{printed}{failed:?}", block.code),
+    }
+    if block.fate == Fate::Given {
+        eprintln!("{name}: given: {}", block.code);
+    }
+}
+
+fn missing(blocks: &[&Block]) -> Option<&'static str> {
+    let has = |it: &str| Command::new(it).arg("--help").output().is_ok();
+    let uses = |it: &str| blocks.iter().any(|block| block.code.contains(&format!("{it} ")));
+    ["curl", "openssl", "git", "helm", "jq"].into_iter().find(|it| uses(it) && !has(it))
 }
 
 fn guides() -> Vec<PathBuf> {
@@ -236,10 +168,40 @@ fn guides() -> Vec<PathBuf> {
     found
 }
 
-#[test]
-fn every_command_of_the_guides_prints_what_they_show() {
-    let checked: usize = guides().iter().map(|it| check(it)).sum();
-    assert!(checked == 0 || checked > 20, "the commands are there: {checked}");
+/// Runs a page on a machine of its own.
+fn run_page(file: &str) {
+    match Machine::new() {
+        Ok(machine) => check(&root().join("docs/guides").join(file), &machine, &[]),
+        Err(missing) => eprintln!("skipped: needs {missing}"),
+    }
+}
+
+/// One test a page, and one that no page is left out.
+macro_rules! pages {
+    ($($test:ident: $file:literal,)*) => {
+        $(#[test]
+        fn $test() {
+            run_page($file);
+        })*
+
+        #[test]
+        fn every_guide_is_run() {
+            let mut run = vec![$(root().join("docs/guides").join($file),)* root().join(PUPPET_SERVER)];
+            run.sort();
+            assert_eq!(run, guides());
+        }
+    };
+}
+
+pages! {
+    editors_runs_as_written: "editors.md",
+    first_repository_runs_as_written: "first-repository.md",
+    kubernetes_runs_as_written: "kubernetes.md",
+    migrate_from_pe_runs_as_written: "migrate-from-pe.md",
+    operations_runs_as_written: "operations.md",
+    pull_requests_runs_as_written: "pull-requests.md",
+    security_runs_as_written: "security.md",
+    writes_runs_as_written: "writes.md",
 }
 
 #[test]
