@@ -32,13 +32,12 @@ struct Outcome {
 }
 
 /// Runs blocks in one shell, each as it stands in the page.
-fn run(machine: &Machine, environment: &[(&str, String)], blocks: &[&Block]) -> Vec<Outcome> {
+fn run(mut shell: Command, blocks: &[&Block]) -> Vec<Outcome> {
     let mut script = PRELUDE.to_owned();
     for block in blocks {
         script = script + "printf '\\001'\n" + &block.code + "\nprintf '\\002%s' \"$?\"\n";
     }
-    let done = machine
-        .command("bash")
+    let done = shell
         .args(["-c", &script])
         .env("HOME", "/home/ada")
         .envs(["AUTHOR", "COMMITTER"].into_iter().flat_map(|who| {
@@ -48,7 +47,6 @@ fn run(machine: &Machine, environment: &[(&str, String)], blocks: &[&Block]) -> 
                 (format!("GIT_{who}_DATE"), "2026-11-02T09:00:00Z"),
             ]
         }))
-        .envs(environment.iter().map(|(name, value)| (name, value)))
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -82,8 +80,8 @@ fn name(path: &Path) -> String {
     path.strip_prefix(root()).unwrap().display().to_string()
 }
 
-/// Runs a page and compares what it prints.
-pub(crate) fn check(path: &Path, machine: &Machine, environment: &[(&str, String)]) {
+/// Runs a page in a shell and compares what it prints.
+pub(crate) fn check(path: &Path, shell: Command) {
     let name = name(path);
     let page = std::fs::read_to_string(path).unwrap();
     let parts = parts(&page).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -98,7 +96,7 @@ pub(crate) fn check(path: &Path, machine: &Machine, environment: &[(&str, String
         eprintln!("skipped: needs {missing}");
         return;
     }
-    let mut outcomes = run(machine, environment, &blocks).into_iter();
+    let mut outcomes = run(shell, &blocks).into_iter();
     let (mut updated, mut printed) = (String::new(), String::new());
     for part in &parts {
         match part {
@@ -171,7 +169,7 @@ fn guides() -> Vec<PathBuf> {
 /// Runs a page on a machine of its own.
 fn run_page(file: &str) {
     match Machine::new() {
-        Ok(machine) => check(&root().join("docs/guides").join(file), &machine, &[]),
+        Ok(machine) => check(&root().join("docs/guides").join(file), machine.command("bash")),
         Err(missing) => eprintln!("skipped: needs {missing}"),
     }
 }

@@ -9,7 +9,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::program::{Daemon, GitRepository, clade};
+use crate::guides::{self, Machine, PUPPET_SERVER};
+use crate::program::{Daemon, GitRepository, clade, root};
 use server::{Agent, PuppetServer, Way};
 
 /// Everything that YAML could spoil, in parameters and variables.
@@ -50,6 +51,9 @@ environment: agent-specified
 environment_trumps: true
 rule: name = free.example.com
 "#;
+
+/// The variable that says that the test runs on a machine of its own.
+const INSIDE: &str = "GUIDE_INSIDE";
 
 fn groups() -> String {
     GROUPS.replace("LONG", &"k".repeat(1010))
@@ -207,6 +211,14 @@ fn a_real_puppet_server_compiles_catalogs_from_our_answers() {
         eprintln!("skipped: needs {missing}");
         return;
     }
+    // The guide needs `/etc` and port 4433 for itself.
+    let is_inside = std::env::var_os(INSIDE).is_some();
+    if !is_inside {
+        match Machine::new() {
+            Ok(machine) => return run_inside(&machine),
+            Err(missing) => eprintln!("skipped: needs {missing}"),
+        }
+    }
     let mut puppet = PuppetServer::prepare();
     puppet.start(Way::Exec);
     let agent = Agent::new(&puppet, "web1.example.com", Some("web"));
@@ -219,6 +231,38 @@ fn a_real_puppet_server_compiles_catalogs_from_our_answers() {
     check_way(&puppet, Way::Terminus, &agent);
     check_agent_specified(&puppet);
     check_command_line(&puppet);
+    if is_inside {
+        check_guide(&puppet);
+    }
+}
+
+/// Runs this test again on a machine of its own.
+fn run_inside(machine: &Machine) {
+    let done = machine
+        .command(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture"])
+        .arg("puppet::a_real_puppet_server_compiles_catalogs_from_our_answers")
+        .env("HOME", "/root")
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    eprintln!("{text}{}", String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success() && text.contains("1 passed"), "{}", done.status);
+}
+
+/// The guide, from the first block to the last, with the server that runs already.
+fn check_guide(puppet: &PuppetServer) {
+    puppet.install();
+    let mut shell = Command::new("bash");
+    shell
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("LC_ALL", "C.UTF-8")
+        .env("GUIDE_ROOT", root())
+        .env("PUPPETSERVER_PID", puppet.path("run/server.pid"))
+        .env("PUPPETSERVER_RESTARTS", puppet.path("run/restart"));
+    guides::check(&root().join(PUPPET_SERVER), shell);
 }
 
 /// A group may leave the environment to the agent.

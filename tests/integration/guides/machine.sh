@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Makes a machine that nothing else uses, and runs a program in it: machine.sh DIRECTORY PROGRAM [ARGUMENT...]
 # Runs as root in mount, network, process and host name namespaces of its own.
 #

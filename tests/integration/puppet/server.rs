@@ -164,6 +164,38 @@ dropsonde: {{ enabled: false }}
         self.wait_for_start("2");
     }
 
+    /// Gives the server the places that its package gives it: settings in `/etc/puppet`, and everything
+    /// belongs to the user `puppet`. It asks nobody for nodes. The next reload finds it so.
+    pub(super) fn install(&self) {
+        copy(Path::new("/etc/puppet/puppetserver"), self.path("conf/puppetserver").as_ref());
+        for file in ["enc.yaml", "classifier.yaml"] {
+            fs::remove_file(self.path(&format!("conf/{file}"))).unwrap();
+        }
+        let conf = fs::read_to_string(self.path("conf/puppet.conf")).unwrap();
+        let kept = |line: &&str| {
+            let key = line.split(' ').next().unwrap_or_default();
+            !["node_terminus", "external_nodes", "user", "group"].contains(&key)
+        };
+        let lines: Vec<&str> = conf.lines().filter(kept).collect();
+        let owned = lines.join("\n").replace("[main]", "[main]\nuser = puppet\ngroup = puppet");
+        self.write("conf/puppet.conf", &(owned + "\n"));
+        // The terminus is found where the guide puts it.
+        let library = format!(", \"{}\"", root().join("examples/puppet/clade/lib").display());
+        let settings = self.service_settings().replace(&library, "");
+        self.write("conf/server/server.conf", &settings);
+        let id = self.process.as_ref().unwrap().id();
+        self.write("run/server.pid", &id.to_string());
+        let home = self.home.path().to_str().unwrap();
+        for command in [
+            vec!["chmod", "0755", home],
+            vec!["chown", "-R", "puppet:puppet", home],
+            vec!["mount", "--bind", &self.path("conf"), "/etc/puppet"],
+        ] {
+            let (program, arguments) = command.split_first().unwrap();
+            assert!(Command::new(program).args(arguments).status().unwrap().success());
+        }
+    }
+
     /// Waits until the server has counted a start.
     fn wait_for_start(&mut self, number: &str) {
         let deadline = Instant::now() + PATIENCE;
