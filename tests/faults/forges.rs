@@ -18,7 +18,7 @@ const PROMISE: &str = "commits go live and are answered meanwhile; statuses are 
 macro_rules! fault {
     ($name:literal, $speed:ident, $injection:literal, $answer:expr) => {
         Fault {
-            name: concat!("forges::", $name),
+            name: $name,
             promise: PROMISE,
             injection: $injection,
             speed: Speed::$speed,
@@ -28,20 +28,20 @@ macro_rules! fault {
 }
 
 pub(crate) const FAULTS: &[Fault] = &[
-    fault!("server-error", Slow, "the forge answers 503 for ever", |stream| {
+    fault!("forges::server-error", Slow, "the forge answers 503 for ever", |stream| {
         respond(stream, "503 Service Unavailable", "{\"message\": \"down\"}");
     }),
-    fault!("page", Slow, "a proxy answers 200 with a page", |stream| {
+    fault!("forges::page", Slow, "a proxy answers 200 with a page", |stream| {
         respond(stream, "200 OK", "<html>Please log in</html>");
     }),
-    fault!("truncated", Slow, "the forge closes in the middle of its answer", |stream| {
+    fault!("forges::truncated", Slow, "the forge closes in the middle of its answer", |stream| {
         stream.write_all(b"HTTP/1.1 201 Created\r\nContent-Length: 1000\r\n\r\n{\"id\": 1").ok();
     }),
-    fault!("garbage", Slow, "the forge answers with bytes of no protocol", |stream| {
+    fault!("forges::garbage", Slow, "the forge answers with bytes of no protocol", |stream| {
         stream.write_all(&[0, 255, 7, 13, 10].repeat(1000)).ok();
     }),
     fault!(
-        "endless",
+        "forges::endless",
         Slow,
         "the forge sends a body that never ends, as fast as it is read",
         |stream| {
@@ -49,7 +49,7 @@ pub(crate) const FAULTS: &[Fault] = &[
             while stream.write_all(&[b'0'; 4096]).is_ok() {}
         }
     ),
-    fault!("hang", Slow, "the forge takes each request and never answers", |stream| {
+    fault!("forges::hang", Slow, "the forge takes each request and never answers", |stream| {
         std::io::copy(stream, &mut std::io::sink()).ok();
     }),
     Fault {

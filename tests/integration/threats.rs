@@ -45,7 +45,7 @@ fn every_test_that_the_threat_model_names_exists() {
     for (row, names) in rows {
         for name in names {
             let found = if name.contains("::") {
-                text.contains(&format!("name: \"{name}\""))
+                text.contains(&format!("\"{name}\""))
             } else {
                 text.contains(&format!("fn {name}("))
             };

@@ -287,7 +287,8 @@ mod tests {
             ("sp_uptime", "system_profiler.uptime"),
         ] {
             let found = replacement(fact).unwrap_or_else(|| panic!("{fact}"));
-            assert_eq!(Path::Segments(found.path.into()).to_string(), expected, "{fact}");
+            let path = std::iter::once(Segment::Key("fact".into())).chain(found.path);
+            assert_eq!(Path::Segments(path.collect()).to_string(), expected, "{fact}");
         }
         for fact in [
             "os",

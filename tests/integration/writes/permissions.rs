@@ -30,7 +30,7 @@ fn nodes_that_a_rule_names_as_pins_do_are_unpinned_and_pinned() {
             json!(["or", ["or", ["~", "name", "x"], ["=", "name", "d"]], ["=", "name", "n"]]),
             "rule: name ~ x or name = d\npinned: [n]",
         ),
-        ("rule: name ~ x or name = d\n", json!(["~", "name", "x"]), "rule: name ~ x"),
+        ("rule: name ~ x or name = d\n", json!(["~", "name", "x"]), "rule: \"name ~ x\""),
         ("rule: name ~ x\npinned: [d]\n", json!(["~", "name", "x"]), "rule: name ~ x"),
         (
             "rule: [or, [\"~\", name, x], [=, name, d]]\n",
