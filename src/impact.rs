@@ -11,6 +11,7 @@ mod causes;
 mod comparison;
 mod differences;
 mod groups;
+mod keys;
 mod mixture;
 mod node_files;
 mod nodes;
@@ -26,6 +27,7 @@ use crate::model::GroupId;
 pub use causes::Causes;
 pub use comparison::Comparison;
 pub use groups::{GroupChange, How, Part, group_changes};
+pub use keys::{ChangedKey, Files};
 pub use node_files::NodeFileChange;
 pub use nodes::{
     Change, ChangeRef, Difference, GroupName, NodeChange, NodeComparison, ProblemChange, Standing,

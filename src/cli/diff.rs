@@ -17,7 +17,7 @@ use super::nodes::NodesArgs;
 use super::output::Output;
 use super::repository::{BudgetArgs, Loaded, RepositoryArgs};
 use crate::diagnostic::{Place, Severity};
-use crate::impact::{Comparison, Impact, Side, Survey};
+use crate::impact::{Comparison, Files, Impact, Side, Survey};
 use crate::model::Node;
 use range::{Named, Range};
 
@@ -123,7 +123,12 @@ impl Diff {
             output.note(&format!("warning: {bad}"));
         }
         let (groups, node_files) = (comparison.groups(), comparison.node_files());
-        let impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
+        let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
+        let text = |state: &State, path: &str| state.loaded.text(path).map(<[u8]>::to_vec);
+        impact.locate(
+            &Files { side: base.side()?, read: &|path| text(&base, path) },
+            &Files { side: head.side()?, read: &|path| text(&head, path) },
+        );
         let said = Said { base: &base, head: &head, impact: &impact, unreadable: &read.unreadable };
         let text = match self.format {
             Format::Human => human::write(&said, output.colour()),

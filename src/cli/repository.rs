@@ -128,6 +128,15 @@ impl RepositoryArgs {
 }
 
 impl Loaded {
+    /// Returns what a file says that was read.
+    pub(super) fn text(&self, path: &str) -> Option<&[u8]> {
+        let source = self.sources.iter().find(|it| *it.path == *path)?;
+        match &source.content {
+            SourceContent::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// Makes the report of what validation found.
     pub(super) fn report(&self) -> Report {
         let places =

@@ -13,7 +13,7 @@ use super::answer::lookup;
 use super::check_ins::whole;
 use super::error::ApiError;
 use super::router::App;
-use crate::impact::{Comparison, Impact, Side, Survey};
+use crate::impact::{Comparison, Files, Impact, Side, Survey};
 use crate::model::Node;
 
 /// How many nodes are compared together at most.
@@ -55,10 +55,9 @@ fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
     let new = app.controller.snapshot_to_compare(head)?;
     // A snapshot does not keep where the values of nodes are written.
     let unknown = BTreeMap::new();
-    let comparison = Comparison::new(
-        Side { estate: &old.estate, origins: &old.origins, node_origins: &unknown },
-        Side { estate: &new.estate, origins: &new.origins, node_origins: &unknown },
-    );
+    let before = Side { estate: &old.estate, origins: &old.origins, node_origins: &unknown };
+    let after = Side { estate: &new.estate, origins: &new.origins, node_origins: &unknown };
+    let comparison = Comparison::new(before, after);
     let mut batch: Vec<Node> = Vec::with_capacity(BATCH);
     let mut survey = Survey::default();
     let mut flush = |batch: &mut Vec<Node>| {
@@ -87,7 +86,12 @@ fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
     })?;
     flush(&mut batch);
     let (groups, node_files) = (comparison.groups(), comparison.node_files());
-    let impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
+    let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
+    let text = |commit, path: &str| app.controller.text(commit, path).map(String::into_bytes);
+    impact.locate(
+        &Files { side: before, read: &|path| text(old.commit, path) },
+        &Files { side: after, read: &|path| text(new.commit, path) },
+    );
     let mut value = json!({
         "base": {"revision": base, "commit": old.commit},
         "head": {"revision": head, "commit": new.commit},

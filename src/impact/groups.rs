@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Side;
+use super::keys::ChangedKey;
 use crate::model::{Group, GroupId};
 
 /// A group that differs between the two states.
@@ -16,8 +17,11 @@ pub struct GroupChange {
     pub how: How,
     /// The file it is written in, in the new state if it is there.
     pub file: Option<String>,
-    /// The line in that file.
+    /// The line in that file: of the first key that differs once [`Impact::locate`](super::Impact::locate)
+    /// knows it, else of the name.
     pub line: Option<u32>,
+    /// The keys that differ, as far as they are located.
+    pub keys: Vec<ChangedKey>,
 }
 
 /// How a group differs.
@@ -159,6 +163,7 @@ fn change(side: Side<'_>, group: &Group, how: How) -> GroupChange {
         how,
         file: place.map(|it| it.file.to_string()),
         line: place.map(|it| it.span.start.line),
+        keys: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Side;
 use super::groups::{How, Part};
+use super::keys::ChangedKey;
 use crate::model::Individual;
 
 /// The values set for one node alone differ between the two states.
@@ -15,8 +16,11 @@ pub struct NodeFileChange {
     pub how: How,
     /// The file they are written in, in the new state if it is there.
     pub file: Option<String>,
-    /// The line in that file.
+    /// The line in that file: of the first key that differs once [`Impact::locate`](super::Impact::locate)
+    /// knows it.
     pub line: Option<u32>,
+    /// The keys that differ, as far as they are located.
+    pub keys: Vec<ChangedKey>,
 }
 
 /// Returns the nodes whose own values differ, by name.
@@ -37,6 +41,7 @@ pub(super) fn node_file_changes(base: Side<'_>, head: Side<'_>) -> Vec<NodeFileC
             how,
             file: place.map(|it| it.file.to_string()),
             line: place.map(|it| it.span.start.line),
+            keys: Vec::new(),
         })
     };
     names.into_iter().filter_map(change).collect()

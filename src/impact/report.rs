@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::{Value, json};
 
 use super::groups::{GroupChange, How};
+use super::keys::line_of;
 use super::node_files::NodeFileChange;
 use super::nodes::{
     Change, ChangeRef, Difference, GroupName, NodeChange, NodeComparison, Standing, ValueChange,
@@ -99,6 +100,17 @@ pub enum Cause<'i> {
     NodeFile(&'i NodeFileChange),
 }
 
+impl Cause<'_> {
+    /// Returns the line of what causes a difference.
+    pub fn line(&self, of: &Difference) -> Option<u32> {
+        let (keys, line) = match self {
+            Self::Group(it) => (&it.keys, it.line),
+            Self::NodeFile(it) => (&it.keys, it.line),
+        };
+        line_of(keys, of).or(line)
+    }
+}
+
 impl Impact {
     /// Gathers the changes of nodes.
     pub fn gather(
@@ -176,18 +188,21 @@ impl Impact {
     }
 
     fn causes_to_value(&self, causes: impl IntoIterator<Item = ChangeRef>) -> Vec<Value> {
-        let causes = causes.into_iter().filter_map(|it| self.cause(it));
-        causes
-            .map(|it| match it {
-                Cause::Group(change) => group_to_value(change),
-                Cause::NodeFile(change) => node_file_to_value(change),
-            })
-            .collect()
+        causes.into_iter().filter_map(|it| self.cause(it)).map(cause_to_value).collect()
     }
 
     /// Writes what causes one difference, and how.
     fn reason_to_value(&self, change: &Change) -> Value {
-        let causes = self.causes_to_value(change.causes.changes().iter().copied());
+        let causes = change.causes.changes().iter().filter_map(|it| self.cause(*it));
+        let causes: Vec<Value> = causes
+            .map(|cause| {
+                let mut value = cause_to_value(cause);
+                if let Some(line) = value.get_mut("line") {
+                    *line = cause.line(&change.what).into();
+                }
+                value
+            })
+            .collect();
         json!({
             "what": change.what.subject(),
             "name": change.what.name(),
@@ -227,6 +242,13 @@ impl Difference {
                 None => it.name.clone(),
             }),
         }
+    }
+}
+
+fn cause_to_value(cause: Cause<'_>) -> Value {
+    match cause {
+        Cause::Group(change) => group_to_value(change),
+        Cause::NodeFile(change) => node_file_to_value(change),
     }
 }
 

@@ -71,7 +71,7 @@ fn a_narrowed_rule_shows_who_leaves_and_why() {
     1 of 6 nodes change between HEAD~1 and HEAD
 
     1 node: web2
-      - group       Webservers  <- Webservers: rule changed (groups/web.yaml:1)
+      - group       Webservers  <- Webservers: rule changed (groups/web.yaml:3)
       - class       apache
       apache::port  80 -> not set
       $tier         "front" -> not set
@@ -82,16 +82,16 @@ fn a_narrowed_rule_shows_who_leaves_and_why() {
 
     | group | change | nodes |
     |---|---|--:|
-    | Webservers | rule changed (`groups/web.yaml:1`) | 1 |
+    | Webservers | rule changed (`groups/web.yaml:3`) | 1 |
 
     <details><summary><b>1 node: web2</b> · 1 class, 2 values</summary>
 
     | | before | after | because |
     |---|---|---|---|
-    | group | **−** Webservers |  | Webservers: rule changed (groups/web.yaml:1) |
-    | class | **−** `apache` |  | Webservers: rule changed (groups/web.yaml:1) |
-    | `apache::port` | `80` | *not set* | Webservers: rule changed (groups/web.yaml:1) |
-    | `$tier` | `"front"` | *not set* | Webservers: rule changed (groups/web.yaml:1) |
+    | group | **−** Webservers |  | Webservers: rule changed (groups/web.yaml:3) |
+    | class | **−** `apache` |  | Webservers: rule changed (groups/web.yaml:3) |
+    | `apache::port` | `80` | *not set* | Webservers: rule changed (groups/web.yaml:3) |
+    | `$tier` | `"front"` | *not set* | Webservers: rule changed (groups/web.yaml:3) |
 
     </details>
 
@@ -114,7 +114,7 @@ fn a_renamed_group_with_children_is_one_change() {
     | group | change | nodes |
     |---|---|--:|
     | Web servers | renamed from Webservers (`groups/web.yaml:1`) | 3 |
-    | Canary | parent changed (`groups/canary.yaml:1`) | 0 |
+    | Canary | parent changed (`groups/canary.yaml:2`) | 0 |
 
     <details><summary><b>3 nodes: canary1, web1, web2</b></summary>
 
@@ -262,16 +262,16 @@ fn a_cause_is_what_takes_the_difference_back() {
     conflicts appear on 1 node
 
     1 node: stg1
-      + group   Base  <- Base: rule changed (groups/base.yaml:1)
+      + group   Base  <- Base: rule changed (groups/base.yaml:2)
       + group   Loud  <- Loud: new (groups/loud.yaml:1)
-      conflict  The node was classified into groups named "Base", "Loud", and "Staging" that defined conflicting values for the environment.  <- only together: Base: rule changed (groups/base.yaml:1) + Loud: new (groups/loud.yaml:1)
+      conflict  The node was classified into groups named "Base", "Loud", and "Staging" that defined conflicting values for the environment.  <- only together: Base: rule changed (groups/base.yaml:2) + Loud: new (groups/loud.yaml:1)
 
     1 node: web1
       + class  other  <- node web1: classes changed (nodes/web1.yaml:1)
       - class  own
 
     1 node: web2
-      - group       Webservers  <- Webservers: rule changed (groups/web.yaml:1)
+      - group       Webservers  <- Webservers: rule changed (groups/web.yaml:3)
       - class       apache
       apache::port  80 -> not set
       $tier         "front" -> not set
@@ -289,18 +289,18 @@ fn a_cause_is_what_takes_the_difference_back() {
 
     | group | change | nodes |
     |---|---|--:|
-    | Base | rule changed (`groups/base.yaml:1`) | 1 |
+    | Base | rule changed (`groups/base.yaml:2`) | 1 |
     | Loud | new (`groups/loud.yaml:1`) | 1 |
-    | Webservers | rule changed (`groups/web.yaml:1`) | 1 |
+    | Webservers | rule changed (`groups/web.yaml:3`) | 1 |
     | node web1 | classes changed (`nodes/web1.yaml:1`) | 1 |
 
     <details><summary><b>1 node: stg1</b> · CONFLICT</summary>
 
     | | before | after | because |
     |---|---|---|---|
-    | group |  | **+** Base | Base: rule changed (groups/base.yaml:1) |
+    | group |  | **+** Base | Base: rule changed (groups/base.yaml:2) |
     | group |  | **+** Loud | Loud: new (groups/loud.yaml:1) |
-    | conflict |  | **conflict**: The node was classified into groups named "Base", "Loud", and "Staging" that defined conflicting values for the environment. | only together:<br>Base: rule changed (groups/base.yaml:1)<br>Loud: new (groups/loud.yaml:1) |
+    | conflict |  | **conflict**: The node was classified into groups named "Base", "Loud", and "Staging" that defined conflicting values for the environment. | only together:<br>Base: rule changed (groups/base.yaml:2)<br>Loud: new (groups/loud.yaml:1) |
 
     </details>
 
@@ -317,15 +317,97 @@ fn a_cause_is_what_takes_the_difference_back() {
 
     | | before | after | because |
     |---|---|---|---|
-    | group | **−** Webservers |  | Webservers: rule changed (groups/web.yaml:1) |
-    | class | **−** `apache` |  | Webservers: rule changed (groups/web.yaml:1) |
-    | `apache::port` | `80` | *not set* | Webservers: rule changed (groups/web.yaml:1) |
-    | `$tier` | `"front"` | *not set* | Webservers: rule changed (groups/web.yaml:1) |
+    | group | **−** Webservers |  | Webservers: rule changed (groups/web.yaml:3) |
+    | class | **−** `apache` |  | Webservers: rule changed (groups/web.yaml:3) |
+    | `apache::port` | `80` | *not set* | Webservers: rule changed (groups/web.yaml:3) |
+    | `$tier` | `"front"` | *not set* | Webservers: rule changed (groups/web.yaml:3) |
 
     </details>
 
     <sub>HEAD~1 → working tree</sub>
     "#);
+}
+
+#[test]
+fn the_place_of_a_cause_is_the_line_of_the_changed_key() {
+    let fleet = Fleet::new();
+    let web = |port: u16, tier: &str, more: &str| {
+        format!(
+            "# The web.\nname: Webservers\nparent: Base\nrule: trusted.extensions.pp_role = web\nclasses:\n  \"::apache\":\n    docroot: /srv\n    port: {port}\n{more}variables:\n  tier: {tier}\n"
+        )
+    };
+    let two = |web: &str| format!("name: Other\nrule: name = none\n---\n{web}");
+    let node = |value: u8| format!("variables:\n  other: 1\n  own: {value}\n");
+    let before = fleet.repository.commit(
+        "before",
+        &[
+            ("groups/web.yaml", &two(&web(80, "front", "    gone: 1\n  ssl: {}\n"))),
+            ("nodes/web1.yaml", &node(1)),
+        ],
+    );
+    // The file moves, too.
+    fleet.repository.commit(
+        "after",
+        &[
+            ("groups/web.yaml", ""),
+            ("groups/front.yaml", &two(&web(8080, "back", ""))),
+            ("nodes/web1.yaml", &node(2)),
+        ],
+    );
+    let done = fleet.diff(&before, &["HEAD", "--format", "json"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_is_of_the_schema(&document);
+    // Lines of groups/front.yaml: 9 is `::apache`, 11 its port, 13 the tier.
+    let lines = |document: &Value| -> std::collections::BTreeMap<String, Value> {
+        let changes = document["changes"].as_array().unwrap().iter();
+        let because = changes.flat_map(|it| it["because"].as_array().unwrap());
+        because
+            .map(|it| (it["name"].as_str().unwrap().to_owned(), it["causes"][0]["line"].clone()))
+            .collect()
+    };
+    let expected =
+        [("apache::gone", 9), ("apache::port", 11), ("own", 3), ("ssl", 8), ("tier", 13)];
+    let expected: std::collections::BTreeMap<String, Value> =
+        expected.into_iter().map(|(name, line)| (name.to_owned(), line.into())).collect();
+    assert_eq!(lines(&document), expected);
+    assert_eq!(document["groups"][0]["line"], 8, "the first of them");
+    let human = fleet.diff(&before, &["HEAD"]).stdout;
+    assert!(
+        human.contains("Webservers: classes, variables changed (groups/front.yaml:11)"),
+        "{human}"
+    );
+    assert!(human.contains("node web1: variables changed (nodes/web1.yaml:3)"), "{human}");
+    let markdown = fleet.diff(&before, &["HEAD", "--format", "markdown"]).stdout;
+    assert!(markdown.contains("(groups/front.yaml:13) |"), "{markdown}");
+
+    let daemon = Daemon::start(&["--repo", &fleet.repository.text_path()]);
+    let body =
+        r#"{"fact": {"os": {"family": "Debian"}}, "trusted": {"extensions": {"pp_role": "web"}}}"#;
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/web2", body).status, 200);
+    daemon.wait_until("the check-in is there", |it| it.get("/v1/nodes/web2").status == 200);
+    let answer = daemon.get(&format!("/controller/diff/{before}/HEAD")).json();
+    let mut of_groups = expected;
+    of_groups.remove("own");
+    assert_eq!(lines(&answer), of_groups);
+}
+
+#[test]
+fn an_evaluation_error_is_not_a_conflict() {
+    // One pattern that takes too long for one value.
+    let slow = "name: Slow\nrule: [\"~\", [fact, x], '^(a|aa)+\\1b']\n";
+    let fleet = Fleet::new();
+    fleet.repository.commit("slow", &[("groups/slow.yaml", slow)]);
+    let body = json!({"fact": {"x": format!("{}!", "a".repeat(10_000))}, "trusted": {}});
+    std::fs::write(fleet.facts.path().join("slow1.json"), body.to_string()).unwrap();
+    let done = fleet.diff("HEAD~1", &["HEAD", "--format", "json"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    let count = |key: &str| document["summary"][key].as_u64().unwrap();
+    assert_eq!((count("errors_appearing"), count("conflicts_appearing")), (1, 0), "{document:#}");
+    let human = fleet.diff("HEAD~1", &["HEAD"]).stdout;
+    assert!(human.contains("rules cannot be evaluated any more on 1 node"), "{human}");
+    assert!(!human.contains("conflict"), "{human}");
 }
 
 #[test]
@@ -353,7 +435,7 @@ fn a_conflict_of_other_values_is_a_difference() {
     1 of 6 nodes has no classification (before: 1)
 
     1 node: db1
-      conflict  The node was classified into groups named "Base" and "Loud" that defined conflicting values for the class parameters "ntp::servers". ntp::servers: ["a"] (Base), ["b"] (Loud). -> The node was classified into groups named "Base" and "Loud" that defined conflicting values for the class parameters "ntp::servers". ntp::servers: ["a"] (Base), ["c"] (Loud).  <- Loud: classes changed (groups/loud.yaml:1)
+      conflict  The node was classified into groups named "Base" and "Loud" that defined conflicting values for the class parameters "ntp::servers". ntp::servers: ["a"] (Base), ["b"] (Loud). -> The node was classified into groups named "Base" and "Loud" that defined conflicting values for the class parameters "ntp::servers". ntp::servers: ["a"] (Base), ["c"] (Loud).  <- Loud: classes changed (groups/loud.yaml:3)
     "#);
     insta::assert_snapshot!(fleet.diff("HEAD", &["HEAD"]).stdout, @r#"
     0 of 6 nodes change between HEAD and HEAD

@@ -29,7 +29,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("snapshot", &["model", "rule", "rule::regex", "hierarchy", "classification", "diagnostic"]),
-    ("impact", &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic"]),
+    (
+        "impact",
+        &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic", "document"],
+    ),
     ("amend", &["model", "rule", "hierarchy", "document", "diagnostic", "validation", "puppet"]),
     ("history", &["model", "hierarchy", "validation"]),
     ("process", &[]),

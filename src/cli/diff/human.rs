@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{Said, count};
 use crate::diagnostic::{Colour, visible_up_to};
 use crate::impact::{
-    Cause, Causes, Difference, Entry, GroupName, How, Impact, ValueChange, ValueKind,
+    Cause, Causes, Change, Difference, Entry, GroupName, How, Impact, ValueChange, ValueKind,
 };
 
 /// How many names of nodes are shown.
@@ -84,7 +84,7 @@ fn write_entry(text: &mut String, entry: &Entry, said: &Said<'_>, paint: &Paint)
         .map(|change| {
             let (what, shown) = row(&change.what, paint);
             let what = visible_up_to(&what, LONGEST);
-            (what, shown, because(&change.causes, said.impact).join(&change.causes))
+            (what, shown, because(change, said.impact).join(&change.causes))
         })
         .collect();
     let width = rows.iter().map(|(what, ..)| what.chars().count()).max().unwrap_or_default();
@@ -178,22 +178,22 @@ impl Because {
 }
 
 /// Says what causes a difference; never nothing.
-pub(super) fn because(causes: &Causes, impact: &Impact) -> Because {
-    let known = causes.changes().iter().filter_map(|it| impact.cause(*it));
-    let mut said: Vec<String> = known.map(cause).collect();
+pub(super) fn because(change: &Change, impact: &Impact) -> Because {
+    let known = change.causes.changes().iter().filter_map(|it| impact.cause(*it));
+    let mut said: Vec<String> = known.map(|it| cause(it, &change.what)).collect();
     if said.is_empty() {
         said.push("cause not decided: too many changes act on it together".to_owned());
     }
     Because(said)
 }
 
-/// Says what causes something, and where it is written.
-fn cause(change: Cause<'_>) -> String {
-    let (name, how, file, line): (String, &How, _, _) = match change {
-        Cause::Group(it) => (it.name.clone(), &it.how, &it.file, it.line),
-        Cause::NodeFile(it) => (format!("node {}", it.node), &it.how, &it.file, it.line),
+/// Says what causes a difference, and where it is written.
+fn cause(change: Cause<'_>, of: &Difference) -> String {
+    let (name, how, file): (String, &How, _) = match change {
+        Cause::Group(it) => (it.name.clone(), &it.how, &it.file),
+        Cause::NodeFile(it) => (format!("node {}", it.node), &it.how, &it.file),
     };
-    let place = match (file, line) {
+    let place = match (file, change.line(of)) {
         (Some(file), Some(line)) => format!(" ({file}:{line})"),
         _ => String::new(),
     };

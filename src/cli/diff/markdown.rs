@@ -141,7 +141,7 @@ fn details(entry: &Entry, said: &Said<'_>) -> String {
     text.push_str("| | before | after | because |\n|---|---|---|---|\n");
     for change in &entry.change.changes {
         let (what, old, new) = row(&change.what);
-        let because = because(&change.causes, said.impact);
+        let because = because(change, said.impact);
         let lines: Vec<String> = because.lines().iter().map(|it| escape(it)).collect();
         let together = match &change.causes {
             Causes::Together(_) => "only together:<br>",
