@@ -61,6 +61,12 @@ impl Examples {
             let longest = not.iter().map(|it| it.len()).max().unwrap_or_default();
             return Example::Text("a".repeat(longest + 1));
         }
+        // Most patterns of names that exclude each other differ in how names begin.
+        let found = walked.get(..found.len()).unwrap_or_default();
+        self.steps += 1;
+        if found.windows(2).any(|pair| matches!(pair, [(a, _), (b, _)] if !a.may_begin_as(b))) {
+            return Example::Nothing;
+        }
         let mut walk = Walk::new(&walked, not);
         let example = walk.run();
         self.steps += walk.steps;

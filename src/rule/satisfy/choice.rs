@@ -118,8 +118,16 @@ fn sort<'t>(tests: &[(&'t Trial, bool)]) -> Sorted<'t> {
 }
 
 impl<'t> Sorted<'t> {
-    /// Notes that it must equal one of some texts; the shortest such list has the candidates.
+    /// Notes that it must equal one of some texts, which are in order; the shortest such list has
+    /// the candidates.
     fn must_equal(&mut self, texts: Vec<&'t str>) {
+        // Most lists of pins have nothing in common, which the ends show of many.
+        if let Some(known) = &mut self.equal
+            && (texts.last() < known.first() || known.last() < texts.first())
+        {
+            known.clear();
+            return;
+        }
         if self.equal.as_ref().is_none_or(|it| texts.len() < it.len()) {
             self.equal = Some(texts);
         }

@@ -14,6 +14,9 @@ use crate::rule::regex::{Pattern, parse, translate};
 /// The most bytes of one automaton.
 const SIZE: usize = 1 << 20;
 
+/// How many letters are compared before a walk.
+const PREFIX: usize = 64;
+
 /// An automaton that knows of each state what can still come. Its first state is number 0.
 #[derive(Debug)]
 pub(super) struct Automaton {
@@ -24,6 +27,8 @@ pub(super) struct Automaton {
     /// The state behind each state and class.
     next: Vec<u32>,
     states: Vec<State>,
+    /// The letters with which every text begins in which the pattern is found.
+    prefix: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +64,26 @@ impl Automaton {
     pub(super) fn can(&self, state: u64, wanted: bool) -> bool {
         let state = self.state(state);
         if wanted { state.can_accept } else { state.can_refuse }
+    }
+
+    /// Returns whether some text may begin as both patterns demand.
+    pub(super) fn may_begin_as(&self, other: &Self) -> bool {
+        self.prefix.iter().zip(&other.prefix).all(|(mine, theirs)| mine == theirs)
+    }
+
+    /// Follows the states from which one letter alone leads on.
+    fn forced(&self) -> Vec<u8> {
+        let mut prefix = Vec::new();
+        let mut state = 0;
+        while prefix.len() < PREFIX && !self.accepts(state) {
+            let mut on = (0..)
+                .take(ALPHABET.len())
+                .filter(|letter| self.can(self.next(state, *letter), true));
+            let (Some(letter), None) = (on.next(), on.next()) else { break };
+            prefix.push(letter);
+            state = self.next(state, letter);
+        }
+        prefix
     }
 
     fn state(&self, state: u64) -> State {
@@ -104,7 +129,9 @@ pub(super) fn build(pattern: &Pattern) -> Option<Automaton> {
         .zip(can_accept.into_iter().zip(can_refuse))
         .map(|(accepts, (can_accept, can_refuse))| State { accepts, can_accept, can_refuse })
         .collect();
-    Some(Automaton { classes, width, next, states })
+    let mut automaton = Automaton { classes, width, next, states, prefix: Vec::new() };
+    automaton.prefix = automaton.forced();
+    Some(automaton)
 }
 
 fn dense(pattern: &Pattern) -> Option<DFA<Vec<u32>>> {
