@@ -28,7 +28,7 @@ use ledger::{AUTOMATONS, CACHE_BYTES, Charge, PATTERN_BYTES};
 use program::Program;
 use translate::Subjects;
 
-pub use example::{Example, Examples};
+pub use example::{Ends, Example, Examples};
 pub use required::{Required, SHORT, SubjectKind, Subjects as KnownSubjects};
 pub use suspicion::{Suspicion, suspicions};
 

@@ -9,6 +9,7 @@ mod choice;
 mod formula;
 mod outline;
 mod place;
+mod shape;
 mod witness;
 
 use hashbrown::HashMap;

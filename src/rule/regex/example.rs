@@ -5,6 +5,7 @@
 //! on one line are looked for: on those the translated pattern means what the original does.
 
 mod automaton;
+mod ends;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use hashbrown::{HashMap, HashSet};
 use super::Pattern;
 
 use automaton::Automaton;
+pub use ends::Ends;
 
 /// How many combinations of states a walk visits.
 const VISITS: usize = 20_000;
@@ -61,10 +63,10 @@ impl Examples {
             let longest = not.iter().map(|it| it.len()).max().unwrap_or_default();
             return Example::Text("a".repeat(longest + 1));
         }
-        // Most patterns of names that exclude each other differ in how names begin.
         let found = walked.get(..found.len()).unwrap_or_default();
         self.steps += 1;
-        if found.windows(2).any(|pair| matches!(pair, [(a, _), (b, _)] if !a.may_begin_as(b))) {
+        let fit = |a: &Automaton, b: &Automaton| a.ends().fit(b.ends());
+        if found.windows(2).any(|pair| matches!(pair, [(a, _), (b, _)] if !fit(a, b))) {
             return Example::Nothing;
         }
         let mut walk = Walk::new(&walked, not);
@@ -76,6 +78,11 @@ impl Examples {
             _ if walk.accepts(0) && !not.contains(&"") => Example::Text(String::new()),
             other => other,
         }
+    }
+
+    /// Returns how all texts begin and end in which a pattern is found.
+    pub fn ends(&mut self, pattern: &Pattern) -> Option<Ends> {
+        self.automaton(pattern).map(|it| it.ends().clone())
     }
 
     fn automaton(&mut self, pattern: &Pattern) -> Option<Arc<Automaton>> {

@@ -6,7 +6,8 @@
 use hashbrown::HashMap;
 
 use super::choice::Choice;
-use super::formula::Variable;
+use super::formula::{Trial, Variable};
+use super::shape::{Shape, Texts};
 use super::{Demand, Formula, Solver};
 
 /// The alternatives of a rule: what each demands, by variable.
@@ -26,8 +27,17 @@ const REMEMBERED: usize = 1_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Sets {
     numbers: HashMap<(bool, Vec<Demand>), Set>,
-    all: Vec<(bool, Vec<Demand>)>,
+    all: Vec<Demanded>,
+    texts: Texts,
     compared: HashMap<(Set, Set), bool>,
+}
+
+/// A set of demands.
+#[derive(Debug)]
+struct Demanded {
+    is_name: bool,
+    demands: Vec<Demand>,
+    shape: Shape,
 }
 
 /// An alternative while it is made.
@@ -80,7 +90,9 @@ impl Solver {
                         return None;
                     }
                     let set = Set::try_from(self.sets.all.len()).ok()?;
-                    self.sets.all.push(key.clone());
+                    let shape = self.shape(&key.1);
+                    let (is_name, demands) = key.clone();
+                    self.sets.all.push(Demanded { is_name, demands, shape });
                     self.sets.numbers.insert(key, set);
                     set
                 }
@@ -88,6 +100,14 @@ impl Solver {
             sets.push((*variable, set));
         }
         Some(sets)
+    }
+
+    fn shape(&mut self, demands: &[Demand]) -> Shape {
+        let tests: Vec<(&Trial, bool)> = demands
+            .iter()
+            .filter_map(|(test, wanted)| Some((self.tests.get(*test)?, *wanted)))
+            .collect();
+        Shape::of(&tests, &mut self.sets.texts, &mut self.examples)
     }
 
     /// Returns whether two outlined rules may hold together; if not, they never do.
@@ -114,16 +134,19 @@ impl Solver {
         if one == other {
             return true;
         }
+        let of = |set: Set| self.sets.all.get(set as usize);
+        let (Some(mine), Some(theirs)) = (of(one), of(other)) else { return true };
+        if !mine.shape.fits(&theirs.shape) {
+            return false;
+        }
         let key = (one.min(other), one.max(other));
         if let Some(known) = self.sets.compared.get(&key) {
             return *known;
         }
-        let of = |set: Set| self.sets.all.get(set as usize);
-        let (Some((is_name, mine)), Some((_, theirs))) = (of(one), of(other)) else { return true };
-        let mut both: Vec<Demand> = mine.iter().chain(theirs).copied().collect();
+        let mut both: Vec<Demand> = mine.demands.iter().chain(&theirs.demands).copied().collect();
         both.sort_unstable();
         both.dedup();
-        let can = self.choose(*is_name, &both) != Choice::Impossible;
+        let can = self.choose(mine.is_name, &both) != Choice::Impossible;
         if self.sets.compared.len() < REMEMBERED {
             self.sets.compared.insert(key, can);
         }

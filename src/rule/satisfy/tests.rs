@@ -137,3 +137,74 @@ proptest! {
         }
     }
 }
+
+/// Tests of one value, of which many exclude each other at a glance.
+fn demands() -> impl Strategy<Value = String> {
+    let test = prop::sample::select(vec![
+        "@ = web",
+        "@ = db",
+        "@ = 1",
+        "@ = \"é\"",
+        "@ = web or @ = db",
+        "@ = webx or @ = wex",
+        "@ = 5 or @ = 6",
+        "@ = a or @ = \"é\"",
+        "@ ~ \"^web\"",
+        "@ ~ \"^we\"",
+        "@ ~ \"^wex\"",
+        "@ ~ \"x$\"",
+        "@ ~ \"b$\"",
+        "@ ~ \"^(web|db)$\"",
+        "@ ~ \"(e|w)b$\"",
+        "@ ~ \"^$\"",
+        "@ ~ \"^[a-z]{3}$\"",
+        "@ ~ \"^.$\"",
+        "@ ~ \"^é|^a\"",
+        "@ ~ \"^w|b\"",
+        "@ ~ \"(?i)^web$\"",
+        "@ ~ \"^5\"",
+        "@ > 5",
+        "@ >= 5",
+        "@ < 5",
+        "@ <= 5",
+        "@ > 6",
+        "@ < 6.5",
+        "@ >= 1e1",
+        "@ <: web",
+        "not (@ = web)",
+        "not (@ ~ \"^web\")",
+        "not (@ > 5)",
+    ]);
+    prop::collection::vec(test, 1..3).prop_map(|tests| format!("({})", tests.join(") and (")))
+}
+
+proptest! {
+    #[test]
+    fn rules_that_outlines_tell_apart_hold_together_never(
+        path in prop::sample::select(vec!["name", "fact.a"]),
+        one in demands(),
+        other in demands(),
+    ) {
+        let mut solver = Solver::default();
+        let [one, other] =
+            [one, other].map(|it| read_console(&it.replace('@', path)).unwrap());
+        let formulas = [solver.compile(&one), solver.compile(&other)];
+        let [mine, theirs] = [&formulas[0], &formulas[1]].map(|it| solver.outline(&[it]));
+        let together = solver.solve(&[&formulas[0], &formulas[1]]);
+        if let Verdict::Together(node) = &together {
+            prop_assert!(solver.may_meet(&mine, &theirs), "{node:?}");
+        }
+        // Values that the solver need not have thought of.
+        let texts = ["", "web", "db", "wex", "webx", "a", "é", "WEB", "1", "4", "5", "6", "6.2", "10"];
+        let numbers = [1, 4, 5, 6, 10].map(serde_json::Value::from);
+        for value in texts.iter().map(|it| (*it).into()).chain(numbers).chain([["web"].into()]) {
+            let name = value.as_str().filter(|it| !it.is_empty()).unwrap_or("n").to_owned();
+            let mut node = Node::named(name);
+            node.fact.insert("a".to_owned(), value);
+            let both = [&one, &other].map(|it| evaluate(it, &node));
+            if both == [Ok(true), Ok(true)] && node.fact["a"] != "é" {
+                prop_assert!(solver.may_meet(&mine, &theirs), "{node:?}");
+            }
+        }
+    }
+}

@@ -9,13 +9,11 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, MatchKind};
 
 use super::ALPHABET;
+use super::ends::{Ends, LONGEST};
 use crate::rule::regex::{Pattern, parse, translate};
 
 /// The most bytes of one automaton.
 const SIZE: usize = 1 << 20;
-
-/// How many letters are compared before a walk.
-const PREFIX: usize = 64;
 
 /// An automaton that knows of each state what can still come. Its first state is number 0.
 #[derive(Debug)]
@@ -27,8 +25,7 @@ pub(super) struct Automaton {
     /// The state behind each state and class.
     next: Vec<u32>,
     states: Vec<State>,
-    /// The letters with which every text begins in which the pattern is found.
-    prefix: Vec<u8>,
+    ends: Ends,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,24 +63,44 @@ impl Automaton {
         if wanted { state.can_accept } else { state.can_refuse }
     }
 
-    /// Returns whether some text may begin as both patterns demand.
-    pub(super) fn may_begin_as(&self, other: &Self) -> bool {
-        self.prefix.iter().zip(&other.prefix).all(|(mine, theirs)| mine == theirs)
+    /// Returns how all texts begin and end in which the pattern is found.
+    pub(super) fn ends(&self) -> &Ends {
+        &self.ends
     }
 
     /// Follows the states from which one letter alone leads on.
-    fn forced(&self) -> Vec<u8> {
-        let mut prefix = Vec::new();
+    fn beginning(&self) -> Vec<u8> {
+        let mut beginning = Vec::new();
         let mut state = 0;
-        while prefix.len() < PREFIX && !self.accepts(state) {
-            let mut on = (0..)
-                .take(ALPHABET.len())
-                .filter(|letter| self.can(self.next(state, *letter), true));
-            let (Some(letter), None) = (on.next(), on.next()) else { break };
-            prefix.push(letter);
-            state = self.next(state, letter);
+        while beginning.len() < LONGEST && !self.accepts(state) {
+            let next = |letter| self.next(state, letter);
+            let Some(letter) = only(letters().filter(|it| self.can(next(*it), true))) else {
+                break;
+            };
+            beginning.extend(ALPHABET.get(usize::from(letter)));
+            state = next(letter);
         }
-        prefix
+        beginning
+    }
+
+    /// Follows the states in which a text can end back to those before them, as long as one letter
+    /// alone leads from the ones to the others. Every state is one that some text leads to.
+    fn ending(&self) -> Vec<u8> {
+        let mut ending = Vec::new();
+        let mut behind: Vec<bool> = self.states.iter().map(|it| it.accepts).collect();
+        // Before the first letter nothing more can stand.
+        while ending.len() < LONGEST && behind.first() == Some(&false) {
+            let leads = |from: usize, letter| {
+                let to = usize::try_from(self.next(from as u64, letter)).unwrap_or(usize::MAX);
+                behind.get(to) == Some(&true)
+            };
+            let leads_from_any = |it: &u8| (0..self.states.len()).any(|from| leads(from, *it));
+            let Some(letter) = only(letters().filter(leads_from_any)) else { break };
+            ending.extend(ALPHABET.get(usize::from(letter)));
+            behind = (0..self.states.len()).map(|from| leads(from, letter)).collect();
+        }
+        ending.reverse();
+        ending
     }
 
     fn state(&self, state: u64) -> State {
@@ -129,9 +146,20 @@ pub(super) fn build(pattern: &Pattern) -> Option<Automaton> {
         .zip(can_accept.into_iter().zip(can_refuse))
         .map(|(accepts, (can_accept, can_refuse))| State { accepts, can_accept, can_refuse })
         .collect();
-    let mut automaton = Automaton { classes, width, next, states, prefix: Vec::new() };
-    automaton.prefix = automaton.forced();
+    let mut automaton = Automaton { classes, width, next, states, ends: Ends::default() };
+    automaton.ends = Ends { beginning: automaton.beginning(), ending: automaton.ending() };
     Some(automaton)
+}
+
+/// Returns the places in the alphabet.
+fn letters() -> impl Iterator<Item = u8> {
+    (0..).take(ALPHABET.len())
+}
+
+/// Returns what comes, if it is one thing alone.
+fn only(mut letters: impl Iterator<Item = u8>) -> Option<u8> {
+    let only = letters.next()?;
+    letters.next().is_none().then_some(only)
 }
 
 fn dense(pattern: &Pattern) -> Option<DFA<Vec<u32>>> {
