@@ -30,7 +30,10 @@ pub use merge::{ClassSources, Final, Source, SourcedValue};
 pub use overlap::{
     Acknowledged, Alarm, Differing, Evidence, Overlap, Overlaps, Pair, Rank, Setting, overlaps,
 };
-pub use published::{Version, classified, conflict_details, explanation, hiera};
+pub use published::{
+    Version, classified, conflict_details, explanation, explanation_fields, explanation_with,
+    final_classification, hiera, match_explanations,
+};
 
 /// How a node is classified, and why.
 #[derive(Clone, Debug)]

@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::conflict::ClassDifferences;
 use super::{
-    ClassSources, Conflicts, Difference, Explanation, Final, Outcome, Source, SourcedValue,
+    ClassSources, Conflicts, Difference, Explanation, Final, Match, Outcome, Source, SourcedValue,
 };
 use crate::hierarchy::{
     GroupIndex, Hierarchy, classes_to_value, group_to_value, inherited_classes_to_value,
 };
-use crate::model::{ClassName, Key};
+use crate::model::{ClassName, Key, Node};
 
 /// A version of the classified document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,13 +70,47 @@ fn values<K: ToString>(values: &BTreeMap<&K, SourcedValue<'_>>) -> Value {
 
 /// Writes the explanation document.
 pub fn explanation(explanation: &Explanation<'_>) -> Value {
+    explanation_with(explanation.node.clone(), explanation_fields(explanation))
+}
+
+/// Writes the explanation document around the facts of its node, which may be large: they are not copied.
+pub fn explanation_with(node: Node, fields: Map<String, Value>) -> Value {
+    let mut received = Map::new();
+    received.insert("name".to_owned(), node.name.into());
+    received.insert("fact".to_owned(), node.fact.into());
+    received.insert("trusted".to_owned(), node.trusted.into());
+    let mut document = Map::new();
+    document.insert("node_as_received".to_owned(), received.into());
+    document.extend(fields);
+    Value::Object(document)
+}
+
+/// Writes why each group matches.
+pub fn match_explanations(explanation: &Explanation<'_>) -> Value {
+    let hierarchy = &explanation.estate.hierarchy;
+    let explain = |it: &Match<'_>| {
+        (hierarchy.group(it.group).id.to_string(), it.explain(explanation.node).to_value())
+    };
+    Value::Object(explanation.matches.iter().map(explain).collect())
+}
+
+/// Writes what the node gets, unless groups are in conflict.
+pub fn final_classification(explanation: &Explanation<'_>) -> Option<Value> {
+    let Outcome::Classified(result) = &explanation.outcome else { return None };
+    let mut fields = Map::new();
+    fields.insert("environment".to_owned(), result.environment.as_str().into());
+    fields.insert("classes".to_owned(), classes(&result.classes));
+    fields.insert("variables".to_owned(), values(&result.variables));
+    if !result.config_data.is_empty() {
+        fields.insert("config_data".to_owned(), classes(&result.config_data));
+    }
+    Some(fields.into())
+}
+
+/// Writes all of the explanation document but the node.
+pub fn explanation_fields(explanation: &Explanation<'_>) -> Map<String, Value> {
     let hierarchy = &explanation.estate.hierarchy;
     let id = |index: GroupIndex| hierarchy.group(index).id.to_string();
-    let matches: Map<String, Value> = explanation
-        .matches
-        .iter()
-        .map(|it| (id(it.group), it.explain(explanation.node).to_value()))
-        .collect();
     let leaves: Map<String, Value> = explanation
         .leaves
         .iter()
@@ -103,14 +137,9 @@ pub fn explanation(explanation: &Explanation<'_>) -> Value {
             (id(*leaf), Value::Object(fields))
         })
         .collect();
-    let node = explanation.node;
     let mut document = Map::new();
     let mut insert = |key: &str, value: Value| document.insert(key.to_owned(), value);
-    insert(
-        "node_as_received",
-        json!({"name": node.name, "fact": node.fact, "trusted": node.trusted}),
-    );
-    insert("match_explanations", matches.into());
+    insert("match_explanations", match_explanations(explanation));
     insert("leaf_groups", leaves.into());
     insert("inherited_classifications", inherited.into());
     insert("individual_classification", individual(explanation));
@@ -119,18 +148,12 @@ pub fn explanation(explanation: &Explanation<'_>) -> Value {
             insert("conflicts", conflict_details(hierarchy, conflicts));
         }
         Outcome::Classified(result) => {
-            let mut fields = Map::new();
-            fields.insert("environment".to_owned(), result.environment.as_str().into());
-            fields.insert("classes".to_owned(), classes(&result.classes));
-            fields.insert("variables".to_owned(), values(&result.variables));
-            if !result.config_data.is_empty() {
-                fields.insert("config_data".to_owned(), classes(&result.config_data));
-            }
-            insert("final_classification", fields.into());
+            let classification = final_classification(explanation);
+            insert("final_classification", classification.unwrap_or_default());
             insert("classification_sources", sources(hierarchy, result));
         }
     }
-    Value::Object(document)
+    document
 }
 
 fn individual(explanation: &Explanation<'_>) -> Value {

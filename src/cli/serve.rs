@@ -1,5 +1,6 @@
 //! `clade serve`
 
+mod allocator;
 mod arguments;
 mod descriptors;
 mod ending;
@@ -29,6 +30,7 @@ impl Serve {
             output.data(&layered.shown)?;
             return Ok(Exit::Fine);
         }
+        allocator::set(arguments);
         let layering = layers::Layering::new(self, arguments, layered.shown);
         start::run(layered.serve, layering)
     }

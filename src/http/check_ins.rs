@@ -298,22 +298,22 @@ fn to_value(app: &App, check_in: CheckIn, facts: WithFacts) -> Value {
     // Without trusted data that are lost, an explanation would name the wrong groups.
     let snapshot = app.controller.snapshot().ok();
     let snapshot = snapshot.filter(|_| app.check_ins.lost(&check_in).is_none());
-    let mut document = snapshot
-        .and_then(|snapshot| Some(classification::explanation(&snapshot.classify(node).ok()?)));
-    let mut part = |key: &str| Some(document.as_mut()?.get_mut(key)?.take());
+    // Not the whole document: it has the facts a second time.
+    let parts = snapshot.and_then(|snapshot| {
+        let explained = snapshot.classify(node).ok()?;
+        let classification = classification::final_classification(&explained);
+        Some((classification, classification::match_explanations(&explained)))
+    });
+    let (classification, explanation) = parts.unwrap_or_else(|| (None, json!({})));
     let mut entry = Map::new();
     entry.insert("time".to_owned(), check_in.time.to_string().into());
     // A node in conflict has no classification.
-    let classification = part("final_classification");
     entry.extend(classification.map(|it| ("classification".to_owned(), it)));
-    let explanation = part("match_explanations").unwrap_or_else(|| json!({}));
     entry.insert("explanation".to_owned(), explanation);
     entry.insert("transaction_uuid".to_owned(), json!(check_in.transaction_uuid));
     if let Some(commit) = check_in.commit {
         entry.insert("commit".to_owned(), json!(commit));
     }
-    // What the node said is in there, too.
-    drop(document);
     let mut value = json!({
         "name": node.name,
         "check_ins": [entry],

@@ -196,6 +196,6 @@ fn all_groups(answering: &Answering) -> usize {
 
 fn explain(answering: &Answering, mut node: Node) -> Response {
     answering.believe(&mut node);
-    let answer = explained(answering, &node).map(|it| classification::explanation(&it));
-    answering.json(answer)
+    let fields = explained(answering, &node).map(|it| classification::explanation_fields(&it));
+    answering.json(fields.map(|it| classification::explanation_with(node, it)))
 }

@@ -19,8 +19,8 @@ use crate::model::Node;
 /// How many nodes are compared together at most.
 const BATCH: usize = 512;
 
-/// How many values of facts they have together: some tens of megabytes.
-const BATCH_VALUES: usize = 200_000;
+/// How many values of facts they have together, or one node alone: some fifteen megabytes.
+const BATCH_VALUES: usize = 50_000;
 
 /// Comparisons run one at a time: each reads the facts of the whole fleet.
 static COMPARISON: Semaphore = Semaphore::const_new(1);
