@@ -4,6 +4,7 @@
 //! limited, and what two YAML readers would read differently is refused instead of
 //! being guessed.
 
+mod advice;
 mod belonging;
 mod build;
 mod comment;

@@ -17,6 +17,7 @@ mod satisfy;
 pub mod regex;
 
 pub use array::{read, to_value};
+pub(crate) use console::opens_foreign_quote;
 pub use console::{NoConsoleForm, read_console, to_console};
 pub(crate) use evaluate::found;
 pub use evaluate::{EvaluationError, evaluate, holds};

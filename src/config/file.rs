@@ -195,7 +195,7 @@ mod tests {
                 "line 1, column 18: `allow-anonymous` must be true or false",
             ),
             ("- x\n", "line 1, column 1: the settings must be a mapping, here is a list"),
-            ("repo: [\n", "line 2, column 1:"),
+            ("repo: [\n", "line 1, column 7: the `[` that opens here is not closed"),
             ("repo: a\n---\nrepo: b\n", "line 3, column 1: the settings are one document"),
         ] {
             let error = read_settings(text.as_bytes(), &known()).unwrap_err().to_string();

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 use serde_json::Value;
 
+use super::advice::advise;
 use super::comment;
 use super::place::Index;
 use super::scalar::{Resolved, resolve};
@@ -164,7 +165,17 @@ impl Builder<'_> {
         if let Some(first) = info.get_mut(..1) {
             first.make_ascii_lowercase();
         }
-        Box::new(malformed(self.span(at, end), info))
+        let span = self.span(at, end);
+        let Some(advice) = advise(self.original, self.at(span.start)) else {
+            return Box::new(malformed(span, info));
+        };
+        let span = |(start, end): (usize, usize)| Span {
+            start: self.place(start),
+            end: self.place(end.max(start)),
+        };
+        let mut fault = malformed(span(advice.at), advice.message).with_help(advice.help);
+        fault.related.extend(advice.related.map(|(place, message)| (span(place), message)));
+        Box::new(fault)
     }
 
     fn too_deep(&self, span: Span) -> Fault {
@@ -203,7 +214,7 @@ impl Builder<'_> {
 
     /// Returns the byte of the text at a place.
     fn at(&self, place: Position) -> usize {
-        place.offset.saturating_sub(self.index.position(0).offset) as usize
+        byte_of(self.index, place)
     }
 
     /// Returns the place of a byte of the text.
@@ -258,8 +269,11 @@ impl Builder<'_> {
                     let message =
                         format!("`{text}` is not the same to all YAML readers: {reading}");
                     let fault = Fault::new(FaultKind::AmbiguousScalar, span, message);
-                    self.faults
-                        .push(fault.with_help(format!("put a string in quotes: {}", quote(text))));
+                    let mut help = format!("put a string in quotes: {}", quote(text));
+                    if reading.ends_with("a boolean") {
+                        help.push_str("; a boolean is `true` or `false`");
+                    }
+                    self.faults.push(fault.with_help(help));
                     (text.into(), None)
                 }
             },
@@ -348,7 +362,12 @@ impl Builder<'_> {
                     }
                     _ => {
                         let message = format!("a key is {sort}, it must be a string");
-                        self.faults.push(malformed(node.span, message));
+                        let fault = malformed(node.span, message);
+                        let at = byte_of(self.index, node.span.start);
+                        self.faults.push(match template(self.original, at) {
+                            Some(help) => fault.with_help(help),
+                            None => fault,
+                        });
                         // No other key is taken for the same.
                         format!("\0{}", node.span.start.offset)
                     }
@@ -381,4 +400,17 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// Returns the byte of a text at a place.
+fn byte_of(index: &Index, place: Position) -> usize {
+    place.offset.saturating_sub(index.position(0).offset) as usize
+}
+
+/// Returns what to do about a template such as `{{ x }}`, which reads as a mapping in a mapping.
+fn template(text: &str, inner: usize) -> Option<String> {
+    let rest = text.get(inner.checked_sub(1)?..).filter(|it| it.starts_with("{{"))?;
+    let line = rest.lines().next()?;
+    let written = quote(line.get(..line.find("}}")? + 2)?);
+    Some(format!("templates are not filled in; to keep it as text, put it in quotes: {written}"))
 }

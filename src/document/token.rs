@@ -94,7 +94,7 @@ fn after_properties(text: &str, start: usize) -> usize {
 }
 
 /// Returns the place behind a quoted string.
-fn quoted(text: &str, start: usize) -> Option<usize> {
+pub(super) fn quoted(text: &str, start: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let quote = *bytes.get(start).filter(|it| matches!(it, b'"' | b'\''))?;
     let mut at = start + 1;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Number, Value};
 
 use super::fault::{FaultKind, RuleFault};
-use super::regex::Pattern;
+use super::regex::{Pattern, from_glob};
 use crate::model::{Comparison, Condition, Decimal, Order, Path, Segment, Test};
 
 /// How deep conditions may be nested.
@@ -40,7 +40,9 @@ pub(super) fn comparison(operator: &str, operand: &str) -> Option<Result<Compari
                     element: Vec::new(),
                     characters: Some(error.offset..error.offset + 1),
                     message: format!("`{}` is not a pattern: {}", shorten(operand), error.message),
-                    help: None,
+                    help: from_glob(operand).map(|pattern| {
+                        format!("a regular expression is expected, not a glob: write `{pattern}`")
+                    }),
                 }
             }));
         }
@@ -93,9 +95,13 @@ impl Reader {
 
     fn condition(&mut self, rule: &Value) -> Option<Condition> {
         let Value::Array(parts) = rule else {
-            let help =
-                "a condition is a list such as [\"=\", [\"fact\", \"os\", \"family\"], \"Debian\"]";
-            return self.fault("a condition must be a list", Some(help.to_owned()));
+            let written = rule.as_str().and_then(|it| super::read_console(it).ok());
+            let help = match written {
+                Some(condition) => format!("inside of a list write {}", to_value(&condition)),
+                None => "a condition is a list such as [\"=\", [\"fact\", \"os\", \"family\"], \"Debian\"]"
+                    .to_owned(),
+            };
+            return self.fault("a condition must be a list", Some(help));
         };
         if self.element.len() >= DEPTH_LIMIT {
             return self.fault(format!("conditions are nested over {DEPTH_LIMIT} deep"), None);
@@ -140,7 +146,11 @@ impl Reader {
     fn test(&mut self, operator: &str, rest: &[Value]) -> Option<Condition> {
         // The operator is looked at first: with another one the shape may be meant otherwise.
         if comparison(operator, "").is_none() {
-            let help = operator_help(operator);
+            let second = rest.first().and_then(Value::as_str);
+            let help = match second.filter(|it| comparison(it, "").is_some()) {
+                Some(second) => format!("the operator comes first: [\"{second}\", path, value]"),
+                None => operator_help(operator),
+            };
             let message = format!("`{}` is not an operator", shorten(operator));
             return self.at(0, |it| it.fault(message, Some(help)));
         }

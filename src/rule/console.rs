@@ -1,5 +1,6 @@
 //! The console's notation of rules: `trusted.certname ~ "www" and os.family = Debian`.
 
+mod familiar;
 mod scan;
 
 use std::fmt;
@@ -8,6 +9,8 @@ use std::ops::Range;
 use super::array::{comparison, path_to_value, shorten};
 use super::fault::{FaultKind, RuleFault};
 use crate::model::{Condition, Path, Segment, Test, is_bare_segment, write_quoted};
+pub(crate) use familiar::opens_foreign_quote;
+use familiar::{dotted, join_help, no_path, operator_help};
 use scan::{Scanner, Token};
 
 /// How deep parentheses and `not` may be nested.
@@ -22,6 +25,9 @@ const DEPTH_LIMIT: usize = 64;
 ///
 /// Returns the first fault of the grammar, or else every faulty pattern.
 pub fn read_console(text: &str) -> Result<Condition, Vec<RuleFault>> {
+    if let Some(fault) = familiar::array_in_string(text) {
+        return Err(vec![fault]);
+    }
     let mut reader = Reader { scanner: Scanner::new(text), patterns: Vec::new(), depth: 0 };
     match reader.whole() {
         Ok(_) if !reader.patterns.is_empty() => Err(reader.patterns),
@@ -60,10 +66,14 @@ impl Reader {
         match self.scanner.condition_token()? {
             Token::End => Ok(condition),
             token => {
+                if let Some(oddity) = self.scanner.oddity() {
+                    return Err(oddity);
+                }
                 let help = match &token {
                     Token::Word(word) if matches!(word.to_lowercase().as_str(), "and" | "or") => {
                         Some("write it in lower case")
                     }
+                    Token::Word(word) if join_help(word).is_some() => join_help(word),
                     Token::Close => Some("there is no `(` before it"),
                     _ => Some(
                         "join comparisons with `and` or `or`, and put values with blanks in quotes",
@@ -128,14 +138,19 @@ impl Reader {
             Token::End => Err(fault(opened..opened + 1, "this `(` is never closed", None)),
             token => {
                 let message = format!("expected `and`, `or` or `)`, found {token}");
-                Err(fault(at..self.scanner.end(), message, None))
+                let fault = || fault(at..self.scanner.end(), message, None);
+                Err(self.scanner.oddity().unwrap_or_else(fault))
             }
         }
     }
 
     fn test(&mut self) -> Result<Condition, Fault> {
         let path = self.path()?;
-        let (negated, operator) = self.scanner.operator()?;
+        let (negated, operator) = self.scanner.operator().map_err(|mut fault| {
+            let word = fault.characters.clone().map(|it| self.scanner.slice(it));
+            fault.help = word.and_then(|it| operator_help(&it, &path)).or(fault.help);
+            fault
+        })?;
         let start = self.scanner.position();
         let value = self.scanner.value()?;
         let comparison = match comparison(operator, &value.content) {
@@ -159,6 +174,18 @@ impl Reader {
 
     fn path(&mut self) -> Result<Path, Fault> {
         let at = self.scanner.position();
+        self.segments(at).map_err(|mut fault| {
+            let written = self.scanner.ahead(at);
+            if let Some(message) = no_path(&written) {
+                fault.message = message.into();
+                fault.characters = Some(at..at + self.scanner.word_length(at));
+            }
+            fault.help = dotted(&written).map(|it| format!("write `{it}`")).or(fault.help);
+            fault
+        })
+    }
+
+    fn segments(&mut self, at: usize) -> Result<Path, Fault> {
         let mut segments = vec![self.scanner.segment()?];
         loop {
             if self.scanner.take_adjacent('.') {

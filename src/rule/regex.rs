@@ -9,6 +9,7 @@ mod ast;
 mod backtrack;
 mod example;
 mod fold;
+mod glob;
 mod ledger;
 mod parse;
 mod postgres;
@@ -29,6 +30,7 @@ use program::Program;
 use translate::Subjects;
 
 pub use example::{Ends, Example, Examples};
+pub use glob::from_glob;
 pub use required::{Required, SHORT, SubjectKind, Subjects as KnownSubjects};
 pub use suspicion::{Suspicion, suspicions};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::rule;
 use super::shape::Shape;
 use crate::diagnostic::{Kind, Place, closest};
-use crate::document::{Node, Span, bounded};
+use crate::document::{Entry, Node, Span, bounded};
 use crate::hierarchy::root_group;
 use crate::model::{BudgetItem, Condition, EnvironmentName, Group, GroupId, GroupName};
 use crate::rule::with_pins;
@@ -97,9 +97,44 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Vec<GroupFile> {
         .collect()
 }
 
+/// Returns what is meant by a key that Puppet Enterprise, Hiera or other classifiers have.
+fn familiar(entry: &Entry) -> Option<String> {
+    let meant = match entry.key.to_lowercase().replace('-', "_").as_str() {
+        "parameters" | "params" | "vars" => {
+            let help =
+                "did you mean `variables`? parameters of a class stand in `classes`, below it";
+            return Some(help.to_owned());
+        }
+        "deleted" | "serial_number" | "last_edited" | "user_permissions" => {
+            let help = "the API of Puppet Enterprise adds it to a group; leave it out";
+            return Some(help.to_owned());
+        }
+        "groups" => {
+            return Some("a document has one group; part several by lines with `---`".to_owned());
+        }
+        "children" => return Some("each child names its `parent`".to_owned()),
+        "match" | "matches" | "matching" | "rules" | "condition" | "conditions" => "rule",
+        "nodes" | "hosts" | "pins" | "members" | "certnames" | "pinned_nodes" => "pinned",
+        "hiera" | "data" | "hiera_data" => "config_data",
+        "env" | "environments" => "environment",
+        "trumps" | "environment_group" | "override" => "environment_trumps",
+        "uuid" => "id",
+        "title" | "group" | "group_name" => "name",
+        "inherits" | "inherit" | "parent_id" | "parents" => "parent",
+        "modules" | "roles" => "classes",
+        _ => {
+            let is_group = entry.value.entries().iter().any(|it| KEYS.contains(&it.key.as_str()));
+            return is_group.then(|| {
+                format!("write `name: {}`, and what is below it without indentation", entry.key)
+            });
+        }
+    };
+    Some(format!("did you mean `{meant}`?"))
+}
+
 fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
     let errors_before = shape.errors;
-    shape.mapping(document, "a group", KEYS)?;
+    shape.mapping_or(document, "a group", KEYS, &familiar)?;
     let name: Option<GroupName> = match document.get("name") {
         Some(node) => shape.parsed(node, "`name`"),
         None => {
@@ -225,7 +260,7 @@ fn read_parent(node: &Node, shape: &mut Shape) -> Option<ParentName> {
 
 fn class_places(document: &Node, shape: &Shape) -> Vec<ClassPlace> {
     let entries = document.get("classes").map(Node::entries).unwrap_or_default();
-    let class = |entry: &crate::document::Entry| ClassPlace {
+    let class = |entry: &Entry| ClassPlace {
         name: entry.key.strip_prefix("::").unwrap_or(&entry.key).into(),
         place: shape.place(entry.key_span),
         parameters: entry

@@ -7,9 +7,10 @@ mod structure;
 use super::rule::{element, part_of};
 use super::shape::Shape;
 use crate::diagnostic::Kind;
-use crate::document::{Node, Span};
+use crate::document::{Node, Span, quote};
 use crate::model::{Comparison, Condition, Path, Segment, Test};
-use crate::rule::regex::suspicions;
+use crate::rule::opens_foreign_quote;
+use crate::rule::regex::{from_glob, suspicions};
 use structure::Structure;
 
 pub(super) use contradiction::contradictions;
@@ -103,6 +104,16 @@ fn check_path(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
             Segment::Index(_) => "",
         })
         .collect();
+    if let [_, first, ..] = keys.as_slice()
+        && (first.starts_with('$') || first.starts_with("%{"))
+    {
+        let message = match first.starts_with('$') {
+            true => "a path does not start with `$`: a rule has no variables",
+            false => "a path does not start with `%{`: a rule has no interpolation",
+        };
+        let message = message.to_owned();
+        return warn(message, format!("write {}", without_sign(segments, first, parts)));
+    }
     match keys.as_slice() {
         ["name"] => {}
         ["name", ..] => {
@@ -145,6 +156,22 @@ fn check_path(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
     }
 }
 
+/// Writes a path of Puppet or Hiera, such as `$trusted.certname`, as one of a rule.
+fn without_sign(segments: &[Segment], first: &str, parts: &Parts<'_>) -> String {
+    let stripped = first.trim_start_matches(['$', '%', '{']).trim_start_matches(':');
+    let key = |it: &Segment| match it {
+        Segment::Key(key) => Segment::Key(key.trim_end_matches('}').into()),
+        index @ Segment::Index(_) => index.clone(),
+    };
+    let rest: Vec<Segment> = segments.iter().skip(2).map(key).collect();
+    let own = Segment::Key(stripped.trim_end_matches('}').into());
+    match stripped {
+        "trusted" => parts.show("trusted", rest),
+        "facts" | "fact" if !rest.is_empty() => parts.show("fact", rest),
+        _ => parts.show("fact", std::iter::once(own).chain(rest).collect()),
+    }
+}
+
 /// Warns of comparisons with a whole mapping, which never hold, and with a whole list, of which only
 /// `<:` can.
 fn check_structure(
@@ -172,6 +199,18 @@ fn check_structure(
 }
 
 fn check_operand(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
+    let operand = test.comparison.operand();
+    if let Some(inside) = opens_foreign_quote(operand) {
+        let message = format!("the quotes of `{operand}` are letters of the value here");
+        let help = format!("write it in straight quotes: {}", quote(inside));
+        shape.add(Kind::SuspiciousRule, parts.operand().span, message).help = Some(help);
+    }
+    let is_arrow = |rule: &str| operand.starts_with('>') && rule.contains(&format!("={operand}"));
+    if parts.test.is_none() && parts.whole.as_str().is_some_and(is_arrow) {
+        let message = format!("`=>` is not an operator: this asks for the text `{operand}`");
+        let help = "at least is `>=`; to ask for the text, put it in quotes".to_owned();
+        shape.add(Kind::SuspiciousRule, parts.operand().span, message).help = Some(help);
+    }
     match &test.comparison {
         Comparison::Number { operand, number: None, .. } => {
             let message = format!("`{operand}` is no number, so the comparison is never true");
@@ -185,6 +224,13 @@ fn check_operand(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
                     None => parts.operand().span,
                 };
                 shape.add(Kind::SuspiciousRegex, span, found.message).help = Some(found.help);
+            }
+        }
+        Comparison::Equals(text) => {
+            if let Some(pattern) = from_glob(text).filter(|_| text.contains('*')) {
+                let message = format!("`=` compares the whole text, so `{text}` is not a pattern");
+                let help = format!("write `~` with the regular expression `{pattern}`");
+                shape.add(Kind::SuspiciousRule, parts.operand().span, message).help = Some(help);
             }
         }
         _ => {}

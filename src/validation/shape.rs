@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity, closest};
-use crate::document::{Content, Entry, Node, Span};
+use crate::document::{Content, Entry, Node, Span, quote};
 use crate::model::{BudgetItem, Counts, Exceeded, Meter, Room, Weight};
 use crate::model::{ClassName, Classes, Key, NameError, Table, Value, VariableName};
 
@@ -111,11 +111,22 @@ impl Shape {
         what: impl Display + Copy,
         known: &[&str],
     ) -> Option<&'n [Entry]> {
+        self.mapping_or(node, what, known, &|_| None)
+    }
+
+    /// Returns the entries of a mapping, having complained of unknown keys; `familiar` says what is meant
+    /// by some of them.
+    pub(super) fn mapping_or<'n>(
+        &mut self,
+        node: &'n Node,
+        what: impl Display + Copy,
+        known: &[&str],
+        familiar: &dyn Fn(&Entry) -> Option<String>,
+    ) -> Option<&'n [Entry]> {
         let Content::Mapping(entries) = &node.content else {
-            return self.violation(
-                node.span,
-                format!("{what} must be a mapping, here is {}", node.sort()),
-            );
+            let message = format!("{what} must be a mapping, here is {}", node.sort());
+            self.add(Kind::SchemaViolation, node.span, message).help = mapping_help(node);
+            return None;
         };
         for entry in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             if self.is_full() {
@@ -124,13 +135,20 @@ impl Shape {
                 self.meter.finding(Weight::Error);
                 continue;
             }
-            let help = match closest(&entry.key, known.iter().copied()) {
-                Some(similar) => format!("did you mean `{similar}`?"),
-                None => format!(
-                    "the keys are {}",
-                    known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
-                ),
-            };
+            let help =
+                familiar(entry).or_else(|| hard_space(&entry.key)).unwrap_or_else(
+                    || match closest(&entry.key, known.iter().copied()) {
+                        Some(similar) => format!("did you mean `{similar}`?"),
+                        None => format!(
+                            "the keys are {}",
+                            known
+                                .iter()
+                                .map(|key| format!("`{key}`"))
+                                .collect::<Vec<_>>()
+                                .join(", ")
+                        ),
+                    },
+                );
             let message = format!("unknown key `{}` in {what}", entry.key);
             self.add(Kind::SchemaViolation, entry.key_span, message).help = Some(help);
         }
@@ -171,10 +189,13 @@ impl Shape {
     pub(super) fn boolean(&mut self, node: &Node, what: impl Display + Copy) -> Option<bool> {
         match &node.content {
             Content::Scalar(Value::Bool(value)) => Some(*value),
-            _ => self.violation(
-                node.span,
-                format!("{what} must be true or false, here is {}", node.sort()),
-            ),
+            _ => {
+                let message = format!("{what} must be true or false, here is {}", node.sort());
+                let written = node.as_str().filter(|it| matches!(*it, "true" | "false"));
+                let help = written.map(|it| format!("write {it} without quotes"));
+                self.add(Kind::SchemaViolation, node.span, message).help = help;
+                None
+            }
         }
     }
 
@@ -186,7 +207,16 @@ impl Shape {
         match &node.content {
             Content::Sequence(elements) => Some(elements),
             _ => {
-                self.violation(node.span, format!("{what} must be a list, here is {}", node.sort()))
+                let message = format!("{what} must be a list, here is {}", node.sort());
+                let help = node.as_str().map(|text| match text.strip_prefix('-') {
+                    Some(_) => {
+                        "write each element on a line of its own, with a blank behind its `-`"
+                            .to_owned()
+                    }
+                    None => format!("write it in brackets: [{}]", quote(text)),
+                });
+                self.add(Kind::SchemaViolation, node.span, message).help = help;
+                None
             }
         }
     }
@@ -261,7 +291,7 @@ impl Shape {
             Content::Scalar(Value::Null) => &[],
             _ => {
                 let message = format!("{what} must be a mapping, here is {}", node.sort());
-                self.add(Kind::SchemaViolation, node.span, message);
+                self.add(Kind::SchemaViolation, node.span, message).help = mapping_help(node);
                 &[]
             }
         }
@@ -284,4 +314,33 @@ impl Shape {
             self.inner_keys(element);
         }
     }
+}
+
+/// Returns how what stands in the place of a mapping is written as one.
+fn mapping_help(node: &Node) -> Option<String> {
+    if let Some(first) = node.elements().first() {
+        return Some(match first.as_str() {
+            Some(name) => format!("write each as a key with its value: `{name}: {{}}`"),
+            None => "a document has one mapping; part several by lines with `---`".to_owned(),
+        });
+    }
+    let text = node.as_str().filter(|it| it.len() < 100)?;
+    if let Some((key, value)) = text.split_once(" => ").or_else(|| text.split_once(" = ")) {
+        return Some(format!("write `{key}: {value}`"));
+    }
+    let is_word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | ':');
+    match text.split_once(':') {
+        Some((key, value)) if !value.is_empty() && !value.starts_with([':', '/']) => {
+            Some(format!("write a blank behind the colon: `{key}: {value}`"))
+        }
+        _ if text.chars().all(is_word) => Some(format!("write it as a key: `{text}: {{}}`")),
+        _ => None,
+    }
+}
+
+/// Returns what to do about a key that begins with blanks which YAML takes for letters.
+fn hard_space(key: &str) -> Option<String> {
+    let first = key.chars().next().filter(|it| it.is_whitespace() && !it.is_ascii())?;
+    let number = u32::from(first);
+    Some(format!("it starts with the blank U+{number:04X}, a letter to YAML: write spaces"))
 }

@@ -1,3 +1,5 @@
+mod mistakes;
+
 use super::*;
 
 /// Validates files given as `path` and text.
@@ -167,7 +169,9 @@ fn the_shape_of_a_group_is_checked() {
         ),
         (
             "name: g\nclasses: [ntp]\n",
-            vec!["2:10 schema-violation `classes` must be a mapping, here is a list"],
+            vec![
+                "2:10 schema-violation `classes` must be a mapping, here is a list // write each as a key with its value: `ntp: {}`",
+            ],
         ),
         (
             "name: g\nclasses: {ntp: 5}\n",
@@ -190,7 +194,9 @@ fn the_shape_of_a_group_is_checked() {
         ),
         (
             "name: g\npinned: web1\n",
-            vec!["2:9 schema-violation `pinned` must be a list, here is a string"],
+            vec![
+                "2:9 schema-violation `pinned` must be a list, here is a string // write it in brackets: [\"web1\"]",
+            ],
         ),
         (
             "name: g\nclasses: {a: {}, \"::a\": {}}\n",

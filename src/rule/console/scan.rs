@@ -3,6 +3,7 @@
 //! What a character means depends on where it stands (a dot parts the segments
 //! of a path but belongs to a value), so the reader asks for the token it needs.
 
+use super::familiar::{opens_foreign_quote, quoted};
 use super::{Fault, fault};
 use crate::model::Segment;
 
@@ -31,11 +32,13 @@ pub(super) struct Text {
 pub(super) struct Scanner {
     characters: Vec<char>,
     at: usize,
+    /// Where the last value starts.
+    value_at: usize,
 }
 
 impl Scanner {
     pub(super) fn new(text: &str) -> Self {
-        Self { characters: text.chars().collect(), at: 0 }
+        Self { characters: text.chars().collect(), at: 0, value_at: 0 }
     }
 
     fn peek(&self) -> Option<char> {
@@ -71,6 +74,24 @@ impl Scanner {
     /// Returns the place behind the last token.
     pub(super) fn end(&self) -> usize {
         self.at
+    }
+
+    /// Returns the text from a place on, as far as it may matter.
+    pub(super) fn ahead(&self, at: usize) -> String {
+        /// No path that people write is longer.
+        const LONGEST: usize = 200;
+        self.characters.iter().skip(at).take(LONGEST).collect()
+    }
+
+    /// Returns the text between two places.
+    pub(super) fn slice(&self, range: std::ops::Range<usize>) -> String {
+        self.characters.iter().skip(range.start).take(range.len()).collect()
+    }
+
+    /// Returns how many characters follow a place up to a blank, at least one.
+    pub(super) fn word_length(&self, at: usize) -> usize {
+        let rest = self.characters.iter().skip(at);
+        rest.take_while(|it| !it.is_whitespace()).count().max(1)
     }
 
     /// Returns whether a quote stands at the place.
@@ -142,7 +163,8 @@ impl Scanner {
             let found =
                 self.peek().map_or("the end".to_owned(), |character| format!("`{character}`"));
             let message = format!("expected a path such as `os.family`, found {found}");
-            return Err(fault(start..start + 1, message, None));
+            let help = (self.peek() == Some('!')).then_some("write `not`");
+            return Err(fault(start..start + 1, message, help));
         }
         Ok(Segment::Key(key.into()))
     }
@@ -203,6 +225,7 @@ impl Scanner {
     /// Takes a value: a quoted string, or everything up to the next blank or parenthesis.
     pub(super) fn value(&mut self) -> Result<Text, Fault> {
         let start = self.position();
+        self.value_at = start;
         if matches!(self.peek(), Some('"' | '\'')) {
             return self.quoted();
         }
@@ -216,6 +239,26 @@ impl Scanner {
             return Err(fault(start..self.at, message, Some(help)));
         }
         Ok(Text { content: text, verbatim: true, inset: 0 })
+    }
+
+    /// Returns what is odd about the last value, for where the text does not go on as it should.
+    pub(super) fn oddity(&self) -> Option<Fault> {
+        let start = self.value_at;
+        let rest = self.ahead(start);
+        if let Some(inside) = opens_foreign_quote(&rest) {
+            let message = "this is not a quote that a rule knows, but a letter of the value";
+            let help = format!("write {}", quoted(inside));
+            return Some(fault(start..start + 1, message, Some(help.as_str())));
+        }
+        let sign = start.checked_sub(1).and_then(|it| self.characters.get(it))?;
+        let is_word = rest.starts_with('>') && rest.chars().nth(1).is_none_or(char::is_whitespace);
+        let help = match sign {
+            '<' => "inequality is `!=`",
+            '=' => "at least is `>=`",
+            _ => return None,
+        };
+        let message = format!("`{sign}>` is not an operator");
+        is_word.then(|| fault(start - 1..start + 1, message, Some(help)))
     }
 
     fn bare_value(&mut self) -> String {

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::from_glob;
+
 /// Something in a pattern that is valid but most likely not what its author meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspicion {
@@ -38,6 +40,14 @@ pub fn suspicions(text: &str) -> Vec<Suspicion> {
     if text.starts_with('\u{2c6}') {
         let message = "this is the letter `ˆ` (U+02C6), not the anchor `^`";
         add(0..1, message, "write `^`".to_owned());
+    }
+    let ends_as_glob = characters.as_slice().split_last().is_some_and(|(last, before)| {
+        *last == '*' && before.last().is_some_and(|it| it.is_ascii_alphanumeric() || *it == '-')
+    });
+    if ends_as_glob && let Some(pattern) = from_glob(text) {
+        let at = characters.len() - 1;
+        let message = "this repeats the character before it: a regular expression is no glob";
+        add(at..at + 1, message, format!("for the glob write `{pattern}`"));
     }
     if text.starts_with("^*") {
         add(
