@@ -162,13 +162,13 @@ impl Controller {
         let CommitStatus { commit, context, state, .. } = &next.status;
         match reporting.forge.post_status(&next.status) {
             Ok(()) => {
-                self.metrics.count_commit_status(provider, "posted");
                 told.insert((*commit, context.clone()), *state);
                 self.note(Event::Reported {
                     commit: *commit,
                     context: context.clone(),
                     state: *state,
                 });
+                self.metrics.count_commit_status(provider, "posted");
             }
             Err(error) if error.is_passing() && next.tries < TRIES => {
                 self.metrics.count_commit_status(provider, "retried");

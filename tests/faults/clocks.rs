@@ -81,7 +81,10 @@ fn jumps() -> Seen {
         let next = hub.commit("next", &[(&file, &format!("name: N{number}\n"))]);
         wait_for(&daemon, &next);
         assert_eq!(daemon.get("/readyz").status, 200, "{time}");
-        assert!(conditions(&daemon).is_empty(), "{time}: {:?}", conditions(&daemon));
+        // A look that is just going on is no fault.
+        let mut conditions = conditions(&daemon);
+        conditions.retain(|(kind, _)| kind != "Reconciling");
+        assert!(conditions.is_empty(), "{time}: {conditions:?}");
     }
     // What the journal wrote down at odd times is read again.
     daemon.kill();

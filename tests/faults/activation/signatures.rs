@@ -193,6 +193,10 @@ fn unsigned_asked_for() -> Seen {
         signed.git(&["checkout", "--quiet", "main"]);
         let daemon = signed.verified(mode, &[]);
         wait_for(&daemon, &first);
+        // Other branches are fetched after the one that is followed.
+        daemon.wait_until("the side branch is fetched", |it| {
+            it.get(&format!("/enc/n?commit={signed_side}")).status != 404
+        });
         for commit in [&side, &unsigned] {
             assert_eq!(kind(&pin(&daemon, commit)), refused, "{mode}");
             let asked = daemon.get(&format!("/enc/n?commit={commit}"));
