@@ -55,7 +55,9 @@ fn collect(old: &Node, new: &Node, path: &[String], line: u32, found: &mut Vec<C
         let key = key.strip_prefix("::").unwrap_or(key);
         path.iter().cloned().chain([key.to_owned()]).collect()
     };
-    for entry in new.entries() {
+    // A description changes nothing on a node.
+    let counts = |key: &str| !path.is_empty() || key != "description";
+    for entry in new.entries().iter().filter(|it| counts(&it.key)) {
         let path = at(&entry.key);
         let line = entry.key_span.start.line;
         match old.get(&entry.key) {
@@ -70,7 +72,7 @@ fn collect(old: &Node, new: &Node, path: &[String], line: u32, found: &mut Vec<C
             _ => found.push(ChangedKey { path, line }),
         }
     }
-    for entry in old.entries() {
+    for entry in old.entries().iter().filter(|it| counts(&it.key)) {
         if new.get(&entry.key).is_none() {
             found.push(ChangedKey { path: at(&entry.key), line });
         }
