@@ -197,8 +197,8 @@ fn refuse(missing: Vec<Value>) -> Result<(), Refusal> {
     Err(Refusal::unprocessable("missing-referents", message, missing))
 }
 
-/// Returns the classes and parameters that a group has of the definers and the catalogue of its
-/// environment has not.
+/// Returns the classes and parameters that a group has of the definers, the nearest first, and the
+/// catalogue of its environment has not.
 fn missing<'g>(
     estate: &Estate,
     group: &Group,
@@ -206,6 +206,8 @@ fn missing<'g>(
 ) -> Vec<Value> {
     let Some(catalogue) = estate.catalogues.get(&group.environment) else { return Vec::new() };
     let mut missing = Vec::new();
+    // A null removes an inherited value, which needs no parameter.
+    let mut removed = BTreeSet::new();
     for definer in definers {
         let entry = |kind: &str, missing: Value| {
             json!({
@@ -219,12 +221,15 @@ fn missing<'g>(
         for (class, parameters) in definer.classes.as_ref() {
             match catalogue.classes.get(class) {
                 None => missing.push(entry("missing-class", json!(class))),
-                Some(known) => missing.extend(
-                    parameters
-                        .keys()
-                        .filter(|key| !known.contains_key(*key))
-                        .map(|key| entry("missing-parameter", json!([class, key]))),
-                ),
+                Some(known) => {
+                    for (key, value) in parameters.iter() {
+                        if value.is_null() {
+                            removed.insert((class, key));
+                        } else if !known.contains_key(key) && !removed.contains(&(class, key)) {
+                            missing.push(entry("missing-parameter", json!([class, key])));
+                        }
+                    }
+                }
             }
         }
     }

@@ -93,7 +93,8 @@ where
             continue;
         };
         let gone: Map<String, Value> = parameters
-            .filter(|(key, _)| !known.contains_key(*key))
+            // A null needs no parameter: it removes an inherited value.
+            .filter(|(key, value)| !value.is_null() && !known.contains_key(*key))
             .map(|(key, value)| (key.to_string(), json!({DELETED: true, "value": value})))
             .collect();
         if !gone.is_empty() {

@@ -104,6 +104,22 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
     }
     check_files(serve)?;
     let puppet_server = puppet_server::prepare(serve)?;
+    // The command line demands the same; a settings file is read behind it.
+    for (flag, is_set, needs, is_there) in [
+        ("--tls-cert", serve.tls_cert.is_some(), "--tls-key", serve.tls_key.is_some()),
+        ("--tls-key", serve.tls_key.is_some(), "--tls-cert", serve.tls_cert.is_some()),
+        ("--tls-client-ca", serve.tls_client_ca.is_some(), "--tls-cert", serve.tls_cert.is_some()),
+        (
+            "--tls-client-crl",
+            serve.tls_client_crl.is_some(),
+            "--tls-cert",
+            serve.tls_cert.is_some(),
+        ),
+    ] {
+        if is_set && !is_there {
+            bail!("`{flag}` is set without `{needs}`: give both, or neither to serve plain HTTP");
+        }
+    }
     let tls = match (&serve.tls_cert, &serve.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::open(TlsFiles {
             certificate: certificate.clone(),

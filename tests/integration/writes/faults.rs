@@ -145,6 +145,11 @@ fn what_would_not_be_valid_is_refused_with_what_is_wrong() {
     assert_eq!((missing.status, missing.json()["kind"].as_str()), (422, Some("missing-referents")));
     assert_eq!(missing.json()["details"][0]["missing"], json!(["known", "q"]));
     assert_eq!(missing.json()["details"][1]["kind"], "missing-class");
+    // A null removes what is inherited, and needs no parameter, neither its own nor above.
+    let body =
+        json!({"name": "P", "parent": ROOT, "description": "d", "classes": {"known": {"q": null}}});
+    let checked = daemon.request("POST", "/v1/validate/group", &body.to_string());
+    assert_eq!(checked.status, 200, "{}", checked.body);
     assert_eq!(hub.head_id(), before);
     // Below a branch that is not valid nothing can be built.
     hub.commit("Break it", &[("groups/a.yaml", "name: A\nparent: Nowhere\n")]);
