@@ -222,7 +222,7 @@ fn missing<'g>(
             match catalogue.classes.get(class) {
                 None => missing.push(entry("missing-class", json!(class))),
                 Some(known) => {
-                    for (key, value) in parameters.iter() {
+                    for (key, value) in parameters {
                         if value.is_null() {
                             removed.insert((class, key));
                         } else if !known.contains_key(key) && !removed.contains(&(class, key)) {

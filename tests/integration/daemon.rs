@@ -484,7 +484,7 @@ fn a_settings_file_has_what_belongs_together() {
     ] {
         std::fs::write(&config, format!("{setting}: {config}\n")).unwrap();
         let path = repository.text_path();
-        let done = crate::program::run(&["serve", "--check", "--config", &config, "--repo", &path]);
+        let done = run(&["serve", "--check", "--config", &config, "--repo", &path]);
         assert_eq!(done.status, 2, "{setting}: {}", done.stderr);
         let expected = format!("`--{setting}` is set without `{needed}`");
         assert!(done.stderr.contains(&expected), "{setting}: {}", done.stderr);

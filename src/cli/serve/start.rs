@@ -104,22 +104,7 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
     }
     check_files(serve)?;
     let puppet_server = puppet_server::prepare(serve)?;
-    // The command line demands the same; a settings file is read behind it.
-    for (flag, is_set, needs, is_there) in [
-        ("--tls-cert", serve.tls_cert.is_some(), "--tls-key", serve.tls_key.is_some()),
-        ("--tls-key", serve.tls_key.is_some(), "--tls-cert", serve.tls_cert.is_some()),
-        ("--tls-client-ca", serve.tls_client_ca.is_some(), "--tls-cert", serve.tls_cert.is_some()),
-        (
-            "--tls-client-crl",
-            serve.tls_client_crl.is_some(),
-            "--tls-cert",
-            serve.tls_cert.is_some(),
-        ),
-    ] {
-        if is_set && !is_there {
-            bail!("`{flag}` is set without `{needs}`: give both, or neither to serve plain HTTP");
-        }
-    }
+    check_pairs(serve)?;
     let tls = match (&serve.tls_cert, &serve.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::open(TlsFiles {
             certificate: certificate.clone(),
@@ -174,6 +159,27 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
         reporting,
         puppet_server,
     })
+}
+
+/// Checks that settings which need each other are there together.
+fn check_pairs(serve: &Serve) -> Result<()> {
+    // The command line demands the same; a settings file is read behind it.
+    for (flag, is_set, needs, is_there) in [
+        ("--tls-cert", serve.tls_cert.is_some(), "--tls-key", serve.tls_key.is_some()),
+        ("--tls-key", serve.tls_key.is_some(), "--tls-cert", serve.tls_cert.is_some()),
+        ("--tls-client-ca", serve.tls_client_ca.is_some(), "--tls-cert", serve.tls_cert.is_some()),
+        (
+            "--tls-client-crl",
+            serve.tls_client_crl.is_some(),
+            "--tls-cert",
+            serve.tls_cert.is_some(),
+        ),
+    ] {
+        if is_set && !is_there {
+            bail!("`{flag}` is set without `{needs}`: give both, or neither to serve plain HTTP");
+        }
+    }
+    Ok(())
 }
 
 /// Refuses files that cannot be read: what they lack would show at each fetch, and for ever.
