@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::program::{Daemon, GitRepository, Response, clade, root};
+use crate::program::{Daemon, GitRepository, Response, serve, started_by};
 use crate::{Fault, Seen, Speed};
 
 pub(crate) const FAULTS: &[Fault] = &[
@@ -136,17 +136,11 @@ fn pin_on_a_full_disk() -> Seen {
         return Seen::Skipped("unshare");
     }
     let (repository, first, second) = two();
-    let program = clade(&[]);
-    let mut command = Command::new("unshare");
-    command
-        .args(["-rm", "sh", "-c", ON_A_SMALL_DISK])
-        .arg(&disk)
-        .arg(program.get_program())
-        .args(["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--branch", "main"])
-        .args(["--repo", &repository.text_path(), "--data-dir"])
-        .arg(disk.join("data"))
-        .current_dir(root());
-    let daemon = Daemon::launch(command);
+    let mut small = Command::new("unshare");
+    small.args(["-rm", "sh", "-c", ON_A_SMALL_DISK]).arg(&disk);
+    let mut program = serve(&["--branch", "main", "--repo", &repository.text_path()]);
+    program.arg("--data-dir").arg(disk.join("data"));
+    let daemon = Daemon::launch(started_by(small, &program));
     wait_for(&daemon, &second);
     // Seen from here, the disk is below the root of that process.
     let process = std::fs::read_to_string(disk.with_extension("pid")).unwrap();
@@ -272,9 +266,8 @@ fn clock_ahead_for_one_commit() -> Seen {
     let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
     let (data, clock) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
     std::fs::write(clock.path(), "+0").unwrap();
-    let mut command = clade(&["serve", "--listen", "127.0.0.1:0", "--interval", "50ms"]);
+    let mut command = serve(&["--repo", &repository.text_path(), "--data-dir"]);
     command
-        .args(["--repo", &repository.text_path(), "--data-dir"])
         .arg(data.path())
         .env("LD_PRELOAD", library)
         .env("FAKETIME_TIMESTAMP_FILE", clock.path())
@@ -289,7 +282,7 @@ fn clock_ahead_for_one_commit() -> Seen {
     let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
     wait_for(&daemon, &second);
     std::fs::write(clock.path(), "+0").unwrap();
-    // The journal looks at the clock once a second.
+    // The journal reads the clock once a second.
     std::thread::sleep(Duration::from_millis(1_500));
     let between = jiff::Timestamp::now();
     pause();

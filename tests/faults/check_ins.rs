@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::mtls::{Authority, Identity};
-use crate::program::{Daemon, GitRepository, Response, clade, root};
+use crate::program::{Daemon, GitRepository, Response, serve, started_by};
 use crate::rights::tokens;
 use crate::{Fault, Seen, Speed};
 
@@ -270,16 +270,11 @@ fn full_disk() -> Seen {
         return Seen::Skipped("mounting a small disk");
     }
     let site = Site::new();
-    let program = clade(&[]);
-    let mut command = Command::new("unshare");
-    command
-        .args(["-rm", "sh", "-c", ON_A_SMALL_DISK])
-        .arg(disk.path())
-        .arg(program.get_program())
-        .args(["serve", "--listen", "127.0.0.1:0", "--interval", "50ms"])
-        .args(site.arguments(&disk.path().join("data")))
-        .current_dir(root());
-    let daemon = Daemon::launch(command);
+    let mut small = Command::new("unshare");
+    small.args(["-rm", "sh", "-c", ON_A_SMALL_DISK]).arg(disk.path());
+    let mut program = serve(&[]);
+    program.args(site.arguments(&disk.path().join("data")));
+    let daemon = Daemon::launch(started_by(small, &program));
     answers(&daemon);
     // The disk is in a namespace of its own.
     let inside = format!("/proc/{}/root{}", daemon.id(), disk.path().display());
@@ -319,16 +314,12 @@ fn full_disk() -> Seen {
 
 fn file_size_limit() -> Seen {
     let site = Site::new();
-    let program = clade(&[]);
-    let mut command = Command::new("sh");
+    let mut limit = Command::new("sh");
     // The soft limit alone, so that it can be lifted; in units of 512 or 1,024 bytes.
-    command
-        .args(["-c", r#"trap '' XFSZ; ulimit -S -f 5000; exec "$0" "$@""#])
-        .arg(program.get_program())
-        .args(["serve", "--listen", "127.0.0.1:0", "--interval", "50ms"])
-        .args(site.arguments(site.data.path()))
-        .current_dir(root());
-    let daemon = Daemon::launch(command);
+    limit.args(["-c", r#"trap '' XFSZ; ulimit -S -f 5000; exec "$0" "$@""#]);
+    let mut program = serve(&[]);
+    program.args(site.arguments(site.data.path()));
+    let daemon = Daemon::launch(started_by(limit, &program));
     answers(&daemon);
     let more = "x".repeat(300_000);
     let mut kept = 0;
@@ -377,7 +368,7 @@ fn damaged(damage: &dyn Fn(&Path, &[u8])) -> Seen {
     assert_eq!(daemon.get("/node/web1").status, 503);
     assert_eq!(daemon.request("POST", "/enc/web1", "").status, 503);
     assert_eq!(upload(&daemon, "web1", ""), 201);
-    // Nobody knows which trusted data it had.
+    // Its trusted data is not known.
     assert_eq!(by_name(&daemon, "web1"), 503);
     let trusted = r#"{"trusted": {"certname": "web1", "extensions": {}}}"#;
     assert_eq!(daemon.request("POST", "/enc/web1", trusted).status, 200);

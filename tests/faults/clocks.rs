@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::follow::{conditions, wait_for};
 use crate::hub::Hub;
-use crate::program::{Daemon, GitRepository, clade};
+use crate::program::{Daemon, GitRepository, serve};
 use crate::{Fault, Seen, Speed};
 
 pub(crate) const FAULTS: &[Fault] = &[
@@ -37,9 +37,9 @@ fn at(time: &str, arguments: &[&str]) -> Option<Command> {
     let library = std::fs::read_dir("/usr/lib").ok()?.flatten();
     let mut library = library.map(|it| it.path().join("faketime/libfaketime.so.1"));
     let library = library.find(|it| it.exists())?;
-    let mut command = clade(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut command = serve(arguments);
     // The program `faketime` would stand between us and the daemon, and outlive a kill.
-    command.args(arguments).env("LD_PRELOAD", library).env("FAKETIME", time);
+    command.env("LD_PRELOAD", library).env("FAKETIME", time);
     // As on a real machine, a clock that is set leaves the monotonic one alone.
     command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     Some(command)
@@ -49,8 +49,7 @@ fn follows_at(time: &str) -> Seen {
     let repository = GitRepository::new();
     repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
     let path = repository.text_path();
-    let arguments = ["--interval", "50ms", "--repo", &path];
-    let Some(command) = at(time, &arguments) else { return Seen::Skipped("faketime") };
+    let Some(command) = at(time, &["--repo", &path]) else { return Seen::Skipped("faketime") };
     let daemon = Daemon::launch(command);
     let second = repository.commit("second", &[("groups/b.yaml", "name: B\n")]);
     daemon.wait_until("the second commit answers", |it| {
@@ -66,7 +65,7 @@ fn jumps() -> Seen {
     let clock = hub.directory.path().join("clock");
     std::fs::write(&clock, "+0\n").unwrap();
     let (path, data) = (hub.text_path(), hub.directory.path().join("data").display().to_string());
-    let arguments = ["--interval", "50ms", "--repo", &path, "--data-dir", &data];
+    let arguments = ["--repo", &path, "--data-dir", &data];
     let stale = ["--max-staleness", "1h", "--on-stale", "refuse"];
     let Some(mut command) = at("+0", &[&arguments[..], &stale].concat()) else {
         return Seen::Skipped("faketime");

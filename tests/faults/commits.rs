@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use git2::{Oid, Signature, Time};
 
-use crate::program::{Daemon, Done, GitRepository, clade};
+use crate::program::{Daemon, Done, GitRepository, clade, serve, started_by};
 use crate::{Fault, Seen, Speed};
 
 pub(crate) const FAULTS: &[Fault] = &[
@@ -149,32 +149,23 @@ pub(crate) const FAULTS: &[Fault] = &[
 /// The address space of a daemon under test: 512 MiB, and what code and stacks reserve.
 const SPACE: u64 = 640 << 20;
 
-/// Prepares the program with a limit on its address space, in bytes.
-pub(crate) fn within(space: u64, arguments: &[&str]) -> Command {
-    let program = clade(arguments);
-    let mut command = Command::new("prlimit");
-    command.arg(format!("--as={space}")).arg(program.get_program()).args(program.get_args());
-    for (name, value) in program.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+/// Limits the address space of a prepared program, in bytes.
+pub(crate) fn within(space: u64, program: &Command) -> Command {
+    let mut launcher = Command::new("prlimit");
     // glibc reserves 64 MiB of address space for each arena and uses little of it; with few arenas the
     // limit is on what is used.
-    command.env("MALLOC_ARENA_MAX", "2");
-    command.stdin(std::process::Stdio::null());
-    command
+    launcher.arg(format!("--as={space}")).env("MALLOC_ARENA_MAX", "2");
+    started_by(launcher, program)
 }
 
-/// Runs a command with a limit on its address space.
-fn run_within(space: u64, arguments: &[&str]) -> Done {
-    within(space, arguments).output().unwrap().into()
+/// Runs a prepared program with a limit on its address space.
+fn run_within(space: u64, program: &Command) -> Done {
+    within(space, program).output().unwrap().into()
 }
 
-fn serve(path: &str) -> Daemon {
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--repo", path];
-    Daemon::launch(within(SPACE, &arguments))
+/// Starts a daemon with a limit on its address space.
+fn start(arguments: &[&str]) -> Daemon {
+    Daemon::launch(within(SPACE, &serve(arguments)))
 }
 
 /// Makes a commit of a tree on top of the branch, without a working tree.
@@ -229,7 +220,7 @@ fn rejected(daemon: &Daemon, commit: &str, live: &str) -> (String, String) {
 /// Rejects a commit in a daemon with little memory, twice: a restart must not fail over it.
 fn rejected_twice(repository: &GitRepository, commit: &str, live: &str) -> String {
     let path = repository.text_path();
-    let daemon = serve(&path);
+    let daemon = start(&["--repo", &path]);
     // Where nothing is kept from before, no commit answers: so the first one answers first.
     drop(daemon);
     let data = tempfile::tempdir().unwrap();
@@ -237,32 +228,19 @@ fn rejected_twice(repository: &GitRepository, commit: &str, live: &str) -> Strin
     let back = |id: &str| {
         repository.git().reference("refs/heads/main", id.parse().unwrap(), true, "test").unwrap();
     };
-    let serve = || {
-        let arguments = [
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--interval",
-            "50ms",
-            "--repo",
-            &path,
-            "--data-dir",
-            data,
-        ];
-        Daemon::launch(within(SPACE, &arguments))
-    };
+    let restart = || start(&["--repo", &path, "--data-dir", data]);
     back(live);
-    let daemon = serve();
+    let daemon = restart();
     daemon.wait_until("the first commit answers", |it| it.get("/v1/groups").status == 200);
     back(commit);
     let first = rejected(&daemon, commit, live);
     daemon.kill();
-    let daemon = serve();
+    let daemon = restart();
     assert_eq!(rejected(&daemon, commit, live), first);
     let (kind, message) = first;
     assert_eq!(kind, "commit-too-large", "{message}");
     // The commands that read the repository say the same.
-    let done = run_within(SPACE, &["validate", &path, "--rev", commit]);
+    let done = run_within(SPACE, &clade(&["validate", &path, "--rev", commit]));
     assert_eq!(done.status, 1, "{}", done.stderr);
     assert!(done.stdout.contains("[commit-too-large]"), "{}", done.stdout);
     message
@@ -324,7 +302,7 @@ fn aliases_of_text() -> Seen {
 fn serve_after(repository: &GitRepository, live: &str, commit: &str) -> Daemon {
     let git = repository.git();
     git.reference("refs/heads/main", live.parse().unwrap(), true, "test").unwrap();
-    let daemon = serve(&repository.text_path());
+    let daemon = start(&["--repo", &repository.text_path()]);
     daemon.wait_until("the first commit answers", |it| it.get("/v1/groups").status == 200);
     git.reference("refs/heads/main", commit.parse().unwrap(), true, "test").unwrap();
     daemon
@@ -335,18 +313,7 @@ fn small_steps() -> Seen {
     let text = |size: usize| format!("name: A\nvariables: {{a: [{}0]}}\n", "1,".repeat(size));
     let live = repository.commit("first", &[("groups/a.yaml", &text(10))]);
     let path = repository.text_path();
-    let arguments = [
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--interval",
-        "50ms",
-        "--repo",
-        &path,
-        "--commit-budget",
-        "yaml-nodes=100",
-    ];
-    let daemon = Daemon::launch(within(SPACE, &arguments));
+    let daemon = start(&["--repo", &path, "--commit-budget", "yaml-nodes=100"]);
     let mut before = live;
     for size in [30, 50, 70] {
         let next = repository.commit("more", &[("groups/a.yaml", &text(size))]);
@@ -374,7 +341,7 @@ fn many_findings() -> Seen {
     let path = repository.text_path();
     let began = Instant::now();
     let validate = ["validate", &path, "--rev", &commit];
-    let done = run_within(SPACE, &validate);
+    let done = run_within(SPACE, &clade(&validate));
     assert_eq!(done.status, 1, "{}", done.stderr);
     let last: String = done.stdout.chars().rev().take(2_000).collect();
     let last: String = last.chars().rev().collect();
@@ -385,14 +352,14 @@ fn many_findings() -> Seen {
 
 fn empty_estate() -> Seen {
     let (repository, live) = live();
-    let daemon = serve(&repository.text_path());
+    let daemon = start(&["--repo", &repository.text_path()]);
     let group = blob(&repository, "name: A\n");
     let groups = tree(&repository, &[(b"a.yaml", group, FILE)]);
     let moved = tree(&repository, &[(b"group", groups, DIRECTORY)]);
     let commit = commit_tree(&repository, moved);
     let (kind, message) = rejected(&daemon, &commit, &live);
     assert_eq!(kind, "no-groups", "{message}");
-    let done = run_within(SPACE, &["validate", &repository.text_path(), "--rev", &commit]);
+    let done = run_within(SPACE, &clade(&["validate", &repository.text_path(), "--rev", &commit]));
     assert_eq!(done.status, 1, "{}", done.stdout);
     // Where it is meant, it is said.
     let allowed = blob(&repository, "allow_empty: true\n");
@@ -409,18 +376,7 @@ fn missing_path() -> Seen {
     let repository = GitRepository::new();
     let live = repository.commit("first", &[("site/groups/a.yaml", "name: A\n")]);
     let path = repository.text_path();
-    let arguments = [
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--interval",
-        "50ms",
-        "--repo",
-        &path,
-        "--path",
-        "site",
-    ];
-    let daemon = Daemon::launch(within(SPACE, &arguments));
+    let daemon = start(&["--repo", &path, "--path", "site"]);
     let group = blob(&repository, "name: A\n");
     let groups = tree(&repository, &[(b"a.yaml", group, FILE)]);
     let site = tree(&repository, &[(b"groups", groups, DIRECTORY)]);
@@ -441,7 +397,7 @@ fn file_names() -> Seen {
     let path = repository.text_path();
     for format in ["human", "github", "gitlab", "sarif", "junit"] {
         let validate = ["validate", &path, "--rev", &commit, "--format", format];
-        let done = run_within(SPACE, &validate);
+        let done = run_within(SPACE, &clade(&validate));
         assert_eq!(done.status, 1, "{format}: {}", done.stderr);
         assert!(done.stdout.contains("malformed-yaml"), "{format}: {}", done.stdout);
         check_lines(format, &done.stdout);
@@ -450,7 +406,7 @@ fn file_names() -> Seen {
         vec!["classify", "n", &path, "--rev", &commit],
         vec!["diff", &commit, "--repo", &path, "--facts", "/nonexistent"],
     ] {
-        let done = run_within(SPACE, &arguments);
+        let done = run_within(SPACE, &clade(&arguments));
         assert_eq!(done.status, 2);
         check_lines("stderr", &done.stderr);
     }
@@ -478,8 +434,8 @@ fn log_of(repository: &GitRepository, live: &str, commit: &str) -> String {
     let git = repository.git();
     git.reference("refs/heads/main", live.parse().unwrap(), true, "test").unwrap();
     let path = repository.text_path();
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--repo", &path];
-    let mut child = within(SPACE, &arguments).stderr(log.reopen().unwrap()).spawn().unwrap();
+    let program = serve(&["--repo", &path]);
+    let mut child = within(SPACE, &program).stderr(log.reopen().unwrap()).spawn().unwrap();
     let read = || String::from_utf8_lossy(&std::fs::read(log.path()).unwrap()).into_owned();
     let wait = |piece: &str| {
         let deadline = Instant::now() + Duration::from_mins(1);
@@ -531,8 +487,7 @@ fn settings_at_start() -> Seen {
             "`--git-token-file /nonexistent` cannot be read",
         ),
     ] {
-        let all = [&["serve", "--listen", "127.0.0.1:0"], &arguments[..]].concat();
-        let done = run_within(SPACE, &all);
+        let done = run_within(SPACE, &serve(&arguments));
         let last = done.stderr.lines().last().unwrap_or_default();
         assert_eq!(done.status, 2, "{}", done.stderr);
         assert!(last.starts_with("error: ") && last.contains(piece), "{}", done.stderr);
@@ -548,13 +503,13 @@ fn unreviewed_heads() -> Seen {
     let git = repository.git();
     git.reference("refs/heads/main", live.parse().unwrap(), true, "test").unwrap();
     git.reference("refs/pull/1/head", head.parse().unwrap(), true, "test").unwrap();
-    let daemon = serve(&repository.text_path());
+    let daemon = start(&["--repo", &repository.text_path()]);
     for route in [format!("/v1/groups?commit={head}"), format!("/controller/diff/{live}/{head}")] {
         let answer = daemon.get(&route);
         assert_eq!(answer.status, 422, "{}", answer.body);
         assert_eq!(answer.json()["details"][0]["kind"], "commit-too-large");
     }
-    // On the branch it is what somebody reviewed.
+    // A commit on the branch has been reviewed.
     git.reference("refs/heads/main", head.parse().unwrap(), true, "test").unwrap();
     daemon.wait_until("it answers", |it| {
         it.get("/controller/status").json()["active"]["commit"] == head
@@ -596,10 +551,10 @@ fn worst_heads() -> Seen {
         }
         assert_eq!(daemon.get("/controller/status").json()["active"]["commit"], live);
     };
-    let daemon = serve(&path);
+    let daemon = start(&["--repo", &path]);
     read_all(&daemon);
     daemon.kill();
-    let daemon = serve(&path);
+    let daemon = start(&["--repo", &path]);
     let (address, first) = (daemon.address.clone(), heads[0].clone());
     let reader = std::thread::spawn(move || {
         // The daemon is killed meanwhile, so there may be no answer.
@@ -609,7 +564,7 @@ fn worst_heads() -> Seen {
     std::thread::sleep(Duration::from_millis(100));
     daemon.kill();
     drop(reader.join());
-    read_all(&serve(&path));
+    read_all(&start(&["--repo", &path]));
     Seen::Held(format!(
         "{} heads read and compared twice within 640 MiB of address space",
         heads.len()
@@ -631,18 +586,7 @@ fn old_commits() -> Seen {
         commits.push(repository.commit("more", &[(name.as_str(), text.as_str())]));
     }
     let path = repository.text_path();
-    let arguments = [
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--interval",
-        "50ms",
-        "--repo",
-        &path,
-        "--snapshot-cache",
-        "4000000",
-    ];
-    let daemon = Daemon::launch(within(SPACE, &arguments));
+    let daemon = start(&["--repo", &path, "--snapshot-cache", "4000000"]);
     for commit in commits.iter().take(40) {
         assert_eq!(daemon.get(&format!("/v1/groups?commit={commit}&limit=1")).status, 200);
     }
@@ -673,7 +617,7 @@ fn comparisons_at_once() -> Seen {
         let text = format!("name: A\nrule: [\"~\", \"name\", \".*\"]\nvariables: {{v: {value}}}\n");
         commits.push(repository.commit("one", &[("groups/a.yaml", text.as_str())]));
     }
-    let daemon = serve(&repository.text_path());
+    let daemon = start(&["--repo", &repository.text_path()]);
     let values = vec![r#"{"":0}"#; 119_000].join(",");
     let body = format!(r#"{{"fact":{{"a":[{values}]}}}}"#);
     assert_eq!(daemon.request("POST", "/v1/classified/nodes/n", &body).status, 200);
@@ -706,7 +650,7 @@ fn inherited_list() -> Seen {
         })
         .collect();
     repository.commit("first", &[("groups/a.yaml", &groups.join("---\n"))]);
-    let daemon = serve(&repository.text_path());
+    let daemon = start(&["--repo", &repository.text_path()]);
     let answer = daemon.get("/v1/groups?inherited=true");
     assert_eq!(answer.status, 200);
     assert!(answer.body.len() > 100_000_000, "{} bytes", answer.body.len());

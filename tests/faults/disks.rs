@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::follow::{conditions, live, wait_for};
 use crate::hub::Hub;
-use crate::program::{Daemon, GitRepository, clade, root};
+use crate::program::{Daemon, GitRepository, serve, started_by};
 use crate::{Fault, Seen, Speed};
 
 pub(crate) const FAULTS: &[Fault] = &[
@@ -57,14 +57,9 @@ fn full() -> Seen {
     let repository = GitRepository::new();
     let first = repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
     let remote = format!("file://{}", repository.text_path());
-    let mut command = on_a_small_disk();
-    command
-        .arg(clade(&[]).get_program())
-        .args(["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--branch", "main"])
-        .args(["--repo", &remote, "--data-dir"])
-        .arg(disk.path().join("data"))
-        .current_dir(root());
-    let daemon = Daemon::launch(command);
+    let mut program = serve(&["--branch", "main", "--repo", &remote, "--data-dir"]);
+    program.arg(disk.path().join("data"));
+    let daemon = Daemon::launch(started_by(on_a_small_disk(), &program));
     wait_for(&daemon, &first);
     let mut random = fastrand::Rng::with_seed(3);
     let noise: String = (0..12 << 20).map(|_| random.alphanumeric()).collect();
@@ -128,9 +123,7 @@ fn pack_damaged() -> Seen {
     std::fs::rename(hub.path(), &away).unwrap();
     let data = hub.directory.path().join("data").display().to_string();
     let path = hub.text_path();
-    let mut command = clade(&["serve", "--listen", "127.0.0.1:0", "--interval", "50ms"]);
-    command.args(["--repo", &path, "--data-dir", &data]);
-    let daemon = Daemon::launch(command);
+    let daemon = Daemon::start(&["--repo", &path, "--data-dir", &data]);
     let answer = daemon.get("/v1/groups");
     match answer.status {
         200 => {
@@ -145,14 +138,10 @@ fn pack_damaged() -> Seen {
 fn no_descriptors() -> Seen {
     let repository = GitRepository::new();
     let first = repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
-    let mut command = Command::new("prlimit");
-    command
-        .arg("--nofile=64")
-        .arg(clade(&[]).get_program())
-        .args(["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--repo"])
-        .arg(repository.path())
-        .current_dir(root());
-    let daemon = Daemon::launch(command);
+    let mut limit = Command::new("prlimit");
+    limit.arg("--nofile=64");
+    let program = serve(&["--repo", &repository.text_path()]);
+    let daemon = Daemon::launch(started_by(limit, &program));
     wait_for(&daemon, &first);
     let held: Vec<_> =
         (0..120).filter_map(|_| std::net::TcpStream::connect(&daemon.address).ok()).collect();

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::program::{Daemon, Done, GitRepository, clade};
+use crate::program::{Daemon, Done, GitRepository, clade, serve};
 use crate::{Fault, Seen, Speed};
 
 pub(crate) const FAULTS: &[Fault] = &[
@@ -230,8 +230,7 @@ fn token_in_clear_text() -> Seen {
 
 /// Runs a daemon that must refuse to start and returns what it said.
 fn refused(arguments: &[&str]) -> String {
-    let all = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
-    let done: Done = clade(&all).output().unwrap().into();
+    let done: Done = serve(arguments).output().unwrap().into();
     assert_eq!(done.status, 2, "{}", done.stderr);
     done.stderr
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::commits::within;
 use crate::git::server::{Request, Server, status};
-use crate::program::{Daemon, Done, GitRepository};
+use crate::program::{Daemon, Done, GitRepository, clade, serve};
 use crate::{Fault, Seen, Speed};
 
 pub(crate) const FAULTS: &[Fault] = &[
@@ -103,7 +103,7 @@ fn diff_with(repository: &GitRepository, url: &str) -> Done {
     let token = token.to_str().unwrap();
     let arguments = ["diff", "HEAD~1", "HEAD", "--repo", &path, "--puppetdb", url];
     let token = ["--token-file", token];
-    within(SPACE, &[&arguments[..], &token].concat()).output().unwrap().into()
+    within(SPACE, &clade(&[&arguments[..], &token].concat())).output().unwrap().into()
 }
 
 /// Runs the command, and returns what it says.
@@ -216,20 +216,9 @@ fn diff_hang() -> Seen {
     Seen::Held(format!("{said}, after {:.0} s", began.elapsed().as_secs_f32()))
 }
 
-fn serve(repository: &GitRepository, url: &str) -> Daemon {
-    let path = repository.text_path();
-    let arguments = [
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--interval",
-        "50ms",
-        "--repo",
-        &path,
-        "--puppetdb",
-        url,
-    ];
-    Daemon::launch(within(640 << 20, &arguments))
+fn start(repository: &GitRepository, url: &str) -> Daemon {
+    let program = serve(&["--repo", &repository.text_path(), "--puppetdb", url]);
+    Daemon::launch(within(640 << 20, &program))
 }
 
 /// Checks that what needs no facts of PuppetDB is answered.
@@ -251,7 +240,7 @@ fn daemon() -> Seen {
     ];
     for misbehave in cases {
         let (_server, url) = puppetdb(*misbehave);
-        let daemon = serve(&repository, &url);
+        let daemon = start(&repository, &url);
         let answer = daemon.get("/enc/web");
         assert!(answer.status >= 500, "{}: {}", answer.status, answer.body);
         assert_answers(&daemon);
@@ -259,7 +248,7 @@ fn daemon() -> Seen {
     let (_server, url) = puppetdb(|stream| {
         answer(stream, "[{\"certname\": \"web\", \"facts\": {}, \"trusted\": {}}]");
     });
-    assert_eq!(serve(&repository, &url).get("/enc/web").status, 200);
+    assert_eq!(start(&repository, &url).get("/enc/web").status, 200);
     Seen::Held(format!("an error {} times, 200 from one that is well", cases.len()))
 }
 
@@ -268,7 +257,7 @@ fn daemon_hang() -> Seen {
     let (_server, url) = puppetdb(|stream| {
         std::io::copy(stream, &mut std::io::sink()).ok();
     });
-    let daemon = serve(&repository, &url);
+    let daemon = start(&repository, &url);
     let began = Instant::now();
     let ask = |number: usize| {
         let address = daemon.address.clone();

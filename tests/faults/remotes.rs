@@ -8,7 +8,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::program::{Daemon, Response, clade};
+use crate::commits::within;
+use crate::program::{Daemon, Response, serve};
 use crate::{Fault, Seen, Speed};
 
 pub(crate) const FAULTS: &[Fault] = &[
@@ -165,10 +166,15 @@ impl Hub {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    fn serve(&self, more: &[&str]) -> Daemon {
+    /// Prepares a daemon that follows the hub by a mirror.
+    fn program(&self, more: &[&str]) -> std::process::Command {
         let (path, data) = (self.path(), self.data());
         let path = ["--repo", path.to_str().unwrap(), "--data-dir", data.to_str().unwrap()];
-        Daemon::start(&[path.as_slice(), &["--writes", "commit"], more].concat())
+        serve(&[path.as_slice(), more].concat())
+    }
+
+    fn serve(&self, more: &[&str]) -> Daemon {
+        Daemon::launch(self.program(&[&["--writes", "commit"], more].concat()))
     }
 }
 
@@ -304,10 +310,7 @@ fn grace_with_silence() -> Seen {
         });
         let data = tempfile::tempdir().unwrap();
         let url = format!("{scheme}://127.0.0.1:{port}/x.git");
-        let arguments = [
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
+        let mut program = serve(&[
             "--repo",
             &url,
             "--allow-insecure-remotes",
@@ -317,8 +320,8 @@ fn grace_with_silence() -> Seen {
             "60s",
             "--grace",
             "1s",
-        ];
-        let mut child = clade(&arguments).stderr(std::process::Stdio::null()).spawn().unwrap();
+        ]);
+        let mut child = program.stderr(std::process::Stdio::null()).spawn().unwrap();
         accepted.recv_timeout(Duration::from_mins(1)).unwrap();
         let began = Instant::now();
         let id = child.id().to_string();
@@ -343,25 +346,10 @@ fn hooks_of_another_user() -> Seen {
             return Seen::Skipped("root, to give a repository away");
         }
     }
-    let data = hub.data();
-    let path = hub.path();
-    let arguments = [
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--interval",
-        "50ms",
-        "--repo",
-        path.to_str().unwrap(),
-        "--data-dir",
-        data.to_str().unwrap(),
-        "--writes",
-        "commit",
-    ];
     // Settings of the machine that runs this must not decide.
     let home = tempfile::tempdir().unwrap();
     let launch = || {
-        let mut command = clade(&arguments);
+        let mut command = hub.program(&["--writes", "commit"]);
         command.env("HOME", home.path());
         Daemon::launch(command)
     };
@@ -371,7 +359,7 @@ fn hooks_of_another_user() -> Seen {
     assert!(refused.body.contains("belongs to the user 4711"), "{}", refused.body);
     assert!(!ran.exists(), "the hook ran");
     drop(daemon);
-    let trusted = format!("[safe]\n\tdirectory = {}\n", path.display());
+    let trusted = format!("[safe]\n\tdirectory = {}\n", hub.path().display());
     std::fs::write(home.path().join(".gitconfig"), trusted).unwrap();
     let daemon = launch();
     assert_eq!(write(&daemon, "N").join().unwrap().status, 303);
@@ -384,7 +372,7 @@ fn environment_of_hooks() -> Seen {
     let seen = hub.directory.path().join("environment");
     hub.hook("pre-receive", &format!("env >'{}'", seen.display()));
     let (path, data) = (hub.path(), hub.data());
-    let mut command = clade(&["serve", "--listen", "127.0.0.1:0", "--writes", "commit"]);
+    let mut command = serve(&["--writes", "commit"]);
     command
         .env("CLADE_REPO", &path)
         .env("CLADE_DATA_DIR", &data)
@@ -470,20 +458,9 @@ fn webhook_flood() -> Seen {
 
 /// Starts the daemon with so many bytes of address space.
 fn serve_within(bytes: u64, url: &str, data: &Path) -> Daemon {
-    let mut command = std::process::Command::new("prlimit");
-    command.arg(format!("--as={bytes}")).arg(env!("CARGO_BIN_EXE_clade")).args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--interval",
-        "50ms",
-        "--allow-insecure-remotes",
-        "--repo",
-        url,
-        "--data-dir",
-        data.to_str().unwrap(),
-    ]);
-    Daemon::launch(command)
+    let data = data.to_str().unwrap();
+    let program = serve(&["--allow-insecure-remotes", "--repo", url, "--data-dir", data]);
+    Daemon::launch(within(bytes, &program))
 }
 
 /// git's own daemon; it is stopped when this is dropped.

@@ -17,7 +17,7 @@ use clade::reconcile::load;
 use serde_json::json;
 
 use crate::hub::Hub;
-use crate::program::{Daemon, clade};
+use crate::program::Daemon;
 use crate::world::{Scale, estates, nodes};
 use crate::{Fault, Seen, Speed};
 
@@ -339,25 +339,8 @@ fn run(load: &Load) -> Report {
     // The same port after each restart.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("127.0.0.1:{port}");
-    let start = || {
-        let data = hub.directory.path().join("data").display().to_string();
-        let path = hub.text_path();
-        Daemon::launch(clade(&[
-            "serve",
-            "--listen",
-            &address,
-            "--interval",
-            "100ms",
-            "--repo",
-            &path,
-            "--data-dir",
-            &data,
-            "--writes",
-            "commit",
-            "--write-retries",
-            "50",
-        ]))
-    };
+    let start =
+        || hub.serve(&["--listen", &address, "--interval", "100ms", "--write-retries", "50"]);
     let mut daemon = start();
     let stop = AtomicBool::new(false);
     let mut report = Report::default();

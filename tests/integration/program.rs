@@ -27,6 +27,31 @@ pub(crate) fn clade(arguments: &[&str]) -> Command {
     command
 }
 
+/// Prepares a daemon on a free port that fetches often, unless the arguments say otherwise.
+pub(crate) fn serve(arguments: &[&str]) -> Command {
+    let unless_given = |flag: &'static str, value: &'static str| {
+        if arguments.contains(&flag) { Vec::new() } else { vec![flag, value] }
+    };
+    let listen = unless_given("--listen", "127.0.0.1:0");
+    let interval = unless_given("--interval", "50ms");
+    clade(&[&["serve"], &listen[..], &interval, arguments].concat())
+}
+
+/// Lets another program start a prepared one, whose words it takes as its last arguments.
+pub(crate) fn started_by(mut launcher: Command, program: &Command) -> Command {
+    launcher.arg(program.get_program()).args(program.get_args()).stdin(Stdio::null());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => launcher.env(name, value),
+            None => launcher.env_remove(name),
+        };
+    }
+    if let Some(directory) = program.get_current_dir() {
+        launcher.current_dir(directory);
+    }
+    launcher
+}
+
 /// What a run of the program left.
 pub(crate) struct Done {
     pub(crate) status: i32,
@@ -65,10 +90,7 @@ const SHOWN_LINES: usize = 30;
 impl Daemon {
     /// Starts the daemon on a free port and waits until it listens.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let often: &[&str] =
-            if arguments.contains(&"--interval") { &[] } else { &["--interval", "50ms"] };
-        let all = [&["serve", "--listen", "127.0.0.1:0"], often, arguments].concat();
-        Self::launch(clade(&all))
+        Self::launch(serve(arguments))
     }
 
     /// Starts a daemon by a command and waits until it listens.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::Seen;
 use crate::follow::{live, wait_for};
 use crate::forge::{Stub, World};
-use crate::program::{Daemon, clade};
+use crate::program::{Daemon, serve};
 
 const HEADS: [&str; 2] = ["--fetch-refspec", "refs/pull/*/head:refs/pull/*/head"];
 
@@ -153,8 +153,8 @@ pub(super) fn hangs() -> Seen {
     let start = |timeout: &str| {
         let own = world.arguments(&stub, "github");
         let own: Vec<&str> = own.iter().map(String::as_str).collect();
-        let serve = ["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--grace", "5s"];
-        let mut command = clade(&[&serve[..], &own, &HEADS, &["--head-timeout", timeout]].concat());
+        let more = ["--grace", "5s", "--head-timeout", timeout];
+        let mut command = serve(&[&own, &HEADS[..], &more].concat());
         // A flag wins over the variable.
         command.env("CLADE_REPO", "https://user:secret-password@forge.invalid/groups.git");
         Daemon::launch(command)

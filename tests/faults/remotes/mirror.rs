@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use super::Hub;
 use crate::Seen;
 use crate::follow::{conditions, wait_for};
-use crate::program::{Daemon, clade, root};
+use crate::program::{Daemon, serve, started_by};
 
 const GARBAGE: &[u8] = b"\0\0[core\n\0";
 
@@ -93,15 +93,7 @@ pub(super) fn read_only_data() -> Seen {
     let before = files(&hub.data());
     let away = hub.path().with_extension("away");
     std::fs::rename(hub.path(), &away).unwrap();
-    let mut command = read_only(&hub.data());
-    command
-        .arg(clade(&[]).get_program())
-        .args(["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--repo"])
-        .arg(hub.path())
-        .arg("--data-dir")
-        .arg(hub.data())
-        .current_dir(root());
-    let daemon = Daemon::launch(command);
+    let daemon = Daemon::launch(started_by(read_only(&hub.data()), &hub.program(&[])));
     let answer = daemon.get("/v1/groups");
     assert_eq!(answer.header("X-Clade-Commit"), Some(first.as_str()));
     let has_failed = |it: &Daemon| conditions(it).iter().any(|(it, _)| it == "StorageFailed");
@@ -142,16 +134,11 @@ pub(super) fn private_data() -> Seen {
     let first = hub.commit("main", "groups/b.yaml", b"name: B\n");
     let data = hub.directory.path().join("new/data");
     let serve = || {
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", "umask 000 && exec \"$0\" \"$@\""])
-            .arg(clade(&[]).get_program())
-            .args(["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--repo"])
-            .arg(hub.path())
-            .arg("--data-dir")
-            .arg(&data)
-            .current_dir(root());
-        Daemon::launch(command)
+        let mut open = Command::new("sh");
+        open.args(["-c", "umask 000 && exec \"$0\" \"$@\""]);
+        let mut program = serve(&["--repo"]);
+        program.arg(hub.path()).arg("--data-dir").arg(&data);
+        Daemon::launch(started_by(open, &program))
     };
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     let daemon = serve();

@@ -2,14 +2,14 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::certificates::Site;
 use crate::Seen;
-use crate::program::{Daemon, GitRepository, clade};
+use crate::commits::within;
+use crate::program::{Daemon, GitRepository, serve};
 
 fn repository() -> GitRepository {
     let repository = GitRepository::new();
@@ -158,11 +158,8 @@ pub(super) fn full_table() -> Seen {
 
 /// Starts a daemon with 1 GiB of address space.
 fn limited(repository: &GitRepository, more: &[&str]) -> Daemon {
-    let path = repository.text_path();
-    let daemon = clade(&["serve", "--listen", "127.0.0.1:0", "--repo", &path]);
-    let mut limited = Command::new("prlimit");
-    limited.arg("--as=1073741824").arg(daemon.get_program()).args(daemon.get_args()).args(more);
-    Daemon::launch(limited)
+    let program = serve(&[&["--repo", &repository.text_path()], more].concat());
+    Daemon::launch(within(1 << 30, &program))
 }
 
 pub(super) fn held_bytes() -> Seen {

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::{BAD, group, wait_for};
 use crate::forge::{Stub, World};
-use crate::program::{Daemon, clade, root, run};
+use crate::program::{Daemon, root, run, serve};
 
 #[test]
 fn every_commit_gets_its_status_once() {
@@ -87,9 +87,8 @@ fn heads_are_checked_after_an_upgrade_has_replaced_the_program() {
     let stub = Stub::start(Vec::new());
     let own = world.arguments(&stub, "gitea");
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
-    let serve = ["serve", "--listen", "127.0.0.1:0", "--interval", "50ms"];
     let heads = ["--fetch-refspec", "refs/pull/*/head:refs/pull/*/head"];
-    let command = clade(&[&serve[..], &own, &heads].concat());
+    let command = serve(&[&own[..], &heads].concat());
     let program = world.data.path().join("clade");
     if std::fs::hard_link(command.get_program(), &program).is_err() {
         std::fs::copy(command.get_program(), &program).unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{conditions, group, live, wait_for};
-use crate::program::{Daemon, GitRepository, clade, root};
+use crate::program::{Daemon, GitRepository, serve, started_by};
 
 /// Runs a program that has a small disk of its own at a directory.
 const ON_A_SMALL_DISK: &str = r#"mount -t tmpfs -o size=8m none "$0" && exec "$@""#;
@@ -30,16 +30,11 @@ fn a_full_disk_is_said_and_the_last_commit_answers_until_there_is_room() {
     let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
     let data = disk.path().join("data");
     let remote = format!("file://{}", repository.text_path());
-    let program = clade(&[]);
-    let mut command = Command::new("unshare");
-    command
-        .args(["-rm", "sh", "-c", ON_A_SMALL_DISK])
-        .arg(disk.path())
-        .arg(program.get_program())
-        .args(["serve", "--listen", "127.0.0.1:0", "--interval", "50ms", "--branch", "main"])
-        .args(["--repo", &remote, "--data-dir", data.to_str().unwrap()])
-        .current_dir(root());
-    let daemon = Daemon::launch(command);
+    let mut small = Command::new("unshare");
+    small.args(["-rm", "sh", "-c", ON_A_SMALL_DISK]).arg(disk.path());
+    let data = data.to_str().unwrap();
+    let program = serve(&["--branch", "main", "--repo", &remote, "--data-dir", data]);
+    let daemon = Daemon::launch(started_by(small, &program));
     wait_for(&daemon, &first);
 
     let mut state = 1_u64;
