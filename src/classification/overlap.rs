@@ -43,7 +43,7 @@ pub struct Overlaps<'e> {
     pub steps: u64,
 }
 
-/// Which values nobody wants to hear about: those of a group that another's differ from.
+/// Which values are left out of the findings: those of a group that another's differ from.
 pub type Acknowledged<'a> = &'a dyn Fn(GroupIndex, Setting<'_>) -> bool;
 
 /// How much is searched.

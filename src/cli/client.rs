@@ -55,7 +55,7 @@ pub(super) struct Identity {
     /// The file that holds our token
     #[arg(long, value_name = "FILE", env = "CLADE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
-    /// Send the token over plain `http://` to other hosts, where anybody on the way can read it
+    /// Send the token over plain `http://` to other hosts, where it can be read in transit
     #[arg(long, env = "CLADE_INSECURE_HTTP")]
     insecure_http: bool,
 }

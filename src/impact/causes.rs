@@ -16,7 +16,7 @@ const BUDGET: usize = 1_024;
 pub enum Causes {
     /// Each of them, taken back alone, takes the difference back.
     Each(Vec<ChangeRef>),
-    /// No one does; taken back together they do, and fewer of them do not.
+    /// No single edit does; taken back together they do, and fewer of them do not.
     Together(Vec<ChangeRef>),
     /// Finding out takes more than the budget for one node.
     Undecided,

@@ -45,7 +45,7 @@ pub(super) enum Cause {
 pub(super) enum Kept {
     /// An operator pinned another.
     Pinned(CommitId),
-    /// It waits for an operator, or for the remote to make up its mind.
+    /// It waits for an operator, or for the remote to settle on a head.
     Held,
     /// A newer commit took its place.
     Superseded(CommitId),

@@ -26,7 +26,7 @@ pub(super) enum Trust {
     /// It is the head of the branch or an operator's choice: its own signature vouches for what it
     /// contains.
     Begin,
-    /// Anybody may have asked for it: everything that it contains must be signed.
+    /// Any caller may have asked for it: everything that it contains must be signed.
     Nothing,
 }
 

@@ -148,7 +148,7 @@ impl Controller {
 
     /// Has the newest valid commit answer behind a head that is not, since an operator asked for it.
     fn activate_instead(&self, repository: &Repository, head: CommitId) {
-        /// More commits in a row than anybody leaves broken.
+        /// More rejected commits in a row than a branch ever has.
         const LONGEST: usize = 100;
         let live = self.active.load().as_ref().map(|it| it.commit);
         let behind = repository.log(head, LONGEST).unwrap_or_default();

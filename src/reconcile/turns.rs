@@ -21,7 +21,7 @@ pub(super) enum Urgency {
     Reports,
 }
 
-/// Hands out turns.
+/// Grants turns.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     state: Mutex<State>,

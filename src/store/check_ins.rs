@@ -523,7 +523,7 @@ impl Inner {
         let mut batch = self.queue().take();
         let written = database.write(batch.rows(), &self.settings.limits);
         let written = written.map_err(|error| self.fail(&database, error));
-        // What went to a file without a name is not on disk for anybody.
+        // What went to a deleted file is lost when the process ends, so it does not count as written.
         let written = written.and_then(|it| self.ready().map(|_| it));
         match written {
             Ok((refused, size)) => {

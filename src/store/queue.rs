@@ -136,7 +136,7 @@ impl Batch {
         self.rows.iter().map(|(name, it)| (name.as_str(), &it.fresh))
     }
 
-    /// Tells everybody who waits how it ended.
+    /// Sends the result to every waiter.
     pub(super) fn answer(&mut self, how: impl Fn(&str) -> Result<(), StoreError>) {
         for (name, receipt) in self.receipts.drain(..) {
             // One who went away is told nothing.

@@ -195,7 +195,7 @@ pub fn check(
         Ground { hierarchy, catalogues: &catalogues, places, strictness, search, meter }.all()
     });
     if search != Search::Decisive {
-        // Tests decide nothing about what a commit answers, so the daemon does not mind.
+        // Tests decide nothing about what a commit answers, so the daemon ignores them.
         let tests = readings.iter().flat_map(|it| it.tests());
         others.extend(tests.filter_map(test_case::empty_expectation));
     }

@@ -29,7 +29,7 @@ pub struct TestCase {
     pub expect_place: Place,
 }
 
-/// What must come out of a classification; what is absent is not looked at, and the default is an
+/// What must come out of a classification; what is absent is not compared, and the default is an
 /// expectation of nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expectation {

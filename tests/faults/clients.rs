@@ -1,4 +1,4 @@
-//! Clients that break HTTP, on purpose or not: they get an error, and everybody else an answer.
+//! Clients that break HTTP, on purpose or not: they get an error, and all other clients an answer.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -152,7 +152,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault!(
         "unread",
-        "clients that read nothing hold up nobody",
+        "clients that read nothing do not delay other clients",
         "20 connections that ask for 2 MB and never read",
         unread
     ),
@@ -164,7 +164,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault!(
         "silent",
-        "connections without a request hold up nobody",
+        "connections without a request do not delay other clients",
         "300 connections that send half a head",
         silent
     ),

@@ -188,7 +188,7 @@ fn what_does_not_go_together_is_refused() {
     let open = "access.allowAnonymous=true";
     for (sets, reason) in [
         (&[open][..], "`repository.url` is missing"),
-        (&[url], "nobody could ask"),
+        (&[url], "every request would be refused"),
         (&[url, open, "replicaCount=0"], "replicaCount"),
         (&[url, open, "replicas=3"], "replicas"),
         (&[url, "tls.clientCA.existingSecret=ca"], "`tls.clientCA` needs `tls.existingSecret`"),

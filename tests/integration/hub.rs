@@ -32,7 +32,7 @@ impl Hub {
         self.inner.path().to_str().unwrap().to_owned()
     }
 
-    /// Commits files as somebody else would.
+    /// Commits files as another user would.
     pub(crate) fn commit(&self, message: &str, files: &[(&str, &str)]) -> String {
         let ada = git2::Signature::now("Ada", "ada@example.com").unwrap();
         self.commit_as(&ada, message, files)

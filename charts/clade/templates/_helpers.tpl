@@ -107,7 +107,7 @@ allow.yaml: |
 {{- end }}
 {{- $certificates := include "clade.named" .Values.tls.clientCA }}
 {{- if not (or $certificates .Values.access.tokens.existingSecret .Values.access.allowAnonymous) }}
-{{- fail "nobody could ask: set `tls.clientCA`, `access.tokens.existingSecret`, or `access.allowAnonymous: true` to let everybody in the cluster classify and read" }}
+{{- fail "every request would be refused: set `tls.clientCA`, `access.tokens.existingSecret`, or `access.allowAnonymous: true` to let every client in the cluster classify and read" }}
 {{- end }}
 {{- if and $certificates (not .Values.tls.existingSecret) }}
 {{- fail "`tls.clientCA` needs `tls.existingSecret`: clients show certificates over TLS only" }}

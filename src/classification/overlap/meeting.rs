@@ -173,7 +173,7 @@ impl<'e> Meetings<'e> {
         self.below.get(group.number()).cloned().unwrap_or_default()
     }
 
-    /// Returns whether a group's own rule holds; one without a rule is in nobody's way.
+    /// Returns whether a group's own rule holds; one without a rule rules out no node.
     fn matches_alone(&mut self, group: GroupIndex, node: &Node) -> Result<bool, EvaluationError> {
         self.evaluated += 1;
         self.hierarchy.group(group).rule.as_deref().map_or(Ok(true), |rule| evaluate(rule, node))

@@ -56,7 +56,7 @@ struct Finder<'e, 'k> {
     limits: Limits,
     /// How many pairs were visited.
     visited: u64,
-    /// The pairs that are not asked about again, by subject: they do not conflict, nobody can tell,
+    /// The pairs that are not asked about again, by subject: they do not conflict, it cannot be known,
     /// or their conflict is acknowledged.
     settled: [Settled; 2],
     found: HashMap<PairKey, Node>,

@@ -2,7 +2,7 @@
 //!
 //! What is read here is sent to a daemon. In a directory of its own, that user can put a link to a file
 //! that only root may read in the place of any of these files. So root reads a file only if it belongs to
-//! who could have led there, or if nobody but root decided where the path leads.
+//! the users who could have led there, or if root alone decided where the path leads.
 
 #![expect(clippy::disallowed_methods, reason = "this is where files are read")]
 

@@ -16,7 +16,7 @@ pub(in crate::git) const STRUCTURE: u64 = 8 << 20;
 /// The most bytes beside packs: the list of refs, and progress for people.
 const TALK: u64 = 64 << 20;
 
-/// The most bytes of output looked at per step.
+/// The most bytes of output read per step.
 const SCRATCH: usize = 16 << 10;
 
 /// Why nothing more is taken.

@@ -10,7 +10,7 @@ use crate::{Fault, Seen, Speed};
 
 pub(crate) const UNSIGNED_ASKED_FOR: Fault = Fault {
     name: "activation::unsigned-asked-for",
-    promise: "with `--verify`, an unsigned commit answers nobody, however it is asked for",
+    promise: "with `--verify`, an unsigned commit never answers, however it is asked for",
     injection: "an unsigned commit on a side branch, asked for by pin, `?commit=`, header and `?at=`",
     speed: Speed::Fast,
     run: unsigned_asked_for,
@@ -56,7 +56,7 @@ struct Signed {
 /// Who signs.
 #[derive(Clone, Copy)]
 enum By<'k> {
-    Nobody,
+    NoKey,
     Key(&'k Path),
 }
 
@@ -135,10 +135,10 @@ impl Signed {
 
     fn signing(&self, date: &str, by: By<'_>, arguments: &[&str]) {
         let key = match by {
-            By::Nobody => "commit.gpgsign=false".to_owned(),
+            By::NoKey => "commit.gpgsign=false".to_owned(),
             By::Key(path) => format!("user.signingkey={}", path.display()),
         };
-        let signs = if matches!(by, By::Nobody) { "false" } else { "true" };
+        let signs = if matches!(by, By::NoKey) { "false" } else { "true" };
         let signs = format!("commit.gpgsign={signs}");
         let own = ["-c", "gpg.format=ssh", "-c", &key, "-c", &signs];
         self.git_at(date, &[&own[..], arguments].concat());
@@ -181,14 +181,14 @@ fn unsigned_asked_for() -> Seen {
         let key = signed.key("ada", "");
         let ada = By::Key(&key);
         // What answered without `--verify` is asked for by its time later.
-        let unsigned = signed.commit("unsigned", By::Nobody);
+        let unsigned = signed.commit("unsigned", By::NoKey);
         let daemon = signed.start(&[]);
         wait_for(&daemon, &unsigned);
         let then = jiff::Timestamp::now();
         daemon.kill();
         let first = signed.commit("first", ada);
         signed.git(&["checkout", "--quiet", "-b", "side"]);
-        let side = signed.commit("side", By::Nobody);
+        let side = signed.commit("side", By::NoKey);
         let signed_side = signed.commit("signed-side", ada);
         signed.git(&["checkout", "--quiet", "main"]);
         let daemon = signed.verified(mode, &[]);
@@ -223,7 +223,7 @@ fn unsigned_at_the_start() -> Seen {
     }
     let signed = Signed::new();
     let key = signed.key("ada", "");
-    let unsigned = signed.commit("unsigned", By::Nobody);
+    let unsigned = signed.commit("unsigned", By::NoKey);
     let daemon = signed.start(&[]);
     wait_for(&daemon, &unsigned);
     daemon.kill();
@@ -246,7 +246,7 @@ fn unsigned_behind_merges() -> Seen {
     let signed = Signed::new();
     let key = signed.key("ada", "");
     let ada = By::Key(&key);
-    let oldest = signed.commit("oldest", By::Nobody);
+    let oldest = signed.commit("oldest", By::NoKey);
     let signed_before = signed.commit("signed-before", ada);
     let first = signed.commit("first", ada);
     let daemon = signed.verified("range", &[]);
@@ -259,7 +259,7 @@ fn unsigned_behind_merges() -> Seen {
     wait_for(&daemon, &merged);
     // The same with one commit in it that is not signed.
     signed.git(&["checkout", "--quiet", "-b", "bad", &oldest]);
-    let hidden = signed.commit("hidden", By::Nobody);
+    let hidden = signed.commit("hidden", By::NoKey);
     signed.commit("on-top", ada);
     signed.git(&["checkout", "--quiet", "main"]);
     let head = signed.merge("bad", ada);

@@ -10,7 +10,7 @@ use super::site::{Site, changed};
 const FILE: i32 = 0o100_644;
 const DIRECTORY: i32 = 0o040_000;
 
-/// Pushes to the branch: a commit that no one can answer from, and one that takes it back.
+/// Pushes to the branch: a commit that cannot answer, and one that takes it back.
 pub(super) fn to_main(site: &Site, _client: usize, stop: &Stop) -> Counts {
     let git = Repository::open(&site.path).unwrap();
     let mut counts = Counts::default();

@@ -165,7 +165,7 @@ dropsonde: {{ enabled: false }}
     }
 
     /// Gives the server the places that its package gives it: settings in `/etc/puppet`, and everything
-    /// belongs to the user `puppet`. It asks nobody for nodes. The next reload finds it so.
+    /// belongs to the user `puppet`. It asks no classifier for nodes. The next reload finds it so.
     pub(super) fn install(&self) {
         copy(Path::new("/etc/puppet/puppetserver"), self.path("conf/puppetserver").as_ref());
         for file in ["enc.yaml", "classifier.yaml"] {
