@@ -12,6 +12,7 @@ mod enc;
 mod error;
 mod groups;
 mod json_list;
+mod known;
 mod maintenance;
 mod replies;
 mod router;
@@ -24,7 +25,7 @@ mod webhook;
 mod writes;
 
 pub use access::{Access, AccessError, AllowedHosts, Host, HostError, TokensError};
-pub use enc::{Elsewhere, FactsPolicy};
+pub use known::{Elsewhere, FactsPolicy};
 pub use replies::Replies;
 pub use router::{App, Face, router};
 pub use server::{CrlPolicy, Door, Endpoint, OnGap, Serving, Tls, TlsError, TlsFiles, serve};

@@ -16,7 +16,7 @@ use crate::classification::{
 };
 use crate::diagnostic::{Diagnostic, Place};
 use crate::hierarchy::{Estate, GroupIndex};
-use crate::model::{CommitId, GroupId, Node};
+use crate::model::{CommitId, Condition, GroupId, Node};
 
 pub use index::Index;
 pub use paths::Sight;
@@ -78,6 +78,12 @@ impl Snapshot {
     /// Returns an error if it cannot be found out whether a group matches.
     pub fn classify<'s>(&'s self, node: &'s Node) -> Result<Explanation<'s>, ClassificationError> {
         classify(&self.estate, &self.index, node)
+    }
+
+    /// Returns whether a rule reads facts: then nodes need facts to be classified as they should.
+    pub fn reads_facts(&self) -> bool {
+        let rules = self.estate.hierarchy.groups().filter_map(|it| it.rule.as_deref());
+        rules.into_iter().any(Condition::reads_facts)
     }
 
     /// Keeps what is written for one node for all others that the same groups match: the snapshot

@@ -206,7 +206,7 @@ pub(super) fn whole(app: &App, Listed { check_in, .. }: Listed) -> Result<CheckI
     app.check_ins.lost(&check_in).map_or(Ok(check_in), Err)
 }
 
-/// Returns who is in a group. A node that has checked in with facts is what it said then.
+/// Returns the nodes of a group. Facts come from the check-in, else from the sources of `/enc`.
 fn members(
     app: &App,
     snapshot: &Snapshot,
@@ -227,7 +227,7 @@ fn members(
                 return;
             }
         };
-        if elsewhere.is_some() && node.fact.is_empty() {
+        if node.fact.is_empty() {
             bare.push(node);
             return;
         }
@@ -241,7 +241,23 @@ fn members(
     if let Some(lost) = lost {
         return Err(lost.into());
     }
-    let Some(elsewhere) = elsewhere else { return Ok(members) };
+    let mut unknown = Vec::new();
+    for node in bare {
+        let Some(node) = app.facts.complete_by_file(&node)? else {
+            unknown.push(node);
+            continue;
+        };
+        if is_member(&node) {
+            members.insert(node.name.clone());
+        }
+        settled.insert(node.name);
+    }
+    // A name alone is classified only where facts are optional, as in `/enc`.
+    let unknown = unknown.into_iter().filter(|node| !app.facts.required && is_member(node));
+    let Some(elsewhere) = elsewhere else {
+        members.extend(unknown.map(|it| it.name));
+        return Ok(members);
+    };
     let query = inherited_rule(&snapshot.estate.hierarchy, group)
         .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
     elsewhere.find(query.as_ref(), &mut |node| {
@@ -249,9 +265,9 @@ fn members(
             members.insert(node.name);
         }
     })?;
-    // Of whom nobody has facts, the name alone decides.
-    for node in bare.into_iter().filter(is_member) {
-        if !members.contains(&node.name) && elsewhere.ask(&node.name)?.is_none() {
+    for node in unknown {
+        let has_facts = |it: Node| !it.fact.is_empty();
+        if !members.contains(&node.name) && !elsewhere.ask(&node.name)?.is_some_and(has_facts) {
             members.insert(node.name);
         }
     }

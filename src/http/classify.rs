@@ -11,8 +11,8 @@ use super::answer::Answering;
 use super::body::{check_values, node, read, shape, to_json, to_json_within};
 use super::check_ins::{note, note_received};
 use super::compute::{GROUP, NODES, TOOLS, weight};
-use super::enc::{Known, TrustedSource, known};
 use super::error::ApiError;
+use super::known::{TrustedSource, known};
 use super::router::App;
 use crate::classification::{self, Explanation, Final, Outcome, Version};
 use crate::facts::with_certname;
@@ -178,15 +178,11 @@ pub(super) async fn explanation_by_name(
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     let source = TrustedSource::of(&answering.submitted(&name));
-    match known(&app, name, source).await? {
-        Known::Met(mut node) => {
-            // As in the ENC document of the same node.
-            node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
-            let weight = all_groups(&answering) + weight(&node);
-            TOOLS.run(weight, move || explain(&answering, node)).await
-        }
-        Known::Named(name) => Err(ApiError::unknown_node(&name, &uri)),
-    }
+    let mut node = known(&app, name, source).await?.to_look_up(&answering.snapshot, &uri)?;
+    // As in the ENC document of the same node.
+    node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
+    let weight = all_groups(&answering) + weight(&node);
+    TOOLS.run(weight, move || explain(&answering, node)).await
 }
 
 /// Returns what it weighs to ask every group.

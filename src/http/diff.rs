@@ -15,6 +15,7 @@ use super::error::ApiError;
 use super::router::App;
 use crate::impact::{Comparison, Files, Impact, Side, Survey};
 use crate::model::Node;
+use crate::store::CheckIn;
 
 /// How many nodes are compared together at most.
 const BATCH: usize = 512;
@@ -65,25 +66,29 @@ fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
         survey.extend(batch.par_drain(..).map(compare).collect::<Vec<_>>());
     };
     let mut values = 0;
-    let mut unreadable = Vec::new();
-    app.check_ins.for_each(|listed| {
-        let check_in = match whole(app, listed) {
-            Ok(check_in) => check_in,
-            Err(error) => return unreadable.push(error.to_string()),
-        };
-        values += check_in
-            .node
-            .fact
-            .values()
-            .chain(check_in.node.trusted.values())
-            .map(count)
-            .sum::<usize>();
-        batch.push(check_in.node);
+    let mut add = |node: Node| {
+        values += node.fact.values().chain(node.trusted.values()).map(count).sum::<usize>();
+        batch.push(node);
         if batch.len() == BATCH || values > BATCH_VALUES {
             flush(&mut batch);
             values = 0;
         }
+    };
+    let (mut unreadable, mut bare) = (Vec::new(), Vec::new());
+    app.check_ins.for_each(|listed| match whole(app, listed) {
+        Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
+        Ok(CheckIn { node, .. }) => add(node),
+        Err(error) => unreadable.push(error.to_string()),
     })?;
+    for node in bare {
+        let name = node.name.clone();
+        match app.facts.complete(node)? {
+            Some(node) => add(node),
+            None => unreadable.push(format!(
+                "`{name}` has checked in without facts, which `--enc-facts required` demands"
+            )),
+        }
+    }
     flush(&mut batch);
     let (groups, node_files) = (comparison.groups(), comparison.node_files());
     let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);

@@ -1,92 +1,30 @@
 //! The ENC document, Hiera's data, and what clients of Foreman ask instead.
 
-use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::{OriginalUri, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::access::{Caller, Role, Submitted, denied};
+use super::access::{Caller, Role, denied};
 use super::answer::Answering;
 use super::body::{node, read, read_json, to_json_within};
 use super::check_ins::{keep, note};
 use super::classify::classified;
 use super::compute::{NODES, weight};
 use super::error::ApiError;
+use super::known::{FactsPolicy, FactsSource, Known, TrustedSource, known, stored};
 use super::router::App;
 use super::server::Room;
 use crate::classification;
-use crate::facts::{read_cached, read_file, trusted_data, with_certname};
+use crate::facts::{trusted_data, with_certname};
 use crate::model::{NODE_VALUES, Node};
-use crate::store::{Received, StoreError, Stored};
+use crate::store::Received;
 use crate::telemetry::Classified;
-
-/// Where the facts of a node come from that sends none: its last check-in, or a file.
-#[derive(Clone, Debug, Default)]
-pub struct FactsPolicy {
-    /// Facts files by certname, as Puppet Server keeps them.
-    pub directory: Option<Arc<PathBuf>>,
-    /// Who else knows facts, such as `PuppetDB`.
-    pub elsewhere: Option<Elsewhere>,
-    /// Whether the name alone is not enough.
-    pub required: bool,
-}
-
-/// What is asked for a node, off the threads that answer.
-type Ask = dyn Fn(&str) -> Result<Option<Node>, String> + Send + Sync;
-
-/// What is asked for nodes; the query, in the form for the inventory, may be left out.
-type Find = dyn Fn(Option<&Value>, &mut dyn FnMut(Node)) -> Result<(), String> + Send + Sync;
-
-/// Somebody who knows facts of nodes.
-#[derive(Clone)]
-pub struct Elsewhere {
-    ask: Arc<Ask>,
-    find: Arc<Find>,
-}
-
-impl Elsewhere {
-    /// Makes one of a function from a certname to what is known of the node, if it is known, and
-    /// one that hands out the nodes that a query finds.
-    pub fn new(
-        ask: impl Fn(&str) -> Result<Option<Node>, String> + Send + Sync + 'static,
-        find: impl Fn(Option<&Value>, &mut dyn FnMut(Node)) -> Result<(), String>
-        + Send
-        + Sync
-        + 'static,
-    ) -> Self {
-        Self { ask: Arc::new(ask), find: Arc::new(find) }
-    }
-
-    /// Returns what is known of a node. Blocking.
-    pub(super) fn ask(&self, name: &str) -> Result<Option<Node>, ApiError> {
-        // Without an answer nobody can tell what the node is: that is not the same as no facts.
-        (self.ask)(name).map_err(|error| {
-            ApiError::internal(format!("The facts of {name} cannot be asked for: {error}."))
-        })
-    }
-
-    /// Hands out the nodes that a query of the inventory finds, or all. Blocking.
-    pub(super) fn find(
-        &self,
-        query: Option<&Value>,
-        each: &mut dyn FnMut(Node),
-    ) -> Result<(), ApiError> {
-        (self.find)(query, each)
-            .map_err(|error| ApiError::internal(format!("The nodes cannot be asked for: {error}.")))
-    }
-}
-
-impl std::fmt::Debug for Elsewhere {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("Elsewhere").finish_non_exhaustive()
-    }
-}
 
 /// Prints the ENC document. The certname is that of the URL, so it is as trusted as the caller.
 fn document(answering: &Answering, mut node: Node) -> Result<Bytes, ApiError> {
@@ -104,7 +42,12 @@ fn respond(answering: &Answering, document: Result<Bytes, ApiError>) -> Response
 }
 
 /// Answers from what is known of a node.
-async fn by_name(app: &App, answering: Answering, name: String) -> Result<Response, ApiError> {
+async fn by_name(
+    app: &App,
+    answering: Answering,
+    uri: &OriginalUri,
+    name: String,
+) -> Result<Response, ApiError> {
     // Facts that are kept elsewhere change without a word, and a node's own certificate replaces what
     // was kept.
     let FactsPolicy { directory, elsewhere, .. } = &app.facts;
@@ -120,7 +63,7 @@ async fn by_name(app: &App, answering: Answering, name: String) -> Result<Respon
         Some(Err(ticket)) => Some(ticket),
         None => None,
     };
-    let node = known_node(app, name.clone(), source).await?;
+    let node = known(app, name.clone(), source).await?.to_classify(&app.facts, uri)?;
     let weight = weight(&node);
     let print = move || {
         let document = document(&answering, node);
@@ -136,31 +79,45 @@ async fn by_name(app: &App, answering: Answering, name: String) -> Result<Respon
 pub(super) async fn without_facts(
     State(app): State<Arc<App>>,
     answering: Answering,
+    uri: OriginalUri,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
-    by_name(&app, answering, name).await
+    by_name(&app, answering, &uri, name).await
 }
 
 pub(super) async fn with_facts(
     State(app): State<Arc<App>>,
     answering: Answering,
+    uri: OriginalUri,
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let Some(body) = read_json(body).await? else {
-        return by_name(&app, answering, name).await;
-    };
-    let mut node = if says_trusted_data_alone(&body) {
-        let Node { trusted, .. } = node(name.clone(), Some(body))?;
-        Node { trusted, ..known_node(&app, name, TrustedSource::Request).await? }
-    } else {
-        node(name, Some(as_facts(body)))?
+    let (mut node, kept_facts) = match Said::read(name.clone(), read_json(body).await?)? {
+        Said::Nothing => return by_name(&app, answering, &uri, name).await,
+        Said::Facts(node) => (node, KeptFacts::All),
+        Said::Trusted(trusted) => {
+            let known = known(&app, name, TrustedSource::Request).await?;
+            let kept_facts = match &known {
+                // What is kept would hide what the file or `PuppetDB` says later.
+                Known::Facts(_, FactsSource::Elsewhere) => KeptFacts::None,
+                _ => KeptFacts::All,
+            };
+            (Node { trusted, ..known.to_classify(&app.facts, &uri)? }, kept_facts)
+        }
     };
     let weight = weight(&node);
     let print = move || {
         answering.believe(&mut node);
         if answering.submitted(&node.name).is_kept() {
-            note(&app, &node, Some(answering.snapshot.commit), None);
+            let commit = Some(answering.snapshot.commit);
+            match kept_facts {
+                KeptFacts::All => note(&app, &node, commit, None),
+                KeptFacts::None => {
+                    let trusted = node.trusted.clone();
+                    let bare = Node { trusted, ..Node::named(node.name.clone()) };
+                    note(&app, &bare, commit, None);
+                }
+            }
         }
         let document = document(&answering, node);
         respond(&answering, document)
@@ -168,10 +125,35 @@ pub(super) async fn with_facts(
     NODES.run(weight, print).await
 }
 
-/// Whoever has no facts at hand may still say what the certificate proves.
-fn says_trusted_data_alone(body: &Value) -> bool {
-    let says = |key: &str| body.get(key).is_some_and(|it| !it.is_null());
-    says("trusted") && !says("fact") && !says("facts")
+/// Which facts of a node are kept with its check-in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeptFacts {
+    All,
+    None,
+}
+
+/// What a body says of a node.
+enum Said {
+    /// Facts, and with them all that is to be known.
+    Facts(Node),
+    /// What the certificate proves; the facts are those that are known.
+    Trusted(Map<String, Value>),
+    /// Nothing: there is no body, or neither facts nor trusted data in it.
+    Nothing,
+}
+
+impl Said {
+    fn read(name: String, body: Option<Value>) -> Result<Self, ApiError> {
+        let Some(body) = body else { return Ok(Self::Nothing) };
+        let has_trusted = body.get("trusted").is_some_and(|it| !it.is_null());
+        let node = node(name, Some(as_facts(body)))?;
+        Ok(match has_trusted {
+            // No node has no facts: facts without any are facts that the client does not have.
+            _ if !node.fact.is_empty() => Self::Facts(node),
+            true => Self::Trusted(node.trusted),
+            false => Self::Nothing,
+        })
+    }
 }
 
 /// A hash of facts alone is taken for facts.
@@ -238,6 +220,11 @@ fn uploaded(mut body: Value) -> Result<(String, String), ApiError> {
     };
     // An agent can send a fact of this name; it is not what a certificate proves.
     facts.remove("trusted");
+    // They would not take the place of facts that are known, and the client would be told that they did.
+    if facts.is_empty() {
+        let error = Value::from("({:facts (not (seq facts))})");
+        return Err(ApiError::schema_violation(&body, "Facts", &error));
+    }
     let text = serde_json::to_string(facts);
     let text = text.map_err(|_| ApiError::internal("The facts could not be written."))?;
     Ok((name, text))
@@ -246,11 +233,10 @@ fn uploaded(mut body: Value) -> Result<(String, String), ApiError> {
 pub(super) async fn hiera(
     State(app): State<Arc<App>>,
     answering: Answering,
+    uri: OriginalUri,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
-    let source = TrustedSource::of(&answering.submitted(&name));
-    let node = met_node(&app, name, source).await?;
-    config_data(answering, node).await
+    config_data_by_name(&app, answering, &uri, name).await
 }
 
 /// Returns the config data of a node whose facts come along: any daemon can answer, whichever the
@@ -258,20 +244,30 @@ pub(super) async fn hiera(
 pub(super) async fn hiera_with_facts(
     State(app): State<Arc<App>>,
     answering: Answering,
+    uri: OriginalUri,
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let node = match read_json(body).await? {
-        None => {
-            let source = TrustedSource::of(&answering.submitted(&name));
-            met_node(&app, name, source).await?
+    let node = match Said::read(name.clone(), read_json(body).await?)? {
+        Said::Nothing => return config_data_by_name(&app, answering, &uri, name).await,
+        Said::Facts(node) => node,
+        Said::Trusted(trusted) => {
+            let known = known(&app, name, TrustedSource::Request).await?;
+            Node { trusted, ..known.to_look_up(&answering.snapshot, &uri)? }
         }
-        Some(body) if says_trusted_data_alone(&body) => {
-            let Node { trusted, .. } = node(name.clone(), Some(body))?;
-            Node { trusted, ..met_node(&app, name, TrustedSource::Request).await? }
-        }
-        Some(body) => node(name, Some(as_facts(body)))?,
     };
+    config_data(answering, node).await
+}
+
+/// Returns the config data of a node that is known.
+async fn config_data_by_name(
+    app: &App,
+    answering: Answering,
+    uri: &OriginalUri,
+    name: String,
+) -> Result<Response, ApiError> {
+    let source = TrustedSource::of(&answering.submitted(&name));
+    let node = known(app, name, source).await?.to_look_up(&answering.snapshot, uri)?;
     config_data(answering, node).await
 }
 
@@ -284,134 +280,4 @@ async fn config_data(answering: Answering, mut node: Node) -> Result<Response, A
         answering.json(answer)
     };
     NODES.run(weight, write).await
-}
-
-/// Where the trusted data of a node come from that is asked about without facts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TrustedSource {
-    /// The request brings them along: its certificate or its body.
-    Request,
-    /// What was kept.
-    Store,
-}
-
-impl TrustedSource {
-    /// Returns the source for a request without a body.
-    pub(super) fn of(submitted: &Submitted) -> Self {
-        if submitted.proved().is_some() { Self::Request } else { Self::Store }
-    }
-}
-
-/// What is known of a node.
-pub(super) enum Known {
-    /// Its last check-in, a file of facts, or what `PuppetDB` says.
-    Met(Node),
-    /// Its name alone.
-    Named(String),
-}
-
-/// Returns what is known of a node, its name alone where that is enough here.
-async fn known_node(app: &App, name: String, source: TrustedSource) -> Result<Node, ApiError> {
-    match known(app, name, source).await? {
-        Known::Met(node) => Ok(node),
-        Known::Named(name) if app.facts.required => {
-            let message = format!(
-                "No facts of the node `{name}` are known: it has not checked in, and its name alone is not enough here."
-            );
-            let path = format!("/enc/{name}");
-            Err(ApiError::new(StatusCode::NOT_FOUND, "not-found", message, path))
-        }
-        Known::Named(name) => Ok(Node::named(name)),
-    }
-}
-
-/// Returns what is known of a node that is known: a node that has checked in with another daemon
-/// must not look like one without data.
-async fn met_node(app: &App, name: String, source: TrustedSource) -> Result<Node, ApiError> {
-    match known(app, name, source).await? {
-        Known::Met(node) => Ok(node),
-        Known::Named(name) => {
-            let message = format!(
-                "The node `{name}` is not known to this daemon: it has not checked in here. Send its facts along with POST, or ask the daemon that classified it."
-            );
-            let path = format!("/hiera/{name}");
-            Err(ApiError::new(StatusCode::NOT_FOUND, "not-found", message, path))
-        }
-    }
-}
-
-pub(super) async fn known(
-    app: &App,
-    name: String,
-    source: TrustedSource,
-) -> Result<Known, ApiError> {
-    let Stored { check_in, lost } = stored(app, name.clone()).await?;
-    let last = check_in.map(|it| it.node);
-    // Facts without the trusted data that were lost are less than what was known of the node.
-    let is_enough = |node: &Node| {
-        lost.is_none() || source == TrustedSource::Request || !node.trusted.is_empty()
-    };
-    // A node can have asked without facts; then others may know some.
-    let last = match last {
-        Some(node) if !node.fact.is_empty() && is_enough(&node) => return Ok(Known::Met(node)),
-        last => last,
-    };
-    let (policy, wanted) = (app.facts.clone(), name.clone());
-    let found = tokio::task::spawn_blocking(move || kept_node(&policy, &wanted)).await;
-    let found = found.map_err(|_| ApiError::internal("The facts could not be read."))??;
-    if let Some(mut node) = found {
-        // Files know facts; what the node proved when it checked in stays proved.
-        if let Some(last) = last.filter(|_| node.trusted.is_empty()) {
-            node.trusted = last.trusted;
-        }
-        return match lost.clone().filter(|_| !is_enough(&node)) {
-            Some(error) => Err(error.into()),
-            None => Ok(Known::Met(node)),
-        };
-    }
-    match (lost, last) {
-        (Some(error), _) => Err(error.into()),
-        (None, Some(node)) if !app.facts.required => Ok(Known::Met(node)),
-        (None, _) => Ok(Known::Named(name)),
-    }
-}
-
-/// Looks where facts are kept.
-fn kept_node(policy: &FactsPolicy, name: &str) -> Result<Option<Node>, ApiError> {
-    if let Some(directory) = &policy.directory
-        && let Some(fact) = facts_of(directory, name)?
-    {
-        return Ok(Some(Node { fact, ..Node::named(name.to_owned()) }));
-    }
-    policy.elsewhere.as_ref().map_or(Ok(None), |it| it.ask(name))
-}
-
-async fn stored(app: &App, name: String) -> Result<Stored, StoreError> {
-    let (store, admit) = (app.check_ins.clone(), Room::admits_rows());
-    let found = tokio::task::spawn_blocking(move || store.get_within(&name, &admit)).await;
-    found.unwrap_or_else(|_| Err(StoreError::interrupted()))
-}
-
-/// Reads the facts file of a node.
-fn facts_of(directory: &FilePath, name: &str) -> Result<Option<Map<String, Value>>, ApiError> {
-    if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
-        return Ok(None);
-    }
-    for extension in ["json", "yaml"] {
-        let path = directory.join(format!("{name}.{extension}"));
-        let bytes = match read_file(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => {
-                return Err(ApiError::internal(format!(
-                    "The facts of {name} cannot be read: {error}."
-                )));
-            }
-        };
-        let fact = read_cached(&bytes, name).map_err(|error| {
-            ApiError::internal(format!("The facts of {name} cannot be read: {error}."))
-        })?;
-        return Ok(Some(fact));
-    }
-    Ok(None)
 }

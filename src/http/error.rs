@@ -54,11 +54,31 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "not-found", message, uri.path())
     }
 
-    /// Nothing is known of a node but its name.
-    pub(super) fn unknown_node(name: &str, OriginalUri(uri): &OriginalUri) -> Self {
+    /// The node has not checked in.
+    pub(super) fn unknown_node(name: &str, uri: &OriginalUri) -> Self {
         let message = format!(
-            "The node `{name}` is not known to this daemon: it has not checked in here. Send its facts with POST."
+            "The node `{name}` is not known to this daemon: it has not checked in here. Send its facts along with POST, or ask the daemon that classified it."
         );
+        Self::without_facts(uri, message)
+    }
+
+    /// The node has checked in without facts, and what it gets depends on them.
+    pub(super) fn unknown_facts(name: &str, uri: &OriginalUri) -> Self {
+        let message = format!(
+            "The facts of the node `{name}` are not known: it has checked in without facts, and rules read facts. Send its facts along with POST, or ask again after a check-in with facts."
+        );
+        Self::without_facts(uri, message)
+    }
+
+    /// No facts of a node are known, and `--enc-facts required` demands them.
+    pub(super) fn facts_required(name: &str, uri: &OriginalUri) -> Self {
+        let message = format!(
+            "No facts of the node `{name}` are known, and `--enc-facts required` does not let its name alone be enough. Send its facts along with `POST /enc/{name}`, or ask again after a check-in with facts."
+        );
+        Self::without_facts(uri, message)
+    }
+
+    fn without_facts(OriginalUri(uri): &OriginalUri, message: String) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", message, uri.path())
     }
 

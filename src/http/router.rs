@@ -10,8 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 
 use super::access::{Access, Caller};
-use super::enc::FactsPolicy;
 use super::error::ApiError;
+use super::known::FactsPolicy;
 use super::replies::Replies;
 use super::server::Peer;
 use super::update_classes::PuppetServer;

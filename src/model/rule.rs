@@ -19,6 +19,17 @@ pub enum Condition {
     Test(Test),
 }
 
+impl Condition {
+    /// Returns whether a term compares a fact.
+    pub fn reads_facts(&self) -> bool {
+        match self {
+            Self::And(terms) | Self::Or(terms) => terms.iter().any(Self::reads_facts),
+            Self::Not(inner) => inner.reads_facts(),
+            Self::Test(test) => test.path.is_of_fact(),
+        }
+    }
+}
+
 /// A comparison of one value of the node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Test {
@@ -108,6 +119,12 @@ pub enum Segment {
 }
 
 impl Path {
+    /// Returns whether the path leads to a fact.
+    fn is_of_fact(&self) -> bool {
+        let Self::Segments(segments) = self else { return false };
+        matches!(segments.first(), Some(Segment::Key(root)) if matches!(root.as_ref(), "fact" | "facts"))
+    }
+
     /// Returns whether the console's notation has a form for the path.
     ///
     /// It has none for a bare string other than `name`, for `["fact"]` alone, for an index right
@@ -148,7 +165,7 @@ impl fmt::Display for Path {
                 f.write_str("]")
             }
             Self::Segments(segments) => {
-                let facts = matches!(segments.first(), Some(Segment::Key(root)) if matches!(root.as_ref(), "fact" | "facts"));
+                let facts = self.is_of_fact();
                 let shadowed = matches!(segments.get(1), Some(Segment::Key(key)) if matches!(key.as_ref(), "fact" | "facts" | "trusted" | "name"));
                 let skip = usize::from(facts && segments.len() > 1 && !shadowed);
                 segments.iter().skip(skip).enumerate().try_for_each(|(at, segment)| match segment {

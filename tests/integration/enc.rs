@@ -6,6 +6,7 @@ mod facts;
 mod fallback;
 mod ruby;
 mod servers;
+mod unknown_facts;
 
 use std::path::PathBuf;
 

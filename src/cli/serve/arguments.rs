@@ -222,7 +222,7 @@ pub(in crate::cli) struct Serve {
     /// How long a client may keep the daemon waiting: for a handshake, the head of a request, or a body or answer at less than 32 KiB a second
     #[arg(long, value_name = "DURATION", env = "CLADE_CLIENT_TIMEOUT", default_value = "30s", value_parser = interval, help_heading = "Service")]
     pub(super) client_timeout: Duration,
-    /// Whether a node that nobody has facts of is classified by its name alone over `GET /enc`
+    /// Whether `/enc` classifies a node whose facts are not known, by its name and trusted data
     #[arg(
         long,
         value_enum,

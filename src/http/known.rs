@@ -1,0 +1,260 @@
+//! What is known of a node that is asked about without its facts.
+#![expect(clippy::disallowed_methods, reason = "the directory of facts files is read")]
+
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+
+use axum::extract::OriginalUri;
+use serde_json::{Map, Value};
+
+use super::access::Submitted;
+use super::error::ApiError;
+use super::router::App;
+use super::server::Room;
+use crate::facts::{read_cached, read_file};
+use crate::model::Node;
+use crate::snapshot::Snapshot;
+use crate::store::{StoreError, Stored};
+
+/// Where the facts of a node come from that sends none: its last check-in, or a file.
+#[derive(Clone, Debug, Default)]
+pub struct FactsPolicy {
+    /// Facts files by certname, as Puppet Server keeps them.
+    pub directory: Option<Arc<PathBuf>>,
+    /// Who else knows facts, such as `PuppetDB`.
+    pub elsewhere: Option<Elsewhere>,
+    /// Whether the name alone is not enough.
+    pub required: bool,
+}
+
+/// What is asked for a node, off the threads that answer.
+type Ask = dyn Fn(&str) -> Result<Option<Node>, String> + Send + Sync;
+
+/// What is asked for nodes; the query, in the form for the inventory, may be left out.
+type Find = dyn Fn(Option<&Value>, &mut dyn FnMut(Node)) -> Result<(), String> + Send + Sync;
+
+/// Somebody who knows facts of nodes.
+#[derive(Clone)]
+pub struct Elsewhere {
+    ask: Arc<Ask>,
+    find: Arc<Find>,
+}
+
+impl Elsewhere {
+    /// Makes one of a function from a certname to what is known of the node, if it is known, and
+    /// one that hands out the nodes that a query finds.
+    pub fn new(
+        ask: impl Fn(&str) -> Result<Option<Node>, String> + Send + Sync + 'static,
+        find: impl Fn(Option<&Value>, &mut dyn FnMut(Node)) -> Result<(), String>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self { ask: Arc::new(ask), find: Arc::new(find) }
+    }
+
+    /// Returns what is known of a node. Blocking.
+    pub(super) fn ask(&self, name: &str) -> Result<Option<Node>, ApiError> {
+        // Without an answer nobody can tell what the node is: that is not the same as no facts.
+        (self.ask)(name).map_err(|error| {
+            ApiError::internal(format!("The facts of {name} cannot be asked for: {error}."))
+        })
+    }
+
+    /// Hands out the nodes that a query of the inventory finds, or all. Blocking.
+    pub(super) fn find(
+        &self,
+        query: Option<&Value>,
+        each: &mut dyn FnMut(Node),
+    ) -> Result<(), ApiError> {
+        (self.find)(query, each)
+            .map_err(|error| ApiError::internal(format!("The nodes cannot be asked for: {error}.")))
+    }
+}
+
+impl FactsPolicy {
+    /// Returns what files or `PuppetDB` know of a node. Blocking.
+    fn find(&self, name: &str) -> Result<Option<Node>, ApiError> {
+        match self.of_file(name)? {
+            Some(node) => Ok(Some(node)),
+            None => self.elsewhere.as_ref().map_or(Ok(None), |it| it.ask(name)),
+        }
+    }
+
+    /// Returns what the facts file of a node says. Blocking.
+    fn of_file(&self, name: &str) -> Result<Option<Node>, ApiError> {
+        let Some(directory) = &self.directory else { return Ok(None) };
+        let fact = facts_of(directory, name)?;
+        Ok(fact.map(|fact| Node { fact, ..Node::named(name.to_owned()) }))
+    }
+
+    /// Returns the node of a check-in without facts with those of its file. Blocking.
+    pub(super) fn complete_by_file(&self, bare: &Node) -> Result<Option<Node>, ApiError> {
+        Ok(with_facts(self.of_file(&bare.name)?, &bare.trusted))
+    }
+
+    /// Returns the node of a check-in without facts as it is classified: with the facts that files or
+    /// `PuppetDB` know, else without; none where facts are required. Blocking.
+    pub(super) fn complete(&self, bare: Node) -> Result<Option<Node>, ApiError> {
+        let found = with_facts(self.find(&bare.name)?, &bare.trusted);
+        Ok(found.or((!self.required).then_some(bare)))
+    }
+}
+
+impl std::fmt::Debug for Elsewhere {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Elsewhere").finish_non_exhaustive()
+    }
+}
+
+/// Where the trusted data of a node come from that is asked about without facts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TrustedSource {
+    /// The request brings them along: its certificate or its body.
+    Request,
+    /// What was kept.
+    Store,
+}
+
+impl TrustedSource {
+    /// Returns the source for a request without a body.
+    pub(super) fn of(submitted: &Submitted) -> Self {
+        if submitted.proved().is_some() { Self::Request } else { Self::Store }
+    }
+}
+
+/// What is known of a node.
+pub(super) enum Known {
+    /// Its facts.
+    Facts(Node, FactsSource),
+    /// It has checked in without facts, and neither files nor `PuppetDB` have any.
+    NoFacts(Node),
+    /// Its name alone.
+    Name(String),
+}
+
+/// Where the facts of a node were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FactsSource {
+    /// Its check-ins.
+    CheckIn,
+    /// A file of `--facts-dir`, or `PuppetDB`: they may change there at any time.
+    Elsewhere,
+}
+
+impl Known {
+    /// Returns the node to classify: its name and trusted data alone where facts are optional.
+    pub(super) fn to_classify(
+        self,
+        policy: &FactsPolicy,
+        uri: &OriginalUri,
+    ) -> Result<Node, ApiError> {
+        match self {
+            Self::Facts(node, _) => Ok(node),
+            Self::NoFacts(node) if !policy.required => Ok(node),
+            Self::Name(name) if !policy.required => Ok(Node::named(name)),
+            Self::NoFacts(Node { name, .. }) | Self::Name(name) => {
+                Err(ApiError::facts_required(&name, uri))
+            }
+        }
+    }
+
+    /// Returns the node if what it gets can be told: its facts are known, or no rule reads facts.
+    /// Anything else would show a node whose facts are not known as a node that has none.
+    pub(super) fn to_look_up(
+        self,
+        snapshot: &Snapshot,
+        uri: &OriginalUri,
+    ) -> Result<Node, ApiError> {
+        match self {
+            Self::Facts(node, _) => Ok(node),
+            Self::NoFacts(node) if !snapshot.reads_facts() => Ok(node),
+            Self::NoFacts(node) => Err(ApiError::unknown_facts(&node.name, uri)),
+            Self::Name(name) => Err(ApiError::unknown_node(&name, uri)),
+        }
+    }
+}
+
+/// Returns what is known of a node.
+pub(super) async fn known(
+    app: &App,
+    name: String,
+    source: TrustedSource,
+) -> Result<Known, ApiError> {
+    let Stored { check_in, lost } = stored(app, name.clone()).await?;
+    let last = check_in.map(|it| it.node);
+    // Facts without the trusted data that were lost are less than what was known of the node.
+    let is_enough = |node: &Node| {
+        lost.is_none() || source == TrustedSource::Request || !node.trusted.is_empty()
+    };
+    // A node can have asked without facts; then others may know some.
+    let last = match last {
+        Some(node) if !node.fact.is_empty() && is_enough(&node) => {
+            return Ok(Known::Facts(node, FactsSource::CheckIn));
+        }
+        last => last,
+    };
+    let (policy, wanted) = (app.facts.clone(), name.clone());
+    let found = tokio::task::spawn_blocking(move || policy.find(&wanted)).await;
+    let found = found.map_err(|_| ApiError::internal("The facts could not be read."))??;
+    let proved = last.as_ref().map(|it| it.trusted.clone()).unwrap_or_default();
+    let found = with_facts(found, &proved);
+    if let Some(node) = found {
+        return match lost.clone().filter(|_| !is_enough(&node)) {
+            Some(error) => Err(error.into()),
+            None => Ok(Known::Facts(node, FactsSource::Elsewhere)),
+        };
+    }
+    match (lost, last) {
+        (Some(error), _) => Err(error.into()),
+        (None, Some(node)) => Ok(Known::NoFacts(node)),
+        (None, None) => Ok(Known::Name(name)),
+    }
+}
+
+/// Returns a node that was found with facts; without any, nothing is known. What the node proved when
+/// it checked in stays proved.
+fn with_facts(found: Option<Node>, proved: &Map<String, Value>) -> Option<Node> {
+    let mut node = found.filter(|it| !it.fact.is_empty())?;
+    if node.trusted.is_empty() {
+        node.trusted = proved.clone();
+    }
+    Some(node)
+}
+
+pub(super) async fn stored(app: &App, name: String) -> Result<Stored, StoreError> {
+    let (store, admit) = (app.check_ins.clone(), Room::admits_rows());
+    let found = tokio::task::spawn_blocking(move || store.get_within(&name, &admit)).await;
+    found.unwrap_or_else(|_| Err(StoreError::interrupted()))
+}
+
+/// Reads the facts file of a node.
+fn facts_of(directory: &FilePath, name: &str) -> Result<Option<Map<String, Value>>, ApiError> {
+    if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
+        return Ok(None);
+    }
+    for extension in ["json", "yaml"] {
+        let path = directory.join(format!("{name}.{extension}"));
+        let bytes = match read_file(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                return Err(ApiError::internal(format!(
+                    "The facts of {name} cannot be read: {error}."
+                )));
+            }
+        };
+        let fact = read_cached(&bytes, name).map_err(|error| {
+            ApiError::internal(format!("The facts of {name} cannot be read: {error}."))
+        })?;
+        return Ok(Some(fact));
+    }
+    // A directory that is gone, such as a volume that is not mounted, knows nothing of its nodes.
+    std::fs::metadata(directory).map_err(|error| {
+        ApiError::internal(format!(
+            "The facts of {name} cannot be read: the directory `{}` of `--facts-dir` cannot be read: {error}.",
+            directory.display()
+        ))
+    })?;
+    Ok(None)
+}
