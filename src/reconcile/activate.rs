@@ -198,6 +198,7 @@ impl Controller {
             standing.candidate = None;
         }
         standing.behind = None;
+        standing.unrecovered = None;
         drop(state);
         self.notify();
         tracing::info!(%commit, groups, trigger = trigger.as_str(), "the commit answers");

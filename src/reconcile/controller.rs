@@ -174,11 +174,14 @@ impl Controller {
     pub fn wait_until_decided(&self, longest: Duration) {
         let undecided = |it: &mut State| {
             let standing = &it.standing;
+            let is_looked_for = standing.failure.is_none();
             let on_its_way = match &standing.candidate {
                 Some(candidate) => {
                     matches!(candidate.progress, Progress::Pending | Progress::Building)
+                        // It is from the mirror, and the branch may have a newer one.
+                        || (is_looked_for && standing.seen.is_none())
                 }
-                None => standing.failure.is_none(),
+                None => is_looked_for,
             };
             standing.active.is_none() && on_its_way && !it.stopping
         };
@@ -385,7 +388,12 @@ impl Controller {
         if self.active.load().is_some() {
             return None;
         }
-        let head = self.state().standing.observed?.commit;
+        let head = {
+            let state = self.state();
+            // The head of before the restart says nothing: the branch may have the directory by now.
+            state.standing.seen?;
+            state.standing.observed?.commit
+        };
         let repository = self.repository().ok()?;
         let has =
             repository.has_directory(head, &self.settings.path, &self.settings.budget).ok()?;

@@ -311,6 +311,22 @@ impl Journal {
         self.activations().next_back().map(|(_, commit)| commit)
     }
 
+    /// Returns the commit of the branch that answered last, a pinned one aside.
+    pub fn followed(&self) -> Option<CommitId> {
+        let (mut pinned, mut followed) = (None, None);
+        for record in &self.records {
+            match record.event {
+                Event::Pinned { commit, .. } => pinned = Some(commit),
+                Event::Resumed { .. } => pinned = None,
+                Event::Activated { commit, .. } if pinned != Some(commit) => {
+                    followed = Some(commit)
+                }
+                _ => {}
+            }
+        }
+        followed
+    }
+
     /// Returns the commit that answered at a time: the later one if the clock showed the time twice.
     pub fn live_at(&mut self, time: Timestamp) -> Option<CommitId> {
         self.check_clock();

@@ -161,8 +161,13 @@ impl Controller {
     ) {
         let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
         let live = self.active.load().as_ref().map(|it| it.commit);
-        // Where the mirror was lost, the journal still knows what answered.
-        let last = live.or_else(|| self.journal().live());
+        let pinned = self.state().standing.pinned;
+        // Where the mirror was lost, the journal still knows what answered. A pinned commit says nothing
+        // of the branch, which is compared with what answered before the pin.
+        let last = match pinned {
+            Some(_) => self.journal().followed(),
+            None => live.or_else(|| self.journal().live()),
+        };
         let accepted = self.journal().accepted();
         let late = self.pinned_late(repository, live);
         let followed = late.unwrap_or(head);
@@ -189,14 +194,15 @@ impl Controller {
         let rewound = from.is_some_and(|last| is_ancestor(head, last));
         let off = from.is_some_and(|last| !rewound && !is_ancestor(last, head));
         // Nothing is gained by waiting for a replica where nothing answers.
-        let lags = rewound && live.is_some();
-        let lost = from.filter(|_| off || rewound);
+        let lags = rewound && live.is_some() && pinned.is_none();
+        let lost = from.filter(|_| off || (rewound && pinned.is_none()));
         if lost.is_none() {
             standing.accept_rewrite(head);
         }
-        let held = standing.pinned.is_some()
-            || standing.holds_rewind(head, lags, &self.settings)
-            || standing.holds_rewrite(head, lost, accepted, &self.settings.policy);
+        let lags = standing.holds_rewind(head, lags, &self.settings);
+        // Each is noted, whatever else holds the head.
+        let rewritten = standing.holds_rewrite(head, lost, accepted, &self.settings.policy);
+        let held = standing.pinned.is_some() || lags || rewritten;
         if held && waits == Some(true) {
             return;
         }

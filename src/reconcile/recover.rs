@@ -13,6 +13,7 @@ use super::settings::Target;
 use super::standing::{Candidate, Progress, reason_of};
 use super::status::{LastFailed, Observed};
 use super::trigger::Trigger;
+use crate::diagnostic;
 use crate::git::{Repository, SignatureFault};
 use crate::model::CommitId;
 
@@ -31,16 +32,21 @@ impl Controller {
             Ok(repository) => repository,
             Err(error) => {
                 if let Some(commit) = last {
-                    tracing::warn!(%commit, %error, "the commit that answered last cannot be read");
+                    self.note_unrecovered(
+                        commit,
+                        format!("the repository cannot be read: {error}"),
+                    );
                 }
                 return;
             }
         };
-        if let Some(commit) = last {
-            self.recover_live(&repository, commit);
+        if let Some(commit) = last
+            && let Err(reason) = self.recover_live(&repository, commit)
+        {
+            self.note_unrecovered(commit, reason);
         }
+        // Also where nothing answers: the head may be valid, and the remote out of reach.
         if let Target::Remote(_) = &self.settings.target
-            && self.active.load().is_some()
             && let Some(observed) = self.observed_last(&repository)
         {
             let written = {
@@ -52,38 +58,42 @@ impl Controller {
         }
     }
 
-    fn recover_live(&self, repository: &Repository, commit: CommitId) {
+    /// Keeps why the commit that answered last does not answer, for the status.
+    fn note_unrecovered(&self, commit: CommitId, reason: String) {
+        tracing::error!(%commit, reason, "the commit that answered last does not answer");
+        self.state().standing.unrecovered = Some((commit, reason));
+    }
+
+    /// Makes the commit that answered last answer, or returns why it cannot.
+    fn recover_live(&self, repository: &Repository, commit: CommitId) -> Result<(), String> {
         let signer = match self.admit(repository, commit, Trust::Begin) {
             Ok(signer) => signer,
             Err(SignatureFault::Unreadable { reason, .. })
                 if repository.commit(commit).is_err() =>
             {
-                return tracing::warn!(%commit, error = %reason, "the commit that answered last is not in the mirror");
+                return Err(format!("it is not in the mirror: {reason}"));
             }
             Err(fault) => {
-                tracing::error!(%commit, error = %fault, "the commit that answered last is not signed as --verify demands");
                 let mut candidate = Candidate::new(commit, Trigger::Startup, Instant::now());
                 let diagnostics = vec![problem(&fault)];
                 let failed = LastFailed { commit, stage: Stage::Verify, diagnostics };
                 candidate.progress = Progress::Failed(failed, reason_of(&fault));
                 self.state().standing.candidate = Some(candidate);
-                return;
+                return Err(fault.to_string());
             }
         };
         match self.outcome(repository, commit) {
             Ok(Outcome::Valid(snapshot)) => {
                 let admitted = Admitted { snapshot, signer };
                 let kept = self.activate(repository, admitted, Cause::Recovered, Instant::now());
-                if let Err(kept) = kept {
-                    tracing::warn!(%commit, ?kept, "the commit that answered last does not answer");
-                }
+                kept.map_err(|kept| format!("{kept:?}"))
             }
-            Ok(Outcome::Rejected(_)) => {
-                tracing::warn!(%commit, "the commit that answered last is not valid any more");
+            Ok(Outcome::Rejected(rejected)) => {
+                let diagnostics = rejected.diagnostics.iter().map(diagnostic::to_value).collect();
+                let failed = LastFailed { commit, stage: Stage::Check, diagnostics };
+                Err(format!("it is not valid any more: {}", failed.in_short()))
             }
-            Err(error) => {
-                tracing::warn!(%commit, %error, "the commit that answered last cannot be read");
-            }
+            Err(error) => Err(format!("it cannot be read: {error}")),
         }
     }
 
@@ -91,8 +101,10 @@ impl Controller {
     fn observed_last(&self, repository: &Repository) -> Option<Observed> {
         let head = repository.resolve("HEAD").ok()?;
         let journal = self.journal();
-        let when = journal.records().iter().rev().find(|it| match it.event {
-            Event::Fetched { commit } | Event::Activated { commit, .. } => commit == head,
+        let when = journal.records().iter().rev().find(|it| match &it.event {
+            Event::Fetched { commit } | Event::Activated { commit, .. } => *commit == head,
+            // A write that is held, such as by a pin, was neither fetched nor activated.
+            Event::Pushing { writes } => writes.iter().any(|it| it.commit == head),
             _ => false,
         });
         Some(Observed { commit: head, fetched_at: when?.time })

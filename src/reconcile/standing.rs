@@ -26,6 +26,8 @@ pub(super) struct Standing {
     /// The newest commit, as long as it does not answer.
     pub(super) candidate: Option<Candidate>,
     pub(super) pinned: Option<CommitId>,
+    /// The commit that answered before the restart, with why it does not answer now.
+    pub(super) unrecovered: Option<(CommitId, String)>,
     pub(super) last_attempt: Option<Timestamp>,
     pub(super) last_change: Option<Timestamp>,
     /// When the branch was seen last, by a clock that nobody sets.
@@ -241,7 +243,7 @@ impl Standing {
             holds(Kind::RemoteBehind, Reason::WebhookCommitNotVisible, message);
         }
         if let Some(Rewrite { from, to, accepted }) = self.rewritten {
-            let held = policy.on_rewrite == OnRewrite::Hold && !accepted;
+            let held = self.pinned.is_some() || (policy.on_rewrite == OnRewrite::Hold && !accepted);
             let done = if held { "held" } else { "followed" };
             let message = format!("the branch went from {from} to {to}, which lacks it: {done}");
             holds(Kind::HistoryRewritten, Reason::HistoryRewritten, message);
@@ -276,7 +278,13 @@ impl Standing {
         let kind = ConditionKind::Ready;
         match (&self.active, freshness) {
             (None, _) => {
-                (kind, Truth::False, Reason::NoSnapshotYet, "no commit answers yet".to_owned())
+                let message = match &self.unrecovered {
+                    None => "no commit answers yet".to_owned(),
+                    Some((commit, reason)) => format!(
+                        "no commit answers: {commit}, which answered before the restart, cannot answer now: {reason}"
+                    ),
+                };
+                (kind, Truth::False, Reason::NoSnapshotYet, message)
             }
             (Some(active), Freshness::Stale(_, OnStale::Refuse)) => {
                 let message = format!("{} is too old to answer", active.commit);
@@ -301,7 +309,7 @@ pub(super) fn reason_of(fault: &SignatureFault) -> Reason {
 }
 
 impl LastFailed {
-    fn in_short(&self) -> String {
+    pub(super) fn in_short(&self) -> String {
         let errors = self.diagnostics.iter().filter(|it| is_error(it)).count();
         let first = self.diagnostics.iter().find_map(|it| it.get("message")?.as_str());
         match (errors, first) {

@@ -68,6 +68,20 @@ pub(crate) const FAULTS: &[Fault] = &[
         speed: Speed::Fast,
         run: rewrite_while_the_mirror_was_lost,
     },
+    Fault {
+        name: "activation::rewrite-of-a-pinned-branch",
+        promise: "the status says `HistoryRewritten` while a commit is pinned, also after a restart without the remote",
+        injection: "a pin, a forced push, a push on top of it, the remote gone, a restart",
+        speed: Speed::Fast,
+        run: rewrite_of_a_pinned_branch,
+    },
+    Fault {
+        name: "activation::stricter-settings-without-the-remote",
+        promise: "the head seen last is known after a restart although nothing answers, and the status says why nothing does",
+        injection: "a smaller `--commit-budget`, the remote gone, a restart",
+        speed: Speed::Fast,
+        run: stricter_settings_without_the_remote,
+    },
     signatures::UNSIGNED_ASKED_FOR,
     signatures::UNSIGNED_AT_THE_START,
     signatures::UNSIGNED_BEHIND_MERGES,
@@ -369,6 +383,83 @@ fn branch_called_head() -> Seen {
     Seen::Held("`HEAD`, `@`, `HEAD~1` and `refs/clade/live` are ours".to_owned())
 }
 
+/// Forces the branch to a commit on top of `base`.
+fn rewrite(repository: &GitRepository, base: &str, name: &str) -> String {
+    let base = repository.git().find_commit(base.parse().unwrap()).unwrap();
+    repository.git().reset(base.as_object(), git2::ResetType::Hard, None).unwrap();
+    repository.commit(name, &[(&format!("groups/{name}.yaml"), &group(name))])
+}
+
+fn observed(daemon: &Daemon) -> Value {
+    daemon.get("/controller/status").json()["observed"]["commit"].clone()
+}
+
+fn rewrite_of_a_pinned_branch() -> Seen {
+    for pin_to in ["an ancestor of the new head", "a commit that the branch lost"] {
+        let (repository, first, second) = two();
+        let third = repository.commit("third", &[("groups/c.yaml", &group("C"))]);
+        let data = tempfile::tempdir().unwrap();
+        let daemon = start(&repository, data.path(), &["--on-rewrite", "hold"]);
+        wait_for(&daemon, &third);
+        let pinned = if pin_to.starts_with("an") { first.clone() } else { second };
+        assert_eq!(pin(&daemon, &pinned).status, 200);
+        let other = rewrite(&repository, &first, "Other");
+        let from_third = format!("the branch went from {third} to ");
+        let is_said = |daemon: &Daemon, head: &str| {
+            observed(daemon) == head
+                && condition(daemon, "HistoryRewritten").is_some_and(|it| {
+                    let message = it["message"].as_str().unwrap();
+                    message.starts_with(&format!("{from_third}{head}"))
+                        && message.ends_with(": held")
+                })
+        };
+        daemon.wait_until("the rewrite is said", |it| is_said(it, &other));
+        let more = repository.commit("more", &[("groups/e.yaml", &group("E"))]);
+        daemon.wait_until("it is said of the next head", |it| is_said(it, &more));
+        daemon.kill();
+        let away = repository.path().with_extension("away");
+        std::fs::rename(repository.path(), &away).unwrap();
+        let daemon = start(&repository, data.path(), &["--on-rewrite", "hold"]);
+        assert_eq!(live(&daemon), Some(pinned));
+        daemon.wait_until("it is said after the restart", |it| is_said(it, &more));
+        daemon.wait_until("the head is held", |it| {
+            condition(it, "PromotionHeld").is_some_and(|it| it["reason"] == "Pinned")
+        });
+        resume(&daemon);
+        wait_for(&daemon, &more);
+        std::fs::rename(&away, repository.path()).unwrap();
+    }
+    Seen::Held("the condition names what the branch was at before the pin".to_owned())
+}
+
+fn stricter_settings_without_the_remote() -> Seen {
+    let (repository, _, second) = two();
+    let data = tempfile::tempdir().unwrap();
+    let daemon = start(&repository, data.path(), &[]);
+    wait_for(&daemon, &second);
+    let bad = repository.commit("bad", &[("groups/bad.yaml", "name: Bad\nparent: Nowhere\n")]);
+    daemon.wait_until("the head is rejected", |it| condition(it, "CandidateRejected").is_some());
+    daemon.kill();
+    let away = repository.path().with_extension("away");
+    std::fs::rename(repository.path(), &away).unwrap();
+    let daemon = start(&repository, data.path(), &["--commit-budget", "groups=1"]);
+    assert_eq!((live(&daemon), daemon.get("/readyz").status), (None, 503));
+    assert_eq!(observed(&daemon), bad.as_str());
+    daemon.wait_until("the head is rejected", |it| condition(it, "CandidateRejected").is_some());
+    let message = condition(&daemon, "Ready").unwrap()["message"].clone();
+    let said = format!("no commit answers: {second}, which answered before the restart, cannot ");
+    assert!(message.as_str().unwrap().starts_with(&said), "{message}");
+    assert!(message.as_str().unwrap().contains("not valid any more"), "{message}");
+    assert_eq!(daemon.get("/controller/status").json()["last_failed"]["commit"], bad.as_str());
+    daemon.kill();
+    // With the former settings it answers at once.
+    let daemon = start(&repository, data.path(), &[]);
+    assert_eq!(live(&daemon), Some(second));
+    assert_eq!(observed(&daemon), bad.as_str());
+    std::fs::rename(&away, repository.path()).unwrap();
+    Seen::Held("the status names the commit, the reason and the head".to_owned())
+}
+
 fn rewrite_while_the_mirror_was_lost() -> Seen {
     let (repository, first, second) = two();
     let data = tempfile::tempdir().unwrap();
@@ -376,9 +467,7 @@ fn rewrite_while_the_mirror_was_lost() -> Seen {
     wait_for(&daemon, &second);
     daemon.kill();
     std::fs::remove_dir_all(data.path().join("mirror.git")).unwrap();
-    let base = repository.git().find_commit(first.parse().unwrap()).unwrap();
-    repository.git().reset(base.as_object(), git2::ResetType::Hard, None).unwrap();
-    let other = repository.commit("other", &[("groups/c.yaml", &group("C"))]);
+    let other = rewrite(&repository, &first, "Other");
     let daemon = start(&repository, data.path(), &["--on-rewrite", "hold"]);
     daemon.wait_until("the rewrite is held", |it| condition(it, "PromotionHeld").is_some());
     assert_eq!(condition(&daemon, "PromotionHeld").unwrap()["reason"], "OnRewriteHold");
