@@ -178,7 +178,7 @@ pub(super) async fn explanation_by_name(
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     let source = TrustedSource::of(&answering.submitted(&name));
-    let mut node = known(&app, name, source).await?.to_look_up(&answering.snapshot, &uri)?;
+    let mut node = known(&app, name, source).await?.for_lookup(&answering.snapshot, &uri)?;
     // As in the ENC document of the same node.
     node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
     let weight = all_groups(&answering) + weight(&node);

@@ -63,7 +63,7 @@ async fn by_name(
         Some(Err(ticket)) => Some(ticket),
         None => None,
     };
-    let node = known(app, name.clone(), source).await?.to_classify(&app.facts, uri)?;
+    let node = known(app, name.clone(), source).await?.for_classification(&app.facts, uri)?;
     let weight = weight(&node);
     let print = move || {
         let document = document(&answering, node);
@@ -102,7 +102,7 @@ pub(super) async fn with_facts(
                 Known::Facts(_, FactsSource::Elsewhere) => KeptFacts::None,
                 _ => KeptFacts::All,
             };
-            (Node { trusted, ..known.to_classify(&app.facts, &uri)? }, kept_facts)
+            (Node { trusted, ..known.for_classification(&app.facts, &uri)? }, kept_facts)
         }
     };
     let weight = weight(&node);
@@ -253,7 +253,7 @@ pub(super) async fn hiera_with_facts(
         Said::Facts(node) => node,
         Said::Trusted(trusted) => {
             let known = known(&app, name, TrustedSource::Request).await?;
-            Node { trusted, ..known.to_look_up(&answering.snapshot, &uri)? }
+            Node { trusted, ..known.for_lookup(&answering.snapshot, &uri)? }
         }
     };
     config_data(answering, node).await
@@ -267,7 +267,7 @@ async fn config_data_by_name(
     name: String,
 ) -> Result<Response, ApiError> {
     let source = TrustedSource::of(&answering.submitted(&name));
-    let node = known(app, name, source).await?.to_look_up(&answering.snapshot, uri)?;
+    let node = known(app, name, source).await?.for_lookup(&answering.snapshot, uri)?;
     config_data(answering, node).await
 }
 

@@ -1,5 +1,4 @@
 //! What is known of a node that is asked about without its facts.
-#![expect(clippy::disallowed_methods, reason = "the directory of facts files is read")]
 
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
@@ -144,7 +143,7 @@ pub(super) enum FactsSource {
 
 impl Known {
     /// Returns the node to classify: its name and trusted data alone where facts are optional.
-    pub(super) fn to_classify(
+    pub(super) fn for_classification(
         self,
         policy: &FactsPolicy,
         uri: &OriginalUri,
@@ -161,7 +160,7 @@ impl Known {
 
     /// Returns the node if what it gets can be told: its facts are known, or no rule reads facts.
     /// Anything else would show a node whose facts are not known as a node that has none.
-    pub(super) fn to_look_up(
+    pub(super) fn for_lookup(
         self,
         snapshot: &Snapshot,
         uri: &OriginalUri,
@@ -217,7 +216,7 @@ pub(super) async fn known(
 fn with_facts(found: Option<Node>, proved: &Map<String, Value>) -> Option<Node> {
     let mut node = found.filter(|it| !it.fact.is_empty())?;
     if node.trusted.is_empty() {
-        node.trusted = proved.clone();
+        node.trusted.clone_from(proved);
     }
     Some(node)
 }

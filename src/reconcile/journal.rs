@@ -319,7 +319,7 @@ impl Journal {
                 Event::Pinned { commit, .. } => pinned = Some(commit),
                 Event::Resumed { .. } => pinned = None,
                 Event::Activated { commit, .. } if pinned != Some(commit) => {
-                    followed = Some(commit)
+                    followed = Some(commit);
                 }
                 _ => {}
             }
