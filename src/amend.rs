@@ -12,6 +12,7 @@ mod document;
 mod environment;
 mod files;
 mod layout;
+mod number;
 mod operation;
 mod refusal;
 mod scope;
@@ -33,6 +34,7 @@ pub use catalogue::{CatalogueFault, NewCatalogue, WrittenBy, etag_of, says_the_s
 pub use document::{ORDER, house_layout, new_document};
 pub use environment::check_may_update_classes;
 pub use layout::files as layout_of;
+pub use number::check_numbers;
 pub use operation::Operation;
 pub use refusal::{Refusal, Status};
 pub use scope::{GroupKey, GroupKeyError, Scope};

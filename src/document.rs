@@ -63,6 +63,8 @@ pub struct Contents {
     pub faults: Vec<Fault>,
     /// The warnings that comments silence.
     pub ignores: Vec<Ignore>,
+    /// The comments that stand where a value is expected, without a blank behind their `#`.
+    pub in_place_of_values: Vec<(Span, String)>,
 }
 
 /// Reads the documents of a file.

@@ -32,4 +32,4 @@ pub use rule::{Comparison, Condition, Order, Path, Segment, Test};
 pub(crate) use rule::{is_bare_segment, write_quoted};
 pub use serde_json::{Map, Value};
 pub use table::{Entries, Table};
-pub use value::{same, text};
+pub use value::{has_exponent, is_written_as, same, text};

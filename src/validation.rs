@@ -5,6 +5,7 @@
 
 mod again;
 mod catalogue;
+mod certname;
 mod checked;
 mod environments;
 mod findings;
@@ -28,8 +29,10 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::diagnostic::{Diagnostic, Kind, Place};
-use crate::document::{self, Content, Count, Fault, FaultKind, Ignore, Limits, Node, Span};
+use crate::diagnostic::{Diagnostic, Kind, Place, closest};
+use crate::document::{
+    self, Content, Count, Fault, FaultKind, Ignore, Limits, Node, Span, quote,
+};
 use crate::model::{Budget, BudgetItem, Counts, Exceeded, Meter};
 
 pub use checked::{Checked, Origins, check};
@@ -259,6 +262,7 @@ pub fn read_file_within(
     for fault in contents.faults.into_iter().filter(counts) {
         shape.push(from_fault(&file.path, fault));
     }
+    comments(&contents.ignores, &contents.in_place_of_values, &mut shape);
     let parts = match kind {
         FileKind::Settings => Parts::Nothing,
         FileKind::Groups => Parts::Groups(group::read(&contents.documents, &mut shape)),
@@ -290,6 +294,32 @@ pub fn read_file_within(
         parts,
         cost: shape.cost,
     })
+}
+
+/// Warns of comments that were most likely not meant as such, or silence nothing.
+fn comments(ignores: &[Ignore], in_place_of_values: &[(Span, String)], shape: &mut shape::Shape) {
+    for (span, comment) in in_place_of_values {
+        let message = format!("`{comment}` is a comment, so there is no value here");
+        let help = format!(
+            "put a value in quotes: {}; a comment has a blank behind its `#`",
+            quote(comment)
+        );
+        shape.add(Kind::SuspiciousValue, *span, message).help = Some(help);
+    }
+    for ignore in ignores {
+        for kind in &ignore.kinds {
+            let known = || Kind::ALL.iter().map(|it| it.as_str());
+            if known().any(|it| it == kind) {
+                continue;
+            }
+            let message = format!("`{kind}` is not a kind of warning, so nothing is silenced");
+            let help = match closest(kind, known()) {
+                Some(similar) => format!("did you mean `{similar}`?"),
+                None => "a warning names its kind in brackets".to_owned(),
+            };
+            shape.add(Kind::SuspiciousValue, ignore.span, message).help = Some(help);
+        }
+    }
 }
 
 /// Returns what a file without any should have.

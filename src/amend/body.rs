@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::number::check_numbers;
 use super::refusal::Refusal;
 use crate::diagnostic::{Kind, Severity};
 use crate::document;
@@ -50,6 +51,7 @@ pub(super) fn object<'b>(body: &'b Value, schema: &str) -> Result<&'b Map<String
 pub fn read_group(body: &Value) -> Result<Group, Refusal> {
     let violation = |error: String| Refusal::schema_violation(body, "Group", &error.into());
     let fields = object(body, "Group")?;
+    check_numbers(body, "").map_err(violation)?;
     let missing: Vec<String> = ["name", "parent", "classes"]
         .into_iter()
         .filter(|key| !fields.contains_key(*key))

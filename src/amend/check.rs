@@ -133,9 +133,13 @@ pub(super) fn import(body: &Value) -> Result<Vec<Group>, Refusal> {
     if !severe.is_empty() {
         return Err(explain(&groups, &severe));
     }
-    let unreachable = unreachable(&groups);
     // An empty list must not empty the repository.
-    if unreachable.is_empty() && !groups.is_empty() {
+    if groups.is_empty() {
+        let message = "The submitted hierarchy has no groups: it must have the root group at least.";
+        return Err(Refusal::unprocessable("unreachable-groups", message, Value::Array(Vec::new())));
+    }
+    let unreachable = unreachable(&groups);
+    if unreachable.is_empty() {
         return Ok(groups);
     }
     let message = format!(

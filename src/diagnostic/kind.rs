@@ -114,7 +114,7 @@ kinds! {
     SuspiciousRule = "suspicious-rule", Warning;
     /// A pattern is valid but most likely not what its author meant.
     SuspiciousRegex = "suspicious-regex", Warning;
-    /// A rule compares with a value that can never be there, or a group names an environment that no file describes.
+    /// A value is valid but most likely not what its author meant: nothing has it, reads it or describes it.
     SuspiciousValue = "suspicious-value", Warning;
     /// A parameter's value does not have the type that the class declares.
     ParameterType = "parameter-type", Warning;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::advice::advise;
 use super::comment;
+use super::fault::bounded;
 use super::place::Index;
 use super::scalar::{Resolved, resolve};
 use super::text::{Text, written_out};
@@ -34,6 +35,7 @@ pub(super) fn build(
         documents: Vec::new(),
         faults: Vec::new(),
         scalars: Vec::new(),
+        in_place_of_values: Vec::new(),
     };
     for event in Parser::new_from_str(&text.parsed) {
         let step = match event {
@@ -53,7 +55,12 @@ pub(super) fn build(
         }
     }
     let ignores = comment::find(text.original, &builder.scalars, &text.index);
-    Contents { documents: builder.documents, faults: builder.faults, ignores }
+    Contents {
+        documents: builder.documents,
+        faults: builder.faults,
+        ignores,
+        in_place_of_values: builder.in_place_of_values,
+    }
 }
 
 /// A list or mapping that is being read.
@@ -90,6 +97,7 @@ struct Builder<'t> {
     faults: Vec<Fault>,
     /// The bytes of scalars of several lines.
     scalars: Vec<(u32, u32)>,
+    in_place_of_values: Vec<(Span, String)>,
 }
 
 type Stop = Box<Fault>;
@@ -280,8 +288,25 @@ impl Builder<'_> {
             _ => (text.into(), None),
         };
         let absent = plain == Some("") && start == end;
+        if absent && let Some(place) = self.behind_mark(span) {
+            self.comment_as_value(place);
+        }
         let span = self.behind_mark(span).filter(|_| absent).unwrap_or(span);
         self.put(Node { span, content: Content::Scalar(value) }, anchor, plain);
+    }
+
+    /// Notes a comment on the line of a value that is not there, such as `channel: #ops`.
+    fn comment_as_value(&mut self, place: Span) {
+        let at = self.at(place.start);
+        let line = self.original.get(at..).unwrap_or_default().lines().next().unwrap_or_default();
+        let comment = line.trim_start_matches([' ', '\t']);
+        let is_text = |it: char| !it.is_whitespace() && it != '#';
+        if comment.len() < line.len() && comment.strip_prefix('#').is_some_and(|it| it.starts_with(is_text)) {
+            let start = at + line.len() - comment.len();
+            let comment = comment.trim_end();
+            let span = Span { start: self.place(start), end: self.place(start + comment.len()) };
+            self.in_place_of_values.push((span, bounded(comment.to_owned())));
+        }
     }
 
     /// Returns the place of a value that is not there: behind the colon or dash it would follow.

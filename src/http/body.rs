@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::compute::NODES;
 use super::error::ApiError;
 use super::server::{NoRoom, TooSlow};
+use crate::amend::check_numbers;
 use crate::model::{NODE_VALUES, Node, has_more_values};
 
 /// The largest body, in bytes.
@@ -70,6 +71,25 @@ pub(super) async fn read_json_within(body: Body, most: usize) -> Result<Option<V
 pub(super) fn to_json_within(bytes: &[u8], most: usize) -> Result<Value, ApiError> {
     check_values(bytes, most)?;
     to_json(bytes)
+}
+
+/// Reads a body that says what groups are, as a schema says it.
+pub(super) async fn read_groups(
+    body: Body,
+    most: usize,
+    schema: &'static str,
+) -> Result<Value, ApiError> {
+    let Some(bytes) = read(body).await? else { return Ok(Value::default()) };
+    NODES.run(bytes.len(), move || to_groups(&bytes, most, schema)).await?
+}
+
+/// Reads the bytes of a body that says what groups are; the numbers of these must fit into files.
+pub(super) fn to_groups(bytes: &[u8], most: usize, schema: &str) -> Result<Value, ApiError> {
+    let value = to_json_within(bytes, most)?;
+    match check_numbers(&value, &String::from_utf8_lossy(bytes)) {
+        Ok(()) => Ok(value),
+        Err(error) => Err(ApiError::schema_violation(&value, schema, &error.into())),
+    }
 }
 
 /// Reads the bytes of a body as JSON.

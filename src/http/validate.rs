@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 
 use super::answer::{Answering, lookup};
-use super::body::{read, to_json_within};
+use super::body::{read, to_groups};
 use super::compute::TOOLS;
 use super::error::ApiError;
 use super::router::App;
@@ -41,7 +41,7 @@ pub(super) async fn group(
 
 /// Reads the group of a body, and the write that would store it.
 fn operation_of(bytes: Option<&[u8]>) -> Result<(Group, Operation), ApiError> {
-    let body = bytes.map(|it| to_json_within(it, NODE_VALUES)).transpose()?.unwrap_or_default();
+    let body = bytes.map(|it| to_groups(it, NODE_VALUES, "Group")).transpose()?.unwrap_or_default();
     let mut group = read_group(&body)?;
     let operation = if body.get("id").is_none_or(serde_json::Value::is_null) {
         // The id of the file format follows the name; that of a new group here does not.

@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::access::{Caller, Role};
 use super::answer::{Parameters, name_commit};
-use super::body::{HIERARCHY_VALUES, read_json, read_json_within};
+use super::body::{HIERARCHY_VALUES, read_groups, read_json};
 use super::error::ApiError;
 use super::groups::{find, show};
 use super::maintenance::environment_to_value;
@@ -24,7 +24,7 @@ use super::server::{OnSent, Room};
 use crate::amend::{Answer, Operation, Status};
 use crate::hierarchy::View;
 use crate::history::Edit;
-use crate::model::{EnvironmentName, GroupId};
+use crate::model::{EnvironmentName, GroupId, NODE_VALUES};
 use crate::reconcile::{WriteError, WriteRequest, Writer, Written};
 use crate::snapshot::Snapshot;
 
@@ -164,7 +164,7 @@ fn id_of(text: &str) -> Result<GroupId, ApiError> {
 }
 
 pub(super) async fn create(writing: Writing, body: Body) -> Result<Response, ApiError> {
-    let body = read_json(body).await?.unwrap_or_default();
+    let body = read_groups(body, NODE_VALUES, "Group").await?;
     let id = GroupId::from_random(fastrand::u128(..));
     writing.perform(body, |body| Operation::Create { id, body }).await
 }
@@ -175,7 +175,7 @@ pub(super) async fn put(
     body: Body,
 ) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
-    let body = read_json(body).await?.unwrap_or_default();
+    let body = read_groups(body, NODE_VALUES, "Group").await?;
     writing.perform(body, |body| Operation::Put { id, body }).await
 }
 
@@ -185,7 +185,7 @@ pub(super) async fn edit(
     body: Body,
 ) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
-    let delta = read_json(body).await?.unwrap_or_default();
+    let delta = read_groups(body, NODE_VALUES, "Group").await?;
     writing.perform(delta, |delta| Operation::Edit { id, delta }).await
 }
 
@@ -234,7 +234,7 @@ pub(super) async fn unpin_from_all(
 }
 
 pub(super) async fn import_hierarchy(writing: Writing, body: Body) -> Result<Response, ApiError> {
-    let body = read_json_within(body, HIERARCHY_VALUES).await?.unwrap_or_default();
+    let body = read_groups(body, HIERARCHY_VALUES, "[Group]").await?;
     writing.perform(body, |body| Operation::Import { body }).await
 }
 

@@ -49,9 +49,64 @@ pub fn text(value: &Value) -> Option<&str> {
     }
 }
 
+/// Returns whether a number or boolean that has one text is also written as the other.
+///
+/// The text of a number is that of its JSON. Parsers rewrite its exponent, so `1e3`, `1E3` and
+/// `1e+3` are the same text.
+pub fn is_written_as(scalar: &str, text: &str) -> bool {
+    scalar == text
+        || exponent(scalar).zip(exponent(text)).is_some_and(|(scalar, text)| scalar == text)
+}
+
+/// Returns whether a text is a number with an exponent, which has several spellings.
+pub fn has_exponent(text: &str) -> bool {
+    exponent(text).is_some()
+}
+
+/// Splits a number with an exponent into what stands before and behind the `e`, without `+`.
+fn exponent(text: &str) -> Option<(&str, &str)> {
+    if !text.starts_with(|it: char| it.is_ascii_digit() || it == '-') {
+        return None;
+    }
+    let (mantissa, exponent) = text.split_once(['e', 'E'])?;
+    let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    let exponent = exponent.strip_prefix('+').unwrap_or(exponent);
+    let is_mantissa = mantissa.bytes().all(|it| it.is_ascii_digit() || matches!(it, b'.' | b'-'));
+    let is_exponent = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
+    (is_mantissa && is_exponent).then_some((mantissa, exponent))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_exponent_is_the_same_in_every_spelling() {
+        for (scalar, text, expected) in [
+            ("1e+3", "1e3", true),
+            ("1e+3", "1E3", true),
+            ("1e+3", "1e+3", true),
+            ("-1.5e-7", "-1.5E-7", true),
+            ("1e+3", "1e-3", false),
+            ("1e+3", "1.0e3", false),
+            ("1e+3", "1000", false),
+            ("1e+3", "1e++3", false),
+            ("1e+3", "1e+-3", false),
+            ("1e-3", "1e+-3", false),
+            ("1e+3", "1e", false),
+            ("1e+3", "1e03", false),
+            ("true", "true", true),
+            ("true", "True", false),
+        ] {
+            assert_eq!(is_written_as(scalar, text), expected, "{scalar} {text}");
+        }
+        for text in ["1e3", "-1.5E-7", "0e0"] {
+            assert!(has_exponent(text), "{text}");
+        }
+        for text in ["web1e3", "e3", "1e", "1ex3", "1000", "1e3.example.com", "1e3e3", "1e+-3"] {
+            assert!(!has_exponent(text), "{text}");
+        }
+    }
 
     fn value(text: &str) -> Value {
         serde_json::from_str(text).unwrap()

@@ -9,9 +9,11 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::lookup::{Actual, actual};
 use super::regex::{Overrun, Pattern};
-use crate::model::{Comparison, Condition, Decimal, Node, Order, text};
+use crate::model::{Comparison, Condition, Decimal, Node, Order, is_written_as};
 
 /// Whether a condition holds could not be found out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,9 +62,8 @@ pub(super) fn join(
 /// Returns [`EvaluationError`] if a pattern used up its step budget.
 pub fn holds(comparison: &Comparison, actual: Actual<'_>) -> Result<bool, EvaluationError> {
     Ok(match (comparison, actual) {
-        (Comparison::Equals(wanted), Actual::Text(text) | Actual::Scalar(text)) => {
-            text == wanted.as_ref()
-        }
+        (Comparison::Equals(wanted), Actual::Text(text)) => text == wanted.as_ref(),
+        (Comparison::Equals(wanted), Actual::Scalar(text)) => is_written_as(text, wanted),
         (Comparison::Finds(pattern), Actual::Text(text)) => {
             return found(pattern, pattern.is_found_in(text));
         }
@@ -71,10 +72,18 @@ pub fn holds(comparison: &Comparison, actual: Actual<'_>) -> Result<bool, Evalua
             Actual::Text(text) | Actual::Scalar(text),
         ) => Decimal::parse(text).is_some_and(|number| stands(&number, *order, wanted)),
         (Comparison::Contains(wanted), Actual::List(elements)) => {
-            elements.iter().any(|element| text(element) == Some(wanted.as_ref()))
+            elements.iter().any(|element| holds_text(element, wanted))
         }
         _ => false,
     })
+}
+
+fn holds_text(element: &Value, wanted: &str) -> bool {
+    match Actual::of(element) {
+        Actual::Text(text) => text == wanted,
+        Actual::Scalar(text) => is_written_as(text, wanted),
+        Actual::Missing | Actual::List(_) | Actual::Object => false,
+    }
 }
 
 /// Returns the outcome of a search; one that ran out of steps is not known.
@@ -103,7 +112,11 @@ fn stands(number: &Decimal, order: Order, wanted: &Decimal) -> bool {
 mod tests {
     use super::*;
     use crate::rule;
-    use serde_json::{Value, json};
+    use serde_json::json;
+
+    fn read(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
 
     fn check(operator: &str, actual: &Value, operand: &str) -> bool {
         let rule = rule::read(&json!([operator, ["fact", "x"], operand])).unwrap();
@@ -128,6 +141,14 @@ mod tests {
             ("~", json!(5), "5", false),
             ("~", json!(true), ".*", false),
             ("~", json!(""), "", true),
+            ("=", read("1e3"), "1e3", true),
+            ("=", read("1e3"), "1E3", true),
+            ("=", read("1E+3"), "1e3", true),
+            ("=", read("1.5e-7"), "1.5E-7", true),
+            ("=", read("1e3"), "1000", false),
+            ("=", json!("1e+3"), "1e3", false),
+            ("<:", read("[1e3]"), "1e3", true),
+            ("<:", json!(["1e+3"]), "1e3", false),
             (">", json!("9007199254740993"), "9007199254740992", true),
             (">", json!(10), "9", true),
             (">", json!("10K"), "9", false),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::certname;
 use super::rule;
 use super::shape::Shape;
 use crate::diagnostic::{Kind, Place, closest};
@@ -240,7 +241,14 @@ fn read_rule(document: &Node, is_root: bool, shape: &mut Shape) -> Option<Option
             shape.add(Kind::RootGroup, node.span, message);
             None
         }
-        Some(node) => shape.texts(node, "`pinned`"),
+        Some(node) => {
+            for pin in node.elements() {
+                if let Some(name) = pin.as_str() {
+                    certname::check(name, certname::Role::Pin, pin.span, shape);
+                }
+            }
+            shape.texts(node, "`pinned`")
+        }
         None => Some(Vec::new()),
     };
     let rule = match document.get("rule").filter(|node| !node.is_null()) {

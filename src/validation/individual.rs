@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::certname;
 use super::shape::Shape;
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::Node;
@@ -33,6 +34,8 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<NodeFile> {
         Some(node) => shape.text(node, "`name`")?.to_owned(),
         None => stem(&shape.file).to_owned(),
     };
+    let span = document.get("name").map_or(document.span, |node| node.span);
+    certname::check(&name, certname::Role::Node, span, shape);
     let classes = document.get("classes").map(|node| shape.classes(node, "`classes`"));
     let config_data = document.get("config_data").map(|node| shape.config_data(node));
     let individual = Individual {
@@ -40,7 +43,6 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<NodeFile> {
         variables: document.get("variables").map(|node| shape.variables(node)).unwrap_or_default(),
         config_data: config_data.unwrap_or_default(),
     };
-    let span = document.get("name").map_or(document.span, |node| node.span);
     Some(NodeFile { name, place: shape.place(span), individual })
 }
 

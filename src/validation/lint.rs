@@ -4,6 +4,7 @@ mod contradiction;
 mod legacy;
 mod structure;
 
+use super::certname;
 use super::rule::{element, part_of};
 use super::shape::Shape;
 use crate::diagnostic::Kind;
@@ -198,6 +199,20 @@ fn check_structure(
     }
 }
 
+/// Returns whether a path leads to the certname.
+fn is_certname(path: &Path) -> bool {
+    let keys = |it: &Segment, key: &str| matches!(it, Segment::Key(it) if it.as_ref() == key);
+    match path {
+        Path::Name => true,
+        Path::Bare(_) => false,
+        Path::Segments(segments) => match segments.as_ref() {
+            [only] => keys(only, "name"),
+            [root, field] => keys(root, "trusted") && keys(field, "certname"),
+            _ => false,
+        },
+    }
+}
+
 fn check_operand(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
     let operand = test.comparison.operand();
     if let Some(inside) = opens_foreign_quote(operand) {
@@ -227,6 +242,9 @@ fn check_operand(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
             }
         }
         Comparison::Equals(text) => {
+            if is_certname(&test.path) {
+                certname::check(text, certname::Role::Operand, parts.operand().span, shape);
+            }
             if let Some(pattern) = from_glob(text).filter(|_| text.contains('*')) {
                 let message = format!("`=` compares the whole text, so `{text}` is not a pattern");
                 let help = format!("write `~` with the regular expression `{pattern}`");

@@ -277,6 +277,15 @@ impl Shape {
     }
 
     pub(super) fn variables(&mut self, node: &Node) -> Table<VariableName, Value> {
+        for entry in node.entries().iter().filter(|it| !is_readable(&it.key)) {
+            // What is no name at all is an error, which is enough.
+            if entry.key.parse::<VariableName>().is_ok() {
+                let message = format!("no Puppet code can read a variable `{}`", entry.key);
+                let help = "begin with a lowercase letter or `_`, and go on with letters, digits and `_`";
+                self.add(Kind::SuspiciousValue, entry.key_span, message).help =
+                    Some(help.to_owned());
+            }
+        }
         self.values(node, "`variables`")
     }
 
@@ -314,6 +323,12 @@ impl Shape {
             self.inner_keys(element);
         }
     }
+}
+
+/// Returns whether Puppet code can name a variable: `$log-level` and `$Role` are no variables to it.
+fn is_readable(variable: &str) -> bool {
+    variable.starts_with(|it: char| it.is_ascii_lowercase() || it == '_')
+        && variable.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
 }
 
 /// Returns how what stands in the place of a mapping is written as one.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::amend::read_json;
+use crate::amend::{check_numbers, read_json};
 use crate::diagnostic::Severity;
 use crate::hierarchy::{HierarchyFault, check};
 use crate::model::{Group, GroupId, Map};
@@ -39,7 +39,7 @@ pub(super) fn read(text: &str) -> Result<Export> {
     let (mut groups, mut faults) = (Vec::new(), Vec::new());
     let mut left_out = BTreeSet::new();
     for (number, entry) in entries.iter().enumerate() {
-        match group(entry) {
+        match group(entry, text) {
             Ok(group) => groups.push(group),
             Err(fault) => {
                 let name = entry["name"].as_str().unwrap_or_default();
@@ -52,10 +52,11 @@ pub(super) fn read(text: &str) -> Result<Export> {
     Ok(Export { groups, faults })
 }
 
-fn group(entry: &Value) -> Result<Group, String> {
+fn group(entry: &Value, text: &str) -> Result<Group, String> {
     let Value::Object(fields) = entry else {
         return Err(format!("expected an object, found {}", kind(entry)));
     };
+    check_numbers(entry, text)?;
     let mut fields: Map<String, Value> = fields.clone();
     fields.retain(|key, _| !DROPPED.contains(&key.as_str()));
     let reading = read_json(fields);

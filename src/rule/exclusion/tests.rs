@@ -126,10 +126,10 @@ fn a_name_decides_some_conditions() {
 /// Rules over few paths and values, so that many hold together by chance.
 fn rules() -> impl Strategy<Value = String> {
     let path = prop::sample::select(vec!["name", "a", "b", "b.c", "b[0]", "trusted.certname"]);
-    let test = (path, 0..8_usize, 0..5_usize).prop_map(|(path, operator, value)| {
-        let texts = ["x", "y", "xy", "2", "true"];
-        let patterns = ["^x", "y$", "^[xy]+$", "^.{2}$", "[^x]"];
-        let numbers = ["0", "1", "2", "2.5", "x"];
+    let test = (path, 0..8_usize, 0..7_usize).prop_map(|(path, operator, value)| {
+        let texts = ["x", "y", "xy", "2", "true", "1e3", "1E+3"];
+        let patterns = ["^x", "y$", "^[xy]+$", "^.{2}$", "[^x]", "e", "^1e3$"];
+        let numbers = ["0", "1", "2", "2.5", "x", "1e3", "999"];
         match operator {
             0 | 1 => format!("{path} = {}", texts[value]),
             2 | 3 => format!("{path} ~ \"{}\"", patterns[value]),
@@ -158,6 +158,9 @@ fn nodes() -> Vec<Node> {
         "\"x\"",
         "\"y\"",
         "\"xy\"",
+        "1e3",
+        "\"1e3\"",
+        "[1e3]",
         "\"yx\"",
         "\"x\\n\"",
         "\"é\"",

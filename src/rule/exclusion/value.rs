@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::Number;
 
 use super::Demand;
-use crate::model::{Comparison, Decimal, Order};
+use crate::model::{Comparison, Decimal, Order, is_written_as};
 use crate::rule::evaluate::holds;
 use crate::rule::lookup::Actual;
 
@@ -53,7 +53,7 @@ fn fails_for_every_name((comparison, wanted): &Demand<'_>) -> bool {
 
 /// Returns whether this is the JSON text of a number or boolean.
 fn is_scalar(text: &str) -> bool {
-    let number = || serde_json::from_str::<Number>(text).is_ok_and(|it| it.as_str() == text);
+    let number = || serde_json::from_str::<Number>(text).is_ok_and(|it| is_written_as(it.as_str(), text));
     matches!(text, "true" | "false") || number()
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Number, Value};
 
 use super::formula::Trial;
-use crate::model::{Comparison, Decimal, text};
+use crate::model::{Comparison, Decimal, has_exponent, is_written_as, text};
 use crate::rule::regex::{Example, Examples, Pattern};
 use crate::rule::{Actual, holds};
 
@@ -122,7 +122,10 @@ impl<'t> Sorted<'t> {
     /// the candidates.
     fn must_equal(&mut self, texts: Vec<&'t str>) {
         // Most lists of pins have nothing in common, which the ends show of many.
+        let is_plain = |texts: &[&str]| !matches!(texts, [only] if has_exponent(only));
         if let Some(known) = &mut self.equal
+            && is_plain(&texts)
+            && is_plain(known)
             && (texts.last() < known.first() || known.last() < texts.first())
         {
             known.clear();
@@ -174,7 +177,7 @@ fn scalar(text: &str) -> Option<Value> {
         "false" => Some(Value::Bool(false)),
         _ => {
             let number: Number = serde_json::from_str(text).ok()?;
-            (number.as_str() == text).then_some(Value::Number(number))
+            is_written_as(number.as_str(), text).then_some(Value::Number(number))
         }
     }
 }

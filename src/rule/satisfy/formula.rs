@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Solver;
 use super::place::{Place, Relation};
-use crate::model::{Comparison, Condition, Order, Path, Segment};
+use crate::model::{Comparison, Condition, Order, Path, Segment, has_exponent};
 
 /// The number of a path.
 pub(super) type Variable = usize;
@@ -120,7 +120,9 @@ impl Solver {
     fn texts(&self, formula: &Formula, wanted: bool) -> Option<(Variable, Vec<Arc<str>>)> {
         let Formula::Demand(variable, test, is) = formula else { return None };
         let texts = match self.tests.get(*test)? {
-            Trial::Comparison(Comparison::Equals(text)) => vec![Arc::clone(text)],
+            Trial::Comparison(Comparison::Equals(text)) if !has_exponent(text) => {
+                vec![Arc::clone(text)]
+            }
             Trial::OneOf(texts) => texts.to_vec(),
             Trial::Comparison(_) => return None,
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::formula::Trial;
-use crate::model::{Comparison, Decimal, Order};
+use crate::model::{Comparison, Decimal, Order, has_exponent};
 use crate::rule::regex::{Ends, Examples};
 
 /// The shape of a set of demands: what a value must be at least.
@@ -53,7 +53,7 @@ impl Shape {
         for trial in tests.iter().filter(|(_, wanted)| *wanted).map(|(trial, _)| *trial) {
             match trial {
                 Trial::OneOf(all) => shape.must_equal(all, texts),
-                Trial::Comparison(Comparison::Equals(text)) => {
+                Trial::Comparison(Comparison::Equals(text)) if !has_exponent(text) => {
                     shape.must_equal(std::slice::from_ref(text), texts);
                 }
                 Trial::Comparison(Comparison::Finds(pattern)) => {
@@ -62,7 +62,7 @@ impl Shape {
                 Trial::Comparison(Comparison::Number { order, number: Some(number), .. }) => {
                     shape.bound(*order, number);
                 }
-                Trial::Comparison(Comparison::Number { .. } | Comparison::Contains(_)) => {}
+                Trial::Comparison(_) => {}
             }
         }
         // Patterns know the letters of the alphabet only, of which these texts may have others.

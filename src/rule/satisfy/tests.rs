@@ -59,6 +59,12 @@ fn what_can_hold_together_is_shown_and_what_cannot_is_known() {
         (&["not (name = a or name = b)", "name = a or name = b or name = c"], true),
         (&["port = 5 or port = 6", "port > 5"], true),
         (&["trusted.certname.x = a"], false),
+        (&["a = 1e3", "a = 1E+3"], true),
+        (&["a = 1e3", "a = 1e+4"], false),
+        (&["a = 1e3", "not (a ~ \"\")"], true),
+        (&["a = 1e3", "a ~ x"], false),
+        (&["name = 1e3", "name = 1e+3"], false),
+        (&["a = 1e3 or a = x", "a = 1e+3 or a = y"], true),
     ] {
         match solve(rules) {
             Verdict::Together(_) => assert!(together, "{rules:?}"),
@@ -78,9 +84,10 @@ fn what_cannot_be_decided_is_said() {
 /// Rules over few paths and values, so that many hold together by chance.
 fn rules() -> impl Strategy<Value = String> {
     let path = prop::sample::select(vec!["name", "a", "a[0]", "b", "b.c", "trusted.certname"]);
-    let test = (path, 0..7_usize, 0..4_usize).prop_map(|(path, operator, value)| {
-        let texts = ["x", "y", "xy", "z"];
-        let patterns = ["^x", "y$", "^[xy]*$", "^.{2}$"];
+    let test = (path, 0..7_usize, 0..6_usize).prop_map(|(path, operator, value)| {
+        // The last two are one number, and two strings.
+        let texts = ["x", "y", "xy", "z", "1e3", "1E+3"];
+        let patterns = ["^x", "y$", "^[xy]*$", "^.{2}$", "e", "^1e3$"];
         match operator {
             0 | 1 => format!("{path} = {}", texts[value]),
             2 | 3 => format!("{path} ~ \"{}\"", patterns[value]),
@@ -103,7 +110,7 @@ fn rules() -> impl Strategy<Value = String> {
 /// Nodes over the same few values.
 fn nodes() -> Vec<Node> {
     let values =
-        ["null", "\"\"", "\"x\"", "\"xy\"", "\"z\"", "1", "3", "[\"x\"]", "[\"y\", \"z\"]"];
+        ["null", "\"\"", "\"x\"", "\"xy\"", "\"z\"", "1", "3", "1e3", "\"1e3\"", "[\"x\"]", "[\"y\", \"z\"]", "[1e3]"];
     let mut nodes = Vec::new();
     for name in ["x", "y", "xy", "z", "2", "yx"] {
         for a in values {

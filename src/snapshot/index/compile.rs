@@ -1,13 +1,14 @@
 //! Rules as code.
 
 use std::hash::BuildHasher as _;
+use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::super::paths::{PathId, Paths};
 use super::texts::{Side, TextId, Texts};
 use super::{Op, Test};
-use crate::model::{Comparison, Condition};
+use crate::model::{Comparison, Condition, has_exponent};
 
 /// Compiles one rule after the other.
 #[derive(Default)]
@@ -47,7 +48,7 @@ impl Compiler {
                 let op = match (self.paths.intern(&test.path), &test.comparison) {
                     // What has no number as its operand never holds either.
                     (None, _) | (_, Comparison::Number { number: None, .. }) => Op::Never,
-                    (Some(path), Comparison::Equals(text)) if !self.apart => {
+                    (Some(path), Comparison::Equals(text)) if !self.apart && !has_exponent(text) => {
                         let text = self.texts.intern(path, Side::Value, text);
                         self.count(text);
                         Op::Is { path, text }
@@ -83,7 +84,7 @@ impl Compiler {
         let mut sets: Vec<(PathId, Vec<TextId>)> = Vec::new();
         for term in terms {
             if let Condition::Test(test) = term
-                && let Comparison::Equals(text) = &test.comparison
+                && let Some(text) = looked_up(&test.comparison)
                 && let Some(path) = self.paths.intern(&test.path)
             {
                 let text = self.texts.intern(path, Side::Value, text);
@@ -107,7 +108,7 @@ impl Compiler {
             self.sets.extend(set);
             self.code.push(Op::OneOf { path, first, end: number(self.sets.len()) });
         }
-        let is_other = |term: &&Condition| !matches!(term, Condition::Test(test) if matches!(test.comparison, Comparison::Equals(_)));
+        let is_other = |term: &&Condition| !matches!(term, Condition::Test(test) if looked_up(&test.comparison).is_some());
         for term in terms.iter().filter(is_other) {
             self.condition(term);
         }
@@ -161,7 +162,7 @@ impl Compiler {
     /// Counts the texts that a comparison asks for.
     fn count_parts(&mut self, path: PathId, comparison: &Comparison) {
         match comparison {
-            Comparison::Contains(text) => {
+            Comparison::Contains(text) if !has_exponent(text) => {
                 let text = self.texts.intern(path, Side::Element, text);
                 self.count(text);
             }
@@ -172,7 +173,16 @@ impl Compiler {
                     self.count(text);
                 }
             }
-            Comparison::Equals(_) | Comparison::Number { .. } => {}
+            Comparison::Equals(_) | Comparison::Contains(_) | Comparison::Number { .. } => {}
         }
+    }
+}
+
+/// Returns the text of which the value must be, if one look-up finds it: a number with an exponent
+/// has several texts.
+fn looked_up(comparison: &Comparison) -> Option<&Arc<str>> {
+    match comparison {
+        Comparison::Equals(text) if !has_exponent(text) => Some(text),
+        _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{checked, related};
+use super::{checked, findings, related};
 
 const MISTAKES: &[&str] = &[
     "name: A\nclasses:\n\tntp:\n\t  x: 1\n",
@@ -133,6 +133,19 @@ const MISTAKES: &[&str] = &[
     "name: 5\n",
     "name: A\nrule: name ~ webs?\n",
     "name: A\nrule: [\"=\", \"name\", \"x\" \"y\"]\n",
+    "name: A\npinned: ['web*']\n",
+    "name: A\npinned: ['']\n",
+    "name: A\npinned: [Web1.example.com, ' web2']\n",
+    "name: A\npinned: ['^web\\d', https://web1]\n",
+    "name: A\nrule: name = Web1\n",
+    "name: A\nrule: [\"=\", [\"trusted\", \"certname\"], \"Web1\"]\n",
+    "name: A\nvariables: {a: 1, log-level: 2, Role: 3, \"0\": 4}\n",
+    "name: A\ndescription: #1 in the world\n",
+    "name: A\nparent: #42\n",
+    "name: A\nvariables:\n  channel: #ops\n  list:\n    - #ops\n    - # a comment\n",
+    "name: A\nvariables: # as everywhere\n  channel:   # none\nclasses: #these\n  ntp:\n",
+    "name: A\n# clade: ignore never-match\npinned: ['']\n",
+    "name: A\n# clade: ignore suspicious-rule, everything\npinned: ['']\n",
 ];
 
 #[test]
@@ -157,4 +170,28 @@ fn each_mistake_is_answered_with_its_place_and_what_to_do() {
         shown.push('\n');
     }
     insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn a_node_file_is_that_of_a_node() {
+    for (path, text, expected) in [
+        (
+            "nodes/Web1.yaml",
+            "variables: {a: 1}\n",
+            "nodes/Web1.yaml:1:1 suspicious-value certnames are lowercase, so no node has the name `Web1` // write `web1`",
+        ),
+        (
+            "nodes/a.yaml",
+            "name: ''\nvariables: {a: 1}\n",
+            "nodes/a.yaml:1:7 suspicious-value no node has an empty certname // write the certname of the node",
+        ),
+        (
+            "nodes/a.yaml",
+            "variables: {a: 1}\nname: web*\n",
+            "nodes/a.yaml:2:7 suspicious-value this is the certname of one node, so `web*` is not a pattern // for several nodes, write a group with a rule: `name ~ \"^web\"`",
+        ),
+    ] {
+        let group = ("groups/g.yaml", "name: G\n");
+        assert_eq!(findings(&[group, (path, text)]), [expected], "{path}");
+    }
 }

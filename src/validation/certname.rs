@@ -1,0 +1,93 @@
+//! Certnames that no node has.
+
+use super::shape::Shape;
+use crate::diagnostic::Kind;
+use crate::document::{Span, quote};
+use crate::rule::regex::from_glob;
+
+/// Where a certname stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// In a list of pins.
+    Pin,
+    /// As what a rule compares the certname with.
+    Operand,
+    /// As the name of a node with values of its own.
+    Node,
+}
+
+/// Warns of a certname that no node has.
+pub(super) fn check(name: &str, role: Role, span: Span, shape: &mut Shape) {
+    let Some((message, help)) = suspicion(name, role) else { return };
+    let kind = match role {
+        Role::Pin | Role::Operand => Kind::SuspiciousRule,
+        Role::Node => Kind::SuspiciousValue,
+    };
+    shape.add(kind, span, message).help = Some(help);
+}
+
+/// Returns why no node has a certname, and what to do.
+fn suspicion(name: &str, role: Role) -> Option<(String, String)> {
+    if name.is_empty() {
+        let help = match role {
+            Role::Pin | Role::Operand => "write the certname of a node, or remove it",
+            Role::Node => "write the certname of the node",
+        };
+        return Some(("no node has an empty certname".to_owned(), help.to_owned()));
+    }
+    if name.trim() != name {
+        let message = format!("the certname {} starts or ends with a blank", quote(name));
+        return Some((message, format!("write `{}`", name.trim())));
+    }
+    if name.contains(['*', '?', '^', '$', '|', '[', '(', '\\']) {
+        // An operand that is a glob is told as such.
+        let what = match role {
+            Role::Pin => "a pin is the certname of one node",
+            Role::Node => "this is the certname of one node",
+            Role::Operand => return None,
+        };
+        let pattern = from_glob(name).unwrap_or_else(|| name.to_owned());
+        let help = format!("for several nodes, write a group with a rule: `name ~ {}`", quote(&pattern));
+        return Some((format!("{what}, so `{name}` is not a pattern"), help));
+    }
+    if name.contains(|it: char| it.is_ascii_uppercase()) {
+        let message = format!("certnames are lowercase, so no node has the name `{name}`");
+        return Some((message, format!("write `{}`", name.to_ascii_lowercase())));
+    }
+    let unfit = name.chars().find(|it| !matches!(it, ' '..='.' | '0'..='~'))?;
+    let message = format!("Puppet allows no {} in a certname", quote(&unfit.to_string()));
+    Some((message, "write the certname of a node".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_node_is_called_is_told_with_what_to_write() {
+        for (name, expected) in [
+            ("", "no node has an empty certname // write the certname of a node, or remove it"),
+            (" web1", "the certname \" web1\" starts or ends with a blank // write `web1`"),
+            (
+                "web*",
+                "a pin is the certname of one node, so `web*` is not a pattern // for several nodes, write a group with a rule: `name ~ \"^web\"`",
+            ),
+            (
+                "^web\\d",
+                "a pin is the certname of one node, so `^web\\d` is not a pattern // for several nodes, write a group with a rule: `name ~ \"^web\\\\d\"`",
+            ),
+            (
+                "Web1.example.com",
+                "certnames are lowercase, so no node has the name `Web1.example.com` // write `web1.example.com`",
+            ),
+            ("a/b", "Puppet allows no \"/\" in a certname // write the certname of a node"),
+            ("bücher", "Puppet allows no \"ü\" in a certname // write the certname of a node"),
+        ] {
+            let found = suspicion(name, Role::Pin).map(|(message, help)| format!("{message} // {help}"));
+            assert_eq!(found.as_deref(), Some(expected), "{name:?}");
+        }
+        for name in ["web1.example.com", "web_1", "10.0.0.1", "user@host", "a b"] {
+            assert_eq!(suspicion(name, Role::Pin), None, "{name}");
+        }
+    }
+}
