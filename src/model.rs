@@ -24,7 +24,9 @@ pub use commit::{BlobId, CommitId, ObjectIdError};
 pub use group::{Classes, Group, Individual};
 pub use id::{GroupId, GroupIdError};
 pub use json_values::{NODE_VALUES, has_more_values};
-pub use name::{ClassName, EnvironmentName, GroupName, Key, NameError, VariableName};
+pub use name::{
+    AGENT_SPECIFIED, ClassName, EnvironmentName, GroupName, Key, NameError, VariableName,
+};
 pub use node::Node;
 pub use number::Decimal;
 pub(crate) use number::Positions;

@@ -30,16 +30,15 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::diagnostic::{Diagnostic, Kind, Place, closest};
-use crate::document::{
-    self, Content, Count, Fault, FaultKind, Ignore, Limits, Node, Span, quote,
-};
+use crate::document::{self, Content, Count, Fault, FaultKind, Ignore, Limits, Node, Span, quote};
 use crate::model::{Budget, BudgetItem, Counts, Exceeded, Meter};
 
 pub use checked::{Checked, Origins, check};
 pub use group::{GroupFile, ParentName};
 pub use layout::{Layout, Policy, Strictness};
+pub use overlap::Shown;
 pub use test_case::{Expectation, TestCase};
-pub use unread::unread;
+pub use unread::{unread, unread_tests};
 
 /// A file of a group repository, as found.
 #[derive(Clone, Debug)]
@@ -154,8 +153,6 @@ pub enum Search {
     Everything,
     /// Everything but groups that could conflict: [`Checked::find_conflicts`] looks for them.
     WithoutConflicts,
-    /// Everything, and all groups that could conflict instead of a page of them.
-    EveryConflict,
 }
 
 /// Validates the files of one commit.

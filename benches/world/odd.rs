@@ -40,8 +40,7 @@ const PATTERNS: &[&str] = &[
 
 const TEXTS: &[&str] = &[
     "a", "b", "ab", "ba", "abab", "aab", "", "5", "5.0", "-1", "true", "null", "é", "abé", "a\nb",
-    "b\n", "xabx", "abc", "10K", " 7 ",
-    "1e3", "1E+3",
+    "b\n", "xabx", "abc", "10K", " 7 ", "1e3", "1E+3",
 ];
 
 fn text(rng: &mut Rng) -> String {

@@ -135,8 +135,13 @@ pub(super) fn import(body: &Value) -> Result<Vec<Group>, Refusal> {
     }
     // An empty list must not empty the repository.
     if groups.is_empty() {
-        let message = "The submitted hierarchy has no groups: it must have the root group at least.";
-        return Err(Refusal::unprocessable("unreachable-groups", message, Value::Array(Vec::new())));
+        let message =
+            "The submitted hierarchy has no groups: it must have the root group at least.";
+        return Err(Refusal::unprocessable(
+            "unreachable-groups",
+            message,
+            Value::Array(Vec::new()),
+        ));
     }
     let unreachable = unreachable(&groups);
     if unreachable.is_empty() {

@@ -44,9 +44,9 @@ fn beyond_floats<'v>(value: &'v Value, pointer: &mut String) -> Option<&'v Numbe
             let mut elements = elements.iter().enumerate();
             elements.find_map(|(index, element)| inside(&index.to_string(), element))
         }
-        Value::Object(fields) => fields.iter().find_map(|(key, field)| {
-            inside(&key.replace('~', "~0").replace('/', "~1"), field)
-        }),
+        Value::Object(fields) => fields
+            .iter()
+            .find_map(|(key, field)| inside(&key.replace('~', "~0").replace('/', "~1"), field)),
         _ => None,
     }
 }
@@ -92,7 +92,8 @@ mod tests {
         ] {
             let value: Value = serde_json::from_str(json).unwrap();
             let found = check_numbers(&value, json).err();
-            let expected = expected.map(|(number, at)| format!("the number `{number}` at `{at}` is"));
+            let expected =
+                expected.map(|(number, at)| format!("the number `{number}` at `{at}` is"));
             match (&found, &expected) {
                 (Some(found), Some(expected)) => assert!(found.starts_with(expected), "{found}"),
                 (found, expected) => assert_eq!(found, expected, "{json}"),

@@ -14,7 +14,8 @@ use crate::hierarchy::Estate;
 use crate::model::{Budget, BudgetItem, BudgetOverride, CommitId, Exceeded, Meter};
 use crate::reconcile::{SourceError, meant_files, source_files};
 use crate::validation::{
-    Checked, Layout, Search, SourceContent, SourceFile, too_large, unread, validate_within,
+    Checked, Layout, Search, SourceContent, SourceFile, too_large, unread, unread_tests,
+    validate_within,
 };
 
 /// Which repository, and which of its states.
@@ -86,7 +87,16 @@ impl RepositoryArgs {
 
     /// Names the files that look as if they were meant, and are not read.
     pub(super) fn unread(&self, layout: &Layout) -> Result<Vec<Diagnostic>> {
-        let files = match &self.rev {
+        Ok(unread(layout, &self.meant(layout)?))
+    }
+
+    /// Names the files that look like tests, and are not read.
+    pub(super) fn unread_tests(&self, layout: &Layout) -> Result<Vec<Diagnostic>> {
+        Ok(unread_tests(layout, &self.meant(layout)?))
+    }
+
+    fn meant(&self, layout: &Layout) -> Result<Vec<SourceFile>> {
+        Ok(match &self.rev {
             None => {
                 let (mut files, meter) = (Vec::new(), Meter::new(self.budget.budget()));
                 // What is over the budget is said where the files are read.
@@ -95,11 +105,10 @@ impl RepositoryArgs {
             }
             Some(revision) => {
                 let (repository, inside) = locate(&self.directory)?;
-                let commit = repository.resolve(revision)?;
+                let commit = repository.resolve_searching(revision)?;
                 meant_files(&repository, commit, &inside, layout)?
             }
-        };
-        Ok(unread(layout, &files))
+        })
     }
 
     /// Reads the repository and returns its estate.
@@ -320,7 +329,7 @@ type Revision = (Result<Vec<SourceFile>, NotRead>, CommitId);
 /// Reads the files of a directory at a revision of the repository that the directory lies in.
 fn read_revision(directory: &Path, revision: &str, meter: &Meter) -> Result<Revision> {
     let (repository, inside) = locate(directory)?;
-    let commit = repository.resolve(revision)?;
+    let commit = repository.resolve_searching(revision)?;
     let sources = source_files(&repository, commit, &inside, meter).map_err(|error| match error {
         SourceError::Rejected(found) => NotRead::Rejected(found),
         SourceError::Unbuilt(error) => NotRead::Failed(error.into()),

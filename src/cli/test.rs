@@ -48,6 +48,7 @@ impl Test {
         let Some(estate) = &loaded.checked.estate else {
             bail!("the repository is not valid; see `clade validate`");
         };
+        let unread = self.repository.unread_tests(loaded.checked.layout())?;
         let index = Index::new(&estate.hierarchy);
         let verdicts: Vec<Verdict<'_>> = loaded
             .checked
@@ -62,10 +63,22 @@ impl Test {
             Format::Json => render::json(&verdicts, &prefix),
         };
         output.data(&text)?;
+        for found in &unread {
+            let help = found.help.as_deref().unwrap_or_default();
+            output.note(&format!("{prefix}{}: {}: {help}", found.place.file, found.message));
+        }
+        if verdicts.is_empty() {
+            let directory = &loaded.checked.layout().tests;
+            output.note(&format!(
+                "there are no tests: they stand below `{prefix}{directory}/`, in files that end in `.yaml` or `.yml`"
+            ));
+        }
         if self.update {
             return self.update(&verdicts, output);
         }
-        Ok(if verdicts.iter().all(Verdict::passed) { Exit::Fine } else { Exit::Findings })
+        // A test that is not run has not passed.
+        let fine = unread.is_empty() && verdicts.iter().all(Verdict::passed);
+        Ok(if fine { Exit::Fine } else { Exit::Findings })
     }
     /// Writes the expectations anew; a test that could not be run is still a finding.
     fn update(&self, verdicts: &[Verdict<'_>], output: &mut Output) -> Result<Exit> {

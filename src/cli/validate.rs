@@ -12,7 +12,7 @@ use super::output::Output;
 use super::repository::RepositoryArgs;
 use crate::classification::Evidence;
 use crate::diagnostic;
-use crate::validation::Search;
+use crate::validation::{Search, Shown};
 
 /// Validate a group repository before it is merged
 #[derive(Debug, Args)]
@@ -65,21 +65,23 @@ impl From<Format> for diagnostic::Format {
 impl Validate {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         // What nodes show decides what is on the first page.
-        let search =
-            if self.all_conflicts { Search::EveryConflict } else { Search::WithoutConflicts };
-        let mut loaded = self.repository.search(search)?;
+        let mut loaded = self.repository.search(Search::WithoutConflicts)?;
         let unread = self.repository.unread(loaded.checked.layout())?;
         loaded.checked.add(unread);
         let mut unreadable = 0;
-        let mut evidence = Evidence::default();
+        let (mut evidence, mut found) = (Evidence::default(), Vec::new());
         if let Some(directory) = &self.facts {
-            let read = fleet::check(directory, &mut loaded.checked, &mut evidence)?;
-            for bad in &read.unreadable {
+            let fleet = fleet::check(directory, &loaded.checked)?;
+            for bad in &fleet.read.unreadable {
                 output.note(&format!("warning: {bad}"));
             }
-            unreadable = read.unreadable.len();
+            unreadable = fleet.read.unreadable.len();
+            (evidence, found) = (fleet.evidence, fleet.found);
         }
-        loaded.checked.find_conflicts(evidence);
+        let shown = if self.all_conflicts { Shown::All } else { Shown::Page };
+        // Errors that nodes show must not end the search that they rank.
+        loaded.checked.find_conflicts(evidence, shown);
+        loaded.checked.add(found);
         let text = loaded.render(self.format.into(), output.colour());
         output.data(&text)?;
         if unreadable > 0 && !self.ignore_bad_facts {

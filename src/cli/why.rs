@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Say what became of a commit: live, replaced, rejected with its findings, superseded, not seen yet
 #[derive(Debug, Args)]
 pub(super) struct Why {
-    /// The commit: anything that `git rev-parse` understands
+    /// The commit: anything that `git rev-parse` understands in the repository of the working directory; where there is none, the daemon resolves it, which searches no messages (`:/text`)
     commit: String,
     #[command(flatten)]
     daemon: DaemonArgs,
@@ -44,7 +44,7 @@ pub(super) struct Why {
 /// Wait until a commit answers: 0 it does, 1 it never will, 2 the daemon could not be asked, 3 time is up
 #[derive(Debug, Args)]
 pub(super) struct Wait {
-    /// The commit: anything that `git rev-parse` understands
+    /// The commit: anything that `git rev-parse` understands in the repository of the working directory; where there is none, the daemon resolves it, which searches no messages (`:/text`)
     commit: String,
     #[command(flatten)]
     daemon: DaemonArgs,
@@ -91,7 +91,7 @@ pub(super) fn resolve(revision: &str, output: &mut Output) -> Result<String> {
     let Ok(repository) = Repository::discover(Path::new(".")) else {
         return Ok(revision.to_owned());
     };
-    let commit = repository.resolve(revision).map_err(|error| {
+    let commit = repository.resolve_searching(revision).map_err(|error| {
         anyhow!("{error} in the working directory; give a full commit id to ask for one that is not here")
     })?;
     output.note(&format!("{revision} is {commit}"));
@@ -100,11 +100,17 @@ pub(super) fn resolve(revision: &str, output: &mut Output) -> Result<String> {
 
 /// Refuses a name that neither side knows; only an id can be of a commit that is still to come.
 fn check_seen(answer: &Answer, revision: &str, daemon: &Daemon) -> Result<()> {
-    let is_id = revision.len() >= 4 && revision.bytes().all(|it| it.is_ascii_hexdigit());
-    if matches!(answer, Answer::NotSeen) && !is_id {
+    if matches!(answer, Answer::NotSeen) && !may_be_id(revision) {
         bail!("unknown revision `{revision}` at `{}`; give a commit id", daemon.name());
     }
     Ok(())
+}
+
+/// Returns whether a text is a commit id, or one cut short as `git` and pipelines do. `dead` and
+/// `feature` are words: a short id has a digit.
+fn may_be_id(text: &str) -> bool {
+    let is_hex = text.bytes().all(|it| it.is_ascii_hexdigit());
+    is_hex && (text.len() == 40 || text.len() >= 7 && text.bytes().any(|it| it.is_ascii_digit()))
 }
 
 impl Why {
@@ -221,4 +227,21 @@ fn superseded(daemon: &Daemon, answer: &Answer) -> Result<Option<Exit>> {
         "rejected" => Some(Exit::Findings),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_be_id;
+
+    #[test]
+    fn words_of_hex_letters_are_not_ids() {
+        for id in ["4709347", "a47e5f8", "a47e5f8d451a3b46b5b5d5e5affdc3b750dc2bbb"] {
+            assert!(may_be_id(id), "{id}");
+        }
+        let letters = "abcdefabcdefabcdefabcdefabcdefabcdefabcd";
+        assert!(may_be_id(letters));
+        for word in ["dead", "beef", "effaced", "v99", "a47e", "HEAD", "", "12-45678"] {
+            assert!(!may_be_id(word), "{word}");
+        }
+    }
 }

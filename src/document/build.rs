@@ -301,7 +301,9 @@ impl Builder<'_> {
         let line = self.original.get(at..).unwrap_or_default().lines().next().unwrap_or_default();
         let comment = line.trim_start_matches([' ', '\t']);
         let is_text = |it: char| !it.is_whitespace() && it != '#';
-        if comment.len() < line.len() && comment.strip_prefix('#').is_some_and(|it| it.starts_with(is_text)) {
+        if comment.len() < line.len()
+            && comment.strip_prefix('#').is_some_and(|it| it.starts_with(is_text))
+        {
             let start = at + line.len() - comment.len();
             let comment = comment.trim_end();
             let span = Span { start: self.place(start), end: self.place(start + comment.len()) };

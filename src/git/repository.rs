@@ -155,7 +155,8 @@ impl Repository {
         self.inner.workdir()
     }
 
-    /// Returns the commit of a revision: anything that `git rev-parse` understands.
+    /// Returns the commit of a revision: anything that `git rev-parse` understands, but for searches
+    /// of messages (`:/text`).
     ///
     /// A full id is always the commit itself and `HEAD` the watched branch, whatever branches are
     /// called. In a mirror the branches of the remote are known by their own names, before tags.
@@ -164,10 +165,22 @@ impl Repository {
     ///
     /// Returns an error if there is no such commit.
     pub fn resolve(&self, revision: &str) -> Result<CommitId, RevisionError> {
-        let unknown = || RevisionError { revision: revision.to_owned() };
         // A search of messages would run a pattern of the caller's over the whole history.
-        let searches = revision.contains(":/") || revision.contains("^{/");
-        if revision.is_empty() || revision.contains('\0') || searches {
+        if revision.contains(":/") || revision.contains("^{/") {
+            return Err(RevisionError { revision: revision.to_owned() });
+        }
+        self.resolve_searching(revision)
+    }
+
+    /// Returns the commit of a revision that the owner of the repository names, who may search
+    /// messages: `:/text`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit.
+    pub fn resolve_searching(&self, revision: &str) -> Result<CommitId, RevisionError> {
+        let unknown = || RevisionError { revision: revision.to_owned() };
+        if revision.is_empty() || revision.contains('\0') {
             return Err(unknown());
         }
         if let Ok(id) = git2::Oid::from_str(revision)

@@ -24,7 +24,7 @@ use super::server::{OnSent, Room};
 use crate::amend::{Answer, Operation, Status};
 use crate::hierarchy::View;
 use crate::history::Edit;
-use crate::model::{EnvironmentName, GroupId, NODE_VALUES};
+use crate::model::{AGENT_SPECIFIED, EnvironmentName, GroupId, NODE_VALUES, NameError};
 use crate::reconcile::{WriteError, WriteRequest, Writer, Written};
 use crate::snapshot::Snapshot;
 
@@ -240,11 +240,14 @@ pub(super) async fn import_hierarchy(writing: Writing, body: Body) -> Result<Res
 
 /// Reads the name of an environment; `agent-specified` is none, but the choice of one.
 pub(super) fn environment_of(name: &str) -> Result<EnvironmentName, ApiError> {
-    let parsed = name.parse().ok().filter(|it: &EnvironmentName| !it.is_agent_specified());
-    parsed.ok_or_else(|| {
-        let error = Value::from("([:name (not (environment-name? the-name))])");
-        ApiError::schema_violation(&name.into(), "Environment", &error)
-    })
+    let violation =
+        |error: String| ApiError::schema_violation(&name.into(), "Environment", &error.into());
+    let parsed: EnvironmentName =
+        name.parse().map_err(|it: NameError| violation(it.to_string()))?;
+    if parsed.is_agent_specified() {
+        return Err(violation(AGENT_SPECIFIED.to_owned()));
+    }
+    Ok(parsed)
 }
 
 pub(super) async fn put_environment(

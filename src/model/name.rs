@@ -109,6 +109,10 @@ name! {
     }
 }
 
+/// Why `agent-specified` cannot be made, removed or described.
+pub const AGENT_SPECIFIED: &str =
+    "`agent-specified` is not an environment: it leaves the choice to the agent";
+
 impl EnvironmentName {
     /// Returns whether the choice is left to the agent.
     pub fn is_agent_specified(&self) -> bool {

@@ -8,7 +8,7 @@ use super::shape::Shape;
 use crate::diagnostic::{Diagnostic, Kind, Place, closest};
 use crate::document::{Content, Node, Span};
 use crate::hierarchy::Catalogue;
-use crate::model::{ClassName, EnvironmentName, Key, Table, Value};
+use crate::model::{AGENT_SPECIFIED, ClassName, EnvironmentName, Key, Table, Value};
 use crate::puppet::{Aliases, DataType};
 
 /// An environment and its catalogue, as written.
@@ -56,6 +56,11 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<EnvironmentF
             }
         },
     };
+    if name.is_agent_specified() {
+        let span = document.get("name").map_or(document.span, |node| node.span);
+        shape.add(Kind::SuspiciousValue, span, AGENT_SPECIFIED).help =
+            Some("give the file the name of an environment, or remove it".to_owned());
+    }
     let mut known = Vec::new();
     let mut types = Types::default();
     if let Some(classes) = document.get("classes") {

@@ -47,7 +47,8 @@ fn suspicion(name: &str, role: Role) -> Option<(String, String)> {
             Role::Operand => return None,
         };
         let pattern = from_glob(name).unwrap_or_else(|| name.to_owned());
-        let help = format!("for several nodes, write a group with a rule: `name ~ {}`", quote(&pattern));
+        let help =
+            format!("for several nodes, write a group with a rule: `name ~ {}`", quote(&pattern));
         return Some((format!("{what}, so `{name}` is not a pattern"), help));
     }
     if name.contains(|it: char| it.is_ascii_uppercase()) {
@@ -83,7 +84,8 @@ mod tests {
             ("a/b", "Puppet allows no \"/\" in a certname // write the certname of a node"),
             ("bücher", "Puppet allows no \"ü\" in a certname // write the certname of a node"),
         ] {
-            let found = suspicion(name, Role::Pin).map(|(message, help)| format!("{message} // {help}"));
+            let found =
+                suspicion(name, Role::Pin).map(|(message, help)| format!("{message} // {help}"));
             assert_eq!(found.as_deref(), Some(expected), "{name:?}");
         }
         for name in ["web1.example.com", "web_1", "10.0.0.1", "user@host", "a b"] {

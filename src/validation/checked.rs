@@ -103,15 +103,15 @@ impl Checked {
 
     /// Looks for groups that can conflict, those that known nodes show first, unless the commit
     /// was checked for them already.
-    pub fn find_conflicts(&mut self, mut evidence: Evidence) {
+    pub fn find_conflicts(&mut self, mut evidence: Evidence, shown: Shown) {
         let strictness = self.layout.policy.potential_conflicts;
-        if self.search != Search::WithoutConflicts || strictness == Strictness::Error {
+        if self.search != Search::WithoutConflicts {
             return;
         }
         let Some(estate) = &self.estate else { return };
         evidence.extend(of_tests(estate, &self.readings));
         let places = Places { origins: &self.origins, readings: &self.readings };
-        let found = overlap::check(estate, places, strictness, &evidence, Shown::Page);
+        let found = overlap::check(estate, places, strictness, &evidence, shown);
         self.search = Search::Everything;
         self.add(found);
     }
@@ -213,13 +213,14 @@ pub fn check(
         catalogues: Arc::clone(&catalogues.classes),
     });
     let strictness = layout.policy.potential_conflicts;
-    if let Some(estate) = &estate
-        && (matches!(search, Search::Everything | Search::EveryConflict)
-            || strictness == Strictness::Error)
-    {
+    let is_searched = match search {
+        Search::Decisive => strictness == Strictness::Error,
+        Search::Everything => true,
+        Search::WithoutConflicts => false,
+    };
+    if let Some(estate) = estate.as_ref().filter(|_| is_searched) {
         let evidence = of_tests(estate, &readings);
-        let shown = if search == Search::EveryConflict { Shown::All } else { Shown::Page };
-        others.extend(overlap::check(estate, places, strictness, &evidence, shown));
+        others.extend(overlap::check(estate, places, strictness, &evidence, Shown::Page));
     }
     let mut diagnostics = gather(&readings, &findings, bounded(others, meter));
     diagnostics.extend(dropped(meter));

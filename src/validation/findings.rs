@@ -95,9 +95,7 @@ impl Ground<'_> {
     pub(super) fn contradictions(&self, group: GroupIndex) -> impl Iterator<Item = Finding> {
         let effort = match self.search {
             Search::Decisive => Effort::Quick,
-            Search::Everything | Search::WithoutConflicts | Search::EveryConflict => {
-                Effort::Thorough
-            }
+            Search::Everything | Search::WithoutConflicts => Effort::Thorough,
         };
         let found = lint::contradictions(self.hierarchy, group, &self.places, effort);
         let found = found.into_iter().filter(|(_, it)| self.keeps(it.severity));

@@ -26,7 +26,7 @@ const PAGE: usize = 10;
 
 /// How many alarms are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub enum Shown {
     /// Those that matter most.
     Page,
     /// All of them.

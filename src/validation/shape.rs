@@ -281,7 +281,8 @@ impl Shape {
             // What is no name at all is an error, which is enough.
             if entry.key.parse::<VariableName>().is_ok() {
                 let message = format!("no Puppet code can read a variable `{}`", entry.key);
-                let help = "begin with a lowercase letter or `_`, and go on with letters, digits and `_`";
+                let help =
+                    "begin with a lowercase letter or `_`, and go on with letters, digits and `_`";
                 self.add(Kind::SuspiciousValue, entry.key_span, message).help =
                     Some(help.to_owned());
             }

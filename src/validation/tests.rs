@@ -1,3 +1,4 @@
+mod conflicts;
 mod mistakes;
 
 use super::*;
@@ -751,6 +752,25 @@ fn nodes_environments_and_tests_are_checked() {
             "tests/t.yaml:5:3 schema-violation a test has `facts` or `facts_file`, not both",
         ]
     );
+}
+
+#[test]
+fn a_name_that_is_not_of_an_environment_is_told_once() {
+    let group = ("groups/g.yaml", "name: G\n");
+    let test = "- {name: t, node: n, expect: {environment: feature-1}}\n";
+    assert_eq!(
+        findings(&[group, ("tests/t.yaml", test)]),
+        [
+            "tests/t.yaml:1:47 schema-violation `feature-1` is not an environment name: Puppet allows ASCII letters, digits and underscores"
+        ]
+    );
+    let said = "suspicious-value `agent-specified` is not an environment: it leaves the choice to the agent // give the file the name of an environment, or remove it";
+    for (path, text, at) in [
+        ("environments/agent-specified.yaml", "classes: {}\n", "1:1"),
+        ("environments/a.yaml", "name: agent-specified\n", "1:7"),
+    ] {
+        assert_eq!(findings(&[group, (path, text)]), [format!("{path}:{at} {said}")]);
+    }
 }
 
 #[test]

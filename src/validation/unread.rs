@@ -16,7 +16,7 @@ enum Suspicion {
     /// Its name is that of the settings, but for the ending or case.
     Settings,
     /// It stands where such files are, but its name does not end in `.yaml`.
-    Ending,
+    Ending(FileKind),
     /// It stands elsewhere, and is meant if it says what such a file says.
     Elsewhere(FileKind),
 }
@@ -49,7 +49,7 @@ impl Layout {
                     (_, Ending::Yaml) => None,
                     // Facts of tests are JSON as often as not.
                     (FileKind::Tests, Ending::Json) => Some(Suspicion::Elsewhere(kind)),
-                    (_, Ending::Json | Ending::Odd) => Some(Suspicion::Ending),
+                    (_, Ending::Json | Ending::Odd) => Some(Suspicion::Ending(kind)),
                 };
             }
         }
@@ -131,28 +131,48 @@ fn is_below_like(path: &str, directory: &str) -> bool {
 
 /// Names the files that look as if they were meant, and are not read.
 pub fn unread(layout: &Layout, files: &[SourceFile]) -> Vec<Diagnostic> {
+    reports(layout, files).map(|(_, found)| found).collect()
+}
+
+/// Names the files that look like tests, and are not read.
+pub fn unread_tests(layout: &Layout, files: &[SourceFile]) -> Vec<Diagnostic> {
+    let found = reports(layout, files).filter(|(kind, _)| *kind == FileKind::Tests);
+    found.map(|(_, found)| found).collect()
+}
+
+fn reports<'f>(
+    layout: &'f Layout,
+    files: &'f [SourceFile],
+) -> impl Iterator<Item = (FileKind, Diagnostic)> + 'f {
     // The one that is read where there are both.
     let mut settings = ["clade.yaml", "clade.yml"].into_iter();
     let settings = settings.find(|name| files.iter().any(|it| it.path.as_ref() == *name));
-    files.iter().filter_map(|it| report(layout, it, settings)).collect()
+    files.iter().filter_map(move |it| report(layout, it, settings))
 }
 
-fn report(layout: &Layout, file: &SourceFile, settings: Option<&str>) -> Option<Diagnostic> {
+fn report(
+    layout: &Layout,
+    file: &SourceFile,
+    settings: Option<&str>,
+) -> Option<(FileKind, Diagnostic)> {
     let path = file.path.as_ref();
     let name = path.rsplit('/').next().unwrap_or(path);
-    let (message, help) = match layout.suspicion(path)? {
+    let (kind, message, help) = match layout.suspicion(path)? {
         Suspicion::Settings if settings == Some(path) => return None,
         Suspicion::Settings => match settings {
             Some(read) => (
+                FileKind::Settings,
                 format!("this file is not read: the settings are those of `{read}`"),
                 format!("put both together into `{read}`"),
             ),
             None => (
+                FileKind::Settings,
                 "this file is not read: settings stand in `clade.yaml`".to_owned(),
                 "rename it to `clade.yaml`".to_owned(),
             ),
         },
-        Suspicion::Ending => (
+        Suspicion::Ending(kind) => (
+            kind,
             "this file is not read: its name ends neither in `.yaml` nor in `.yml`".to_owned(),
             format!("rename it to `{}.yaml`; JSON is YAML", word(name)),
         ),
@@ -175,6 +195,7 @@ fn report(layout: &Layout, file: &SourceFile, settings: Option<&str>) -> Option<
                 FileKind::Settings => return None,
             };
             (
+                found,
                 format!(
                     "this file is not read: it looks like {what}, which stands {only} `{directory}/`"
                 ),
@@ -183,7 +204,7 @@ fn report(layout: &Layout, file: &SourceFile, settings: Option<&str>) -> Option<
         }
     };
     let place = Place { file: Arc::clone(&file.path), span: Span::START };
-    Some(Diagnostic::new(Kind::UnreadFile, place, message).with_help(help))
+    Some((kind, Diagnostic::new(Kind::UnreadFile, place, message).with_help(help)))
 }
 
 /// Returns whether a document says what one of a kind says.

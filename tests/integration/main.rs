@@ -13,6 +13,7 @@ mod chart;
 mod ci;
 mod classes;
 mod commands;
+mod conflicts;
 mod conformance;
 mod controller;
 mod daemon;

@@ -342,3 +342,35 @@ fn facts_outside_the_repository_are_not_read() {
         assert!(all.contains("clade validate") && !all.contains("found"), "{all}");
     }
 }
+
+#[test]
+fn where_there_are_no_tests_it_is_said_where_they_would_be() {
+    let directory = tempfile::tempdir().unwrap();
+    let put = |path: &str, text: &str| {
+        let file = directory.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    let test = || {
+        let output = clade(&["test"]).current_dir(directory.path()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    put("groups/g.yaml", "name: G\n");
+    let none =
+        "there are no tests: they stand below `tests/`, in files that end in `.yaml` or `.yml`\n";
+    assert_eq!(test(), (Some(0), "\n0 passed, 0 failed\n".to_owned(), none.to_owned()));
+    // Tests that nothing runs have not passed.
+    let case = "- {name: t, node: n, expect: {groups: []}}\n";
+    put("test/t.yaml", case);
+    let unread = "test/t.yaml: this file is not read: it looks like tests, which stands below `tests/`: move it to `tests/t.yaml`\n";
+    assert_eq!(test(), (Some(1), "\n0 passed, 0 failed\n".to_owned(), format!("{unread}{none}")));
+    put("tests/u.yaml", case);
+    let (status, said, told) = test();
+    assert_eq!((status, &*told), (Some(1), unread), "{said}");
+    assert!(said.ends_with("\n1 passed, 0 failed\n"), "{said}");
+    std::fs::remove_file(directory.path().join("test/t.yaml")).unwrap();
+    assert_eq!((test().0, test().2), (Some(0), String::new()));
+    put("clade.yaml", "tests: checks\n");
+    assert_eq!(test().2, none.replace("tests/", "checks/"));
+}

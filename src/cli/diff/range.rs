@@ -53,7 +53,8 @@ impl Range {
             }
             Self::SinceDivergence { base, head } => {
                 let repository = Repository::discover(directory)?;
-                let (left, right) = (repository.resolve(&base)?, repository.resolve(&head)?);
+                let (left, right) =
+                    (repository.resolve_searching(&base)?, repository.resolve_searching(&head)?);
                 let Some(common) = repository.merge_base(left, right)? else {
                     bail!(
                         "`{base}` and `{head}` have no commit in common: compare `{base}..{head}`"

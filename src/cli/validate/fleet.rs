@@ -30,15 +30,21 @@ struct Seen {
     nowhere: BTreeSet<String>,
 }
 
-/// Classifies the nodes of a directory of facts and adds what they tell.
-pub(super) fn check(
-    directory: &FilePath,
-    checked: &mut Checked,
-    evidence: &mut Evidence,
-) -> Result<Read> {
+/// What the nodes of a fleet say.
+pub(super) struct Fleet {
+    pub(super) read: Read,
+    pub(super) found: Vec<Diagnostic>,
+    /// What they show of groups that could conflict.
+    pub(super) evidence: Evidence,
+}
+
+/// Classifies the nodes of a directory of facts.
+pub(super) fn check(directory: &FilePath, checked: &Checked) -> Result<Fleet> {
+    let mut evidence = Evidence::default();
     let Some(estate) = &checked.estate else {
         // Nobody can tell what nodes get.
-        return from_directory(directory, &mut |_| {});
+        let read = from_directory(directory, &mut |_| {})?;
+        return Ok(Fleet { read, found: Vec::new(), evidence });
     };
     let paths = paths(estate);
     let mut seen = Seen { nowhere: paths.keys().cloned().collect(), ..Seen::default() };
@@ -93,8 +99,7 @@ pub(super) fn check(
             }
         }
     }
-    checked.add(found);
-    Ok(read)
+    Ok(Fleet { read, found, evidence })
 }
 
 fn ask(estate: &Estate, node: &Node) -> Seen {

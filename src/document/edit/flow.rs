@@ -21,6 +21,19 @@ struct Part {
     lead: usize,
 }
 
+impl Part {
+    /// Returns the place behind it and its comma.
+    fn behind(&self) -> usize {
+        self.comma.map_or(self.end, |it| it + 1)
+    }
+}
+
+/// Returns the place behind blanks.
+fn skip_blanks(text: &str, from: usize) -> usize {
+    let rest = text.get(from..).unwrap_or_default();
+    from + rest.len() - rest.trim_start_matches([' ', '\t']).len()
+}
+
 impl Plan<'_> {
     pub(super) fn flow_mapping<'v>(
         &mut self,
@@ -94,6 +107,68 @@ impl Plan<'_> {
             self.value(elements.get(old)?, wanted.get(new)?, Slot::Flow, way);
         }
         Some(())
+    }
+
+    /// Takes parts out in front of one that stays; the comments of those that stay, stay.
+    fn remove_before(&mut self, first: &Part, last: &Part, previous: Option<&Part>, next: &Part) {
+        let behind = last.behind();
+        let line = line_start(self.text, first.start);
+        let leads = self.is_blank(line, first.start);
+        if self.has_comment(behind, line_end(self.text, behind).min(next.start))
+            && previous
+                .is_some_and(|it| line_start(self.text, it.end) == line_start(self.text, behind))
+        {
+            // The comment of a line on which something stays.
+            return self.change(first.start, skip_blanks(self.text, behind), "");
+        }
+        let below = next_line(self.text, behind);
+        if below <= next.start && self.has_comment(below, next.start) {
+            return match leads {
+                true => self.change(first.lead, below, ""),
+                false => {
+                    let before = self.text.get(..first.start).unwrap_or_default();
+                    let from = before.trim_end_matches([' ', '\t']).len();
+                    self.change(from, line_end(self.text, behind), "");
+                }
+            };
+        }
+        // A comment above a line of which something stays may be about that.
+        if leads && first.lead < line && below <= next.start {
+            self.change(first.lead, line, "");
+        }
+        self.change(first.start, next.start, "");
+    }
+
+    /// Takes the last parts out; the comment of the part before stays.
+    fn remove_last(&mut self, first: &Part, last: &Part, previous: &Part) {
+        let is_line_done = rest_is_blank(self.text, last.behind());
+        let Some(comma) = previous.comma else { return };
+        if self.has_comment(previous.end, comma) {
+            return self.change(comma, last.behind(), "");
+        }
+        let behind = previous.behind();
+        let below = next_line(self.text, behind);
+        if below > first.start || !self.has_comment(behind, below) {
+            let end = if is_line_done { line_end(self.text, last.behind()) } else { last.end };
+            return self.change(previous.end, end, "");
+        }
+        self.change(comma, comma + 1, "");
+        if is_line_done {
+            self.change(below, next_line(self.text, last.behind()), "");
+        } else {
+            // The bracket stands where the part has stood.
+            self.change(below, line_start(self.text, first.start), "");
+            self.change(first.start, last.behind(), "");
+        }
+    }
+
+    /// Returns whether there is a comment between two parts.
+    fn has_comment(&self, from: usize, to: usize) -> bool {
+        self.text.get(from..to).is_some_and(|it| it.contains('#'))
+    }
+
+    fn is_blank(&self, from: usize, to: usize) -> bool {
+        self.text.get(from..to).is_some_and(|it| it.trim().is_empty())
     }
 
     fn parts(&self, open: usize, spans: &[(usize, usize)]) -> Vec<Part> {
@@ -217,7 +292,7 @@ impl Plan<'_> {
                     self.change(part.lead, end, "");
                 }
             }
-            (_, Some(next)) => self.change(first.start, next.start, ""),
+            (_, Some(next)) => self.remove_before(first, last, previous, next),
             (Some(previous), None) if all_own && previous.own_line => {
                 // A comma behind the last part is the file's way.
                 if let (Some(comma), None) = (previous.comma, last.comma) {
@@ -232,7 +307,7 @@ impl Plan<'_> {
                     self.change(part.lead, end, "");
                 }
             }
-            (Some(previous), None) => self.change(previous.end, last.end, ""),
+            (Some(previous), None) => self.remove_last(first, last, previous),
             (None, None) => return None,
         }
         Some(())

@@ -243,6 +243,33 @@ fn comments_go_with_what_they_belong_to() {
             json!({"r": ["z", "a", "c"]}),
             "r: [\n  \"z\",\n  # of a\n  a,\n  c\n]\n",
         ),
+        // comments in brackets that are not spread over lines
+        (
+            "r: [a, # of a\n  b, # of b\n  c]\n",
+            json!({"r": ["a", "b"]}),
+            "r: [a, # of a\n  b # of b\n  ]\n",
+        ),
+        ("r: [a, # of a\n  b, # of b\n  c]\n", json!({"r": ["b", "c"]}), "r: [b, # of b\n  c]\n"),
+        ("r: [a, # of a\n  b, # of b\n  c]\n", json!({"r": ["a", "c"]}), "r: [a, # of a\n  c]\n"),
+        ("r: [a, # of a\n  b, # of b\n  c]\n", json!({"r": ["a"]}), "r: [a # of a\n  ]\n"),
+        ("r: [a, # of a\n  b # of b\n  ]\n", json!({"r": ["a"]}), "r: [a # of a\n  ]\n"),
+        ("r: [a,\n  b # of b\n  ]\n", json!({"r": ["a"]}), "r: [a\n  ]\n"),
+        ("r: [a # of a\n  , b]\n", json!({"r": ["a"]}), "r: [a # of a\n  ]\n"),
+        ("r: [a, b, # of both\n  c]\n", json!({"r": ["a", "c"]}), "r: [a, # of both\n  c]\n"),
+        (
+            "r: [a, b,\n  # of c\n  c, d]\n",
+            json!({"r": ["a", "c", "d"]}),
+            "r: [a,\n  # of c\n  c, d]\n",
+        ),
+        ("r: [a,\n  # of c\n  c, d]\n", json!({"r": ["c", "d"]}), "r: [\n  # of c\n  c, d]\n"),
+        ("r: [a,\n  # of c\n  c, d]\n", json!({"r": ["a", "d"]}), "r: [a,\n  # of c\n  d]\n"),
+        (
+            "r: [a,\n  # of b\n  b,\n  # of c\n  c, d]\n",
+            json!({"r": ["a", "c", "d"]}),
+            "r: [a,\n  # of c\n  c, d]\n",
+        ),
+        ("r: {a: 1, # of a\n  b: 2}\n", json!({"r": {"a": 1}}), "r: {a: 1 # of a\n  }\n"),
+        ("r: [a, # of a\n  b]\n", json!({"r": ["a", "c"]}), "r: [a, \"c\" # of a\n  ]\n"),
         (
             "a:\n  x: 1\n  # below x\n# about b\nb: 2\n",
             json!({"a": {"x": 1, "y": 2}, "b": 2}),

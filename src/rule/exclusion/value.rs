@@ -53,7 +53,8 @@ fn fails_for_every_name((comparison, wanted): &Demand<'_>) -> bool {
 
 /// Returns whether this is the JSON text of a number or boolean.
 fn is_scalar(text: &str) -> bool {
-    let number = || serde_json::from_str::<Number>(text).is_ok_and(|it| is_written_as(it.as_str(), text));
+    let number =
+        || serde_json::from_str::<Number>(text).is_ok_and(|it| is_written_as(it.as_str(), text));
     matches!(text, "true" | "false") || number()
 }
 

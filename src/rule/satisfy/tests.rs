@@ -109,8 +109,20 @@ fn rules() -> impl Strategy<Value = String> {
 
 /// Nodes over the same few values.
 fn nodes() -> Vec<Node> {
-    let values =
-        ["null", "\"\"", "\"x\"", "\"xy\"", "\"z\"", "1", "3", "1e3", "\"1e3\"", "[\"x\"]", "[\"y\", \"z\"]", "[1e3]"];
+    let values = [
+        "null",
+        "\"\"",
+        "\"x\"",
+        "\"xy\"",
+        "\"z\"",
+        "1",
+        "3",
+        "1e3",
+        "\"1e3\"",
+        "[\"x\"]",
+        "[\"y\", \"z\"]",
+        "[1e3]",
+    ];
     let mut nodes = Vec::new();
     for name in ["x", "y", "xy", "z", "2", "yx"] {
         for a in values {

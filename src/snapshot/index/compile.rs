@@ -48,7 +48,9 @@ impl Compiler {
                 let op = match (self.paths.intern(&test.path), &test.comparison) {
                     // What has no number as its operand never holds either.
                     (None, _) | (_, Comparison::Number { number: None, .. }) => Op::Never,
-                    (Some(path), Comparison::Equals(text)) if !self.apart && !has_exponent(text) => {
+                    (Some(path), Comparison::Equals(text))
+                        if !self.apart && !has_exponent(text) =>
+                    {
                         let text = self.texts.intern(path, Side::Value, text);
                         self.count(text);
                         Op::Is { path, text }

@@ -103,6 +103,29 @@ fn what_cannot_be_pinned_is_told_apart() {
 }
 
 #[test]
+fn a_revision_is_resolved_as_the_help_says() {
+    let site = Site::new();
+    // Outside a repository a word is a name that the daemon does not know, hex letters or not.
+    for word in ["dead", "effaced", "v99", ":/second"] {
+        for command in ["why", "wait"] {
+            let done = site.run(&[command, word]);
+            assert_eq!((done.status, &*done.stdout), (2, ""), "{command} {word}");
+            assert!(done.stderr.contains(&format!("unknown revision `{word}`")), "{}", done.stderr);
+        }
+    }
+    let coming = site.run(&["why", "12345678", "--format", "json"]);
+    assert_eq!(coming.status, 0, "{}", coming.stderr);
+    assert!(coming.stdout.contains("not-seen"), "{}", coming.stdout);
+    // In a repository, everything that git resolves to a commit.
+    for revision in ["HEAD", ":/second", "HEAD^{/second}", "main", &site.second[..10]] {
+        let done = site.run_in(&site.repository.path(), &["why", revision, "--format", "json"]);
+        assert_eq!(done.status, 0, "{revision}: {}", done.stderr);
+        let document: Value = serde_json::from_str(&done.stdout).unwrap();
+        assert_eq!(document["commit"], site.second.as_str(), "{revision}");
+    }
+}
+
+#[test]
 fn a_status_says_what_answers() {
     let site = Site::new();
     let status = site.run(&["status"]);

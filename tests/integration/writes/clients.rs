@@ -85,6 +85,29 @@ fn errors_have_the_status_and_kind_that_clients_know() {
         assert_eq!(error["kind"], kind, "{method} {path} {body}");
         assert!(error["msg"].is_string() && error.get("details").is_some(), "{error}");
     }
+    let empty = daemon.request("POST", "/v1/import-hierarchy", "[]");
+    assert_eq!((empty.status, &empty.json()["kind"]), (422, &json!("unreachable-groups")));
+    assert_eq!(
+        empty.json()["msg"],
+        "The submitted hierarchy has no groups: it must have the root group at least."
+    );
+    // A number that no file can hold is named as it was sent, with its place.
+    let huge = |body: &str| body.replace("\"HUGE\"", "1E400");
+    let one_huge = huge(&group(json!({"classes": {"a": {"p": [1, "HUGE"]}}})));
+    let listed = format!("[{one_huge}]");
+    for (method, path, body, at) in [
+        ("POST", "/v1/groups", &one_huge, "/classes/a/p/1"),
+        ("PUT", &one, &one_huge, "/classes/a/p/1"),
+        ("POST", &one, &huge(r#"{"variables": {"v": "HUGE"}}"#), "/variables/v"),
+        ("POST", "/v1/validate/group", &one_huge, "/classes/a/p/1"),
+        ("POST", "/v1/import-hierarchy", &listed, "/0/classes/a/p/1"),
+    ] {
+        let answer = daemon.request(method, path, body);
+        assert_eq!((answer.status, &answer.json()["kind"]), (400, &json!("schema-violation")));
+        let said = format!("the number `1E400` at `{at}` is beyond the floats of Puppet");
+        let message = answer.json()["msg"].to_string();
+        assert!(message.contains(&said), "{method} {path}: {message}");
+    }
     let answer = daemon.request("POST", "/v1/groups", &group(json!({"purge_behavior": "x"})));
     assert_eq!(
         answer.json()["msg"],

@@ -36,6 +36,24 @@ fn an_environment_is_made_by_a_commit_and_its_classes_stay_unknown() {
     for no_name in ["agent-specified", "fresh-1", "a%20b"] {
         let refused = daemon.request("PUT", &path(no_name), "");
         assert_eq!((refused.status, &refused.json()["kind"]), (400, &json!("schema-violation")));
+        let removed = daemon.request("DELETE", &path(no_name), "");
+        assert_eq!((removed.status, removed.json()), (400, refused.json()), "{no_name}");
+    }
+    // In the words of every other place.
+    for (no_name, problem) in [
+        (
+            "fresh-1",
+            "`fresh-1` is not an environment name: Puppet allows ASCII letters, digits and underscores",
+        ),
+        (
+            "agent-specified",
+            "`agent-specified` is not an environment: it leaves the choice to the agent",
+        ),
+    ] {
+        let refused = daemon.request("PUT", &path(no_name), "").json();
+        assert_eq!(refused["details"]["error"], problem);
+        let message = refused["msg"].as_str().unwrap();
+        assert!(message.ends_with(&format!("The problem is: {problem}")), "{message}");
     }
     // Nobody says which classes it has, so every class may be set.
     let group = |environment: &str| json!({"name": "N", "parent": ROOT, "environment": environment, "classes": {"any": {"p": 1}}});

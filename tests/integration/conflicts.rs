@@ -1,0 +1,149 @@
+//! `clade validate` and groups that could conflict: pages, comments, policy, known nodes.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::program::{Done, run};
+
+/// A repository of files, and a directory of facts beside it.
+struct Estate {
+    directory: tempfile::TempDir,
+}
+
+impl Estate {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let it = Self { directory: tempfile::tempdir().unwrap() };
+        for (path, text) in files {
+            it.put(path, text);
+        }
+        it
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let file = self.directory.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+
+    fn validate(&self, options: &[&str]) -> Done {
+        let directory = self.directory.path().to_str().unwrap();
+        run(&[&["validate", directory, "--format", "json"], options].concat())
+    }
+
+    /// Returns the exit status, and the groups that could conflict as `severity line message`.
+    fn found(&self, options: &[&str]) -> (i32, Vec<String>) {
+        let done = self.validate(options);
+        let report: Value = serde_json::from_str(&done.stdout).expect(&done.stderr);
+        let line = |it: &Value| {
+            let (severity, line) = (it["severity"].as_str().unwrap(), &it["line"]);
+            format!("{severity} {line} {}", it["message"].as_str().unwrap())
+        };
+        let all = report["diagnostics"].as_array().unwrap().iter();
+        let found = all.filter(|it| it["kind"] == "potential-conflict").map(line).collect();
+        (done.status, found)
+    }
+}
+
+/// Twelve pairs of groups, each with a conflict of its own.
+fn twelve_pairs() -> String {
+    let mut text = String::new();
+    for number in 0..12 {
+        for side in ["a", "b"] {
+            writeln!(
+                text,
+                "---\nname: G{number}{side}\nrule: role = r{number} and {side} = x\nvariables: {{v{number}: {side}}}"
+            )
+            .unwrap();
+        }
+    }
+    text
+}
+
+/// Three groups that set one variable differently from a fourth: one cause.
+const JOINED: &str = "name: Base\nrule: kernel = Linux\nclasses:\n  ntp:\n    servers: [a]\n---\nname: One\nrule: role = one\nparent: Base\n---\nname: Two\nrule: role = two\nparent: Base\n---\nname: Loud\nrule: loud = x\nclasses:\n  ntp:\n    servers: [b]\n";
+
+#[test]
+fn a_page_of_conflicts_is_shown_and_all_of_them_on_demand() {
+    let estate = Estate::new(&[("groups/g.yaml", &twelve_pairs())]);
+    let (status, page) = estate.found(&[]);
+    assert_eq!((status, page.len()), (0, 11), "{page:#?}");
+    assert!(page.iter().any(|it| it == "warning 1 2 more possible conflicts are not shown"));
+    let (status, all) = estate.found(&["--all-conflicts"]);
+    assert_eq!((status, all.len()), (0, 12), "{all:#?}");
+    for number in 0..12 {
+        let pair = [format!("`G{number}a`"), format!("`G{number}b`")];
+        let names = |it: &&String| pair.iter().all(|name| it.contains(name.as_str()));
+        assert_eq!(all.iter().filter(names).count(), 1, "{number}: {all:#?}");
+    }
+}
+
+#[test]
+fn a_comment_silences_an_alarm_that_joins_several_pairs() {
+    let estate = Estate::new(&[("groups/g.yaml", JOINED)]);
+    let (status, found) = estate.found(&[]);
+    assert_eq!((status, found.len()), (0, 1), "{found:#?}");
+    assert!(found[0].contains("; so do 2 more pairs of groups"), "{found:#?}");
+    // It counts above the place of the finding, the value further down, not above the other.
+    let silenced = |from: &str| {
+        estate.put(
+            "groups/g.yaml",
+            &JOINED.replace(from, &format!("    # clade: ignore potential-conflict\n{from}")),
+        );
+        estate.found(&[])
+    };
+    assert_eq!(silenced("    servers: [a]").1.len(), 1);
+    assert_eq!(silenced("    servers: [b]"), (0, Vec::new()));
+    assert_eq!(estate.found(&["--all-conflicts"]), (0, Vec::new()));
+}
+
+#[test]
+fn where_policy_says_so_a_joined_alarm_is_an_error_that_no_comment_silences() {
+    let policy = "policy: {potential_conflicts: error}\n";
+    let estate = Estate::new(&[("groups/g.yaml", JOINED), ("clade.yaml", policy)]);
+    let (status, found) = estate.found(&[]);
+    assert_eq!((status, found.len()), (1, 1), "{found:#?}");
+    assert!(
+        found[0].starts_with("error ") && found[0].contains("so do 2 more pairs"),
+        "{found:#?}"
+    );
+    let comment = "    # clade: ignore potential-conflict\n    servers: [b]";
+    estate.put("groups/g.yaml", &JOINED.replace("    servers: [b]", comment));
+    let (again, still) = estate.found(&[]);
+    assert_eq!((again, still.len()), (1, 1), "{still:#?}");
+    // Twelve are a page and the rest, all of them errors.
+    estate.put("groups/g.yaml", &twelve_pairs());
+    let (status, page) = estate.found(&[]);
+    assert_eq!((status, page.len()), (1, 11), "{page:#?}");
+    assert!(page.iter().all(|it| it.starts_with("error ")), "{page:#?}");
+    assert_eq!(estate.found(&["--all-conflicts"]).1.len(), 12);
+}
+
+#[test]
+fn conflicts_of_known_nodes_come_before_possible_ones() {
+    for policy in ["warn", "error"] {
+        let settings = format!("policy: {{potential_conflicts: {policy}}}\n");
+        let estate = Estate::new(&[("groups/g.yaml", &twelve_pairs()), ("clade.yaml", &settings)]);
+        let facts =
+            |number: u32| format!("{{\"role\": \"r{number}\", \"a\": \"x\", \"b\": \"x\"}}");
+        estate.put("facts/n11.json", &facts(11));
+        estate.put("facts/n10.json", &facts(10));
+        let directory = estate.directory.path().join("facts");
+        let options = ["--facts", directory.to_str().unwrap()];
+        let is_real =
+            |it: &&String| it.contains("match the same node") && it.contains("seen on `n1");
+        let (status, page) = estate.found(&options);
+        // What nodes really get is an error whatever the policy says.
+        assert_eq!(status, 1, "{policy}: {page:#?}");
+        assert_eq!(page.iter().filter(is_real).count(), 2, "{policy}: {page:#?}");
+        let told = page.iter().filter(|it| it.contains("was classified into groups")).count();
+        assert_eq!(told, 2, "{policy}: {page:#?}");
+        // Beside them, eight of the ten that only could be.
+        let possible = page.iter().filter(|it| it.contains("can match the same node")).count();
+        assert_eq!(possible, 8, "{policy}: {page:#?}");
+        let (_, all) = estate.found(&[&options[..], &["--all-conflicts"]].concat());
+        assert_eq!(all.iter().filter(is_real).count(), 2, "{policy}: {all:#?}");
+        let possible = all.iter().filter(|it| it.contains("can match the same node")).count();
+        assert_eq!(possible, 10, "{policy}: {all:#?}");
+    }
+}
