@@ -761,7 +761,7 @@ fn a_name_that_is_not_of_an_environment_is_told_once() {
     assert_eq!(
         findings(&[group, ("tests/t.yaml", test)]),
         [
-            "tests/t.yaml:1:47 schema-violation `feature-1` is not an environment name: Puppet allows ASCII letters, digits and underscores"
+            "tests/t.yaml:1:44 schema-violation `feature-1` is not an environment name: Puppet allows ASCII letters, digits and underscores"
         ]
     );
     let said = "suspicious-value `agent-specified` is not an environment: it leaves the choice to the agent // give the file the name of an environment, or remove it";

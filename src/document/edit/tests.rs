@@ -269,7 +269,7 @@ fn comments_go_with_what_they_belong_to() {
             "r: [a,\n  # of c\n  c, d]\n",
         ),
         ("r: {a: 1, # of a\n  b: 2}\n", json!({"r": {"a": 1}}), "r: {a: 1 # of a\n  }\n"),
-        ("r: [a, # of a\n  b]\n", json!({"r": ["a", "c"]}), "r: [a, \"c\" # of a\n  ]\n"),
+        ("r: [a, # of a\n  b]\n", json!({"r": ["a", "c"]}), "r: [a, # of a\n  c]\n"),
         (
             "a:\n  x: 1\n  # below x\n# about b\nb: 2\n",
             json!({"a": {"x": 1, "y": 2}, "b": 2}),
