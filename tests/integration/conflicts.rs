@@ -34,7 +34,7 @@ impl Estate {
     /// Returns the exit status, and the groups that could conflict as `severity line message`.
     fn found(&self, options: &[&str]) -> (i32, Vec<String>) {
         let done = self.validate(options);
-        let report: Value = serde_json::from_str(&done.stdout).expect(&done.stderr);
+        let report: Value = serde_json::from_str(&done.stdout).unwrap();
         let line = |it: &Value| {
             let (severity, line) = (it["severity"].as_str().unwrap(), &it["line"]);
             format!("{severity} {line} {}", it["message"].as_str().unwrap())

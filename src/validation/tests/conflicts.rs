@@ -1,6 +1,7 @@
 //! Checking again after a change finds what checking everything finds, groups that could conflict
 //! included.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use fastrand::Rng;
@@ -17,7 +18,7 @@ const GROUPS: usize = 12;
 fn text(number: usize, rng: &mut Rng) -> String {
     let mut text = format!("name: G{number}\n");
     if number > 2 && !number.is_multiple_of(4) {
-        text.push_str(&format!("parent: G{}\n", number / 4));
+        writeln!(text, "parent: G{}", number / 4).unwrap();
     }
     let test = |rng: &mut Rng| match rng.u8(..5) {
         0 => format!("name ~ '^{}'", rng.choice(["a", "ab", "b"]).unwrap()),
@@ -29,10 +30,10 @@ fn text(number: usize, rng: &mut Rng) -> String {
     if rng.u8(..5) > 0 {
         let joint = rng.choice([" and ", " or "]).unwrap();
         let tests: Vec<String> = (0..rng.usize(1..3)).map(|_| test(rng)).collect();
-        text.push_str(&format!("rule: \"{}\"\n", tests.join(joint)));
+        writeln!(text, "rule: \"{}\"", tests.join(joint)).unwrap();
     }
     if rng.u8(..4) == 0 {
-        text.push_str(&format!("pinned: [n{}]\n", rng.u8(..3)));
+        writeln!(text, "pinned: [n{}]", rng.u8(..3)).unwrap();
     }
     if rng.bool() {
         text.push_str("# clade: ignore potential-conflict\n");
@@ -43,13 +44,13 @@ fn text(number: usize, rng: &mut Rng) -> String {
         text.push_str("    # clade: ignore potential-conflict\n");
     }
     if rng.bool() {
-        text.push_str(&format!("    p: {}\n", value(rng)));
+        writeln!(text, "    p: {}", value(rng)).unwrap();
     }
     if rng.bool() {
-        text.push_str(&format!("    q: {}\n", value(rng)));
+        writeln!(text, "    q: {}", value(rng)).unwrap();
     }
     if rng.bool() {
-        text.push_str(&format!("variables: {{v: {}}}\n", value(rng)));
+        writeln!(text, "variables: {{v: {}}}", value(rng)).unwrap();
     }
     text
 }
