@@ -59,7 +59,7 @@ impl ApiError {
         let message = format!(
             "The node `{name}` is not known to this daemon: it has not checked in here. Send its facts along with POST, or ask the daemon that classified it."
         );
-        Self::without_facts(uri, message)
+        Self::not_known(message, uri)
     }
 
     /// The node has checked in without facts, and what it gets depends on them.
@@ -67,7 +67,7 @@ impl ApiError {
         let message = format!(
             "The facts of the node `{name}` are not known: it has checked in without facts, and rules read facts. Send its facts along with POST, or ask again after a check-in with facts."
         );
-        Self::without_facts(uri, message)
+        Self::not_known(message, uri)
     }
 
     /// No facts of a node are known, and `--enc-facts required` demands them.
@@ -75,10 +75,11 @@ impl ApiError {
         let message = format!(
             "No facts of the node `{name}` are known, and `--enc-facts required` does not let its name alone be enough. Send its facts along with `POST /enc/{name}`, or ask again after a check-in with facts."
         );
-        Self::without_facts(uri, message)
+        Self::not_known(message, uri)
     }
 
-    fn without_facts(OriginalUri(uri): &OriginalUri, message: String) -> Self {
+    /// What a request names is not known, as the message says.
+    pub(super) fn not_known(message: String, OriginalUri(uri): &OriginalUri) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", message, uri.path())
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
@@ -103,6 +103,7 @@ impl PuppetServer {
         &self,
         controller: &Controller,
         named: Option<EnvironmentName>,
+        uri: &OriginalUri,
     ) -> Result<BTreeMap<EnvironmentName, NewCatalogue>, ApiError> {
         let snapshot = controller.snapshot()?;
         let is_for_all = named.is_none();
@@ -129,9 +130,7 @@ impl PuppetServer {
                     catalogues.insert(name, catalogue);
                 }
                 Err(error @ PullError::Unexpected { status: 404, .. }) if !is_for_all => {
-                    let message = why(&name, &error);
-                    let status = StatusCode::NOT_FOUND;
-                    return Err(ApiError::new(status, "not-found", message, name.as_str()));
+                    return Err(ApiError::not_known(why(&name, &error), uri));
                 }
                 // Groups may name an environment whose code is gone.
                 Err(error @ PullError::Unexpected { status: 404, .. }) => {
@@ -178,6 +177,7 @@ pub(super) async fn update(
     State(app): State<Arc<App>>,
     parameters: Parameters,
     Extension(caller): Extension<Arc<Caller>>,
+    uri: OriginalUri,
     writing: Result<Writing, Response>,
 ) -> Result<Response, ApiError> {
     // Catalogues belong to no group, and to fetch the repository is an operator's matter.
@@ -195,7 +195,7 @@ pub(super) async fn update(
     // A client that goes away leaves the question, which goes on keeping others from asking.
     let pull = {
         let (server, controller) = (server.clone(), Arc::clone(&app.controller));
-        move || (server.pull(&controller, named), busy)
+        move || (server.pull(&controller, named, &uri), busy)
     };
     let done = tokio::task::spawn_blocking(pull).await;
     let (pulled, _busy) = done.map_err(|_| ApiError::internal("The classes were not pulled."))?;

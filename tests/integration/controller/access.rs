@@ -216,8 +216,11 @@ fn without_facts_the_name_is_enough_unless_facts_are_required() {
         "required",
     ]);
     assert!(daemon.get("/enc/web1").body.contains("apache"));
-    let missing = daemon.get("/enc/web2");
-    assert_eq!((missing.status, missing.json()["kind"].as_str()), (404, Some("not-found")));
+    for path in ["/enc/web2", "/node/web2", "/classifier-api/enc/web2", "/hiera/web2"] {
+        let missing = daemon.get(path);
+        assert_eq!((missing.status, &missing.json()["kind"]), (404, &json!("not-found")), "{path}");
+        assert_eq!(missing.json()["details"], path);
+    }
     assert_eq!(daemon.get("/enc/..%2Fweb1").status, 404);
 }
 

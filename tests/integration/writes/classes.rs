@@ -125,7 +125,9 @@ fn classes_are_pulled_and_committed_once() {
     assert_eq!(classes(&daemon, "production"), ["apache", "ntp"]);
     assert!(hub.show("environments/fresh.yaml").unwrap().contains("\nclasses:\n  new:\n"));
     asked(&[("staging", 200), ("fresh", 200)]);
-    assert_eq!(kind(&update(&daemon, "?environment=gone")), (404, "not-found".to_owned()));
+    let gone = update(&daemon, "?environment=gone");
+    assert_eq!(kind(&gone), (404, "not-found".to_owned()));
+    assert_eq!(gone.json()["details"], "/classifier-api/v1/update-classes");
     for no_name in ["agent-specified", "", "a-b"] {
         let refused = update(&daemon, &format!("?environment={no_name}"));
         assert_eq!(kind(&refused), (400, "schema-violation".to_owned()));
