@@ -1,12 +1,12 @@
 //! `clade classify`
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use clap::Args;
+use serde_json::json;
 
 use super::Exit;
 use super::node::NodeArgs;
-use super::output::Output;
+use super::output::{DataFormat, Output};
 use super::repository::RepositoryArgs;
 use crate::classification::{
     self, Outcome, Version, classify, conflict_details, conflict_message, conflict_summary,
@@ -22,15 +22,9 @@ pub(super) struct Classify {
     repository: RepositoryArgs,
     #[command(flatten)]
     facts: NodeArgs,
-    /// How the answer is written; a conflict is data only if asked for
+    /// How the answer is written, JSON by default; a conflict is data only if asked for
     #[arg(long, value_enum)]
-    format: Option<Format>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// JSON
-    Json,
+    format: Option<DataFormat>,
 }
 
 impl Classify {
@@ -41,12 +35,12 @@ impl Classify {
         match &explanation.outcome {
             Outcome::Classified(result) => {
                 let answer = classification::classified(&explanation, result, Version::V1);
-                output.data(&pretty(&answer))?;
+                output.data(&self.format.unwrap_or(DataFormat::Json).write(&answer))?;
                 Ok(Exit::Fine)
             }
             Outcome::Conflict(conflicts) => {
-                if self.format.is_some() {
-                    output.data(&pretty(&json!({
+                if let Some(format) = self.format {
+                    output.data(&format.write(&json!({
                         "kind": "classification-conflict",
                         "msg": conflict_message(&estate.hierarchy, conflicts),
                         "details": conflict_details(&estate.hierarchy, conflicts),
@@ -63,9 +57,4 @@ impl Classify {
             }
         }
     }
-}
-
-/// Writes JSON for people and machines.
-pub(super) fn pretty(value: &Value) -> String {
-    format!("{value:#}\n")
 }

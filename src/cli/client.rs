@@ -231,6 +231,13 @@ impl Daemon {
         self.fetch(path, &[])?.said(&format!("{}{path}", self.name), self.advice)
     }
 
+    /// Asks for a document; returns the commit that answered as well.
+    pub(super) fn get_with_commit(&self, path: &str) -> Result<(Option<String>, Said)> {
+        let mut reply = self.fetch(path, &[])?;
+        let commit = reply.commit.take();
+        Ok((commit, reply.said(&format!("{}{path}", self.name), self.advice)?))
+    }
+
     /// Asks for a document with a document of JSON.
     pub(super) fn ask(&self, path: &str, body: &str) -> Result<Said> {
         self.post(path, body)?.said(&format!("{}{path}", self.name), self.advice)
@@ -332,7 +339,8 @@ impl Said {
             return Ok(self.body);
         }
         let said = self.body.get("msg").and_then(Value::as_str).unwrap_or("no reason");
-        let hint = self.advice.on_status(self.status, self.kind());
+        let path = self.body.get("details").filter(|_| self.kind() == Some("not-found"));
+        let hint = self.advice.on_status(self.status, path.and_then(Value::as_str));
         Err(anyhow!("the daemon answers {}: {said}{hint}", self.status))
     }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::Exit;
 use super::nodes::NodesArgs;
-use super::output::Output;
+use super::output::{DataFormat, Output};
 use super::repository::{BudgetArgs, Loaded, RepositoryArgs};
 use crate::diagnostic::{Place, Severity};
 use crate::impact::{Comparison, Files, Impact, Side, Survey};
@@ -55,6 +55,8 @@ enum Format {
     Markdown,
     /// One JSON object
     Json,
+    /// The same object as YAML
+    Yaml,
 }
 
 /// One of the two states, with what it is called.
@@ -115,10 +117,11 @@ impl Diff {
         let head = State::load(self.repo.clone(), head, self.budget.clone())?;
         let comparison = Comparison::new(base.side()?, head.side()?);
         let mut survey = Survey::default();
-        let read = self.nodes.read(&mut |nodes| {
+        let mut compare_all = |nodes: &[Node]| {
             let compare = |node: &Node| (node.name.clone(), comparison.node(node));
             survey.extend(nodes.par_iter().map(compare).collect::<Vec<_>>());
-        })?;
+        };
+        let read = self.nodes.read(&mut compare_all, output)?;
         for bad in &read.unreadable {
             output.note(&format!("warning: {bad}"));
         }
@@ -133,7 +136,8 @@ impl Diff {
         let text = match self.format {
             Format::Human => human::write(&said, output.colour()),
             Format::Markdown => markdown::write(&said),
-            Format::Json => format!("{:#}\n", to_value(&said)),
+            Format::Json => DataFormat::Json.write(&to_value(&said)),
+            Format::Yaml => DataFormat::Yaml.write(&to_value(&said)),
         };
         output.data(&text)?;
         if !read.unreadable.is_empty() && !self.ignore_bad_facts {

@@ -18,12 +18,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, FromArgMatches as _};
+use serde_json::Value;
 
 use super::Exit;
 use super::client::{DEFAULT_SERVER, Identity};
-use super::output::Output;
+use super::output::{DataFormat, Output};
 use super::serve::EncFacts;
 use super::settings::{FileOf, SettingsFile};
 use ask::{Answer, Question};
@@ -37,7 +38,7 @@ use puppet::Puppet;
 pub use self::ask::fuzz_answer;
 
 /// The settings file.
-const FILE: FileOf = FileOf { command: "enc", without: &["config", "repo", "rev"] };
+const FILE: FileOf = FileOf { command: "enc", without: &["config", "repo", "rev", "format"] };
 
 /// The settings file that is read if it is there.
 const USUAL_FILE: &str = "/etc/clade/enc.yaml";
@@ -45,7 +46,7 @@ const USUAL_FILE: &str = "/etc/clade/enc.yaml";
 /// Print the ENC document of a node, for Puppet's `external_nodes`
 ///
 /// Asks a daemon with the node's facts from Puppet Server's cache and the trusted data of its
-/// certificate; if no daemon answers, the last good answer stands in. Every flag but --repo is also a key
+/// certificate; if no daemon answers, the last good answer stands in. Every flag but --repo, --rev and --format is also a key
 /// of the settings file; a flag wins over a variable, and a variable over the file. Exit status: 0 with
 /// the document on stdout; 1 with the reason on stdout, where Puppet looks, and on stderr.
 #[derive(Debug, Args)]
@@ -56,6 +57,9 @@ pub(super) struct Enc {
     /// A YAML file with these settings [default: /etc/clade/enc.yaml, if it is there]
     #[arg(long, value_name = "FILE", env = "CLADE_ENC_CONFIG")]
     config: Option<PathBuf>,
+    /// How the document is written: JSON on one line, which is YAML too, or YAML over several lines
+    #[arg(long, value_enum, default_value = "json")]
+    format: DataFormat,
 
     /// A daemon to ask: a URL, or the path of its unix socket; repeatable, the first one that is well is asked [default: `http://127.0.0.1:4433`]
     #[arg(
@@ -133,7 +137,9 @@ impl Enc {
     /// server's log stderr. `arguments` are those of the whole program.
     pub(super) fn run(self, arguments: &[OsString], output: &mut Output) -> Exit {
         let began = Instant::now();
+        let format = self.format;
         let document = self.layered(arguments).and_then(|enc| enc.document(began, output));
+        let document = document.and_then(|document| laid_out(document, format));
         match document.and_then(|document| output.data(&document)) {
             Ok(()) => Exit::Fine,
             Err(error) => {
@@ -201,6 +207,18 @@ impl Enc {
                 Ok(last.document)
             }
             Err(why) => bail!("{}; {}", one_line(&reason), one_line(&why)),
+        }
+    }
+}
+
+/// Writes a document in the format that was asked for.
+fn laid_out(document: String, format: DataFormat) -> Result<String> {
+    match format {
+        DataFormat::Json => Ok(document),
+        DataFormat::Yaml => {
+            let value: Value = serde_json::from_str(&document)
+                .context("the document is not JSON, so it cannot be written as YAML")?;
+            Ok(format.write(&value))
         }
     }
 }

@@ -5,23 +5,25 @@ use clap::Args;
 use serde_json::Value;
 
 use super::Exit;
-use super::classify::pretty;
-use super::output::Output;
+use super::output::{DataFormat, Output};
 use super::repository::RepositoryArgs;
 use crate::hierarchy::group_to_value;
 
-/// Print a group repository as the JSON that Puppet Enterprise's `GET /v1/groups` answers
+/// Print the groups of a repository as Puppet Enterprise's `GET /v1/groups` answers them
 #[derive(Debug, Args)]
 pub(super) struct Export {
     #[command(flatten)]
     repository: RepositoryArgs,
+    /// How the groups are written; Puppet Enterprise and `clade import` read JSON
+    #[arg(long, value_enum, default_value = "json")]
+    format: DataFormat,
 }
 
 impl Export {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let estate = self.repository.estate()?;
         let groups: Value = estate.hierarchy.groups().map(group_to_value).collect();
-        output.data(&pretty(&groups))?;
+        output.data(&self.format.write(&groups))?;
         Ok(Exit::Fine)
     }
 }

@@ -1,6 +1,6 @@
 //! `clade import`
 
-mod export;
+pub(super) mod export;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use super::client::Identity;
+use super::output::Output;
 use crate::facts::{read_facts, read_file, with_certname};
 use crate::model::{Map, Node};
 
@@ -27,7 +28,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Where nodes come from.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false, id = "nodes", args = ["facts", "puppetdb", "server"])]
+#[group(multiple = false, id = "nodes", args = ["facts", "puppetdb", "server"])]
 pub(super) struct NodesArgs {
     /// A directory of facts files, `<certname>.json` or `.yaml`, in any form that `clade classify --facts` reads; trusted data may stand beside them in `<certname>.trusted.json` or `.yaml`
     #[arg(long, value_name = "DIR")]
@@ -35,7 +36,8 @@ pub(super) struct NodesArgs {
     /// The nodes of a PuppetDB, by its inventory
     #[arg(long, value_name = "URL")]
     puppetdb: Option<String>,
-    /// The nodes that have checked in with a daemon
+    /// The nodes that have checked in with a daemon: a URL, or the path of its unix socket [default: `CLADE_SERVER`, without --facts and --puppetdb]
+    // clap would take the variable for a flag, which contradicts --facts.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     #[command(flatten)]
@@ -55,16 +57,23 @@ pub(super) type Use<'u> = &'u mut dyn FnMut(&[Node]);
 
 impl NodesArgs {
     /// Reads all nodes.
-    pub(super) fn read(&self, each: Use<'_>) -> Result<Read> {
+    pub(super) fn read(&self, each: Use<'_>, output: &mut Output) -> Result<Read> {
         if let Some(directory) = &self.facts {
             return from_directory(directory, each);
         }
-        let (url, page): (_, pages::Page) = match (&self.puppetdb, &self.server) {
-            (Some(url), _) => (url, pages::inventory),
-            (None, Some(url)) => (url, pages::check_ins),
-            (None, None) => bail!("one of --facts, --puppetdb and --server is needed"),
+        let (service, page): (_, pages::Page) = if let Some(url) = &self.puppetdb {
+            (self.identity.at(url, PATIENCE)?, pages::inventory)
+        } else {
+            let named = self.server.clone().or_else(server_of_environment);
+            let Some(named) = named else {
+                bail!(
+                    "no nodes to compare: pass --facts DIR, --puppetdb URL or --server URL, or set `CLADE_SERVER`"
+                )
+            };
+            // As everywhere, of several daemons the first.
+            let first = named.split(',').next().unwrap_or_default();
+            (self.identity.named(first, PATIENCE, output)?, pages::check_ins)
         };
-        let service = self.identity.at(url, PATIENCE)?;
         let mut batch = pages::Batch::new(each);
         let mut unreadable = Vec::new();
         let listed =
@@ -78,6 +87,11 @@ impl NodesArgs {
         batch.flush();
         Ok(Read { nodes: listed - unreadable.len(), unreadable })
     }
+}
+
+/// Returns the daemon that the environment names.
+fn server_of_environment() -> Option<String> {
+    std::env::var("CLADE_SERVER").ok().filter(|it| !it.is_empty())
 }
 
 /// Reads the facts files of a directory.

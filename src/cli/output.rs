@@ -3,11 +3,33 @@
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
 use anyhow::Result;
+use clap::ValueEnum;
+use serde_json::Value;
 
 use crate::diagnostic::{Colour, visible_up_to};
+use crate::document::{Layout, write};
 
 /// The most characters of a line on stderr.
 const LONGEST: usize = 4_000;
+
+/// How data are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum DataFormat {
+    /// JSON
+    Json,
+    /// YAML, which readers of versions 1.1 and 1.2 read alike
+    Yaml,
+}
+
+impl DataFormat {
+    /// Writes data over several lines.
+    pub(super) fn write(self, value: &Value) -> String {
+        match self {
+            Self::Json => format!("{value:#}\n"),
+            Self::Yaml => write(value, &|_| Layout::Block),
+        }
+    }
+}
 
 /// Where a command writes.
 #[derive(Debug)]

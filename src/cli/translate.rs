@@ -7,8 +7,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::Exit;
-use super::classify::pretty;
-use super::output::Output;
+use super::output::{DataFormat, Output};
 use crate::rule::{self, QueryFormat, RuleFault, to_console, to_query};
 
 /// Print a rule in the array form, the console's notation, and as PuppetDB queries
@@ -56,7 +55,7 @@ impl Translate {
         let console = to_console(&condition).map(Value::from).map_err(|error| error.to_string());
         let (nodes, inventory) = (query(QueryFormat::Nodes), query(QueryFormat::Inventory));
         let text = match self.format {
-            Format::Json => pretty(&json!({
+            Format::Json => DataFormat::Json.write(&json!({
                 "rule": rule::to_value(&condition),
                 "console": console.ok(),
                 "nodes": nodes.ok(),

@@ -2,18 +2,19 @@
 
 pub(super) mod draw;
 pub(super) mod group;
+mod remote;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 
 use super::Exit;
-use super::classify::pretty;
+use super::client::Identity;
 use super::node::NodeArgs;
-use super::output::Output;
+use super::output::{DataFormat, Output};
 use super::repository::RepositoryArgs;
 use crate::classification::{self, Outcome, classify};
 use crate::hierarchy::{Estate, GroupIndex};
-use crate::model::GroupId;
+use crate::model::{GroupId, Node};
 
 /// Explain the classification of a node: which groups match by which values, and where each class,
 /// parameter and variable comes from
@@ -26,6 +27,16 @@ pub(super) struct Explain {
     repository: RepositoryArgs,
     #[command(flatten)]
     facts: NodeArgs,
+    /// Ask a daemon to explain the node by its last check-in: a URL, or the path of its unix socket
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with_all = ["directory", "rev", "commit_budget", "facts", "trusted"],
+        help_heading = "Daemon"
+    )]
+    server: Option<String>,
+    #[command(flatten, next_help_heading = "Daemon")]
+    identity: Identity,
     /// Explain why the node is in this group, or why not; a name or an id
     #[arg(long, value_name = "GROUP")]
     group: Option<String>,
@@ -40,35 +51,61 @@ enum Format {
     Human,
     /// The explanation document of the API
     Json,
+    /// The same document as YAML
+    Yaml,
+}
+
+impl Format {
+    /// Returns how data are written; nothing where they are drawn.
+    fn data(self) -> Option<DataFormat> {
+        match self {
+            Self::Human => None,
+            Self::Json => Some(DataFormat::Json),
+            Self::Yaml => Some(DataFormat::Yaml),
+        }
+    }
 }
 
 impl Explain {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let node = self.facts.node(&self.node)?;
-        let estate = self.repository.estate()?;
+        if let Some(server) = &self.server {
+            let explained = remote::ask(server, &self.identity, &self.node, output)?;
+            return match (&self.group, self.format.data()) {
+                // The daemon's own document, whichever version of this program asks.
+                (None, Some(format)) => explained.write(format, output),
+                _ => {
+                    let (estate, node) = explained.checked()?;
+                    self.explain(&estate, &node, output)
+                }
+            };
+        }
+        self.explain(&self.repository.estate()?, &self.facts.node(&self.node)?, output)
+    }
+
+    fn explain(&self, estate: &Estate, node: &Node, output: &mut Output) -> Result<Exit> {
         if let Some(wanted) = &self.group {
-            let index = find(&estate, wanted)?;
-            let why = group::Why::of(&estate.hierarchy, index, &node);
-            output.data(&match self.format {
-                Format::Human => why.draw(output.colour()),
-                Format::Json => pretty(&why.to_value()),
+            let index = find(estate, wanted)?;
+            let why = group::Why::of(&estate.hierarchy, index, node);
+            output.data(&match self.format.data() {
+                None => why.draw(output.colour()),
+                Some(format) => format.write(&why.to_value()),
             })?;
             return Ok(Exit::Fine);
         }
-        let explanation = match classify(&estate, &node) {
+        let explanation = match classify(estate, node) {
             Ok(explanation) => explanation,
             Err(error) => {
                 // The condition at fault is shown where it stands.
                 if let Some(index) = estate.hierarchy.find(error.group) {
-                    let why = group::Why::of(&estate.hierarchy, index, &node);
+                    let why = group::Why::of(&estate.hierarchy, index, node);
                     output.data(&why.draw(output.colour()))?;
                 }
                 return Err(error.into());
             }
         };
-        output.data(&match self.format {
-            Format::Human => draw::draw(&explanation, output.colour()),
-            Format::Json => pretty(&classification::explanation(&explanation)),
+        output.data(&match self.format.data() {
+            None => draw::draw(&explanation, output.colour()),
+            Some(format) => format.write(&classification::explanation(&explanation)),
         })?;
         Ok(match explanation.outcome {
             Outcome::Classified(_) => Exit::Fine,

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::formats::read_by_ruby;
 use crate::program::{Done, GitRepository, clade, root, run};
 
 #[test]
@@ -181,19 +182,10 @@ fn the_enc_document_is_what_ruby_reads() {
     ]);
     assert_eq!((done.status, done.stderr.as_str()), (0, ""));
     let ours: Value = serde_json::from_str(&done.stdout).unwrap();
-    let ruby = std::process::Command::new("ruby")
-        .args(["-ryaml", "-rjson", "-e", "puts JSON.generate(YAML.safe_load(STDIN.read))"])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn();
-    let Ok(mut ruby) = ruby else {
-        eprintln!("skipped: needs ruby");
-        return;
-    };
-    std::io::Write::write_all(&mut ruby.stdin.take().unwrap(), done.stdout.as_bytes()).unwrap();
-    let output = ruby.wait_with_output().unwrap();
-    let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(ours, theirs);
+    match read_by_ruby(&done.stdout) {
+        Some(theirs) => assert_eq!(ours, theirs),
+        None => eprintln!("skipped: needs ruby"),
+    }
 }
 
 #[test]

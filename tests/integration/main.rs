@@ -23,6 +23,7 @@ mod diff;
 mod enc;
 mod follow;
 mod forge;
+mod formats;
 mod git;
 mod guides;
 mod hub;

@@ -59,16 +59,19 @@ impl Advice {
     }
 
     /// Returns what to try when a daemon refuses.
-    pub(super) fn on_status(self, status: StatusCode, kind: Option<&str>) -> &'static str {
+    ///
+    /// `not_found` is the path that the daemon says it does not have.
+    pub(super) fn on_status(self, status: StatusCode, not_found: Option<&str>) -> &'static str {
         if self == Self::None {
             return "";
         }
-        match (status, kind) {
-            (StatusCode::UNAUTHORIZED, _) => " Use --token-file, or --tls-cert and --tls-key.",
-            (StatusCode::FORBIDDEN, _) => {
+        let is_operators = not_found.is_some_and(|path| path.contains("/controller/"));
+        match status {
+            StatusCode::UNAUTHORIZED => " Use --token-file, or --tls-cert and --tls-key.",
+            StatusCode::FORBIDDEN => {
                 " Use a token (--token-file) or a certificate (--tls-cert, --tls-key) that has it."
             }
-            (StatusCode::NOT_FOUND, Some("not-found")) => {
+            StatusCode::NOT_FOUND if is_operators => {
                 " With --admin-listen the daemon has this route at that address alone."
             }
             _ => "",

@@ -16,11 +16,11 @@ const DROPPED: &[&str] = &["last_edited", "serial_number", "deleted"];
 
 /// The groups of an export.
 #[derive(Debug)]
-pub(super) struct Export {
+pub(in crate::cli) struct Export {
     /// Those that can be imported, which form a tree.
-    pub(super) groups: Vec<Group>,
+    pub(in crate::cli) groups: Vec<Group>,
     /// Why others cannot, a sentence each.
-    pub(super) faults: Vec<String>,
+    pub(in crate::cli) faults: Vec<String>,
 }
 
 /// Reads an export.
@@ -28,7 +28,7 @@ pub(super) struct Export {
 /// # Errors
 ///
 /// Returns an error if the text is not a list of groups.
-pub(super) fn read(text: &str) -> Result<Export> {
+pub(in crate::cli) fn read(text: &str) -> Result<Export> {
     let export: Value = serde_json::from_str(text).context("the export is not valid JSON")?;
     let Value::Array(entries) = export else {
         bail!("expected a list of groups, as `GET /v1/groups` answers, found {}", kind(&export));

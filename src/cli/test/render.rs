@@ -6,7 +6,7 @@ use std::time::Duration;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::json;
 
-use super::super::classify::pretty;
+use super::super::output::DataFormat;
 use super::verdict::Verdict;
 use crate::diagnostic::Colour;
 use crate::document::quote;
@@ -126,5 +126,5 @@ pub(super) fn json(verdicts: &[Verdict<'_>], prefix: &str) -> String {
             })
         })
         .collect();
-    pretty(&json!({"passed": passed, "failed": failed, "tests": tests}))
+    DataFormat::Json.write(&json!({"passed": passed, "failed": failed, "tests": tests}))
 }

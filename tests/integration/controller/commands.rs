@@ -162,6 +162,8 @@ fn every_command_names_the_daemon_and_says_what_to_try() {
         &["resume"],
         &["why", commit],
         &["wait", commit],
+        &["explain", "web1"],
+        &["diff", "HEAD", "--repo", &site.repository.text_path()],
     ] {
         let done = site.run(&[command, &["--server", &gone]].concat());
         assert_eq!((done.status, &*done.stdout), (2, ""), "{command:?}");

@@ -1,0 +1,109 @@
+//! Explanations of a daemon, by the last check-in of a node.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use crate::classification::{classify, explanation};
+use crate::cli::Exit;
+use crate::cli::client::Identity;
+use crate::cli::import::export::{self, Export};
+use crate::cli::output::{DataFormat, Output};
+use crate::hierarchy::{Estate, Hierarchy};
+use crate::model::{Classes, Individual, Node};
+
+/// How long a daemon may take for an answer.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The explanation document of a daemon, and the groups of the commit that it comes from.
+pub(super) struct Explained {
+    document: Value,
+    groups: String,
+}
+
+/// Asks a daemon to explain a node by what it knows of it.
+pub(super) fn ask(
+    server: &str,
+    identity: &Identity,
+    node: &str,
+    output: &mut Output,
+) -> Result<Explained> {
+    let daemon = identity.named(server, PATIENCE, output)?;
+    let name = utf8_percent_encode(node, NON_ALPHANUMERIC);
+    let path = format!("/v1/classified/nodes/{name}/explanation");
+    let (commit, said) = daemon.get_with_commit(&path)?;
+    let document = said.document()?;
+    let commit = commit.context("the daemon does not say which commit answers")?;
+    // The groups of the same commit, whatever answers by now.
+    let groups = daemon.get(&format!("/v1/groups?commit={commit}"))?.document()?.to_string();
+    Ok(Explained { document, groups })
+}
+
+impl Explained {
+    /// Writes the document as the daemon sent it.
+    pub(super) fn write(&self, format: DataFormat, output: &mut Output) -> Result<Exit> {
+        output.data(&format.write(&self.document))?;
+        let is_conflict = self.document.get("conflicts").is_some();
+        Ok(if is_conflict { Exit::Findings } else { Exit::Fine })
+    }
+
+    /// Returns what the document was made of, if this program makes the same document of it: what is
+    /// drawn is what the daemon answers.
+    pub(super) fn checked(&self) -> Result<(Estate, Node)> {
+        let (estate, node) =
+            self.parts().context("the explanation of the daemon cannot be drawn")?;
+        let own = explanation(&classify(&estate, &node)?);
+        if own != self.document {
+            bail!(
+                "this program and the daemon explain the node differently, as other versions or a token for some groups alone can: --format json prints the explanation of the daemon"
+            );
+        }
+        Ok((estate, node))
+    }
+
+    fn parts(&self) -> Result<(Estate, Node)> {
+        let Export { groups, faults } = export::read(&self.groups)?;
+        if let Some(fault) = faults.first() {
+            bail!("{fault}");
+        }
+        let hierarchy =
+            Hierarchy::build(groups).map_err(|_| anyhow!("its groups do not form a tree"))?;
+        let received = field(&self.document, "node_as_received")?;
+        let node = Node {
+            name: read(received, "name")?,
+            fact: read(received, "fact")?,
+            trusted: read(received, "trusted")?,
+        };
+        let own = field(&self.document, "individual_classification")?;
+        let config_data = match own.get("config_data") {
+            Some(_) => read(own, "config_data")?,
+            None => Classes::default(),
+        };
+        let individual = Individual {
+            classes: read(own, "classes")?,
+            variables: read(own, "variables")?,
+            config_data,
+        };
+        let individuals = BTreeMap::from([(node.name.clone(), individual)]);
+        let estate = Estate {
+            hierarchy,
+            individuals: Arc::new(individuals),
+            environments: Arc::default(),
+            catalogues: Arc::default(),
+        };
+        Ok((estate, node))
+    }
+}
+
+fn field<'d>(document: &'d Value, key: &str) -> Result<&'d Value> {
+    document.get(key).with_context(|| format!("it has no `{key}`"))
+}
+
+fn read<T: serde::de::DeserializeOwned>(document: &Value, key: &str) -> Result<T> {
+    serde_json::from_value(field(document, key)?.clone())
+        .with_context(|| format!("its `{key}` cannot be read"))
+}

@@ -1,0 +1,187 @@
+//! Data in JSON and in YAML: the same values, to readers of YAML 1.1 and 1.2.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::program::{Daemon, Done, GitRepository, clade, run};
+
+/// Values that YAML readers take for others unless they are quoted or written with care.
+const GROUP: &str = r#"
+name: Odd
+rule: name ~ n
+variables:
+  word: "yes"
+  "on": "off"
+  time: "12:30"
+  octal: "0777"
+  number: "1_000"
+  float: 1.0e+16
+  empty: ""
+  tilde: "~"
+  lines: "a\n\nb: c # d\n"
+  control: "\x85\u2028\x7f"
+  null_in_a_list: [null, [], {}, [[1], {a: [2]}]]
+classes:
+  a::b: {p: "null", q: 1.50, r: true}
+"#;
+
+const CONFLICT: &str = "name: a\nrule: name = m\nvariables: {v: 'no'}\n---\nname: b\nrule: name = m\nvariables: {v: 'yes'}\n";
+
+/// Reads YAML 1.1 as Puppet does; nothing without Ruby.
+pub(crate) fn read_by_ruby(yaml: &str) -> Option<Value> {
+    let mut ruby = Command::new("ruby")
+        .args([
+            "-Eutf-8",
+            "-ryaml",
+            "-rjson",
+            "-e",
+            "puts JSON.generate(YAML.safe_load(STDIN.read))",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .ok()?;
+    ruby.stdin.take().unwrap().write_all(yaml.as_bytes()).unwrap();
+    let output = ruby.wait_with_output().unwrap();
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// Numbers by their value: readers keep no more of them.
+fn by_value(value: Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64().unwrap().to_string()),
+        Value::Array(elements) => elements.into_iter().map(by_value).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(key, it)| (key, by_value(it))).collect::<Value>()
+        }
+        other => other,
+    }
+}
+
+#[test]
+fn what_is_written_as_json_is_written_as_yaml() {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/c.yaml", CONFLICT)]);
+    repository.commit("second", &[("groups/odd.yaml", GROUP)]);
+    let path = repository.text_path();
+    let facts = tempfile::tempdir().unwrap();
+    std::fs::write(facts.path().join("n.json"), "{}").unwrap();
+    let facts = facts.path().to_str().unwrap();
+    for (command, status) in [
+        (vec!["classify", "n", &path], 0),
+        (vec!["classify", "m", &path], 1),
+        (vec!["explain", "n", &path], 0),
+        (vec!["explain", "m", &path], 1),
+        (vec!["explain", "n", &path, "--group", "Odd"], 0),
+        (vec!["export", &path], 0),
+        (vec!["diff", "HEAD~1", "HEAD", "--repo", &path, "--facts", facts], 0),
+        (vec!["enc", "n", "--repo", &path], 0),
+    ] {
+        let of = |format: &str| {
+            let done = run(&[&command[..], &["--format", format]].concat());
+            assert_eq!((done.status, &*done.stderr), (status, ""), "{command:?}");
+            done.stdout
+        };
+        let (json, yaml) = (of("json"), of("yaml"));
+        let expected = by_value(serde_json::from_str(&json).unwrap());
+        assert!(!yaml.starts_with(['{', '[']), "{yaml}");
+        let read: Value = serde_yaml::from_str(&yaml).unwrap();
+        assert_eq!(by_value(read), expected, "{command:?}\n{yaml}");
+        if let Some(read) = read_by_ruby(&yaml) {
+            assert_eq!(by_value(read), expected, "{command:?}\n{yaml}");
+        }
+    }
+    // Without a format: JSON, and nothing in the place of an answer.
+    let plain = |arguments: &[&str]| run(arguments).stdout;
+    assert_eq!(
+        plain(&["classify", "n", &path]),
+        plain(&["classify", "n", &path, "--format", "json"])
+    );
+    assert_eq!(plain(&["export", &path]), plain(&["export", &path, "--format", "json"]));
+    assert_eq!(plain(&["classify", "m", &path]), "");
+    let refused = run(&["enc", "m", "--repo", &path, "--format", "yaml"]);
+    assert_eq!(refused.status, 1);
+    assert!(refused.stdout.starts_with("clade enc: The node was classified"), "{}", refused.stdout);
+}
+
+#[test]
+fn a_daemon_explains_a_node_as_a_repository_does() {
+    let repository = GitRepository::new();
+    let own = "classes: {ntp: {servers: [a]}}\nvariables: {own: 1}\nconfig_data: {ntp: {x: 2}}\n";
+    repository.commit(
+        "first",
+        &[("groups/odd.yaml", GROUP), ("groups/c.yaml", CONFLICT), ("nodes/n.yaml", own)],
+    );
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let server = format!("http://{}", daemon.address);
+    let facts = repository.path().join("facts.json");
+    let body = json!({"fact": {"os": {"family": "Debian"}}, "trusted": {"extensions": {"a": "b"}}});
+    std::fs::write(&facts, body.to_string()).unwrap();
+    for name in ["n", "m", "other"] {
+        let path = format!("/v1/classified/nodes/{name}");
+        daemon.request("POST", &path, &body.to_string());
+    }
+    let (path, facts) = (repository.text_path(), facts.to_str().unwrap().to_owned());
+    for name in ["n", "m", "other"] {
+        for more in [
+            &[][..],
+            &["--format", "json"],
+            &["--format", "yaml"],
+            &["--group", "Odd"],
+            &["--group", "b", "--format", "json"],
+        ] {
+            let start = ["explain", name];
+            let here = run(&[&start[..], &[&path, "--facts", &facts], more].concat());
+            let there = run(&[&start[..], &["--server", &server], more].concat());
+            assert_eq!(there.stderr, format!("asking {server}\n"));
+            assert_eq!((there.status, there.stdout), (here.status, here.stdout), "{name} {more:?}");
+        }
+    }
+    let unknown = run(&["explain", "stranger", "--server", &server]);
+    assert_eq!((unknown.status, &*unknown.stdout), (2, ""));
+    insta::assert_snapshot!(unknown.stderr.replace(&server, "URL"), @r"
+    asking URL
+    error: the daemon answers 404 Not Found: The node `stranger` is not known to this daemon: it has not checked in here. Send its facts with POST.
+    ");
+    let both = run(&["explain", "n", &path, "--server", &server]);
+    assert_eq!((both.status, &*both.stdout), (2, ""));
+}
+
+#[test]
+fn the_daemon_of_the_environment_is_asked_for_nodes_where_no_flag_names_some() {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/c.yaml", CONFLICT)]);
+    repository.commit("second", &[("groups/odd.yaml", GROUP)]);
+    let path = repository.text_path();
+    let daemon = Daemon::start(&["--repo", &path]);
+    daemon.request("POST", "/v1/classified/nodes/n", "{\"fact\": {}}");
+    let server = format!("http://{}", daemon.address);
+    let facts = tempfile::tempdir().unwrap();
+    std::fs::write(facts.path().join("other.json"), "{}").unwrap();
+    let diff = |server: Option<&str>, more: &[&str]| -> Done {
+        let start = ["diff", "HEAD~1", "HEAD", "--repo", &path, "--format", "json"];
+        let mut command = clade(&[&start[..], more].concat());
+        if let Some(server) = server {
+            command.env("CLADE_SERVER", server);
+        }
+        command.output().unwrap().into()
+    };
+    let changed = |done: &Done| -> Value {
+        let document: Value = serde_json::from_str(&done.stdout).unwrap();
+        document["summary"]["changed"].clone()
+    };
+    let asked = diff(Some(&server), &[]);
+    assert_eq!((asked.status, asked.stderr.clone()), (0, format!("asking {server}\n")));
+    assert_eq!(changed(&asked), 1);
+    // A flag wins over the variable.
+    let by_flag = diff(Some("http://127.0.0.1:1"), &["--server", &server]);
+    assert_eq!(by_flag.stderr, format!("asking {server}\n"));
+    let files = diff(Some(&server), &["--facts", facts.path().to_str().unwrap()]);
+    assert_eq!((files.status, &*files.stderr), (0, ""));
+    assert_eq!(changed(&files), 0);
+    let none = diff(None, &[]);
+    assert_eq!((none.status, &*none.stdout), (2, ""));
+    insta::assert_snapshot!(none.stderr, @"error: no nodes to compare: pass --facts DIR, --puppetdb URL or --server URL, or set `CLADE_SERVER`");
+}
