@@ -143,7 +143,7 @@ fn a_daemon_explains_a_node_as_a_repository_does() {
     assert_eq!((unknown.status, &*unknown.stdout), (2, ""));
     insta::assert_snapshot!(unknown.stderr.replace(&server, "URL"), @r"
     asking URL
-    error: the daemon answers 404 Not Found: The node `stranger` is not known to this daemon: it has not checked in here. Send its facts with POST.
+    error: the daemon answers 404 Not Found: The node `stranger` is not known to this daemon: it has not checked in here. Send its facts along with POST, or ask the daemon that classified it.
     ");
     let both = run(&["explain", "n", &path, "--server", &server]);
     assert_eq!((both.status, &*both.stdout), (2, ""));
