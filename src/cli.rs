@@ -137,7 +137,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Wait(command) => command.run(&mut output),
         Command::Schema(command) => command.run(&mut output),
         Command::Completions(command) => command.run(&mut output),
-        Command::Man(command) => command.run(),
+        Command::Man(command) => command.run(&mut output),
         Command::CheckHead(command) => command.run(&mut output),
     };
     match done {

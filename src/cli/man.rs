@@ -6,22 +6,27 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 
 use super::Exit;
+use super::output::Output;
 
-/// Write the manual pages into a directory, for packages
+/// Write the manual pages into a directory, or the first one to stdout
 #[derive(Debug, Args)]
-#[command(hide = true)]
 pub(super) struct Man {
-    /// The directory, which is made if it is not there
+    /// The directory, which is made if it is not there [default: only the page of `clade` itself, to stdout]
     #[arg(value_name = "DIR")]
-    directory: PathBuf,
+    directory: Option<PathBuf>,
 }
 
 impl Man {
-    pub(super) fn run(self) -> Result<Exit> {
-        let shown = self.directory.display();
-        std::fs::create_dir_all(&self.directory)
-            .with_context(|| format!("cannot make `{shown}`"))?;
-        clap_mangen::generate_to(super::command(), &self.directory)
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        let Some(directory) = self.directory else {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(super::command()).render(&mut page)?;
+            output.data(&String::from_utf8(page)?)?;
+            return Ok(Exit::Fine);
+        };
+        let shown = directory.display();
+        std::fs::create_dir_all(&directory).with_context(|| format!("cannot make `{shown}`"))?;
+        clap_mangen::generate_to(super::command(), &directory)
             .with_context(|| format!("cannot write the manual pages into `{shown}`"))?;
         Ok(Exit::Fine)
     }

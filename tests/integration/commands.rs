@@ -438,6 +438,13 @@ fn completions_and_schemas_are_printed() {
         let schema: Value = serde_json::from_str(&run(&["schema", kind]).stdout).unwrap();
         assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#", "{kind}");
     }
+    let page = run(&["man"]);
+    assert_eq!((page.status, &*page.stderr), (0, ""));
+    assert!(page.stdout.contains("\n.SH SYNOPSIS\n"), "{}", page.stdout);
+    let directory = tempfile::tempdir().unwrap();
+    let written = run(&["man", directory.path().to_str().unwrap()]);
+    assert_eq!((written.status, &*written.stdout), (0, ""));
+    assert_eq!(std::fs::read_to_string(directory.path().join("clade.1")).unwrap(), page.stdout);
 }
 
 #[test]
