@@ -28,6 +28,10 @@ impl Part {
     }
 }
 
+fn slice(text: &str, from: usize, to: usize) -> &str {
+    text.get(from..to).unwrap_or_default()
+}
+
 /// Returns the place behind blanks.
 fn skip_blanks(text: &str, from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
@@ -109,57 +113,75 @@ impl Plan<'_> {
         Some(())
     }
 
-    /// Takes parts out in front of one that stays; the comments of those that stay, stay.
-    fn remove_before(&mut self, first: &Part, last: &Part, previous: Option<&Part>, next: &Part) {
-        let behind = last.behind();
-        let line = line_start(self.text, first.start);
-        let leads = self.is_blank(line, first.start);
-        if self.has_comment(behind, line_end(self.text, behind).min(next.start))
-            && previous
-                .is_some_and(|it| line_start(self.text, it.end) == line_start(self.text, behind))
-        {
-            // The comment of a line on which something stays.
-            return self.change(first.start, skip_blanks(self.text, behind), "");
+    /// Takes parts out in front of one that stays, with their comments. The comment at the end of a
+    /// line on which something stays may be about that, and so may one above such a line.
+    fn remove_before(&mut self, removed: &[&Part], previous: Option<&Part>, next: &Part) {
+        let Some(first) = removed.first() else { return };
+        let line = line_start(self.text, next.start);
+        let Some(above) = removed.iter().rev().find(|it| it.end < line) else {
+            return self.change(first.start, next.start, "");
+        };
+        let below = next_line(self.text, above.behind());
+        let own = if self.has_comment(below, line) { slice(self.text, below, line) } else { "" };
+        let trailing = previous.and_then(|it| self.trailing(it, removed));
+        let trailing = trailing.filter(|(from, _)| *from > first.start);
+        let first_line = line_start(self.text, first.start);
+        let leads = self.is_blank(first_line, first.start);
+        if own.is_empty() && trailing.is_none() {
+            if leads && first.lead < first_line && below <= next.start {
+                self.change(first.lead, first_line, "");
+            }
+            return self.change(first.start, next.start, "");
         }
-        let below = next_line(self.text, behind);
-        if below <= next.start && self.has_comment(below, next.start) {
-            return match leads {
-                true => self.change(first.lead, below, ""),
-                false => {
-                    let before = self.text.get(..first.start).unwrap_or_default();
-                    let from = before.trim_end_matches([' ', '\t']).len();
-                    self.change(from, line_end(self.text, behind), "");
-                }
-            };
-        }
-        // A comment above a line of which something stays may be about that.
-        if leads && first.lead < line && below <= next.start {
-            self.change(first.lead, line, "");
-        }
-        self.change(first.start, next.start, "");
+        let indent = slice(self.text, line, skip_blanks(self.text, line));
+        let (from, before) = match trailing {
+            Some((from, to)) => {
+                let before = slice(self.text, 0, first.start).trim_end_matches([' ', '\t']);
+                (before.len(), format!(" {}{}", slice(self.text, from, to), self.newline))
+            }
+            None if leads => (first.lead, String::new()),
+            None => {
+                let before = slice(self.text, 0, first.start).trim_end_matches([' ', '\t']);
+                (before.len(), self.newline.to_owned())
+            }
+        };
+        self.change(from, next.start, format!("{before}{own}{indent}"));
     }
 
-    /// Takes the last parts out; the comment of the part before stays.
-    fn remove_last(&mut self, first: &Part, last: &Part, previous: &Part) {
-        let is_line_done = rest_is_blank(self.text, last.behind());
-        let Some(comma) = previous.comma else { return };
+    /// Takes the last parts out, with their comments but for one on the line of the part before.
+    fn remove_last(&mut self, removed: &[&Part], previous: &Part) {
+        let (Some(comma), Some(last)) = (previous.comma, removed.last()) else { return };
         if self.has_comment(previous.end, comma) {
             return self.change(comma, last.behind(), "");
         }
-        let behind = previous.behind();
-        let below = next_line(self.text, behind);
-        if below > first.start || !self.has_comment(behind, below) {
-            let end = if is_line_done { line_end(self.text, last.behind()) } else { last.end };
+        let is_line_done = rest_is_blank(self.text, last.behind());
+        let is_shared = line_start(self.text, previous.end) == line_start(self.text, last.end);
+        let trailing = self.trailing(previous, removed).filter(|_| !is_shared);
+        let Some((from, to)) = trailing else {
+            let is_gone = is_line_done && !is_shared;
+            let end = if is_gone { line_end(self.text, last.behind()) } else { last.end };
             return self.change(previous.end, end, "");
-        }
-        self.change(comma, comma + 1, "");
+        };
+        let before = slice(self.text, 0, from).trim_end_matches([' ', '\t']).len();
+        self.change(comma, before.max(comma + 1), "");
+        let below = next_line(self.text, to);
         if is_line_done {
             self.change(below, next_line(self.text, last.behind()), "");
         } else {
             // The bracket stands where the part has stood.
-            self.change(below, line_start(self.text, first.start), "");
-            self.change(first.start, last.behind(), "");
+            let line = line_start(self.text, last.start);
+            let indent = slice(self.text, line, skip_blanks(self.text, line));
+            self.change(below, last.behind(), indent);
         }
+    }
+
+    /// Returns where the comment at the end of the line of a part stands, parts behind it removed.
+    fn trailing(&self, part: &Part, removed: &[&Part]) -> Option<(usize, usize)> {
+        let line = line_start(self.text, part.behind());
+        let on_line = removed.iter().filter(|it| line_start(self.text, it.start) == line);
+        let behind = on_line.last().map_or(part.behind(), |it| it.behind());
+        let from = skip_blanks(self.text, behind);
+        (self.byte(from) == Some(b'#')).then(|| (from, line_end(self.text, from)))
     }
 
     /// Returns whether there is a comment between two parts.
@@ -282,17 +304,17 @@ impl Plan<'_> {
         next: Option<&Part>,
         close: usize,
     ) -> Option<()> {
-        let (Some(first), Some(last)) = (removed.first(), removed.last()) else { return Some(()) };
-        let (first, last) = (parts.get(*first)?, parts.get(*last)?);
-        let all_own = removed.iter().all(|it| parts.get(*it).is_some_and(|it| it.own_line));
+        let all: Vec<&Part> = removed.iter().filter_map(|it| parts.get(*it)).collect();
+        let Some(last) = all.last() else { return Some(()) };
+        let all_own = all.iter().all(|it| it.own_line);
         match (previous, next) {
             (_, Some(next)) if all_own && next.own_line => {
-                for part in removed.iter().filter_map(|it| parts.get(*it)) {
+                for part in &all {
                     let end = next_line(self.text, part.comma.unwrap_or(part.end));
                     self.change(part.lead, end, "");
                 }
             }
-            (_, Some(next)) => self.remove_before(first, last, previous, next),
+            (_, Some(next)) => self.remove_before(&all, previous, next),
             (Some(previous), None) if all_own && previous.own_line => {
                 // A comma behind the last part is the file's way.
                 if let (Some(comma), None) = (previous.comma, last.comma) {
@@ -302,12 +324,12 @@ impl Plan<'_> {
                 if end > close {
                     return None;
                 }
-                for part in removed.iter().filter_map(|it| parts.get(*it)) {
+                for part in &all {
                     let end = next_line(self.text, part.comma.unwrap_or(part.end));
                     self.change(part.lead, end, "");
                 }
             }
-            (Some(previous), None) => self.remove_last(first, last, previous),
+            (Some(previous), None) => self.remove_last(&all, previous),
             (None, None) => return None,
         }
         Some(())

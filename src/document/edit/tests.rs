@@ -511,6 +511,83 @@ proptest! {
         prop_assert!(entry_notes <= gone, "{}\n{}", text, after);
     }
 
+    /// A comment at the end of a line is about the parts of that line, one on its own line about the
+    /// line below it.
+    #[test]
+    fn removing_parts_in_brackets_leaves_the_comments_of_the_others(
+        parts in prop::collection::vec((0..6_u8, any::<bool>()), 2..7),
+        outer in 0..3_usize,
+        is_mapping in any::<bool>(),
+        last in 0..3_u8,
+    ) {
+        let (open, close) = if is_mapping { ("{", "}") } else { ("[", "]") };
+        let margin = " ".repeat(4 * outer + 2);
+        let (mut text, mut owners): (String, Vec<Vec<usize>>) = (String::new(), Vec::new());
+        for level in 0..outer {
+            text.extend([format!("{}l{level}:\n", "    ".repeat(level))]);
+        }
+        text.extend([format!("{}r: {open}", "    ".repeat(outer))]);
+        let mut line: Vec<usize> = Vec::new();
+        for (at, (separator, _)) in parts.iter().enumerate() {
+            if is_mapping {
+                text.extend([format!("k{at}: {at}")]);
+            } else {
+                text.extend([format!("e{at}")]);
+            }
+            line.push(at);
+            let is_last = at + 1 == parts.len();
+            let separator = if is_last { last + 2 } else { *separator };
+            if !is_last {
+                text.push(',');
+            }
+            if matches!(separator, 3 | 4) {
+                text.extend([format!(" # note {}.", owners.len())]);
+                owners.push(line.clone());
+            }
+            match separator {
+                0..2 if !is_last => text.push(' '),
+                0..3 => {}
+                _ => {
+                    text.extend([format!("\n{margin}")]);
+                    line.clear();
+                }
+            }
+            if separator == 5 && !is_last {
+                text.extend([format!("# note {}.\n{margin}", owners.len())]);
+                owners.push((at + 1..parts.len()).take_while(|it| *it == at + 1).collect());
+            }
+        }
+        text.extend([format!("{close}\nz: 1\n")]);
+        let before = value_of(&text);
+        let kept: Vec<usize> = (0..parts.len()).filter(|at| parts[*at].1 || *at == 0 && parts.iter().all(|it| !it.1)).collect();
+        let mut target = before.clone();
+        let mut inner = &mut target;
+        for level in 0..outer {
+            inner = &mut inner[format!("l{level}")];
+        }
+        match &mut inner["r"] {
+            Value::Array(elements) => {
+                let all = std::mem::take(elements);
+                elements.extend(kept.iter().map(|at| all[*at].clone()));
+            }
+            Value::Object(fields) => {
+                let names: Vec<String> = kept.iter().map(|it| format!("k{it}")).collect();
+                fields.retain(|key, _| names.contains(key));
+            }
+            _ => {}
+        }
+        let after = edit(&text, 0, &target, &|_| Layout::Flow).unwrap();
+        prop_assert!(same(&value_of(&after), &target), "{}\n{}", text, after);
+        for (number, owners) in owners.iter().enumerate() {
+            if owners.iter().any(|it| kept.contains(it)) {
+                let note = format!("# note {number}.");
+                prop_assert!(after.contains(&note), "{note} is lost:\n{}\n{}", text, after);
+            }
+        }
+        // Edited in place, not written anew.
+        prop_assert!(after.ends_with("z: 1\n") && after.contains(&format!("r: {open}")), "{after}");
+    }
+
     #[test]
     fn any_document_can_become_any_other(
         fields in any_mapping(),
