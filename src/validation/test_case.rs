@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::certname;
 use super::shape::Shape;
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::Node;
@@ -79,6 +80,9 @@ fn read_test(test: &Node, shape: &mut Shape) -> Option<TestCase> {
         }
     };
     let (name, node) = (required("name", shape), required("node", shape));
+    if let (Some(name), Some(written)) = (&node, test.get("node")) {
+        certname::check(name, certname::Role::Node, written.span, shape);
+    }
     let facts = test.get("facts").map(|node| object(node, "`facts`", shape));
     let facts_file = test.get("facts_file").and_then(|node| facts_file(node, shape));
     if let (Some(_), Some(file)) = (&facts, test.entry("facts_file")) {

@@ -178,8 +178,8 @@ impl Plan<'_> {
     /// Returns where the comment at the end of the line of a part stands, parts behind it removed.
     fn trailing(&self, part: &Part, removed: &[&Part]) -> Option<(usize, usize)> {
         let line = line_start(self.text, part.behind());
-        let on_line = removed.iter().filter(|it| line_start(self.text, it.start) == line);
-        let behind = on_line.last().map_or(part.behind(), |it| it.behind());
+        let mut on_line = removed.iter().filter(|it| line_start(self.text, it.start) == line);
+        let behind = on_line.next_back().map_or(part.behind(), |it| it.behind());
         let from = skip_blanks(self.text, behind);
         (self.byte(from) == Some(b'#')).then(|| (from, line_end(self.text, from)))
     }

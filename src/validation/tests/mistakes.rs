@@ -173,8 +173,13 @@ fn each_mistake_is_answered_with_its_place_and_what_to_do() {
 }
 
 #[test]
-fn a_node_file_is_that_of_a_node() {
+fn a_file_or_test_of_a_node_names_one_that_there_can_be() {
     for (path, text, expected) in [
+        (
+            "tests/t.yaml",
+            "- {name: t, node: Web1, expect: {groups: []}}\n",
+            "tests/t.yaml:1:19 suspicious-value certnames are lowercase, so no node has the name `Web1` // write `web1`",
+        ),
         (
             "nodes/Web1.yaml",
             "variables: {a: 1}\n",
