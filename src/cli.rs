@@ -32,7 +32,7 @@ mod why;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches as _, Parser, Subcommand};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -107,9 +107,14 @@ impl From<Exit> for ExitCode {
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let mut output = Output::new();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
+            let unmet = settings::unmet(&arguments);
+            if !unmet.is_empty() {
+                output.error(&anyhow::Error::msg(unmet.join("; ")));
+                return Exit::Failed;
+            }
             // Help and version are data; everything else goes to stderr.
             let printed = error.print().is_ok();
             return if error.use_stderr() || !printed { Exit::Failed } else { Exit::Fine };
@@ -148,6 +153,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
             Exit::Failed
         }
     }
+}
+
+/// Reads the command line. What settings demand of each other is checked where the settings file is
+/// read, which may have what flags and variables lack.
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let files = [serve::FILE, enc::FILE];
+    let command = files
+        .iter()
+        .fold(command(), |command, file| settings::without_relations_of(command, file.command));
+    Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
 }
 
 /// Reads a duration such as `30s` or `5m`.

@@ -1,8 +1,10 @@
 //! Settings: those of the daemon and of `clade enc`, and what those of Puppet say.
 
+mod credentials;
 mod file;
 mod puppet;
 pub mod watched;
 
+pub use credentials::{CredentialError, read_authorities, read_secret};
 pub use file::{Known, Setting, SettingsError, Takes, read_settings};
 pub use puppet::PuppetSettings;

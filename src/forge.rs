@@ -1,5 +1,4 @@
 //! The forge that hosts the repository: what a commit came to is told where people look at it.
-#![expect(clippy::disallowed_methods, reason = "tokens and certificates are files")]
 
 mod call;
 mod pull_request;
@@ -10,7 +9,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use ureq::Agent;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{RootCerts, TlsConfig};
+
+use crate::config::{CredentialError, read_authorities, read_secret};
 
 pub use call::{Call, CommitStatus, Provider, StatusState};
 pub use pull_request::PullRequest;
@@ -51,7 +52,7 @@ pub enum ForgeError {
         said: String,
     },
     /// A file of ours cannot be used.
-    #[error("`{}` cannot be used: {detail}", .path.display())]
+    #[error("`{}` cannot be used: it {detail}", .path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -110,12 +111,13 @@ impl Forge {
 
     /// Sends a call and returns the document that comes back.
     fn send(&self, call: impl FnOnce(&str) -> Call) -> Result<Value, ForgeError> {
-        let token = String::from_utf8(read(&self.token_file)?)
-            .map_err(|_| unusable(&self.token_file, "it is no text"))?;
+        let token = read_secret(&self.token_file).map_err(unusable(&self.token_file))?;
         let call = call(token.trim());
         let roots = match &self.ca_file {
             None => RootCerts::WebPki,
-            Some(path) => RootCerts::Specific(Arc::new(certificates(path)?)),
+            Some(path) => {
+                RootCerts::Specific(Arc::new(read_authorities(path).map_err(unusable(path))?))
+            }
         };
         let agent: Agent = Agent::config_builder()
             .tls_config(TlsConfig::builder().root_certs(roots).build())
@@ -165,24 +167,6 @@ impl Forge {
     }
 }
 
-fn unusable(path: &Path, detail: &str) -> ForgeError {
-    ForgeError::File { path: path.to_owned(), detail: detail.to_owned() }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, ForgeError> {
-    std::fs::read(path).map_err(|error| unusable(path, &error.to_string()))
-}
-
-fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, ForgeError> {
-    let pem = read(path)?;
-    let found: Vec<Certificate<'static>> = parse_pem(&pem)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if found.is_empty() {
-        return Err(unusable(path, "there is no certificate in it"));
-    }
-    Ok(found)
+fn unusable(path: &Path) -> impl Fn(CredentialError) -> ForgeError + '_ {
+    move |error| ForgeError::File { path: path.to_owned(), detail: error.to_string() }
 }

@@ -32,5 +32,9 @@ pub use options::{
 pub use push::PushError;
 pub use remote::{Remote, RemoteError, Scheme};
 pub use repository::{CommitInfo, OpenError, Opener, ReadError, Repository, RevisionError};
-pub use signature::{Base, FirstSeen, SignatureFault, Signer, Verification, VerifyMode};
+pub use signature::{
+    Base, FirstSeen, SignatureFault, Signer, Verification, VerifyMode, check_allowed_signers,
+    check_openpgp_keys,
+};
+pub use transport::{check_known_hosts, check_private_key};
 pub use tree::{EntryKind, FilesError, TreeEntry};

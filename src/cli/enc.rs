@@ -38,7 +38,8 @@ use puppet::Puppet;
 pub use self::ask::fuzz_answer;
 
 /// The settings file.
-const FILE: FileOf = FileOf { command: "enc", without: &["config", "repo", "rev", "format"] };
+pub(super) const FILE: FileOf =
+    FileOf { command: "enc", without: &["config", "repo", "rev", "format"] };
 
 /// The settings file that is read if it is there.
 const USUAL_FILE: &str = "/etc/clade/enc.yaml";
@@ -154,13 +155,13 @@ impl Enc {
 
     /// Puts the settings file, if there is one, under the flags and the environment.
     fn layered(self, arguments: &[OsString]) -> Result<Self> {
-        let path = match &self.config {
-            Some(path) => path,
-            None if Path::new(USUAL_FILE).exists() => Path::new(USUAL_FILE),
-            None => return Ok(self),
+        let usual = Path::new(USUAL_FILE);
+        let file = match &self.config {
+            Some(path) => SettingsFile::read(FILE, path)?,
+            None if usual.exists() => SettingsFile::read(FILE, usual)?,
+            None => SettingsFile::none(FILE),
         };
-        let matches = SettingsFile::read(FILE, path)?.matches(arguments)?;
-        Ok(Self::from_arg_matches(&matches)?)
+        Ok(Self::from_arg_matches(&file.layer(arguments)?.matches)?)
     }
 
     fn document(&self, began: Instant, output: &mut Output) -> Result<String> {

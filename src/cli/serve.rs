@@ -4,6 +4,7 @@ mod allocator;
 mod arguments;
 mod descriptors;
 mod ending;
+mod files;
 mod layers;
 mod puppet_server;
 mod puppetdb;
@@ -15,6 +16,7 @@ use std::ffi::OsString;
 use anyhow::Result;
 
 pub(super) use arguments::{EncFacts, Serve};
+pub(super) use layers::FILE;
 
 use super::Exit;
 use super::output::Output;

@@ -1,15 +1,22 @@
 //! A settings file under the flags and the environment, each setting read by the same parser.
 //!
-//! What a file says becomes the default of its flag, and the command line is read once more: so
-//! there is one list of settings, one order of precedence, and one set of messages.
+//! What a file says is put among the flags where neither a flag nor a variable says it, and the
+//! command line is read once more: so there is one list of settings, one order of precedence, and one
+//! set of messages, and what settings demand of each other holds wherever each comes from.
 #![expect(clippy::disallowed_methods, reason = "settings are a file")]
+
+mod relations;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::error::{ContextKind, ContextValue};
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+pub(super) use relations::without_relations;
+use relations::{faults, present};
 
 use crate::config::{Known, Setting, Takes, read_settings};
 
@@ -78,27 +85,107 @@ impl SettingsFile {
         Ok(Self { of, path: Some(path.to_owned()), settings })
     }
 
-    /// Returns whether the file has a setting.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.settings.iter().any(|it| it.name == name)
+    /// Reads the command line with what the file says.
+    pub(super) fn layer(&self, arguments: &[OsString]) -> Result<Layered> {
+        let command = super::command();
+        let name = self.of.command;
+        let given = of_command(without_relations_of(command.clone(), name), arguments, name)
+            .map_err(|error| anyhow!("{}", message(&error)))?;
+        let all = self.among(arguments, &given);
+        let error = match of_command(command.clone(), &all, name) {
+            Ok(matches) => return Ok(Layered { matches, given }),
+            Err(error) => error,
+        };
+        let definitions = command.find_subcommand(name).context("the command is gone")?;
+        let present = present(definitions, &given, &|name| self.place(name));
+        let faults = faults(&command, name, &all, &present);
+        if faults.is_empty() {
+            return Err(explain(&error, &self.settings, self.path.as_deref()));
+        }
+        bail!("{}", faults.join("; "))
     }
 
-    /// Reads the command line with what the file says as defaults.
-    pub(super) fn matches(&self, arguments: &[OsString]) -> Result<ArgMatches> {
-        let command = super::command().mut_subcommand(self.of.command, |command| {
-            self.settings.iter().fold(command, |command, setting| {
-                let values: Vec<OsString> = setting.values.iter().map(OsString::from).collect();
-                command.mut_arg(setting.name.replace('-', "_"), |arg| arg.default_values(values))
+    /// Returns the arguments with the settings of the file among them.
+    fn among(&self, arguments: &[OsString], given: &ArgMatches) -> Vec<OsString> {
+        let is_command = |it: &OsString| *it == self.of.command;
+        let at = arguments.iter().skip(1).position(is_command).map_or(1, |it| it + 2);
+        let (before, after) = arguments.split_at(at.min(arguments.len()));
+        let settable = self.of.settable();
+        let flags = self.settings.iter().flat_map(|setting| {
+            let arg = settable.iter().find(|it| it.get_long() == Some(&setting.name));
+            let is_ours = arg.is_some_and(|it| given_at(given, it).is_none());
+            let is_switch = arg.is_some_and(|it| matches!(it.get_action(), ArgAction::SetTrue));
+            let values = setting.values.iter().filter(move |_| is_ours);
+            values.filter_map(move |value| match (is_switch, value.as_str()) {
+                (true, "true") => Some(format!("--{}", setting.name)),
+                (true, _) => None,
+                (false, value) => Some(format!("--{}={value}", setting.name)),
             })
         });
-        let mut matches = command
-            .try_get_matches_from(arguments)
-            .map_err(|error| explain(&error, &self.settings, self.path.as_deref()))?;
-        match matches.remove_subcommand() {
-            Some((_, matches)) => Ok(matches),
-            None => bail!("the command line cannot be read twice"),
+        let flags: Vec<OsString> = flags.map(OsString::from).collect();
+        [before, &flags, after].concat()
+    }
+
+    /// Returns where the file has a setting.
+    fn place(&self, name: &str) -> Option<String> {
+        let setting = self.settings.iter().find(|it| it.name == name)?;
+        let file = self.path.as_deref()?.display();
+        Some(format!("{file}:{}:{}", setting.line, setting.column))
+    }
+
+    /// Returns where a setting comes from, in a word.
+    pub(super) fn source(&self, layered: &Layered, arg: &Arg) -> &'static str {
+        match given_at(&layered.given, arg) {
+            Some(ValueSource::CommandLine) => "flag",
+            Some(_) => "environment",
+            None if self.settings.iter().any(|it| arg.get_long() == Some(&it.name)) => "file",
+            None => "default",
         }
     }
+}
+
+/// The command line with what a settings file says.
+pub(super) struct Layered {
+    pub(super) matches: ArgMatches,
+    /// The same without the file.
+    given: ArgMatches,
+}
+
+/// Returns whether a flag or a variable gives a setting.
+fn given_at(given: &ArgMatches, arg: &Arg) -> Option<ValueSource> {
+    given.value_source(arg.get_id().as_str()).filter(|it| *it != ValueSource::DefaultValue)
+}
+
+/// Returns a command line whose settings may stand in any combination in one command.
+pub(super) fn without_relations_of(command: Command, name: &str) -> Command {
+    command.mut_subcommand(name, without_relations)
+}
+
+/// Returns what flags and variables of a command without a settings file demand of each other and do
+/// not get.
+pub(super) fn unmet(arguments: &[OsString]) -> Vec<String> {
+    let command = super::command();
+    let any = command.clone().mut_subcommands(without_relations);
+    let Ok(matches) = any.try_get_matches_from(arguments) else { return Vec::new() };
+    let Some((name, given)) = matches.subcommand() else { return Vec::new() };
+    let Some(definitions) = command.find_subcommand(name) else { return Vec::new() };
+    faults(&command, name, arguments, &present(definitions, given, &|_| None))
+}
+
+fn of_command(
+    command: Command,
+    arguments: &[OsString],
+    name: &str,
+) -> Result<ArgMatches, clap::Error> {
+    let mut matches = command.try_get_matches_from(arguments)?;
+    let (_, of_name) =
+        matches.remove_subcommand().filter(|(it, _)| it == name).ok_or_else(|| {
+            clap::Error::raw(
+                clap::error::ErrorKind::MissingSubcommand,
+                "the command line cannot be read twice",
+            )
+        })?;
+    Ok(of_name)
 }
 
 /// Says where in the file a value stands that a flag would refuse.
@@ -113,12 +200,16 @@ fn explain(error: &clap::Error, settings: &[Setting], file: Option<&Path>) -> an
             && text(ContextKind::InvalidValue)
                 .is_some_and(|it| setting.values.iter().any(|value| value == it))
     });
-    let rendered = error.render().to_string();
-    let message = rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end();
+    let message = message(error);
     match (at_fault, file) {
         (Some(setting), Some(file)) => {
             anyhow!("{}:{}:{}: {message}", file.display(), setting.line, setting.column)
         }
         _ => anyhow!("{message}"),
     }
+}
+
+fn message(error: &clap::Error) -> String {
+    let rendered = error.render().to_string();
+    rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end().to_owned()
 }

@@ -83,7 +83,7 @@ pub enum Reloaded {
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError<E> {
     /// It cannot be read.
-    #[error("`{}` cannot be read: {source}", .path.display())]
+    #[error("`{}` cannot be read", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -169,6 +169,28 @@ impl Verification {
     }
 }
 
+/// Checks that a file of allowed signers can be used and has a key.
+///
+/// # Errors
+///
+/// Returns what is wrong with it.
+pub fn check_allowed_signers(path: &Path) -> Result<(), String> {
+    ssh::check_signers(&read_text(path)?)
+}
+
+/// Checks that a file of OpenPGP keys can be used and has a key.
+///
+/// # Errors
+///
+/// Returns what is wrong with it.
+pub fn check_openpgp_keys(path: &Path) -> Result<(), String> {
+    openpgp::check_keys(&read_text(path)?)
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| error.to_string())
+}
+
 /// A commit with its signature taken out.
 struct Signed<'a> {
     commit: CommitId,
@@ -229,6 +251,6 @@ fn read_keys(
         let reason = format!("no {sort} keys are configured");
         return Err(signed.not_allowed(format!("of an {sort} signature"), reason));
     };
-    std::fs::read_to_string(path)
+    read_text(path)
         .map_err(|error| signed.unreadable(format_args!("`{}`: {error}", path.display())))
 }

@@ -11,6 +11,8 @@ mod here;
 mod http;
 mod ssh;
 
+pub use ssh::{check_known_hosts, check_private_key};
+
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::io;

@@ -469,24 +469,3 @@ fn a_pattern_that_runs_out_of_steps_is_an_error_and_counted() {
     let metrics = daemon.get("/metrics").body;
     assert!(metrics.contains("clade_rule_evaluation_errors_total 3\n"), "{metrics}");
 }
-
-#[test]
-fn a_settings_file_has_what_belongs_together() {
-    let repository = GitRepository::new();
-    repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
-    let directory = tempfile::tempdir().unwrap();
-    let config = directory.path().join("clade.yaml").display().to_string();
-    for (setting, needed) in [
-        ("tls-cert", "--tls-key"),
-        ("tls-key", "--tls-cert"),
-        ("tls-client-ca", "--tls-cert"),
-        ("tls-client-crl", "--tls-cert"),
-    ] {
-        std::fs::write(&config, format!("{setting}: {config}\n")).unwrap();
-        let path = repository.text_path();
-        let done = run(&["serve", "--check", "--config", &config, "--repo", &path]);
-        assert_eq!(done.status, 2, "{setting}: {}", done.stderr);
-        let expected = format!("`--{setting}` is set without `{needed}`");
-        assert!(done.stderr.contains(&expected), "{setting}: {}", done.stderr);
-    }
-}

@@ -42,6 +42,7 @@ mod reference;
 mod replicas;
 mod repository;
 mod schemas;
+mod settings;
 mod snapshot;
 mod tests;
 mod threats;

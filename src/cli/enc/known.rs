@@ -59,7 +59,13 @@ impl Known {
 /// Reads the facts of a node; one that never sent any has no file.
 fn facts(enc: &Enc, puppet: &Puppet) -> Result<Option<Map<String, Value>>> {
     let directories = match &enc.facts_dir {
-        Some(directory) => vec![directory.clone()],
+        Some(directory) => {
+            // Puppet Server makes its own when the first agent asks; one that is named has to be there.
+            std::fs::metadata(directory).with_context(|| {
+                format!("cannot read the facts directory `{}`", directory.display())
+            })?;
+            vec![directory.clone()]
+        }
         None => puppet.facts_directories(),
     };
     for directory in directories {

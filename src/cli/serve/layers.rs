@@ -5,16 +5,15 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
-use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, FromArgMatches as _};
+use clap::{Arg, ArgAction, FromArgMatches as _};
 
 use super::Serve;
-use crate::cli::settings::{FileOf, SettingsFile};
+use crate::cli::settings::{self, FileOf, SettingsFile};
 use crate::diagnostic::closest;
 use crate::git::Remote;
 
 /// The settings file.
-const FILE: FileOf = FileOf { command: "serve", without: &["config", "check"] };
+pub(in crate::cli) const FILE: FileOf = FileOf { command: "serve", without: &["config", "check"] };
 
 /// The effective settings.
 pub(super) struct Layered {
@@ -55,9 +54,9 @@ pub(super) fn apply(first: &Serve, arguments: &[OsString]) -> Result<Layered> {
         None => SettingsFile::none(FILE),
         Some(path) => SettingsFile::read(FILE, path)?,
     };
-    let matches = file.matches(arguments)?;
-    let serve = Serve::from_arg_matches(&matches)?;
-    Ok(Layered { serve, shown: show(&matches, &file) })
+    let layered = file.layer(arguments)?;
+    let serve = Serve::from_arg_matches(&layered.matches)?;
+    Ok(Layered { serve, shown: show(&layered, &file) })
 }
 
 /// Refuses variables that look like settings and are none.
@@ -88,18 +87,13 @@ fn is_service_link(name: &str) -> bool {
 }
 
 /// Writes the effective settings as a settings file, each with where it comes from.
-fn show(matches: &ArgMatches, file: &SettingsFile) -> String {
+fn show(layered: &settings::Layered, file: &SettingsFile) -> String {
     let mut text = String::new();
     for arg in FILE.settable() {
         let (id, Some(name)) = (arg.get_id().as_str(), arg.get_long()) else { continue };
-        let Some(raw) = matches.get_raw(id) else { continue };
+        let Some(raw) = layered.matches.get_raw(id) else { continue };
         let values: Vec<String> = raw.map(|it| it.to_string_lossy().into_owned()).collect();
-        let source = match matches.value_source(id) {
-            Some(ValueSource::CommandLine) => "flag",
-            Some(ValueSource::EnvVariable) => "environment",
-            _ if file.has(name) => "file",
-            _ => "default",
-        };
+        let source = file.source(layered, &arg);
         let shown: Vec<String> = values.iter().map(|value| masked(name, value)).collect();
         let value = match (arg.get_action(), shown.as_slice()) {
             (ArgAction::SetTrue, [one]) => one.clone(),

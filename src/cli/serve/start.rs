@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::arguments::{EncFacts, Serve};
 use super::descriptors;
 use super::ending;
+use super::files;
 use super::layers::Layering;
 use super::puppet_server;
 use super::puppetdb;
@@ -25,8 +26,8 @@ use crate::git::{
     Remote, Repository, Scheme, SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
-    Access, AllowedHosts, App, CrlPolicy, Door, Endpoint, Face, FactsPolicy, Host, PuppetServer,
-    Replies, Serving, Tls, TlsFiles, Webhooks, router, serve,
+    Access, AllowedHosts, App, CrlPolicy, Door, Elsewhere, Endpoint, Face, FactsPolicy, Host,
+    PuppetServer, Replies, Serving, Tls, TlsFiles, Webhooks, router, serve,
 };
 use crate::model::Budget;
 use crate::reconcile::{
@@ -55,6 +56,7 @@ pub(super) struct Prepared {
     pub(super) webhooks: Arc<Webhooks>,
     reporting: Option<Reporting>,
     puppet_server: Option<PuppetServer>,
+    puppetdb: Option<Elsewhere>,
 }
 
 /// Checks everything that can be checked without touching the repository.
@@ -102,22 +104,10 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
             "`--puppet-server` needs `--writes commit` or `--writes propose`: what it says of classes is committed"
         );
     }
-    check_files(serve)?;
+    files::check(serve)?;
     let puppet_server = puppet_server::prepare(serve)?;
-    check_pairs(serve)?;
-    let tls = match (&serve.tls_cert, &serve.tls_key) {
-        (Some(certificate), Some(key)) => Some(Arc::new(Tls::open(TlsFiles {
-            certificate: certificate.clone(),
-            key: key.clone(),
-            client_ca: serve.tls_client_ca.clone(),
-            client_crl: serve.tls_client_crl.clone(),
-            policy: CrlPolicy {
-                missing: serve.tls_client_crl_missing,
-                expired: serve.tls_client_crl_expired,
-            },
-        })?)),
-        _ => None,
-    };
+    let puppetdb = puppetdb::elsewhere(serve)?;
+    let tls = open_tls(serve)?;
     let access = Access::new(
         serve.tokens_file.clone(),
         serve.tls_client_ca.is_some(),
@@ -158,52 +148,26 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
         webhooks: Arc::new(webhooks),
         reporting,
         puppet_server,
+        puppetdb,
     })
 }
 
-/// Checks that settings which need each other are there together.
-fn check_pairs(serve: &Serve) -> Result<()> {
-    // The command line demands the same; a settings file is read behind it.
-    for (flag, is_set, needs, is_there) in [
-        ("--tls-cert", serve.tls_cert.is_some(), "--tls-key", serve.tls_key.is_some()),
-        ("--tls-key", serve.tls_key.is_some(), "--tls-cert", serve.tls_cert.is_some()),
-        ("--tls-client-ca", serve.tls_client_ca.is_some(), "--tls-cert", serve.tls_cert.is_some()),
-        (
-            "--tls-client-crl",
-            serve.tls_client_crl.is_some(),
-            "--tls-cert",
-            serve.tls_cert.is_some(),
-        ),
-    ] {
-        if is_set && !is_there {
-            bail!("`{flag}` is set without `{needs}`: give both, or neither to serve plain HTTP");
-        }
-    }
-    Ok(())
-}
-
-/// Refuses files that cannot be read: what they lack would show at each fetch, and for ever.
-fn check_files(serve: &Serve) -> Result<()> {
-    for (flag, path) in [
-        ("git-password-file", &serve.git_password_file),
-        ("git-token-file", &serve.git_token_file),
-        ("git-ca-file", &serve.git_ca_file),
-        ("ssh-key-file", &serve.ssh_key_file),
-        ("ssh-known-hosts-file", &serve.ssh_known_hosts_file),
-        ("allowed-signers-file", &serve.allowed_signers_file),
-        ("openpgp-keys-file", &serve.openpgp_keys_file),
-        ("forge-token-file", &serve.forge_token_file),
-        ("forge-ca-file", &serve.forge_ca_file),
-    ] {
-        let Some(path) = path else { continue };
-        if let Err(error) = std::fs::read(path) {
-            bail!(
-                "`--{flag} {}` cannot be read ({error}): correct the path, or let the user of the daemon read the file",
-                path.display()
-            );
-        }
-    }
-    Ok(())
+/// Reads the files of TLS, where it is on.
+fn open_tls(serve: &Serve) -> Result<Option<Arc<Tls>>> {
+    let (Some(certificate), Some(key)) = (&serve.tls_cert, &serve.tls_key) else {
+        return Ok(None);
+    };
+    let tls = Tls::open(TlsFiles {
+        certificate: certificate.clone(),
+        key: key.clone(),
+        client_ca: serve.tls_client_ca.clone(),
+        client_crl: serve.tls_client_crl.clone(),
+        policy: CrlPolicy {
+            missing: serve.tls_client_crl_missing,
+            expired: serve.tls_client_crl_expired,
+        },
+    })?;
+    Ok(Some(Arc::new(tls)))
 }
 
 /// Finds the forge of the repository.
@@ -432,7 +396,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared, again: Again) -> 
         puppet_server: prepared.puppet_server.clone(),
         facts: FactsPolicy {
             directory: serve_settings.facts_dir.clone().map(Arc::new),
-            elsewhere: puppetdb::elsewhere(&serve_settings)?,
+            elsewhere: prepared.puppetdb.clone(),
             required: serve_settings.enc_facts == EncFacts::Required,
         },
         replies: Replies::default(),

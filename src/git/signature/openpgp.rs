@@ -79,6 +79,11 @@ fn read(text: &str) -> Result<Vec<SignedPublicKey>, String> {
     Ok(keys)
 }
 
+/// Checks that a file of keys can be used and has a key.
+pub(super) fn check_keys(text: &str) -> Result<(), String> {
+    read(text).map(|_| ())
+}
+
 /// Checks a signature by a key or one of its subkeys; a key that it is not of has no say.
 fn try_key(
     signed: &Signed<'_>,

@@ -25,14 +25,8 @@ pub(super) fn check(signed: &Signed<'_>, allowed: &str) -> Result<Signer, Signat
     })?;
     let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
     let mut reason = "it is not in the file of allowed signers".to_owned();
-    for (index, line) in allowed.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let entry = Entry::parse(line).map_err(|fault| {
-            signed.unreadable(format_args!("line {} of the allowed signers: {fault}", index + 1))
-        })?;
+    for entry in entries(allowed) {
+        let entry = entry.map_err(|fault| signed.unreadable(fault))?;
         if entry.key.key_data() != key.key_data() {
             continue;
         }
@@ -42,6 +36,21 @@ pub(super) fn check(signed: &Signed<'_>, allowed: &str) -> Result<Signer, Signat
         }
     }
     Err(signed.not_allowed(fingerprint, reason))
+}
+
+/// Checks that a file of allowed signers can be used and has a key.
+pub(super) fn check_signers(text: &str) -> Result<(), String> {
+    let count = entries(text).try_fold(0, |count: usize, entry| entry.map(|_| count + 1))?;
+    if count == 0 { Err("there is no key in it".to_owned()) } else { Ok(()) }
+}
+
+/// Reads each line that has an entry.
+fn entries(text: &str) -> impl Iterator<Item = Result<Entry, String>> {
+    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|(number, line)| {
+        Entry::parse(line).map_err(|fault| format!("line {number} of the allowed signers: {fault}"))
+    })
 }
 
 /// A line of the file: who may sign what, when, with which key.

@@ -163,6 +163,24 @@ fn read_key(path: &Path) -> Result<russh::keys::PrivateKey, String> {
         .map_err(|error| format!("the private key in `{}` cannot be used: {error}", path.display()))
 }
 
+/// Checks that a file has a private key that can be used: one without a passphrase.
+///
+/// # Errors
+///
+/// Returns what is wrong with it.
+pub fn check_private_key(path: &Path) -> Result<(), String> {
+    load_secret_key(path, None).map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Checks that a file of known hosts can be used.
+///
+/// # Errors
+///
+/// Returns what is wrong with it.
+pub fn check_known_hosts(path: &Path) -> Result<(), String> {
+    known_hosts::check(path).map_err(|error| error.to_string())
+}
+
 /// Quotes a path for the shell at the other end.
 fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', r"'\''"))

@@ -71,8 +71,19 @@ pub enum TlsError {
         reason: String,
     },
     /// They do not fit together.
-    #[error("the certificate and its key cannot be used: {0}")]
-    Setup(String),
+    #[error(
+        "the certificate in `{}` and the private key in `{}` cannot be used together: {reason}",
+        .certificate.display(),
+        .key.display()
+    )]
+    Pair {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// The certificate that a client showed.

@@ -117,6 +117,10 @@ fn a_node_without_facts_is_what_the_daemon_knows_of_it() {
     let machine = Machine::new();
     let facts = machine.path("facts");
     let usual = ["--server", &url(&daemon), "--facts-dir", &facts];
+    let absent = machine.enc("web1.example.com", &usual);
+    let reason = format!("clade enc: cannot read the facts directory `{facts}`: ");
+    assert!(absent.status == 0 && absent.stderr.starts_with(&reason), "{}", absent.stderr);
+    std::fs::create_dir(&facts).unwrap();
     let unknown = machine.enc("web1.example.com", &usual);
     assert_eq!(
         (unknown.stdout.as_str(), unknown.stderr.as_str()),

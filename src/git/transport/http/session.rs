@@ -1,5 +1,4 @@
 //! The requests to one repository over HTTP: who we are, where it is, what the answers mean.
-#![expect(clippy::disallowed_methods, reason = "certificates and secrets are files")]
 
 use std::io;
 use std::path::Path;
@@ -8,10 +7,11 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ureq::http::{HeaderMap, Response, header};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, BodyReader};
 
 use super::super::Attempt;
+use crate::config::{read_authorities, read_secret};
 use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::options::{Credentials, Proxy};
 use crate::git::remote::{Scheme, Url};
@@ -92,7 +92,10 @@ fn query(service: &str) -> String {
 
 fn agent(attempt: &Attempt) -> Result<Agent, FetchError> {
     let roots = match &attempt.http.ca_file {
-        Some(path) => RootCerts::Specific(Arc::new(certificates(attempt, path)?)),
+        Some(path) => RootCerts::Specific(Arc::new(read_authorities(path).map_err(|error| {
+            let detail = format!("the file of certificates `{}` {error}", path.display());
+            attempt.error(FetchFailure::InvalidSettings, detail)
+        })?)),
         None => RootCerts::WebPki,
     };
     let config = Agent::config_builder()
@@ -113,23 +116,6 @@ fn agent(attempt: &Attempt) -> Result<Agent, FetchError> {
     Ok(Agent::new_with_config(config.build()))
 }
 
-fn certificates(attempt: &Attempt, path: &Path) -> Result<Vec<Certificate<'static>>, FetchError> {
-    let wrong = |detail: &str| {
-        let detail = format!("the certificates in `{}` {detail}", path.display());
-        attempt.error(FetchFailure::InvalidSettings, detail)
-    };
-    let pem = std::fs::read(path).map_err(|error| wrong(&format!("cannot be read: {error}")))?;
-    let mut certificates = Vec::new();
-    for item in parse_pem(&pem) {
-        match item {
-            Ok(PemItem::Certificate(certificate)) => certificates.push(certificate),
-            Ok(_) => {}
-            Err(_) => return Err(wrong("are no PEM")),
-        }
-    }
-    if certificates.is_empty() { Err(wrong("are none")) } else { Ok(certificates) }
-}
-
 /// Returns the header that says who we are.
 fn authorization(attempt: &Attempt, url: &Url) -> Result<Option<String>, FetchError> {
     let basic = |name: &str, password: &str| {
@@ -148,20 +134,11 @@ fn authorization(attempt: &Attempt, url: &Url) -> Result<Option<String>, FetchEr
     })
 }
 
-/// Reads a secret; the line break that editors leave at the end is none of it.
 fn secret(attempt: &Attempt, path: &Path) -> Result<String, FetchError> {
-    let wrong = |detail: &str| {
-        let detail = format!("the secret in `{}` {detail}", path.display());
+    read_secret(path).map_err(|error| {
+        let detail = format!("the secret in `{}` {error}", path.display());
         attempt.error(FetchFailure::InvalidSettings, detail)
-    };
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| wrong(&format!("cannot be read: {error}")))?;
-    let text = text.trim_end_matches(['\r', '\n']);
-    match text {
-        "" => Err(wrong("is empty")),
-        _ if text.chars().any(char::is_control) => Err(wrong("has more than one line")),
-        _ => Ok(text.to_owned()),
-    }
+    })
 }
 
 /// Returns where the repository is now, if that is on the same host.

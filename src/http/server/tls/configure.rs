@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::authority::{CrlPolicy, Lists, OnGap};
@@ -118,7 +118,20 @@ pub(super) fn configure(
     let mut contents = contents.iter().map(Vec::as_slice);
     let mut next = || contents.next().unwrap_or_default();
     let chain = certificates(&files.certificate, next())?;
-    let private = PrivateKeyDer::from_pem_slice(next()).map_err(file_error(&files.key))?;
+    let private = PrivateKeyDer::from_pem_slice(next()).map_err(|error| match error {
+        pem::Error::NoItemsFound => file_error(&files.key)("there is no private key in it"),
+        error => file_error(&files.key)(error.to_string().as_str()),
+    })?;
+    let pair = |error: rustls::Error| TlsError::Pair {
+        certificate: files.certificate.clone(),
+        key: files.key.clone(),
+        reason: match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                "the key does not belong to the certificate".to_owned()
+            }
+            error => error.to_string(),
+        },
+    };
     let own = chain.first().and_then(|der| {
         let (_, it) = X509Certificate::from_der(der).ok()?;
         let (from, until) = (it.validity().not_before, it.validity().not_after);
@@ -127,7 +140,7 @@ pub(super) fn configure(
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|error| TlsError::Setup(error.to_string()))?;
+        .map_err(pair)?;
     let clients = match &files.client_ca {
         None => Clients::default(),
         Some(path) => clients(files, path, next(), next(), provider, occasion)?,
@@ -136,9 +149,7 @@ pub(super) fn configure(
         None => builder.with_no_client_auth(),
         Some(verifier) => builder.with_client_cert_verifier(Arc::new(Noting(Arc::clone(verifier)))),
     };
-    let mut config = builder
-        .with_single_cert(chain, private)
-        .map_err(|error| TlsError::Setup(error.to_string()))?;
+    let mut config = builder.with_single_cert(chain, private).map_err(pair)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Setup { config: Arc::new(config), policy: files.policy, own, clients })
 }
