@@ -80,6 +80,14 @@ impl Machine {
     }
 }
 
+/// Where a machine has the certificate of the authority.
+const CA: &str = "ssl/certs/ca.pem";
+
+/// The URL of a daemon with a certificate.
+fn https(daemon: &Daemon) -> String {
+    format!("https://localhost:{}", daemon.address.rsplit_once(':').unwrap().1)
+}
+
 /// The URL of a daemon.
 fn url(daemon: &Daemon) -> String {
     format!("http://{}", daemon.address)
@@ -101,6 +109,17 @@ impl Authority {
         params.distinguished_name.push(DnType::CommonName, "Puppet CA");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// Starts a daemon with a certificate of `localhost`; the clients' certificates are of the same
+    /// authority, which the machine has as `ssl/certs/ca.pem`.
+    fn serve(&self, machine: &Machine, repository: &GitRepository, more: &[&str]) -> Daemon {
+        let own = self.sign("localhost", &[]);
+        let (certificate, key) =
+            (machine.write("cert.pem", own.0), machine.write("key.pem", own.1));
+        let (path, ca) = (repository.text_path(), machine.write(CA, self.0.pem()));
+        let arguments = ["--repo", &path, "--tls-cert", &certificate, "--tls-key", &key];
+        Daemon::start(&[&arguments[..], &["--tls-client-ca", &ca], more].concat())
     }
 
     /// Returns certificate and key of a host, with extensions: the last two numbers and a text.

@@ -152,7 +152,7 @@ pub(super) fn full_table() -> Seen {
     assert_eq!(admin.get("/readyz").status, 200);
     let metrics = admin.get("/metrics").body;
     assert!(metrics.contains("reason=\"GaveWay\""), "{metrics}");
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < Duration::from_secs(20), "{took:?}");
     Seen::Held(format!("p99 {} ms with a full table", took.as_millis()))
 }
 

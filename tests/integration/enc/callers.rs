@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{Authority, GROUPS, Machine};
+use super::{Authority, CA, GROUPS, Machine, https};
 use crate::program::{Daemon, GitRepository, Response, root};
 
 const DEBIAN: &str = r#"{"os":{"family":"Debian"},"kernel":"Linux"}"#;
@@ -41,32 +41,21 @@ fn a_terminus_in_the_style_of_puppet_enterprise_asks_over_mutual_tls() {
     let (repository, machine) = (GitRepository::new(), Machine::new());
     repository.commit("first", &[("groups/all.yaml", GROUPS)]);
     let authority = Authority::new();
-    let (own, puppet) = (authority.sign("localhost", &[]), authority.sign("puppet", &[]));
-    let ca = machine.write("ca.pem", authority.0.pem());
-    let daemon = Daemon::start(&[
-        "--repo",
-        &repository.text_path(),
-        "--tls-cert",
-        &machine.write("cert.pem", &own.0),
-        "--tls-key",
-        &machine.write("key.pem", &own.1),
-        "--tls-client-ca",
-        &ca,
-        "--tls-allow",
-        &machine.write("allow.yaml", "- certname: puppet\n  roles: [classify]\n"),
-    ]);
+    let puppet = authority.sign("puppet", &[]);
+    let ca = machine.path(CA);
+    let allowed = machine.write("allow.yaml", "- certname: puppet\n  roles: [classify]\n");
+    let daemon = authority.serve(&machine, &repository, &["--tls-allow", &allowed]);
     let body = json!({
         "fact": {"os": {"family": "Debian"}, "osfamily": "Debian"},
         "trusted": {"authenticated": "remote", "certname": "web1", "extensions": {"pp_role": "web"}, "hostname": "web1", "domain": null, "external": {}},
         "transaction_uuid": "7b2e1d6c-6d0a-4c5e-8a2b-2f1c9d3e4f50",
     });
-    let port = daemon.address.rsplit_once(':').unwrap().1;
     let output = Command::new("curl")
         .args(["-s", "--cacert", &ca, "-H", "Content-Type: application/json"])
         .args(["--cert", &machine.write("puppet.pem", &puppet.0)])
         .args(["--key", &machine.write("puppet-key.pem", &puppet.1)])
         .args(["-d", &body.to_string()])
-        .arg(format!("https://localhost:{port}/classifier-api/v1/classified/nodes/web1"))
+        .arg(format!("{}/classifier-api/v1/classified/nodes/web1", https(&daemon)))
         .output();
     let Ok(output) = output else {
         eprintln!("skipped: needs curl");
@@ -95,7 +84,6 @@ fn octocatalog_diff_compiles_with_our_answers() {
         "--tokens-file",
         &machine.write("tokens.yaml", tokens),
     ]);
-    let port = daemon.address.rsplit_once(':').unwrap().1;
     let code = root().join("tests/puppet/environments/production/modules");
     machine.write("control/manifests/site.pp", "node default { notify { $tier: } }\n");
     std::os::unix::fs::symlink(code, machine.path("control/modules")).unwrap();
@@ -103,7 +91,7 @@ fn octocatalog_diff_compiles_with_our_answers() {
     let control = machine.path("control");
     let output = Command::new("octocatalog-diff")
         .args(["-n", "web1", "--catalog-only", "--output-format", "json"])
-        .args(["--pe-enc-url", &format!("https://localhost:{port}/classifier-api")])
+        .args(["--pe-enc-url", &format!("{}/classifier-api", https(&daemon))])
         .args(["--pe-enc-ssl-ca", &machine.write("ca.pem", authority.0.pem())])
         .args(["--pe-enc-token", "hello"])
         .args(["--fact-file", &machine.write("facts.json", facts)])

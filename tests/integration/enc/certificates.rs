@@ -2,7 +2,7 @@
 
 use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
 
-use super::{Authority, Machine, classes, repository};
+use super::{Authority, Machine, classes, https, repository};
 use crate::program::{Daemon, Done, GitRepository, clade};
 
 /// How often a message is compared: connections that are refused end in several ways.
@@ -51,8 +51,7 @@ impl Site {
         // Far more than the daemon reads of a client that it refuses.
         let facts = serde_json::json!({"name": "big", "values": {"text": "x".repeat(2 << 20)}});
         machine.write("facts/big.json", facts.to_string());
-        let port = daemon.address.rsplit_once(':').unwrap().1;
-        let server = format!("https://localhost:{port}");
+        let server = https(&daemon);
         Self { machine, authority, server, _daemon: daemon, _repository: repository }
     }
 
@@ -188,19 +187,8 @@ fn a_key_of_puppet_that_cannot_be_reached_is_said_and_nothing_fails() {
     let machine = Machine::new();
     let authority = Authority::new();
     let own = authority.sign("localhost", &[]);
-    let daemon = Daemon::start(&[
-        "--repo",
-        &repository.text_path(),
-        "--tls-cert",
-        &machine.write("cert.pem", &own.0),
-        "--tls-key",
-        &machine.write("key.pem", &own.1),
-        "--tls-client-ca",
-        &machine.write("ssl/certs/ca.pem", authority.0.pem()),
-        "--allow-anonymous",
-    ]);
-    let port = daemon.address.rsplit_once(':').unwrap().1;
-    let server = format!("https://localhost:{port}");
+    let daemon = authority.serve(&machine, &repository, &["--allow-anonymous"]);
+    let server = https(&daemon);
     let root = machine.path("");
     // No user can enter a file.
     let keys = machine.write("ssl/private_keys", "");

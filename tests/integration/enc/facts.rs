@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::servers::{Stub, nobody};
-use super::{Authority, FACTS, Machine, classes, repository, url};
+use super::{Authority, CA, FACTS, Machine, classes, https, repository, url};
 use crate::program::Daemon;
 
 const YAML: &str = "--- !ruby/object:Puppet::Node::Facts\nname: web1.example.com\nvalues:\n  os:\n    family: Debian\n  clock: '12:30'\n  trusted:\n    certname: forged\n    extensions:\n      rack: r12\ntimestamp: 2026-11-20 21:25:23.694149531 +00:00\n";
@@ -168,23 +168,12 @@ fn a_certificate_of_somebody_else_proves_nothing() {
 fn an_agent_that_asks_about_itself_is_believed_what_its_certificate_proves() {
     let (repository, machine) = (repository(), Machine::new());
     let authority = Authority::new();
-    let own = authority.sign("localhost", &[]);
     let agent = authority.sign("web1.example.com", &[(1, 13, "web")]);
     let puppet = authority.sign("puppet", &[]);
-    let ca = machine.write("ca.pem", authority.0.pem());
-    let daemon = Daemon::start(&[
-        "--repo",
-        &repository.text_path(),
-        "--tls-cert",
-        &machine.write("cert.pem", &own.0),
-        "--tls-key",
-        &machine.write("key.pem", &own.1),
-        "--tls-client-ca",
-        &ca,
-        "--tls-allow",
-        &machine.write("allow.yaml", "- certname: puppet\n  roles: [classify]\n"),
-    ]);
-    let server = format!("https://localhost:{}", daemon.address.rsplit_once(':').unwrap().1);
+    let ca = machine.path(CA);
+    let allowed = machine.write("allow.yaml", "- certname: puppet\n  roles: [classify]\n");
+    let daemon = authority.serve(&machine, &repository, &["--tls-allow", &allowed]);
+    let server = https(&daemon);
     // It says that it is in the rack, which only its certificate could prove.
     let forged = authority.sign("web1.example.com", &[(2, 1, "r12")]).0;
     machine.write("forged/web1.example.com.pem", forged);

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Authority, Machine, classes, repository, url};
+use super::{Authority, Machine, classes, https, repository, url};
 use crate::program::{Daemon, clade};
 
 /// A server that says the same to everybody, or nothing.
@@ -168,28 +168,17 @@ fn the_certificate_of_puppet_server_says_who_asks() {
     let repository = repository();
     let machine = Machine::new();
     let authority = Authority::new();
-    let (own, puppet) = (authority.sign("localhost", &[]), authority.sign("puppet", &[]));
-    let daemon = Daemon::start(&[
-        "--repo",
-        &repository.text_path(),
-        "--tls-cert",
-        &machine.write("cert.pem", &own.0),
-        "--tls-key",
-        &machine.write("key.pem", &own.1),
-        "--tls-client-ca",
-        &machine.write("ssl/certs/ca.pem", authority.0.pem()),
-        "--tls-allow",
-        &machine.write("allow.yaml", "- certname: puppet\n  roles: [classify]\n"),
-    ]);
-    let port = daemon.address.rsplit_once(':').unwrap().1;
-    let server = format!("https://localhost:{port}");
+    let puppet = authority.sign("puppet", &[]);
+    let allowed = machine.write("allow.yaml", "- certname: puppet\n  roles: [classify]\n");
+    let daemon = authority.serve(&machine, &repository, &["--tls-allow", &allowed]);
+    let server = https(&daemon);
     let root = machine.path("");
     machine.write("puppet.conf", format!("ssldir = {root}ssl\nvardir = {root}data\n"));
-    let nobody = machine.enc("n", &["--server", &server]);
+    let anonymous = machine.enc("n", &["--server", &server]);
     assert!(
-        nobody.stdout.contains("answers 401 Unauthorized: Route requires"),
+        anonymous.stdout.contains("answers 401 Unauthorized: Route requires"),
         "{}",
-        nobody.stdout
+        anonymous.stdout
     );
     // The name is that of the only key, unless it is configured.
     machine.write("ssl/certs/puppet.pem", &puppet.0);
