@@ -14,8 +14,8 @@ mod error;
 mod opening;
 mod queue;
 
-pub use check_in::{CheckIn, Listed, Received, Stored};
-pub(crate) use check_ins::after;
-pub use check_ins::{CheckIns, Health, StoreSettings};
+pub use check_in::{CheckIn, Listed, Noted, Received, Stored};
+pub use check_ins::{CheckIns, Health, RowRoom, StoreSettings};
+pub(crate) use check_ins::{LARGE_ROW, Unlimited, after};
 pub use database::Limits;
 pub use error::{Fault, StoreError};

@@ -1,7 +1,7 @@
 //! Bodies of requests.
 
-use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
-use http_body_util::LengthLimitError;
+use axum::body::{Body, Bytes, HttpBody as _};
+use http_body_util::BodyExt as _;
 use serde_json::{Map, Value};
 
 use super::compute::NODES;
@@ -25,8 +25,42 @@ pub(super) async fn read(body: Body) -> Result<Option<Bytes>, ApiError> {
     if body.size_hint().lower() > LIMIT as u64 {
         return Err(ApiError::payload_too_large(LIMIT));
     }
-    let bytes = to_bytes(body, LIMIT).await.map_err(|error| unread(&error, LIMIT))?;
+    let bytes = collect(body).await?;
     Ok(Some(bytes).filter(|it| !it.iter().all(u8::is_ascii_whitespace)))
+}
+
+/// How many bytes are reserved for a body because it says that it has so many.
+const RESERVED: u64 = 64 << 10;
+
+/// Collects a body. A frame shares the connection's buffer, so each one is copied unless it is the whole
+/// body: a body that never ends takes its bytes, and not a buffer for each frame.
+async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
+    let mut text = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| unread(&error))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if data.len() > LIMIT - text.len() {
+            return Err(ApiError::payload_too_large(LIMIT));
+        }
+        let left = body.size_hint();
+        if text.is_empty() {
+            if left.exact() == Some(0) {
+                return admitted(body, data).await;
+            }
+            let rest = usize::try_from(left.lower().min(RESERVED)).unwrap_or_default();
+            text.reserve_exact(data.len() + rest);
+        }
+        text.extend_from_slice(&data);
+    }
+    Ok(text.into())
+}
+
+/// Waits for the end of a body that is whole: it comes when there is room for what the body takes.
+async fn admitted(mut body: Body, whole: Bytes) -> Result<Bytes, ApiError> {
+    while let Some(frame) = body.frame().await {
+        frame.map_err(|error| unread(&error))?;
+    }
+    Ok(whole)
 }
 
 /// Checks that JSON has no more than so many values, before any is made of it.
@@ -39,7 +73,7 @@ pub(super) fn check_values(bytes: &[u8], most: usize) -> Result<(), ApiError> {
 }
 
 /// Says why a body could not be read to its end.
-pub(super) fn unread(error: &axum::Error, limit: usize) -> ApiError {
+pub(super) fn unread(error: &axum::Error) -> ApiError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if error.is::<TooSlow>() {
@@ -47,9 +81,6 @@ pub(super) fn unread(error: &axum::Error, limit: usize) -> ApiError {
         }
         if error.is::<NoRoom>() {
             return ApiError::busy();
-        }
-        if error.is::<LengthLimitError>() {
-            return ApiError::payload_too_large(limit);
         }
         cause = error.source();
     }
@@ -171,6 +202,48 @@ fn unwrap_envelope(mut fact: Map<String, Value>) -> Map<String, Value> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// Makes a body that comes in pieces.
+    fn in_pieces(pieces: Vec<Bytes>) -> Body {
+        struct Pieces(std::collections::VecDeque<Bytes>);
+
+        impl axum::body::HttpBody for Pieces {
+            type Data = Bytes;
+            type Error = std::convert::Infallible;
+
+            fn poll_frame(
+                mut self: std::pin::Pin<&mut Self>,
+                _: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>>
+            {
+                std::task::Poll::Ready(
+                    self.0.pop_front().map(|it| Ok(hyper::body::Frame::data(it))),
+                )
+            }
+        }
+
+        Body::new(Pieces(pieces.into()))
+    }
+
+    #[tokio::test]
+    async fn a_body_in_pieces_is_collected_up_to_the_limit() {
+        let pieces = |sizes: &[usize]| sizes.iter().map(|it| vec![b'x'; *it].into()).collect();
+        for sizes in [&[][..], &[3], &[3, 0, 4], &[LIMIT], &[1, LIMIT - 1]] {
+            let text = collect(in_pieces(pieces(sizes))).await.unwrap();
+            assert_eq!(text.len(), sizes.iter().sum::<usize>());
+        }
+        for sizes in [&[LIMIT + 1][..], &[LIMIT, 1], &[1, LIMIT]] {
+            let error = collect(in_pieces(pieces(sizes))).await.unwrap_err();
+            assert_eq!(error.status(), 413);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_at_once_is_not_copied() {
+        let whole = Bytes::from_static(b"whole");
+        let text = collect(Body::from(whole.clone())).await.unwrap();
+        assert_eq!(text.as_ptr(), whole.as_ptr());
+    }
 
     #[test]
     fn every_shape_of_request_gives_the_same_facts() {

@@ -23,7 +23,7 @@ use crate::hierarchy::{GroupIndex, inherited_rule};
 use crate::model::{CommitId, Node};
 use crate::rule::{QueryFormat, to_covering_query};
 use crate::snapshot::{Request, Snapshot};
-use crate::store::{CheckIn, Fault, Listed, Received, StoreError, after};
+use crate::store::{CheckIn, Fault, Listed, Noted, Received, StoreError, Unlimited, after};
 
 /// The largest page of a list that is made without being asked for a limit.
 const PAGE: usize = 1000;
@@ -42,7 +42,7 @@ pub(super) fn note(
     transaction_uuid: Option<String>,
 ) {
     let time = Timestamp::now();
-    app.check_ins.note(&CheckIn { time, transaction_uuid, commit, node: node.clone() });
+    app.check_ins.note(Noted { time, transaction_uuid, commit, node });
     app.replies.forget(&node.name);
 }
 
@@ -170,9 +170,9 @@ pub(super) async fn one(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
-    let admit = Room::admits_rows();
+    let room = Room::for_rows();
     let found = blocking(&app, move |app| {
-        let found = app.check_ins.get_within(&name, &admit)?.whole()?;
+        let found = app.check_ins.get_within(&name, &room)?.whole()?;
         Ok(found.map(|it| to_value(app, it, facts)))
     });
     found.await?.map(Json).ok_or_else(|| ApiError::not_found(&uri))
@@ -267,7 +267,9 @@ fn members(
     })?;
     for node in unknown {
         let has_facts = |it: Node| !it.fact.is_empty();
-        if !members.contains(&node.name) && !elsewhere.ask(&node.name)?.is_some_and(has_facts) {
+        if !members.contains(&node.name)
+            && !elsewhere.ask(&node.name, &Unlimited)?.is_some_and(has_facts)
+        {
             members.insert(node.name);
         }
     }

@@ -17,7 +17,7 @@ use super::check_ins::{keep, note};
 use super::classify::classified;
 use super::compute::{NODES, weight};
 use super::error::ApiError;
-use super::known::{FactsPolicy, FactsSource, Known, TrustedSource, known, stored};
+use super::known::{FactsPolicy, FactsSource, Known, TrustedSource, known, stored_trusted};
 use super::router::App;
 use super::server::Room;
 use crate::classification;
@@ -185,21 +185,19 @@ pub(super) async fn upload_facts(
     if !submitted.is_kept() {
         return Err(denied(&caller, Role::CheckIn));
     }
+    // The store may be waited for: the values are gone.
+    Room::of_request().keep_text(fact.len());
     let trusted = match submitted.proved() {
         Some(proved) => trusted_data(&name, Some(proved.clone())),
         // What the node proved before stays.
         // With a damaged store put aside, what it proved may be lost: then bodyless questions get 503
         // until it is proved again, see `Stored::lost`.
-        None => {
-            stored(&app, name.clone()).await?.check_in.map(|it| it.node.trusted).unwrap_or_default()
-        }
+        None => stored_trusted(&app, name.clone()).await?,
     };
     let trusted = Value::from(trusted).to_string();
     let (time, name) = (Timestamp::now(), name.as_str());
     let (fact, trusted) = (fact.as_str(), trusted.as_str());
     let received = Received { time, transaction_uuid: None, commit: None, name, fact, trusted };
-    // A disk may be waited for: the values are gone.
-    Room::of_request().keep_text(fact.len());
     keep(&app, &received).await?;
     let message = if app.check_ins.is_durable() {
         "Facts were stored"

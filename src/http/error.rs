@@ -142,6 +142,13 @@ impl ApiError {
             .with_header(header::RETRY_AFTER, "1")
     }
 
+    /// What `PuppetDB` knows is needed for the answer: asking again may help, and no answer is right
+    /// without it.
+    pub(super) fn puppetdb_unreachable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "puppetdb-unreachable", message, Value::Null)
+            .with_header(header::RETRY_AFTER, "5")
+    }
+
     pub(super) fn status(&self) -> StatusCode {
         self.0.status
     }

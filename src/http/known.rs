@@ -13,7 +13,7 @@ use super::server::Room;
 use crate::facts::{read_cached, read_file};
 use crate::model::Node;
 use crate::snapshot::Snapshot;
-use crate::store::{StoreError, Stored};
+use crate::store::{RowRoom, StoreError, Stored, Unlimited};
 
 /// Where the facts of a node come from that sends none: its last check-in, or a file.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub struct FactsPolicy {
 }
 
 /// What is asked for a node, off the threads that answer.
-type Ask = dyn Fn(&str) -> Result<Option<Node>, String> + Send + Sync;
+type Ask = dyn Fn(&str, &dyn RowRoom) -> Result<Option<Node>, String> + Send + Sync;
 
 /// What is asked for nodes; the query, in the form for the inventory, may be left out.
 type Find = dyn Fn(Option<&Value>, &mut dyn FnMut(Node)) -> Result<(), String> + Send + Sync;
@@ -43,7 +43,7 @@ impl Elsewhere {
     /// Makes one of a function from a certname to what is known of the node, if it is known, and
     /// one that hands out the nodes that a query finds.
     pub fn new(
-        ask: impl Fn(&str) -> Result<Option<Node>, String> + Send + Sync + 'static,
+        ask: impl Fn(&str, &dyn RowRoom) -> Result<Option<Node>, String> + Send + Sync + 'static,
         find: impl Fn(Option<&Value>, &mut dyn FnMut(Node)) -> Result<(), String>
         + Send
         + Sync
@@ -52,11 +52,12 @@ impl Elsewhere {
         Self { ask: Arc::new(ask), find: Arc::new(find) }
     }
 
-    /// Returns what is known of a node. Blocking.
-    pub(super) fn ask(&self, name: &str) -> Result<Option<Node>, ApiError> {
-        // Without an answer nobody can tell what the node is: that is not the same as no facts.
-        (self.ask)(name).map_err(|error| {
-            ApiError::internal(format!("The facts of {name} cannot be asked for: {error}."))
+    /// Returns what is known of a node, if there is room for it. Blocking.
+    pub(super) fn ask(&self, name: &str, room: &dyn RowRoom) -> Result<Option<Node>, ApiError> {
+        // Without an answer it is not known what the node is: that is not the same as no facts.
+        (self.ask)(name, room).map_err(|error| {
+            let message = format!("PuppetDB cannot be asked for the facts of {name}: {error}.");
+            ApiError::puppetdb_unreachable(message)
         })
     }
 
@@ -66,17 +67,18 @@ impl Elsewhere {
         query: Option<&Value>,
         each: &mut dyn FnMut(Node),
     ) -> Result<(), ApiError> {
-        (self.find)(query, each)
-            .map_err(|error| ApiError::internal(format!("The nodes cannot be asked for: {error}.")))
+        (self.find)(query, each).map_err(|error| {
+            ApiError::puppetdb_unreachable(format!("PuppetDB cannot be asked for nodes: {error}."))
+        })
     }
 }
 
 impl FactsPolicy {
     /// Returns what files or `PuppetDB` know of a node. Blocking.
-    fn find(&self, name: &str) -> Result<Option<Node>, ApiError> {
+    fn find(&self, name: &str, room: &dyn RowRoom) -> Result<Option<Node>, ApiError> {
         match self.of_file(name)? {
             Some(node) => Ok(Some(node)),
-            None => self.elsewhere.as_ref().map_or(Ok(None), |it| it.ask(name)),
+            None => self.elsewhere.as_ref().map_or(Ok(None), |it| it.ask(name, room)),
         }
     }
 
@@ -95,7 +97,7 @@ impl FactsPolicy {
     /// Returns the node of a check-in without facts as it is classified: with the facts that files or
     /// `PuppetDB` know, else without; none where facts are required. Blocking.
     pub(super) fn complete(&self, bare: Node) -> Result<Option<Node>, ApiError> {
-        let found = with_facts(self.find(&bare.name)?, &bare.trusted);
+        let found = with_facts(self.find(&bare.name, &Unlimited)?, &bare.trusted);
         Ok(found.or((!self.required).then_some(bare)))
     }
 }
@@ -193,8 +195,8 @@ pub(super) async fn known(
         }
         last => last,
     };
-    let (policy, wanted) = (app.facts.clone(), name.clone());
-    let found = tokio::task::spawn_blocking(move || policy.find(&wanted)).await;
+    let (policy, wanted, room) = (app.facts.clone(), name.clone(), Room::for_rows());
+    let found = tokio::task::spawn_blocking(move || policy.find(&wanted, &room)).await;
     let found = found.map_err(|_| ApiError::internal("The facts could not be read."))??;
     let proved = last.as_ref().map(|it| it.trusted.clone()).unwrap_or_default();
     let found = with_facts(found, &proved);
@@ -221,9 +223,18 @@ fn with_facts(found: Option<Node>, proved: &Map<String, Value>) -> Option<Node> 
     Some(node)
 }
 
-pub(super) async fn stored(app: &App, name: String) -> Result<Stored, StoreError> {
-    let (store, admit) = (app.check_ins.clone(), Room::admits_rows());
-    let found = tokio::task::spawn_blocking(move || store.get_within(&name, &admit)).await;
+async fn stored(app: &App, name: String) -> Result<Stored, StoreError> {
+    let (store, room) = (app.check_ins.clone(), Room::for_rows());
+    let found = tokio::task::spawn_blocking(move || store.get_within(&name, &room)).await;
+    found.unwrap_or_else(|_| Err(StoreError::interrupted()))
+}
+
+pub(super) async fn stored_trusted(
+    app: &App,
+    name: String,
+) -> Result<Map<String, Value>, StoreError> {
+    let store = app.check_ins.clone();
+    let found = tokio::task::spawn_blocking(move || store.trusted(&name)).await;
     found.unwrap_or_else(|_| Err(StoreError::interrupted()))
 }
 

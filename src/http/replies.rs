@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use crate::model::CommitId;
 
 /// How many bytes of replies are kept.
-const BYTES: usize = 64 << 20;
+const BYTES: usize = 32 << 20;
 
 /// The replies that are kept.
 #[derive(Clone, Debug, Default)]

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "refusals are logged once a second")]
 
 mod pace;
+mod pieces;
 mod refusals;
 mod room;
 mod seats;
@@ -33,8 +34,9 @@ pub(super) use pace::TooSlow;
 pub(super) use room::{NoRoom, Room};
 
 use pace::{Attended, Paced};
+use pieces::Streaming;
 use refusals::Refusals;
-use seats::{Caller, Phase, Seats, Taking};
+use seats::{BUFFER, Caller, Phase, Seats, Taking};
 use sent::{Flushed, Outbox};
 
 use super::access::take_query_token;
@@ -42,7 +44,7 @@ use crate::facts::CertificateFacts;
 use crate::telemetry::{ConnectionEnd, Metrics};
 
 /// The longest head of a request, in bytes.
-const HEAD_LIMIT: usize = 64 << 10;
+const HEAD_LIMIT: usize = BUFFER;
 
 /// An address with what answers there.
 #[derive(Debug)]
@@ -311,6 +313,7 @@ impl Connection {
             room.scope(async move {
                 let response = answering.await?;
                 answered.answers(&response);
+                let response = Streaming::watch(response, answered);
                 Ok::<_, Infallible>(sending.take(response))
             })
         });

@@ -7,12 +7,12 @@ pub const NODE_VALUES: usize = 250_000;
 /// Returns whether JSON has more than so many values.
 pub fn has_more_values(json: &[u8], most: usize) -> bool {
     // Each value in a container takes two bytes: its own, and a comma or the end of the container.
-    json.len() / 2 >= most && values(json) > most
+    json.len() / 2 >= most && count_values(json) > most
 }
 
 /// Counts the values of JSON: one, one more where a container opens and for each comma. What is not
 /// valid JSON is not read any further than it is counted here.
-fn values(json: &[u8]) -> usize {
+pub fn count_values(json: &[u8]) -> usize {
     let (mut count, mut in_string, mut is_escaped) = (1, false, false);
     for byte in json {
         match byte {
@@ -41,7 +41,7 @@ mod tests {
             (r#"[",[{\\\",[",0]"#, 3),
             (r#"["\\\\",0]"#, 3),
         ] {
-            assert_eq!(values(text.as_bytes()), most, "{text}");
+            assert_eq!(count_values(text.as_bytes()), most, "{text}");
         }
         let zeros = |count| format!("[{}]", vec!["0"; count].join(","));
         assert!(!has_more_values(zeros(999).as_bytes(), 1_000));

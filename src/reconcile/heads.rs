@@ -11,7 +11,7 @@ use super::build::{BuildError, Outcome};
 use super::controller::Controller;
 use super::head_check::{CheckFailure, Head, HeadVerdict};
 use super::journal::{Event, Journal};
-use super::report::{Reporting, VALIDATE, in_short};
+use super::report::{Reporting, VALIDATE, backoff, in_short};
 use super::settings::Target;
 use crate::forge::StatusState;
 use crate::git::Repository;
@@ -41,6 +41,17 @@ struct Known {
     verdicts: HashMap<CommitId, Verdict>,
     /// How many checks began and did not end.
     began: HashMap<CommitId, u32>,
+    /// How many processes in a row could not be started.
+    not_started: u32,
+}
+
+/// Why there is no verdict yet.
+#[derive(Debug)]
+enum Unchecked {
+    /// The daemon stops, or the live commit goes first.
+    Stopped,
+    /// The process cannot be started: the machine lacks something, and the head is not to blame.
+    NotStarted,
 }
 
 type Verdict = (StatusState, String);
@@ -77,80 +88,94 @@ impl Controller {
     pub(super) fn keep_checking_heads(&self) {
         let Some(reporting) = &self.settings.reporting else { return };
         let mut known = Known::of(&self.journal());
+        let mut pause = None;
         loop {
-            let idle = |it: &mut State| !it.wanted && !it.stopping;
-            let waited = self.head_checks.changed.wait_while(self.head_checks.state(), idle);
-            let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+            let state = self.head_checks.state();
+            let changed = &self.head_checks.changed;
+            let mut state = match pause {
+                None => changed
+                    .wait_while(state, |it| !it.wanted && !it.stopping)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(pause) => {
+                    let waited = changed.wait_timeout_while(state, pause, |it| !it.stopping);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
             if state.stopping {
                 return;
             }
             state.wanted = false;
             drop(state);
-            self.check_heads(reporting, &mut known);
+            pause = match self.check_heads(reporting, &mut known) {
+                Ok(()) | Err(Unchecked::Stopped) => None,
+                Err(Unchecked::NotStarted) => {
+                    known.not_started += 1;
+                    Some(backoff(known.not_started - 1))
+                }
+            };
         }
     }
 
-    fn check_heads(&self, reporting: &Reporting, known: &mut Known) {
-        let Target::Remote(mirror) = &self.settings.target else { return };
-        let Ok(repository) = self.repository() else { return };
+    fn check_heads(&self, reporting: &Reporting, known: &mut Known) -> Result<(), Unchecked> {
+        let Target::Remote(mirror) = &self.settings.target else { return Ok(()) };
+        let Ok(repository) = self.repository() else { return Ok(()) };
         let heads = mirror.heads_of_more(&|it| known.done.contains(&it)).unwrap_or_default();
         known.done.extend(heads.iter().filter(|(_, merged)| *merged).map(|(head, _)| *head));
         for (head, _) in heads.into_iter().filter(|(_, merged)| !merged) {
-            let Some((state, description)) = self.verdict_of(reporting, &repository, head, known)
-            else {
-                return;
-            };
+            let (state, description) = self.verdict_of(reporting, &repository, head, known)?;
             known.done.insert(head);
             self.report_head(reporting.status(head, VALIDATE, state, description));
             // The refs may have moved: the newest head is the next one.
             if self.head_checks.state().wanted {
-                return;
+                break;
             }
         }
+        Ok(())
     }
 
-    /// Returns whether a head is valid; none if the daemon stops.
+    /// Returns whether a head is valid.
     fn verdict_of(
         &self,
         reporting: &Reporting,
         repository: &Repository,
         head: CommitId,
         known: &mut Known,
-    ) -> Option<Verdict> {
+    ) -> Result<Verdict, Unchecked> {
         if let Some(verdict) = known.verdicts.remove(&head) {
-            return Some(verdict);
+            return Ok(verdict);
         }
         if let Some(outcome) = self.outcome_if_known(head) {
-            return Some(verdict_in_words(&outcome));
+            return Ok(verdict_in_words(&outcome));
         }
         let verdict = if known.began.get(&head).is_some_and(|it| *it >= TRIES) {
             unchecked(&format!("the daemon ended during {TRIES} checks of it"))
         } else {
             self.note(Event::HeadCheckBegan { commit: head });
             match self.check_apart(reporting, repository, head) {
-                Some(verdict) => verdict,
-                None => {
+                Ok(verdict) => verdict,
+                Err(unchecked) => {
                     self.note(Event::HeadCheckStopped { commit: head });
-                    return None;
+                    return Err(unchecked);
                 }
             }
         };
+        known.not_started = 0;
         let (state, description) = verdict.clone();
         self.note(Event::HeadChecked { commit: head, state, description });
-        Some(verdict)
+        Ok(verdict)
     }
 
-    /// Checks a head in a process of its own; none if the daemon stops.
+    /// Checks a head in a process of its own.
     fn check_apart(
         &self,
         reporting: &Reporting,
         repository: &Repository,
         head: CommitId,
-    ) -> Option<Verdict> {
+    ) -> Result<Verdict, Unchecked> {
         let budget = match self.budget_of_head(repository, head) {
             Ok(budget) => budget,
-            Err(error @ BuildError::Unreadable { .. }) => return Some(unchecked(&error)),
-            Err(BuildError::Busy | BuildError::Cancelled(_)) => return None,
+            Err(error @ BuildError::Unreadable { .. }) => return Ok(unchecked(&error)),
+            Err(BuildError::Busy | BuildError::Cancelled(_)) => return Err(Unchecked::Stopped),
         };
         let checked = reporting.head_checker.check(
             Head {
@@ -171,14 +196,19 @@ impl Controller {
                 tracing::warn!(commit = %head, reason, "the head of a pull request cannot be read");
                 ("failed", unchecked(&reason))
             }
-            Err(CheckFailure::Stopping) => return None,
+            Err(CheckFailure::Stopping) => return Err(Unchecked::Stopped),
+            Err(error @ CheckFailure::NotStarted(_)) => {
+                tracing::error!(commit = %head, %error, "the check of a pull request's head is tried again");
+                self.metrics.count_head_check("not-started");
+                return Err(Unchecked::NotStarted);
+            }
             Err(failure) => {
                 tracing::error!(commit = %head, error = %failure, "the head of a pull request could not be checked");
                 ("failed", unchecked(&failure))
             }
         };
         self.metrics.count_head_check(result);
-        Some(verdict)
+        Ok(verdict)
     }
 }
 

@@ -324,7 +324,7 @@ fn recent(journal: &Journal) -> Vec<(Event, Option<CommitId>)> {
 }
 
 /// One second, then twice as long each time, up to five minutes.
-fn backoff(tries: u32) -> Duration {
+pub(super) fn backoff(tries: u32) -> Duration {
     Duration::from_secs(1_u64 << tries.min(9)).min(Duration::from_mins(5))
 }
 

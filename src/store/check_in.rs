@@ -1,12 +1,14 @@
 //! One check-in, and how it is written.
 
+use std::fmt;
 use std::io::Write as _;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::StoreError;
-use crate::model::{CommitId, Node};
+use crate::model::{CommitId, Map, Node, Value};
 
 /// The latest classification request of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +25,28 @@ pub struct CheckIn {
     pub node: Node,
 }
 
+/// A check-in that is to be noted, of a node that others still use.
+#[derive(Clone, Debug, Serialize)]
+pub struct Noted<'n> {
+    /// When.
+    pub time: Timestamp,
+    /// Which run of the agent it was for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transaction_uuid: Option<String>,
+    /// Which commit answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitId>,
+    /// The node as it was received.
+    pub node: &'n Node,
+}
+
+impl<'n> From<&'n CheckIn> for Noted<'n> {
+    fn from(check_in: &'n CheckIn) -> Self {
+        let CheckIn { time, transaction_uuid, commit, node } = check_in;
+        Self { time: *time, transaction_uuid: transaction_uuid.clone(), commit: *commit, node }
+    }
+}
+
 /// One of many check-ins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
@@ -30,6 +54,73 @@ pub struct Listed {
     pub name: String,
     /// The check-in, or why this one cannot be read.
     pub check_in: Result<CheckIn, StoreError>,
+}
+
+/// What is read from a row.
+pub(super) trait Content: DeserializeOwned {
+    /// Returns whether the row has facts.
+    fn has_facts(&self) -> bool;
+}
+
+impl Content for CheckIn {
+    fn has_facts(&self) -> bool {
+        !self.node.fact.is_empty()
+    }
+}
+
+/// A row whose facts are skipped.
+#[derive(Debug, Deserialize)]
+pub(super) struct Proved {
+    pub(super) node: ProvedNode,
+}
+
+/// A node whose facts are skipped.
+#[derive(Debug, Deserialize)]
+pub(super) struct ProvedNode {
+    #[serde(default)]
+    fact: Skipped,
+    #[serde(default)]
+    pub(super) trusted: Map<String, Value>,
+}
+
+impl Content for Proved {
+    fn has_facts(&self) -> bool {
+        self.node.fact == Skipped::Some
+    }
+}
+
+/// An object that was skipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Skipped {
+    /// It has at least one key.
+    Some,
+    /// It has none.
+    #[default]
+    None,
+}
+
+impl<'de> Deserialize<'de> for Skipped {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Skim;
+
+        impl<'de> Visitor<'de> for Skim {
+            type Value = Skipped;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Skipped, A::Error> {
+                let mut skipped = Skipped::None;
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+                    skipped = Skipped::Some;
+                }
+                Ok(skipped)
+            }
+        }
+
+        deserializer.deserialize_map(Skim)
+    }
 }
 
 /// What the store knows of a node.
@@ -89,7 +180,8 @@ pub(super) enum Facts {
 }
 
 impl Row {
-    pub(super) fn of(check_in: &CheckIn) -> Option<Self> {
+    /// Writes what [`CheckIn`] is read from.
+    pub(super) fn of(check_in: &Noted<'_>) -> Option<Self> {
         let facts = if check_in.node.fact.is_empty() { Facts::None } else { Facts::Some };
         let bytes = serde_json::to_vec(check_in).ok()?;
         Some(Self { bytes, time: check_in.time.as_second(), facts })

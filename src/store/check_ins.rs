@@ -6,21 +6,22 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::check_in::{CheckIn, Facts, Listed, Received, Row, Stored};
+use super::check_in::{CheckIn, Content, Facts, Listed, Noted, Proved, Received, Row, Stored};
 use super::database::{Database, Fresh, Keeping, Limits};
 use super::error::{Fault, StoreError};
 use super::opening::{find_put_aside, open, open_existing, put_aside};
 use super::queue::{Queue, Receipt, Urgency};
-use crate::model::{NODE_VALUES, has_more_values};
+use crate::model::{Map, NODE_VALUES, Value, has_more_values};
 use crate::telemetry::{Dropped, Metrics};
 
 /// How long check-ins are collected before they are written together.
 const COLLECT: Duration = Duration::from_millis(200);
 
 /// How many KiB may wait to be written.
-const ROOM: usize = 64 << 10;
+const ROOM: usize = 32 << 10;
 
 /// How long room in the queue is waited for, and then the disk.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -35,8 +36,11 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 const HOUSEKEEPING: Duration = Duration::from_mins(1);
 const FIRST_HOUSEKEEPING: Duration = Duration::from_mins(10);
 
-/// How many bytes of rows are read at a time.
-const READ: usize = 1 << 20;
+/// From how many bytes on a row is large: room for it is waited for before it is read.
+pub(crate) const LARGE_ROW: usize = 256 << 10;
+
+/// How many bytes of rows are read at a time: a list that is being sent holds on to them.
+const READ: usize = 256 << 10;
 
 /// How many JSON values a row may have: those of a request, and what stands around them.
 const ROW_VALUES: usize = NODE_VALUES + 100;
@@ -64,6 +68,30 @@ pub struct Health {
     pub put_aside: Option<PathBuf>,
 }
 
+/// The memory for rows that are read: each of these waits until there is enough, and is false if there
+/// is not. Blocking.
+pub trait RowRoom {
+    /// Waits for what a row of so many bytes may take, if that is much.
+    fn admits_bytes(&self, bytes: usize) -> bool;
+
+    /// Waits for what this row takes, unless the room for it is there already. Returns at once for a
+    /// large row.
+    fn admits_row(&self, row: &[u8]) -> bool;
+}
+
+/// For those who read one row at a time.
+pub(crate) struct Unlimited;
+
+impl RowRoom for Unlimited {
+    fn admits_bytes(&self, _: usize) -> bool {
+        true
+    }
+
+    fn admits_row(&self, _: &[u8]) -> bool {
+        true
+    }
+}
+
 /// The latest classification request of each node.
 #[derive(Clone, Debug)]
 pub struct CheckIns(Arc<Inner>);
@@ -80,6 +108,8 @@ struct Inner {
     opened: Condvar,
     /// Held by the one who writes.
     turn: Mutex<()>,
+    /// Held while a row is read for its trusted data alone.
+    skimming: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -117,6 +147,7 @@ impl CheckIns {
             state: Mutex::new(State { phase: Phase::Opening, health }),
             opened: Condvar::new(),
             turn: Mutex::default(),
+            skimming: Mutex::default(),
         }))
     }
 
@@ -126,8 +157,9 @@ impl CheckIns {
     }
 
     /// Notes a check-in; it is written soon, and read at once. What cannot be kept is counted.
-    pub fn note(&self, check_in: &CheckIn) {
-        if let Some(row) = Row::of(check_in) {
+    pub fn note<'n>(&self, check_in: impl Into<Noted<'n>>) {
+        let check_in = check_in.into();
+        if let Some(row) = Row::of(&check_in) {
             self.0.note(&check_in.node.name, row);
         }
     }
@@ -174,23 +206,30 @@ impl CheckIns {
     ///
     /// Returns an error if the store cannot be read.
     pub fn get(&self, name: &str) -> Result<Stored, StoreError> {
-        self.get_within(name, &|_| true)
+        self.get_within(name, &Unlimited)
     }
 
-    /// Returns what is known of a node, if `admit` has room for what its text takes when it is read.
-    /// Blocking.
+    /// Returns what is known of a node, if there is room for what its row takes. Blocking.
     ///
     /// # Errors
     ///
     /// Returns an error if the store cannot be read, or there is no room.
-    pub fn get_within(
-        &self,
-        name: &str,
-        admit: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<Stored, StoreError> {
-        let check_in = self.0.latest(name, admit)?;
+    pub fn get_within(&self, name: &str, room: &dyn RowRoom) -> Result<Stored, StoreError> {
+        let check_in: Option<CheckIn> = self.0.latest(name, room)?;
         let lost = self.0.lost(name, check_in.as_ref());
         Ok(Stored { check_in, lost })
+    }
+
+    /// Returns the trusted data that are known of a node, whatever facts it has. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    pub fn trusted(&self, name: &str) -> Result<Map<String, Value>, StoreError> {
+        // The facts are skipped, and one row is in memory at a time.
+        let _one = self.0.skimming.lock().unwrap_or_else(PoisonError::into_inner);
+        let row: Option<Proved> = self.0.latest(name, &Unlimited)?;
+        Ok(row.map(|it| it.node.trusted).unwrap_or_default())
     }
 
     /// Returns why a check-in may be less than what was known of its node, if it may.
@@ -304,7 +343,7 @@ fn kibibytes(row: &Row) -> u32 {
 }
 
 /// Reads a row. An older version kept rows that take more memory than a node may.
-fn read(name: &str, bytes: &[u8]) -> Result<CheckIn, StoreError> {
+fn read<R: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<R, StoreError> {
     if has_more_values(bytes, ROW_VALUES) {
         let reason = format!(
             "the row of `{name}` has over {NODE_VALUES} JSON values, the most that one node may have; the node is known again when it checks in with fewer"
@@ -351,30 +390,38 @@ impl Inner {
         }
     }
 
-    /// Returns the check-in of a node.
-    fn latest(
-        &self,
-        name: &str,
-        admit: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<Option<CheckIn>, StoreError> {
-        let read = |name: &str, bytes: &[u8]| {
-            if admit(bytes) {
-                return read(name, bytes);
-            }
+    /// Returns what the row of a node says, if there is room for it.
+    fn latest<R: Content>(&self, name: &str, room: &dyn RowRoom) -> Result<Option<R>, StoreError> {
+        let admit = |is_admitted: bool| {
             let reason = "too many large nodes are read; try again soon";
-            Err(StoreError::new(Fault::Busy, "read", reason))
+            is_admitted.then_some(()).ok_or_else(|| StoreError::new(Fault::Busy, "read", reason))
+        };
+        let admit_and_read = |bytes: &[u8]| {
+            admit(room.admits_bytes(bytes.len()))?;
+            admit(room.admits_row(bytes))?;
+            read(name, bytes)
         };
         let waiting = self.queue().get(name);
         if let Some(fresh) = waiting.as_ref().filter(|it| it.row.facts == Facts::Some) {
-            return read(name, &fresh.row.bytes).map(Some);
+            return admit_and_read(&fresh.row.bytes).map(Some);
         }
         let database = self.database()?;
-        let found = database.get(name).map_err(|error| self.fail(&database, error))?;
-        let found = found.map(|it| read(name, &it)).transpose()?;
+        let failed = |error| self.fail(&database, error);
+        let bytes = database.row_bytes(name).map_err(failed)?.unwrap_or_default();
+        admit(room.admits_bytes(bytes))?;
+        let found = if bytes < LARGE_ROW {
+            let row = database.with_row(name, <[u8]>::to_vec).map_err(failed)?;
+            row.map(|it| admit(room.admits_row(&it)).and_then(|()| read(name, &it)))
+        } else {
+            // The room was waited for, so nothing is waited for while the row is held.
+            let read = |it: &[u8]| admit(room.admits_row(it)).and_then(|()| read(name, it));
+            database.with_row(name, read).map_err(failed)?
+        };
+        let found: Option<R> = found.transpose()?;
         // A request without facts does not hide facts that are known.
         match (found, waiting) {
-            (Some(found), Some(_)) if !found.node.fact.is_empty() => Ok(Some(found)),
-            (_, Some(fresh)) => read(name, &fresh.row.bytes).map(Some),
+            (Some(found), Some(_)) if found.has_facts() => Ok(Some(found)),
+            (_, Some(fresh)) => admit_and_read(&fresh.row.bytes).map(Some),
             (found, None) => Ok(found),
         }
     }

@@ -220,13 +220,28 @@ impl Database {
         })
     }
 
-    /// Returns the check-in of a node, as it was written.
-    pub(super) fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    /// Returns what `read` makes of the check-in of a node, as it was written. It must not wait: what is
+    /// read cannot be overwritten.
+    pub(super) fn with_row<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, StoreError> {
         guarded("read", || {
             let reading = self.inner.begin_read().map_err(failed("read"))?;
             let table = reading.open_table(CHECK_INS).map_err(failed("read"))?;
             let found = table.get(name).map_err(storage("read"))?;
-            Ok(found.map(|it| it.value().to_vec()))
+            Ok(found.map(|it| read(it.value())))
+        })
+    }
+
+    /// Returns how many bytes the check-in of a node has, without reading it.
+    pub(super) fn row_bytes(&self, name: &str) -> Result<Option<usize>, StoreError> {
+        guarded("read", || {
+            let reading = self.inner.begin_read().map_err(failed("read"))?;
+            let table = reading.open_table(SEEN).map_err(failed("read"))?;
+            let found = table.get(name).map_err(storage("read"))?;
+            Ok(found.map(|it| usize::try_from(it.value().2).unwrap_or(usize::MAX)))
         })
     }
 

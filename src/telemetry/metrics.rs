@@ -255,7 +255,7 @@ metrics! {
     commit_statuses: Family<Webhook, Counter> = Family::default(),
         "commit_status_posts", "Commit statuses that were posted, by forge and result";
     head_checks: Family<Named, Counter> = Family::default(),
-        "head_checks", "Heads of pull requests that were checked, by result: valid, invalid, failed";
+        "head_checks", "Heads of pull requests that were checked, by result: valid, invalid, failed; not-started: tried again";
     revision: Family<Revision, Gauge> = Family::default(),
         "source_live_revision_info", "The commit that answers";
     conditions: Family<Standing, Gauge> = Family::default(),

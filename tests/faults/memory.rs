@@ -17,7 +17,7 @@ use site::{Site, Size};
 pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "memory::whole-campaign",
-        promise: "probes answer, every answer is that of the commit that it names, and memory has a bound",
+        promise: "probes answer, every answer is that of the commit that it names, and resident memory stays below the chart's 512 MiB",
         injection: "1,000 groups, 20,000 nodes with 24 KB of facts each; each attack alone, then all of them at once for 60 s",
         speed: Speed::Slow,
         run: || campaign(Size { groups: 1_000, nodes: 20_000 }, Duration::from_mins(1)),
@@ -31,15 +31,11 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// Where the peak of the whole campaign is a regression. It was 8,233 MiB before requests waited for
-/// room and 1,690 MiB with glibc's own number of arenas, and must become the limit of the chart.
-const BOUND_MIB: u64 = 1_024;
-
 /// The limit of the chart.
 const LIMIT_MIB: u64 = 512;
 
-/// How long each attack runs alone.
-const ALONE: Duration = Duration::from_secs(8);
+/// How long each attack runs alone; `CLADE_MEMORY_ALONE` has other seconds while one looks for a cause.
+const ALONE: u64 = 8;
 
 /// How long the longest answer of a probe may take: machines are slow, and so is this build.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -51,12 +47,14 @@ fn campaign(size: Size, together: Duration) -> Seen {
     site.store_nodes();
     peaks.note("20,000 nodes stored", &site);
     let chosen = chosen();
-    for attack in &chosen {
-        run(&site, std::slice::from_ref(attack), ALONE, &mut peaks);
+    let alone = std::env::var("CLADE_MEMORY_ALONE").ok().and_then(|it| it.parse().ok());
+    let alone = Duration::from_secs(alone.unwrap_or(ALONE));
+    for attack in chosen.iter().filter(|_| !alone.is_zero()) {
+        run(&site, std::slice::from_ref(attack), alone, &mut peaks);
     }
     run(&site, &chosen, together, &mut peaks);
     site.assert_whole();
-    peaks.assert_within(BOUND_MIB);
+    peaks.assert_within(LIMIT_MIB);
     Seen::Held(peaks.to_string())
 }
 

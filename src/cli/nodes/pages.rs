@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{BATCH, Use};
 use crate::cli::client::Daemon;
 use crate::facts::with_certname;
-use crate::model::{Map, NODE_VALUES, Node, has_more_values};
+use crate::model::{Map, NODE_VALUES, Node, count_values, has_more_values};
 
 /// More nodes than one fleet has.
 const MOST: usize = 10_000_000;
@@ -17,10 +17,13 @@ const MOST: usize = 10_000_000;
 /// How many bytes of text a node may have, as in a request that brings its facts along.
 const NODE_BYTES: u64 = 16 << 20;
 
-/// How many bytes of text are used together. Short values take forty times as much memory.
-const BATCH_BYTES: usize = 8 << 20;
+/// How many bytes of memory nodes take that are used together, by an estimate.
+const BATCH_MEMORY: usize = 128 << 20;
 
-/// A node of a list with the bytes of its text, or why it cannot be read.
+/// How many bytes of memory a value takes, whatever its text.
+const VALUE_MEMORY: usize = 300;
+
+/// A node of a list with the bytes of memory that it takes, or why it cannot be read.
 pub(super) type Listed = Result<(Node, usize), String>;
 
 /// Takes a node.
@@ -32,19 +35,19 @@ pub(super) type Page = fn(&Daemon, usize, Take<'_>) -> Result<usize>;
 /// Nodes that are used together.
 pub(super) struct Batch<'u> {
     nodes: Vec<Node>,
-    bytes: usize,
+    memory: usize,
     each: Use<'u>,
 }
 
 impl<'u> Batch<'u> {
     pub(super) fn new(each: Use<'u>) -> Self {
-        Self { nodes: Vec::new(), bytes: 0, each }
+        Self { nodes: Vec::new(), memory: 0, each }
     }
 
-    pub(super) fn push(&mut self, node: Node, bytes: usize) {
+    pub(super) fn push(&mut self, node: Node, memory: usize) {
         self.nodes.push(node);
-        self.bytes += bytes;
-        if self.nodes.len() >= BATCH || self.bytes >= BATCH_BYTES {
+        self.memory += memory;
+        if self.nodes.len() >= BATCH || self.memory >= BATCH_MEMORY {
             self.flush();
         }
     }
@@ -54,7 +57,7 @@ impl<'u> Batch<'u> {
             (self.each)(&self.nodes);
         }
         self.nodes.clear();
-        self.bytes = 0;
+        self.memory = 0;
     }
 }
 
@@ -89,7 +92,7 @@ pub(super) fn read(
 /// Reads a page of the check-ins of a daemon.
 pub(super) fn check_ins(service: &Daemon, offset: usize, take: Take<'_>) -> Result<usize> {
     let path = format!("/v1/nodes?facts=true&limit={BATCH}&offset={offset}");
-    nodes(service, &path, None, CHECK_IN, take)
+    nodes(service, &path, None, CHECK_IN, &|_| true, take)
 }
 
 /// Reads a page of the inventory of a PuppetDB.
@@ -97,16 +100,20 @@ pub(super) fn inventory(service: &Daemon, offset: usize, take: Take<'_>) -> Resu
     // `[{"field": "certname", "order": "asc"}]`, so that pages do not overlap.
     let order = "%5B%7B%22field%22%3A%22certname%22%2C%22order%22%3A%22asc%22%7D%5D";
     let path = format!("/pdb/query/v4/inventory?order_by={order}&limit={BATCH}&offset={offset}");
-    nodes(service, &path, None, INVENTORY, take)
+    nodes(service, &path, None, INVENTORY, &|_| true, take)
 }
 
-/// Asks a `PuppetDB` for one node.
-pub(in crate::cli) fn of_puppetdb(service: &Daemon, certname: &str) -> Result<Option<Node>> {
+/// Asks a `PuppetDB` for one node, if `admit` has room for what its text takes when it is read.
+pub(in crate::cli) fn of_puppetdb(
+    service: &Daemon,
+    certname: &str,
+    admit: &dyn Fn(&[u8]) -> bool,
+) -> Result<Option<Node>> {
     let query = json!(["=", "certname", certname]).to_string();
     let query = utf8_percent_encode(&query, NON_ALPHANUMERIC);
     let mut found = None;
     let path = format!("/pdb/query/v4/inventory?query={query}");
-    nodes(service, &path, None, INVENTORY, &mut |listed| found = Some(listed))?;
+    nodes(service, &path, None, INVENTORY, admit, &mut |listed| found = Some(listed))?;
     let found = found.transpose().map_err(anyhow::Error::msg)?;
     Ok(found.map(|(node, _)| node))
 }
@@ -125,7 +132,8 @@ pub(in crate::cli) fn found_in_puppetdb(
             fields.insert("query".to_owned(), query.clone());
         }
         // A query can be longer than a URL may be.
-        nodes(service, "/pdb/query/v4/inventory", Some(&page.to_string()), INVENTORY, take)
+        let body = page.to_string();
+        nodes(service, "/pdb/query/v4/inventory", Some(&body), INVENTORY, &|_| true, take)
     };
     let mut unreadable = None;
     read(&page, &mut |listed| match listed {
@@ -151,19 +159,28 @@ fn nodes(
     path: &str,
     body: Option<&str>,
     keys: Keys,
+    admit: &dyn Fn(&[u8]) -> bool,
     take: Take<'_>,
 ) -> Result<usize> {
     service.list(path, body, NODE_BYTES, &mut |text| {
         if has_more_values(text.as_bytes(), NODE_VALUES) {
             bail!("a node has more than {NODE_VALUES} values");
         }
+        if !admit(text.as_bytes()) {
+            bail!("too many large nodes are read; try again soon");
+        }
         let entry: Value = serde_json::from_str(text)?;
         take(match error_of(&entry) {
             Some(error) => Err(error),
-            None => Ok((node(entry, keys)?, text.len())),
+            None => Ok((node(entry, keys)?, memory(text))),
         });
         Ok(())
     })
+}
+
+/// Returns about how many bytes of memory a node takes.
+fn memory(text: &str) -> usize {
+    text.len() + VALUE_MEMORY * count_values(text.as_bytes())
 }
 
 /// Returns why the daemon cannot read a node of its list.
@@ -211,15 +228,24 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_bounded_by_nodes_and_by_bytes() {
+    fn a_batch_is_bounded_by_nodes_and_by_memory() {
         let mut sizes = Vec::new();
         let mut each = |nodes: &[Node]| sizes.push(nodes.len());
         let mut batch = Batch::new(&mut each);
-        for bytes in [1, BATCH_BYTES, 1] {
-            batch.push(Node::named("n".to_owned()), bytes);
+        for memory in [1, BATCH_MEMORY, 1] {
+            batch.push(Node::named("n".to_owned()), memory);
         }
         (0..BATCH).for_each(|_| batch.push(Node::named("n".to_owned()), 1));
         batch.flush();
         assert_eq!(sizes, [2, BATCH, 1]);
+    }
+
+    #[test]
+    fn values_count_as_what_they_take_and_not_as_their_text() {
+        // Two of the largest nodes are never used together, and usual ones a few hundred at a time.
+        let wide = format!("[{}]", vec!["0"; NODE_VALUES - 2].join(","));
+        assert!(2 * memory(&wide) >= BATCH_MEMORY);
+        let usual = vec![r#""name": {"a": "text of a fact", "b": [1, 2]}"#; 500].join(",");
+        assert!((100..BATCH).contains(&(BATCH_MEMORY / memory(&usual))));
     }
 }

@@ -1,10 +1,14 @@
 //! The settings of the C library's allocator, which it reads when a program starts.
 //!
-//! glibc gives each of some threads an arena of its own, up to eight for each core, and none of them
-//! gives back what a burst of large requests left between the memory that is still used. Two arenas, and
-//! large blocks that are mapped one by one, keep half as much (`memory::whole-campaign`).
+//! glibc gives each of some threads an arena of its own, up to eight for each core. Two arenas, and large
+//! blocks that are mapped one by one, keep half as much (`memory::whole-campaign`). What a burst of large
+//! requests leaves between the memory that is still used is returned by [`trim`].
+
+mod trim;
 
 use std::ffi::OsString;
+
+pub(super) use trim::keep_trimming;
 
 /// Says that the program was started again, also where the system removes the settings, as it does from
 /// programs with capabilities of their files.

@@ -23,7 +23,10 @@ pub(super) fn elsewhere(settings: &Serve) -> Result<Option<Elsewhere>> {
     let identity = Identity::of_files(settings.tls_client_ca.clone(), pair);
     let (one, pages) = (identity.at(url, ONE)?, identity.at(url, PAGE)?);
     Ok(Some(Elsewhere::new(
-        move |certname| of_puppetdb(&one, certname).map_err(|error| format!("{error:#}")),
+        move |certname, room| {
+            let admit = |text: &[u8]| room.admits_bytes(text.len()) && room.admits_row(text);
+            of_puppetdb(&one, certname, &admit).map_err(|error| format!("{error:#}"))
+        },
         move |query, each| {
             found_in_puppetdb(&pages, query, each).map_err(|error| format!("{error:#}"))
         },

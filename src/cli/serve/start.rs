@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
+use super::allocator;
 use super::arguments::{EncFacts, Serve};
 use super::descriptors;
 use super::ending;
@@ -341,6 +342,7 @@ pub(super) fn run(serve: Serve, layering: Layering) -> Result<Exit> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
+    allocator::keep_trimming().context("cannot start a thread")?;
     let done = runtime.block_on(run_within(serve, prepared, Again { log, layering }));
     // A Puppet Server may still be waited for, whose answer nobody wants any more.
     runtime.shutdown_timeout(LAST_WORK);

@@ -213,7 +213,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Attended<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        self.taking.holds(buffer.filled().len().saturating_sub(before));
+        self.taking.receives(buffer.filled().len().saturating_sub(before));
         Poll::Ready(Ok(()))
     }
 }

@@ -12,6 +12,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::model::NODE_VALUES;
+use crate::store::{LARGE_ROW, RowRoom};
+
 /// From how many KiB on a request is large.
 const IS_LARGE: usize = 2 << 10;
 
@@ -58,7 +61,7 @@ impl Rooms {
 static ORDINARY: Rooms = Rooms::new(32 << 10, 16 << 10, 64);
 
 /// A request with as many values as one may have fits.
-static LARGE: Rooms = Rooms::new(96 << 10, 32 << 10, 256);
+static LARGE: Rooms = Rooms::new(80 << 10, 24 << 10, 256);
 
 tokio::task_local! {
     static CURRENT: Room;
@@ -95,11 +98,17 @@ impl Room {
         Ok(())
     }
 
-    /// Returns what waits for room for a text that was stored; false says that there is none. The room
-    /// belongs to the request that is being answered. Blocking.
-    pub(in crate::http) fn admits_rows() -> impl Fn(&[u8]) -> bool + Send + 'static {
-        let (room, runtime) = (Self::of_request(), Handle::current());
-        move |row| runtime.block_on(room.make(Expansion::of(row))).is_ok()
+    /// Returns the room for a row of the store. It belongs to the request that is being answered.
+    pub(in crate::http) fn for_rows() -> impl RowRoom + Send + 'static {
+        StoredRows { room: Self::of_request(), runtime: Handle::current() }
+    }
+
+    /// Gives back what was taken last beyond what a text needs.
+    fn shrink_last(&self, expansion: Expansion) {
+        let mut permits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = permits.last_mut() {
+            drop(last.split(last.num_permits().saturating_sub(expansion.kibibytes())));
+        }
     }
 
     /// Gives back what was taken for values: only the text is left.
@@ -114,6 +123,34 @@ impl Room {
             drop(it.split(it.num_permits().saturating_sub(needed)));
             true
         });
+    }
+}
+
+/// The room that rows take which are read for a request.
+struct StoredRows {
+    room: Room,
+    runtime: Handle,
+}
+
+impl StoredRows {
+    fn admits(&self, expansion: Expansion) -> bool {
+        self.runtime.block_on(self.room.make(expansion)).is_ok()
+    }
+}
+
+impl RowRoom for StoredRows {
+    /// Before it is read nothing is known of a large row but its size, so it takes what it may take at
+    /// the most.
+    fn admits_bytes(&self, bytes: usize) -> bool {
+        bytes < LARGE_ROW || self.admits(Expansion { bytes, values: NODE_VALUES.min(bytes / 2) })
+    }
+
+    fn admits_row(&self, row: &[u8]) -> bool {
+        if row.len() < LARGE_ROW {
+            return self.admits(Expansion::of(row));
+        }
+        self.room.shrink_last(Expansion::of(row));
+        true
     }
 }
 
@@ -203,6 +240,28 @@ mod tests {
         drop(room);
         outliving.keep_text(large.len());
         assert_eq!(taken(), 20);
+    }
+
+    #[tokio::test]
+    async fn a_large_row_takes_what_it_may_take_until_it_is_read() {
+        let room = Room::default();
+        let (taken, runtime) = (room.clone(), Handle::current());
+        let taken = move || -> usize {
+            taken.0.lock().unwrap().iter().map(SemaphorePermit::num_permits).sum()
+        };
+        let read = move || {
+            let rows = StoredRows { room, runtime };
+            let row = vec![b'x'; 300 << 10];
+            assert!(rows.admits_bytes(LARGE_ROW - 1));
+            assert_eq!(taken(), 0, "a small row is read at once");
+            assert!(rows.admits_bytes(row.len()));
+            assert_eq!(taken(), 600 + (150 << 10) * VALUE / 1024);
+            assert!(rows.admits_row(&row));
+            assert_eq!(taken(), 600);
+            assert!(rows.admits_row(b"{}"));
+            assert_eq!(taken(), 601);
+        };
+        tokio::task::spawn_blocking(read).await.unwrap();
     }
 
     #[test]

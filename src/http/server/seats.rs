@@ -26,12 +26,16 @@ use crate::telemetry::{ConnectionEnd, Metrics};
 const SPARE: usize = 64;
 
 /// How many bytes are held of requests that are not whole, and of answers that are not taken.
-const HELD: usize = 64 << 20;
+const HELD: usize = 48 << 20;
+
+/// How many bytes the buffer of a connection has at the most: the start of a request takes them twice.
+pub(super) const BUFFER: usize = 64 << 10;
 
 /// Answers of fewer bytes are not counted.
 const SMALL_ANSWER: usize = 16 << 10;
 
-/// What an answer holds whose length is not known: the pieces of it that wait to be sent.
+/// What an answer holds at the least whose length is not known: the piece of it that waits to be sent,
+/// and what the next ones are made of.
 const STREAMED: usize = 512 << 10;
 
 /// How long a listener whose connections are all being worked on waits before it tries again.
@@ -200,6 +204,12 @@ impl Taking {
         self.seat.enter(phase, self.seats.now());
     }
 
+    /// Notes bytes of a request.
+    pub(super) fn receives(&self, bytes: usize) {
+        let buffered = BUFFER.saturating_sub(self.seat.held() / 2).min(bytes);
+        self.holds(bytes + buffered);
+    }
+
     /// Notes bytes of a request or an answer. If too many are held, what takes longest gives way.
     pub(super) fn holds(&self, bytes: usize) {
         if !self.seat.is_waited_for() {
@@ -224,6 +234,12 @@ impl Taking {
         if bytes >= SMALL_ANSWER {
             self.holds(bytes);
         }
+    }
+
+    /// Notes the piece of an answer that waits to be sent; the one before has been.
+    pub(super) fn streams(&self, bytes: usize) {
+        self.releases();
+        self.holds(bytes.max(STREAMED));
     }
 
     /// Notes that all that was written has been sent.

@@ -37,6 +37,64 @@ fn names(store: &CheckIns) -> Vec<String> {
     all(store).into_iter().map(|it| it.node.name).collect()
 }
 
+/// Notes what is asked for, and admits rows of so many bytes.
+#[derive(Default)]
+struct Asked {
+    most: usize,
+    bytes: Mutex<Vec<usize>>,
+    rows: Mutex<Vec<usize>>,
+}
+
+impl RowRoom for Asked {
+    fn admits_bytes(&self, bytes: usize) -> bool {
+        self.bytes.lock().unwrap().push(bytes);
+        bytes <= self.most
+    }
+
+    fn admits_row(&self, row: &[u8]) -> bool {
+        self.rows.lock().unwrap().push(row.len());
+        true
+    }
+}
+
+#[test]
+fn a_row_is_read_when_there_is_room_for_its_size() {
+    let store = opened(None);
+    let mut large = check_in("large", 1);
+    large.node.fact.insert("text".to_owned(), "x".repeat(LARGE_ROW).into());
+    store.note(&large);
+    store.note(&check_in("small", 1));
+    for state in ["waiting", "written"] {
+        let room = Asked::default();
+        let error = store.get_within("large", &room).unwrap_err();
+        assert_eq!((error.fault, room.rows.lock().unwrap().len()), (Fault::Busy, 0), "{state}");
+        let room = Asked { most: 2 * LARGE_ROW, ..Asked::default() };
+        for (name, expected) in [("large", &large), ("small", &check_in("small", 1))] {
+            assert_eq!(store.get_within(name, &room).unwrap().check_in.as_ref(), Some(expected));
+        }
+        assert_eq!(*room.bytes.lock().unwrap(), *room.rows.lock().unwrap(), "{state}");
+        store.0.take_turn().unwrap();
+    }
+}
+
+#[test]
+fn trusted_data_are_read_without_the_facts() {
+    let store = opened(None);
+    let mut proved = check_in("proved", 1);
+    proved.node.trusted.insert("certname".to_owned(), "proved".into());
+    store.note(&proved);
+    let bare = CheckIn { node: Node::named("proved"), ..proved.clone() };
+    for state in ["waiting", "written", "a bare one waits", "both are written"] {
+        assert_eq!(store.trusted("proved").unwrap(), proved.node.trusted, "{state}");
+        assert!(store.trusted("unknown").unwrap().is_empty());
+        if state == "written" {
+            store.note(&bare);
+        } else {
+            store.0.take_turn().unwrap();
+        }
+    }
+}
+
 #[test]
 fn the_latest_check_in_of_a_node_is_kept() {
     let directory = tempfile::tempdir().unwrap();
@@ -374,7 +432,7 @@ async fn what_is_kept_is_on_disk_or_an_error() {
     };
     store.keep(&received("a", "{\"n\":1}")).await.unwrap();
     let database = store.0.database().unwrap();
-    assert!(database.get("a").unwrap().is_some());
+    assert!(database.with_row("a", <[u8]>::to_vec).unwrap().is_some());
     drop(database);
     store.0.state().health.failing = Some(StoreError::new(Fault::DiskFull, "written", "full"));
     let error = store.keep(&received("b", "{\"n\":1}")).await.unwrap_err();

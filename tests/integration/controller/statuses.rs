@@ -103,6 +103,37 @@ fn heads_are_checked_after_an_upgrade_has_replaced_the_program() {
 }
 
 #[test]
+fn a_check_of_a_head_that_cannot_be_started_is_tried_again() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let world = World::new();
+    let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let stub = Stub::start(Vec::new());
+    let own = world.arguments(&stub, "gitea");
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--interval", "50ms"];
+    let heads = ["--fetch-refspec", "refs/pull/*/head:refs/pull/*/head"];
+    let command = clade(&[&serve[..], &own, &heads].concat());
+    let program = world.data.path().join("clade");
+    std::fs::copy(command.get_program(), &program).unwrap();
+    let allow = |mode: u32| {
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let mut started = Command::new(&program);
+    started.args(command.get_args()).current_dir(root());
+    let daemon = Daemon::launch(started);
+    wait_for(&daemon, &first);
+    // Nothing can be started from it, not even by root.
+    allow(0o644);
+    let head = world.propose(7, &[("groups/b.yaml", &group("B"))]);
+    let failed = "clade_head_checks_total{result=\"not-started\"} ";
+    daemon.wait_until("it failed", |it| it.get("/metrics").body.contains(failed));
+    assert!(!stub.calls().iter().any(|it| it.path.contains(&head)), "the head is not to blame");
+    allow(0o755);
+    assert_eq!(stub.status(&head, "clade/validate").0, "success");
+}
+
+#[test]
 fn what_a_forge_refuses_to_hear_of_a_pull_request_is_said_once() {
     let world = World::new();
     let git = world.repository.git();

@@ -214,8 +214,12 @@ fn puppetdb_knows_nodes_that_never_asked() {
     // Without PuppetDB nobody knows what the node is, which is not the same as no facts.
     let daemon = start(&nobody());
     let answer = daemon.get("/enc/web1");
-    assert_eq!((answer.status, answer.json()["kind"].as_str()), (500, Some("application-error")));
-    assert!(answer.body.contains("The facts of web1 cannot be asked for: cannot ask"));
+    assert_eq!(
+        (answer.status, answer.json()["kind"].as_str()),
+        (503, Some("puppetdb-unreachable"))
+    );
+    assert_eq!(answer.header("Retry-After"), Some("5"));
+    assert!(answer.body.contains("PuppetDB cannot be asked for the facts of web1: cannot ask"));
 }
 
 #[test]

@@ -95,6 +95,17 @@ fn bytes_of_half_read_requests_are_limited() {
 }
 
 #[test]
+fn the_start_of_a_request_counts_for_the_buffer_too() {
+    let seats = seats(16);
+    let connection = sit(&seats, 1, Phase::Body, 1);
+    connection.receives(10_000);
+    assert_eq!(connection.seat.held(), 20_000);
+    connection.receives(BUFFER);
+    connection.receives(1_000_000);
+    assert_eq!(connection.seat.held(), 10_000 + BUFFER + 1_000_000 + BUFFER);
+}
+
+#[test]
 fn addresses_of_one_site_are_one_caller() {
     let of = |text: &str| Caller::from(text.parse::<IpAddr>().unwrap());
     assert_eq!(of("2001:db8::1"), of("2001:db8::2:3"));
