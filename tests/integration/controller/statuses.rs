@@ -111,9 +111,8 @@ fn a_check_of_a_head_that_cannot_be_started_is_tried_again() {
     let stub = Stub::start(Vec::new());
     let own = world.arguments(&stub, "gitea");
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
-    let serve = ["serve", "--listen", "127.0.0.1:0", "--interval", "50ms"];
     let heads = ["--fetch-refspec", "refs/pull/*/head:refs/pull/*/head"];
-    let command = clade(&[&serve[..], &own, &heads].concat());
+    let command = serve(&[&own[..], &heads].concat());
     let program = world.data.path().join("clade");
     std::fs::copy(command.get_program(), &program).unwrap();
     let allow = |mode: u32| {
