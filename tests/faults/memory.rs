@@ -17,7 +17,7 @@ use site::{Site, Size};
 pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "memory::whole-campaign",
-        promise: "probes answer, every answer is that of the commit that it names, and resident memory stays below the chart's 512 MiB",
+        promise: "probes answer, every answer is that of the commit that it names, and the resident memory of a development build stays below 512 MiB",
         injection: "1,000 groups, 20,000 nodes with 24 KB of facts each; each attack alone, then all of them at once for 60 s",
         speed: Speed::Slow,
         run: || campaign(Size { groups: 1_000, nodes: 20_000 }, Duration::from_mins(1)),
