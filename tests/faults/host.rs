@@ -73,7 +73,10 @@ fn daemon() -> (GitRepository, Daemon) {
 fn enc_as(user: Option<u32>, server: &str, cache: &Path) -> Done {
     let cache = cache.to_str().unwrap();
     // The Puppet of this machine, if there is one, has no say.
-    let elsewhere = ["--facts-dir", "/nonexistent", "--signed-dir", "/nonexistent"];
+    let facts = tempfile::tempdir().unwrap();
+    set_mode(facts.path(), 0o755);
+    let facts = facts.path().to_str().unwrap();
+    let elsewhere = ["--facts-dir", facts, "--signed-dir", "/nonexistent"];
     let enc = ["enc", "web1", "--server", server, "--cache-dir", cache];
     let enc = clade(&[&enc[..], &elsewhere].concat());
     let Some(user) = user else { return { enc }.output().unwrap().into() };
