@@ -1,12 +1,13 @@
 //! The control loop: from a branch of a repository to the snapshot that answers.
 //!
 //! Observe → fetch → verify → build and check → activate. [`Controller`] has the two threads that
-//! do it and what they share; each stage notes what it found in `standing`, and the conditions of
+//! do it and what they share; each stage notes what it found in `state`, and the conditions of
 //! the status are computed there alone.
 
 mod activate;
 mod admission;
 mod build;
+mod clock;
 mod controller;
 mod decide;
 mod edits;
@@ -23,7 +24,7 @@ mod report;
 mod retained;
 mod schedule;
 mod settings;
-mod standing;
+mod state;
 mod status;
 mod storage;
 mod tidy;
@@ -40,7 +41,7 @@ pub use journal::{Event, Journal, PushedWrite, Record, Stage};
 pub use lookup::Known;
 pub use report::Reporting;
 pub use settings::{OnRewrite, OnStale, Policy, Settings, Target};
-pub use standing::{CheckInsTrouble, Freshness};
+pub use state::{CheckInsTrouble, Freshness};
 pub use status::{Active, Condition, ConditionKind, Observed, Reason, Status, Truth};
 pub use storage::StorageError;
 pub use trigger::Trigger;

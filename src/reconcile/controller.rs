@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use super::admission::Verified;
 use super::build::{BuildError, Cache, Rejected};
+use super::clock::Now;
 use super::edits::Edits;
 use super::heads::HeadChecks;
 use super::journal::Journal;
@@ -19,7 +20,7 @@ use super::report::Reporter;
 use super::retained::Retained;
 use super::schedule;
 use super::settings::{Settings, Target};
-use super::standing::{Candidate, CheckInsTrouble, Expected, Freshness, Progress, Standing};
+use super::state::{CheckInsTrouble, Freshness, ReconcileState, SourceKind};
 use super::status::{Remote, Status, Watched};
 use super::storage::StorageError;
 use super::trigger::Trigger;
@@ -99,24 +100,14 @@ pub struct Controller {
     pub(super) edits: Edits,
     pub(super) reporter: Reporter,
     pub(super) head_checks: HeadChecks,
-    state: Mutex<State>,
+    state: Mutex<ReconcileState>,
     pub(super) changed: Condvar,
     /// Held while the branch is fetched and its head accepted, never while something is pushed.
     talking: Mutex<()>,
     /// Held while the commit that answers is changed.
     activating: Mutex<()>,
     pub(super) verified: Verified,
-    started: Instant,
     started_at: Timestamp,
-}
-
-/// What the threads share.
-#[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) standing: Standing,
-    /// Why the branch is to be looked at now.
-    pub(super) wanted: Option<Trigger>,
-    pub(super) stopping: bool,
 }
 
 impl Controller {
@@ -133,6 +124,12 @@ impl Controller {
             Some(data) => Journal::open(&data.join("journal")).map_err(StartError::Journal)?,
             None => Journal::default(),
         };
+        let now = Now::read();
+        let source = match &settings.target {
+            Target::Local(_) => SourceKind::Local,
+            Target::Remote(_) => SourceKind::Remote,
+        };
+        let state = ReconcileState::new(settings.policy, source, now);
         let controller = Arc::new(Self {
             settings,
             metrics,
@@ -144,13 +141,12 @@ impl Controller {
             edits: Edits::default(),
             reporter: Reporter::default(),
             head_checks: HeadChecks::default(),
-            state: Mutex::default(),
+            state: Mutex::new(state),
             changed: Condvar::new(),
             talking: Mutex::default(),
             activating: Mutex::default(),
             verified: Verified::default(),
-            started: Instant::now(),
-            started_at: Timestamp::now(),
+            started_at: now.wall,
         });
         controller.check_storage();
         controller.recover();
@@ -172,19 +168,7 @@ impl Controller {
 
     /// Waits until it is known whether there is something to answer from. Blocking.
     pub fn wait_until_decided(&self, longest: Duration) {
-        let undecided = |it: &mut State| {
-            let standing = &it.standing;
-            let is_looked_for = standing.failure.is_none();
-            let on_its_way = match &standing.candidate {
-                Some(candidate) => {
-                    matches!(candidate.progress, Progress::Pending | Progress::Building)
-                        // It is from the mirror, and the branch may have a newer one.
-                        || (is_looked_for && standing.seen.is_none())
-                }
-                None => is_looked_for,
-            };
-            standing.active.is_none() && on_its_way && !it.stopping
-        };
+        let undecided = |it: &mut ReconcileState| it.is_undecided();
         // Whether it was in time shows in the answers.
         let _decided = self.changed.wait_timeout_while(self.state(), longest, undecided);
     }
@@ -221,7 +205,7 @@ impl Controller {
 
     fn keep_looking(&self) {
         let mut wait =
-            if self.state().wanted.is_some() { Duration::ZERO } else { self.next_look() };
+            if self.state().requested_fetch.is_some() { Duration::ZERO } else { self.next_look() };
         let mut asked: Option<Instant> = None;
         loop {
             let until = Instant::now() + wait;
@@ -232,7 +216,7 @@ impl Controller {
                         return;
                     }
                     let left = until.saturating_duration_since(Instant::now());
-                    let left = match state.wanted {
+                    let left = match state.requested_fetch {
                         None => left,
                         Some(Trigger::Startup) => Duration::ZERO,
                         Some(_) => schedule::until_asked(asked.map(|it| it.elapsed())).min(left),
@@ -243,12 +227,12 @@ impl Controller {
                     let waited = self.changed.wait_timeout(state, left);
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
-                if state.wanted.is_some_and(|it| it != Trigger::Startup) {
+                if state.requested_fetch.is_some_and(|it| it != Trigger::Startup) {
                     asked = Some(Instant::now());
                 }
-                let again = state.standing.failure.is_some() || !state.standing.expected.is_empty();
+                let again = state.failure.is_some() || !state.expected.is_empty();
                 let itself = if again { Trigger::Retry } else { Trigger::Poll };
-                state.wanted.take().unwrap_or(itself)
+                state.requested_fetch.take().unwrap_or(itself)
             };
             if let Err(error) = self.look(trigger) {
                 tracing::warn!(%error, "the branch could not be looked at");
@@ -260,7 +244,7 @@ impl Controller {
     fn keep_building(&self) {
         loop {
             {
-                let idle = |it: &mut State| !it.stopping && !it.has_pending();
+                let idle = |it: &mut ReconcileState| !it.stopping && !it.has_pending();
                 let state = self
                     .changed
                     .wait_while(self.state(), idle)
@@ -275,23 +259,14 @@ impl Controller {
 
     /// Has the branch looked at now.
     pub fn want(&self, trigger: Trigger) {
-        self.state().wanted = Some(trigger);
+        self.state().requested_fetch = Some(trigger);
         self.changed.notify_all();
     }
 
     /// Has the branch looked at now, and again for a while until a commit is there.
     pub fn expect(&self, commit: Option<CommitId>) {
-        /// More than anybody pushes before the first look; a flood must not fill memory.
-        const MOST: usize = 64;
         if let Some(commit) = commit {
-            let expected = Expected { commit, since: Instant::now(), tries: 0 };
-            let mut state = self.state();
-            let standing = &mut state.standing;
-            let known = standing.observed.is_some_and(|it| it.commit == commit)
-                || standing.expected.iter().any(|it| it.commit == commit);
-            if !known && standing.expected.len() < MOST {
-                standing.expected.push(expected);
-            }
+            self.state().expect(commit, Now::read());
         }
         self.want(Trigger::Webhook);
     }
@@ -328,7 +303,7 @@ impl Controller {
         if self.settings.policy.max_staleness.is_none() {
             return Freshness::Fresh;
         }
-        self.state().standing.freshness(&self.settings.policy, Instant::now(), self.started)
+        self.state().freshness(Now::read())
     }
 
     /// Returns whether the daemon is ready: a commit answers, and policy does not mind its age.
@@ -343,15 +318,10 @@ impl Controller {
     /// Returns how things stand.
     pub fn status(&self) -> Status {
         let branch = self.settings.branch.clone().or_else(|| self.repository().ok()?.head_branch());
-        let now = Timestamp::now();
-        let freshness = self.freshness();
+        let now = Now::read();
         let mut state = self.state();
-        let standing = &mut state.standing;
-        let conditions = standing.conditions(&self.settings.policy, freshness, now);
-        let last_failed = match &standing.candidate {
-            Some(Candidate { progress: Progress::Failed(failed, _), .. }) => Some(failed.clone()),
-            _ => None,
-        };
+        let conditions = state.conditions(now);
+        let staleness = state.last_contact.map(|it| now.since(it).as_secs());
         Status {
             version: env!("CARGO_PKG_VERSION"),
             started_at: self.started_at,
@@ -360,19 +330,19 @@ impl Controller {
                 branch,
                 path: self.settings.path.clone(),
             },
-            active: standing.active.clone(),
-            observed: standing.observed,
+            active: state.active.clone(),
+            observed: state.observed,
             remote: Remote {
-                last_attempt: standing.last_attempt,
-                last_contact: standing.observed.map(|it| it.fetched_at),
-                last_change: standing.last_change,
-                staleness_seconds: standing.seen.map(|it| it.elapsed().as_secs()),
-                consecutive_failures: standing.failures,
-                error: standing.failure.as_ref().map(|(_, message)| message.clone()),
-                expected: standing.expected.iter().map(|it| it.commit).collect(),
+                last_attempt: state.last_attempt,
+                last_contact: state.observed.map(|it| it.fetched_at),
+                last_change: state.last_change,
+                staleness_seconds: staleness,
+                consecutive_failures: state.failures,
+                error: state.failure.as_ref().map(|(_, message)| message.clone()),
+                expected: state.expected.iter().map(|it| it.commit).collect(),
             },
-            last_failed,
-            pinned: standing.pinned,
+            last_failed: state.last_failed().cloned(),
+            pinned: state.pinned(),
             verification: self.settings.verification.mode.as_str(),
             conditions,
         }
@@ -380,7 +350,7 @@ impl Controller {
 
     /// Notes what is wrong with the store of check-ins, for the status.
     pub fn note_check_ins(&self, trouble: CheckInsTrouble) {
-        self.state().standing.check_ins = trouble;
+        self.state().check_ins = trouble;
     }
 
     /// Returns the head of the branch if no commit answers and it lacks the directory of the groups.
@@ -391,8 +361,8 @@ impl Controller {
         let head = {
             let state = self.state();
             // The head of before the restart says nothing: the branch may have the directory by now.
-            state.standing.seen?;
-            state.standing.observed?.commit
+            state.last_contact?;
+            state.head()?
         };
         let repository = self.repository().ok()?;
         let has =
@@ -422,7 +392,7 @@ impl Controller {
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, ReconcileState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -436,13 +406,7 @@ impl Controller {
 
     /// Waits until no commit is on its way to answer. Blocking.
     pub(super) fn wait_until_idle(&self) {
-        let busy = |it: &mut State| {
-            let on_its_way =
-                it.standing.candidate.as_ref().is_some_and(|it| {
-                    matches!(it.progress, Progress::Pending | Progress::Building)
-                });
-            on_its_way && !it.stopping
-        };
+        let busy = |it: &mut ReconcileState| it.is_deciding() && !it.stopping;
         drop(self.changed.wait_while(self.state(), busy).unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -452,12 +416,6 @@ impl Controller {
 
     pub(super) fn notify(&self) {
         self.changed.notify_all();
-    }
-}
-
-impl State {
-    fn has_pending(&self) -> bool {
-        matches!(&self.standing.candidate, Some(it) if matches!(it.progress, Progress::Pending))
     }
 }
 

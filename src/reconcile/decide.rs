@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::activate::{Admitted, Cause, Kept};
+use super::activate::Admitted;
 use super::admission::Trust;
 use super::build::{BuildError, Outcome, build};
 use super::controller::Controller;
 use super::journal::{Event, Stage};
 use super::retained::Retained;
 use super::settings::Target;
-use super::standing::{Instead, Progress, is_error, reason_of};
+use super::state::{BuildJob, Cause, Kept, is_error, reason_of};
 use super::status::{LastFailed, Reason};
 use super::trigger::Trigger;
 use super::turns::Urgency;
@@ -25,15 +25,7 @@ use crate::telemetry::Built;
 impl Controller {
     /// Takes the newest commit that waits and decides about it.
     pub(super) fn build_candidate(&self) {
-        let (commit, trigger, since) = {
-            let mut state = self.state();
-            let Some(candidate) = &mut state.standing.candidate else { return };
-            if !matches!(candidate.progress, Progress::Pending) {
-                return;
-            }
-            candidate.progress = Progress::Building;
-            (candidate.commit, candidate.trigger, candidate.since)
-        };
+        let Some(BuildJob { commit, trigger, since }) = self.state().take_build() else { return };
         let began = Instant::now();
         let repository = match self.repository() {
             Ok(repository) => repository,
@@ -58,7 +50,7 @@ impl Controller {
         if let Some(signer) = &signer {
             tracing::info!(%commit, %signer, "the signature is good");
         }
-        let outcome = self.outcome_while(&repository, commit, &|| self.is_wanted(commit));
+        let outcome = self.outcome_while(&repository, commit, &|| self.state().is_wanted(commit));
         match outcome {
             Ok(Outcome::Valid(snapshot)) => {
                 self.metrics.count_build(Built::Live, began.elapsed());
@@ -87,7 +79,7 @@ impl Controller {
             }
             Err(BuildError::Cancelled(_)) => {
                 self.metrics.count_build(Built::Superseded, began.elapsed());
-                let newer = self.state().standing.candidate.as_ref().map(|it| it.commit);
+                let newer = self.state().candidate();
                 if let Some(by) = newer {
                     self.note_superseded(commit, by);
                 }
@@ -99,12 +91,6 @@ impl Controller {
                 self.mend(commit, &source);
             }
         }
-    }
-
-    /// Returns whether nobody found a newer commit.
-    fn is_wanted(&self, commit: CommitId) -> bool {
-        let state = self.state();
-        !state.stopping && state.standing.candidate.as_ref().is_some_and(|it| it.commit == commit)
     }
 
     /// Has a valid commit answer, unless something came meanwhile.
@@ -135,12 +121,7 @@ impl Controller {
     /// Activates the newest valid commit before a rejected one, if an operator resumed: also while that
     /// one was being built.
     fn activate_instead_if_resumed(&self, repository: &Repository, rejected: CommitId) {
-        let resumed = self
-            .state()
-            .standing
-            .candidate
-            .as_ref()
-            .is_some_and(|it| it.commit == rejected && it.instead == Instead::NewestValid);
+        let resumed = self.state().falls_back(rejected);
         if resumed {
             self.activate_instead(repository, rejected);
         }
@@ -156,7 +137,7 @@ impl Controller {
         for commit in older {
             let Ok(signer) = self.admit(repository, commit, Trust::Begin) else { continue };
             let Ok(Outcome::Valid(snapshot)) = self.outcome(repository, commit) else { continue };
-            let (admitted, cause) = (Admitted { snapshot, signer }, Cause::Instead(head));
+            let (admitted, cause) = (Admitted { snapshot, signer }, Cause::Fallback(head));
             if let Err(kept) = self.activate(repository, admitted, cause, Instant::now()) {
                 tracing::info!(%commit, ?kept, "the newest valid commit does not answer");
             }
@@ -172,11 +153,7 @@ impl Controller {
         {
             let again = self.repository().ok().and_then(|it| self.outcome(&it, commit).ok());
             if again.is_some() {
-                let mut state = self.state();
-                if let Some(candidate) = &mut state.standing.candidate {
-                    candidate.progress = Progress::Pending;
-                }
-                drop(state);
+                self.state().retry_build();
                 return self.notify();
             }
         }
@@ -192,14 +169,7 @@ impl Controller {
         let errors = diagnostics.iter().filter(|it| is_error(it)).count();
         tracing::error!(%commit, errors, ?reason, "the commit is rejected");
         self.note(Event::Rejected { commit, stage });
-        let mut state = self.state();
-        if let Some(candidate) = &mut state.standing.candidate
-            && candidate.commit == commit
-        {
-            candidate.progress =
-                Progress::Failed(LastFailed { commit, stage, diagnostics }, reason);
-        }
-        drop(state);
+        self.state().build_failed(LastFailed { commit, stage, diagnostics }, reason);
         self.notify();
     }
 
@@ -277,7 +247,7 @@ impl Controller {
     ) -> Result<Budget, BuildError> {
         let budget = self.settings.budget;
         let live = self.live();
-        let head = self.state().standing.observed.map(|it| it.commit);
+        let head = self.state().head();
         let is_part = |of: CommitId| repository.is_ancestor(commit, of).unwrap_or(false);
         if head.into_iter().chain(live).any(is_part) {
             return Ok(budget);

@@ -16,7 +16,8 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::build::{File, source_file};
-use super::controller::{Controller, State};
+use super::controller::Controller;
+use super::state::ReconcileState;
 use crate::git::{FilesError, Repository, TreeEntry};
 use crate::history::History;
 use crate::model::{BudgetItem, CommitId, Meter};
@@ -217,8 +218,8 @@ impl Controller {
         known: Option<CommitId>,
         longest: Duration,
     ) -> (Option<CommitId>, bool) {
-        let active = |it: &State| it.standing.active.as_ref().map(|it| it.commit);
-        let idle = |it: &mut State| !it.stopping && active(it) == known;
+        let active = |it: &ReconcileState| it.active.as_ref().map(|it| it.commit);
+        let idle = |it: &mut ReconcileState| !it.stopping && active(it) == known;
         let waited = self.changed.wait_timeout_while(self.state(), longest, idle);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         (active(&state), state.stopping)

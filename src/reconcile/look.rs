@@ -3,15 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-
 use super::admission::Trust;
+use super::clock::Now;
 use super::controller::Controller;
-use super::journal::{Event, Stage};
-use super::schedule;
-use super::settings::{OnRewrite, Policy, Target};
-use super::standing::{Behind, Candidate, Progress, Rewrite, Standing};
-use super::status::Observed;
+use super::journal::Event;
+use super::settings::Target;
+use super::state::{Ancestry, FetchBegan, FetchedHead, Following, Outdated};
 use super::trigger::Trigger;
 use crate::git::{FetchError, FetchFailure, Repository};
 use crate::model::CommitId;
@@ -32,17 +29,12 @@ impl Controller {
     /// The same for who talks with the remote already.
     pub(super) fn look_now(&self, trigger: Trigger) -> Result<(), FetchError> {
         let began = Instant::now();
-        let written = {
-            let mut state = self.state();
-            state.standing.last_attempt = Some(Timestamp::now());
-            state.standing.fetching = Some(began);
-            state.standing.written
-        };
+        let fetch = self.state().fetch_began(Now::read());
         let seen = self.observe();
-        self.state().standing.fetching = None;
+        self.state().fetch_ended();
         let outcome = match &seen {
             Err(error) => Err(error.failure),
-            Ok(seen) => Ok(self.state().standing.observed.is_none_or(|it| it.commit != seen.head)),
+            Ok(seen) => Ok(self.state().head() != Some(seen.head)),
         };
         self.metrics.count_fetch(
             trigger.as_str(),
@@ -51,16 +43,13 @@ impl Controller {
         );
         match seen {
             Ok(seen) => {
-                self.accept(&seen, trigger, written);
+                self.accept(&seen, trigger, fetch);
                 self.request_head_checks();
                 self.want_others();
                 Ok(())
             }
             Err(error) => {
-                let mut state = self.state();
-                state.standing.failures = state.standing.failures.saturating_add(1);
-                state.standing.failure = Some((error.failure, error.message.clone()));
-                drop(state);
+                self.state().fetch_failed(&error);
                 self.notify();
                 Err(error)
             }
@@ -97,245 +86,96 @@ impl Controller {
         }
     }
 
-    /// Notes that the branch is at a commit that we put there.
-    pub(super) fn note_written(&self, commit: CommitId) {
-        let mut state = self.state();
-        state.standing.written += 1;
-        state.standing.note_contact(commit, true);
-        state.standing.candidate = None;
-        state.standing.expected.retain(|it| it.commit != commit);
+    /// Takes in where the branch is, unless a write was published since the fetch began: what it saw is
+    /// then older than what answers, and the branch is fetched again.
+    fn accept(&self, seen: &Seen, trigger: Trigger, began: FetchBegan) {
+        if self.take_in(seen, trigger, began).is_err() {
+            self.want(trigger);
+        }
     }
 
-    /// Takes in where the branch is, unless a write was published since it was asked for: what was
-    /// seen is then older than what answers, and the branch is fetched again.
-    fn accept(&self, seen: &Seen, trigger: Trigger, written: u64) {
+    fn take_in(&self, seen: &Seen, trigger: Trigger, began: FetchBegan) -> Result<(), Outdated> {
         let Seen { repository, head } = seen;
-        let head = *head;
-        if self.state().standing.written != written {
-            return self.want(trigger);
-        }
-        let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
-        let before = self.state().standing.observed;
-        let moved = before.is_none_or(|it| it.commit != head);
-        if moved && self.journal().activations().next_back().is_none_or(|(_, it)| it != head) {
+        let (head, live, moved) = {
+            let state = self.state();
+            state.check_current(began)?;
+            (*head, state.live(), state.head() != Some(*head))
+        };
+        if moved && self.journal().live() != Some(head) {
             self.note(Event::Fetched { commit: head });
         }
         // A key that was taken away counts for what answers, too.
-        let live = self.active.load().as_ref().map(|it| it.commit);
-        let verified = live.map(|live| self.signer_of(repository, live));
-        let mut state = self.state();
-        let standing = &mut state.standing;
-        if standing.written != written {
-            drop(state);
-            return self.want(trigger);
-        }
-        standing.note_contact(head, moved);
-        if let Some(verified) = verified {
-            standing.verified = verified.transpose();
-        }
-        standing.expected.retain(|it| !is_ancestor(it.commit, head));
-        if standing.invisible.is_some_and(|it| is_ancestor(it, head)) {
-            standing.invisible = None;
-        }
-        if let Some(before) = before.filter(|_| moved) {
-            let lost = !is_ancestor(before.commit, head) && !is_ancestor(head, before.commit);
-            let answers = |it: &Rewrite| live.is_some_and(|live| is_ancestor(it.to, live));
-            let accepted = standing.rewritten.filter(|it| it.accepted && !answers(it));
-            standing.rewritten = match accepted.filter(|it| is_ancestor(it.to, head)) {
-                // What an operator accepted did not answer yet when the branch went on.
-                Some(rewrite) => Some(Rewrite { to: head, ..rewrite }),
-                None => lost.then_some(Rewrite { from: before.commit, to: head, accepted: false }),
-            };
-        }
-        drop(state);
-        self.consider(repository, head, trigger, written);
+        let signed = live.map(|live| self.signer_of(repository, live));
+        let fetched = FetchedHead { began, head, ancestry: repository, signed };
+        self.state().fetched(fetched, Now::read())?;
+        self.follow(repository, head, trigger, began)
     }
 
     /// Decides whether the builder gets the head of the branch, and whether it may answer then.
-    pub(super) fn consider(
+    ///
+    /// # Errors
+    ///
+    /// Returns an error, and changes nothing, if a write was published since the fetch began.
+    pub(super) fn follow(
         &self,
         repository: &Repository,
         head: CommitId,
         trigger: Trigger,
-        written: u64,
-    ) {
-        let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
-        let live = self.active.load().as_ref().map(|it| it.commit);
-        let pinned = self.state().standing.pinned;
-        // Where the mirror was lost, the journal still knows what answered. A pinned commit says nothing
-        // of the branch, which is compared with what answered before the pin.
-        let last = match pinned {
-            Some(_) => self.journal().followed(),
-            None => live.or_else(|| self.journal().live()),
+        began: FetchBegan,
+    ) -> Result<(), Outdated> {
+        let (answered_last, followed_last, accepted) = {
+            let journal = self.journal();
+            (journal.live(), journal.followed(), journal.accepted())
         };
-        let accepted = self.journal().accepted();
-        let late = self.pinned_late(repository, live);
-        let followed = late.unwrap_or(head);
-        let mends = self.verifies_now(repository, followed);
-        let mut state = self.state();
-        let standing = &mut state.standing;
-        if standing.written != written {
-            drop(state);
-            return self.want(trigger);
+        let pinned_late = self.pinned_late(repository);
+        let is_signed_now = self.verifies_now(repository, pinned_late.unwrap_or(head));
+        let following = Following {
+            began,
+            head,
+            trigger,
+            ancestry: repository,
+            answered_last,
+            followed_last,
+            accepted,
+            pinned_late,
+            is_signed_now,
+        };
+        let has_candidate = self.state().follow(&following, Now::read())?;
+        if has_candidate {
+            self.notify();
         }
-        if live == Some(head) {
-            standing.accept_rewrite(head);
-            standing.settle();
-            return;
-        }
-        let head = followed;
-        let known = standing.candidate.as_ref().filter(|it| it.commit == head);
-        let waits = known.map(|it| matches!(it.progress, Progress::Held));
-        if waits == Some(false) && !mends {
-            // It is on its way, or was rejected: what is wrong with it does not change.
-            return;
-        }
-        let from = last.filter(|last| *last != head);
-        let rewound = from.is_some_and(|last| is_ancestor(head, last));
-        let off = from.is_some_and(|last| !rewound && !is_ancestor(last, head));
-        // Nothing is gained by waiting for a replica where nothing answers.
-        let lags = rewound && live.is_some() && pinned.is_none();
-        let lost = from.filter(|_| off || (rewound && pinned.is_none()));
-        if lost.is_none() {
-            standing.accept_rewrite(head);
-        }
-        let lags = standing.holds_rewind(head, lags, &self.settings);
-        // Each is noted, whatever else holds the head.
-        let rewritten = standing.holds_rewrite(head, lost, accepted, &self.settings.policy);
-        let held = standing.pinned.is_some() || lags || rewritten;
-        if held && waits == Some(true) {
-            return;
-        }
-        let since = standing.first_evidence(head).unwrap_or_else(Instant::now);
-        // A held commit is built all the same: whether it is valid is worth knowing.
-        standing.candidate = Some(Candidate::new(head, trigger, since));
-        drop(state);
-        self.notify();
+        Ok(())
     }
 
     /// Returns the pinned commit if it has arrived and does not answer yet: the mirror was lost.
-    fn pinned_late(&self, repository: &Repository, live: Option<CommitId>) -> Option<CommitId> {
-        let pinned = self.state().standing.pinned?;
+    fn pinned_late(&self, repository: &Repository) -> Option<CommitId> {
+        let (pinned, live) = {
+            let state = self.state();
+            (state.pinned()?, state.live())
+        };
         (live != Some(pinned) && repository.commit(pinned).is_ok()).then_some(pinned)
     }
 
     /// Returns whether a candidate that was rejected for a signature has a good one now: a key was
     /// added, or the file of keys can be read again.
     fn verifies_now(&self, repository: &Repository, head: CommitId) -> bool {
-        let was_refused = {
-            let state = self.state();
-            state.standing.candidate.as_ref().is_some_and(|it| {
-                let Progress::Failed(failed, _) = &it.progress else { return false };
-                it.commit == head && failed.stage == Stage::Verify
-            })
-        };
+        let was_refused = self.state().was_refused_unsigned(head);
         was_refused && self.admit(repository, head, Trust::Begin).is_ok()
     }
 
-    /// Returns how long to wait until the next look, and counts looks for expected commits.
+    /// Returns how long to wait until the next fetch.
     pub(super) fn next_look(&self) -> Duration {
-        let interval = self.settings.interval;
-        let chance = fastrand::f64();
-        let mut state = self.state();
-        let standing = &mut state.standing;
-        let mut wait = match &standing.failure {
-            None => schedule::after_success(interval, chance),
-            Some((failure, _)) => {
-                schedule::after_failure(interval, *failure, standing.failures, chance)
-            }
-        };
-        if let Some(behind) = standing.behind {
-            let left = self.settings.policy.rewind_grace.saturating_sub(behind.since.elapsed());
-            wait = wait.min(left.max(Duration::from_millis(10)));
-        }
-        let expected_count = standing.expected.len();
-        for expected in &mut standing.expected {
-            let age = expected.since.elapsed();
-            while schedule::look_for_expected(expected.tries).is_some_and(|at| at <= age) {
-                expected.tries += 1;
-            }
-            if let Some(at) = schedule::look_for_expected(expected.tries) {
-                wait = wait.min(schedule::until_expected(at.saturating_sub(age), expected_count));
-            }
-        }
-        let (expected, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut standing.expected)
-            .into_iter()
-            .partition(|it| schedule::look_for_expected(it.tries).is_some());
-        standing.expected = expected;
-        if let Some(gone) = gone.last() {
-            standing.invisible = Some(gone.commit);
-            tracing::warn!(commit = %gone.commit, "a webhook told of a commit that never came");
+        let (wait, gone) =
+            self.state().next_fetch(self.settings.interval, fastrand::f64(), Now::read());
+        if let Some(commit) = gone {
+            tracing::warn!(%commit, "a webhook announced a commit that the remote never showed");
         }
         wait
     }
 }
 
-impl Standing {
-    fn note_contact(&mut self, head: CommitId, moved: bool) {
-        let now = Timestamp::now();
-        if moved {
-            self.last_change = Some(now);
-        }
-        self.observed = Some(Observed { commit: head, fetched_at: now });
-        self.seen = Some(Instant::now());
-        self.failure = None;
-        self.failures = 0;
-    }
-
-    /// The head of the branch answers.
-    fn settle(&mut self) {
-        self.candidate = None;
-        self.behind = None;
-        if self.rewritten.is_some_and(|it| Some(it.to) != self.observed.map(|it| it.commit)) {
-            self.rewritten = None;
-        }
-    }
-
-    /// A rewritten branch that contains the commit that answers takes nothing away: what it lost
-    /// never answered, and no operator is needed.
-    fn accept_rewrite(&mut self, head: CommitId) {
-        if let Some(rewrite) = self.rewritten.as_mut().filter(|it| it.to == head) {
-            rewrite.accepted = true;
-        }
-    }
-
-    /// Returns when a commit was first heard of.
-    fn first_evidence(&self, commit: CommitId) -> Option<Instant> {
-        self.expected.iter().find(|it| it.commit == commit).map(|it| it.since)
-    }
-
-    /// Returns whether a head that is older than what answers is taken for a replica's lag.
-    fn holds_rewind(&mut self, head: CommitId, rewound: bool, settings: &super::Settings) -> bool {
-        // A repository of this machine has no replicas.
-        if !rewound || matches!(settings.target, Target::Local(_)) {
-            self.behind = None;
-            return false;
-        }
-        let behind = match self.behind {
-            Some(behind) if behind.head == head => behind,
-            _ => Behind { head, since: Instant::now() },
-        };
-        let lags = behind.since.elapsed() < settings.policy.rewind_grace;
-        self.behind = lags.then_some(behind);
-        lags
-    }
-
-    /// Returns whether a head that lacks what answers waits for an operator.
-    fn holds_rewrite(
-        &mut self,
-        head: CommitId,
-        live: Option<CommitId>,
-        accepted: Option<CommitId>,
-        policy: &Policy,
-    ) -> bool {
-        let Some(live) = live else { return false };
-        let rewrite = match self.rewritten {
-            Some(rewrite) if rewrite.to == head => rewrite,
-            _ => Rewrite { from: live, to: head, accepted: accepted == Some(head) },
-        };
-        if self.behind.is_none() {
-            self.rewritten = Some(rewrite);
-        }
-        policy.on_rewrite == OnRewrite::Hold && !rewrite.accepted
+impl Ancestry for Repository {
+    fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> bool {
+        Self::is_ancestor(self, ancestor, descendant).unwrap_or(false)
     }
 }

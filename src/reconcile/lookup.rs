@@ -10,7 +10,6 @@ use super::build::Outcome;
 use super::controller::{Controller, LookupError};
 use super::fate::{Fate, Surroundings};
 use super::settings::Target;
-use super::standing::Progress;
 use super::status::Truth;
 use super::trigger::Trigger;
 use super::turns::Urgency;
@@ -91,7 +90,7 @@ impl Controller {
     fn look_again(&self) {
         let (seen, failures) = {
             let state = self.state();
-            (state.standing.seen, state.standing.failures)
+            (state.last_contact, state.failures)
         };
         let due = seen.is_none_or(|it| it.elapsed() >= Duration::from_secs(1));
         if due && failures == 0 {
@@ -196,10 +195,7 @@ impl Controller {
     fn fate(&self, repository: &Repository, commit: CommitId) -> Fate {
         let (head, held) = {
             let state = self.state();
-            let standing = &state.standing;
-            let held =
-                standing.candidate.as_ref().filter(|it| matches!(it.progress, Progress::Held));
-            (standing.observed.map(|it| it.commit), held.map(|it| it.commit))
+            (state.head(), state.held())
         };
         let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
         let around = Surroundings { head, held, is_ancestor: &is_ancestor };

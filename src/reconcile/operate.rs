@@ -5,14 +5,14 @@
 
 use std::time::Instant;
 
-use super::activate::{Admitted, Cause, Kept};
+use super::activate::Admitted;
 use super::admission::Trust;
 use super::build::Outcome;
+use super::clock::Now;
 use super::controller::{Controller, LookupError};
 use super::journal::Event;
-use super::standing::{Candidate, Instead};
+use super::state::{Cause, Kept};
 use super::storage::StorageError;
-use super::trigger::Trigger;
 use crate::model::CommitId;
 
 impl Controller {
@@ -32,7 +32,7 @@ impl Controller {
         };
         let lock = self.activating();
         self.record(Event::Pinned { commit, actor })?;
-        self.state().standing.pinned = Some(commit);
+        self.state().set_pinned(Some(commit));
         let admitted = Admitted { snapshot, signer };
         let kept =
             self.activate_within(&lock, &repository, admitted, Cause::Pinned, Instant::now());
@@ -52,23 +52,9 @@ impl Controller {
     /// Returns an error if it cannot be written to disk; then nothing is changed.
     pub fn resume(&self, actor: Option<String>) -> Result<(), StorageError> {
         let lock = self.activating();
-        let accepts = self.state().standing.observed.map(|it| it.commit);
+        let accepts = self.state().head();
         self.record(Event::Resumed { actor, accepts })?;
-        let mut state = self.state();
-        let standing = &mut state.standing;
-        standing.pinned = None;
-        standing.behind = None;
-        if let Some(rewrite) = &mut standing.rewritten {
-            rewrite.accepted = true;
-        }
-        let live = standing.active.as_ref().map(|it| it.commit);
-        if let Some(head) = standing.observed.map(|it| it.commit).filter(|it| Some(*it) != live) {
-            let mut candidate = Candidate::new(head, Trigger::Manual, Instant::now());
-            candidate.instead = Instead::NewestValid;
-            standing.candidate = Some(candidate);
-        }
-        state.wanted = Some(Trigger::Manual);
-        drop(state);
+        self.state().resumed(Now::read());
         drop(lock);
         self.notify();
         tracing::info!("an operator has the branch followed again");

@@ -3,14 +3,14 @@
 
 use std::time::Instant;
 
-use super::activate::{Admitted, Cause};
+use super::activate::Admitted;
 use super::admission::Trust;
 use super::build::Outcome;
 use super::controller::Controller;
 use super::decide::problem;
 use super::journal::{Event, Stage};
 use super::settings::Target;
-use super::standing::{Candidate, Progress, reason_of};
+use super::state::{Cause, reason_of};
 use super::status::{LastFailed, Observed};
 use super::trigger::Trigger;
 use crate::diagnostic;
@@ -22,7 +22,7 @@ impl Controller {
     /// that was seen last.
     pub(super) fn recover(&self) {
         let pinned = self.journal().pinned();
-        self.state().standing.pinned = pinned.map(|(commit, _)| commit);
+        self.state().set_pinned(pinned.map(|(commit, _)| commit));
         let noted = match &self.settings.target {
             Target::Local(_) => None,
             Target::Remote(mirror) => mirror.live(),
@@ -49,19 +49,20 @@ impl Controller {
         if let Target::Remote(_) = &self.settings.target
             && let Some(observed) = self.observed_last(&repository)
         {
-            let written = {
+            let began = {
                 let mut state = self.state();
-                state.standing.observed = Some(observed);
-                state.standing.written
+                state.recovered_head(observed);
+                state.published()
             };
-            self.consider(&repository, observed.commit, Trigger::Startup, written);
+            // No write is published before the threads are started.
+            let _current = self.follow(&repository, observed.commit, Trigger::Startup, began);
         }
     }
 
     /// Keeps why the commit that answered last does not answer, for the status.
     fn note_unrecovered(&self, commit: CommitId, reason: String) {
         tracing::error!(%commit, reason, "the commit that answered last does not answer");
-        self.state().standing.unrecovered = Some((commit, reason));
+        self.state().unrecovered = Some((commit, reason));
     }
 
     /// Makes the commit that answered last answer, or returns why it cannot.
@@ -74,11 +75,9 @@ impl Controller {
                 return Err(format!("it is not in the mirror: {reason}"));
             }
             Err(fault) => {
-                let mut candidate = Candidate::new(commit, Trigger::Startup, Instant::now());
                 let diagnostics = vec![problem(&fault)];
                 let failed = LastFailed { commit, stage: Stage::Verify, diagnostics };
-                candidate.progress = Progress::Failed(failed, reason_of(&fault));
-                self.state().standing.candidate = Some(candidate);
+                self.state().recovery_failed(failed, reason_of(&fault), Instant::now());
                 return Err(fault.to_string());
             }
         };

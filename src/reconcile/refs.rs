@@ -19,7 +19,7 @@ impl Controller {
     pub(super) fn want_others(&self) {
         let Target::Remote(mirror) = &self.settings.target else { return };
         if mirror.others_moved() {
-            self.state().standing.others_wanted = true;
+            self.state().other_refs_requested = true;
             self.notify();
         }
     }
@@ -30,20 +30,20 @@ impl Controller {
         loop {
             let waited = self
                 .changed
-                .wait_while(self.state(), |it| !it.stopping && !it.standing.others_wanted);
+                .wait_while(self.state(), |it| !it.stopping && !it.other_refs_requested);
             let mut state = waited.unwrap_or_else(PoisonError::into_inner);
             if state.stopping {
                 return;
             }
-            state.standing.others_wanted = false;
+            state.other_refs_requested = false;
             drop(state);
             match mirror.fetch_others() {
-                Ok(skipped) => self.state().standing.skipped = in_short(&skipped),
+                Ok(skipped) => self.state().skipped_refs = in_short(&skipped),
                 // The next look that goes well tries again.
                 Err(error) => {
                     let message = format!("other refs are not fetched: {error}");
                     tracing::warn!("{message}");
-                    self.state().standing.skipped = Some((error.failure.into(), message));
+                    self.state().skipped_refs = Some((error.failure.into(), message));
                 }
             }
             self.request_head_checks();

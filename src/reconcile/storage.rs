@@ -56,7 +56,7 @@ impl Controller {
             Ok(()) => self.temporary_mirror(),
         };
         let mut state = self.state();
-        let before = std::mem::replace(&mut state.standing.storage, storage.clone());
+        let before = std::mem::replace(&mut state.storage, storage.clone());
         drop(state);
         match (before, storage) {
             (None, Some((_, message))) => tracing::warn!("{message}"),
@@ -79,7 +79,7 @@ impl Controller {
         loop {
             let waited = self.changed.wait_timeout_while(self.state(), INTERVAL, |it| !it.stopping);
             let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            let (stopping, failing) = (state.stopping, state.standing.storage.is_some());
+            let (stopping, failing) = (state.stopping, state.storage.is_some());
             drop(state);
             let written = {
                 let mut journal = self.journal();

@@ -17,12 +17,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::activate::{Admitted, Cause, Kept};
+use super::activate::Admitted;
 use super::admission::Trust;
 use super::build::Outcome;
+use super::clock::Now;
 use super::controller::{Controller, LookupError};
 use super::settings::Target;
-use super::standing::Progress;
+use super::state::{Cause, Kept, Pushed};
 use super::storage::StorageError;
 use super::trigger::Trigger;
 use crate::amend::{Amendment, Answer, Operation, Refusal, Scope};
@@ -298,17 +299,14 @@ impl Writer {
         let internal = |error: &dyn std::fmt::Display| WriteError::Internal(error.to_string());
         let controller = &self.controller;
         // After a restart an older commit answers at once, before the branch is looked at.
-        if controller.state().standing.seen.is_none() {
+        if controller.state().last_contact.is_none() {
             controller.look(Trigger::Write).map_err(WriteError::Unreachable)?;
         }
         controller.wait_until_idle();
         let repository = controller.repository().map_err(|it| internal(&it))?;
         let (commit, pinned, held) = {
             let state = controller.state();
-            let standing = &state.standing;
-            let held =
-                standing.candidate.as_ref().is_some_and(|it| matches!(it.progress, Progress::Held));
-            (standing.observed.map(|it| it.commit), standing.pinned, held)
+            (state.head(), state.pinned(), state.held().is_some())
         };
         if let Some(pinned) = pinned {
             let message = format!("an operator pinned the commit {pinned}: resume to write again");
@@ -494,14 +492,14 @@ struct PushShown<'c>(&'c Controller);
 
 impl Drop for PushShown<'_> {
     fn drop(&mut self) {
-        self.0.state().standing.pushing = None;
+        self.0.state().push_ended();
     }
 }
 
 impl Controller {
     /// Shows in the status how long a push takes, until the answer is dropped.
     fn show_push(&self) -> PushShown<'_> {
-        self.state().standing.pushing = Some(Instant::now());
+        self.state().push_began(Now::read());
         PushShown(self)
     }
 
@@ -513,20 +511,10 @@ impl Controller {
         since: Instant,
     ) -> Result<(), Kept> {
         let commit = snapshot.commit;
-        let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
         let lock = self.activating();
-        // The branch is fetched while the remote finishes a push (its `post-receive` may take long):
-        // then this commit, or what others put on top of it, answers already.
-        let live = self.active.load().as_ref().map(|it| it.commit);
-        if live.is_some_and(|live| is_ancestor(commit, live)) {
-            return Ok(());
-        }
-        let observed = self.state().standing.observed.map(|it| it.commit);
-        match observed {
-            // What others put on top of it follows.
-            Some(head) if is_ancestor(commit, head) => {}
-            Some(head) if !is_ancestor(head, commit) => return Err(Kept::Superseded(head)),
-            Some(_) | None => self.note_written(commit),
+        match self.state().pushed(commit, repository, Now::read())? {
+            Pushed::Answers => return Ok(()),
+            Pushed::MayAnswer => {}
         }
         // Where commits must be signed, the daemon makes none.
         let admitted = Admitted { snapshot, signer: None };

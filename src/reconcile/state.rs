@@ -1,0 +1,298 @@
+//! The state of the reconcile loop: one value, without IO, locks, threads or clocks.
+//!
+//! The loop hands in what happened (a fetch ended, a commit was built, an operator pinned one) and
+//! when; what has to be done next is returned or read from here. The conditions of the status are
+//! computed from this value alone.
+
+mod activation;
+mod build;
+mod conditions;
+mod fetch;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+pub(super) use self::activation::{Cause, Kept, Pushed};
+pub(super) use self::build::{BuildJob, is_error, reason_of};
+pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated};
+use super::clock::Now;
+use super::settings::{OnStale, Policy};
+use super::status::{Active, Condition, ConditionKind, LastFailed, Observed, Reason};
+use super::trigger::Trigger;
+use crate::git::{FetchFailure, SignatureFault, Signer};
+use crate::model::CommitId;
+
+/// What the stages of the loop found, and what operators and clients asked for.
+#[derive(Debug)]
+pub(super) struct ReconcileState {
+    policy: Policy,
+    source: SourceKind,
+    started: Instant,
+    /// The commit that answers.
+    live: Option<CommitId>,
+    pub(super) active: Option<Active>,
+    pub(super) observed: Option<Observed>,
+    /// The newest commit, as long as it does not answer.
+    pub(super) candidate: Option<Candidate>,
+    pinned: Option<CommitId>,
+    /// The commit that answered before the restart, with why it does not answer now.
+    pub(super) unrecovered: Option<(CommitId, String)>,
+    pub(super) last_attempt: Option<Timestamp>,
+    pub(super) last_change: Option<Timestamp>,
+    /// When the branch was last fetched, by the monotonic clock.
+    pub(super) last_contact: Option<Instant>,
+    pub(super) failure: Option<(FetchFailure, String)>,
+    pub(super) failures: u32,
+    rewritten: Option<Rewrite>,
+    behind: Option<Behind>,
+    pub(super) expected: Vec<Expected>,
+    /// A commit that a webhook announced and that the remote never showed.
+    invisible: Option<CommitId>,
+    pub(super) storage: Option<(Reason, String)>,
+    /// Why refs beside the watched one are not fetched.
+    pub(super) skipped_refs: Option<(Reason, String)>,
+    /// Whether refs beside the watched one are to be fetched now.
+    pub(super) other_refs_requested: bool,
+    /// Since when the branch is being fetched.
+    fetching: Option<Instant>,
+    /// Since when a write is being pushed.
+    pushing: Option<Instant>,
+    /// How many writes were published; a fetch that began before one is out of date.
+    published: u64,
+    pub(super) check_ins: CheckInsTrouble,
+    verified: Option<Result<Signer, SignatureFault>>,
+    /// Why the branch is to be fetched now.
+    pub(super) requested_fetch: Option<Trigger>,
+    pub(super) stopping: bool,
+    /// As they were computed last: the time of a transition is kept while nothing changes.
+    conditions: BTreeMap<ConditionKind, Condition>,
+}
+
+/// Whether the branch comes from a remote, which may have replicas that lag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SourceKind {
+    /// A repository of this machine.
+    Local,
+    /// A remote.
+    Remote,
+}
+
+/// Which commits contain which.
+pub(super) trait Ancestry {
+    /// Returns whether one commit is the other or an ancestor of it; a history that cannot be read
+    /// shows no ancestors.
+    fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> bool;
+}
+
+/// What is wrong with the store of check-ins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckInsTrouble {
+    /// Why they cannot be kept or read.
+    pub failing: Option<(Reason, String)>,
+    /// The message about a damaged file that was put aside.
+    pub put_aside: Option<String>,
+}
+
+/// The newest commit, on its way.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) commit: CommitId,
+    pub(super) trigger: Trigger,
+    /// When it was first announced or seen.
+    pub(super) since: Instant,
+    pub(super) progress: Progress,
+    pub(super) fallback: Fallback,
+}
+
+/// What answers where a candidate is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fallback {
+    /// What answered before.
+    Live,
+    /// The newest valid commit behind it: an operator resumed.
+    NewestValid,
+}
+
+impl Candidate {
+    /// Returns a candidate that waits for the builder.
+    fn new(commit: CommitId, trigger: Trigger, since: Instant) -> Self {
+        Self { commit, trigger, since, progress: Progress::Pending, fallback: Fallback::Live }
+    }
+
+    /// Returns it with other progress.
+    fn with(self, progress: Progress) -> Self {
+        Self { progress, ..self }
+    }
+}
+
+/// How far a candidate has come.
+#[derive(Debug)]
+pub(super) enum Progress {
+    /// It waits for the builder.
+    Pending,
+    /// The builder has it.
+    Building,
+    /// It never answers.
+    Failed(LastFailed, Reason),
+    /// It is valid and waits for an operator, or for a remote that may lag.
+    Held,
+}
+
+/// The branch lost the commit that it was at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rewrite {
+    from: CommitId,
+    to: CommitId,
+    /// Whether it may answer: an operator accepts it, or it contains the commit that answers.
+    accepted: bool,
+}
+
+/// The remote shows an ancestor of what answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Behind {
+    head: CommitId,
+    since: Instant,
+}
+
+/// A commit that a webhook announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Expected {
+    pub(super) commit: CommitId,
+    since: Instant,
+    tries: usize,
+}
+
+/// How fresh the answers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// The branch was seen lately, or no `max_staleness` is set.
+    Fresh,
+    /// It was last seen so long ago.
+    Stale(Duration, OnStale),
+}
+
+impl ReconcileState {
+    /// Returns the state of a daemon that starts.
+    pub(super) fn new(policy: Policy, source: SourceKind, now: Now) -> Self {
+        Self {
+            policy,
+            source,
+            started: now.monotonic,
+            live: None,
+            active: None,
+            observed: None,
+            candidate: None,
+            pinned: None,
+            unrecovered: None,
+            last_attempt: None,
+            last_change: None,
+            last_contact: None,
+            failure: None,
+            failures: 0,
+            rewritten: None,
+            behind: None,
+            expected: Vec::new(),
+            invisible: None,
+            storage: None,
+            skipped_refs: None,
+            other_refs_requested: false,
+            fetching: None,
+            pushing: None,
+            published: 0,
+            check_ins: CheckInsTrouble::default(),
+            verified: None,
+            requested_fetch: None,
+            stopping: false,
+            conditions: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the commit that answers.
+    pub(super) fn live(&self) -> Option<CommitId> {
+        self.live
+    }
+
+    /// Returns the newest commit of the branch, as far as it was fetched.
+    pub(super) fn head(&self) -> Option<CommitId> {
+        self.observed.map(|it| it.commit)
+    }
+
+    /// Returns the commit that an operator pinned.
+    pub(super) fn pinned(&self) -> Option<CommitId> {
+        self.pinned
+    }
+
+    /// Returns the valid commit that does not answer yet.
+    pub(super) fn held(&self) -> Option<CommitId> {
+        let held = self.candidate.as_ref().filter(|it| matches!(it.progress, Progress::Held));
+        held.map(|it| it.commit)
+    }
+
+    /// Returns the candidate that never answers.
+    pub(super) fn last_failed(&self) -> Option<&LastFailed> {
+        match &self.candidate.as_ref()?.progress {
+            Progress::Failed(failed, _) => Some(failed),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a candidate waits for the builder, or the builder has it.
+    pub(super) fn is_deciding(&self) -> bool {
+        let progress = self.candidate.as_ref().map(|it| &it.progress);
+        matches!(progress, Some(Progress::Pending | Progress::Building))
+    }
+
+    /// Returns whether it is still open if there will be something to answer from.
+    pub(super) fn is_undecided(&self) -> bool {
+        let may_be_fetched = self.failure.is_none();
+        let on_its_way = match &self.candidate {
+            // It is from the mirror, and the branch may have a newer one.
+            Some(_) => self.is_deciding() || (may_be_fetched && self.last_contact.is_none()),
+            None => may_be_fetched,
+        };
+        self.active.is_none() && on_its_way && !self.stopping
+    }
+
+    /// Returns how fresh the answers are.
+    pub(super) fn freshness(&self, now: Now) -> Freshness {
+        let age = now.since(self.last_contact.unwrap_or(self.started));
+        match self.policy.max_staleness {
+            Some(limit) if age > limit => Freshness::Stale(age, self.policy.on_stale),
+            _ => Freshness::Fresh,
+        }
+    }
+
+    /// An operator pinned a commit, now or before the restart.
+    pub(super) fn set_pinned(&mut self, commit: Option<CommitId>) {
+        self.pinned = commit;
+    }
+
+    /// An operator has the branch followed again, also where it left its history.
+    pub(super) fn resumed(&mut self, now: Now) {
+        self.pinned = None;
+        self.behind = None;
+        if let Some(rewrite) = &mut self.rewritten {
+            rewrite.accepted = true;
+        }
+        let live = self.active.as_ref().map(|it| it.commit);
+        if let Some(head) = self.head().filter(|it| Some(*it) != live) {
+            let candidate = Candidate::new(head, Trigger::Manual, now.monotonic);
+            self.candidate = Some(Candidate { fallback: Fallback::NewestValid, ..candidate });
+        }
+        self.requested_fetch = Some(Trigger::Manual);
+    }
+
+    /// A push begins.
+    pub(super) fn push_began(&mut self, now: Now) {
+        self.pushing = Some(now.monotonic);
+    }
+
+    /// No push is under way any more.
+    pub(super) fn push_ended(&mut self) {
+        self.pushing = None;
+    }
+}

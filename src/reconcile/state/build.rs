@@ -1,0 +1,111 @@
+//! What becomes of the candidate while it is built.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::{Candidate, Fallback, Progress, ReconcileState};
+use crate::git::SignatureFault;
+use crate::model::CommitId;
+use crate::reconcile::status::{LastFailed, Reason};
+use crate::reconcile::trigger::Trigger;
+
+/// A commit to build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::reconcile) struct BuildJob {
+    pub(in crate::reconcile) commit: CommitId,
+    pub(in crate::reconcile) trigger: Trigger,
+    /// When it was first announced or seen.
+    pub(in crate::reconcile) since: Instant,
+}
+
+impl ReconcileState {
+    /// Returns whether a candidate waits for the builder.
+    pub(in crate::reconcile) fn has_pending(&self) -> bool {
+        self.candidate.as_ref().is_some_and(|it| matches!(it.progress, Progress::Pending))
+    }
+
+    /// Hands the candidate that waits to the builder.
+    pub(in crate::reconcile) fn take_build(&mut self) -> Option<BuildJob> {
+        let pending = |it: &&mut Candidate| matches!(it.progress, Progress::Pending);
+        let candidate = self.candidate.as_mut().filter(pending)?;
+        candidate.progress = Progress::Building;
+        let Candidate { commit, trigger, since, .. } = *candidate;
+        Some(BuildJob { commit, trigger, since })
+    }
+
+    /// Returns the commit that is on its way.
+    pub(in crate::reconcile) fn candidate(&self) -> Option<CommitId> {
+        self.candidate.as_ref().map(|it| it.commit)
+    }
+
+    /// Returns whether a commit is still the candidate: no newer one was fetched.
+    pub(in crate::reconcile) fn is_wanted(&self, commit: CommitId) -> bool {
+        !self.stopping && self.is_candidate(commit)
+    }
+
+    /// The candidate was built, and never answers.
+    pub(in crate::reconcile) fn build_failed(&mut self, failed: LastFailed, reason: Reason) {
+        if let Some(candidate) = self.candidate.as_mut().filter(|it| it.commit == failed.commit) {
+            candidate.progress = Progress::Failed(failed, reason);
+        }
+    }
+
+    /// The candidate could not be read before and can be now: it waits for the builder again.
+    pub(in crate::reconcile) fn retry_build(&mut self) {
+        if let Some(candidate) = &mut self.candidate {
+            candidate.progress = Progress::Pending;
+        }
+    }
+
+    /// Returns whether the newest valid commit behind a rejected one is to answer: an operator resumed,
+    /// maybe while it was built.
+    pub(in crate::reconcile) fn falls_back(&self, rejected: CommitId) -> bool {
+        self.candidate
+            .as_ref()
+            .is_some_and(|it| it.commit == rejected && it.fallback == Fallback::NewestValid)
+    }
+
+    /// A commit answered before the restart and is rejected now.
+    pub(in crate::reconcile) fn recovery_failed(
+        &mut self,
+        failed: LastFailed,
+        reason: Reason,
+        since: Instant,
+    ) {
+        let candidate = Candidate::new(failed.commit, Trigger::Startup, since);
+        self.candidate = Some(candidate.with(Progress::Failed(failed, reason)));
+    }
+
+    pub(super) fn is_candidate(&self, commit: CommitId) -> bool {
+        self.candidate.as_ref().is_some_and(|it| it.commit == commit)
+    }
+}
+
+impl LastFailed {
+    pub(in crate::reconcile) fn in_short(&self) -> String {
+        let errors = self.diagnostics.iter().filter(|it| is_error(it)).count();
+        let first = self.diagnostics.iter().find_map(|it| it.get("message")?.as_str());
+        match (errors, first) {
+            (0 | 1, Some(message)) => message.to_owned(),
+            (_, Some(message)) => format!("{errors} errors, the first: {message}"),
+            (_, None) => "it cannot be used".to_owned(),
+        }
+    }
+}
+
+/// Returns whether a diagnostic of the status document is an error.
+pub(in crate::reconcile) fn is_error(diagnostic: &Value) -> bool {
+    diagnostic.get("severity").and_then(Value::as_str) == Some("error")
+}
+
+/// Returns the reason of a condition about a signature.
+pub(in crate::reconcile) fn reason_of(fault: &SignatureFault) -> Reason {
+    match fault {
+        SignatureFault::Missing { .. } => Reason::SignatureMissing,
+        SignatureFault::Invalid { .. } | SignatureFault::Unreadable { .. } => {
+            Reason::SignatureInvalid
+        }
+        SignatureFault::NotAllowed { .. } => Reason::SignerNotAllowed,
+    }
+}

@@ -1,0 +1,300 @@
+//! Where the branch is: what follows when it was fetched.
+
+use std::time::Duration;
+
+use super::{Ancestry, Behind, Candidate, Expected, Progress, ReconcileState, Rewrite, SourceKind};
+use crate::git::{FetchError, SignatureFault, Signer};
+use crate::model::CommitId;
+use crate::reconcile::clock::Now;
+use crate::reconcile::journal::Stage;
+use crate::reconcile::schedule;
+use crate::reconcile::settings::OnRewrite;
+use crate::reconcile::status::Observed;
+use crate::reconcile::trigger::Trigger;
+
+/// More commits than are pushed before the first fetch; a flood of webhooks must not fill memory.
+const MOST_EXPECTED: usize = 64;
+
+/// The shortest pause before the next fetch while the remote lags.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
+/// What was published when a fetch began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::reconcile) struct FetchBegan(u64);
+
+/// A write was published since the fetch began: what it saw is older than what answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::reconcile) struct Outdated;
+
+/// What a fetch found.
+pub(in crate::reconcile) struct FetchedHead<'a> {
+    pub(in crate::reconcile) began: FetchBegan,
+    pub(in crate::reconcile) head: CommitId,
+    pub(in crate::reconcile) ancestry: &'a dyn Ancestry,
+    /// Who signed the commit that answers; a key may have been taken away since.
+    pub(in crate::reconcile) signed: Option<Result<Option<Signer>, SignatureFault>>,
+}
+
+/// What is known when a head is followed.
+pub(in crate::reconcile) struct Following<'a> {
+    pub(in crate::reconcile) began: FetchBegan,
+    pub(in crate::reconcile) head: CommitId,
+    pub(in crate::reconcile) trigger: Trigger,
+    pub(in crate::reconcile) ancestry: &'a dyn Ancestry,
+    /// The commit that answered last, by the journal: it knows also where the mirror was lost.
+    pub(in crate::reconcile) answered_last: Option<CommitId>,
+    /// The commit of the branch that answered last, by the journal: a pinned one says nothing of the
+    /// branch, which is compared with what answered before the pin.
+    pub(in crate::reconcile) followed_last: Option<CommitId>,
+    /// The head that an operator accepted although it does not descend from what answered.
+    pub(in crate::reconcile) accepted: Option<CommitId>,
+    /// The pinned commit if it has arrived and does not answer yet: the mirror was lost.
+    pub(in crate::reconcile) pinned_late: Option<CommitId>,
+    /// Whether a head that was rejected for its signature has a good one now.
+    pub(in crate::reconcile) is_signed_now: bool,
+}
+
+impl ReconcileState {
+    /// A fetch begins.
+    pub(in crate::reconcile) fn fetch_began(&mut self, now: Now) -> FetchBegan {
+        self.last_attempt = Some(now.wall);
+        self.fetching = Some(now.monotonic);
+        self.published()
+    }
+
+    /// Returns what counts as the beginning of a fetch now.
+    pub(in crate::reconcile) fn published(&self) -> FetchBegan {
+        FetchBegan(self.published)
+    }
+
+    /// The remote has answered, or failed to.
+    pub(in crate::reconcile) fn fetch_ended(&mut self) {
+        self.fetching = None;
+    }
+
+    /// A fetch failed.
+    pub(in crate::reconcile) fn fetch_failed(&mut self, error: &FetchError) {
+        self.failures = self.failures.saturating_add(1);
+        self.failure = Some((error.failure, error.message.clone()));
+    }
+
+    /// Checks that no write was published since a fetch began.
+    pub(in crate::reconcile) fn check_current(&self, began: FetchBegan) -> Result<(), Outdated> {
+        if began == self.published() { Ok(()) } else { Err(Outdated) }
+    }
+
+    /// The branch was fetched, and is at a commit.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error, and changes nothing, if a write was published since the fetch began.
+    pub(in crate::reconcile) fn fetched(
+        &mut self,
+        fetched: FetchedHead<'_>,
+        now: Now,
+    ) -> Result<(), Outdated> {
+        let FetchedHead { began, head, ancestry, signed } = fetched;
+        self.check_current(began)?;
+        let before = self.head();
+        self.note_contact(head, now);
+        if let Some(signed) = signed {
+            self.verified = signed.transpose();
+        }
+        self.expected.retain(|it| !ancestry.is_ancestor(it.commit, head));
+        if self.invisible.is_some_and(|it| ancestry.is_ancestor(it, head)) {
+            self.invisible = None;
+        }
+        if let Some(before) = before.filter(|it| *it != head) {
+            self.note_move(before, head, ancestry);
+        }
+        Ok(())
+    }
+
+    /// Notes that the branch went from one commit to another.
+    fn note_move(&mut self, before: CommitId, head: CommitId, ancestry: &dyn Ancestry) {
+        let is_lost = !ancestry.is_ancestor(before, head) && !ancestry.is_ancestor(head, before);
+        let answers =
+            |it: &Rewrite| self.live.is_some_and(|live| ancestry.is_ancestor(it.to, live));
+        let accepted = self.rewritten.filter(|it| it.accepted && !answers(it));
+        self.rewritten = match accepted.filter(|it| ancestry.is_ancestor(it.to, head)) {
+            // What an operator accepted did not answer yet when the branch went on.
+            Some(rewrite) => Some(Rewrite { to: head, ..rewrite }),
+            None => is_lost.then_some(Rewrite { from: before, to: head, accepted: false }),
+        };
+    }
+
+    /// Returns whether a commit is a candidate that was rejected for its signature.
+    pub(in crate::reconcile) fn was_refused_unsigned(&self, commit: CommitId) -> bool {
+        self.last_failed().is_some_and(|it| it.commit == commit && it.stage == Stage::Verify)
+    }
+
+    /// Decides whether the builder gets a head of the branch, and whether it may answer then. Returns
+    /// whether there is a new candidate.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error, and changes nothing, if a write was published since the fetch began.
+    pub(in crate::reconcile) fn follow(
+        &mut self,
+        following: &Following<'_>,
+        now: Now,
+    ) -> Result<bool, Outdated> {
+        let Following { began, head, trigger, ancestry, .. } = *following;
+        self.check_current(began)?;
+        let is_pinned = self.pinned.is_some();
+        let last = match is_pinned {
+            true => following.followed_last,
+            false => self.live.or(following.answered_last),
+        };
+        if self.live == Some(head) {
+            self.accept_rewrite(head);
+            self.settle();
+            return Ok(false);
+        }
+        let head = following.pinned_late.unwrap_or(head);
+        let known = self.candidate.as_ref().filter(|it| it.commit == head);
+        let waits = known.map(|it| matches!(it.progress, Progress::Held));
+        if waits == Some(false) && !following.is_signed_now {
+            // It is on its way, or was rejected: what is wrong with it does not change.
+            return Ok(false);
+        }
+        let from = last.filter(|last| *last != head);
+        let is_rewound = from.is_some_and(|last| ancestry.is_ancestor(head, last));
+        let is_off = from.is_some_and(|last| !is_rewound && !ancestry.is_ancestor(last, head));
+        // Waiting for a replica gains nothing where nothing answers.
+        let lags = is_rewound && self.live.is_some() && !is_pinned;
+        let lost = from.filter(|_| is_off || (is_rewound && !is_pinned));
+        if lost.is_none() {
+            self.accept_rewrite(head);
+        }
+        // Each is noted, whatever else holds the head.
+        let lags = self.holds_rewind(head, lags, now);
+        let is_rewritten = self.holds_rewrite(head, lost, following.accepted);
+        let is_held = is_pinned || lags || is_rewritten;
+        if is_held && waits == Some(true) {
+            return Ok(false);
+        }
+        let since = self.first_evidence(head).unwrap_or(now.monotonic);
+        // A held commit is built all the same: whether it is valid is worth knowing.
+        self.candidate = Some(Candidate::new(head, trigger, since));
+        Ok(true)
+    }
+
+    /// A webhook announced a commit.
+    pub(in crate::reconcile) fn expect(&mut self, commit: CommitId, now: Now) {
+        let is_known =
+            self.head() == Some(commit) || self.expected.iter().any(|it| it.commit == commit);
+        if !is_known && self.expected.len() < MOST_EXPECTED {
+            self.expected.push(Expected { commit, since: now.monotonic, tries: 0 });
+        }
+    }
+
+    /// Returns how long to wait until the next fetch, and the last commit that webhooks announced and
+    /// that is not expected any more.
+    pub(in crate::reconcile) fn next_fetch(
+        &mut self,
+        interval: Duration,
+        chance: f64,
+        now: Now,
+    ) -> (Duration, Option<CommitId>) {
+        let mut wait = match &self.failure {
+            None => schedule::after_success(interval, chance),
+            Some((failure, _)) => {
+                schedule::after_failure(interval, *failure, self.failures, chance)
+            }
+        };
+        if let Some(behind) = self.behind {
+            let left = self.policy.rewind_grace.saturating_sub(now.since(behind.since));
+            wait = wait.min(left.max(SHORTEST_PAUSE));
+        }
+        let count = self.expected.len();
+        for expected in &mut self.expected {
+            let age = now.since(expected.since);
+            while schedule::look_for_expected(expected.tries).is_some_and(|at| at <= age) {
+                expected.tries += 1;
+            }
+            if let Some(at) = schedule::look_for_expected(expected.tries) {
+                wait = wait.min(schedule::until_expected(at.saturating_sub(age), count));
+            }
+        }
+        let (expected, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.expected)
+            .into_iter()
+            .partition(|it| schedule::look_for_expected(it.tries).is_some());
+        self.expected = expected;
+        let gone = gone.last().map(|it| it.commit);
+        self.invisible = gone.or(self.invisible);
+        (wait, gone)
+    }
+
+    /// Notes that the branch is at a commit.
+    pub(super) fn note_contact(&mut self, head: CommitId, now: Now) {
+        if self.head() != Some(head) {
+            self.last_change = Some(now.wall);
+        }
+        self.observed = Some(Observed { commit: head, fetched_at: now.wall });
+        self.last_contact = Some(now.monotonic);
+        self.failure = None;
+        self.failures = 0;
+    }
+
+    /// The mirror is at a commit that an earlier run fetched.
+    pub(in crate::reconcile) fn recovered_head(&mut self, observed: Observed) {
+        self.observed = Some(observed);
+    }
+
+    /// The head of the branch answers.
+    fn settle(&mut self) {
+        self.candidate = None;
+        self.behind = None;
+        if self.rewritten.is_some_and(|it| Some(it.to) != self.head()) {
+            self.rewritten = None;
+        }
+    }
+
+    /// A rewritten branch that contains the commit that answers takes nothing away: what it lost
+    /// never answered, and no operator is needed.
+    fn accept_rewrite(&mut self, head: CommitId) {
+        if let Some(rewrite) = self.rewritten.as_mut().filter(|it| it.to == head) {
+            rewrite.accepted = true;
+        }
+    }
+
+    /// Returns when a commit was announced.
+    fn first_evidence(&self, commit: CommitId) -> Option<std::time::Instant> {
+        self.expected.iter().find(|it| it.commit == commit).map(|it| it.since)
+    }
+
+    /// Returns whether a head that is older than what answers is taken for a replica's lag.
+    fn holds_rewind(&mut self, head: CommitId, is_rewound: bool, now: Now) -> bool {
+        // A repository of this machine has no replicas.
+        if !is_rewound || self.source == SourceKind::Local {
+            self.behind = None;
+            return false;
+        }
+        let behind = match self.behind {
+            Some(behind) if behind.head == head => behind,
+            _ => Behind { head, since: now.monotonic },
+        };
+        let lags = now.since(behind.since) < self.policy.rewind_grace;
+        self.behind = lags.then_some(behind);
+        lags
+    }
+
+    /// Returns whether a head that lacks what answers waits for an operator.
+    fn holds_rewrite(
+        &mut self,
+        head: CommitId,
+        live: Option<CommitId>,
+        accepted: Option<CommitId>,
+    ) -> bool {
+        let Some(live) = live else { return false };
+        let rewrite = match self.rewritten {
+            Some(rewrite) if rewrite.to == head => rewrite,
+            _ => Rewrite { from: live, to: head, accepted: accepted == Some(head) },
+        };
+        if self.behind.is_none() {
+            self.rewritten = Some(rewrite);
+        }
+        self.policy.on_rewrite == OnRewrite::Hold && !rewrite.accepted
+    }
+}

@@ -1,0 +1,150 @@
+//! Every transition of the state, without IO; and random walks that keep the promises.
+
+mod walks;
+mod world;
+
+use std::time::Duration;
+
+use self::world::{Commits, World, name};
+use crate::reconcile::settings::{OnRewrite, Policy};
+use crate::reconcile::state::Kept;
+use crate::reconcile::status::ConditionKind::{Reconciling, RemoteBehind};
+
+impl World {
+    fn take(&mut self, step: &str) {
+        let (what, argument) = step.split_once(' ').unwrap_or((step, ""));
+        let commit = argument.chars().next();
+        match (what, commit) {
+            ("fetch", Some(head)) => self.fetch(head),
+            ("fail", None) => self.fail_fetch(),
+            ("build", None) => self.build(),
+            ("pin", Some(commit)) => self.pin(commit),
+            ("resume", None) => self.resume(),
+            ("push", Some(commit)) => {
+                self.push(commit).ok();
+            }
+            ("restart", None) => self.restart(),
+            ("pass", Some(_)) => self.pass(Duration::from_secs(argument.parse().unwrap())),
+            _ => panic!("{step}"),
+        }
+    }
+}
+
+/// `a b c d` is the branch with `B` beside `b` and `x y` beside all but `a`.
+fn commits() -> Commits {
+    Commits::parse(&["a b c d", "a B c", "b C D e", "a x y"])
+}
+
+/// Each row: name, `--on-rewrite`, steps, and then the commit that answers, the one that is held, and
+/// the conditions beside `Ready`.
+const TRANSITIONS: &str = "\
+a start | follow |  | - -
+fetched, not built | follow | fetch a | - - Reconciling
+built | follow | fetch a, build | a -
+the branch goes on | follow | fetch a, build, fetch c, build | c -
+rejected | follow | fetch b, build, fetch C, build | b - CandidateRejected
+rejected first | follow | fetch C, build | - - CandidateRejected
+valid again | follow | fetch b, build, fetch C, build, fetch e, build | e -
+the same again | follow | fetch b, build, fetch C, build, fetch C, build | b - CandidateRejected
+back to what answers | follow | fetch b, build, fetch C, build, fetch b, build | b -
+the remote is gone | follow | fetch a, build, fail | a - FetchFailed
+the remote is back | follow | fetch a, build, fail, fetch a | a -
+a rewrite is followed | follow | fetch c, build, fetch x, build | x - HistoryRewritten
+a rewrite is held | hold | fetch c, build, fetch x, build | c x HistoryRewritten PromotionHeld
+a held rewrite goes on | hold | fetch c, build, fetch x, build, fetch y, build | c y HistoryRewritten PromotionHeld
+a held rewrite is accepted | hold | fetch c, build, fetch x, build, resume, build | x - HistoryRewritten
+an accepted rewrite goes on before it is built | hold | fetch c, build, fetch x, build, resume, fetch y, build | y - HistoryRewritten
+a held rewrite after a restart | hold | fetch c, build, fetch x, build, restart, build | c x HistoryRewritten PromotionHeld
+an accepted rewrite after a restart | hold | fetch c, build, fetch x, build, resume, restart, build | x - HistoryRewritten
+a replica lags | follow | fetch c, build, fetch b, build | c b RemoteBehind PromotionHeld
+a rewind is meant | follow | fetch c, build, fetch b, build, pass 31, fetch b, build | b - HistoryRewritten
+a rewind is held | hold | fetch c, build, fetch b, build, pass 31, fetch b, build | c b HistoryRewritten PromotionHeld
+a replica catches up | follow | fetch c, build, fetch b, build, fetch d, build | d -
+pinned | follow | fetch b, build, pin a | a -
+the branch goes on behind a pin | follow | fetch b, build, pin a, fetch c, build | a c PromotionHeld
+a pin while a commit is built | follow | fetch b, build, fetch c, pin a, build | a c PromotionHeld
+resumed | follow | fetch b, build, pin a, fetch c, build, resume, build | c -
+resumed at a rejected head | follow | fetch b, build, pin a, fetch D, build, resume, build | b - CandidateRejected
+resumed while a rejected head is built | follow | fetch b, build, pin a, fetch D, resume, build | b - CandidateRejected
+a pin after a restart | follow | fetch b, build, pin a, fetch c, restart, build | a c PromotionHeld
+resumed after a restart without the remote | follow | fetch b, build, pin a, fetch c, restart, fail, resume, build | c - FetchFailed
+a rewrite behind a pin | hold | fetch c, build, pin a, fetch x, build | a x HistoryRewritten PromotionHeld
+a rewrite behind a pin after a restart | hold | fetch c, build, pin a, fetch x, build, restart, fail, build | a x FetchFailed HistoryRewritten PromotionHeld
+a write | follow | fetch b, build, push c | c -
+a pin while a write is pushed | follow | fetch b, build, pin a, push c | a c PromotionHeld
+the branch went on from a write | follow | fetch b, build, fetch d, push c, build | d -
+the branch left a write | follow | fetch b, build, fetch x, push c, build | x - HistoryRewritten
+";
+
+#[test]
+fn every_transition_leads_where_it_should() {
+    let mut failed = Vec::new();
+    for row in TRANSITIONS.lines() {
+        let columns: Vec<&str> = row.split(" | ").map(str::trim).collect();
+        let [name, on_rewrite, steps, expected] = columns[..] else { panic!("{row}") };
+        let on_rewrite = match on_rewrite {
+            "follow" => OnRewrite::Follow,
+            _ => OnRewrite::Hold,
+        };
+        let mut world = World::new(commits(), Policy { on_rewrite, ..Policy::default() });
+        for step in steps.split(", ").filter(|it| !it.is_empty()) {
+            world.take(step);
+        }
+        let letter = |commit: Option<char>| commit.map_or("-".to_owned(), String::from);
+        let conditions: Vec<String> =
+            world.conditions().iter().map(|it| format!("{it:?}")).collect();
+        let (answers, held) = (letter(world.answers), letter(world.state.held().map(world::name)));
+        let seen = format!("{answers} {held} {}", conditions.join(" "));
+        if seen.trim_end() != expected {
+            failed.push(format!("{name}: {seen}"));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn a_write_during_a_fetch_makes_the_fetch_outdated() {
+    let mut world = World::new(commits(), Policy::default());
+    world.fetch('b');
+    world.build();
+    let began = world.state.fetch_began(world.now());
+    world.push('c').unwrap();
+    assert!(world.state.check_current(began).is_err());
+    assert_eq!((world.answers, world.state.head().map(name)), (Some('c'), Some('c')));
+    // What is pushed twice answers once; what the branch left is superseded.
+    assert_eq!(world.push('b'), Ok(()));
+    assert_eq!(world.push('x'), Err(Kept::Superseded(world::id('c'))));
+}
+
+#[test]
+fn a_newer_commit_supersedes_the_one_that_is_built() {
+    let mut world = World::new(commits(), Policy::default());
+    world.fetch('b');
+    let job = world.state.take_build().unwrap();
+    world.fetch('c');
+    assert!(!world.state.is_wanted(job.commit));
+    world.finish_build(job);
+    assert_eq!(world.answers, None);
+    world.build();
+    assert_eq!(world.answers, Some('c'));
+}
+
+#[test]
+fn announced_commits_are_fetched_often_and_then_given_up() {
+    let mut world = World::new(commits(), Policy::default());
+    world.fetch('b');
+    world.build();
+    let interval = Duration::from_secs(30);
+    world.state.expect(world::id('c'), world.now());
+    world.state.expect(world::id('b'), world.now());
+    assert_eq!(world.state.expected.len(), 1, "the head is not expected");
+    let now = world.now();
+    assert_eq!(world.state.next_fetch(interval, 0.5, now), (Duration::from_millis(200), None));
+    world.pass(Duration::from_secs(61));
+    let now = world.now();
+    let (wait, gone) = world.state.next_fetch(interval, 0.5, now);
+    assert_eq!((wait, gone.map(name)), (interval, Some('c')));
+    assert_eq!(world.conditions(), [RemoteBehind]);
+    world.fetch('d');
+    assert_eq!(world.conditions(), [Reconciling]);
+}

@@ -1,0 +1,240 @@
+//! A world without threads, disks and networks for the state: a remote, a journal, a builder.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use crate::git::{FetchError, FetchFailure};
+use crate::model::CommitId;
+use crate::reconcile::clock::Now;
+use crate::reconcile::journal::{Event, Journal, Stage};
+use crate::reconcile::settings::Policy;
+use crate::reconcile::state::{
+    Ancestry, BuildJob, Cause, FetchedHead, Following, Kept, Pushed, ReconcileState, SourceKind,
+};
+use crate::reconcile::status::{Active, ConditionKind, LastFailed, Observed, Reason};
+use crate::reconcile::trigger::Trigger;
+
+/// Commits with their parents, by a letter each; an upper-case letter is a commit that is not valid.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Commits(BTreeMap<char, Option<char>>);
+
+impl Commits {
+    /// Parses lines of history: `a b c` is a line, the first of another line stands in one before.
+    pub(super) fn parse(lines: &[&str]) -> Self {
+        let mut all = BTreeMap::new();
+        for line in lines {
+            let mut parent = None;
+            for name in line.split_whitespace().filter_map(|it| it.chars().next()) {
+                all.entry(name).or_insert(parent);
+                parent = Some(name);
+            }
+        }
+        Self(all)
+    }
+
+    pub(super) fn add(&mut self, name: char, parent: Option<char>) {
+        self.0.insert(name, parent);
+    }
+
+    pub(super) fn parent(&self, name: char) -> Option<char> {
+        self.0.get(&name).copied().flatten()
+    }
+
+    pub(super) fn contains(&self, ancestor: char, mut of: char) -> bool {
+        loop {
+            if of == ancestor {
+                return true;
+            }
+            let Some(parent) = self.parent(of) else { return false };
+            of = parent;
+        }
+    }
+}
+
+pub(super) fn id(name: char) -> CommitId {
+    CommitId::from_bytes([u8::try_from(u32::from(name)).unwrap(); 20])
+}
+
+pub(super) fn name(commit: CommitId) -> char {
+    char::from(commit.as_bytes()[0])
+}
+
+impl Ancestry for Commits {
+    fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> bool {
+        self.contains(name(ancestor), name(descendant))
+    }
+}
+
+/// A daemon in that world.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) commits: Commits,
+    pub(super) state: ReconcileState,
+    pub(super) journal: Journal,
+    policy: Policy,
+    started: Instant,
+    passed: Duration,
+    /// The commit whose snapshot answers requests.
+    pub(super) answers: Option<char>,
+    /// The head that the mirror keeps.
+    mirror: Option<char>,
+}
+
+impl World {
+    #[expect(clippy::disallowed_methods, reason = "only differences of instants are used")]
+    pub(super) fn new(commits: Commits, policy: Policy) -> Self {
+        let started = Instant::now();
+        let now = Now { wall: Timestamp::UNIX_EPOCH, monotonic: started };
+        Self {
+            commits,
+            state: ReconcileState::new(policy, SourceKind::Remote, now),
+            journal: Journal::default(),
+            policy,
+            started,
+            passed: Duration::ZERO,
+            answers: None,
+            mirror: None,
+        }
+    }
+
+    pub(super) fn now(&self) -> Now {
+        Now { wall: Timestamp::UNIX_EPOCH + self.passed, monotonic: self.started + self.passed }
+    }
+
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.passed += time;
+    }
+
+    /// The remote shows a head.
+    pub(super) fn fetch(&mut self, head: char) {
+        let now = self.now();
+        let began = self.state.fetch_began(now);
+        self.state.fetch_ended();
+        self.mirror = Some(head);
+        if self.journal.live() != Some(id(head)) {
+            self.journal.append(Event::Fetched { commit: id(head) }).unwrap();
+        }
+        let fetched = FetchedHead { began, head: id(head), ancestry: &self.commits, signed: None };
+        self.state.fetched(fetched, now).unwrap();
+        self.follow(head, Trigger::Poll);
+    }
+
+    fn follow(&mut self, head: char, trigger: Trigger) {
+        let live = self.state.live();
+        let pinned_late = self.state.pinned().filter(|it| live != Some(*it));
+        let following = Following {
+            began: self.state.published(),
+            head: id(head),
+            trigger,
+            ancestry: &self.commits,
+            answered_last: self.journal.live(),
+            followed_last: self.journal.followed(),
+            accepted: self.journal.accepted(),
+            pinned_late,
+            is_signed_now: false,
+        };
+        self.state.follow(&following, self.now()).unwrap();
+    }
+
+    pub(super) fn fail_fetch(&mut self) {
+        self.state.fetch_began(self.now());
+        self.state.fetch_ended();
+        let (failure, message) = (FetchFailure::ConnectFailed, "connection refused".to_owned());
+        self.state.fetch_failed(&FetchError { failure, message });
+    }
+
+    /// The builder takes what waits.
+    pub(super) fn build(&mut self) {
+        let Some(job) = self.state.take_build() else { return };
+        self.finish_build(job);
+    }
+
+    /// The builder is done with a commit.
+    pub(super) fn finish_build(&mut self, job: BuildJob) {
+        let commit = name(job.commit);
+        if commit.is_lowercase() {
+            self.activate(commit, Cause::Followed(job.trigger)).ok();
+            return;
+        }
+        let failed =
+            LastFailed { commit: job.commit, stage: Stage::Check, diagnostics: Vec::new() };
+        self.state.build_failed(failed, Reason::ValidationFailed);
+        if self.state.falls_back(job.commit) {
+            let mut behind = self.commits.parent(commit);
+            while let Some(older) = behind.filter(|it| self.answers != Some(*it)) {
+                if older.is_lowercase() {
+                    self.activate(older, Cause::Fallback(job.commit)).ok();
+                    return;
+                }
+                behind = self.commits.parent(older);
+            }
+        }
+    }
+
+    pub(super) fn activate(&mut self, commit: char, cause: Cause) -> Result<(), Kept> {
+        let now = self.now();
+        self.state.may_answer(id(commit), cause, now)?;
+        if self.journal.live() != Some(id(commit)) {
+            let event = Event::Activated { commit: id(commit), trigger: cause.trigger() };
+            self.journal.append(event).unwrap();
+        }
+        self.answers = Some(commit);
+        let active = Active {
+            commit: id(commit),
+            author: "a".to_owned(),
+            time: now.wall,
+            subject: "s".to_owned(),
+            activated_at: now.wall,
+            groups: 1,
+            trigger: cause.trigger(),
+        };
+        self.state.activated(id(commit), Some(active), None);
+        Ok(())
+    }
+
+    pub(super) fn pin(&mut self, commit: char) {
+        self.journal.append(Event::Pinned { commit: id(commit), actor: None }).unwrap();
+        self.state.set_pinned(Some(id(commit)));
+        self.activate(commit, Cause::Pinned).unwrap();
+    }
+
+    pub(super) fn resume(&mut self) {
+        let accepts = self.state.head();
+        self.journal.append(Event::Resumed { actor: None, accepts }).unwrap();
+        self.state.resumed(self.now());
+    }
+
+    /// A write was pushed; the remote has it.
+    pub(super) fn push(&mut self, commit: char) -> Result<(), Kept> {
+        let now = self.now();
+        match self.state.pushed(id(commit), &self.commits, now)? {
+            Pushed::Answers => Ok(()),
+            Pushed::MayAnswer => self.activate(commit, Cause::Written),
+        }
+    }
+
+    /// The daemon is killed and starts again, with its journal and its mirror.
+    pub(super) fn restart(&mut self) {
+        let now = self.now();
+        self.state = ReconcileState::new(self.policy, SourceKind::Remote, now);
+        self.answers = None;
+        let pinned = self.journal.pinned().map(|(commit, _)| commit);
+        self.state.set_pinned(pinned);
+        if let Some(last) = pinned.or_else(|| self.journal.live()) {
+            self.activate(name(last), Cause::Recovered).unwrap();
+        }
+        if let Some(head) = self.mirror {
+            self.state.recovered_head(Observed { commit: id(head), fetched_at: now.wall });
+            self.follow(head, Trigger::Startup);
+        }
+    }
+
+    /// Returns the conditions beside `Ready`.
+    pub(super) fn conditions(&mut self) -> Vec<ConditionKind> {
+        let now = self.now();
+        let all = self.state.conditions(now);
+        all.iter().map(|it| it.kind).filter(|it| *it != ConditionKind::Ready).collect()
+    }
+}
