@@ -40,6 +40,17 @@ struct Known {
 /// What a document says, in short; equal for documents that read the same.
 type Digest = [u64; 2];
 
+/// A document as far as edits of its group are told by it; nothing if it cannot be read.
+#[derive(Clone, Copy, Debug)]
+pub struct Digested(Option<(GroupId, Digest)>);
+
+impl Digested {
+    /// Returns that of a document.
+    pub fn of(document: &GroupFile) -> Self {
+        Self(document.id.zip(digest(document)))
+    }
+}
+
 impl History {
     /// Returns what is known of the edits of a group.
     pub fn edit(&self, group: GroupId) -> Option<Edit> {
@@ -61,8 +72,8 @@ impl History {
     ///
     /// `made` is when the commit was made; none for one before which nothing is known, so that of
     /// what it has nobody can tell how often it was edited.
-    pub fn take(&mut self, document: &GroupFile, made: Option<Timestamp>) {
-        let Some((id, digest)) = document.id.zip(digest(document)) else { return };
+    pub fn take(&mut self, document: &Digested, made: Option<Timestamp>) {
+        let Some((id, digest)) = document.0 else { return };
         match self.groups.get_mut(&id) {
             Some(known) if known.digest == digest => {}
             Some(known) => {
@@ -105,7 +116,7 @@ mod tests {
         let reading =
             read_file(&SourceFile { path: "groups/a.yaml".into(), content }, FileKind::Groups);
         let made = made.map(|it| Timestamp::from_second(it).unwrap());
-        reading.groups().iter().for_each(|it| history.take(it, made));
+        reading.groups().iter().for_each(|it| history.take(&Digested::of(it), made));
     }
 
     fn edit(history: &History) -> (Option<u64>, Option<i64>) {

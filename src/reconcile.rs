@@ -7,6 +7,7 @@
 mod activate;
 mod admission;
 mod build;
+mod cache;
 mod clock;
 mod controller;
 mod decide;

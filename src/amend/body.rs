@@ -92,7 +92,10 @@ pub fn read_group(body: &Value) -> Result<Group, Refusal> {
 /// Reads a group that came as JSON as if it stood in a file, written so that each number stays one:
 /// JSON's `1e3` is a string to YAML 1.1.
 pub fn read_json(fields: Map<String, Value>) -> FileReading {
-    let text = document::write(&Value::Object(fields), &|_| document::Layout::Flow);
+    let fields = Value::Object(fields);
+    let text = document::write(&fields, &|_| document::Layout::Flow);
+    // What is read takes as much memory again.
+    drop(fields);
     let content = SourceContent::Bytes(text.into_bytes().into());
     let file = SourceFile { path: "the body".into(), content };
     read_file(&file, FileKind::Groups)

@@ -1,5 +1,6 @@
 //! The writes of the API, and the groups that they lead to.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -87,6 +88,13 @@ pub enum Operation {
     },
 }
 
+impl Operation {
+    /// Returns whether the client says how often the group was edited when it was read.
+    pub fn says_serial(&self) -> bool {
+        matches!(self, Self::Edit { delta, .. } if submitted_serial(delta).is_some())
+    }
+}
+
 /// What a write leads to.
 pub(super) struct Planned {
     pub(super) groups: Vec<Group>,
@@ -162,12 +170,15 @@ fn replaced(hierarchy: &Hierarchy, group: &Group) -> Vec<Group> {
     groups
 }
 
-fn without_id(body: &Value) -> Value {
+fn without_id(body: &Value) -> Cow<'_, Value> {
+    if body.get("id").is_none() {
+        return Cow::Borrowed(body);
+    }
     let mut body = body.clone();
     if let Value::Object(fields) = &mut body {
         fields.shift_remove("id");
     }
-    body
+    Cow::Owned(body)
 }
 
 fn same_id(id: GroupId, body: &Value) -> Result<(), Refusal> {
@@ -180,12 +191,14 @@ fn same_id(id: GroupId, body: &Value) -> Result<(), Refusal> {
     Err(Refusal::new(Status::BadRequest, "conflicting-ids", message, details))
 }
 
+fn submitted_serial(delta: &Value) -> Option<&Value> {
+    delta.get("serial_number").filter(|it| !it.is_null())
+}
+
 /// Refuses a delta to what is not there any more: the client says how often the group was edited when
 /// it was read.
 fn same_serial(ground: &Ground<'_>, id: GroupId, delta: &Value) -> Result<(), Refusal> {
-    let Some(submitted) = delta.get("serial_number").filter(|it| !it.is_null()) else {
-        return Ok(());
-    };
+    let Some(submitted) = submitted_serial(delta) else { return Ok(()) };
     if !submitted.is_u64() {
         let error = Value::from("([:serial_number (not (integer? the-value))])");
         return Err(Refusal::schema_violation(delta, "GroupDelta", &error));

@@ -233,11 +233,14 @@ impl Builder<'_> {
     fn close(&mut self, end: Span) {
         let Some(open) = self.open.pop() else { return };
         let (content, last) = match open.items {
-            Items::Sequence(elements) => {
+            Items::Sequence(mut elements) => {
+                // A list that grew has room for as many values again, and a short one for four.
+                elements.shrink_to_fit();
                 let last = elements.last().map(|it| it.span.end);
                 (Content::Sequence(elements), last)
             }
-            Items::Mapping { entries, .. } => {
+            Items::Mapping { mut entries, .. } => {
+                entries.shrink_to_fit();
                 let last = entries.last().map(|it| it.value.span.end.max(it.key_span.end));
                 (Content::Mapping(entries), last)
             }

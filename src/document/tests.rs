@@ -23,6 +23,14 @@ fn faults(bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
+fn lists_and_mappings_take_no_more_room_than_they_need() {
+    let contents = read(b"[{a: 1}, 2, 3, 4, 5]", &Limits::DEFAULT);
+    let Content::Sequence(elements) = &contents.documents[0].content else { panic!("a list") };
+    let Content::Mapping(entries) = &elements[0].content else { panic!("a mapping") };
+    assert_eq!((elements.capacity(), entries.capacity()), (5, 1));
+}
+
+#[test]
 fn documents_are_read_to_json_values() {
     for (text, expected) in [
         ("", vec![]),

@@ -49,6 +49,9 @@ async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
             }
             let rest = usize::try_from(left.lower().min(RESERVED)).unwrap_or_default();
             text.reserve_exact(data.len() + rest);
+        } else if text.capacity() - text.len() < data.len() {
+            // Twice as much, as a vector takes by itself, would be half in vain.
+            text.reserve_exact(data.len().max(text.len() / 8));
         }
         text.extend_from_slice(&data);
     }

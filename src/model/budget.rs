@@ -139,9 +139,9 @@ impl Default for Counts {
 pub struct Budget(Counts);
 
 impl Budget {
-    /// The limits that hold unless settings say otherwise: an estate of 10,000 groups fits. With 1,000
-    /// groups live and a commit at 97 % of one limit, the daemon held at most 226 MiB (180,000 regular
-    /// expressions), and 204 MiB with 1,400,000 YAML values.
+    /// The limits that hold unless settings say otherwise: an estate of 10,000 groups takes half of each at
+    /// most. With 1,000 groups live and a commit at 97 % of one limit, the daemon held at most 226 MiB
+    /// (180,000 regular expressions).
     pub const DEFAULT: Self = Self(Counts([
         250_000,   // entries
         128,       // depth
@@ -149,7 +149,7 @@ impl Budget {
         32 << 20,  // bytes of paths
         24 << 20,  // bytes of distinct documents
         32 << 20,  // bytes of documents
-        1_500_000, // YAML values
+        1_000_000, // YAML values
         20_000,    // groups
         200_000,   // rule terms
         5_000,     // findings

@@ -1,11 +1,12 @@
 //! From a commit to a snapshot, or to what is wrong with it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
+use super::cache::{Cache, Key};
 use super::controller::Controller;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::document::Limits;
@@ -14,7 +15,7 @@ use crate::model::{BlobId, Budget, BudgetItem, CommitId, Counts, Exceeded, Meter
 use crate::snapshot::Snapshot;
 use crate::validation::{
     Checked, FileKind, FileReading, Layout, Search, SourceContent, SourceFile, check, no_groups,
-    read_file_within, read_layout, too_large,
+    read_layout, too_large,
 };
 
 /// What came of a commit.
@@ -75,50 +76,6 @@ pub enum BuildError {
     Cancelled(CommitId),
 }
 
-/// Files that have been read, by content and path; a commit reads only what it changes, and
-/// snapshots share what they have in common.
-#[derive(Debug, Default)]
-pub(super) struct Cache {
-    readings: Mutex<Shelf>,
-}
-
-#[derive(Debug, Default)]
-struct Shelf {
-    readings: HashMap<Key, Weak<FileReading>>,
-    /// At this size, what nobody holds any more is looked for.
-    clean_at: usize,
-}
-
-type Key = (BlobId, Arc<str>, FileKind);
-
-impl Cache {
-    /// Returns what is known of each file.
-    pub(super) fn get(&self, files: &[File<'_>]) -> Vec<Option<Arc<FileReading>>> {
-        let shelf = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
-        if shelf.readings.is_empty() {
-            return vec![None; files.len()];
-        }
-        let known = |file: &File<'_>| shelf.readings.get(&file.key()?).and_then(Weak::upgrade);
-        files.iter().map(known).collect()
-    }
-
-    fn keep<'f>(&self, fresh: impl Iterator<Item = (&'f File<'f>, &'f Arc<FileReading>)>) {
-        let mut shelf = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.readings.extend(
-            fresh.filter_map(|(file, reading)| Some((file.key()?, Arc::downgrade(reading)))),
-        );
-        if shelf.readings.len() >= shelf.clean_at {
-            shelf.readings.retain(|_, reading| reading.strong_count() > 0);
-            shelf.clean_at = 2 * shelf.readings.len() + 1024;
-        }
-    }
-
-    fn keep_one(&self, file: &File<'_>, reading: Arc<FileReading>) -> Arc<FileReading> {
-        self.keep(std::iter::once((file, &reading)));
-        reading
-    }
-}
-
 /// Whether a build is still wanted; asked now and then.
 pub(super) type Wanted<'a> = &'a (dyn Fn() -> bool + Sync);
 
@@ -164,7 +121,11 @@ pub(super) fn build(
             let (estate, origins) = (estate.clone(), Arc::clone(&checked.origins));
             Outcome::Valid(Arc::new(Snapshot::new(commit, estate, origins, diagnostics)))
         }
-        None => Outcome::Rejected(Arc::new(Rejected { commit, diagnostics })),
+        None => {
+            // Nothing is built from it, and what its files say may be as much as a commit may have.
+            checked.forget_files();
+            Outcome::Rejected(Arc::new(Rejected { commit, diagnostics }))
+        }
     };
     let bytes = bytes_of(&checked.counts(), FULL);
     Ok(Built { outcome, checked: Arc::new(checked), bytes, base: None })
@@ -180,6 +141,8 @@ const SHARED: u64 = 600;
 fn bytes_of(counts: &Counts, of_a_group: u64) -> u64 {
     counts.get(BudgetItem::Groups) * of_a_group
         + counts.get(BudgetItem::YamlNodes) * 150
+        // Comparisons are small until a pattern among them is compiled to be searched for.
+        + counts.get(BudgetItem::RuleTerms) * 2_000
         + counts.get(BudgetItem::DocumentBytes) * 2
         + counts.get(BudgetItem::Findings) * 1_000
 }
@@ -223,9 +186,9 @@ fn amend(
             None => {
                 let source = source_file(repository, file.entry).map_err(fail)?;
                 let size = source.size();
-                let read = read_file_within(&source, file.kind, &meter);
+                let read = cache.read(&source, file.kind, &meter, Arc::new);
                 let charged = meter.charge(BudgetItem::DocumentBytes, size);
-                charged.and(read).map(|it| cache.keep_one(file, Arc::new(it)))
+                charged.and(read).map(|it| cache.keep_one(file, it))
             }
         };
         let Ok(reading) = charged else { return Ok(None) };
@@ -372,7 +335,7 @@ fn read_entries(
                     None => opened.insert(opener.open().map_err(fail)?),
                 };
                 let source = source_file(repository, file.entry).map_err(fail)?;
-                Ok(Arc::new(read_file_within(&source, file.kind, meter)?))
+                Ok(cache.read(&source, file.kind, meter, Arc::new)?)
             };
             files.iter().zip(known).map(read).collect()
         })
@@ -391,7 +354,7 @@ fn read_entries(
     }
     for file in &changed {
         if let Some(kind) = layout.kind_of(file) {
-            readings.push(Arc::new(read_file_within(file, kind, meter)?));
+            readings.push(cache.read(file, kind, meter, Arc::new)?);
         }
     }
     readings.extend(settings.map(Arc::new));
@@ -468,7 +431,8 @@ impl<'e> File<'e> {
         Some(Self { entry, path, kind: layout.kind_of(&file)? })
     }
 
-    fn key(&self) -> Option<Key> {
+    /// Returns what it is known by; a link or submodule is not read.
+    pub(super) fn key(&self) -> Option<Key> {
         match self.entry.kind {
             EntryKind::File(blob) => Some((blob, Arc::clone(&self.path), self.kind)),
             EntryKind::Link | EntryKind::Submodule => None,

@@ -11,7 +11,8 @@ use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 
 use super::admission::Verified;
-use super::build::{BuildError, Cache, Rejected};
+use super::build::{BuildError, Rejected};
+use super::cache::Cache;
 use super::clock::Now;
 use super::edits::Edits;
 use super::heads::HeadChecks;

@@ -19,9 +19,9 @@ use super::build::{File, source_file};
 use super::controller::Controller;
 use super::state::ReconcileState;
 use crate::git::{FilesError, Repository, TreeEntry};
-use crate::history::History;
+use crate::history::{Digested, History};
 use crate::model::{BudgetItem, CommitId, Meter};
-use crate::validation::{FileKind, FileReading, Layout, read_file_within};
+use crate::validation::{FileKind, FileReading, Layout};
 
 /// How many commits are walked back. Where neither the first commit nor a known one is among them,
 /// it is not known how often older groups were edited.
@@ -294,22 +294,25 @@ impl<'w> Walk<'w> {
         let layout = self.controller.layout_at(self.repository, commit);
         let before = self.at.filter(|_| layout == self.layout);
         let changed = self.repository.changed_files(before, commit, directory, &meter)?;
-        let groups = self.readings(&changed, &layout, FileKind::Groups, &meter)?;
+        let digested = |it: FileReading| it.groups().iter().map(Digested::of).collect();
+        let groups: Vec<Vec<Digested>> =
+            self.read_each(&changed, &layout, FileKind::Groups, &meter, digested)?;
+        let is_catalogue = |it: FileReading| it.is_catalogue();
         let catalogues = if before == self.at {
-            self.readings(&changed, &layout, FileKind::Environment, &meter)?
+            self.read_each(&changed, &layout, FileKind::Environment, &meter, is_catalogue)?
         } else {
             // Another layout or policy is no edit of what stays as it was.
             let changed = self.repository.changed_files(self.at, commit, directory, &meter)?;
-            self.readings(&changed, &layout, FileKind::Environment, &meter)?
+            self.read_each(&changed, &layout, FileKind::Environment, &meter, is_catalogue)?
         };
         let made = self.repository.commit(commit)?.time;
         let is_counted = self.at.is_some() || self.is_whole;
         let history = Arc::make_mut(&mut self.history);
         let made = Some(made).filter(|_| is_counted);
-        for document in groups.iter().flat_map(FileReading::groups) {
+        for document in groups.iter().flatten() {
             history.take(document, made);
         }
-        if catalogues.iter().any(FileReading::is_catalogue) {
+        if catalogues.contains(&true) {
             history.take_catalogue(made);
         }
         self.at = Some(commit);
@@ -317,22 +320,23 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    /// Reads the files of a kind among some.
-    fn readings(
+    /// Reads the files of a kind among some, and keeps of each what is needed.
+    fn read_each<T>(
         &self,
         files: &[TreeEntry],
         layout: &Layout,
         kind: FileKind,
         meter: &Arc<Meter>,
-    ) -> Result<Vec<FileReading>, FilesError> {
-        let mut readings = Vec::new();
+        keep: impl Fn(FileReading) -> T,
+    ) -> Result<Vec<T>, FilesError> {
+        let mut kept = Vec::new();
         for entry in files {
             if File::of(entry, layout).is_some_and(|it| it.kind == kind) {
                 let file = source_file(self.repository, entry)?;
                 meter.charge(BudgetItem::DocumentBytes, file.size())?;
-                readings.push(read_file_within(&file, kind, meter)?);
+                kept.push(self.controller.cache.read(&file, kind, meter, &keep)?);
             }
         }
-        Ok(readings)
+        Ok(kept)
     }
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::build::{BuildError, Cache, Changes, read};
+use super::build::{BuildError, Changes, read};
+use super::cache::Cache;
 use super::report::in_short;
 use crate::diagnostic::{Severity, visible_up_to};
 use crate::git::Repository;

@@ -3,11 +3,13 @@
 use std::sync::{Arc, PoisonError};
 
 use super::build::{Built, Changes, counts_without, read};
-use super::controller::Controller;
+use super::controller::{Controller, LookupError};
+use super::turns::Urgency;
 use super::write::WriteError;
 use crate::amend::{Amendment, Ground, Operation, Scope, amend};
 use crate::diagnostic::Diagnostic;
 use crate::git::Repository;
+use crate::history::History;
 use crate::model::{Budget, BudgetItem, Meter};
 use crate::snapshot::Snapshot;
 use crate::validation::{Checked, FileReading, Layout, SourceContent, SourceFile, read_file};
@@ -20,7 +22,11 @@ impl Controller {
     /// Returns the error that the write would be answered with.
     pub fn check_write(&self, base: &Snapshot, operation: &Operation) -> Result<(), WriteError> {
         let repository = self.repository().map_err(|it| WriteError::Internal(it.to_string()))?;
-        let amendment = self.amendment(&repository, base, operation, &[Scope::default()])?;
+        let history = self.history_for(&repository, base, operation);
+        let _turn = self.turns.take(Urgency::Reads).ok_or(LookupError::Busy)?;
+        let scopes = [Scope::default()];
+        let amendment =
+            self.amend_now(&repository, base, operation, &scopes, history.as_deref())?;
         if amendment.files.is_empty() {
             return Ok(());
         }
@@ -30,7 +36,8 @@ impl Controller {
         }
     }
 
-    /// Returns what a write changes in the files of a snapshot's commit.
+    /// Returns what a write changes in the files of a snapshot's commit. It takes a turn: a large write
+    /// takes as much memory as a commit.
     pub(super) fn amendment(
         &self,
         repository: &Repository,
@@ -38,9 +45,33 @@ impl Controller {
         operation: &Operation,
         scopes: &[Scope],
     ) -> Result<Amendment, WriteError> {
+        let history = self.history_for(repository, base, operation);
+        let _turn = self.turns.take(Urgency::Decides);
+        self.amend_now(repository, base, operation, scopes, history.as_deref())
+    }
+
+    /// Returns how often groups were edited, where a write asks. It is found out before the write takes its
+    /// turn: builds must not wait for a walk through thousands of commits.
+    fn history_for(
+        &self,
+        repository: &Repository,
+        base: &Snapshot,
+        operation: &Operation,
+    ) -> Option<Arc<History>> {
+        if operation.says_serial() { self.edits_up_to(repository, base.commit) } else { None }
+    }
+
+    fn amend_now(
+        &self,
+        repository: &Repository,
+        base: &Snapshot,
+        operation: &Operation,
+        scopes: &[Scope],
+        history: Option<&History>,
+    ) -> Result<Amendment, WriteError> {
         let read = |path: &str| repository.text(base.commit, &self.path_of(path));
         let layout = self.layout_at(repository, base.commit);
-        let serial = |group| self.edits_up_to(repository, base.commit)?.edit(group)?.serial;
+        let serial = |group| history?.edit(group)?.serial;
         let ground = Ground {
             estate: &base.estate,
             origins: &base.origins,

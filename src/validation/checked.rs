@@ -67,6 +67,14 @@ impl Checked {
         }
     }
 
+    /// Keeps what was found, and nothing of what the files say.
+    pub fn forget_files(&mut self) {
+        self.readings = Vec::new();
+        self.types = Arc::default();
+        self.counts =
+            Counts::default().with(BudgetItem::Findings, self.counts.get(BudgetItem::Findings));
+    }
+
     /// Returns what the commit costs of its budget.
     pub fn counts(&self) -> Counts {
         self.counts

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use clade::classification::{self, ClassificationError, Outcome, Version};
 use clade::hierarchy::{Estate, GroupIndex};
-use clade::model::{Budget, Meter, Node};
+use clade::model::{Budget, BudgetItem, Meter, Node};
 use clade::snapshot::{Index, Snapshot};
 use clade::validation::{
-    Checked, FileKind, Search, SourceContent, SourceFile, read_file, validate,
+    Checked, FileKind, Search, SourceContent, SourceFile, read_file, read_file_within, validate,
 };
 use fastrand::Rng;
 
@@ -28,16 +28,30 @@ fn matches(
     plain
 }
 
+fn files(groups: usize) -> Vec<SourceFile> {
+    let files = estates::files(Scale::of(groups), 1).into_iter();
+    let file = |(path, text): (String, String)| SourceFile {
+        path: path.into(),
+        content: SourceContent::Bytes(text.into_bytes().into()),
+    };
+    files.map(file).collect()
+}
+
 fn estate(groups: usize) -> Estate {
-    let files: Vec<SourceFile> = estates::files(Scale::of(groups), 1)
-        .into_iter()
-        .map(|(path, text)| SourceFile {
-            path: path.into(),
-            content: SourceContent::Bytes(text.into_bytes().into()),
-        })
-        .collect();
-    let checked = validate(&files, Search::Decisive);
+    let checked = validate(&files(groups), Search::Decisive);
     checked.estate.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics.first()))
+}
+
+#[test]
+fn an_estate_of_10000_groups_takes_half_of_the_budget_at_most() {
+    let meter = Arc::new(Meter::new(Budget::DEFAULT));
+    for file in files(10_000) {
+        read_file_within(&file, FileKind::Groups, &meter).unwrap();
+    }
+    let counts = meter.counts();
+    for item in BudgetItem::ALL {
+        assert!(2 * counts.get(item) <= Budget::DEFAULT.limit(item), "{item}: {counts:?}");
+    }
 }
 
 #[test]

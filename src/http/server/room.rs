@@ -24,6 +24,9 @@ const WAIT: Duration = Duration::from_secs(30);
 /// What a value takes, in bytes: `{"":0}` are two.
 const VALUE: usize = 300;
 
+/// How often a text is in memory.
+const TEXTS: usize = 3;
+
 /// The room of one kind of requests.
 struct Rooms {
     room: Semaphore,
@@ -60,8 +63,8 @@ impl Rooms {
 
 static ORDINARY: Rooms = Rooms::new(32 << 10, 16 << 10, 64);
 
-/// A request with as many values as one may have fits.
-static LARGE: Rooms = Rooms::new(80 << 10, 24 << 10, 256);
+/// A request with as many values as one may have has all of it.
+static LARGE: Rooms = Rooms::new(56 << 10, 16 << 10, 256);
 
 tokio::task_local! {
     static CURRENT: Room;
@@ -179,9 +182,9 @@ impl Expansion {
         self.bytes == 0
     }
 
-    /// Texts are in memory twice: as they came and as they were read.
+    /// Texts are in memory as they came, as they were read, and as they are written down or answered.
     fn kibibytes(self) -> usize {
-        (self.bytes * 2).saturating_add(self.values.saturating_mul(VALUE)).div_ceil(1024)
+        (self.bytes * TEXTS).saturating_add(self.values.saturating_mul(VALUE)).div_ceil(1024)
     }
 
     async fn admit(self) -> Result<SemaphorePermit<'static>, NoRoom> {
@@ -236,10 +239,10 @@ mod tests {
         let taken = || -> usize {
             outliving.0.lock().unwrap().iter().map(SemaphorePermit::num_permits).sum()
         };
-        assert_eq!(taken(), 10_000 * (VALUE + 2) / 1024 + 1);
+        assert_eq!(taken(), (10_000 * (VALUE + TEXTS)).div_ceil(1024));
         drop(room);
         outliving.keep_text(large.len());
-        assert_eq!(taken(), 20);
+        assert_eq!(taken(), (10_000 * TEXTS).div_ceil(1024));
     }
 
     #[tokio::test]
@@ -255,11 +258,11 @@ mod tests {
             assert!(rows.admits_bytes(LARGE_ROW - 1));
             assert_eq!(taken(), 0, "a small row is read at once");
             assert!(rows.admits_bytes(row.len()));
-            assert_eq!(taken(), 600 + (150 << 10) * VALUE / 1024);
+            assert_eq!(taken(), 300 * TEXTS + (150 << 10) * VALUE / 1024);
             assert!(rows.admits_row(&row));
-            assert_eq!(taken(), 600);
+            assert_eq!(taken(), 300 * TEXTS);
             assert!(rows.admits_row(b"{}"));
-            assert_eq!(taken(), 601);
+            assert_eq!(taken(), 300 * TEXTS + 1);
         };
         tokio::task::spawn_blocking(read).await.unwrap();
     }

@@ -15,8 +15,8 @@ pub(super) const PATTERN_BYTES: usize = 1 << 20;
 /// The most bytes of states that one search remembers; beyond, it forgets them and goes on.
 pub(super) const CACHE_BYTES: usize = 256 << 10;
 
-/// The automatons of all patterns in use.
-pub(super) static AUTOMATONS: Ledger = Ledger::new(128 << 20);
+/// The automatons of all patterns in use. What searches remember takes about half as much again.
+pub(super) static AUTOMATONS: Ledger = Ledger::new(48 << 20);
 
 /// Memory that is shared out.
 #[derive(Debug)]

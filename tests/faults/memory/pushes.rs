@@ -132,7 +132,7 @@ fn files(git: &Repository, turn: usize) -> Oid {
             many(git, &keys.concat(), 50)
         }
         // Just below the limit, and then not valid: the name is there many times.
-        5 => many(git, &format!("name: B\nvariables: {{a: [{}]}}\n", ones(450_000)), 3),
+        5 => many(git, &format!("name: B\nvariables: {{a: [{}]}}\n", ones(320_000)), 3),
         _ => {
             let term = |it: usize| format!("['~', name, 'n{it}[a-z]+x']");
             let terms: Vec<String> = (0..20_000).map(term).collect();
