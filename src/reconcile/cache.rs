@@ -86,7 +86,7 @@ mod tests {
         let cache = Cache::default();
         let meter = Arc::new(Meter::new(Budget::DEFAULT));
         for (bytes, alone) in [(100, false), (LARGE, true)] {
-            let text = format!("name: A\n# {}\n", "x".repeat(bytes as usize));
+            let text = format!("name: A\n# {}\n", "x".repeat(usize::try_from(bytes).unwrap()));
             let content = SourceContent::Bytes(text.into_bytes().into());
             let file = SourceFile { path: "groups/a.yaml".into(), content };
             let is_taken = |_| cache.large.try_lock().is_err();
