@@ -28,6 +28,7 @@ mod settings;
 mod state;
 mod status;
 mod storage;
+mod supervise;
 mod tidy;
 mod trial;
 mod trigger;

@@ -24,6 +24,7 @@ use super::settings::{Settings, Target};
 use super::state::{CheckInsTrouble, Freshness, ReconcileState, SourceKind};
 use super::status::{Remote, Status, Watched};
 use super::storage::StorageError;
+use super::supervise::{supervise, supervised};
 use super::trigger::Trigger;
 use super::turns::Turns;
 use crate::git::{
@@ -180,11 +181,17 @@ impl Controller {
     ///
     /// Returns an error if one cannot be started.
     pub fn spawn(self: &Arc<Self>) -> Result<Threads, StartError> {
-        let start = |name: &str, work: fn(&Self)| {
+        let start = |name: &'static str, work: fn(&Self)| {
             let controller = Arc::clone(self);
             std::thread::Builder::new()
                 .name(name.to_owned())
-                .spawn(move || work(&controller))
+                .spawn(move || {
+                    supervise(
+                        name,
+                        || work(&controller),
+                        |longest| controller.stops_within(longest),
+                    );
+                })
                 .map_err(StartError::Thread)
         };
         let mut threads = vec![
@@ -202,6 +209,13 @@ impl Controller {
             threads.push(start("heads", Self::keep_checking_heads)?);
         }
         Ok(Threads(threads))
+    }
+
+    /// Waits until the daemon stops, or so long; returns whether it stops.
+    fn stops_within(&self, longest: Duration) -> bool {
+        let goes_on = |it: &mut ReconcileState| !it.stopping;
+        let waited = self.changed.wait_timeout_while(self.state(), longest, goes_on);
+        waited.unwrap_or_else(PoisonError::into_inner).0.stopping
     }
 
     fn keep_looking(&self) {
@@ -254,7 +268,9 @@ impl Controller {
                     return;
                 }
             }
-            self.build_candidate();
+            if supervised("builder", || self.build_candidate()).is_none() {
+                self.note_panic();
+            }
         }
     }
 

@@ -161,6 +161,13 @@ impl Controller {
         self.fail(commit, Stage::Load, Reason::CorruptObjects, diagnostics);
     }
 
+    /// The candidate made the builder panic: it never answers, and the next one is built.
+    pub(super) fn note_panic(&self) {
+        let Some(commit) = self.state().building() else { return };
+        let why = "building it made the daemon panic, which is a defect of Clade: see its log";
+        self.fail(commit, Stage::Load, Reason::Panicked, vec![problem(&why)]);
+    }
+
     fn refuse_signature(&self, commit: CommitId, fault: &SignatureFault) {
         self.fail(commit, Stage::Verify, reason_of(fault), vec![problem(fault)]);
     }

@@ -187,6 +187,7 @@ pub enum Reason {
     DiskFull,
     LockHeld,
     ValidationFailed,
+    Panicked,
     SignatureMissing,
     SignatureInvalid,
     SignerNotAllowed,

@@ -25,6 +25,7 @@ use super::controller::{Controller, LookupError};
 use super::settings::Target;
 use super::state::{Cause, Kept, Pushed};
 use super::storage::StorageError;
+use super::supervise::supervised;
 use super::trigger::Trigger;
 use crate::amend::{Amendment, Answer, Operation, Refusal, Scope};
 use crate::diagnostic::Diagnostic;
@@ -236,12 +237,15 @@ impl Writer {
                     Message::Told(commit) => told.push(commit),
                 }
             }
-            self.note_told(&told);
-            match self.settings.mode {
-                _ if jobs.is_empty() => {}
-                WriteMode::Propose => jobs.into_iter().for_each(|job| self.propose(job)),
-                WriteMode::Off | WriteMode::Commit => self.write(jobs),
-            }
+            // Clients whose writes are dropped with a panic are told that these were not decided.
+            supervised("writer", || {
+                self.note_told(&told);
+                match self.settings.mode {
+                    _ if jobs.is_empty() => {}
+                    WriteMode::Propose => jobs.into_iter().for_each(|job| self.propose(job)),
+                    WriteMode::Off | WriteMode::Commit => self.write(jobs),
+                }
+            });
         }
     }
 

@@ -39,6 +39,12 @@ impl ReconcileState {
         self.candidate.as_ref().map(|it| it.commit)
     }
 
+    /// Returns the commit that the builder has.
+    pub(in crate::reconcile) fn building(&self) -> Option<CommitId> {
+        let building = |it: &&Candidate| matches!(it.progress, Progress::Building);
+        self.candidate.as_ref().filter(building).map(|it| it.commit)
+    }
+
     /// Returns whether a commit is still the candidate: no newer one was fetched.
     pub(in crate::reconcile) fn is_wanted(&self, commit: CommitId) -> bool {
         !self.stopping && self.is_candidate(commit)

@@ -41,7 +41,9 @@ pub(super) fn kills_its_checker() -> Seen {
     let world = World::new();
     let first = world.repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
     let stub = Stub::start(Vec::new());
-    let arguments = [&HEADS[..], &["--head-memory", "16777216"]].concat();
+    // A head may have a tenth of the values.
+    let limits = ["--head-memory", "16777216", "--commit-budget", "yaml-nodes=1500000"];
+    let arguments = [&HEADS[..], &limits].concat();
     let daemon = world.start(&stub, "github", &arguments);
     wait_for(&daemon, &first);
     let small = world.propose(1, &[("groups/b.yaml", "name: B\n")]);
