@@ -9,6 +9,7 @@ use super::controller::Controller;
 use super::journal::Event;
 use super::settings::Target;
 use super::state::{Ancestry, FetchBegan, FetchedHead, Following, Outdated};
+use super::status::Observed;
 use super::trigger::Trigger;
 use crate::git::{FetchError, FetchFailure, Repository};
 use crate::model::CommitId;
@@ -107,29 +108,48 @@ impl Controller {
         // A key that was taken away counts for what answers, too.
         let signed = live.map(|live| self.signer_of(repository, live));
         let fetched = FetchedHead { began, head, ancestry: repository, signed };
-        self.state().fetched(fetched, Now::read())?;
-        self.follow(repository, head, trigger, began)
+        let following = self.following(repository, head, trigger, began);
+        let has_candidate = {
+            let (mut state, now) = (self.state(), Now::read());
+            // In one step: a writer that sees the new head must see what becomes of it.
+            state.fetched(fetched, now)?;
+            state.follow(&following, now)?
+        };
+        if has_candidate {
+            self.notify();
+        }
+        Ok(())
     }
 
-    /// Decides whether the builder gets the head of the branch, and whether it may answer then.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error, and changes nothing, if a write was published since the fetch began.
-    pub(super) fn follow(
+    /// Follows the head that an earlier run fetched.
+    pub(super) fn follow_recovered(&self, repository: &Repository, observed: Observed) {
+        let began = self.state().published();
+        let following = self.following(repository, observed.commit, Trigger::Startup, began);
+        let has_candidate = {
+            let mut state = self.state();
+            state.recovered_head(observed);
+            state.follow(&following, Now::read())
+        };
+        if has_candidate == Ok(true) {
+            self.notify();
+        }
+    }
+
+    /// Returns what decides whether the builder gets a head of the branch, and whether it may answer then.
+    fn following<'r>(
         &self,
-        repository: &Repository,
+        repository: &'r Repository,
         head: CommitId,
         trigger: Trigger,
         began: FetchBegan,
-    ) -> Result<(), Outdated> {
+    ) -> Following<'r> {
         let (answered_last, followed_last, accepted) = {
             let journal = self.journal();
             (journal.live(), journal.followed(), journal.accepted())
         };
         let pinned_late = self.pinned_late(repository);
         let is_signed_now = self.verifies_now(repository, pinned_late.unwrap_or(head));
-        let following = Following {
+        Following {
             began,
             head,
             trigger,
@@ -139,12 +159,7 @@ impl Controller {
             accepted,
             pinned_late,
             is_signed_now,
-        };
-        let has_candidate = self.state().follow(&following, Now::read())?;
-        if has_candidate {
-            self.notify();
         }
-        Ok(())
     }
 
     /// Returns the pinned commit if it has arrived and does not answer yet: the mirror was lost.

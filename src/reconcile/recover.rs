@@ -12,7 +12,6 @@ use super::journal::{Event, Stage};
 use super::settings::Target;
 use super::state::{Cause, reason_of};
 use super::status::{LastFailed, Observed};
-use super::trigger::Trigger;
 use crate::diagnostic;
 use crate::git::{Repository, SignatureFault};
 use crate::model::CommitId;
@@ -49,13 +48,7 @@ impl Controller {
         if let Target::Remote(_) = &self.settings.target
             && let Some(observed) = self.observed_last(&repository)
         {
-            let began = {
-                let mut state = self.state();
-                state.recovered_head(observed);
-                state.published()
-            };
-            // No write is published before the threads are started.
-            let _current = self.follow(&repository, observed.commit, Trigger::Startup, began);
+            self.follow_recovered(&repository, observed);
         }
     }
 
