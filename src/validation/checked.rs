@@ -151,9 +151,17 @@ pub(super) fn are_warnings(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().all(|it| it.severity != Severity::Error)
 }
 
+/// Sorts by place; what is said of the commit as a whole comes last.
 fn sort(diagnostics: &mut [Diagnostic]) {
+    let is_of_commit = |it: &Diagnostic| &*it.place.file == ".";
     diagnostics.sort_by(|a, b| {
-        (&a.place, a.severity, a.kind, &a.message).cmp(&(&b.place, b.severity, b.kind, &b.message))
+        (is_of_commit(a), &a.place, a.severity, a.kind, &a.message).cmp(&(
+            is_of_commit(b),
+            &b.place,
+            b.severity,
+            b.kind,
+            &b.message,
+        ))
     });
 }
 
