@@ -49,7 +49,7 @@ impl Secrets {
             ("token", "hello".to_owned()),
             ("password", "secret".to_owned()),
             ("secret", "secret\n".to_owned()),
-            ("ssh-privatekey", "-----BEGIN OPENSSH PRIVATE KEY-----\n".to_owned()),
+            ("ssh-privatekey", key.serialize_pem()),
             ("clade.yaml", "max-staleness: 1h\n".to_owned()),
         ])
     }
