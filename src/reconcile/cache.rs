@@ -24,7 +24,7 @@ const LARGE: u64 = 64 << 10;
 #[derive(Debug, Default)]
 struct Shelf {
     readings: HashMap<Key, Weak<FileReading>>,
-    /// At this size, what nobody holds any more is looked for.
+    /// At this size, dead entries are swept.
     clean_at: usize,
 }
 
@@ -42,7 +42,7 @@ impl Cache {
         files.iter().map(known).collect()
     }
 
-    /// Reads a file, and makes of it what is kept; large ones one at a time, whoever reads them.
+    /// Reads a file, and makes of it what is kept; large ones one at a time in the whole process.
     pub(super) fn read<T>(
         &self,
         file: &SourceFile,

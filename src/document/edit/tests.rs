@@ -584,7 +584,7 @@ proptest! {
                 prop_assert!(after.contains(&note), "{note} is lost:\n{}\n{}", text, after);
             }
         }
-        // Edited in place, not written anew.
+        // Edited in place, not rewritten.
         prop_assert!(after.ends_with("z: 1\n") && after.contains(&format!("r: {open}")), "{after}");
     }
 

@@ -151,7 +151,9 @@ impl ReconcileState {
             self.settle();
             return Ok(false);
         }
-        let head = following.pinned_late.unwrap_or(head);
+        // A resume may have come since it was read.
+        let pinned_late = following.pinned_late.filter(|it| self.pinned == Some(*it));
+        let head = pinned_late.unwrap_or(head);
         let known = self.candidate.as_ref().filter(|it| it.commit == head);
         let waits = known.map(|it| matches!(it.progress, Progress::Held));
         if waits == Some(false) && !following.is_signed_now {

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use self::world::{Commits, World, name};
 use crate::reconcile::settings::{OnRewrite, Policy};
-use crate::reconcile::state::Kept;
+use crate::reconcile::state::{Following, Kept};
 use crate::reconcile::status::ConditionKind::{Reconciling, RemoteBehind};
+use crate::reconcile::trigger::Trigger;
 
 impl World {
     fn take(&mut self, step: &str) {
@@ -147,4 +148,25 @@ fn announced_commits_are_fetched_often_and_then_given_up() {
     assert_eq!(world.conditions(), [RemoteBehind]);
     world.fetch('d');
     assert_eq!(world.conditions(), [Reconciling]);
+}
+
+#[test]
+fn a_resume_after_the_pin_was_read_follows_the_head() {
+    let mut world = World::new(commits(), Policy::default());
+    world.fetch('b');
+    world.build();
+    let following = Following {
+        began: world.state.published(),
+        head: world::id('c'),
+        trigger: Trigger::Poll,
+        ancestry: &world.commits,
+        answered_last: Some(world::id('b')),
+        followed_last: Some(world::id('b')),
+        accepted: None,
+        pinned_late: Some(world::id('a')),
+        is_signed_now: false,
+    };
+    let now = world.now();
+    assert_eq!(world.state.follow(&following, now), Ok(true));
+    assert_eq!(world.state.candidate().map(name), Some('c'));
 }
