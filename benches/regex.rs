@@ -14,7 +14,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use clade::rule::regex::Pattern;
+use clade::java_regex::Pattern;
 
 /// Patterns as people write them, with a subject each.
 const REALISTIC: &[(&str, &str)] = &[

@@ -6,7 +6,10 @@
 //! no async), the second adapts it to the world. `tests/integration/layering.rs`
 //! holds the table of which module may use which.
 
+pub mod java_regex;
+
 pub mod model;
+
 pub mod rule;
 
 pub mod hierarchy;
@@ -21,7 +24,7 @@ pub mod diagnostic;
 
 pub mod validation;
 
-pub mod amend;
+pub mod changeset;
 
 pub mod history;
 

@@ -14,8 +14,6 @@ mod pins;
 mod puppetdb;
 mod satisfy;
 
-pub mod regex;
-
 pub use array::{read, to_value};
 pub(crate) use console::opens_foreign_quote;
 pub use console::{NoConsoleForm, read_console, to_console};

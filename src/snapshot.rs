@@ -1,12 +1,12 @@
 //! Everything compiled from one commit; it never changes.
 
-mod fragments;
 mod index;
 mod lists;
 mod paths;
-mod reading;
+mod rendered_values;
+mod request_parser;
+mod response_cache;
 mod scan;
-mod tails;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::hierarchy::{Estate, GroupIndex};
 use crate::model::{CommitId, Condition, GroupId, Node};
 
 pub use index::Index;
-pub use paths::Sight;
-pub use reading::Request;
+pub use paths::ResolvedPaths;
+pub use request_parser::Request;
 
-use fragments::Fragments;
+use rendered_values::Fragments;
 
 /// The classifier of one commit.
 #[derive(Clone, Debug)]

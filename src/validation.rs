@@ -3,13 +3,13 @@
 //! Files are read one by one ([`read_file`], which can be kept as long as the file does not
 //! change), then checked together ([`check`]). No check stops at the first finding.
 
-mod again;
 mod catalogue;
 mod certname;
 mod checked;
 mod environments;
 mod findings;
 mod group;
+mod incremental;
 mod individual;
 mod layout;
 mod lint;

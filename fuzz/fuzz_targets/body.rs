@@ -31,7 +31,7 @@ thread_local! {
 fuzz_target!(|bytes: &[u8]| {
     INDEX.with_borrow(|index| bodies::reads_the_same(index, bytes));
     if let Ok(value) = serde_json::from_slice(bytes) {
-        let _ = clade::amend::read_group(&value);
+        let _ = clade::changeset::read_group(&value);
     }
     let _ = clade::facts::read_facts(bytes);
 });

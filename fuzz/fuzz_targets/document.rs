@@ -1,7 +1,7 @@
 //! Reading a file never panics, its places lie within it, and formatting keeps what it says.
 #![no_main]
 
-use clade::amend::ORDER;
+use clade::changeset::ORDER;
 use clade::document::{Limits, format, read};
 use clade::validation::{FileKind, Search, SourceContent, SourceFile, read_file, validate};
 use libfuzzer_sys::fuzz_target;

@@ -2,7 +2,7 @@
 //! changes no answer, but leaves only the backtracker.
 #![no_main]
 
-use clade::rule::regex::Pattern;
+use clade::java_regex::Pattern;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, &str)| {

@@ -62,7 +62,7 @@ pub(super) struct Identity {
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct Timeouts {
     /// For a connection.
     pub(super) connect: Duration,
     /// For the whole answer.
@@ -155,11 +155,11 @@ impl Identity {
 
     /// Prepares to ask a service; every question takes no longer than `timeout`.
     pub(super) fn at(&self, url: &str, timeout: Duration) -> Result<Daemon> {
-        self.within(url, Patience { connect: timeout, total: timeout })
+        self.within(url, Timeouts { connect: timeout, total: timeout })
     }
 
     /// Prepares to ask a service.
-    pub(super) fn within(&self, url: &str, patience: Patience) -> Result<Daemon> {
+    pub(super) fn within(&self, url: &str, patience: Timeouts) -> Result<Daemon> {
         let socket = match url.strip_prefix("unix:") {
             Some(path) => Some(path.strip_prefix("//").unwrap_or(path)),
             None => url.starts_with('/').then_some(url),

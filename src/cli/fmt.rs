@@ -9,7 +9,7 @@ use clap::Args;
 use super::Exit;
 use super::output::Output;
 use super::repository::read_directory;
-use crate::amend::house_layout;
+use crate::changeset::house_layout;
 use crate::document::{self, Node, edit, format};
 use crate::validation::{FileKind, SourceContent, SourceFile, read_file, read_layout};
 
@@ -32,7 +32,7 @@ pub(super) struct Fmt {
 /// The order of keys in each kind of file.
 fn order(kind: FileKind) -> &'static [&'static str] {
     match kind {
-        FileKind::Groups => crate::amend::ORDER,
+        FileKind::Groups => crate::changeset::ORDER,
         FileKind::Node => &["name", "classes", "config_data", "variables"],
         FileKind::Environment => &["name", "classes"],
         FileKind::Settings | FileKind::Tests => &[],

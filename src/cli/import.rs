@@ -12,7 +12,7 @@ use self::export::Export;
 use super::Exit;
 use super::client::Identity;
 use super::output::Output;
-use crate::amend::{layout_of, new_document};
+use crate::changeset::{layout_of, new_document};
 use crate::hierarchy::Hierarchy;
 
 /// Turn an export of Puppet Enterprise's `GET /v1/groups` into a group repository

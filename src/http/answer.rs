@@ -25,7 +25,7 @@ use crate::telemetry::Metrics;
 
 /// The snapshot of a request: taken once, and used to the end.
 #[derive(Debug)]
-pub(super) struct Answering {
+pub(super) struct SnapshotContext {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) metrics: Arc<Metrics>,
     /// How many seconds ago the branch was seen, if that is too long.
@@ -94,21 +94,21 @@ impl Parameters {
     }
 }
 
-impl Answering {
+impl SnapshotContext {
     /// Returns what becomes of the facts and trusted data that the request submits about a node.
     pub(super) fn submitted(&self, node: &str) -> Submitted {
         self.caller.classifies(node)
     }
 
     /// Replaces trusted data by what the certificate proves, where the node itself asks.
-    pub(super) fn believe(&self, node: &mut Node) {
+    pub(super) fn override_trusted(&self, node: &mut Node) {
         if let Some(proved) = self.submitted(&node.name).proved() {
             node.trusted = trusted_data(&node.name, Some(proved.clone()));
         }
     }
 }
 
-impl FromRequestParts<Arc<App>> for Answering {
+impl FromRequestParts<Arc<App>> for SnapshotContext {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
@@ -220,7 +220,7 @@ pub(super) fn name_commit(response: &mut Response, commit: CommitId) {
 
 const STALE: HeaderName = HeaderName::from_static("x-clade-stale");
 
-impl Answering {
+impl SnapshotContext {
     /// Makes an answer that names the commit.
     pub(super) fn respond(&self, answer: impl IntoResponse) -> Response {
         let mut response = answer.into_response();

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::compute::NODES;
 use super::error::ApiError;
 use super::server::{NoRoom, TooSlow};
-use crate::amend::check_numbers;
+use crate::changeset::check_numbers;
 use crate::model::{NODE_VALUES, Node, has_more_values};
 
 /// The largest body, in bytes.

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::answer::{Answering, LOOKUP_WAIT, Parameters};
+use super::answer::{LOOKUP_WAIT, Parameters, SnapshotContext};
 use super::compute::LISTS;
 use super::error::{ApiError, sentence};
 use super::groups::find;
@@ -182,7 +182,7 @@ pub(super) async fn one(
 /// those that `PuppetDB` knows.
 pub(super) async fn of_group(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     parameters: Parameters,
     uri: OriginalUri,
     Path(id): Path<String>,

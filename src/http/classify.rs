@@ -7,7 +7,7 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::header;
 use axum::response::Response;
 
-use super::answer::Answering;
+use super::answer::SnapshotContext;
 use super::body::{check_values, node, read, shape, to_json, to_json_within};
 use super::check_ins::{note, note_received};
 use super::compute::{GROUP, NODES, TOOLS, weight};
@@ -17,12 +17,12 @@ use super::router::App;
 use crate::classification::{self, Explanation, Final, Outcome, Version};
 use crate::facts::with_certname;
 use crate::model::{NODE_VALUES, Node};
-use crate::snapshot::Sight;
+use crate::snapshot::ResolvedPaths;
 use crate::telemetry::Classified;
 
 /// Classifies a node and counts how that ended.
 pub(super) fn explained<'a>(
-    answering: &'a Answering,
+    answering: &'a SnapshotContext,
     node: &'a Node,
 ) -> Result<Explanation<'a>, ApiError> {
     let explained = answering.snapshot.classify(node);
@@ -36,7 +36,7 @@ pub(super) fn explained<'a>(
 
 /// Calls `use_it` with the classification of a node, or answers with why there is none.
 pub(super) fn classified<T>(
-    answering: &Answering,
+    answering: &SnapshotContext,
     node: &Node,
     use_it: impl FnOnce(&Explanation<'_>, &Final<'_>) -> T,
 ) -> Result<T, ApiError> {
@@ -53,7 +53,7 @@ pub(super) fn classified<T>(
 
 async fn document(
     app: &Arc<App>,
-    answering: Answering,
+    answering: SnapshotContext,
     name: String,
     body: Body,
     version: Version,
@@ -66,7 +66,7 @@ async fn document(
 /// Classifies a node with the facts of a body.
 fn classify(
     app: &App,
-    answering: &Answering,
+    answering: &SnapshotContext,
     name: String,
     bytes: Option<&[u8]>,
     version: Version,
@@ -93,7 +93,7 @@ fn classify(
     let transaction = body.as_ref().and_then(|it| it.get("transaction_uuid")?.as_str());
     let transaction = transaction.map(str::to_owned);
     let mut node = node(name, body)?;
-    answering.believe(&mut node);
+    answering.override_trusted(&mut node);
     if asked && submitted.is_kept() {
         note(app, &node, commit, transaction);
     }
@@ -101,7 +101,12 @@ fn classify(
 }
 
 /// Answers with the classified document.
-fn short(answering: &Answering, name: &str, sight: &Sight<'_>, version: Version) -> Response {
+fn short(
+    answering: &SnapshotContext,
+    name: &str,
+    sight: &ResolvedPaths<'_>,
+    version: Version,
+) -> Response {
     let snapshot = &answering.snapshot;
     let hierarchy = &snapshot.estate.hierarchy;
     let (counted, answer) = match snapshot.index().matches(hierarchy, sight) {
@@ -122,7 +127,7 @@ fn short(answering: &Answering, name: &str, sight: &Sight<'_>, version: Version)
 
 pub(super) async fn v1(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -131,7 +136,7 @@ pub(super) async fn v1(
 
 pub(super) async fn v2(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -141,7 +146,7 @@ pub(super) async fn v2(
 /// A GET has no facts, whatever its body.
 pub(super) async fn v1_without_facts(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     document(&app, answering, name, Body::empty(), Version::V1).await
@@ -150,14 +155,14 @@ pub(super) async fn v1_without_facts(
 /// A GET has no facts, whatever its body.
 pub(super) async fn v2_without_facts(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     document(&app, answering, name, Body::empty(), Version::V2).await
 }
 
 pub(super) async fn explanation(
-    answering: Answering,
+    answering: SnapshotContext,
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -173,7 +178,7 @@ pub(super) async fn explanation(
 /// Explains the classification of a node by what is known of it; the name alone explains nothing.
 pub(super) async fn explanation_by_name(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     uri: OriginalUri,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -186,12 +191,12 @@ pub(super) async fn explanation_by_name(
 }
 
 /// Returns what it weighs to ask every group.
-fn all_groups(answering: &Answering) -> usize {
+fn all_groups(answering: &SnapshotContext) -> usize {
     answering.snapshot.estate.hierarchy.len() * GROUP
 }
 
-fn explain(answering: &Answering, mut node: Node) -> Response {
-    answering.believe(&mut node);
+fn explain(answering: &SnapshotContext, mut node: Node) -> Response {
+    answering.override_trusted(&mut node);
     let fields = explained(answering, &node).map(|it| classification::explanation_fields(&it));
     answering.json(fields.map(|it| classification::explanation_with(node, it)))
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::access::{Caller, Role, denied};
-use super::answer::Answering;
+use super::answer::SnapshotContext;
 use super::body::{node, read, read_json, to_json_within};
 use super::check_ins::{keep, note};
 use super::classify::classified;
@@ -27,14 +27,14 @@ use crate::store::Received;
 use crate::telemetry::Classified;
 
 /// Prints the ENC document. The certname is that of the URL, so it is as trusted as the caller.
-fn document(answering: &Answering, mut node: Node) -> Result<Bytes, ApiError> {
-    answering.believe(&mut node);
+fn document(answering: &SnapshotContext, mut node: Node) -> Result<Bytes, ApiError> {
+    answering.override_trusted(&mut node);
     node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
     let answer = classified(answering, &node, |_, result| classification::enc_document(result));
     answer.map(Bytes::from)
 }
 
-fn respond(answering: &Answering, document: Result<Bytes, ApiError>) -> Response {
+fn respond(answering: &SnapshotContext, document: Result<Bytes, ApiError>) -> Response {
     match document {
         Ok(text) => answering.respond(([(header::CONTENT_TYPE, "text/yaml; charset=utf-8")], text)),
         Err(error) => answering.respond(error.into_response()),
@@ -44,7 +44,7 @@ fn respond(answering: &Answering, document: Result<Bytes, ApiError>) -> Response
 /// Answers from what is known of a node.
 async fn by_name(
     app: &App,
-    answering: Answering,
+    answering: SnapshotContext,
     uri: &OriginalUri,
     name: String,
 ) -> Result<Response, ApiError> {
@@ -78,7 +78,7 @@ async fn by_name(
 
 pub(super) async fn without_facts(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     uri: OriginalUri,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -87,7 +87,7 @@ pub(super) async fn without_facts(
 
 pub(super) async fn with_facts(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     uri: OriginalUri,
     Path(name): Path<String>,
     body: Body,
@@ -99,7 +99,7 @@ pub(super) async fn with_facts(
             let known = known(&app, name, TrustedSource::Request).await?;
             let kept_facts = match &known {
                 // What is kept would hide what the file or `PuppetDB` says later.
-                Known::Facts(_, FactsSource::Elsewhere) => KeptFacts::None,
+                Known::Facts(_, FactsSource::NodeSource) => KeptFacts::None,
                 _ => KeptFacts::All,
             };
             (Node { trusted, ..known.for_classification(&app.facts, &uri)? }, kept_facts)
@@ -107,7 +107,7 @@ pub(super) async fn with_facts(
     };
     let weight = weight(&node);
     let print = move || {
-        answering.believe(&mut node);
+        answering.override_trusted(&mut node);
         if answering.submitted(&node.name).is_kept() {
             let commit = Some(answering.snapshot.commit);
             match kept_facts {
@@ -230,7 +230,7 @@ fn uploaded(mut body: Value) -> Result<(String, String), ApiError> {
 
 pub(super) async fn hiera(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     uri: OriginalUri,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -241,7 +241,7 @@ pub(super) async fn hiera(
 /// node has checked in with. Nothing is kept.
 pub(super) async fn hiera_with_facts(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     uri: OriginalUri,
     Path(name): Path<String>,
     body: Body,
@@ -260,7 +260,7 @@ pub(super) async fn hiera_with_facts(
 /// Returns the config data of a node that is known.
 async fn config_data_by_name(
     app: &App,
-    answering: Answering,
+    answering: SnapshotContext,
     uri: &OriginalUri,
     name: String,
 ) -> Result<Response, ApiError> {
@@ -269,10 +269,10 @@ async fn config_data_by_name(
     config_data(answering, node).await
 }
 
-async fn config_data(answering: Answering, mut node: Node) -> Result<Response, ApiError> {
+async fn config_data(answering: SnapshotContext, mut node: Node) -> Result<Response, ApiError> {
     let weight = weight(&node);
     let write = move || {
-        answering.believe(&mut node);
+        answering.override_trusted(&mut node);
         node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
         let answer = classified(&answering, &node, |_, result| classification::hiera(result));
         answering.json(answer)

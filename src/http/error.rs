@@ -8,7 +8,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::amend::{Refusal, Status};
+use crate::changeset::{Refusal, Status};
 use crate::classification::{
     ClassificationError, Conflicts, conflict_details, conflict_message, conflict_report,
 };

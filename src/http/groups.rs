@@ -8,7 +8,7 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
-use super::answer::{Answering, Parameters};
+use super::answer::{Parameters, SnapshotContext};
 use super::body::{RULE_VALUES, read, to_json_within};
 use super::compute::{GROUP, TOOLS};
 use super::error::ApiError;
@@ -48,7 +48,7 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn of(app: &App, answering: &'a Answering) -> Self {
+    fn of(app: &App, answering: &'a SnapshotContext) -> Self {
         let history = app.controller.edits(answering.snapshot.commit);
         Self { estate: &answering.snapshot.estate, history }
     }
@@ -65,13 +65,13 @@ fn view(parameters: &Parameters) -> View {
 }
 
 /// Returns what an answer weighs that is about all groups.
-fn weight(answering: &Answering) -> usize {
+fn weight(answering: &SnapshotContext) -> usize {
     answering.snapshot.estate.hierarchy.len() * GROUP
 }
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     parameters: Parameters,
 ) -> Result<Response, ApiError> {
     let hierarchy = &answering.snapshot.estate.hierarchy;
@@ -110,7 +110,7 @@ pub(super) async fn list(
 
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     parameters: Parameters,
     uri: OriginalUri,
     Path(id): Path<String>,
@@ -128,7 +128,7 @@ pub(super) async fn one(
 
 pub(super) async fn children(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     parameters: Parameters,
     uri: OriginalUri,
     Path(id): Path<String>,
@@ -172,7 +172,7 @@ fn nested(shown: &Shown<'_>, top: GroupIndex, depth: usize) -> Value {
 }
 
 pub(super) async fn rules(
-    answering: Answering,
+    answering: SnapshotContext,
     uri: OriginalUri,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {

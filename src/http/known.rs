@@ -21,7 +21,7 @@ pub struct FactsPolicy {
     /// Facts files by certname, as Puppet Server keeps them.
     pub directory: Option<Arc<PathBuf>>,
     /// Who else knows facts, such as `PuppetDB`.
-    pub elsewhere: Option<Elsewhere>,
+    pub elsewhere: Option<NodeSource>,
     /// Whether the name alone is not enough.
     pub required: bool,
 }
@@ -34,12 +34,12 @@ type Find = dyn Fn(Option<&Value>, &mut dyn FnMut(Node)) -> Result<(), String> +
 
 /// Somebody who knows facts of nodes.
 #[derive(Clone)]
-pub struct Elsewhere {
+pub struct NodeSource {
     ask: Arc<Ask>,
     find: Arc<Find>,
 }
 
-impl Elsewhere {
+impl NodeSource {
     /// Makes one of a function from a certname to what is known of the node, if it is known, and
     /// one that hands out the nodes that a query finds.
     pub fn new(
@@ -102,9 +102,9 @@ impl FactsPolicy {
     }
 }
 
-impl std::fmt::Debug for Elsewhere {
+impl std::fmt::Debug for NodeSource {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("Elsewhere").finish_non_exhaustive()
+        formatter.debug_tuple("NodeSource").finish_non_exhaustive()
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) enum FactsSource {
     /// Its check-ins.
     CheckIn,
     /// A file of `--facts-dir`, or `PuppetDB`: they may change there at any time.
-    Elsewhere,
+    NodeSource,
 }
 
 impl Known {
@@ -203,7 +203,7 @@ pub(super) async fn known(
     if let Some(node) = found {
         return match lost.clone().filter(|_| !is_enough(&node)) {
             Some(error) => Err(error.into()),
-            None => Ok(Known::Facts(node, FactsSource::Elsewhere)),
+            None => Ok(Known::Facts(node, FactsSource::NodeSource)),
         };
     }
     match (lost, last) {

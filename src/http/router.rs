@@ -10,14 +10,14 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 
 use super::access::{Access, Caller};
+use super::enc_cache::Replies;
 use super::error::ApiError;
 use super::known::FactsPolicy;
-use super::replies::Replies;
 use super::server::Peer;
 use super::update_classes::PuppetServer;
 use super::webhook::Webhooks;
 use super::{
-    check_ins, classify, controller, diff, enc, groups, maintenance, service_status,
+    check_ins, classify, controller, diff, enc, environments, groups, service_status,
     update_classes, validate, webhook, writes,
 };
 use crate::reconcile::{Controller, Writer};
@@ -49,7 +49,7 @@ pub struct App {
 
 /// Which routes an address has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Face {
+pub enum RouteSet {
     /// All.
     Whole,
     /// What nodes, people and forges ask: no metrics and no operator actions.
@@ -59,7 +59,7 @@ pub enum Face {
 }
 
 /// Returns the routes of an address.
-pub fn router(app: Arc<App>, face: Face) -> Router {
+pub fn router(app: Arc<App>, face: RouteSet) -> Router {
     let probes = Router::new()
         .route("/livez", get(service_status::livez))
         .route("/readyz", get(service_status::readyz))
@@ -69,9 +69,9 @@ pub fn router(app: Arc<App>, face: Face) -> Router {
         .route("/controller/commits/{*revision}", get(controller::commit))
         .route("/controller/diff/{base}/{head}", get(diff::diff));
     let routes = match face {
-        Face::Whole => probes.merge(public()).merge(operator()),
-        Face::Public => probes.merge(public()),
-        Face::Admin => probes.merge(operator()),
+        RouteSet::Whole => probes.merge(public()).merge(operator()),
+        RouteSet::Public => probes.merge(public()),
+        RouteSet::Admin => probes.merge(operator()),
     };
     routes
         .fallback(not_found)
@@ -111,7 +111,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Finds out who asks, whether they may, and counts what they get.
 async fn guard(
-    State((app, face)): State<(Arc<App>, Face)>,
+    State((app, face)): State<(Arc<App>, RouteSet)>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -150,7 +150,7 @@ fn method_label(method: &Method) -> &'static str {
     }
 }
 
-fn admit(app: &App, face: Face, request: &Request) -> Result<Caller, ApiError> {
+fn admit(app: &App, face: RouteSet, request: &Request) -> Result<Caller, ApiError> {
     let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
     if peer.is_spare && !matches!(request.uri().path(), "/livez" | "/readyz") {
         return Err(ApiError::busy());
@@ -161,7 +161,7 @@ fn admit(app: &App, face: Face, request: &Request) -> Result<Caller, ApiError> {
     let caller = app.access.identify(request, peer.certificate.as_ref())?;
     let path = request.uri().path();
     // Who can reach the address for monitoring may scrape it.
-    if face == Face::Admin && path == "/metrics" {
+    if face == RouteSet::Admin && path == "/metrics" {
         return Ok(caller);
     }
     Access::check(&caller, request.method(), path)?;
@@ -203,18 +203,18 @@ fn classifier() -> Router<Arc<App>> {
         .route("/v1/import-hierarchy", post(writes::import_hierarchy))
         .route("/v1/rules/translate", post(groups::translate))
         .route("/v1/validate/group", post(validate::group))
-        .route("/v1/classes", get(maintenance::classes))
-        .route("/v1/environments", get(maintenance::environments))
+        .route("/v1/classes", get(environments::classes))
+        .route("/v1/environments", get(environments::environments))
         .route(
             "/v1/environments/{environment}",
-            get(maintenance::environment)
+            get(environments::environment)
                 .put(writes::put_environment)
                 .delete(writes::delete_environment),
         )
-        .route("/v1/environments/{environment}/classes", get(maintenance::environment_classes))
+        .route("/v1/environments/{environment}/classes", get(environments::environment_classes))
         .route(
             "/v1/environments/{environment}/classes/{class}",
-            get(maintenance::environment_class),
+            get(environments::environment_class),
         )
         .route("/v1/last-class-update", get(update_classes::last))
         .route("/v1/update-classes", post(update_classes::update))

@@ -1,12 +1,12 @@
 //! Accepting connections until told to stop.
 #![expect(clippy::disallowed_methods, reason = "refusals are logged once a second")]
 
+mod on_flush;
 mod pace;
 mod pieces;
 mod refusals;
 mod room;
 mod seats;
-mod sent;
 mod tls;
 
 use std::convert::Infallible;
@@ -27,17 +27,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-pub(super) use sent::OnSent;
+pub(super) use on_flush::FlushCallback;
 pub use tls::{CrlPolicy, OnGap, Tls, TlsError, TlsFiles};
 
 pub(super) use pace::TooSlow;
 pub(super) use room::{NoRoom, Room};
 
+use on_flush::{Flushed, PendingCallbacks};
 use pace::{Attended, Paced};
 use pieces::Streaming;
 use refusals::Refusals;
 use seats::{BUFFER, Caller, Phase, Seats, Taking};
-use sent::{Flushed, Outbox};
 
 use super::access::take_query_token;
 use crate::facts::CertificateFacts;
@@ -50,7 +50,7 @@ const HEAD_LIMIT: usize = BUFFER;
 #[derive(Debug)]
 pub struct Endpoint {
     /// Where clients come in.
-    pub door: Door,
+    pub door: Listener,
     /// What answers.
     pub routes: Router,
     /// What metrics call it.
@@ -75,22 +75,22 @@ impl Endpoint {
     pub fn announce(&self) {
         let version = env!("CARGO_PKG_VERSION");
         match &self.door {
-            Door::Plain(listener) => match listener.local_addr() {
+            Listener::Plain(listener) => match listener.local_addr() {
                 Ok(address) => tracing::info!(version, "listening on http://{address}"),
                 Err(error) => tracing::warn!(%error, "cannot tell the address"),
             },
-            Door::Tls(listener, _) => match listener.local_addr() {
+            Listener::Tls(listener, _) => match listener.local_addr() {
                 Ok(address) => tracing::info!(version, "listening on https://{address}"),
                 Err(error) => tracing::warn!(%error, "cannot tell the address"),
             },
-            Door::Unix(_) => tracing::info!(version, "listening on a unix socket"),
+            Listener::Unix(_) => tracing::info!(version, "listening on a unix socket"),
         }
     }
 }
 
 /// Where clients come in.
 #[derive(Debug)]
-pub enum Door {
+pub enum Listener {
     /// In the clear.
     Plain(TcpListener),
     /// Over TLS.
@@ -186,7 +186,7 @@ enum Accepted {
     Unix(tokio::net::UnixStream),
 }
 
-impl Door {
+impl Listener {
     async fn accept(&self) -> std::io::Result<(Accepted, Caller)> {
         Ok(match self {
             Self::Plain(listener) => {
@@ -296,7 +296,7 @@ impl Connection {
         let stop = stop.child_token();
         let asked = Arc::new(Notify::new());
         let asking = Arc::clone(&asked);
-        let outbox = Outbox::default();
+        let outbox = PendingCallbacks::default();
         let (sending, requested) = (outbox.clone(), Arc::clone(&taking));
         let service = tower::service_fn(move |request: hyper::Request<Incoming>| {
             asking.notify_one();

@@ -13,11 +13,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::access::Caller;
-use super::answer::{Answering, Parameters};
+use super::answer::{Parameters, SnapshotContext};
 use super::error::ApiError;
 use super::router::App;
 use super::writes::{Writing, environment_of};
-use crate::amend::{NewCatalogue, Operation, check_may_update_classes, etag_of};
+use crate::changeset::{NewCatalogue, Operation, check_may_update_classes, etag_of};
 use crate::model::EnvironmentName;
 use crate::reconcile::{Controller, Trigger};
 
@@ -212,7 +212,7 @@ pub(super) async fn update(
 }
 
 /// Says when classes were last updated: by a request here, or by a commit that changed a catalogue.
-pub(super) async fn last(State(app): State<Arc<App>>, answering: Answering) -> Response {
+pub(super) async fn last(State(app): State<Arc<App>>, answering: SnapshotContext) -> Response {
     let commit = answering.snapshot.commit;
     let is_active = app.controller.snapshot().is_ok_and(|it| it.commit == commit);
     let here = app.puppet_server.as_ref().filter(|_| is_active).and_then(PuppetServer::last);

@@ -7,20 +7,20 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 
-use super::answer::{Answering, lookup};
+use super::answer::{SnapshotContext, lookup};
 use super::body::{read, to_groups};
 use super::compute::TOOLS;
 use super::error::ApiError;
 use super::router::App;
 use super::server::Room;
-use crate::amend::{Operation, read_group};
+use crate::changeset::{Operation, read_group};
 use crate::hierarchy::group_to_value;
 use crate::model::{Group, GroupId, NODE_VALUES};
 
 /// Answers with the group, or with the error that the write of it would get.
 pub(super) async fn group(
     State(app): State<Arc<App>>,
-    answering: Answering,
+    answering: SnapshotContext,
     body: Body,
 ) -> Result<Response, ApiError> {
     let bytes = read(body).await?;

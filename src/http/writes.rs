@@ -16,12 +16,12 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::access::{Caller, Role};
 use super::answer::{Parameters, name_commit};
 use super::body::{HIERARCHY_VALUES, read_groups, read_json};
+use super::environments::environment_to_value;
 use super::error::ApiError;
 use super::groups::{find, show};
-use super::maintenance::environment_to_value;
 use super::router::App;
-use super::server::{OnSent, Room};
-use crate::amend::{Answer, Operation, Status};
+use super::server::{FlushCallback, Room};
+use crate::changeset::{Answer, Operation, Status};
 use crate::hierarchy::View;
 use crate::history::Edit;
 use crate::model::{AGENT_SPECIFIED, EnvironmentName, GroupId, NODE_VALUES, NameError};
@@ -54,7 +54,7 @@ impl FromRequestParts<Arc<App>> for Writing {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Response> {
         let id = Path::<String>::from_request_parts(parts, app).await.ok();
         let Some(writer) = app.writer.clone() else {
-            return Err(super::maintenance::refusal(app, id.as_ref().map(|it| it.0.as_str())));
+            return Err(super::environments::refusal(app, id.as_ref().map(|it| it.0.as_str())));
         };
         let caller = Extension::<Arc<Caller>>::from_request_parts(parts, app).await;
         let uri = OriginalUri::from_request_parts(parts, app).await;
@@ -102,7 +102,9 @@ impl Writing {
                 let mut response =
                     respond(&snapshot, answer, edit, changed, &self.uri, self.prefix);
                 if let Some(telling) = telling {
-                    response.extensions_mut().insert(OnSent::new(move || telling.note_sent()));
+                    response
+                        .extensions_mut()
+                        .insert(FlushCallback::new(move || telling.note_sent()));
                 }
                 response
             }

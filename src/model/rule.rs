@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Decimal;
-use crate::rule::regex::Pattern;
+use crate::java_regex::Pattern;
 
 /// A boolean expression over a node.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,13 +14,13 @@ use super::admission::Verified;
 use super::build::{BuildError, Rejected};
 use super::cache::Cache;
 use super::clock::Now;
-use super::edits::Edits;
+use super::commit_status::CommitStatusReporter;
+use super::edit_history::Edits;
 use super::heads::HeadChecks;
 use super::journal::Journal;
-use super::report::Reporter;
-use super::retained::Retained;
 use super::schedule;
 use super::settings::{Settings, Target};
+use super::snapshot_cache::Retained;
 use super::state::{CheckInsTrouble, Freshness, ReconcileState, SourceKind};
 use super::status::{Remote, Status, Watched};
 use super::storage::StorageError;
@@ -100,7 +100,7 @@ pub struct Controller {
     pub(super) cache: Cache,
     pub(super) turns: Turns,
     pub(super) edits: Edits,
-    pub(super) reporter: Reporter,
+    pub(super) reporter: CommitStatusReporter,
     pub(super) head_checks: HeadChecks,
     state: Mutex<ReconcileState>,
     pub(super) changed: Condvar,
@@ -141,7 +141,7 @@ impl Controller {
             cache: Cache::default(),
             turns: Turns::default(),
             edits: Edits::default(),
-            reporter: Reporter::default(),
+            reporter: CommitStatusReporter::default(),
             head_checks: HeadChecks::default(),
             state: Mutex::new(state),
             changed: Condvar::new(),

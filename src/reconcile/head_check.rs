@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::build::{BuildError, Changes, read};
 use super::cache::Cache;
-use super::report::in_short;
+use super::commit_status::in_short;
 use crate::diagnostic::{Severity, visible_up_to};
 use crate::git::Repository;
 use crate::model::{Budget, BudgetOverride, CommitId, Meter};

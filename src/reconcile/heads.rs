@@ -8,10 +8,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::build::{BuildError, Outcome};
+use super::commit_status::{Reporting, VALIDATE, backoff, in_short};
 use super::controller::Controller;
 use super::head_check::{CheckFailure, Head, HeadVerdict};
 use super::journal::{Event, Journal};
-use super::report::{Reporting, VALIDATE, backoff, in_short};
 use super::settings::Target;
 use crate::forge::StatusState;
 use crate::git::Repository;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use self::file::{JournalFile, Whereabouts};
 use super::trigger::Trigger;
-use crate::amend::Answer;
+use crate::changeset::Answer;
 use crate::forge::StatusState;
 use crate::model::CommitId;
 

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::admission::Trust;
 use super::build::Outcome;
+use super::commit_state::{CommitState, Surroundings};
 use super::controller::{Controller, LookupError};
-use super::fate::{Fate, Surroundings};
 use super::settings::Target;
 use super::status::Truth;
 use super::trigger::Trigger;
@@ -26,7 +26,7 @@ pub struct Known {
     /// What came of building it.
     pub outcome: Outcome,
     /// What became of it here.
-    pub fate: Fate,
+    pub fate: CommitState,
 }
 
 impl Controller {
@@ -124,7 +124,7 @@ impl Controller {
         let commit = repository.resolve(revision)?;
         let info = repository.commit(commit)?;
         let outcome = self.outcome_to_read(&repository, commit, Urgency::Reads)?;
-        let fate = self.fate(&repository, commit);
+        let fate = self.commit_state(&repository, commit);
         Ok(Known { info, outcome, fate })
     }
 
@@ -140,7 +140,7 @@ impl Controller {
             .into_iter()
             .filter_map(|(commit, outcome)| {
                 let info = repository.commit(commit).ok()?;
-                Some(Known { info, outcome, fate: self.fate(&repository, commit) })
+                Some(Known { info, outcome, fate: self.commit_state(&repository, commit) })
             })
             .collect();
         commits.sort_by_key(|known| std::cmp::Reverse((known.info.time, known.info.id)));
@@ -192,13 +192,13 @@ impl Controller {
         }
     }
 
-    fn fate(&self, repository: &Repository, commit: CommitId) -> Fate {
+    fn commit_state(&self, repository: &Repository, commit: CommitId) -> CommitState {
         let (head, held) = {
             let state = self.state();
             (state.head(), state.held())
         };
         let is_ancestor = |old, new| repository.is_ancestor(old, new).unwrap_or(false);
         let around = Surroundings { head, held, is_ancestor: &is_ancestor };
-        Fate::of(commit, &self.journal(), around)
+        CommitState::of(commit, &self.journal(), around)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::report::Reporting;
+use super::commit_status::Reporting;
 use crate::git::{Mirror, MirrorOptions, Verification};
 use crate::model::Budget;
 

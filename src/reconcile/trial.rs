@@ -6,7 +6,7 @@ use super::build::{Built, Changes, counts_without, read};
 use super::controller::{Controller, LookupError};
 use super::turns::Urgency;
 use super::write::WriteError;
-use crate::amend::{Amendment, Ground, Operation, Scope, amend};
+use crate::changeset::{Amendment, Ground, Operation, Scope, amend};
 use crate::diagnostic::Diagnostic;
 use crate::git::Repository;
 use crate::history::History;

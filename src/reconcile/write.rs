@@ -7,10 +7,10 @@
 //! at the remote that the next look finds; a client that was told nothing sends its request again.
 #![expect(clippy::disallowed_methods, reason = "activations are measured by the clock")]
 
+mod idempotency;
 mod message;
 mod propose;
-mod repeated;
-mod told;
+mod receipt;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
@@ -27,16 +27,16 @@ use super::state::{Cause, Kept, Pushed};
 use super::storage::StorageError;
 use super::supervise::supervised;
 use super::trigger::Trigger;
-use crate::amend::{Amendment, Answer, Operation, Refusal, Scope};
+use crate::changeset::{Amendment, Answer, Operation, Refusal, Scope};
 use crate::diagnostic::Diagnostic;
 use crate::forge::Forge;
 use crate::git::{Draft, FetchError, Person, PushError, Repository};
 use crate::history::Edit;
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
-use told::{Desk, Message};
+use receipt::{Message, WriteQueue};
 
-pub use told::Telling;
+pub use receipt::DeliveryReceipt;
 
 /// How writes are made.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub enum Written {
         /// Whether a commit was made; none is if everything was as wanted.
         changed: bool,
         /// Takes note when the client has heard; none where there was nothing to write.
-        telling: Option<Arc<Telling>>,
+        telling: Option<Arc<DeliveryReceipt>>,
     },
     /// It waits for review.
     Proposed {
@@ -165,7 +165,7 @@ struct Job {
 pub struct Writer {
     controller: Arc<Controller>,
     settings: WriteSettings,
-    desk: Arc<Desk>,
+    desk: Arc<WriteQueue>,
     waiting: Mutex<Option<Receiver<Message>>>,
 }
 
@@ -203,7 +203,7 @@ impl Writer {
         Self {
             controller,
             settings,
-            desk: Arc::new(Desk::new(sender)),
+            desk: Arc::new(WriteQueue::new(sender)),
             waiting: Mutex::new(Some(receiver)),
         }
     }
@@ -437,7 +437,7 @@ impl Writer {
             let changed = snapshot.commit != before;
             before = snapshot.commit;
             let answer = amendment.answer;
-            let telling = told_of.map(|it| Arc::new(Telling::new(it, &self.desk)));
+            let telling = told_of.map(|it| Arc::new(DeliveryReceipt::new(it, &self.desk)));
             (job.reply)(Ok(Written::Active { snapshot, answer, edit, changed, telling }));
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Number, Value};
 
 use super::fault::{FaultKind, RuleFault};
-use super::regex::{Pattern, from_glob};
+use crate::java_regex::{Pattern, from_glob};
 use crate::model::{Comparison, Condition, Decimal, Order, Path, Segment, Test};
 
 /// How deep conditions may be nested.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::lookup::{Actual, actual};
-use super::regex::{Overrun, Pattern};
+use crate::java_regex::{Overrun, Pattern};
 use crate::model::{Comparison, Condition, Decimal, Node, Order, is_written_as};
 
 /// Whether a condition holds could not be found out.

@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 
 use super::evaluate::holds;
 use super::lookup::Actual;
-use super::regex::{Example, Examples};
+use crate::java_regex::{Example, Examples};
 use crate::model::{Comparison, Condition, Path, Segment};
 
 /// How much a proof may take.

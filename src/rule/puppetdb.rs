@@ -13,7 +13,7 @@ mod place;
 use serde_json::{Number, Value, json};
 
 use super::array::to_value;
-use super::regex::postgres_literal;
+use crate::java_regex::postgres_literal;
 use crate::model::{Comparison, Condition, Test};
 use place::Place;
 

@@ -22,8 +22,8 @@ use self::formula::{Test, Trial, Variable};
 use self::outline::Sets;
 use self::place::{Depth, Place, Relation};
 use self::witness::Placed;
+use crate::java_regex::Examples;
 use crate::model::{Comparison, Condition, Node, Segment};
-use crate::rule::regex::Examples;
 
 /// Whether rules can hold together.
 #[derive(Clone, Debug, PartialEq)]

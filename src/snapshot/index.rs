@@ -22,7 +22,7 @@ use std::sync::Arc;
 use aho_corasick::AhoCorasick;
 
 use super::lists::Lists;
-use super::paths::{PathId, Paths, Sight};
+use super::paths::{PathId, Paths, ResolvedPaths};
 use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Comparison, Node};
@@ -46,7 +46,7 @@ pub struct Index {
 #[derive(Debug)]
 struct Base {
     /// What is known of each path.
-    about: Box<[About]>,
+    about: Box<[PathInfo]>,
     finders: Box<[Finder]>,
     texts: Texts,
     /// The groups that ask for a text.
@@ -78,7 +78,7 @@ struct Program {
 
 /// What rules ask of a path.
 #[derive(Clone, Debug, Default)]
-struct About {
+struct PathInfo {
     /// Whether its text is compared with others.
     is_compared: bool,
     /// Whether its elements are.
@@ -149,7 +149,7 @@ struct Test {
 
 impl Index {
     /// Returns what a node has where rules look.
-    pub fn see<'n>(&self, node: &'n Node) -> Sight<'n> {
+    pub fn see<'n>(&self, node: &'n Node) -> ResolvedPaths<'n> {
         self.paths.see(node)
     }
 
@@ -165,7 +165,7 @@ impl Index {
     pub fn matches(
         &self,
         hierarchy: &Hierarchy,
-        sight: &Sight<'_>,
+        sight: &ResolvedPaths<'_>,
     ) -> Result<Vec<GroupIndex>, ClassificationError> {
         let found = run::Run::new(self, sight).matches(hierarchy);
         found.map_err(|failure| run::error(hierarchy, failure))

@@ -68,9 +68,9 @@ impl Seen<'_> {
 
 /// What a node has at every path that rules mention.
 #[derive(Clone, Debug)]
-pub struct Sight<'n>(pub(super) Vec<Seen<'n>>);
+pub struct ResolvedPaths<'n>(pub(super) Vec<Seen<'n>>);
 
-impl<'n> Sight<'n> {
+impl<'n> ResolvedPaths<'n> {
     pub(super) fn get(&self, path: PathId) -> &Seen<'n> {
         self.0.get(path as usize).unwrap_or(&Seen::Missing)
     }
@@ -142,12 +142,12 @@ impl Paths {
     }
 
     /// Returns what a node has at every path.
-    pub(super) fn see<'n>(&self, node: &'n Node) -> Sight<'n> {
+    pub(super) fn see<'n>(&self, node: &'n Node) -> ResolvedPaths<'n> {
         let mut seen = vec![Seen::Missing; self.len()];
         put(&mut seen, self.name, || Seen::Text(node.name.as_str().into()));
         self.fact.see_map(&node.fact, &mut seen);
         self.trusted.see_map(&node.trusted, &mut seen);
-        Sight(seen)
+        ResolvedPaths(seen)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::shape::Shape;
 use crate::diagnostic::Kind;
 use crate::document::{Span, quote};
-use crate::rule::regex::from_glob;
+use crate::java_regex::from_glob;
 
 /// Where a certname stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use super::rule::{element, part_of};
 use super::shape::Shape;
 use crate::diagnostic::Kind;
 use crate::document::{Node, Span, quote};
+use crate::java_regex::{from_glob, suspicions};
 use crate::model::{Comparison, Condition, Path, Segment, Test};
 use crate::rule::opens_foreign_quote;
-use crate::rule::regex::{from_glob, suspicions};
 use structure::Structure;
 
 pub(super) use contradiction::contradictions;

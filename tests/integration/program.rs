@@ -84,6 +84,9 @@ pub(crate) struct Daemon {
 /// How long a daemon may take to start or to reach a state; a machine under load is slow.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// How long a request may be without a byte of its answer, so that one that hangs fails and the log is shown.
+const HUNG: Duration = Duration::from_mins(5);
+
 /// How many lines of the log a failing test shows.
 const SHOWN_LINES: usize = 30;
 
@@ -149,6 +152,7 @@ impl Daemon {
         body: &str,
     ) -> Response {
         let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(HUNG)).unwrap();
         let length = body.len();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"

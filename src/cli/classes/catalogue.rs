@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::super::Exit;
 use super::super::output::Output;
-use crate::amend::{NewCatalogue, WrittenBy, etag_of, says_the_same};
+use crate::changeset::{NewCatalogue, WrittenBy, etag_of, says_the_same};
 use crate::model::EnvironmentName;
 use crate::validation::{SourceContent, SourceFile, read_layout};
 

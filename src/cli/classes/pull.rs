@@ -10,7 +10,7 @@ use super::super::Exit;
 use super::super::client::{Daemon, Identity, Reply};
 use super::super::output::Output;
 use super::catalogue::{Target, report_broken};
-use crate::amend::{NewCatalogue, WrittenBy};
+use crate::changeset::{NewCatalogue, WrittenBy};
 use crate::model::EnvironmentName;
 use crate::puppet::{Published, read_published};
 

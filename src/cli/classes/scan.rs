@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::super::Exit;
 use super::super::output::Output;
 use super::catalogue::{Target, report_broken, shown};
-use crate::amend::{NewCatalogue, WrittenBy};
+use crate::changeset::{NewCatalogue, WrittenBy};
 use crate::puppet::{self, Code, environment_settings, missing_modules};
 
 /// Read the classes from the code of an environment: a control repository, or a `code` directory

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::health::Health;
 use super::one_line;
-use crate::cli::client::{Identity, Patience, Reply};
+use crate::cli::client::{Identity, Reply, Timeouts};
 use crate::document::{self, Limits};
 
 /// What an answer may cost.
@@ -50,7 +50,7 @@ impl Question<'_> {
             }
             // One that hangs must leave time for the other.
             let total = if done + 1 < order.len() { left / 2 } else { left };
-            match self.ask_one(server, Patience { connect: self.connect.min(total), total }) {
+            match self.ask_one(server, Timeouts { connect: self.connect.min(total), total }) {
                 Ok(answer) => {
                     health.is_well(server);
                     return Ok(answer);
@@ -64,7 +64,7 @@ impl Question<'_> {
         Err(anyhow!("{}", reasons.join("; ")))
     }
 
-    fn ask_one(&self, server: &str, patience: Patience) -> Result<Answer> {
+    fn ask_one(&self, server: &str, patience: Timeouts) -> Result<Answer> {
         let daemon = self.identity.within(server, patience)?;
         judge(daemon.post(&format!("/enc/{}", self.node), self.body)?, server)
     }

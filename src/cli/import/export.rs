@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::amend::{check_numbers, read_json};
+use crate::changeset::{check_numbers, read_json};
 use crate::diagnostic::Severity;
 use crate::hierarchy::{HierarchyFault, check};
 use crate::model::{Group, GroupId, Map};

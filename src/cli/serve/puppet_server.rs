@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::Serve;
-use crate::amend::NewCatalogue;
+use crate::changeset::NewCatalogue;
 use crate::cli::classes::{Answer, Odd, ask, path_of};
-use crate::cli::client::{Identity, Patience};
+use crate::cli::client::{Identity, Timeouts};
 use crate::http::{PullError, Pulled, PuppetServer};
 use crate::model::EnvironmentName;
 use crate::puppet::Published;
@@ -39,7 +39,7 @@ fn pull(
     left: Duration,
 ) -> Result<Pulled, PullError> {
     let unreachable = |error: anyhow::Error| PullError::Unreachable(format!("{error:#}"));
-    let patience = Patience { connect: CONNECTING.min(left), total: left };
+    let patience = Timeouts { connect: CONNECTING.min(left), total: left };
     let server = identity.within(url, patience).map_err(unreachable)?;
     let unexpected = |message: String, status: u16, body: String| PullError::Unexpected {
         message,

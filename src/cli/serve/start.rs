@@ -27,8 +27,8 @@ use crate::git::{
     Remote, Repository, Scheme, SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
-    Access, AllowedHosts, App, CrlPolicy, Door, Elsewhere, Endpoint, Face, FactsPolicy, Host,
-    PuppetServer, Replies, Serving, Tls, TlsFiles, Webhooks, router, serve,
+    Access, AllowedHosts, App, CrlPolicy, Endpoint, FactsPolicy, Host, Listener, NodeSource,
+    PuppetServer, Replies, RouteSet, Serving, Tls, TlsFiles, Webhooks, router, serve,
 };
 use crate::model::Budget;
 use crate::reconcile::{
@@ -57,7 +57,7 @@ pub(super) struct Prepared {
     pub(super) webhooks: Arc<Webhooks>,
     reporting: Option<Reporting>,
     puppet_server: Option<PuppetServer>,
-    puppetdb: Option<Elsewhere>,
+    puppetdb: Option<NodeSource>,
 }
 
 /// Checks everything that can be checked without touching the repository.
@@ -542,10 +542,10 @@ fn open(settings: &Serve, prepared: &Prepared, app: &Arc<App>) -> Result<Vec<End
         TcpListener::from_std(listener).context("cannot prepare the socket")
     };
     let door = |listener| match &prepared.tls {
-        Some(tls) => Door::Tls(listener, Arc::clone(tls)),
-        None => Door::Plain(listener),
+        Some(tls) => Listener::Tls(listener, Arc::clone(tls)),
+        None => Listener::Plain(listener),
     };
-    let face = if prepared.admin.is_some() { Face::Public } else { Face::Whole };
+    let face = if prepared.admin.is_some() { RouteSet::Public } else { RouteSet::Whole };
     let mut endpoints = vec![Endpoint {
         door: door(listen(&prepared.listen)?),
         routes: router(Arc::clone(app), face),
@@ -553,14 +553,14 @@ fn open(settings: &Serve, prepared: &Prepared, app: &Arc<App>) -> Result<Vec<End
         connections: descriptors::connections(settings.max_connections),
     }];
     if let Some(admin) = &prepared.admin {
-        let routes = router(Arc::clone(app), Face::Admin);
+        let routes = router(Arc::clone(app), RouteSet::Admin);
         let door = door(listen(admin)?);
         let connections = descriptors::APART;
         endpoints.push(Endpoint { door, routes, name: "admin-listen", connections });
     }
     if let Some(path) = &settings.socket {
-        let routes = router(Arc::clone(app), Face::Whole);
-        let door = Door::Unix(socket(path)?);
+        let routes = router(Arc::clone(app), RouteSet::Whole);
+        let door = Listener::Unix(socket(path)?);
         let connections = descriptors::APART;
         endpoints.push(Endpoint { door, routes, name: "socket", connections });
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::roles::{Role, Roles};
-use crate::amend::Scope;
+use crate::changeset::Scope;
 use crate::facts::CertificateFacts;
 
 /// Roles, and the changes that `write` is limited to.

@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::grants::Grant;
 use super::roles::{Role, Roles};
-use crate::amend::{GroupKey, Scope};
+use crate::changeset::{GroupKey, Scope};
 use crate::document::{self, Content, Limits, Node};
 use crate::model::GroupId;
 

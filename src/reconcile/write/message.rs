@@ -40,7 +40,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::amend::Operation;
+    use crate::changeset::Operation;
 
     #[test]
     fn a_name_adds_no_line() {

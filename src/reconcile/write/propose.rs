@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 
 use super::{Job, WriteError, WriteRequest, Writer, Written, message};
-use crate::amend::{Amendment, Operation};
+use crate::changeset::{Amendment, Operation};
 use crate::forge::PullRequest;
 use crate::git::PushError;
 use crate::reconcile::settings::Target;

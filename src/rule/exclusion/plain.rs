@@ -4,7 +4,7 @@
 //! either follows for patterns that cannot tell other characters apart: every character outside of
 //! printable ASCII is replaced by one that no pattern names, a line end at the very end is left out.
 
-use crate::rule::regex::Pattern;
+use crate::java_regex::Pattern;
 
 /// Returns whether a text in which some patterns are found, others are not, and that is not one of
 /// some texts can be replaced by one of printable ASCII on one line.

@@ -113,7 +113,7 @@ fn less(than: &Positions) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::regex::Pattern;
+    use crate::java_regex::Pattern;
 
     /// Java reads these patterns as `PostgreSQL` does.
     #[test]

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::java_regex::postgres_literal;
 use crate::model::{Path, Segment};
-use crate::rule::regex::postgres_literal;
 
 /// The place of a value among the facts or the trusted data of a node.
 pub(super) struct Place<'p> {

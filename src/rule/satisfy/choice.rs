@@ -3,8 +3,8 @@
 use serde_json::{Number, Value};
 
 use super::formula::Trial;
+use crate::java_regex::{Example, Examples, Pattern};
 use crate::model::{Comparison, Decimal, has_exponent, is_written_as, text};
-use crate::rule::regex::{Example, Examples, Pattern};
 use crate::rule::{Actual, holds};
 
 /// What can be chosen for a variable.

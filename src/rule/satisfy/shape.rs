@@ -7,8 +7,8 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::formula::Trial;
+use crate::java_regex::{Ends, Examples};
 use crate::model::{Comparison, Decimal, Order, has_exponent};
-use crate::rule::regex::{Ends, Examples};
 
 /// The shape of a set of demands: what a value must be at least.
 #[derive(Debug, Default)]

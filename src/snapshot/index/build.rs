@@ -12,10 +12,10 @@ use super::super::paths::PathId;
 use super::compile::Compiler;
 use super::guard::{ALWAYS, Chooser, Guard};
 use super::texts::{Side, TextId};
-use super::{About, Base, Finder, Index, Member, NONE, Place, Program, Searched};
+use super::{Base, Finder, Index, Member, NONE, PathInfo, Place, Program, Searched};
 use crate::hierarchy::Hierarchy;
+use crate::java_regex::KnownSubjects;
 use crate::model::{Comparison, Condition};
-use crate::rule::regex::KnownSubjects;
 
 /// Who is to be asked when.
 #[derive(Default)]
@@ -109,8 +109,8 @@ fn post(hierarchy: &Hierarchy, members: &[Member], compiler: &Compiler) -> Posti
 }
 
 /// Returns what is asked of each path.
-fn about(compiler: &Compiler) -> Box<[About]> {
-    let mut all = vec![About::default(); compiler.paths.len()];
+fn about(compiler: &Compiler) -> Box<[PathInfo]> {
+    let mut all = vec![PathInfo::default(); compiler.paths.len()];
     for (path, side, _) in compiler.texts.iter() {
         if let Some(about) = all.get_mut(*path as usize) {
             about.is_compared |= *side == Side::Value;

@@ -6,8 +6,8 @@ use super::super::paths::PathId;
 use super::compile::Compiler;
 use super::texts::{Side, TextId};
 use super::{Op, Test};
+use crate::java_regex::KnownSubjects;
 use crate::model::Comparison;
-use crate::rule::regex::KnownSubjects;
 
 /// The texts of which one must be there.
 #[derive(Clone, Debug)]

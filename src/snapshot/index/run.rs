@@ -3,13 +3,13 @@
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::super::paths::{PathId, Seen, Sight};
+use super::super::paths::{PathId, ResolvedPaths, Seen};
 use super::texts::{Side, TextId};
 use super::{Base, Finder, Index, NONE, Op, Patch, Place, Program, Searched, Test};
 use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::java_regex::{SHORT, SubjectKind};
 use crate::model::{Comparison, text};
-use crate::rule::regex::{SHORT, SubjectKind};
 use crate::rule::{EvaluationError, found, holds};
 
 /// Numbers that mostly need no room of their own.
@@ -29,7 +29,7 @@ pub(super) fn error(hierarchy: &Hierarchy, failure: Failure) -> ClassificationEr
 pub(super) struct Run<'r, 'n> {
     base: &'r Base,
     patch: Option<&'r Patch>,
-    sight: &'r Sight<'n>,
+    sight: &'r ResolvedPaths<'n>,
     /// What is known of the text at each path.
     texts: Few<Text, 24>,
     /// The outcomes of comparisons that several rules ask for.
@@ -52,7 +52,7 @@ struct Matched {
 }
 
 impl<'r, 'n> Run<'r, 'n> {
-    pub(super) fn new(index: &'r Index, sight: &'r Sight<'n>) -> Self {
+    pub(super) fn new(index: &'r Index, sight: &'r ResolvedPaths<'n>) -> Self {
         let texts = smallvec![Text { id: NONE, kind: None }; index.paths.len()];
         let (base, patch) = (&index.base, index.patch.as_deref());
         Self { base, patch, sight, texts, outcomes: HashMap::new() }

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::tails::Tails;
+use super::response_cache::Tails;
 use crate::classification::Version;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Classes, Group, Key, Table};

@@ -3,7 +3,7 @@
 use super::escape::Escape;
 use super::source::Token;
 use super::{Parser, Parsing};
-use crate::rule::regex::set::CodeSet;
+use crate::java_regex::set::CodeSet;
 
 impl Parser {
     /// Reads a class after its `[`, which stands at `opened`.

@@ -57,7 +57,7 @@ impl Ends {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::regex::{Examples, Pattern};
+    use crate::java_regex::{Examples, Pattern};
 
     fn shown(ends: &Ends) -> (&str, &str) {
         let text = |it| std::str::from_utf8(it).unwrap();

@@ -5,7 +5,7 @@
 //! overflow and not others, and begins a new sum behind a choice. All of that is kept: it decides
 //! which look-behinds are valid, and where they begin to match.
 
-use crate::rule::regex::ast::{Ast, Looping, Mode, Repeat};
+use crate::java_regex::ast::{Ast, Looping, Mode, Repeat};
 
 /// What Java knows of the parts so far.
 #[derive(Clone, Copy, Debug)]

@@ -7,14 +7,14 @@
 use serde_json::Value;
 
 use super::index::Index;
-use super::paths::{Seen, Sight, Trie, put};
+use super::paths::{ResolvedPaths, Seen, Trie, put};
 use super::scan::{self, DEPTH, Quoted};
 
 /// A request for a node's classification.
 #[derive(Clone, Debug)]
 pub struct Request<'b> {
     /// What the node has where rules look.
-    pub sight: Sight<'b>,
+    pub sight: ResolvedPaths<'b>,
     /// Which of its keys has the facts: `fact`, `facts`, or else `trusted` or `other`.
     pub shape: &'static str,
     /// The id of the agent's run.
@@ -62,7 +62,7 @@ impl Index {
             more = scanner.next(b'}')?;
         }
         (scan::blanks(body, scanner.at) == body.len()).then(|| Request {
-            sight: Sight(scanner.seen),
+            sight: ResolvedPaths(scanner.seen),
             shape: found.shape(),
             transaction: found.transaction,
             fact: found.facts.map_or("{}", |it| it.text),

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
 
 use super::Run;
-use crate::rule::regex::ast::{Assertion, Lines};
-use crate::rule::regex::parse::{unicode, word};
-use crate::rule::regex::set::CodeSet;
+use crate::java_regex::ast::{Assertion, Lines};
+use crate::java_regex::parse::{unicode, word};
+use crate::java_regex::set::CodeSet;
 
 /// What `\b` takes for part of a word: letters and digits of any script, and `_`.
 static WORD: LazyLock<CodeSet> =

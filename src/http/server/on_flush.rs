@@ -15,9 +15,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// An extension of a response: what to do when it has left. It is dropped if that never happens.
 #[derive(Clone)]
-pub(in crate::http) struct OnSent(Arc<dyn Fn() + Send + Sync>);
+pub(in crate::http) struct FlushCallback(Arc<dyn Fn() + Send + Sync>);
 
-impl OnSent {
+impl FlushCallback {
     pub(in crate::http) fn new(what: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(what))
     }
@@ -25,17 +25,19 @@ impl OnSent {
 
 /// What is to be done when a connection is flushed.
 #[derive(Clone, Default)]
-pub(super) struct Outbox(Arc<Mutex<Vec<OnSent>>>);
+pub(super) struct PendingCallbacks(Arc<Mutex<Vec<FlushCallback>>>);
 
-impl Outbox {
+impl PendingCallbacks {
     /// Takes what is to be done when a response has left.
     pub(super) fn take(&self, mut response: Response) -> Response {
-        let Some(on_sent) = response.extensions_mut().remove::<OnSent>() else { return response };
+        let Some(on_sent) = response.extensions_mut().remove::<FlushCallback>() else {
+            return response;
+        };
         let outbox = self.clone();
         response.map(|body| Body::new(Watched { body, on_sent: Some(on_sent), outbox }))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Vec<OnSent>> {
+    fn waiting(&self) -> MutexGuard<'_, Vec<FlushCallback>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -43,8 +45,8 @@ impl Outbox {
 /// The body of a response that something is to be done for.
 struct Watched {
     body: Body,
-    on_sent: Option<OnSent>,
-    outbox: Outbox,
+    on_sent: Option<FlushCallback>,
+    outbox: PendingCallbacks,
 }
 
 impl HttpBody for Watched {
@@ -79,11 +81,11 @@ impl Drop for Watched {
 /// A connection that does what is to be done when it is flushed.
 pub(super) struct Flushed<S> {
     stream: S,
-    outbox: Outbox,
+    outbox: PendingCallbacks,
 }
 
 impl<S> Flushed<S> {
-    pub(super) fn new(stream: S, outbox: Outbox) -> Self {
+    pub(super) fn new(stream: S, outbox: PendingCallbacks) -> Self {
         Self { stream, outbox }
     }
 }
@@ -122,7 +124,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Flushed<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
         let sent = std::mem::take(&mut *self.outbox.waiting());
-        for OnSent(what) in sent {
+        for FlushCallback(what) in sent {
             what();
         }
         Poll::Ready(Ok(()))
@@ -155,14 +157,14 @@ mod tests {
     ) -> (DuplexStream, Told) {
         let (client, server) = tokio::io::duplex(room);
         let told = Told::default();
-        let (outbox, telling) = (Outbox::default(), Arc::clone(&told));
+        let (outbox, telling) = (PendingCallbacks::default(), Arc::clone(&told));
         let taking = outbox.clone();
         let service = tower::service_fn(move |_: hyper::Request<hyper::body::Incoming>| {
             let telling = Arc::clone(&telling);
             let mut response = answer.clone().into_response();
             response
                 .extensions_mut()
-                .insert(OnSent::new(move || *telling.lock().unwrap() = Some(())));
+                .insert(FlushCallback::new(move || *telling.lock().unwrap() = Some(())));
             let response = taking.take(response);
             async move { Ok::<_, Infallible>(response) }
         });

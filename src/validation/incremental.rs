@@ -49,7 +49,7 @@ impl Checked {
             classes: Arc::clone(&before.catalogues),
             types: Arc::clone(&self.types),
         };
-        let reach = Reach::of(&places, &hierarchy);
+        let reach = Affected::of(&places, &hierarchy);
         let mut findings = self.findings.clone();
         findings.retain(|it| !reach.has(it.check, it.group));
         let ground = Ground {
@@ -118,7 +118,7 @@ fn moved_to(origins: &Arc<Origins>, moved: &[&GroupFile]) -> Arc<Origins> {
 }
 
 /// The groups of which something else may be found.
-struct Reach<'h> {
+struct Affected<'h> {
     hierarchy: &'h Hierarchy,
     changed: BTreeSet<GroupIndex>,
     /// The changed groups and their ancestors, whose values they may hide.
@@ -127,7 +127,7 @@ struct Reach<'h> {
     tops: Vec<GroupIndex>,
 }
 
-impl<'h> Reach<'h> {
+impl<'h> Affected<'h> {
     fn of(changed: &[GroupIndex], hierarchy: &'h Hierarchy) -> Self {
         let changed: BTreeSet<GroupIndex> = changed.iter().copied().collect();
         let above = changed.iter().flat_map(|it| hierarchy.lineage(*it)).collect();

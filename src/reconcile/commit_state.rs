@@ -9,7 +9,7 @@ use crate::model::CommitId;
 /// What became of a commit that the mirror has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
-pub enum Fate {
+pub enum CommitState {
     /// It answers.
     Live {
         /// Since when.
@@ -51,7 +51,7 @@ pub enum Fate {
     /// The branch had it before this daemon followed it.
     Older,
     /// The mirror has it, the branch does not: such as the head of a pull request.
-    Elsewhere,
+    NodeSource,
 }
 
 /// What the journal alone does not tell.
@@ -63,7 +63,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) is_ancestor: &'a dyn Fn(CommitId, CommitId) -> bool,
 }
 
-impl Fate {
+impl CommitState {
     /// Finds out what became of a commit.
     pub(super) fn of(commit: CommitId, journal: &Journal, around: Surroundings<'_>) -> Self {
         let records = journal.records();
@@ -123,7 +123,7 @@ impl Fate {
             None if around.head.is_some_and(|head| (around.is_ancestor)(commit, head)) => {
                 Self::Older
             }
-            None => Self::Elsewhere,
+            None => Self::NodeSource,
         }
     }
 
@@ -149,7 +149,7 @@ impl Fate {
             Self::Pending { since: None } => "fetched, being built".to_owned(),
             Self::Held { .. } => "valid, but held: see the conditions of the status".to_owned(),
             Self::Older => "in the history from before this daemon followed the branch".to_owned(),
-            Self::Elsewhere => "fetched, but not on the watched branch".to_owned(),
+            Self::NodeSource => "fetched, but not on the watched branch".to_owned(),
         }
     }
 }
@@ -163,7 +163,7 @@ mod tests {
         CommitId::from_bytes([digit; 20])
     }
 
-    fn word(fate: Fate) -> String {
+    fn word(fate: CommitState) -> String {
         let value = serde_json::to_value(fate).unwrap();
         let by = value["by"].as_str().map(|by| by.get(..2).unwrap().to_owned());
         let state = value["state"].as_str().unwrap();
@@ -211,10 +211,10 @@ mod tests {
             (9, "pending"),
             (99, "elsewhere"),
         ] {
-            assert_eq!(word(Fate::of(commit(digit), &journal, around)), expected, "{digit}");
+            assert_eq!(word(CommitState::of(commit(digit), &journal, around)), expected, "{digit}");
         }
         // A head that only the journal knows of so far.
         let before = Surroundings { head: Some(commit(7)), ..around };
-        assert_eq!(word(Fate::of(commit(9), &journal, before)), "pending");
+        assert_eq!(word(CommitState::of(commit(9), &journal, before)), "pending");
     }
 }

@@ -5,7 +5,7 @@ mod block;
 
 use super::source::Token;
 use super::{Parser, Parsing};
-use crate::rule::regex::set::CodeSet;
+use crate::java_regex::set::CodeSet;
 
 /// A property with the characters to add to it, and those to take away.
 type Change = (&'static str, &'static [(u32, u32)], &'static [(u32, u32)]);
@@ -44,7 +44,7 @@ fn table(property: &str) -> Option<CodeSet> {
 }
 
 /// Returns the characters that have one of some properties in Unicode 13, which Java 17 has.
-pub(in crate::rule::regex) fn unicode(properties: &[&str]) -> Option<CodeSet> {
+pub(in crate::java_regex) fn unicode(properties: &[&str]) -> Option<CodeSet> {
     let known = table("age=13.0")?;
     let in_13 = |property: &str| {
         let found = table(property)?.intersect(&known);
@@ -201,7 +201,7 @@ fn graph() -> Option<CodeSet> {
 }
 
 /// What `\w` is with flag `U`.
-pub(in crate::rule::regex) fn word() -> Option<CodeSet> {
+pub(in crate::java_regex) fn word() -> Option<CodeSet> {
     let words = unicode(&["Alphabetic", "gc=Mn", "gc=Me", "gc=Mc", "gc=Nd", "gc=Pc"])?;
     Some(words.union(&CodeSet::range(0x200c, 0x200d)))
 }

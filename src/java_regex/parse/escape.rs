@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::source::Token;
 use super::{Parser, Parsing};
-use crate::rule::regex::ast::{Assertion, Ast, Reference};
-use crate::rule::regex::set::CodeSet;
+use crate::java_regex::ast::{Assertion, Ast, Reference};
+use crate::java_regex::set::CodeSet;
 
 /// What an escape stands for.
 pub(super) enum Escape {
@@ -263,6 +263,6 @@ fn horizontal() -> CodeSet {
 }
 
 /// Returns what `\v` stands for, and what `\R` takes one of.
-pub(in crate::rule::regex) fn vertical() -> CodeSet {
+pub(in crate::java_regex) fn vertical() -> CodeSet {
     CodeSet::of_ranges([(0x0a, 0x0d), (0x85, 0x85), (0x2028, 0x2029)])
 }

@@ -34,11 +34,11 @@ struct Slot {
 
 /// The right to keep a reply, which is lost when something new is known of the node.
 #[derive(Debug)]
-pub(super) struct Ticket(u64);
+pub(super) struct Reservation(u64);
 
 impl Replies {
     /// Returns the reply about a node, or the right to keep the one that is made now.
-    pub(super) fn find(&self, name: &str, commit: CommitId) -> Result<Bytes, Ticket> {
+    pub(super) fn find(&self, name: &str, commit: CommitId) -> Result<Bytes, Reservation> {
         let mut shelf = self.shelf();
         let slot = shelf.slots.get(name).filter(|slot| slot.commit == commit);
         if let Some(reply) = slot.and_then(|slot| slot.reply.clone()) {
@@ -47,11 +47,11 @@ impl Replies {
         shelf.tickets += 1;
         let ticket = shelf.tickets;
         shelf.put(name, Slot { commit, ticket, reply: None });
-        Err(Ticket(ticket))
+        Err(Reservation(ticket))
     }
 
     /// Keeps a reply, if nothing new is known of the node since the ticket was handed out.
-    pub(super) fn keep(&self, name: &str, ticket: &Ticket, reply: Bytes) {
+    pub(super) fn keep(&self, name: &str, ticket: &Reservation, reply: Bytes) {
         let mut shelf = self.shelf();
         let slot = shelf.slots.get(name).filter(|slot| slot.ticket == ticket.0);
         if let Some(commit) = slot.map(|slot| slot.commit) {

@@ -10,7 +10,7 @@ use regex_automata::{Anchored, MatchKind};
 
 use super::ALPHABET;
 use super::ends::{Ends, LONGEST};
-use crate::rule::regex::{Pattern, parse, translate};
+use crate::java_regex::{Pattern, parse, translate};
 
 /// The most bytes of one automaton.
 const SIZE: usize = 1 << 20;

@@ -1,6 +1,6 @@
 //! The names and ranges of Unicode's blocks, and the names of its scripts, as Java 17 has them.
 
-use crate::rule::regex::set::CodeSet;
+use crate::java_regex::set::CodeSet;
 
 /// Returns the block of a name, in either case.
 pub(super) fn find(name: &str) -> Option<CodeSet> {

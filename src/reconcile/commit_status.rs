@@ -34,21 +34,21 @@ pub struct Reporting {
 
 /// What is to be told.
 #[derive(Debug, Default)]
-pub(super) struct Reporter {
+pub(super) struct CommitStatusReporter {
     queue: Mutex<Queue>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    errands: VecDeque<Errand>,
+    errands: VecDeque<Job>,
     waiting: Vec<Waiting>,
     stopping: bool,
 }
 
 /// Something that statuses follow from.
 #[derive(Debug)]
-enum Errand {
+enum Job {
     /// Something happened; and what answered before it.
     Happened(Event, Option<CommitId>),
     /// The head of a pull request was checked.
@@ -77,12 +77,12 @@ const TRIES: u32 = 300;
 
 pub(super) const VALIDATE: &str = "clade/validate";
 
-impl Reporter {
+impl CommitStatusReporter {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, errand: Errand) {
+    fn push(&self, errand: Job) {
         self.queue().errands.push_back(errand);
         self.changed.notify_all();
     }
@@ -101,13 +101,13 @@ impl Controller {
             Event::Activated { .. } | Event::Rejected { .. } | Event::Superseded { .. }
         );
         if tells && self.settings.reporting.is_some() {
-            self.reporter.push(Errand::Happened(event.clone(), before));
+            self.reporter.push(Job::Happened(event.clone(), before));
         }
     }
 
     /// Has the forge told what came of the head of a pull request.
     pub(super) fn report_head(&self, status: CommitStatus) {
-        self.reporter.push(Errand::HeadChecked(status));
+        self.reporter.push(Job::HeadChecked(status));
     }
 
     /// Posts statuses until the controller is stopped.
@@ -185,10 +185,10 @@ impl Controller {
     }
 
     /// Returns what follows of an errand.
-    fn statuses(&self, reporting: &Reporting, errand: Errand, told: &Told) -> Vec<CommitStatus> {
+    fn statuses(&self, reporting: &Reporting, errand: Job, told: &Told) -> Vec<CommitStatus> {
         let (event, before) = match errand {
-            Errand::HeadChecked(status) => return vec![status],
-            Errand::Happened(event, before) => (event, before),
+            Job::HeadChecked(status) => return vec![status],
+            Job::Happened(event, before) => (event, before),
         };
         let Ok(repository) = self.repository() else { return Vec::new() };
         let status = |commit: CommitId, context: &str, state, description| {

@@ -3,7 +3,7 @@
 use super::source::Token;
 use super::study::study;
 use super::{Flags, Parser, Parsing};
-use crate::rule::regex::ast::{Ast, Direction, Look};
+use crate::java_regex::ast::{Ast, Direction, Look};
 
 impl Parser {
     /// Reads a group from its `(` on; `None` are flags alone.

@@ -200,7 +200,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use crate::rule::regex::Pattern;
+    use crate::java_regex::Pattern;
 
     #[test]
     fn patterns_are_written_for_postgresql() {

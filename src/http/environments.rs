@@ -4,7 +4,7 @@ use axum::extract::{OriginalUri, Path};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
-use super::answer::{Answering, Parameters};
+use super::answer::{Parameters, SnapshotContext};
 use super::error::ApiError;
 use super::router::App;
 use crate::hierarchy::Catalogue;
@@ -21,7 +21,7 @@ fn classes_of(environment: &EnvironmentName, catalogue: &Catalogue) -> Vec<Value
         .collect()
 }
 
-pub(super) async fn classes(answering: Answering, parameters: Parameters) -> Response {
+pub(super) async fn classes(answering: SnapshotContext, parameters: Parameters) -> Response {
     let catalogues = &answering.snapshot.estate.catalogues;
     let all = catalogues.iter().flat_map(|(name, catalogue)| classes_of(name, catalogue)).collect();
     answering.json(parameters.page(all).map(Value::from))
@@ -32,14 +32,14 @@ pub(super) fn environment_to_value(name: &EnvironmentName) -> Value {
     json!({"name": name, "sync_succeeded": true})
 }
 
-pub(super) async fn environments(answering: Answering, parameters: Parameters) -> Response {
+pub(super) async fn environments(answering: SnapshotContext, parameters: Parameters) -> Response {
     let known = answering.snapshot.estate.environment_names();
     let all = known.into_iter().map(environment_to_value).collect();
     answering.json(parameters.page(all).map(Value::from))
 }
 
 pub(super) async fn environment(
-    answering: Answering,
+    answering: SnapshotContext,
     uri: OriginalUri,
     Path(name): Path<String>,
 ) -> Response {
@@ -49,7 +49,7 @@ pub(super) async fn environment(
 }
 
 pub(super) async fn environment_classes(
-    answering: Answering,
+    answering: SnapshotContext,
     parameters: Parameters,
     Path(name): Path<String>,
 ) -> Response {
@@ -59,7 +59,7 @@ pub(super) async fn environment_classes(
 }
 
 pub(super) async fn environment_class(
-    answering: Answering,
+    answering: SnapshotContext,
     uri: OriginalUri,
     Path((environment, class)): Path<(String, String)>,
 ) -> Response {

@@ -19,7 +19,7 @@ pub(super) enum Message {
 
 /// Where messages are left, and which clients are being told.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct WriteQueue {
     /// None when the daemon stops.
     queue: Mutex<Option<Sender<Message>>>,
     /// The commits of which clients are being told: they count as told until it fails.
@@ -27,16 +27,16 @@ pub(super) struct Desk {
 }
 
 /// An answer on its way to a client. The commit counts as untold again if this is dropped before
-/// [`Telling::note_sent`]; only what was sent is noted for the time after a restart.
+/// [`DeliveryReceipt::note_sent`]; only what was sent is noted for the time after a restart.
 #[derive(Debug)]
-pub struct Telling {
+pub struct DeliveryReceipt {
     commit: CommitId,
-    desk: Arc<Desk>,
+    desk: Arc<WriteQueue>,
     is_sent: AtomicBool,
 }
 
-impl Telling {
-    pub(super) fn new(commit: CommitId, desk: &Arc<Desk>) -> Self {
+impl DeliveryReceipt {
+    pub(super) fn new(commit: CommitId, desk: &Arc<WriteQueue>) -> Self {
         desk.telling().insert(commit);
         Self { commit, desk: Arc::clone(desk), is_sent: AtomicBool::new(false) }
     }
@@ -49,7 +49,7 @@ impl Telling {
     }
 }
 
-impl Drop for Telling {
+impl Drop for DeliveryReceipt {
     fn drop(&mut self) {
         if !*self.is_sent.get_mut() {
             self.desk.telling().remove(&self.commit);
@@ -57,7 +57,7 @@ impl Drop for Telling {
     }
 }
 
-impl Desk {
+impl WriteQueue {
     pub(super) fn new(queue: Sender<Message>) -> Self {
         Self { queue: Mutex::new(Some(queue)), telling: Mutex::default() }
     }

@@ -40,14 +40,14 @@ pub use suspicion::{Suspicion, suspicions};
 /// looked for; equal patterns share that.
 ///
 /// ```
-/// use clade::rule::regex::Pattern;
+/// use clade::java_regex::Pattern;
 ///
 /// let pattern = Pattern::parse(r"^web\d+$")?;
 /// // As in Java, `$` also matches before a final line break, and `\d` is ASCII.
 /// assert_eq!(pattern.is_found_in("web01\n"), Ok(true));
 /// assert_eq!(pattern.is_found_in("web٣"), Ok(false));
 /// assert!(Pattern::parse("web[").is_err());
-/// # Ok::<(), clade::rule::regex::PatternError>(())
+/// # Ok::<(), clade::java_regex::PatternError>(())
 /// ```
 #[derive(Clone)]
 pub struct Pattern(Arc<Inner>);
