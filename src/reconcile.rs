@@ -18,6 +18,7 @@ mod fetcher;
 mod head_check;
 mod heads;
 mod journal;
+mod live;
 mod lookup;
 mod operate;
 mod recover;

@@ -2,6 +2,7 @@
 
 mod index;
 mod lists;
+mod live;
 mod paths;
 mod rendered_values;
 mod request_parser;
@@ -19,10 +20,12 @@ use crate::hierarchy::{Estate, GroupIndex};
 use crate::model::{CommitId, Condition, GroupId, Node};
 
 pub use index::Index;
+pub use live::LiveSnapshot;
 pub use paths::ResolvedPaths;
 pub use request_parser::Request;
 
 use rendered_values::Fragments;
+use response_cache::ResponseCache;
 
 /// The classifier of one commit.
 #[derive(Clone, Debug)]
@@ -86,17 +89,6 @@ impl Snapshot {
         rules.into_iter().any(Condition::reads_facts)
     }
 
-    /// Keeps what is written for one node for all others that the same groups match: the snapshot
-    /// begins to answer.
-    pub fn keep_answers(&self) {
-        self.fragments.tails.open();
-    }
-
-    /// Gives back the memory of [`Snapshot::keep_answers`]: another snapshot answers.
-    pub fn forget_answers(&self) {
-        self.fragments.tails.close();
-    }
-
     /// Returns the index of the groups' rules.
     pub fn index(&self) -> &Index {
         &self.index
@@ -113,9 +105,19 @@ impl Snapshot {
         groups: &[GroupIndex],
         version: Version,
     ) -> Result<Vec<u8>, Conflicts<'_>> {
+        self.classified_with(None, name, groups, version)
+    }
+
+    fn classified_with(
+        &self,
+        cache: Option<&ResponseCache>,
+        name: &str,
+        groups: &[GroupIndex],
+        version: Version,
+    ) -> Result<Vec<u8>, Conflicts<'_>> {
         let estate = &self.estate;
         if !estate.individuals.contains_key(name)
-            && let Some(ready) = self.fragments.classified(estate, name, groups, version)
+            && let Some(ready) = self.fragments.classified(cache, estate, name, groups, version)
         {
             return Ok(ready);
         }

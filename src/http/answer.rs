@@ -16,17 +16,21 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::access::{Caller, Submitted};
 use super::error::ApiError;
 use super::router::App;
+use crate::classification::{Conflicts, Version};
 use crate::facts::trusted_data;
+use crate::hierarchy::GroupIndex;
 use crate::model::CommitId;
 use crate::model::Node;
 use crate::reconcile::{Controller, Freshness, LookupError};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{LiveSnapshot, Snapshot};
 use crate::telemetry::Metrics;
 
 /// The snapshot of a request: taken once, and used to the end.
 #[derive(Debug)]
 pub(super) struct SnapshotContext {
     pub(super) snapshot: Arc<Snapshot>,
+    /// The same with its responses, unless the request names another commit.
+    live: Option<Arc<LiveSnapshot>>,
     pub(super) metrics: Arc<Metrics>,
     /// How many seconds ago the branch was seen, if that is too long.
     stale: Option<u64>,
@@ -100,6 +104,19 @@ impl SnapshotContext {
         self.caller.classifies(node)
     }
 
+    /// Writes the classified document of a node that some groups match, parents first.
+    pub(super) fn classified(
+        &self,
+        name: &str,
+        groups: &[GroupIndex],
+        version: Version,
+    ) -> Result<Vec<u8>, Conflicts<'_>> {
+        match &self.live {
+            Some(live) => live.classified(name, groups, version),
+            None => self.snapshot.classified(name, groups, version),
+        }
+    }
+
     /// Replaces trusted data by what the certificate proves, where the node itself asks.
     pub(super) fn override_trusted(&self, node: &mut Node) {
         if let Some(proved) = self.submitted(&node.name).proved() {
@@ -113,9 +130,10 @@ impl FromRequestParts<Arc<App>> for SnapshotContext {
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
         let parameters = Parameters::from_request_parts(parts, app).await?;
+        let mut live = None;
         let snapshot = match (parameters.get("commit"), parameters.get("at")) {
             (None, None) => match parts.headers.get(COMMIT) {
-                None => app.controller.snapshot()?,
+                None => Arc::clone(live.insert(app.controller.live()?).snapshot()),
                 Some(named) => {
                     let commit = read_commit(named)?;
                     blocking(app, move |controller| controller.snapshot_from_elsewhere(commit))
@@ -152,7 +170,7 @@ impl FromRequestParts<Arc<App>> for SnapshotContext {
             Freshness::Fresh => None,
         };
         let caller = parts.extensions.get::<Arc<Caller>>().cloned().unwrap_or_default();
-        Ok(Self { snapshot, metrics: Arc::clone(&app.metrics), stale, caller })
+        Ok(Self { snapshot, live, metrics: Arc::clone(&app.metrics), stale, caller })
     }
 }
 

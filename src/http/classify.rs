@@ -111,7 +111,7 @@ fn short(
     let hierarchy = &snapshot.estate.hierarchy;
     let (counted, answer) = match snapshot.index().matches(hierarchy, sight) {
         Err(error) => (Classified::EvaluationError, Err(error.into())),
-        Ok(groups) => match snapshot.classified(name, &groups, version) {
+        Ok(groups) => match answering.classified(name, &groups, version) {
             Ok(text) => (Classified::Answered, Ok(text)),
             Err(conflicts) => {
                 (Classified::Conflict, Err(ApiError::conflict(hierarchy, &conflicts)))

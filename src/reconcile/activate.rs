@@ -78,12 +78,7 @@ impl Controller {
         }
         let activated_at = self.journal().activations().next_back().map(|(time, _)| time);
         self.count_findings(&snapshot.warnings);
-        let before = self.active.load_full().filter(|it| !Arc::ptr_eq(it, &snapshot));
-        snapshot.keep_answers();
-        self.active.store(Some(snapshot));
-        if let Some(before) = before {
-            before.forget_answers();
-        }
+        self.live_snapshots.set_stable(snapshot);
         self.metrics.count_activation(trigger.as_str(), since.elapsed());
         if let Target::Remote(mirror) = &self.settings.target
             && mirror.set_live(commit).is_err()

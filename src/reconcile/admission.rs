@@ -66,7 +66,7 @@ impl Controller {
             // Its history does not change; whether its key is still allowed may.
             return verification.check(repository, commit, Base::Trusted, &seen);
         }
-        let live = self.active.load().as_ref().map(|it| it.commit);
+        let live = self.live_snapshots.commit();
         let mut known = self.journal().verified(VERIFIED);
         known.extend(live);
         known.retain(|it| repository.commit(*it).is_ok());

@@ -131,7 +131,7 @@ impl Controller {
     fn activate_instead(&self, repository: &Repository, head: CommitId) {
         /// More rejected commits in a row than a branch ever has.
         const LONGEST: usize = 100;
-        let live = self.active.load().as_ref().map(|it| it.commit);
+        let live = self.live_snapshots.commit();
         let behind = repository.log(head, LONGEST).unwrap_or_default();
         let older = behind.into_iter().skip(1).take_while(|it| Some(*it) != live);
         for commit in older {
@@ -253,7 +253,7 @@ impl Controller {
         commit: CommitId,
     ) -> Result<Budget, BuildError> {
         let budget = self.settings.budget;
-        let live = self.live();
+        let live = self.live_commit();
         let head = self.state().head();
         let is_part = |of: CommitId| repository.is_ancestor(commit, of).unwrap_or(false);
         if head.into_iter().chain(live).any(is_part) {
@@ -269,8 +269,8 @@ impl Controller {
         Ok(budget.for_unreviewed(counts.as_ref()))
     }
 
-    fn live(&self) -> Option<CommitId> {
-        self.active.load().as_ref().map(|it| it.commit)
+    fn live_commit(&self) -> Option<CommitId> {
+        self.live_snapshots.commit()
     }
 
     /// Builds a commit, in a turn, unless the turn before built it.
@@ -285,13 +285,13 @@ impl Controller {
             return Ok(known);
         }
         let near = repository.parents(commit).unwrap_or_default();
-        let base = self.retained().base(near.into_iter().chain(self.live()));
+        let base = self.retained().base(near.into_iter().chain(self.live_commit()));
         let (path, cache) = (&self.settings.path, &self.cache);
         let built = build(repository, commit, path, cache, base.as_ref(), budget, wanted)?;
         let outcome = built.outcome.clone();
         // What is too large for a smaller budget may be valid once the branch has it.
         if budget == self.settings.budget || !outcome.is_too_large() {
-            let live = self.live();
+            let live = self.live_commit();
             self.retained().insert(commit, built, live, self.settings.snapshot_cache);
         }
         Ok(outcome)

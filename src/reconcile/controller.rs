@@ -7,7 +7,6 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 
 use super::admission::Verified;
@@ -18,6 +17,7 @@ use super::commit_status::CommitStatusReporter;
 use super::edit_history::Edits;
 use super::heads::HeadChecks;
 use super::journal::Journal;
+use super::live::LiveSnapshots;
 use super::schedule;
 use super::settings::{Settings, Target};
 use super::snapshot_cache::Retained;
@@ -31,7 +31,7 @@ use crate::git::{
     FetchError, MirrorError, OpenError, ReadError, Repository, RevisionError, SignatureFault,
 };
 use crate::model::CommitId;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{LiveSnapshot, Snapshot};
 use crate::telemetry::Metrics;
 
 /// The controller cannot start.
@@ -94,7 +94,7 @@ pub enum LookupError {
 pub struct Controller {
     pub(super) settings: Settings,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) active: ArcSwapOption<Snapshot>,
+    pub(super) live_snapshots: LiveSnapshots,
     pub(super) retained: Mutex<Retained>,
     pub(super) journal: Mutex<Journal>,
     pub(super) cache: Cache,
@@ -135,7 +135,7 @@ impl Controller {
         let controller = Arc::new(Self {
             settings,
             metrics,
-            active: ArcSwapOption::empty(),
+            live_snapshots: LiveSnapshots::default(),
             retained: Mutex::default(),
             journal: Mutex::new(journal),
             cache: Cache::default(),
@@ -152,7 +152,7 @@ impl Controller {
         });
         controller.check_storage();
         controller.recover();
-        if controller.active.load().is_some() {
+        if controller.live_snapshots.commit().is_some() {
             // A remote that is slow or dead must not delay the first answer.
             controller.want(Trigger::Startup);
             return Ok(controller);
@@ -307,10 +307,19 @@ impl Controller {
     ///
     /// Returns an error if no commit answers yet, or the one that did is too old.
     pub fn snapshot(&self) -> Result<Arc<Snapshot>, LookupError> {
-        let snapshot = self.active.load_full().ok_or(LookupError::NoSnapshot)?;
+        self.live().map(|it| Arc::clone(it.snapshot()))
+    }
+
+    /// Returns the same with the responses that it has written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::snapshot`].
+    pub fn live(&self) -> Result<Arc<LiveSnapshot>, LookupError> {
+        let live = self.live_snapshots.stable().ok_or(LookupError::NoSnapshot)?;
         match self.freshness() {
             Freshness::Stale(age, super::OnStale::Refuse) => Err(LookupError::Stale(age)),
-            Freshness::Stale(..) | Freshness::Fresh => Ok(snapshot),
+            Freshness::Stale(..) | Freshness::Fresh => Ok(live),
         }
     }
 
@@ -325,7 +334,7 @@ impl Controller {
 
     /// Returns whether the daemon is ready: a commit answers, and policy does not mind its age.
     pub fn is_ready(&self) -> bool {
-        self.active.load().is_some()
+        self.live_snapshots.commit().is_some()
             && matches!(
                 self.freshness(),
                 Freshness::Fresh | Freshness::Stale(_, super::OnStale::Serve)
@@ -372,7 +381,7 @@ impl Controller {
 
     /// Returns the head of the branch if no commit answers and it lacks the directory of the groups.
     pub fn lacks_path(&self) -> Option<CommitId> {
-        if self.active.load().is_some() {
+        if self.live_snapshots.commit().is_some() {
             return None;
         }
         let head = {

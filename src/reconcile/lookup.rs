@@ -36,9 +36,9 @@ impl Controller {
     ///
     /// Returns an error if there is no such commit, or it is not valid.
     pub fn snapshot_at(&self, revision: &str) -> Result<Arc<Snapshot>, LookupError> {
-        let active = self.active.load_full();
-        if let Some(active) = active.filter(|it| it.commit.to_string() == revision) {
-            return Ok(active);
+        let live = self.live_snapshots.stable();
+        if let Some(live) = live.filter(|it| it.snapshot().commit.to_string() == revision) {
+            return Ok(Arc::clone(live.snapshot()));
         }
         let repository = self.repository().map_err(|it| LookupError::Unreadable(it.to_string()))?;
         let commit = repository.resolve(revision)?;

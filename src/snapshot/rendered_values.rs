@@ -7,7 +7,7 @@
 //!
 //! A list is made when it is first asked for, and shared by the snapshots of all commits that do not
 //! change it. What comes out for several nodes that the same groups match is written once, as long as
-//! the snapshot answers ([`Tails`]).
+//! the snapshot is live ([`ResponseCache`]).
 
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::response_cache::Tails;
+use super::response_cache::ResponseCache;
 use crate::classification::Version;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Classes, Group, Key, Table};
@@ -24,7 +24,6 @@ use crate::model::{Classes, Group, Key, Table};
 #[derive(Clone, Debug)]
 pub(super) struct Fragments {
     of_groups: Box<[Arc<OnceLock<List>>]>,
-    pub(super) tails: Arc<Tails>,
 }
 
 /// The entries of a group, by kind and name.
@@ -69,7 +68,7 @@ impl Entry {
 impl Fragments {
     pub(super) fn new(hierarchy: &Hierarchy) -> Self {
         let of_groups = hierarchy.indexes().map(|_| Arc::default()).collect();
-        Self { of_groups, tails: Arc::default() }
+        Self { of_groups }
     }
 
     /// Returns the entries of a hierarchy that differs in what some groups say.
@@ -91,13 +90,14 @@ impl Fragments {
                 }
             }
         }
-        Self { of_groups, tails: Arc::default() }
+        Self { of_groups }
     }
 
     /// Writes the classified document of a node without an individual classification; `None` if
     /// its leaves differ, or may do so.
     pub(super) fn classified(
         &self,
+        cache: Option<&ResponseCache>,
         estate: &Estate,
         name: &str,
         groups: &[GroupIndex],
@@ -106,13 +106,15 @@ impl Fragments {
         let mut text = Vec::with_capacity(2048);
         text.extend_from_slice(b"{\"name\":");
         write(&mut text, name)?;
-        if let Some(tail) = self.tails.get(groups, version) {
+        if let Some(tail) = cache.and_then(|it| it.get(groups, version)) {
             text.extend_from_slice(&tail);
             return Some(text);
         }
         let from = text.len();
         self.write_tail(&mut text, &estate.hierarchy, groups, version)?;
-        self.tails.keep(groups, version, text.get(from..)?);
+        if let Some(cache) = cache {
+            cache.insert(groups, version, text.get(from..)?);
+        }
         Some(text)
     }
 

@@ -1,6 +1,6 @@
-//! Answers from behind the name on: nodes that the same groups match get the same.
+//! Responses from behind the name on: nodes that the same groups match get the same.
 //!
-//! Only the snapshot that answers keeps them: there is one, while many are kept built.
+//! Only a live snapshot has one: one or two are live, while many are kept built.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -9,75 +9,64 @@ use hashbrown::HashMap;
 use crate::classification::Version;
 use crate::hierarchy::GroupIndex;
 
-/// How many bytes are kept; what comes then is written anew each time.
+/// How many bytes are kept; what comes then is written again for each request.
 const BYTES: usize = 8 << 20;
 
-/// The answers that were written so far; none are kept at first.
+/// The responses that were written so far.
 #[derive(Debug, Default)]
-pub(super) struct Tails(RwLock<Option<Shelf>>);
+pub(super) struct ResponseCache(RwLock<Entries>);
 
 #[derive(Debug, Default)]
-struct Shelf {
+struct Entries {
     v1: ByGroups,
     v2: ByGroups,
     bytes: usize,
 }
 
-/// Answers by the groups that match.
+/// Responses by the groups that match.
 type ByGroups = HashMap<Box<[GroupIndex]>, Arc<[u8]>>;
 
-impl Shelf {
+impl Entries {
     fn has_room_for(&self, size: usize) -> bool {
         self.bytes + size <= BYTES
     }
 }
 
-impl Tails {
-    fn read(&self) -> RwLockReadGuard<'_, Option<Shelf>> {
+impl ResponseCache {
+    fn read(&self) -> RwLockReadGuard<'_, Entries> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Option<Shelf>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Entries> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what is written from now on.
-    pub(super) fn open(&self) {
-        self.write().get_or_insert_default();
-    }
-
-    /// Forgets everything and keeps nothing more.
-    pub(super) fn close(&self) {
-        // Others need not wait until the memory is given back.
-        let kept = self.write().take();
-        drop(kept);
-    }
-
     pub(super) fn get(&self, groups: &[GroupIndex], version: Version) -> Option<Arc<[u8]>> {
-        let shelf = self.read();
-        let shelf = shelf.as_ref()?;
-        let tails = match version {
-            Version::V1 => &shelf.v1,
-            Version::V2 => &shelf.v2,
+        let entries = self.read();
+        let by_groups = match version {
+            Version::V1 => &entries.v1,
+            Version::V2 => &entries.v2,
         };
-        tails.get(groups).map(Arc::clone)
+        by_groups.get(groups).map(Arc::clone)
     }
 
-    pub(super) fn keep(&self, groups: &[GroupIndex], version: Version, tail: &[u8]) {
+    pub(super) fn insert(&self, groups: &[GroupIndex], version: Version, tail: &[u8]) {
         let size = size_of_val(groups) + tail.len();
-        // Nobody waits for a shelf that is closed or full.
-        if !self.read().as_ref().is_some_and(|it| it.has_room_for(size)) {
+        // A full cache must not make requests wait for the write lock.
+        if !self.read().has_room_for(size) {
             return;
         }
-        let mut shelf = self.write();
-        let Some(shelf) = shelf.as_mut().filter(|it| it.has_room_for(size)) else { return };
-        let tails = match version {
-            Version::V1 => &mut shelf.v1,
-            Version::V2 => &mut shelf.v2,
+        let mut entries = self.write();
+        if !entries.has_room_for(size) {
+            return;
+        }
+        let by_groups = match version {
+            Version::V1 => &mut entries.v1,
+            Version::V2 => &mut entries.v2,
         };
         // Another thread may have been faster.
-        if tails.insert(groups.into(), tail.into()).is_none() {
-            shelf.bytes += size;
+        if by_groups.insert(groups.into(), tail.into()).is_none() {
+            entries.bytes += size;
         }
     }
 }
@@ -88,29 +77,24 @@ mod tests {
     use crate::hierarchy::{Hierarchy, root_group};
 
     #[test]
-    fn so_much_is_kept_as_there_is_room_for_while_it_is_open() {
+    fn so_much_is_kept_as_there_is_room_for() {
         let hierarchy = Hierarchy::build(root_group().into_iter().collect()).unwrap();
         let (none, root) = ([], [hierarchy.root()]);
-        let tails = Tails::default();
-        tails.keep(&root, Version::V1, b"a");
-        assert_eq!(tails.get(&root, Version::V1), None, "it is not open");
-        tails.open();
-        tails.keep(&root, Version::V1, b"a");
-        assert_eq!(tails.get(&root, Version::V1).as_deref(), Some(&b"a"[..]));
-        assert_eq!(tails.get(&root, Version::V2), None);
-        assert_eq!(tails.get(&none, Version::V1), None);
+        let cache = ResponseCache::default();
+        assert_eq!(cache.get(&root, Version::V1), None, "it is empty at first");
+        cache.insert(&root, Version::V1, b"a");
+        assert_eq!(cache.get(&root, Version::V1).as_deref(), Some(&b"a"[..]));
+        assert_eq!(cache.get(&root, Version::V2), None);
+        assert_eq!(cache.get(&none, Version::V1), None);
         // What is known already takes no more room.
-        (0..10).for_each(|_| tails.keep(&root, Version::V1, b"a"));
+        (0..10).for_each(|_| cache.insert(&root, Version::V1, b"a"));
         let rest = BYTES - 1 - size_of_val(&root);
-        tails.keep(&none, Version::V2, &vec![b'b'; rest + 1]);
-        assert_eq!(tails.get(&none, Version::V2), None, "there is no room");
-        tails.keep(&none, Version::V2, &vec![b'b'; rest]);
-        assert!(tails.get(&none, Version::V2).is_some());
-        // To open it again forgets nothing.
-        tails.open();
-        assert!(tails.get(&root, Version::V1).is_some());
-        tails.close();
-        tails.keep(&root, Version::V1, b"a");
-        assert_eq!(tails.get(&root, Version::V1), None);
+        cache.insert(&none, Version::V2, &vec![b'b'; rest + 1]);
+        assert_eq!(cache.get(&none, Version::V2), None, "there is no room");
+        cache.insert(&none, Version::V2, &vec![b'b'; rest]);
+        assert!(cache.get(&none, Version::V2).is_some());
+        cache.insert(&[], Version::V1, b"c");
+        assert_eq!(cache.get(&[], Version::V1), None, "it is full");
+        assert!(cache.get(&root, Version::V1).is_some(), "what was kept stays");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clade::classification::{self, ClassificationError, Outcome, Version};
 use clade::hierarchy::{Estate, GroupIndex};
 use clade::model::{Budget, BudgetItem, Meter, Node};
-use clade::snapshot::{Index, Snapshot};
+use clade::snapshot::{Index, LiveSnapshot, Snapshot};
 use clade::validation::{
     Checked, FileKind, Search, SourceContent, SourceFile, read_file, read_file_within, validate,
 };
@@ -97,22 +97,25 @@ fn plainly(estate: &Estate, node: &Node, version: Version) -> Result<String, Str
     }
 }
 
-fn quickly(snapshot: &Snapshot, node: &Node, version: Version) -> Result<String, String> {
+/// Answers from an empty cache, from a full one and without one: all three are the same.
+fn quickly(live: &LiveSnapshot, node: &Node, version: Version) -> Result<String, String> {
+    let snapshot = live.snapshot();
     let index = snapshot.index();
     let hierarchy = &snapshot.estate.hierarchy;
     let groups = index.matches(hierarchy, &index.see(node)).map_err(|it| it.to_string())?;
-    match snapshot.classified(&node.name, &groups, version) {
+    let text = |answer: Result<Vec<u8>, classification::Conflicts<'_>>| match answer {
         Ok(bytes) => Ok(String::from_utf8(bytes).unwrap()),
         Err(conflicts) => Err(classification::conflict_details(hierarchy, &conflicts).to_string()),
-    }
+    };
+    let first = text(live.classified(&node.name, &groups, version));
+    assert_eq!(text(live.classified(&node.name, &groups, version)), first, "from the cache");
+    assert_eq!(text(snapshot.classified(&node.name, &groups, version)), first, "without a cache");
+    first
 }
 
-fn snapshot(estate: Estate) -> Snapshot {
+fn live(estate: Estate) -> LiveSnapshot {
     let commit = "0123456789012345678901234567890123456789".parse().unwrap();
-    let snapshot = Snapshot::new(commit, estate, Arc::default(), Vec::new());
-    // As when it answers.
-    snapshot.keep_answers();
-    snapshot
+    LiveSnapshot::new(Arc::new(Snapshot::new(commit, estate, Arc::default(), Vec::new())))
 }
 
 #[test]
@@ -120,21 +123,21 @@ fn answers_are_the_same_bytes_in_both_ways() {
     let mut rng = Rng::with_seed(11);
     let (mut answers, mut conflicts) = (0, 0);
     for _ in 0..300 {
-        let snapshot = snapshot(odd::estate(&mut rng));
+        let live = live(odd::estate(&mut rng));
         for _ in 0..10 {
             let node = odd::node(&mut rng);
             for version in [Version::V1, Version::V2] {
-                let plain = plainly(&snapshot.estate, &node, version);
-                assert_eq!(quickly(&snapshot, &node, version), plain, "{node:?}");
+                let plain = plainly(&live.snapshot().estate, &node, version);
+                assert_eq!(quickly(&live, &node, version), plain, "{node:?}");
                 *if plain.is_ok() { &mut answers } else { &mut conflicts } += 1;
             }
         }
     }
     assert!(answers > 2000 && conflicts > 200, "{answers} {conflicts}");
     let scale = Scale::of(1000);
-    let usual = snapshot(estate(scale.groups));
+    let usual = live(estate(scale.groups));
     for node in nodes::nodes(scale, 40, 3) {
-        let plain = plainly(&usual.estate, &node, Version::V1);
+        let plain = plainly(&usual.snapshot().estate, &node, Version::V1);
         assert!(plain.is_ok(), "{plain:?}");
         assert_eq!(quickly(&usual, &node, Version::V1), plain);
     }
@@ -362,14 +365,12 @@ fn what_a_commit_does_not_change_need_not_be_built_again() {
             assert!(estate.hierarchy.groups().eq(whole.hierarchy.groups()));
             let index = Index::new(&whole.hierarchy);
             snapshot = snapshot.amended(commit, estate, origins, found);
+            let live = LiveSnapshot::new(Arc::new(snapshot.clone()));
             for _ in 0..10 {
                 let node = repository.node();
                 let groups = matches(&snapshot.estate, snapshot.index(), &node).unwrap();
                 assert_eq!(groups, matches(&whole, &index, &node).unwrap());
-                assert_eq!(
-                    quickly(&snapshot, &node, Version::V2),
-                    plainly(&whole, &node, Version::V2)
-                );
+                assert_eq!(quickly(&live, &node, Version::V2), plainly(&whole, &node, Version::V2));
             }
             amended += usize::from(!changes_the_tree);
             warnings += all.diagnostics.len();

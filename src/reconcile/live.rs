@@ -1,0 +1,67 @@
+//! The snapshots that answer agents.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+
+use crate::model::CommitId;
+use crate::snapshot::{LiveSnapshot, Snapshot};
+
+/// The snapshots that answer. There is one; a rollout in stages will have a candidate beside it.
+#[derive(Debug, Default)]
+pub(super) struct LiveSnapshots {
+    stable: ArcSwapOption<LiveSnapshot>,
+}
+
+impl LiveSnapshots {
+    /// Returns the snapshot that answers all nodes.
+    pub(super) fn stable(&self) -> Option<Arc<LiveSnapshot>> {
+        self.stable.load_full()
+    }
+
+    /// Returns its commit.
+    pub(super) fn commit(&self) -> Option<CommitId> {
+        self.stable.load().as_ref().map(|it| it.snapshot().commit)
+    }
+
+    /// Makes a snapshot answer; requests that run end with the one before.
+    pub(super) fn set_stable(&self, snapshot: Arc<Snapshot>) {
+        let is_live = |it: &Arc<LiveSnapshot>| Arc::ptr_eq(it.snapshot(), &snapshot);
+        // A pin of the live commit keeps its responses.
+        if !self.stable.load().as_ref().is_some_and(is_live) {
+            self.stable.store(Some(Arc::new(LiveSnapshot::new(snapshot))));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hierarchy::{Estate, Hierarchy, root_group};
+
+    fn snapshot(digit: u8) -> Arc<Snapshot> {
+        let hierarchy = Hierarchy::build(root_group().into_iter().collect()).unwrap();
+        let estate = Estate {
+            hierarchy,
+            individuals: Arc::default(),
+            environments: Arc::default(),
+            catalogues: Arc::default(),
+        };
+        let commit = CommitId::from_bytes([digit; 20]);
+        Arc::new(Snapshot::new(commit, estate, Arc::default(), Vec::new()))
+    }
+
+    #[test]
+    fn the_same_snapshot_keeps_its_responses_and_another_begins_without() {
+        let live = LiveSnapshots::default();
+        assert_eq!(live.commit(), None);
+        let first = snapshot(1);
+        live.set_stable(Arc::clone(&first));
+        let before = live.stable().unwrap();
+        live.set_stable(first);
+        assert!(Arc::ptr_eq(&before, &live.stable().unwrap()));
+        live.set_stable(snapshot(2));
+        assert_eq!(live.commit(), Some(CommitId::from_bytes([2; 20])));
+        assert_eq!(before.snapshot().commit, CommitId::from_bytes([1; 20]), "requests end with it");
+    }
+}
