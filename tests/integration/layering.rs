@@ -1,9 +1,19 @@
-//! Which module may use which.
+//! Which module may use which, and that no files use each other in a circle.
+//!
+//! Both are checked on files: a name counts for the file that defines it, through whatever
+//! `pub use` it came. A module that only declares and re-exports what its children define uses none of
+//! them; one that defines what a child imports, and calls that child, stands in a circle with it.
 
-use std::collections::BTreeMap;
+mod graph;
+mod source;
+
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-/// Module -> the modules it may name; `*` stands for all.
+use graph::Graph;
+
+/// Module -> the modules it may name, lower layers first; `*` stands for all.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("document", &[]),
     ("puppet", &[]),
@@ -36,12 +46,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["model", "rule", "hierarchy", "document", "diagnostic", "validation", "puppet"],
     ),
     ("history", &["model", "hierarchy", "validation"]),
+    ("config", &["document", "diagnostic"]),
+    ("telemetry", &["diagnostic"]),
     ("process", &[]),
     ("git", &["model", "process", "config"]),
     ("forge", &["model", "config"]),
     ("facts", &["model", "document"]),
-    ("config", &["document", "diagnostic"]),
-    ("telemetry", &["diagnostic"]),
     ("store", &["model", "telemetry"]),
     (
         "reconcile",
@@ -116,63 +126,46 @@ const PURE: &[&str] = &[
     "snapshot",
 ];
 
+/// Where files still use each other in a circle; the list only gets shorter.
+const CIRCLES: &[&str] = &[
+    "changeset",
+    "classification",
+    "cli",
+    "diagnostic",
+    "document",
+    "git",
+    "http",
+    "impact",
+    "java_regex",
+    "puppet",
+    "reconcile",
+    "rule",
+    "snapshot",
+    "validation",
+];
+
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-/// Returns every source file with the module it belongs to.
-fn files() -> Vec<(String, PathBuf)> {
-    fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(&path, found);
-            } else if path.extension().is_some_and(|it| it == "rs") {
-                found.push(path);
-            }
-        }
-    }
-    let mut found = Vec::new();
-    walk(&source(), &mut found);
-    found.sort();
-    let module = |path: &Path| {
-        let inside = path.strip_prefix(source()).unwrap().with_extension("");
-        let parts: Vec<&str> = inside.iter().map(|part| part.to_str().unwrap()).collect();
-        match parts.as_slice() {
-            [first, ..] => (*first).to_owned(),
-            [] => unreachable!(),
-        }
-    };
-    found
-        .into_iter()
-        .map(|path| (module(&path), path))
-        .filter(|(module, _)| module != "lib" && module != "main")
-        .collect()
-}
+/// The files of this crate.
+static GRAPH: LazyLock<Graph> = LazyLock::new(|| Graph::of(&source()));
 
-/// Returns the code of a file: without comments, without its inline tests.
-fn code(path: &Path) -> String {
-    let text = std::fs::read_to_string(path).unwrap();
-    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-    code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+/// Returns the module at the root of the crate that a file belongs to.
+fn module_of(file: &str) -> &str {
+    file.split(['/', '.']).next().unwrap()
 }
 
 #[test]
 fn modules_use_only_what_they_may() {
-    let allowed: BTreeMap<&str, &[&str]> = ALLOWED.iter().copied().collect();
     let mut wrong = Vec::new();
-    for (module, path) in files() {
-        if path.ends_with("tests.rs") || path.to_string_lossy().contains("/tests/") {
-            continue;
-        }
-        let may = allowed[module.as_str()];
-        for part in code(&path).split("crate::").skip(1) {
-            let word = |text: &str| -> String {
-                text.chars().take_while(|it| it.is_alphanumeric() || *it == '_').collect()
-            };
-            let first = word(part);
-            if first != module && !may.contains(&"*") && !may.contains(&first.as_str()) {
-                wrong.push(format!("{} uses {first}", path.display()));
+    for (file, targets) in &GRAPH.edges {
+        let module = module_of(file);
+        let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == module) else { continue };
+        for (target, names) in targets {
+            let used = module_of(target);
+            if used != module && !allowed.contains(&"*") && !allowed.contains(&used) {
+                wrong.push(format!("{file} uses {names:?} of {target}"));
             }
         }
     }
@@ -180,25 +173,94 @@ fn modules_use_only_what_they_may() {
 }
 
 #[test]
+fn the_table_has_lower_layers_first() {
+    for (at, (module, allowed)) in ALLOWED.iter().enumerate() {
+        let lower: BTreeSet<&str> = ALLOWED[..at].iter().map(|(name, _)| *name).collect();
+        let upper: Vec<_> =
+            allowed.iter().filter(|it| **it != "*" && !lower.contains(*it)).collect();
+        assert!(upper.is_empty(), "{module} uses {upper:?}, which stand above it");
+    }
+}
+
+#[test]
+fn files_do_not_use_each_other_in_a_circle() {
+    let circles = GRAPH.circles();
+    let is_in =
+        |circle: &BTreeSet<&str>, module: &str| circle.iter().all(|it| module_of(it) == module);
+    let is_listed = |circle: &BTreeSet<&str>| CIRCLES.iter().any(|it| is_in(circle, it));
+    let found: Vec<_> = circles.iter().filter(|it| !is_listed(it)).collect();
+    let described: Vec<_> = found.iter().map(|it| GRAPH.describe(it)).collect();
+    assert!(found.is_empty(), "{} circles of files:\n{}", found.len(), described.join("\n"));
+    for module in CIRCLES {
+        assert!(
+            circles.iter().any(|it| is_in(it, module)),
+            "no circle is left in {module}: take it off the list"
+        );
+    }
+}
+
+#[test]
+fn the_graph_follows_names_to_the_files_that_define_them() {
+    let directory = tempfile::tempdir().unwrap();
+    for (file, text) in [
+        ("lib.rs", "mod a; mod b;"),
+        ("a.rs", "mod x; mod y; pub use x::X; pub use y::*; struct Own; fn f() { y::g() }"),
+        ("a/x.rs", "use super::Own; pub struct X; impl X { fn of(_: crate::b::B) {} }"),
+        ("a/y.rs", "pub struct Y; pub fn g() { println!(\"{}\", super::x::h()) }"),
+        (
+            "b.rs",
+            "use crate::a::{X, Y as Z}; use serde::X as W; pub struct B; #[cfg(test)] mod tests;",
+        ),
+    ] {
+        let path = directory.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let graph = Graph::of(directory.path());
+    let edges: Vec<String> = graph
+        .edges
+        .iter()
+        .flat_map(|(from, targets)| targets.keys().map(move |to| format!("{from} -> {to}")))
+        .collect();
+    assert_eq!(
+        edges,
+        [
+            "a.rs -> a/y.rs",
+            "a/x.rs -> a.rs",
+            "a/x.rs -> b.rs",
+            "a/y.rs -> a/x.rs",
+            "b.rs -> a/x.rs",
+            "b.rs -> a/y.rs",
+        ]
+    );
+    let circles: Vec<Vec<&str>> =
+        graph.circles().into_iter().map(|it| it.into_iter().collect()).collect();
+    assert_eq!(circles, [["a.rs", "a/x.rs", "a/y.rs", "b.rs"]]);
+}
+
+/// Returns the code of a file: without comments, without its inline tests.
+fn code(text: &str) -> String {
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
 fn pure_modules_do_no_io() {
     let mut wrong = Vec::new();
-    for (module, path) in files() {
-        if PURE.iter().any(|pure| module.split("::").next() == Some(pure)) {
-            let code = code(&path);
-            let named = IMPURE.iter().filter(|it| code.contains(**it));
-            wrong.extend(named.map(|it| format!("{} names {it}", path.display())));
-        }
+    for file in GRAPH.edges.keys().filter(|it| PURE.contains(&module_of(it))) {
+        let code = code(&std::fs::read_to_string(source().join(file)).unwrap());
+        let named = IMPURE.iter().filter(|it| code.contains(**it));
+        wrong.extend(named.map(|it| format!("{file} names {it}")));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
 fn every_module_is_in_the_table() {
-    let text = std::fs::read_to_string(source().join("lib.rs")).unwrap();
-    let listed: Vec<&str> =
-        text.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
-    assert!(!listed.is_empty());
-    for module in listed {
-        assert!(ALLOWED.iter().any(|(name, _)| *name == module), "{module} is not in the table");
-    }
+    let modules = source::modules(&source());
+    let listed: BTreeSet<&str> = ALLOWED.iter().map(|(name, _)| *name).collect();
+    assert_eq!(
+        modules[&Vec::new()].children.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+        listed
+    );
 }
