@@ -15,9 +15,24 @@ pub(super) struct Now {
 }
 
 impl Now {
-    /// Reads the clocks.
+    /// Reads the clocks at the same moment: a thread that is preempted between them for long reads
+    /// them again, since the journal would take the difference for a clock that was set.
     pub(super) fn read() -> Self {
-        Self { wall: Timestamp::now(), monotonic: Instant::now() }
+        const SAME_MOMENT: Duration = Duration::from_millis(100);
+        loop {
+            let before = Instant::now();
+            let wall = Timestamp::now();
+            let monotonic = Instant::now();
+            if monotonic.saturating_duration_since(before) < SAME_MOMENT {
+                return Self { wall, monotonic };
+            }
+        }
+    }
+
+    /// Returns the clocks a while later.
+    #[cfg(test)]
+    pub(super) fn later(self, passed: Duration) -> Self {
+        Self { wall: self.wall + passed, monotonic: self.monotonic + passed }
     }
 
     /// Returns how long ago something was.

@@ -156,7 +156,10 @@ impl CommitState {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::reconcile::clock::Now;
     use crate::reconcile::trigger::Trigger;
 
     fn commit(digit: u8) -> CommitId {
@@ -173,6 +176,7 @@ mod tests {
     #[test]
     fn every_commit_has_one_fate() {
         let mut journal = Journal::default();
+        let mut now = Now::read();
         let activated = |digit| Event::Activated { commit: commit(digit), trigger: Trigger::Poll };
         for event in [
             Event::Fetched { commit: commit(2) },
@@ -186,9 +190,8 @@ mod tests {
             Event::Fetched { commit: commit(8) },
             Event::Fetched { commit: commit(9) },
         ] {
-            // Times must differ for the first record to be told from the others.
-            std::thread::sleep(std::time::Duration::from_micros(50));
-            journal.append(event).unwrap();
+            now = now.later(Duration::from_secs(1));
+            journal.append(event, now).unwrap();
         }
         // The history is a line of commits from 1 to 9; 99 lies beside it.
         let is_ancestor = |old: CommitId, new: CommitId| {

@@ -123,7 +123,9 @@ impl Controller {
     /// Returns an error if a repository of this machine or the journal cannot be used.
     pub fn start(settings: Settings, metrics: Arc<Metrics>) -> Result<Arc<Self>, StartError> {
         let journal = match &settings.data {
-            Some(data) => Journal::open(&data.join("journal")).map_err(StartError::Journal)?,
+            Some(data) => {
+                Journal::open(&data.join("journal"), Now::read()).map_err(StartError::Journal)?
+            }
             None => Journal::default(),
         };
         let now = Now::read();

@@ -257,6 +257,7 @@ fn unchecked(why: &dyn std::fmt::Display) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reconcile::clock::Now;
 
     #[test]
     fn the_journal_knows_what_came_of_checks() {
@@ -281,7 +282,7 @@ mod tests {
             began(4),
             Event::HeadCheckStopped { commit: commit(4) },
         ] {
-            journal.append(event).unwrap();
+            journal.append(event, Now::read()).unwrap();
         }
         let known = Known::of(&journal);
         assert_eq!(known.done, HashSet::from([commit(1)]));

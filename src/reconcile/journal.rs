@@ -4,20 +4,23 @@
 //! record whole or cuts it short; a record cut short is dropped when the journal is opened again.
 //! Everything that must survive a restart beside the commits themselves is read from here: what
 //! answers, what is pinned, what answered at a given time.
-#![expect(clippy::disallowed_methods, reason = "records have the time of the clock")]
 
+mod disk;
 mod file;
 mod timeline;
 
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use self::file::{JournalFile, Whereabouts};
+pub(super) use self::disk::Disk;
+use self::disk::OsDisk;
+use self::file::{JournalFile, Location};
+use super::clock::Now;
 use super::trigger::Trigger;
 use crate::changeset::Answer;
 use crate::forge::StatusState;
@@ -164,20 +167,7 @@ pub struct Journal {
     /// How many of the records are on disk.
     saved: usize,
     file: Option<JournalFile>,
-    clock: Option<Reading>,
-}
-
-/// What the clocks show.
-#[derive(Clone, Copy, Debug)]
-struct Reading {
-    wall: Timestamp,
-    monotonic: Instant,
-}
-
-impl Reading {
-    fn now() -> Self {
-        Self { wall: Timestamp::now(), monotonic: Instant::now() }
-    }
+    clock: Option<Now>,
 }
 
 /// How far the clock may be from where it should be without having been set.
@@ -189,8 +179,13 @@ impl Journal {
     /// # Errors
     ///
     /// Returns an error if the file cannot be read or written.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let (file, bytes) = JournalFile::open(path)?;
+    pub(super) fn open(path: &Path, now: Now) -> io::Result<Self> {
+        Self::open_on(Box::new(OsDisk), path, now)
+    }
+
+    /// The same on any disk.
+    pub(super) fn open_on(disk: Box<dyn Disk>, path: &Path, now: Now) -> io::Result<Self> {
+        let (file, bytes) = JournalFile::open(disk, path)?;
         let mut records = Vec::new();
         for line in bytes.split(|byte| *byte == b'\n') {
             match serde_json::from_slice(line) {
@@ -203,7 +198,7 @@ impl Journal {
         let saved = records.len();
         let mut journal = Self { records, saved, file: Some(file), clock: None };
         // It may have been set back while no daemon ran.
-        journal.check_clock();
+        journal.check_clock(now);
         Ok(journal)
     }
 
@@ -212,13 +207,9 @@ impl Journal {
     /// # Errors
     ///
     /// Returns an error if it cannot be written; the journal is then as it was.
-    pub fn append(&mut self, event: Event) -> io::Result<()> {
-        self.append_at(event, Reading::now())
-    }
-
-    fn append_at(&mut self, event: Event, reading: Reading) -> io::Result<()> {
-        self.compare(reading);
-        let record = Record { time: reading.wall, event };
+    pub(super) fn append(&mut self, event: Event, now: Now) -> io::Result<()> {
+        self.check_clock(now);
+        let record = Record { time: now.wall, event };
         self.save(Some(&record))?;
         self.records.push(record);
         self.saved = self.records.len();
@@ -230,13 +221,9 @@ impl Journal {
     /// # Errors
     ///
     /// Returns an error if it is not on disk; [`Journal::retry`] writes it later.
-    pub fn keep(&mut self, event: Event) -> io::Result<()> {
-        self.keep_at(event, Reading::now())
-    }
-
-    fn keep_at(&mut self, event: Event, reading: Reading) -> io::Result<()> {
-        self.compare(reading);
-        self.records.push(Record { time: reading.wall, event });
+    pub(super) fn keep(&mut self, event: Event, now: Now) -> io::Result<()> {
+        self.check_clock(now);
+        self.records.push(Record { time: now.wall, event });
         self.save(None)
     }
 
@@ -259,42 +246,38 @@ impl Journal {
         self.save(None)
     }
 
-    /// Notices if the clock was set.
-    pub fn check_clock(&mut self) {
-        self.compare(Reading::now());
-    }
-
-    fn compare(&mut self, reading: Reading) {
-        let set = match self.clock.replace(reading) {
+    /// Records that the clock was set, if it was.
+    pub(super) fn check_clock(&mut self, now: Now) {
+        let set = match self.clock.replace(now) {
             Some(last) => {
-                let passed = reading.monotonic.saturating_duration_since(last.monotonic);
+                let passed = now.since(last.monotonic);
                 let until = after(last.wall, passed);
-                let since = before(reading.wall, passed);
-                let drift = reading.wall.duration_since(until).abs();
+                let since = before(now.wall, passed);
+                let drift = now.wall.duration_since(until).abs();
                 (drift > DRIFT).then_some(Event::ClockSet { until, since })
             }
             None => self
                 .records
                 .last()
-                .filter(|it| it.time > reading.wall)
-                .map(|last| Event::ClockSet { until: last.time, since: reading.wall }),
+                .filter(|it| it.time > now.wall)
+                .map(|last| Event::ClockSet { until: last.time, since: now.wall }),
         };
         // It is written with the record that follows.
-        self.records.extend(set.map(|event| Record { time: reading.wall, event }));
+        self.records.extend(set.map(|event| Record { time: now.wall, event }));
     }
 
     /// Writes what is not on disk yet and one more record.
     fn save(&mut self, more: Option<&Record>) -> io::Result<()> {
         if let Some(file) = &mut self.file {
-            match file.whereabouts()? {
-                Whereabouts::Here => {
+            match file.location()? {
+                Location::InPlace => {
                     let unsaved = self.records.iter().skip(self.saved).chain(more);
                     let lines = lines(unsaved)?;
                     if !lines.is_empty() {
                         file.append(&lines)?;
                     }
                 }
-                Whereabouts::Gone => file.recreate(&lines(self.records.iter().chain(more))?)?,
+                Location::Gone => file.recreate(&lines(self.records.iter().chain(more))?)?,
             }
         }
         self.saved = self.records.len();
@@ -328,9 +311,9 @@ impl Journal {
     }
 
     /// Returns the commit that answered at a time: the later one if the clock showed the time twice.
-    pub fn live_at(&mut self, time: Timestamp) -> Option<CommitId> {
-        self.check_clock();
-        timeline::live_at(&self.records, time, Timestamp::now())
+    pub(super) fn live_at(&mut self, time: Timestamp, now: Now) -> Option<CommitId> {
+        self.check_clock(now);
+        timeline::live_at(&self.records, time, now.wall)
     }
 
     /// Returns the commit that an operator keeps answering, and since when.
@@ -357,9 +340,9 @@ impl Journal {
 
     /// Returns the writes that were to be pushed not long ago and whose clients were not told, the
     /// newest first, among the newest [`REPEATABLE`] writes.
-    pub fn unanswered(&mut self, within: SignedDuration) -> Vec<PushedWrite> {
-        self.check_clock();
-        self.unanswered_at(Timestamp::now(), within)
+    pub(super) fn unanswered(&mut self, within: SignedDuration, now: Now) -> Vec<PushedWrite> {
+        self.check_clock(now);
+        self.unanswered_at(now.wall, within)
     }
 
     fn unanswered_at(&self, now: Timestamp, within: SignedDuration) -> Vec<PushedWrite> {
@@ -441,25 +424,29 @@ mod tests {
     fn what_happened_survives_a_restart() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
-        let mut journal = Journal::open(&path).unwrap();
+        let mut journal = Journal::open(&path, Now::read()).unwrap();
         assert_eq!((journal.live(), journal.pinned()), (None, None));
-        journal.append(activated(1)).unwrap();
-        journal.append(Event::Pinned { commit: commit(1), actor: Some("ada".into()) }).unwrap();
-        journal.append(Event::Rejected { commit: commit(2), stage: Stage::Check }).unwrap();
+        journal.append(activated(1), Now::read()).unwrap();
+        journal
+            .append(Event::Pinned { commit: commit(1), actor: Some("ada".into()) }, Now::read())
+            .unwrap();
+        journal
+            .append(Event::Rejected { commit: commit(2), stage: Stage::Check }, Now::read())
+            .unwrap();
         let records = journal.records().to_vec();
         drop(journal);
-        let mut journal = Journal::open(&path).unwrap();
+        let mut journal = Journal::open(&path, Now::read()).unwrap();
         assert_eq!(journal.records(), records);
         assert_eq!(journal.live(), Some(commit(1)));
         assert_eq!(journal.pinned().map(|it| it.0), Some(commit(1)));
-        journal.append(Event::Resumed { actor: None, accepts: None }).unwrap();
-        journal.append(activated(3)).unwrap();
+        journal.append(Event::Resumed { actor: None, accepts: None }, Now::read()).unwrap();
+        journal.append(activated(3), Now::read()).unwrap();
         assert_eq!((journal.live(), journal.pinned()), (Some(commit(3)), None));
         let first = journal.records()[0].time;
         let before = first - SignedDuration::from_secs(1);
-        assert_eq!(journal.live_at(before), None);
-        assert!(journal.live_at(first).is_some());
-        assert_eq!(journal.live_at(Timestamp::now()), Some(commit(3)));
+        assert_eq!(journal.live_at(before, Now::read()), None);
+        assert!(journal.live_at(first, Now::read()).is_some());
+        assert_eq!(journal.live_at(Now::read().wall, Now::read()), Some(commit(3)));
     }
 
     #[test]
@@ -474,23 +461,23 @@ mod tests {
         let last = write(3, Answer::Created(crate::model::GroupId::ROOT));
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
-        let mut journal = Journal::open(&path).unwrap();
-        journal.append(Event::Pushing { writes: writes.clone() }).unwrap();
-        journal.append(Event::Answered { commits: vec![commit(1)] }).unwrap();
-        journal.append(Event::Pushing { writes: vec![last.clone()] }).unwrap();
-        let mut journal = Journal::open(&path).unwrap();
+        let mut journal = Journal::open(&path, Now::read()).unwrap();
+        journal.append(Event::Pushing { writes: writes.clone() }, Now::read()).unwrap();
+        journal.append(Event::Answered { commits: vec![commit(1)] }, Now::read()).unwrap();
+        journal.append(Event::Pushing { writes: vec![last.clone()] }, Now::read()).unwrap();
+        let mut journal = Journal::open(&path, Now::read()).unwrap();
         let all = [last, writes[1].clone()];
-        let (now, hour) = (Timestamp::now(), SignedDuration::from_hours(1));
+        let (now, hour) = (Now::read().wall, SignedDuration::from_hours(1));
         assert_eq!(journal.unanswered_at(now, hour), all);
         assert_eq!(journal.unanswered_at(now + hour * 2, hour), []);
         // The clock jumps ahead: the writes are as young as before.
-        let (reading, day) = (Reading::now(), SignedDuration::from_hours(24));
-        journal.compare(Reading { wall: reading.wall + day, ..reading });
+        let (reading, day) = (Now::read(), SignedDuration::from_hours(24));
+        journal.check_clock(Now { wall: reading.wall + day, ..reading });
         assert_eq!(journal.unanswered_at(now + day, hour), all);
         assert_eq!(journal.unanswered_at(now + day + hour * 2, hour), []);
         // It is set right again; what was recorded meanwhile has a later time.
-        journal.append(activated(4)).unwrap();
-        assert_eq!(journal.unanswered(hour), all);
+        journal.append(activated(4), Now::read()).unwrap();
+        assert_eq!(journal.unanswered(hour, Now::read()), all);
         assert_eq!(journal.unanswered_at(now + hour * 2, hour), []);
     }
 
@@ -498,18 +485,22 @@ mod tests {
     fn a_record_cut_short_is_absent_wherever_the_cut_is() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
-        let mut journal = Journal::open(&path).unwrap();
-        journal.append(activated(1)).unwrap();
+        let mut journal = Journal::open(&path, Now::read()).unwrap();
+        journal.append(activated(1), Now::read()).unwrap();
         let one = std::fs::metadata(&path).unwrap().len();
-        journal.append(activated(2)).unwrap();
+        journal.append(activated(2), Now::read()).unwrap();
         drop(journal);
         let whole = std::fs::read(&path).unwrap();
         for end in usize::try_from(one).unwrap()..whole.len() {
             std::fs::write(&path, &whole[..end]).unwrap();
-            let mut journal = Journal::open(&path).unwrap();
+            let mut journal = Journal::open(&path, Now::read()).unwrap();
             assert_eq!(journal.live(), Some(commit(1)), "cut at {end}");
-            journal.append(activated(3)).unwrap();
-            assert_eq!(Journal::open(&path).unwrap().records().len(), 2, "cut at {end}");
+            journal.append(activated(3), Now::read()).unwrap();
+            assert_eq!(
+                Journal::open(&path, Now::read()).unwrap().records().len(),
+                2,
+                "cut at {end}"
+            );
         }
         assert_eq!(whole.last(), Some(&b'\n'));
     }
@@ -518,10 +509,10 @@ mod tests {
     fn lines_that_nobody_understands_are_passed_over() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
-        Journal::open(&path).unwrap().append(activated(1)).unwrap();
+        Journal::open(&path, Now::read()).unwrap().append(activated(1), Now::read()).unwrap();
         let mut bytes = b"{\"event\": \"of a later version\"}\n\xff\xfe\n".to_vec();
         bytes.extend(std::fs::read(&path).unwrap());
         std::fs::write(&path, bytes).unwrap();
-        assert_eq!(Journal::open(&path).unwrap().live(), Some(commit(1)));
+        assert_eq!(Journal::open(&path, Now::read()).unwrap().live(), Some(commit(1)));
     }
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::admission::Trust;
 use super::build::Outcome;
+use super::clock::Now;
 use super::commit_state::{CommitState, Surroundings};
 use super::controller::{Controller, LookupError};
 use super::settings::Target;
@@ -109,7 +110,7 @@ impl Controller {
     ///
     /// Returns an error if none did, or the time has not come.
     pub fn snapshot_then(&self, time: Timestamp) -> Result<Arc<Snapshot>, LookupError> {
-        let then = self.journal().live_at(time);
+        let then = self.journal().live_at(time, Now::read());
         let commit = then.ok_or(LookupError::NothingThen(time))?;
         self.snapshot_at(&commit.to_string())
     }

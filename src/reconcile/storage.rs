@@ -4,6 +4,7 @@ use std::io;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use super::clock::Now;
 use super::controller::Controller;
 use super::journal::Event;
 use super::settings::Target;
@@ -20,7 +21,7 @@ pub struct StorageError(String);
 impl Controller {
     /// Records what an operator or a client is told next: on disk, or it does not happen.
     pub(super) fn record(&self, event: Event) -> Result<(), StorageError> {
-        let written = self.journal().append(event);
+        let written = self.journal().append(event, Now::read());
         let failed = written.as_ref().err().map(|error| StorageError(error.to_string()));
         self.note_storage(written);
         failed.map_or(Ok(()), Err)
@@ -33,7 +34,7 @@ impl Controller {
             let mut journal = self.journal();
             let before = journal.live();
             self.report(&event, before);
-            journal.keep(event)
+            journal.keep(event, Now::read())
         };
         self.note_storage(written);
     }
@@ -83,7 +84,7 @@ impl Controller {
             drop(state);
             let written = {
                 let mut journal = self.journal();
-                journal.check_clock();
+                journal.check_clock(Now::read());
                 if failing { journal.retry() } else { journal.save_all() }
             };
             self.note_storage(written);

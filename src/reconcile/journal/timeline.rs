@@ -79,7 +79,7 @@ mod tests {
 
     use jiff::SignedDuration;
 
-    use super::super::{Journal, Reading};
+    use super::super::{Journal, Now};
     use super::*;
     use crate::reconcile::trigger::Trigger;
 
@@ -113,8 +113,8 @@ mod tests {
             }
         }
 
-        fn reading(&self) -> Reading {
-            Reading { wall: self.wall, monotonic: self.started + self.passed }
+        fn reading(&self) -> Now {
+            Now { wall: self.wall, monotonic: self.started + self.passed }
         }
 
         fn pass(&mut self, seconds: u64) {
@@ -129,12 +129,12 @@ mod tests {
         }
 
         fn look(&mut self) {
-            self.journal.compare(self.reading());
+            self.journal.check_clock(self.reading());
         }
 
         fn activate(&mut self, number: u16) {
             let event = Event::Activated { commit: commit(number), trigger: Trigger::Poll };
-            self.journal.append_at(event, self.reading()).unwrap();
+            self.journal.append(event, self.reading()).unwrap();
             self.live = Some(number);
             self.shown.push((self.live, self.wall, self.wall));
         }
@@ -186,14 +186,14 @@ mod tests {
         };
         let early = Timestamp::now() - SignedDuration::from_hours(1);
         std::fs::write(&path, record(early, 1) + &record(ahead, 2)).unwrap();
-        let mut journal = Journal::open(&path).unwrap();
-        assert_eq!(journal.live_at(early), Some(commit(1)));
-        assert_eq!(journal.live_at(Timestamp::now()), Some(commit(2)));
+        let mut journal = Journal::open(&path, Now::read()).unwrap();
+        assert_eq!(journal.live_at(early, Now::read()), Some(commit(1)));
+        assert_eq!(journal.live_at(Timestamp::now(), Now::read()), Some(commit(2)));
         let event = Event::Activated { commit: commit(3), trigger: Trigger::Poll };
-        journal.append(event).unwrap();
-        let mut journal = Journal::open(&path).unwrap();
-        assert_eq!(journal.live_at(Timestamp::now()), Some(commit(3)));
-        assert_eq!(journal.live_at(ahead), Some(commit(2)));
+        journal.append(event, Now::read()).unwrap();
+        let mut journal = Journal::open(&path, Now::read()).unwrap();
+        assert_eq!(journal.live_at(Timestamp::now(), Now::read()), Some(commit(3)));
+        assert_eq!(journal.live_at(ahead, Now::read()), Some(commit(2)));
     }
 
     #[test]

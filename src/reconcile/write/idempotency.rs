@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 use super::{Applied, WriteRequest, Writer};
 use crate::git::Repository;
 use crate::model::CommitId;
+use crate::reconcile::clock::Now;
 use crate::reconcile::journal::{Event, PushedWrite};
 use crate::reconcile::storage::StorageError;
 
@@ -45,7 +46,7 @@ impl Writer {
         tip: CommitId,
         applied: &[Applied],
     ) -> Option<PushedWrite> {
-        let unanswered = self.controller.journal().unanswered(REMEMBERED);
+        let unanswered = self.controller.journal().unanswered(REMEMBERED, Now::read());
         unanswered.into_iter().find(|it| {
             it.fingerprint == request.fingerprint
                 && !self.desk.tells_of(it.commit)

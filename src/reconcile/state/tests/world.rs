@@ -114,7 +114,7 @@ impl World {
         self.state.fetch_ended();
         self.mirror = Some(head);
         if self.journal.live() != Some(id(head)) {
-            self.journal.append(Event::Fetched { commit: id(head) }).unwrap();
+            self.journal.append(Event::Fetched { commit: id(head) }, now).unwrap();
         }
         let fetched = FetchedHead { began, head: id(head), ancestry: &self.commits, signed: None };
         self.state.fetched(fetched, now).unwrap();
@@ -178,7 +178,7 @@ impl World {
         self.state.may_answer(id(commit), cause, now)?;
         if self.journal.live() != Some(id(commit)) {
             let event = Event::Activated { commit: id(commit), trigger: cause.trigger() };
-            self.journal.append(event).unwrap();
+            self.journal.append(event, now).unwrap();
         }
         self.answers = Some(commit);
         let active = Active {
@@ -195,14 +195,14 @@ impl World {
     }
 
     pub(super) fn pin(&mut self, commit: char) {
-        self.journal.append(Event::Pinned { commit: id(commit), actor: None }).unwrap();
+        self.journal.append(Event::Pinned { commit: id(commit), actor: None }, self.now()).unwrap();
         self.state.set_pinned(Some(id(commit)));
         self.activate(commit, Cause::Pinned).unwrap();
     }
 
     pub(super) fn resume(&mut self) {
         let accepts = self.state.head();
-        self.journal.append(Event::Resumed { actor: None, accepts }).unwrap();
+        self.journal.append(Event::Resumed { actor: None, accepts }, self.now()).unwrap();
         self.state.resumed(self.now());
     }
 
