@@ -99,7 +99,7 @@ pub(super) async fn with_facts(
             let known = known(&app, name, TrustedSource::Request).await?;
             let kept_facts = match &known {
                 // What is kept would hide what the file or `PuppetDB` says later.
-                Known::Facts(_, FactsSource::NodeSource) => KeptFacts::None,
+                Known::Facts(_, FactsSource::Elsewhere) => KeptFacts::None,
                 _ => KeptFacts::All,
             };
             (Node { trusted, ..known.for_classification(&app.facts, &uri)? }, kept_facts)

@@ -140,7 +140,7 @@ pub(super) enum FactsSource {
     /// Its check-ins.
     CheckIn,
     /// A file of `--facts-dir`, or `PuppetDB`: they may change there at any time.
-    NodeSource,
+    Elsewhere,
 }
 
 impl Known {
@@ -203,7 +203,7 @@ pub(super) async fn known(
     if let Some(node) = found {
         return match lost.clone().filter(|_| !is_enough(&node)) {
             Some(error) => Err(error.into()),
-            None => Ok(Known::Facts(node, FactsSource::NodeSource)),
+            None => Ok(Known::Facts(node, FactsSource::Elsewhere)),
         };
     }
     match (lost, last) {

@@ -51,7 +51,7 @@ pub enum CommitState {
     /// The branch had it before this daemon followed it.
     Older,
     /// The mirror has it, the branch does not: such as the head of a pull request.
-    NodeSource,
+    Elsewhere,
 }
 
 /// What the journal alone does not tell.
@@ -123,7 +123,7 @@ impl CommitState {
             None if around.head.is_some_and(|head| (around.is_ancestor)(commit, head)) => {
                 Self::Older
             }
-            None => Self::NodeSource,
+            None => Self::Elsewhere,
         }
     }
 
@@ -149,7 +149,7 @@ impl CommitState {
             Self::Pending { since: None } => "fetched, being built".to_owned(),
             Self::Held { .. } => "valid, but held: see the conditions of the status".to_owned(),
             Self::Older => "in the history from before this daemon followed the branch".to_owned(),
-            Self::NodeSource => "fetched, but not on the watched branch".to_owned(),
+            Self::Elsewhere => "fetched, but not on the watched branch".to_owned(),
         }
     }
 }

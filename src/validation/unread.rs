@@ -18,7 +18,7 @@ enum Suspicion {
     /// It stands where such files are, but its name does not end in `.yaml`.
     Ending(FileKind),
     /// It stands elsewhere, and is meant if it says what such a file says.
-    NodeSource(FileKind),
+    Elsewhere(FileKind),
 }
 
 impl Layout {
@@ -35,7 +35,7 @@ impl Layout {
                 return Some(Suspicion::Settings);
             }
             let is_of_others = name.starts_with('.') || ending == Ending::Odd;
-            return (!is_of_others).then_some(Suspicion::NodeSource(FileKind::Groups));
+            return (!is_of_others).then_some(Suspicion::Elsewhere(FileKind::Groups));
         }
         for (part, kind) in self.parts() {
             if let Some(below) = below(path, part) {
@@ -43,19 +43,19 @@ impl Layout {
                 return match (kind, ending) {
                     // `environments/production/` may be a whole environment of Puppet.
                     _ if is_deeper && below.matches('/').count() == 1 && ending == Ending::Yaml => {
-                        Some(Suspicion::NodeSource(kind))
+                        Some(Suspicion::Elsewhere(kind))
                     }
                     _ if is_deeper => None,
                     (_, Ending::Yaml) => None,
                     // Facts of tests are JSON as often as not.
-                    (FileKind::Tests, Ending::Json) => Some(Suspicion::NodeSource(kind)),
+                    (FileKind::Tests, Ending::Json) => Some(Suspicion::Elsewhere(kind)),
                     (_, Ending::Json | Ending::Odd) => Some(Suspicion::Ending(kind)),
                 };
             }
         }
         let mut parts = self.parts().into_iter();
         let (_, kind) = parts.find(|(part, _)| is_below_like(path, part))?;
-        (ending != Ending::Odd).then_some(Suspicion::NodeSource(kind))
+        (ending != Ending::Odd).then_some(Suspicion::Elsewhere(kind))
     }
 
     /// Returns whether a directory may hold files that may be meant.
@@ -176,7 +176,7 @@ fn report(
             "this file is not read: its name ends neither in `.yaml` nor in `.yml`".to_owned(),
             format!("rename it to `{}.yaml`; JSON is YAML", word(name)),
         ),
-        Suspicion::NodeSource(kind) => {
+        Suspicion::Elsewhere(kind) => {
             let SourceContent::Bytes(bytes) = &file.content else { return None };
             let documents = document::read(bytes, &Limits::DEFAULT).documents;
             let found = documents.iter().find_map(|it| {

@@ -37,10 +37,7 @@ impl Http {
         };
         let (session, body) = Session::open(&self.attempt, name)?;
         *slot = Some(Arc::new(session));
-        Ok(Stream {
-            attempt: Arc::clone(&self.attempt),
-            turn: Turn::SnapshotContext(Box::new(body)),
-        })
+        Ok(Stream { attempt: Arc::clone(&self.attempt), turn: Turn::Answering(Box::new(body)) })
     }
 }
 
@@ -68,16 +65,16 @@ struct Stream {
 
 enum Turn {
     Asking(Arc<Session>, Vec<u8>),
-    SnapshotContext(Box<BodyReader<'static>>),
+    Answering(Box<BodyReader<'static>>),
 }
 
 impl Stream {
     fn answer(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
         if let Turn::Asking(session, question) = &self.turn {
             let body = session.post(&self.attempt, question)?;
-            self.turn = Turn::SnapshotContext(Box::new(body));
+            self.turn = Turn::Answering(Box::new(body));
         }
-        let Turn::SnapshotContext(body) = &mut self.turn else { return Ok(0) };
+        let Turn::Answering(body) = &mut self.turn else { return Ok(0) };
         self.attempt.remaining()?;
         let bytes = body.read(buffer).map_err(|error| tell(&self.attempt, error.into()))?;
         self.attempt.check(buffer.get(..bytes).unwrap_or_default())?;
@@ -98,7 +95,7 @@ impl Write for Stream {
                 question.extend_from_slice(buffer);
                 Ok(buffer.len())
             }
-            Turn::SnapshotContext(_) => Err(io::Error::other("the question was asked already")),
+            Turn::Answering(_) => Err(io::Error::other("the question was asked already")),
         }
     }
 
