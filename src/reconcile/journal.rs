@@ -409,6 +409,7 @@ fn before(time: Timestamp, passed: Duration) -> Timestamp {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests read and damage the file")]
 mod tests {
     use super::*;
 

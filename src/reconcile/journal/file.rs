@@ -182,6 +182,7 @@ fn sync_directory(disk: &dyn Disk, of: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests read and damage the file")]
 mod tests {
     use super::*;
     use crate::reconcile::journal::disk::OsDisk;

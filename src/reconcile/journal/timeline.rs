@@ -74,6 +74,7 @@ fn spans(records: &[Record], now: Timestamp) -> Vec<Span> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test damages the file")]
 mod tests {
     use std::time::{Duration, Instant};
 
@@ -105,7 +106,7 @@ mod tests {
             let wall: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
             Self {
                 journal: Journal::default(),
-                started: Instant::now(),
+                started: Now::read().monotonic,
                 passed: Duration::ZERO,
                 wall,
                 live: None,
@@ -179,20 +180,20 @@ mod tests {
     fn a_clock_set_back_while_no_daemon_ran_is_noticed_at_the_start() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
-        let ahead = Timestamp::now() + SignedDuration::from_hours(24);
+        let ahead = Now::read().wall + SignedDuration::from_hours(24);
         let record = |time, number| {
             let event = Event::Activated { commit: commit(number), trigger: Trigger::Poll };
             serde_json::to_string(&Record { time, event }).unwrap() + "\n"
         };
-        let early = Timestamp::now() - SignedDuration::from_hours(1);
+        let early = Now::read().wall - SignedDuration::from_hours(1);
         std::fs::write(&path, record(early, 1) + &record(ahead, 2)).unwrap();
         let mut journal = Journal::open(&path, Now::read()).unwrap();
         assert_eq!(journal.live_at(early, Now::read()), Some(commit(1)));
-        assert_eq!(journal.live_at(Timestamp::now(), Now::read()), Some(commit(2)));
+        assert_eq!(journal.live_at(Now::read().wall, Now::read()), Some(commit(2)));
         let event = Event::Activated { commit: commit(3), trigger: Trigger::Poll };
         journal.append(event, Now::read()).unwrap();
         let mut journal = Journal::open(&path, Now::read()).unwrap();
-        assert_eq!(journal.live_at(Timestamp::now(), Now::read()), Some(commit(3)));
+        assert_eq!(journal.live_at(Now::read().wall, Now::read()), Some(commit(3)));
         assert_eq!(journal.live_at(ahead, Now::read()), Some(commit(2)));
     }
 
