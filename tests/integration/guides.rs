@@ -206,7 +206,15 @@ pages! {
 fn links_between_documents_lead_somewhere() {
     let documents =
         ["README.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "ARCHITECTURE.md"];
-    let others = ["docs/concepts.md", "charts/clade/README.md", "examples/monitoring/README.md"];
+    let others = [
+        "docs/concepts.md",
+        "docs/tour.md",
+        "docs/status.md",
+        "docs/performance.md",
+        "docs/glossary.md",
+        "charts/clade/README.md",
+        "examples/monitoring/README.md",
+    ];
     let reference = ["http", "metrics", "settings", "conditions", "commands"]
         .map(|it| root().join(format!("docs/reference/{it}.md")));
     let all = documents.iter().chain(&others).map(|it| root().join(it));

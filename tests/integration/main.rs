@@ -46,6 +46,7 @@ mod settings;
 mod snapshot;
 mod tests;
 mod threats;
+mod tidy;
 mod writes;
 
 #[path = "../../benches/world/mod.rs"]

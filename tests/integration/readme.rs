@@ -1,4 +1,4 @@
-//! What the README and the reference of commands show is what the program prints.
+//! What the README, the tour and the reference of commands show is what the program prints.
 
 use std::process::Command;
 
@@ -30,7 +30,7 @@ pub(crate) fn serve_fleet() -> (GitRepository, Daemon) {
     (repository, daemon)
 }
 
-/// Splits a command line as a shell does, as far as the README needs it.
+/// Splits a command line as a shell does, as far as these pages need it.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -51,7 +51,7 @@ fn printed(line: &str, daemon: &Daemon, repository: &GitRepository) -> String {
     let output = match words[0].as_str() {
         "clade" => clade(&arguments).output().unwrap(),
         "curl" => Command::new("curl").args(&arguments).current_dir(root()).output().unwrap(),
-        other => panic!("`{other}` is no command of the README"),
+        other => panic!("`{other}` is not a command of the README or the tour"),
     };
     let mut text =
         String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
@@ -64,13 +64,24 @@ fn printed(line: &str, daemon: &Daemon, repository: &GitRepository) -> String {
 }
 
 #[test]
-fn every_block_of_the_readme_is_what_one_gets() {
+fn every_block_of_the_readme_and_the_tour_is_what_the_program_prints() {
     if Command::new("curl").arg("--version").output().is_err() {
         eprintln!("skipped: needs curl");
         return;
     }
     let (repository, daemon) = serve_fleet();
-    let path = root().join("README.md");
+    let blocks = ["README.md", "docs/tour.md"]
+        .map(|page| blocks_that_print_what_they_show(page, &daemon, &repository));
+    assert!(blocks[0] >= 1 && blocks[1] >= 5, "the blocks are there");
+}
+
+/// Runs the blocks of a page and returns how many there are.
+fn blocks_that_print_what_they_show(
+    page: &str,
+    daemon: &Daemon,
+    repository: &GitRepository,
+) -> usize {
+    let path = root().join(page);
     let text = std::fs::read_to_string(&path).unwrap();
     let mut updated = String::new();
     let mut blocks = 0;
@@ -82,23 +93,23 @@ fn every_block_of_the_readme_is_what_one_gets() {
         let (block, rest) = part.split_once("```").unwrap();
         let commands = block.lines().filter_map(|line| line.strip_prefix("$ "));
         let expected = commands.fold(String::new(), |all, command| {
-            all + "$ " + command + "\n" + &printed(command, &daemon, &repository)
+            all + "$ " + command + "\n" + &printed(command, daemon, repository)
         });
         if !updating() {
-            assert_eq!(block, expected, "run with UPDATE_DOCS=1 and read the difference");
+            assert_eq!(block, expected, "{page}: run with UPDATE_DOCS=1 and read the difference");
         }
         let shown = format!("```console\n{expected}```{rest}");
         updated += &shown;
         blocks += 1;
     }
-    assert!(blocks >= 5, "the blocks are there");
     if updating() {
         std::fs::write(path, updated).unwrap();
     }
+    blocks
 }
 
 #[test]
-fn the_comment_of_the_readme_is_what_a_change_brings() {
+fn the_comment_of_the_tour_is_what_a_change_brings() {
     let (repository, _daemon) = serve_fleet();
     let file = "examples/fleet/groups/roles/web.yaml";
     let text = std::fs::read_to_string(root().join(file)).unwrap();
@@ -115,9 +126,9 @@ fn the_comment_of_the_readme_is_what_a_change_brings() {
             .unwrap();
     let comment = String::from_utf8(output.stdout).unwrap();
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
-    let path = root().join("README.md");
-    let readme = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = readme.split_once("```markdown\n").unwrap();
+    let path = root().join("docs/tour.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once("```markdown\n").unwrap();
     let (shown, after) = rest.split_once("```").unwrap();
     if updating() {
         std::fs::write(path, format!("{before}```markdown\n{comment}```{after}")).unwrap();
