@@ -123,8 +123,7 @@ fn is_below(path: &Path, names: &[&str]) -> bool {
 
 /// Returns the number and the text of the line at a position.
 fn line_at(text: &str, position: usize) -> (usize, &str) {
-    let before = &text.as_bytes()[..position];
-    let number = before.iter().filter(|it| **it == b'\n').count();
+    let number = text[..position].matches('\n').count();
     (number + 1, text.lines().nth(number).unwrap_or_default().trim())
 }
 
