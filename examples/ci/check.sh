@@ -3,12 +3,12 @@
 #
 # usage: check.sh github|gitlab|plain BASE
 #
-# BASE is the revision that the change is compared with. Written are clade-tests.xml (JUnit),
+# BASE is the revision to compare the change with. The script writes clade-tests.xml (JUnit),
 # clade-diff.md (the comment) and, for GitLab, clade-quality.json (code quality).
-# The exit status is 0 if the change may be merged, 1 if not, 2 if that could not be found out.
+# The exit status is 0 if the change may be merged, 1 if not, 2 if the check could not run.
 #
 # CLADE_DIR    the directory of the groups, default .
-# CLADE_NODES  where nodes come from, default "--facts facts"; also "--server URL", "--puppetdb URL"
+# CLADE_NODES  the source of nodes, default "--facts facts"; also "--server URL", "--puppetdb URL"
 set -eu
 
 forge=${1:?usage: check.sh github|gitlab|plain BASE}
@@ -36,7 +36,7 @@ if [ "$status" -ne 0 ]; then
         echo '<!-- clade-diff -->'
         echo '### Classification: the change is not valid'
         echo
-        echo 'Nobody can tell what nodes would get; the log of the pipeline says what is wrong.'
+        echo 'The nodes cannot be compared; the log of the pipeline has the findings.'
     } >clade-diff.md
     exit "$status"
 fi
@@ -44,7 +44,7 @@ fi
 clade test "$dir" || worse $?
 clade test "$dir" --format junit >clade-tests.xml || worse $?
 
-# Several words: where nodes come from.
+# Several words: the source of nodes.
 # shellcheck disable=SC2086
 clade diff "$base" --repo "$dir" $nodes --format markdown >clade-diff.md || worse $?
 exit "$status"

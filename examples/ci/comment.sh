@@ -3,7 +3,7 @@
 #
 # usage: comment.sh github|gitlab REPORT
 #
-# The first line of REPORT is the marker by which the comment is found again. Needs curl and jq.
+# The first line of REPORT is the marker that identifies the comment. Needs curl and jq.
 #
 # github (also Gitea and Forgejo): GITHUB_API_URL, GITHUB_REPOSITORY, PULL_REQUEST, GITHUB_TOKEN
 # gitlab: CI_API_V4_URL, CI_PROJECT_ID, CI_MERGE_REQUEST_IID, CLADE_GITLAB_TOKEN (scope `api`)
@@ -36,7 +36,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 marker=$(head -n 1 "$report")
 jq -n --rawfile body "$report" '{body: $body}' >"$work/body"
-# The token goes through a file: arguments can be seen by every user of the machine.
+# The token goes through a file: every user of the machine can read the arguments of a process.
 printf 'header = "%s"\n' "$header" >"$work/curl"
 
 # call METHOD URL [FILE]: the answer is in $work/answer
@@ -46,7 +46,7 @@ call() {
         --output "$work/answer" "$2"
 }
 
-# Somebody else may have quoted the marker: then the update is refused, and the next one is tried.
+# Another user may have quoted the marker: the forge refuses that update, and the loop tries the next comment.
 page=1
 while :; do
     call GET "$comments?per_page=100&page=$page"

@@ -110,10 +110,10 @@ allow.yaml: |
 {{- fail "every request would be refused: set `tls.clientCA`, `access.tokens.existingSecret`, or `access.allowAnonymous: true` to let every client in the cluster classify and read" }}
 {{- end }}
 {{- if and $certificates (not .Values.tls.existingSecret) }}
-{{- fail "`tls.clientCA` needs `tls.existingSecret`: clients show certificates over TLS only" }}
+{{- fail "`tls.clientCA` needs `tls.existingSecret`: clients send certificates over TLS only" }}
 {{- end }}
 {{- if and .Values.tls.allow (not $certificates) }}
-{{- fail "`tls.allow` needs `tls.clientCA`: whose certificates it is about" }}
+{{- fail "`tls.allow` needs `tls.clientCA`: the authority of these certificates" }}
 {{- end }}
 {{- $credentials := .Values.repository.credentials }}
 {{- if and (ne $credentials.type "none") (not $credentials.existingSecret) }}
@@ -123,16 +123,16 @@ allow.yaml: |
 {{- fail "`repository.credentials.username` is missing: the user of `type: basic`" }}
 {{- end }}
 {{- if and (eq $credentials.type "ssh") (not .Values.repository.knownHosts) }}
-{{- fail "`repository.knownHosts` is missing: without host keys nobody could tell who answers; `ssh-keyscan HOST` prints them" }}
+{{- fail "`repository.knownHosts` is missing: without host keys the remote cannot be authenticated; `ssh-keyscan HOST` prints them" }}
 {{- end }}
 {{- if and (ne .Values.repository.verify.mode "off") (not (or .Values.repository.verify.allowedSigners .Values.repository.verify.openpgpKeys)) }}
-{{- fail "`repository.verify.mode` needs `allowedSigners` or `openpgpKeys`: who may sign" }}
+{{- fail "`repository.verify.mode` needs `allowedSigners` or `openpgpKeys`: the keys that may sign" }}
 {{- end }}
 {{- if and .Values.forge.existingSecret (not (or .Values.config.forge .Values.existingConfigMap)) }}
 {{- fail "`config.forge` is missing: which forge the token of `forge.existingSecret` is for" }}
 {{- end }}
 {{- if and (has (default "off" .Values.config.writes) (list "commit" "propose")) (or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1)) }}
-{{- fail "`config.writes` needs `replicaCount: 1` and no autoscaling: whoever writes must read it back from the same replica" }}
+{{- fail "`config.writes` needs `replicaCount: 1` and no autoscaling: a client that writes must read it back from the same replica" }}
 {{- end }}
 {{- if and .Values.gateway.enabled (not .Values.gateway.parentRefs) }}
 {{- fail "`gateway.parentRefs` is missing: the Gateway of the route" }}

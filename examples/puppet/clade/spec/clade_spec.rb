@@ -22,7 +22,7 @@ RSpec.describe Puppet::Node::Clade do
     File.write("#{@home}/conf/classifier.yaml", entries.to_yaml)
   end
 
-  def nobody
+  def closed_port
     socket = TCPServer.new('127.0.0.1', 0)
     port = socket.addr[1]
     socket.close
@@ -122,18 +122,18 @@ RSpec.describe Puppet::Node::Clade do
   end
 
   {
-    'a server that refuses connections' => :nobody,
+    'a server that refuses connections' => :closed_port,
     'a host that does not exist' => { 'server' => 'clade.invalid', 'scheme' => 'http' },
     'an error of the server' => [500, '{"kind":"application-error","msg":"x"}'],
     'a server without a snapshot' => [503, '{"kind":"no-snapshot","msg":"x"}'],
-    'a page that is no JSON' => [200, '<html>'],
-    'JSON that is no answer' => [200, '{}'],
+    'a page that is not JSON' => [200, '<html>'],
+    'JSON that is not an answer' => [200, '{}'],
     'a refusal to talk to us' => [401, '{"kind":"user-unauthenticated","msg":"x"}'],
     'a server that hangs' => [:hang]
   }.each do |what, failure|
     it "asks another server after #{what}" do
       first = case failure
-              when :nobody then nobody
+              when :closed_port then closed_port
               when Hash then failure
               else stub(failure).entry
               end
@@ -147,7 +147,7 @@ RSpec.describe Puppet::Node::Clade do
     end
   end
 
-  it 'takes the last good answer when nobody answers, and says so' do
+  it 'uses the last good answer when no server answers, and logs it' do
     server = stub([200, GOOD], [503, CONFLICT.merge('kind' => 'no-snapshot')])
     configure(server.entry)
     find

@@ -95,7 +95,7 @@ module PuppetX::Clade
 
       body = parsed(response.body)
       return body if response.success? && usable.call(body)
-      raise Unanswered, "#{server.url} answers #{response.code} with what is no answer" if response.success?
+      raise Unanswered, "#{server.url} answers #{response.code} with an invalid body" if response.success?
 
       message = body.is_a?(Hash) && body['msg'] || response.reason
       kind = body.is_a?(Hash) && body['kind']
