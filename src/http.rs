@@ -3,6 +3,7 @@
 mod access;
 mod answer;
 mod body;
+mod check_in_recorder;
 mod check_ins;
 mod classify;
 mod compute;
@@ -14,10 +15,14 @@ mod environments;
 mod error;
 mod groups;
 mod json_list;
-mod known;
+mod node_lookup;
+mod node_request;
+mod observe;
 mod router;
+mod routes;
 mod server;
 mod service_status;
+mod state;
 mod streamed;
 mod update_classes;
 mod validate;
@@ -25,10 +30,11 @@ mod webhook;
 mod writes;
 
 pub use access::{Access, AccessError, AllowedHosts, Host, HostError, TokensError};
-pub use enc_cache::Replies;
-pub use known::{FactsPolicy, NodeSource};
-pub use router::{App, RouteSet, router};
+pub use enc_cache::EncCache;
+pub use node_lookup::{FactsPolicy, NodeSource};
+pub use router::{RouteSet, router};
 pub use server::{CrlPolicy, Endpoint, Listener, OnGap, Serving, Tls, TlsError, TlsFiles, serve};
+pub use state::Services;
 pub use update_classes::{PullError, Pulled, PuppetServer};
 pub use webhook::Webhooks;
 #[cfg(feature = "fuzzing")]

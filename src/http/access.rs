@@ -10,18 +10,20 @@ mod browser;
 mod certificates;
 mod grants;
 mod query_token;
+mod requirement;
 mod roles;
 mod tokens;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, HeaderValue, Method, Request, header};
+use axum::http::{HeaderMap, HeaderValue, Request, header};
 
 pub use browser::{AllowedHosts, Host, HostError};
 pub(crate) use certificates::Allowed;
 pub(in crate::http) use grants::{Caller, Submitted};
 pub(in crate::http) use query_token::take_query_token;
+pub(in crate::http) use requirement::{Requirement, denied};
 pub(crate) use roles::Role;
 pub(crate) use tokens::Tokens;
 pub use tokens::TokensError;
@@ -200,24 +202,6 @@ impl Access {
         }
         Ok(Caller { grants })
     }
-
-    /// Checks that a caller may use a route.
-    ///
-    /// # Errors
-    ///
-    /// Returns 401 for an anonymous caller and 403 for one without the role.
-    pub(super) fn check(caller: &Caller, method: &Method, path: &str) -> Result<(), ApiError> {
-        let Some(role) = needed(method, path) else { return Ok(()) };
-        // The node of an upload stands in its body.
-        let may = match role {
-            Role::CheckIn => caller.may_for_some_node(role),
-            _ => caller.may(role, node_of(path).as_deref()),
-        };
-        if may {
-            return Ok(());
-        }
-        Err(denied(caller, role))
-    }
 }
 
 /// Loads a file of rights, which is a list in YAML.
@@ -237,14 +221,6 @@ fn watch<T: 'static>(
     })
 }
 
-/// Refuses a caller who lacks a role.
-pub(in crate::http) fn denied(caller: &Caller, role: Role) -> ApiError {
-    match caller.name() {
-        None => ApiError::unauthenticated(),
-        Some(name) => ApiError::permission_denied(name, role.as_str()),
-    }
-}
-
 /// Returns the token of a request, from the header of Puppet Enterprise's clients or from the one of
 /// RFC 6750.
 fn token_in(headers: &HeaderMap) -> Option<&[u8]> {
@@ -254,35 +230,6 @@ fn token_in(headers: &HeaderMap) -> Option<&[u8]> {
     };
     let own = headers.get(header::HeaderName::from_static("x-authentication"));
     own.map(HeaderValue::as_bytes).or_else(bearer)
-}
-
-/// Returns the role that a route needs; probes, and what has signatures of its own, need none.
-fn needed(method: &Method, path: &str) -> Option<Role> {
-    let path = path.strip_prefix("/classifier-api").unwrap_or(path);
-    let reads = matches!(*method, Method::GET | Method::HEAD);
-    Some(match path {
-        "/livez" | "/readyz" | "/openapi.json" => return None,
-        _ if path.starts_with("/webhook/") || path.starts_with("/status/v1/") => return None,
-        // It shows the facts that are kept of a node.
-        _ if reads && path.ends_with("/explanation") => Role::Read,
-        _ if node_of(path).is_some() => Role::Classify,
-        "/controller/reconcile" | "/controller/pin" | "/controller/resume" => Role::Operate,
-        "/api/hosts/facts" => Role::CheckIn,
-        // They change nothing, whatever their method.
-        "/v1/rules/translate" | "/v1/validate/group" => Role::Read,
-        _ if reads => Role::Read,
-        _ => Role::Write,
-    })
-}
-
-/// Returns the node that a route classifies.
-fn node_of(path: &str) -> Option<String> {
-    let path = path.strip_prefix("/classifier-api").unwrap_or(path);
-    let rest = ["/v1/classified/nodes/", "/v2/classified/nodes/", "/enc/", "/hiera/", "/node/"]
-        .iter()
-        .find_map(|start| path.strip_prefix(start))?;
-    let name = rest.strip_suffix("/explanation").unwrap_or(rest);
-    percent_encoding::percent_decode_str(name).decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
 
 /// Reads the list of certificates, and warns of entries that an agent can make its own.
@@ -329,49 +276,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_route_needs_the_role_of_what_it_does() {
-        for (method, path, role) in [
-            ("GET", "/livez", None),
-            ("GET", "/status/v1/simple", None),
-            ("POST", "/webhook/github", None),
-            ("POST", "/v1/classified/nodes/n", Some(Role::Classify)),
-            ("POST", "/classifier-api/v2/classified/nodes/n", Some(Role::Classify)),
-            ("POST", "/v1/classified/nodes/n/explanation", Some(Role::Classify)),
-            ("GET", "/v1/classified/nodes/n/explanation", Some(Role::Read)),
-            ("GET", "/enc/n", Some(Role::Classify)),
-            ("GET", "/node/n", Some(Role::Classify)),
-            ("GET", "/v1/groups", Some(Role::Read)),
-            ("POST", "/v1/groups", Some(Role::Write)),
-            ("DELETE", "/classifier-api/v1/groups/x", Some(Role::Write)),
-            ("POST", "/v1/commands/unpin-from-all", Some(Role::Write)),
-            ("POST", "/v1/rules/translate", Some(Role::Read)),
-            ("POST", "/v1/update-classes", Some(Role::Write)),
-            ("POST", "/api/hosts/facts", Some(Role::CheckIn)),
-            ("POST", "/controller/pin", Some(Role::Operate)),
-            ("GET", "/controller/status", Some(Role::Read)),
-            ("GET", "/metrics", Some(Role::Read)),
-            ("GET", "/", Some(Role::Read)),
-        ] {
-            let method: Method = method.parse().unwrap();
-            assert_eq!(needed(&method, path), role, "{method} {path}");
-        }
-    }
-
-    #[test]
-    fn only_the_roles_of_the_reference_are_needed() {
-        let reference: serde_json::Value =
-            serde_json::from_str(include_str!("openapi.json")).unwrap();
-        for (path, operations) in reference["paths"].as_object().unwrap() {
-            for (method, operation) in operations.as_object().unwrap() {
-                let Some(role) = operation.get("x-clade-role") else { continue };
-                let method: Method = method.to_uppercase().parse().unwrap();
-                let found = needed(&method, &path.replace(['{', '}'], "")).map(Role::as_str);
-                assert_eq!(found, role.as_str(), "{method} {path}");
-            }
-        }
-    }
-
     fn certificate(certname: &str) -> Arc<CertificateFacts> {
         Arc::new(CertificateFacts { certname: certname.to_owned(), ..CertificateFacts::default() })
     }
@@ -381,20 +285,25 @@ mod tests {
         let access = Access { certificates: true, ..Access::default() };
         let own = certificate("web1.example.com");
         let caller = access.caller(None, Some(&own)).unwrap();
-        for (path, may) in [
-            ("/enc/web1.example.com", true),
-            ("/v1/classified/nodes/web1.example.com/explanation", true),
-            ("/enc/web1%2Eexample.com", true),
-            ("/enc/web2.example.com", false),
-            ("/v1/groups", false),
+        for (requirement, node, may) in [
+            (Requirement::NodeInPath(Role::Classify), Some("web1.example.com"), true),
+            (Requirement::NodeInPath(Role::Read), Some("web1.example.com"), true),
+            (Requirement::NodeInPath(Role::Classify), Some("web2.example.com"), false),
+            (Requirement::NodeInPath(Role::Classify), None, false),
+            (Requirement::NodeInPath(Role::Operate), Some("web1.example.com"), false),
+            (Requirement::NodeInBody(Role::CheckIn), None, true),
+            (Requirement::NodeInBody(Role::Write), None, false),
+            (Requirement::Role(Role::Read), Some("web1.example.com"), false),
+            (Requirement::Role(Role::Classify), None, false),
         ] {
-            assert_eq!(Access::check(&caller, &Method::GET, path).is_ok(), may, "{path}");
+            assert_eq!(requirement.check(&caller, node).is_ok(), may, "{requirement:?} {node:?}");
         }
         assert_eq!(caller.classifies("web1.example.com"), Submitted::KeptAsProved(own));
         assert_eq!(caller.classifies("web2.example.com"), Submitted::AnswerOnly);
         let anonymous = access.caller(None, None).unwrap();
-        assert!(Access::check(&anonymous, &Method::GET, "/enc/web1.example.com").is_err());
-        assert!(Access::check(&anonymous, &Method::GET, "/readyz").is_ok());
+        let own = Requirement::NodeInPath(Role::Classify);
+        assert!(own.check(&anonymous, Some("web1.example.com")).is_err());
+        assert!(Requirement::Probe.check(&anonymous, None).is_ok());
     }
 
     #[test]

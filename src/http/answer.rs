@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{FromRequestParts, Query};
+use axum::extract::{FromRef, FromRequestParts, Query};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -13,14 +13,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::access::{Caller, Submitted};
 use super::error::ApiError;
-use super::router::App;
 use crate::classification::{Conflicts, Version};
-use crate::facts::trusted_data;
 use crate::hierarchy::GroupIndex;
 use crate::model::CommitId;
-use crate::model::Node;
 use crate::reconcile::{Controller, Freshness, LookupError};
 use crate::snapshot::{LiveSnapshot, Snapshot};
 use crate::telemetry::Metrics;
@@ -34,21 +30,20 @@ pub(super) struct SnapshotContext {
     pub(super) metrics: Arc<Metrics>,
     /// How many seconds ago the branch was seen, if that is too long.
     stale: Option<u64>,
-    caller: Arc<Caller>,
 }
 
 /// The parameters of a request's query.
 #[derive(Debug)]
 pub(super) struct Parameters(HashMap<String, String>);
 
-impl FromRequestParts<Arc<App>> for Parameters {
+impl<S: Send + Sync> FromRequestParts<S> for Parameters {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         if parts.uri.query().is_none_or(str::is_empty) {
             return Ok(Self(HashMap::new()));
         }
-        match Query::<HashMap<String, String>>::from_request_parts(parts, app).await {
+        match Query::<HashMap<String, String>>::from_request_parts(parts, state).await {
             Ok(Query(parameters)) => Ok(Self(parameters)),
             Err(_) => Err(ApiError::new(
                 StatusCode::BAD_REQUEST,
@@ -99,11 +94,6 @@ impl Parameters {
 }
 
 impl SnapshotContext {
-    /// Returns what becomes of the facts and trusted data that the request submits about a node.
-    pub(super) fn submitted(&self, node: &str) -> Submitted {
-        self.caller.classifies(node)
-    }
-
     /// Writes the classified document of a node that some groups match, parents first.
     pub(super) fn classified(
         &self,
@@ -116,28 +106,26 @@ impl SnapshotContext {
             None => self.snapshot.classified(name, groups, version),
         }
     }
-
-    /// Replaces trusted data by what the certificate proves, where the node itself asks.
-    pub(super) fn override_trusted(&self, node: &mut Node) {
-        if let Some(proved) = self.submitted(&node.name).proved() {
-            node.trusted = trusted_data(&node.name, Some(proved.clone()));
-        }
-    }
 }
 
-impl FromRequestParts<Arc<App>> for SnapshotContext {
+impl<S> FromRequestParts<S> for SnapshotContext
+where
+    S: Send + Sync,
+    Arc<Controller>: FromRef<S>,
+    Arc<Metrics>: FromRef<S>,
+{
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        let parameters = Parameters::from_request_parts(parts, app).await?;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let parameters = Parameters::from_request_parts(parts, state).await?;
+        let (controller, metrics) = (Arc::<Controller>::from_ref(state), Arc::from_ref(state));
         let mut live = None;
         let snapshot = match (parameters.get("commit"), parameters.get("at")) {
             (None, None) => match parts.headers.get(COMMIT) {
-                None => Arc::clone(live.insert(app.controller.live()?).snapshot()),
+                None => Arc::clone(live.insert(controller.live()?).snapshot()),
                 Some(named) => {
                     let commit = read_commit(named)?;
-                    blocking(app, move |controller| controller.snapshot_from_elsewhere(commit))
-                        .await?
+                    blocking(&controller, move |it| it.snapshot_from_elsewhere(commit)).await?
                 }
             },
             (Some(_), Some(_)) => {
@@ -151,7 +139,7 @@ impl FromRequestParts<Arc<App>> for SnapshotContext {
             }
             (Some(revision), None) => {
                 let revision = revision.to_owned();
-                blocking(app, move |controller| match revision.parse() {
+                blocking(&controller, move |controller| match revision.parse() {
                     // What another replica answered from may be on its way to this one.
                     Ok(commit) if controller.follows_a_remote() => {
                         controller.snapshot_from_elsewhere(commit)
@@ -162,15 +150,14 @@ impl FromRequestParts<Arc<App>> for SnapshotContext {
             }
             (None, Some(time)) => {
                 let time = read_time(time)?;
-                blocking(app, move |controller| controller.snapshot_then(time)).await?
+                blocking(&controller, move |it| it.snapshot_then(time)).await?
             }
         };
-        let stale = match app.controller.freshness() {
+        let stale = match controller.freshness() {
             Freshness::Stale(age, _) => Some(age.as_secs()),
             Freshness::Fresh => None,
         };
-        let caller = parts.extensions.get::<Arc<Caller>>().cloned().unwrap_or_default();
-        Ok(Self { snapshot, live, metrics: Arc::clone(&app.metrics), stale, caller })
+        Ok(Self { snapshot, live, metrics, stale })
     }
 }
 
@@ -188,11 +175,11 @@ pub(super) async fn lookup() -> Result<SemaphorePermit<'static>, ApiError> {
 
 /// Runs what reads the repository on a thread of its own, when there is one.
 pub(super) async fn blocking<T: Send + 'static>(
-    app: &App,
+    controller: &Arc<Controller>,
     work: impl FnOnce(&Controller) -> Result<T, LookupError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let permit = lookup().await?;
-    let done = blocking_at_once(app, move |controller| {
+    let done = blocking_at_once(controller, move |controller| {
         // Held by the thread: a client that goes away does not end the work.
         let _permit = permit;
         work(controller)
@@ -202,10 +189,10 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 /// Runs what an operator asks for on a thread of its own: it never waits for what clients read.
 pub(super) async fn blocking_at_once<T: Send + 'static>(
-    app: &App,
+    controller: &Arc<Controller>,
     work: impl FnOnce(&Controller) -> Result<T, LookupError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let controller = Arc::clone(&app.controller);
+    let controller = Arc::clone(controller);
     let done = tokio::task::spawn_blocking(move || work(&controller)).await;
     Ok(done.map_err(|_| ApiError::internal("The repository could not be read."))??)
 }

@@ -6,9 +6,10 @@ use serde_json::{Map, Value};
 
 use super::compute::NODES;
 use super::error::ApiError;
+use super::node_request::{NodeRequest, ProvedNode};
 use super::server::{NoRoom, TooSlow};
 use crate::changeset::check_numbers;
-use crate::model::{NODE_VALUES, Node, has_more_values};
+use crate::model::{NODE_VALUES, has_more_values};
 
 /// The largest body, in bytes.
 pub(super) const LIMIT: usize = 16 << 20;
@@ -137,9 +138,9 @@ pub(super) fn to_json(bytes: &[u8]) -> Result<Value, ApiError> {
 
 /// Makes the node of a classification request: `fact`, or `facts` in its place, `trusted`; what
 /// else the body has is ignored, and the name is that of the URL.
-pub(super) fn node(name: String, body: Option<Value>) -> Result<Node, ApiError> {
+pub(super) fn node(request: &NodeRequest, body: Option<Value>) -> Result<ProvedNode, ApiError> {
     let mut fields = match body {
-        None => return Ok(Node::named(name)),
+        None => return Ok(request.node(Map::new(), Map::new())),
         Some(Value::Object(fields)) => fields,
         Some(other) => {
             let error = Value::from("(not (map? the-body))");
@@ -160,7 +161,7 @@ pub(super) fn node(name: String, body: Option<Value>) -> Result<Node, ApiError> 
         None => object("facts")?,
     };
     let trusted = object("trusted")?.unwrap_or_default();
-    Ok(Node { name, fact: fact.map(unwrap_envelope).unwrap_or_default(), trusted })
+    Ok(request.node(fact.map(unwrap_envelope).unwrap_or_default(), trusted))
 }
 
 /// Returns which shape a classification request has, for metrics: clients differ.
@@ -205,6 +206,10 @@ fn unwrap_envelope(mut fact: Map<String, Value>) -> Map<String, Value> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    fn request() -> NodeRequest {
+        NodeRequest::of_upload(&crate::http::access::Caller::default(), "n".to_owned())
+    }
 
     /// Makes a body that comes in pieces.
     fn in_pieces(pieces: Vec<Bytes>) -> Body {
@@ -256,7 +261,7 @@ mod tests {
             json!({"fact": {"name": "n", "values": {"x": 1}, "timestamp": "t"}, "trusted": {"certname": "n"}}),
             json!({"fact": null, "facts": {"x": 1}, "trusted": {"certname": "n"}, "name": "other"}),
         ] {
-            let node = node("n".to_owned(), Some(body.clone())).unwrap();
+            let node = node(&request(), Some(body.clone())).unwrap().into_node();
             assert_eq!(
                 serde_json::to_value(&node).unwrap(),
                 json!({"name": "n", "fact": {"x": 1}, "trusted": {"certname": "n"}}),
@@ -264,7 +269,7 @@ mod tests {
             );
         }
         let more = json!({"fact": {"name": "n", "values": {"x": 1}, "kernel": "Linux"}});
-        assert_eq!(node("n".to_owned(), Some(more)).unwrap().fact.len(), 3);
+        assert_eq!(node(&request(), Some(more)).unwrap().fact.len(), 3);
     }
 
     #[test]
@@ -293,7 +298,7 @@ mod tests {
             json!({"trusted": "x"}),
             json!({"facts": 1}),
         ] {
-            assert!(node("n".to_owned(), Some(body.clone())).is_err(), "{body}");
+            assert!(node(&request(), Some(body.clone())).is_err(), "{body}");
         }
     }
 }

@@ -4,10 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{FromRef, OriginalUri, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -15,15 +14,16 @@ use super::answer::{LOOKUP_WAIT, Parameters, SnapshotContext};
 use super::compute::LISTS;
 use super::error::{ApiError, sentence};
 use super::groups::find;
-use super::router::App;
+use super::node_lookup::FactsPolicy;
 use super::server::Room;
 use super::streamed::{Piece, streamed};
 use crate::classification;
 use crate::hierarchy::{GroupIndex, inherited_rule};
-use crate::model::{CommitId, Node};
+use crate::model::Node;
+use crate::reconcile::Controller;
 use crate::rule::{QueryFormat, to_covering_query};
-use crate::snapshot::{Request, Snapshot};
-use crate::store::{CheckIn, Fault, Listed, Noted, Received, StoreError, Unlimited, after};
+use crate::snapshot::Snapshot;
+use crate::store::{CheckIn, CheckIns, Fault, Listed, StoreError, Unlimited, after};
 
 /// The largest page of a list that is made without being asked for a limit.
 const PAGE: usize = 1000;
@@ -34,56 +34,34 @@ const STORAGE_FAILED: &str = "storage-failed";
 /// How many bytes of a list are sent together.
 const CHUNK: usize = 256 << 10;
 
-/// Notes that a node asked.
-pub(super) fn note(
-    app: &App,
-    node: &Node,
-    commit: Option<CommitId>,
-    transaction_uuid: Option<String>,
-) {
-    let time = Timestamp::now();
-    app.check_ins.note(Noted { time, transaction_uuid, commit, node });
-    app.replies.forget(&node.name);
+/// Reads the check-ins, and shows what their nodes get now.
+#[derive(Clone, Debug)]
+pub(super) struct CheckInReader {
+    check_ins: CheckIns,
+    controller: Arc<Controller>,
 }
 
-/// Notes that a node asked, with facts as they stand in the body.
-pub(super) fn note_received(
-    app: &App,
-    name: &str,
-    request: &Request<'_>,
-    commit: Option<CommitId>,
-) {
-    let received = Received {
-        time: Timestamp::now(),
-        transaction_uuid: request.transaction.as_deref(),
-        commit,
-        name,
-        fact: request.fact,
-        trusted: request.trusted,
-    };
-    app.check_ins.note_received(&received);
-    app.replies.forget(name);
-}
-
-/// Keeps a check-in: it is on disk when this returns.
-pub(super) async fn keep(app: &App, received: &Received<'_>) -> Result<(), ApiError> {
-    let kept = app.check_ins.keep(received).await;
-    // Also what was not kept may have been read meanwhile.
-    app.replies.forget(received.name);
-    Ok(kept?)
+impl<S> FromRef<S> for CheckInReader
+where
+    CheckIns: FromRef<S>,
+    Arc<Controller>: FromRef<S>,
+{
+    fn from_ref(state: &S) -> Self {
+        Self { check_ins: CheckIns::from_ref(state), controller: Arc::from_ref(state) }
+    }
 }
 
 /// Lists nodes: read, written and sent some at a time, so that a list takes the memory of one node.
 pub(super) async fn list(
-    State(app): State<Arc<App>>,
+    State(reader): State<CheckInReader>,
     parameters: Parameters,
 ) -> Result<Response, ApiError> {
     let offset = parameters.number("offset")?.unwrap_or(0);
     let limit = parameters.number("limit")?.unwrap_or(PAGE);
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
-    let first = blocking(&app, move |app| app.check_ins.name_at(offset)).await?;
+    let first = blocking(&reader.check_ins, move |it| it.name_at(offset)).await?;
     let mut list =
-        NodeList { app, from: first, rows: None, left: limit, facts, progress: Progress::Start };
+        NodeList { reader, from: first, rows: None, left: limit, facts, progress: Progress::Start };
     streamed(&LISTS, CHUNK, move || list.piece()).await
 }
 
@@ -102,7 +80,7 @@ enum Progress {
 
 /// A list of nodes that is being written.
 struct NodeList {
-    app: Arc<App>,
+    reader: CheckInReader,
     /// The first name that was not read yet.
     from: Option<String>,
     /// Those that were read and are not written yet.
@@ -125,7 +103,7 @@ impl NodeList {
                 return Ok(Some(listed));
             }
             let Some(name) = self.from.take() else { return Ok(None) };
-            self.rows = Some(Box::new(self.app.check_ins.some_from(&name)?));
+            self.rows = Some(Box::new(self.reader.check_ins.some_from(&name)?));
         }
     }
 
@@ -145,7 +123,7 @@ impl NodeList {
             }
             self.progress = Progress::Within;
             let value = match listed.check_in {
-                Ok(check_in) => to_value(&self.app, check_in, self.facts),
+                Ok(check_in) => self.reader.to_value(check_in, self.facts),
                 Err(error) => unreadable(&listed.name, &error),
             };
             // A value is always written, and a vector takes all.
@@ -164,16 +142,17 @@ fn unreadable(name: &str, error: &StoreError) -> Value {
 }
 
 pub(super) async fn one(
-    State(app): State<Arc<App>>,
+    State(reader): State<CheckInReader>,
     uri: OriginalUri,
     parameters: Parameters,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
     let room = Room::for_rows();
-    let found = blocking(&app, move |app| {
-        let found = app.check_ins.get_within(&name, &room)?.whole()?;
-        Ok(found.map(|it| to_value(app, it, facts)))
+    let check_ins = reader.check_ins.clone();
+    let found = blocking(&check_ins, move |check_ins| {
+        let found = check_ins.get_within(&name, &room)?.whole()?;
+        Ok(found.map(|it| reader.to_value(it, facts)))
     });
     found.await?.map(Json).ok_or_else(|| ApiError::not_found(&uri))
 }
@@ -181,34 +160,39 @@ pub(super) async fn one(
 /// Returns the names of the nodes that are in a group now: of those that have checked in, and of
 /// those that `PuppetDB` knows.
 pub(super) async fn of_group(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
+    State(check_ins): State<CheckIns>,
+    State(facts): State<FactsPolicy>,
+    context: SnapshotContext,
     parameters: Parameters,
     uri: OriginalUri,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let index = find(&answering.snapshot.estate.hierarchy, &id, &uri)?;
-    let snapshot = Arc::clone(&answering.snapshot);
+    let index = find(&context.snapshot.estate.hierarchy, &id, &uri)?;
+    let snapshot = Arc::clone(&context.snapshot);
     let permit = reading().await?;
     let work = move || {
         let _permit = permit;
-        members(&app, &snapshot, index)
+        members(&check_ins, &facts, &snapshot, index)
     };
     let names = tokio::task::spawn_blocking(work).await;
     let names = names.map_err(|_| ApiError::internal("The nodes could not be read."))??;
     let page = parameters.page(names.into_iter().map(Value::from).collect())?;
-    Ok(answering.json(Ok(json!({"nodes": page}))))
+    Ok(context.json(Ok(json!({"nodes": page}))))
 }
 
 /// Returns a check-in that says all that was known of its node.
-pub(super) fn whole(app: &App, Listed { check_in, .. }: Listed) -> Result<CheckIn, StoreError> {
+pub(super) fn whole(
+    check_ins: &CheckIns,
+    Listed { check_in, .. }: Listed,
+) -> Result<CheckIn, StoreError> {
     let check_in = check_in?;
-    app.check_ins.lost(&check_in).map_or(Ok(check_in), Err)
+    check_ins.lost(&check_in).map_or(Ok(check_in), Err)
 }
 
 /// Returns the nodes of a group. Facts come from the check-in, else from the sources of `/enc`.
 fn members(
-    app: &App,
+    check_ins: &CheckIns,
+    facts: &FactsPolicy,
     snapshot: &Snapshot,
     group: GroupIndex,
 ) -> Result<BTreeSet<String>, ApiError> {
@@ -217,10 +201,10 @@ fn members(
         explained.is_ok_and(|it| it.matches.iter().any(|it| it.group == group))
     };
     let (mut members, mut settled, mut bare) = (BTreeSet::new(), HashSet::new(), Vec::new());
-    let elsewhere = app.facts.elsewhere.as_ref();
+    let elsewhere = facts.elsewhere.as_ref();
     let mut lost = None;
-    let read = app.check_ins.for_each(|listed| {
-        let CheckIn { node, .. } = match whole(app, listed) {
+    let read = check_ins.for_each(|listed| {
+        let CheckIn { node, .. } = match whole(check_ins, listed) {
             Ok(check_in) => check_in,
             Err(error) => {
                 lost.get_or_insert(error);
@@ -243,7 +227,7 @@ fn members(
     }
     let mut unknown = Vec::new();
     for node in bare {
-        let Some(node) = app.facts.complete_by_file(&node)? else {
+        let Some(node) = facts.complete_by_file(&node)? else {
             unknown.push(node);
             continue;
         };
@@ -253,7 +237,7 @@ fn members(
         settled.insert(node.name);
     }
     // A name alone is classified only where facts are optional, as in `/enc`.
-    let unknown = unknown.into_iter().filter(|node| !app.facts.required && is_member(node));
+    let unknown = unknown.into_iter().filter(|node| !facts.required && is_member(node));
     let Some(elsewhere) = elsewhere else {
         members.extend(unknown.map(|it| it.name));
         return Ok(members);
@@ -287,14 +271,14 @@ async fn reading() -> Result<SemaphorePermit<'static>, ApiError> {
 
 /// Reads the store on a thread that may block.
 pub(super) async fn blocking<T: Send + 'static>(
-    app: &Arc<App>,
-    work: impl FnOnce(&App) -> Result<T, StoreError> + Send + 'static,
+    check_ins: &CheckIns,
+    work: impl FnOnce(&CheckIns) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let app = Arc::clone(app);
+    let check_ins = check_ins.clone();
     let permit = reading().await?;
     let work = move || {
         let _permit = permit;
-        work(&app)
+        work(&check_ins)
     };
     let done = tokio::task::spawn_blocking(work).await;
     let done = done.map_err(|_| ApiError::internal("The check-ins could not be read."))?;
@@ -310,38 +294,40 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// Writes a check-in; which groups matched is found out by what answers now.
-fn to_value(app: &App, check_in: CheckIn, facts: WithFacts) -> Value {
-    let node = &check_in.node;
-    // Without trusted data that are lost, an explanation would name the wrong groups.
-    let snapshot = app.controller.snapshot().ok();
-    let snapshot = snapshot.filter(|_| app.check_ins.lost(&check_in).is_none());
-    // Not the whole document: it has the facts a second time.
-    let parts = snapshot.and_then(|snapshot| {
-        let explained = snapshot.classify(node).ok()?;
-        let classification = classification::final_classification(&explained);
-        Some((classification, classification::match_explanations(&explained)))
-    });
-    let (classification, explanation) = parts.unwrap_or_else(|| (None, json!({})));
-    let mut entry = Map::new();
-    entry.insert("time".to_owned(), check_in.time.to_string().into());
-    // A node in conflict has no classification.
-    entry.extend(classification.map(|it| ("classification".to_owned(), it)));
-    entry.insert("explanation".to_owned(), explanation);
-    entry.insert("transaction_uuid".to_owned(), json!(check_in.transaction_uuid));
-    if let Some(commit) = check_in.commit {
-        entry.insert("commit".to_owned(), json!(commit));
+impl CheckInReader {
+    /// Writes a check-in; which groups matched is found out by what answers now.
+    fn to_value(&self, check_in: CheckIn, facts: WithFacts) -> Value {
+        let node = &check_in.node;
+        // Without trusted data that are lost, an explanation would name the wrong groups.
+        let snapshot = self.controller.snapshot().ok();
+        let snapshot = snapshot.filter(|_| self.check_ins.lost(&check_in).is_none());
+        // Not the whole document: it has the facts a second time.
+        let parts = snapshot.and_then(|snapshot| {
+            let explained = snapshot.classify(node).ok()?;
+            let classification = classification::final_classification(&explained);
+            Some((classification, classification::match_explanations(&explained)))
+        });
+        let (classification, explanation) = parts.unwrap_or_else(|| (None, json!({})));
+        let mut entry = Map::new();
+        entry.insert("time".to_owned(), check_in.time.to_string().into());
+        // A node in conflict has no classification.
+        entry.extend(classification.map(|it| ("classification".to_owned(), it)));
+        entry.insert("explanation".to_owned(), explanation);
+        entry.insert("transaction_uuid".to_owned(), json!(check_in.transaction_uuid));
+        if let Some(commit) = check_in.commit {
+            entry.insert("commit".to_owned(), json!(commit));
+        }
+        let mut value = json!({
+            "name": node.name,
+            "check_ins": [entry],
+            "transaction_uuid": check_in.transaction_uuid,
+        });
+        if let Value::Object(fields) = &mut value
+            && facts == WithFacts::Yes
+        {
+            fields.insert("fact".to_owned(), check_in.node.fact.into());
+            fields.insert("trusted".to_owned(), check_in.node.trusted.into());
+        }
+        value
     }
-    let mut value = json!({
-        "name": node.name,
-        "check_ins": [entry],
-        "transaction_uuid": check_in.transaction_uuid,
-    });
-    if let Value::Object(fields) = &mut value
-        && facts == WithFacts::Yes
-    {
-        fields.insert("fact".to_owned(), check_in.node.fact.into());
-        fields.insert("trusted".to_owned(), check_in.node.trusted.into());
-    }
-    value
 }

@@ -1,32 +1,29 @@
 //! Classifying nodes.
 
-use std::sync::Arc;
-
 use axum::body::{Body, Bytes};
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{OriginalUri, State};
 use axum::http::header;
 use axum::response::Response;
 
 use super::answer::SnapshotContext;
 use super::body::{check_values, node, read, shape, to_json, to_json_within};
-use super::check_ins::{note, note_received};
+use super::check_in_recorder::CheckInRecorder;
 use super::compute::{GROUP, NODES, TOOLS, weight};
 use super::error::ApiError;
-use super::known::{TrustedSource, known};
-use super::router::App;
+use super::node_lookup::{NodeLookup, TrustedSource};
+use super::node_request::{NodeRequest, ProvedNode};
 use crate::classification::{self, Explanation, Final, Outcome, Version};
-use crate::facts::with_certname;
-use crate::model::{NODE_VALUES, Node};
+use crate::model::NODE_VALUES;
 use crate::snapshot::ResolvedPaths;
 use crate::telemetry::Classified;
 
 /// Classifies a node and counts how that ended.
 pub(super) fn explained<'a>(
-    answering: &'a SnapshotContext,
-    node: &'a Node,
+    context: &'a SnapshotContext,
+    node: &'a ProvedNode,
 ) -> Result<Explanation<'a>, ApiError> {
-    let explained = answering.snapshot.classify(node);
-    answering.metrics.count(match &explained {
+    let explained = context.snapshot.classify(node);
+    context.metrics.count(match &explained {
         Ok(it) if matches!(it.outcome, Outcome::Conflict(_)) => Classified::Conflict,
         Ok(_) => Classified::Answered,
         Err(_) => Classified::EvaluationError,
@@ -36,15 +33,15 @@ pub(super) fn explained<'a>(
 
 /// Calls `use_it` with the classification of a node, or answers with why there is none.
 pub(super) fn classified<T>(
-    answering: &SnapshotContext,
-    node: &Node,
+    context: &SnapshotContext,
+    node: &ProvedNode,
     use_it: impl FnOnce(&Explanation<'_>, &Final<'_>) -> T,
 ) -> Result<T, ApiError> {
-    let explanation = explained(answering, node)?;
+    let explanation = explained(context, node)?;
     match &explanation.outcome {
         Outcome::Classified(result) => Ok(use_it(&explanation, result)),
         Outcome::Conflict(conflicts) => Err(ApiError::conflict_in_words(
-            &answering.snapshot.estate.hierarchy,
+            &context.snapshot.estate.hierarchy,
             conflicts,
             &node.name,
         )),
@@ -52,151 +49,148 @@ pub(super) fn classified<T>(
 }
 
 async fn document(
-    app: &Arc<App>,
-    answering: SnapshotContext,
-    name: String,
+    recorder: CheckInRecorder,
+    context: SnapshotContext,
+    request: NodeRequest,
     body: Body,
     version: Version,
 ) -> Result<Response, ApiError> {
     let bytes = read(body).await?;
-    let (app, weight) = (Arc::clone(app), bytes.as_ref().map_or(0, Bytes::len));
-    NODES.run(weight, move || classify(&app, &answering, name, bytes.as_deref(), version)).await?
+    let weight = bytes.as_ref().map_or(0, Bytes::len);
+    let work = move || classify(&recorder, &context, &request, bytes.as_deref(), version);
+    NODES.run(weight, work).await?
 }
 
 /// Classifies a node with the facts of a body.
 fn classify(
-    app: &App,
-    answering: &SnapshotContext,
-    name: String,
+    recorder: &CheckInRecorder,
+    context: &SnapshotContext,
+    request: &NodeRequest,
     bytes: Option<&[u8]>,
     version: Version,
 ) -> Result<Response, ApiError> {
     if let Some(bytes) = bytes {
         check_values(bytes, NODE_VALUES)?;
     }
-    let index = answering.snapshot.index();
-    let commit = Some(answering.snapshot.commit);
-    // Nearly all bodies can be read without making anything of what no rule looks at.
-    let submitted = answering.submitted(&name);
-    if submitted.proved().is_none()
-        && let Some(request) = bytes.and_then(|bytes| index.read(&name, bytes))
+    let index = context.snapshot.index();
+    let commit = Some(context.snapshot.commit);
+    // Nearly all bodies can be read without making values of what no rule reads.
+    if !request.is_own()
+        && let Some(read) = bytes.and_then(|bytes| index.read(request.name(), bytes))
     {
-        app.metrics.count_shape(request.shape);
-        if submitted.is_kept() {
-            note_received(app, &name, &request, commit);
+        context.metrics.count_shape(read.shape);
+        if request.is_kept() {
+            recorder.record_received(request.name(), &read, commit);
         }
-        return Ok(short(answering, &name, &request.sight, version));
+        return Ok(short(context, request.name(), &read.sight, version));
     }
     let body = bytes.map(to_json).transpose()?;
-    app.metrics.count_shape(shape(body.as_ref()));
-    let asked = body.is_some();
+    context.metrics.count_shape(shape(body.as_ref()));
+    let has_body = body.is_some();
     let transaction = body.as_ref().and_then(|it| it.get("transaction_uuid")?.as_str());
     let transaction = transaction.map(str::to_owned);
-    let mut node = node(name, body)?;
-    answering.override_trusted(&mut node);
-    if asked && submitted.is_kept() {
-        note(app, &node, commit, transaction);
+    let node = node(request, body)?;
+    if has_body && request.is_kept() {
+        recorder.record(&node, commit, transaction);
     }
-    Ok(short(answering, &node.name, &index.see(&node), version))
+    Ok(short(context, &node.name, &index.see(&node), version))
 }
 
 /// Answers with the classified document.
 fn short(
-    answering: &SnapshotContext,
+    context: &SnapshotContext,
     name: &str,
     sight: &ResolvedPaths<'_>,
     version: Version,
 ) -> Response {
-    let snapshot = &answering.snapshot;
+    let snapshot = &context.snapshot;
     let hierarchy = &snapshot.estate.hierarchy;
     let (counted, answer) = match snapshot.index().matches(hierarchy, sight) {
         Err(error) => (Classified::EvaluationError, Err(error.into())),
-        Ok(groups) => match answering.classified(name, &groups, version) {
+        Ok(groups) => match context.classified(name, &groups, version) {
             Ok(text) => (Classified::Answered, Ok(text)),
             Err(conflicts) => {
                 (Classified::Conflict, Err(ApiError::conflict(hierarchy, &conflicts)))
             }
         },
     };
-    answering.metrics.count(counted);
+    context.metrics.count(counted);
     match answer {
-        Ok(text) => answering.respond(([(header::CONTENT_TYPE, "application/json")], text)),
-        Err(error) => answering.respond(error),
+        Ok(text) => context.respond(([(header::CONTENT_TYPE, "application/json")], text)),
+        Err(error) => context.respond(error),
     }
 }
 
 pub(super) async fn v1(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
-    Path(name): Path<String>,
+    State(recorder): State<CheckInRecorder>,
+    context: SnapshotContext,
+    request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
-    document(&app, answering, name, body, Version::V1).await
+    document(recorder, context, request, body, Version::V1).await
 }
 
 pub(super) async fn v2(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
-    Path(name): Path<String>,
+    State(recorder): State<CheckInRecorder>,
+    context: SnapshotContext,
+    request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
-    document(&app, answering, name, body, Version::V2).await
+    document(recorder, context, request, body, Version::V2).await
 }
 
 /// A GET has no facts, whatever its body.
 pub(super) async fn v1_without_facts(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
-    Path(name): Path<String>,
+    State(recorder): State<CheckInRecorder>,
+    context: SnapshotContext,
+    request: NodeRequest,
 ) -> Result<Response, ApiError> {
-    document(&app, answering, name, Body::empty(), Version::V1).await
+    document(recorder, context, request, Body::empty(), Version::V1).await
 }
 
 /// A GET has no facts, whatever its body.
 pub(super) async fn v2_without_facts(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
-    Path(name): Path<String>,
+    State(recorder): State<CheckInRecorder>,
+    context: SnapshotContext,
+    request: NodeRequest,
 ) -> Result<Response, ApiError> {
-    document(&app, answering, name, Body::empty(), Version::V2).await
+    document(recorder, context, request, Body::empty(), Version::V2).await
 }
 
 pub(super) async fn explanation(
-    answering: SnapshotContext,
-    Path(name): Path<String>,
+    context: SnapshotContext,
+    request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
     let bytes = read(body).await?;
-    let weight = all_groups(&answering) + bytes.as_ref().map_or(0, Bytes::len);
+    let weight = all_groups(&context) + bytes.as_ref().map_or(0, Bytes::len);
     let explain = move || {
         let body = bytes.map(|it| to_json_within(&it, NODE_VALUES)).transpose()?;
-        Ok(explain(&answering, node(name, body)?))
+        Ok(explain(&context, node(&request, body)?))
     };
     TOOLS.run(weight, explain).await?
 }
 
 /// Explains the classification of a node by what is known of it; the name alone explains nothing.
 pub(super) async fn explanation_by_name(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
+    State(lookup): State<NodeLookup>,
+    context: SnapshotContext,
     uri: OriginalUri,
-    Path(name): Path<String>,
+    request: NodeRequest,
 ) -> Result<Response, ApiError> {
-    let source = TrustedSource::of(&answering.submitted(&name));
-    let mut node = known(&app, name, source).await?.for_lookup(&answering.snapshot, &uri)?;
+    let known = lookup.find(&request, TrustedSource::without_body(&request)).await?;
     // As in the ENC document of the same node.
-    node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
-    let weight = all_groups(&answering) + weight(&node);
-    TOOLS.run(weight, move || explain(&answering, node)).await
+    let node = known.for_lookup(&context.snapshot, &uri)?.with_certname();
+    let weight = all_groups(&context) + weight(&node);
+    TOOLS.run(weight, move || explain(&context, node)).await
 }
 
 /// Returns what it weighs to ask every group.
-fn all_groups(answering: &SnapshotContext) -> usize {
-    answering.snapshot.estate.hierarchy.len() * GROUP
+fn all_groups(context: &SnapshotContext) -> usize {
+    context.snapshot.estate.hierarchy.len() * GROUP
 }
 
-fn explain(answering: &SnapshotContext, mut node: Node) -> Response {
-    answering.override_trusted(&mut node);
-    let fields = explained(answering, &node).map(|it| classification::explanation_fields(&it));
-    answering.json(fields.map(|it| classification::explanation_with(node, it)))
+fn explain(context: &SnapshotContext, node: ProvedNode) -> Response {
+    let fields = explained(context, &node).map(|it| classification::explanation_fields(&it));
+    context.json(fields.map(|it| classification::explanation_with(node.into_node(), it)))
 }

@@ -12,23 +12,24 @@ use super::access::{Caller, Role};
 use super::answer::{Parameters, blocking, blocking_at_once};
 use super::body::read_json;
 use super::error::ApiError;
-use super::router::App;
 use crate::diagnostic;
 use crate::reconcile::{Controller, Known, Outcome, Status, Trigger};
 
-pub(super) async fn status(State(app): State<Arc<App>>) -> Json<Status> {
-    Json(app.controller.status())
+pub(super) async fn status(State(controller): State<Arc<Controller>>) -> Json<Status> {
+    Json(controller.status())
 }
 
-/// Has the branch looked at now.
-pub(super) async fn reconcile(State(app): State<Arc<App>>) -> (StatusCode, Json<Value>) {
-    app.controller.want(Trigger::Manual);
+/// Fetches the branch now.
+pub(super) async fn reconcile(
+    State(controller): State<Arc<Controller>>,
+) -> (StatusCode, Json<Value>) {
+    controller.want(Trigger::Manual);
     (StatusCode::ACCEPTED, Json(json!({"requested": true})))
 }
 
 /// Keeps a commit answering.
 pub(super) async fn pin(
-    State(app): State<Arc<App>>,
+    State(controller): State<Arc<Controller>>,
     Extension(caller): Extension<Arc<Caller>>,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
@@ -37,33 +38,33 @@ pub(super) async fn pin(
         let error = Value::from("({:commit missing-required-key})");
         return Err(ApiError::schema_violation(&body, "Pin", &error));
     };
-    let commit =
-        blocking_at_once(&app, move |it| it.pin(&revision, caller.actor(Role::Operate))).await?;
+    let pin = move |it: &Controller| it.pin(&revision, caller.actor(Role::Operate));
+    let commit = blocking_at_once(&controller, pin).await?;
     Ok(Json(json!({"pinned": commit})))
 }
 
 /// Follows the branch again.
 pub(super) async fn resume(
-    State(app): State<Arc<App>>,
+    State(controller): State<Arc<Controller>>,
     Extension(caller): Extension<Arc<Caller>>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
-    blocking_at_once(&app, move |it| Ok(it.resume(caller.actor(Role::Operate))?)).await?;
+    blocking_at_once(&controller, move |it| Ok(it.resume(caller.actor(Role::Operate))?)).await?;
     Ok((StatusCode::ACCEPTED, Json(json!({"pinned": null}))))
 }
 
 pub(super) async fn commits(
-    State(app): State<Arc<App>>,
+    State(controller): State<Arc<Controller>>,
     parameters: Parameters,
 ) -> Result<Json<Value>, ApiError> {
-    let commits = blocking(&app, Controller::commits).await?;
+    let commits = blocking(&controller, Controller::commits).await?;
     Ok(Json(parameters.page(commits.iter().map(to_value).collect())?.into()))
 }
 
 pub(super) async fn commit(
-    State(app): State<Arc<App>>,
+    State(controller): State<Arc<Controller>>,
     Path(revision): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let known = blocking(&app, move |controller| controller.known(&revision)).await?;
+    let known = blocking(&controller, move |controller| controller.known(&revision)).await?;
     Ok(Json(to_value(&known)))
 }
 

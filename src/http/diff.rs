@@ -12,10 +12,11 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::answer::lookup;
 use super::check_ins::whole;
 use super::error::ApiError;
-use super::router::App;
+use super::node_lookup::FactsPolicy;
 use crate::impact::{Comparison, Files, Impact, Side, Survey};
 use crate::model::Node;
-use crate::store::CheckIn;
+use crate::reconcile::Controller;
+use crate::store::{CheckIn, CheckIns};
 
 /// How many nodes are compared together at most.
 const BATCH: usize = 512;
@@ -37,7 +38,9 @@ async fn turn() -> Result<[SemaphorePermit<'static>; 2], ApiError> {
 
 /// Compares what the nodes get at two revisions.
 pub(super) async fn diff(
-    State(app): State<Arc<App>>,
+    State(controller): State<Arc<Controller>>,
+    State(check_ins): State<CheckIns>,
+    State(facts): State<FactsPolicy>,
     Path((base, head)): Path<(String, String)>,
 ) -> Result<Json<Value>, ApiError> {
     let turn = turn().await?;
@@ -45,15 +48,21 @@ pub(super) async fn diff(
     let done = tokio::task::spawn_blocking(move || {
         // Held by the thread: a client that goes away does not end the work.
         let _permits = (turn, permit);
-        compare(&app, &base, &head)
+        compare(&controller, &check_ins, &facts, &base, &head)
     });
     let done = done.await;
     done.map_err(|_| ApiError::internal("The commits could not be compared."))?.map(Json)
 }
 
-fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
-    let old = app.controller.snapshot_to_compare(base)?;
-    let new = app.controller.snapshot_to_compare(head)?;
+fn compare(
+    controller: &Controller,
+    check_ins: &CheckIns,
+    facts: &FactsPolicy,
+    base: &str,
+    head: &str,
+) -> Result<Value, ApiError> {
+    let old = controller.snapshot_to_compare(base)?;
+    let new = controller.snapshot_to_compare(head)?;
     // A snapshot does not keep where the values of nodes are written.
     let unknown = BTreeMap::new();
     let before = Side { estate: &old.estate, origins: &old.origins, node_origins: &unknown };
@@ -75,14 +84,14 @@ fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
         }
     };
     let (mut unreadable, mut bare) = (Vec::new(), Vec::new());
-    app.check_ins.for_each(|listed| match whole(app, listed) {
+    check_ins.for_each(|listed| match whole(check_ins, listed) {
         Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
         Ok(CheckIn { node, .. }) => add(node),
         Err(error) => unreadable.push(error.to_string()),
     })?;
     for node in bare {
         let name = node.name.clone();
-        match app.facts.complete(node)? {
+        match facts.complete(node)? {
             Some(node) => add(node),
             None => unreadable.push(format!(
                 "`{name}` has checked in without facts, which `--enc-facts required` demands"
@@ -92,7 +101,7 @@ fn compare(app: &App, base: &str, head: &str) -> Result<Value, ApiError> {
     flush(&mut batch);
     let (groups, node_files) = (comparison.groups(), comparison.node_files());
     let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
-    let text = |commit, path: &str| app.controller.text(commit, path).map(String::into_bytes);
+    let text = |commit, path: &str| controller.text(commit, path).map(String::into_bytes);
     impact.locate(
         &Files { side: before, read: &|path| text(old.commit, path) },
         &Files { side: after, read: &|path| text(new.commit, path) },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{OriginalUri, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
@@ -13,114 +13,112 @@ use serde_json::{Map, Value, json};
 use super::access::{Caller, Role, denied};
 use super::answer::SnapshotContext;
 use super::body::{node, read, read_json, to_json_within};
-use super::check_ins::{keep, note};
+use super::check_in_recorder::CheckInRecorder;
 use super::classify::classified;
 use super::compute::{NODES, weight};
+use super::enc_cache::EncCache;
 use super::error::ApiError;
-use super::known::{FactsPolicy, FactsSource, Known, TrustedSource, known, stored_trusted};
-use super::router::App;
+use super::node_lookup::{FactsPolicy, FactsSource, Known, NodeLookup, TrustedSource};
+use super::node_request::{NodeRequest, ProvedNode};
 use super::server::Room;
 use crate::classification;
-use crate::facts::{trusted_data, with_certname};
-use crate::model::{NODE_VALUES, Node};
+use crate::model::NODE_VALUES;
 use crate::store::Received;
 use crate::telemetry::Classified;
 
-/// Prints the ENC document. The certname is that of the URL, so it is as trusted as the caller.
-fn document(answering: &SnapshotContext, mut node: Node) -> Result<Bytes, ApiError> {
-    answering.override_trusted(&mut node);
-    node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
-    let answer = classified(answering, &node, |_, result| classification::enc_document(result));
+/// Prints the ENC document.
+fn document(context: &SnapshotContext, node: ProvedNode) -> Result<Bytes, ApiError> {
+    let node = node.with_certname();
+    let answer = classified(context, &node, |_, result| classification::enc_document(result));
     answer.map(Bytes::from)
 }
 
-fn respond(answering: &SnapshotContext, document: Result<Bytes, ApiError>) -> Response {
+fn respond(context: &SnapshotContext, document: Result<Bytes, ApiError>) -> Response {
     match document {
-        Ok(text) => answering.respond(([(header::CONTENT_TYPE, "text/yaml; charset=utf-8")], text)),
-        Err(error) => answering.respond(error.into_response()),
+        Ok(text) => context.respond(([(header::CONTENT_TYPE, "text/yaml; charset=utf-8")], text)),
+        Err(error) => context.respond(error.into_response()),
     }
 }
 
 /// Answers from what is known of a node.
 async fn by_name(
-    app: &App,
-    answering: SnapshotContext,
+    lookup: &NodeLookup,
+    cache: &EncCache,
+    context: SnapshotContext,
     uri: &OriginalUri,
-    name: String,
+    request: NodeRequest,
 ) -> Result<Response, ApiError> {
-    // Facts that are kept elsewhere change without a word, and a node's own certificate replaces what
-    // was kept.
-    let FactsPolicy { directory, elsewhere, .. } = &app.facts;
-    let source = TrustedSource::of(&answering.submitted(&name));
+    // Files and `PuppetDB` change without notice, and a node's own certificate replaces what was kept.
+    let FactsPolicy { directory, elsewhere, .. } = &lookup.policy;
+    let source = TrustedSource::without_body(&request);
     let is_shared = source == TrustedSource::Store;
-    let is_same_for_all = directory.is_none() && elsewhere.is_none() && is_shared;
-    let replies = is_same_for_all.then_some(&app.replies);
-    let ticket = match replies.map(|it| it.find(&name, answering.snapshot.commit)) {
-        Some(Ok(reply)) => {
-            answering.metrics.count(Classified::Answered);
-            return Ok(respond(&answering, Ok(reply)));
+    let is_cacheable = directory.is_none() && elsewhere.is_none() && is_shared;
+    let cache = is_cacheable.then_some(cache);
+    let reservation = match cache.map(|it| it.find(request.name(), context.snapshot.commit)) {
+        Some(Ok(document)) => {
+            context.metrics.count(Classified::Answered);
+            return Ok(respond(&context, Ok(document)));
         }
-        Some(Err(ticket)) => Some(ticket),
+        Some(Err(reservation)) => Some(reservation),
         None => None,
     };
-    let node = known(app, name.clone(), source).await?.for_classification(&app.facts, uri)?;
+    let node = lookup.find(&request, source).await?.for_classification(&lookup.policy, uri)?;
     let weight = weight(&node);
     let print = move || {
-        let document = document(&answering, node);
-        (answering, document)
+        let document = document(&context, node);
+        (context, document)
     };
-    let (answering, document) = NODES.run(weight, print).await?;
-    if let (Some(replies), Some(ticket), Ok(reply)) = (replies, &ticket, &document) {
-        replies.keep(&name, ticket, reply.clone());
+    let (context, document) = NODES.run(weight, print).await?;
+    if let (Some(cache), Some(reservation), Ok(text)) = (cache, &reservation, &document) {
+        cache.keep(request.name(), reservation, text.clone());
     }
-    Ok(respond(&answering, document))
+    Ok(respond(&context, document))
 }
 
 pub(super) async fn without_facts(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
+    State(lookup): State<NodeLookup>,
+    State(cache): State<EncCache>,
+    context: SnapshotContext,
     uri: OriginalUri,
-    Path(name): Path<String>,
+    request: NodeRequest,
 ) -> Result<Response, ApiError> {
-    by_name(&app, answering, &uri, name).await
+    by_name(&lookup, &cache, context, &uri, request).await
 }
 
 pub(super) async fn with_facts(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
+    State(lookup): State<NodeLookup>,
+    State(cache): State<EncCache>,
+    State(recorder): State<CheckInRecorder>,
+    context: SnapshotContext,
     uri: OriginalUri,
-    Path(name): Path<String>,
+    request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let (mut node, kept_facts) = match Said::read(name.clone(), read_json(body).await?)? {
-        Said::Nothing => return by_name(&app, answering, &uri, name).await,
+    let (node, kept_facts) = match Said::read(&request, read_json(body).await?)? {
+        Said::Nothing => return by_name(&lookup, &cache, context, &uri, request).await,
         Said::Facts(node) => (node, KeptFacts::All),
         Said::Trusted(trusted) => {
-            let known = known(&app, name, TrustedSource::Request).await?;
+            let known = lookup.find(&request, TrustedSource::Request).await?;
             let kept_facts = match &known {
-                // What is kept would hide what the file or `PuppetDB` says later.
-                Known::Facts(_, FactsSource::Elsewhere) => KeptFacts::None,
+                // Kept facts would hide what the file or `PuppetDB` says later.
+                Known::Facts(_, FactsSource::External) => KeptFacts::None,
                 _ => KeptFacts::All,
             };
-            (Node { trusted, ..known.for_classification(&app.facts, &uri)? }, kept_facts)
+            let known = known.for_classification(&lookup.policy, &uri)?.into_node();
+            (request.node(known.fact, trusted), kept_facts)
         }
     };
     let weight = weight(&node);
     let print = move || {
-        answering.override_trusted(&mut node);
-        if answering.submitted(&node.name).is_kept() {
-            let commit = Some(answering.snapshot.commit);
+        if request.is_kept() {
+            let commit = Some(context.snapshot.commit);
             match kept_facts {
-                KeptFacts::All => note(&app, &node, commit, None),
-                KeptFacts::None => {
-                    let trusted = node.trusted.clone();
-                    let bare = Node { trusted, ..Node::named(node.name.clone()) };
-                    note(&app, &bare, commit, None);
-                }
+                KeptFacts::All => recorder.record(&node, commit, None),
+                KeptFacts::None => recorder.record(&node.without_facts(), commit, None),
             }
         }
-        let document = document(&answering, node);
-        respond(&answering, document)
+        let document = document(&context, node);
+        respond(&context, document)
     };
     NODES.run(weight, print).await
 }
@@ -134,23 +132,23 @@ enum KeptFacts {
 
 /// What a body says of a node.
 enum Said {
-    /// Facts, and with them all that is to be known.
-    Facts(Node),
-    /// What the certificate proves; the facts are those that are known.
+    /// Facts, and with them all that is known of the node.
+    Facts(ProvedNode),
+    /// Trusted data; the facts are those that are known.
     Trusted(Map<String, Value>),
     /// Nothing: there is no body, or neither facts nor trusted data in it.
     Nothing,
 }
 
 impl Said {
-    fn read(name: String, body: Option<Value>) -> Result<Self, ApiError> {
+    fn read(request: &NodeRequest, body: Option<Value>) -> Result<Self, ApiError> {
         let Some(body) = body else { return Ok(Self::Nothing) };
         let has_trusted = body.get("trusted").is_some_and(|it| !it.is_null());
-        let node = node(name, Some(as_facts(body)))?;
+        let node = node(request, Some(as_facts(body)))?;
         Ok(match has_trusted {
             // No node has no facts: facts without any are facts that the client does not have.
             _ if !node.fact.is_empty() => Self::Facts(node),
-            true => Self::Trusted(node.trusted),
+            true => Self::Trusted(node.into_node().trusted),
             false => Self::Nothing,
         })
     }
@@ -170,7 +168,8 @@ fn as_facts(mut body: Value) -> Value {
 
 /// Takes facts from Foreman's clients: `{"name", "facts", …}`. They are the node's from now on.
 pub(super) async fn upload_facts(
-    State(app): State<Arc<App>>,
+    State(lookup): State<NodeLookup>,
+    State(recorder): State<CheckInRecorder>,
     Extension(caller): Extension<Arc<Caller>>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -181,25 +180,25 @@ pub(super) async fn upload_facts(
         _ => uploaded(to_json_within(&bytes, NODE_VALUES)?),
     };
     let (name, fact) = NODES.run(weight, take).await??;
-    let submitted = caller.uploads(&name);
-    if !submitted.is_kept() {
+    let request = NodeRequest::of_upload(&caller, name);
+    if !request.is_kept() {
         return Err(denied(&caller, Role::CheckIn));
     }
     // The store may be waited for: the values are gone.
     Room::of_request().keep_text(fact.len());
-    let trusted = match submitted.proved() {
-        Some(proved) => trusted_data(&name, Some(proved.clone())),
+    let trusted = match request.proved_trusted() {
+        Some(proved) => proved,
         // What the node proved before stays.
-        // With a damaged store put aside, what it proved may be lost: then bodyless questions get 503
-        // until it is proved again, see `Stored::lost`.
-        None => stored_trusted(&app, name.clone()).await?,
+        // With a damaged store put aside, what it proved may be lost: then requests without a body get
+        // 503 until it is proved again, see `Stored::lost`.
+        None => lookup.stored_trusted(request.name()).await?,
     };
     let trusted = Value::from(trusted).to_string();
-    let (time, name) = (Timestamp::now(), name.as_str());
+    let (time, name) = (Timestamp::now(), request.name());
     let (fact, trusted) = (fact.as_str(), trusted.as_str());
     let received = Received { time, transaction_uuid: None, commit: None, name, fact, trusted };
-    keep(&app, &received).await?;
-    let message = if app.check_ins.is_durable() {
+    recorder.record_durably(&received).await?;
+    let message = if recorder.is_durable() {
         "Facts were stored"
     } else {
         "Facts were stored in memory, until the daemon stops: it has no --data-dir"
@@ -229,53 +228,52 @@ fn uploaded(mut body: Value) -> Result<(String, String), ApiError> {
 }
 
 pub(super) async fn hiera(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
+    State(lookup): State<NodeLookup>,
+    context: SnapshotContext,
     uri: OriginalUri,
-    Path(name): Path<String>,
+    request: NodeRequest,
 ) -> Result<Response, ApiError> {
-    config_data_by_name(&app, answering, &uri, name).await
+    config_data_by_name(&lookup, context, &uri, &request).await
 }
 
 /// Returns the config data of a node whose facts come along: any daemon can answer, whichever the
 /// node has checked in with. Nothing is kept.
 pub(super) async fn hiera_with_facts(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
+    State(lookup): State<NodeLookup>,
+    context: SnapshotContext,
     uri: OriginalUri,
-    Path(name): Path<String>,
+    request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let node = match Said::read(name.clone(), read_json(body).await?)? {
-        Said::Nothing => return config_data_by_name(&app, answering, &uri, name).await,
+    let node = match Said::read(&request, read_json(body).await?)? {
+        Said::Nothing => return config_data_by_name(&lookup, context, &uri, &request).await,
         Said::Facts(node) => node,
         Said::Trusted(trusted) => {
-            let known = known(&app, name, TrustedSource::Request).await?;
-            Node { trusted, ..known.for_lookup(&answering.snapshot, &uri)? }
+            let known = lookup.find(&request, TrustedSource::Request).await?;
+            request.node(known.for_lookup(&context.snapshot, &uri)?.into_node().fact, trusted)
         }
     };
-    config_data(answering, node).await
+    config_data(context, node).await
 }
 
 /// Returns the config data of a node that is known.
 async fn config_data_by_name(
-    app: &App,
-    answering: SnapshotContext,
+    lookup: &NodeLookup,
+    context: SnapshotContext,
     uri: &OriginalUri,
-    name: String,
+    request: &NodeRequest,
 ) -> Result<Response, ApiError> {
-    let source = TrustedSource::of(&answering.submitted(&name));
-    let node = known(app, name, source).await?.for_lookup(&answering.snapshot, uri)?;
-    config_data(answering, node).await
+    let known = lookup.find(request, TrustedSource::without_body(request)).await?;
+    let node = known.for_lookup(&context.snapshot, uri)?;
+    config_data(context, node).await
 }
 
-async fn config_data(answering: SnapshotContext, mut node: Node) -> Result<Response, ApiError> {
+async fn config_data(context: SnapshotContext, node: ProvedNode) -> Result<Response, ApiError> {
     let weight = weight(&node);
     let write = move || {
-        answering.override_trusted(&mut node);
-        node.trusted = with_certname(Some(std::mem::take(&mut node.trusted)), &node.name);
-        let answer = classified(&answering, &node, |_, result| classification::hiera(result));
-        answering.json(answer)
+        let node = node.with_certname();
+        let answer = classified(&context, &node, |_, result| classification::hiera(result));
+        context.json(answer)
     };
     NODES.run(weight, write).await
 }

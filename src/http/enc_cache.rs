@@ -15,7 +15,7 @@ const BYTES: usize = 32 << 20;
 
 /// The replies that are kept.
 #[derive(Clone, Debug, Default)]
-pub struct Replies(Arc<Mutex<Shelf>>);
+pub struct EncCache(Arc<Mutex<Shelf>>);
 
 #[derive(Debug, Default)]
 struct Shelf {
@@ -36,7 +36,7 @@ struct Slot {
 #[derive(Debug)]
 pub(super) struct Reservation(u64);
 
-impl Replies {
+impl EncCache {
     /// Returns the reply about a node, or the right to keep the one that is made now.
     pub(super) fn find(&self, name: &str, commit: CommitId) -> Result<Bytes, Reservation> {
         let mut shelf = self.shelf();
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_reply_is_kept_until_another_commit_answers_or_more_is_known() {
-        let replies = Replies::default();
+        let replies = EncCache::default();
         let commit = |text: &str| text.repeat(40).parse::<CommitId>().unwrap();
         let (old, new) = (commit("1"), commit("2"));
         let text = |text: &'static str| Bytes::from_static(text.as_bytes());
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn replies_have_a_limit() {
-        let replies = Replies::default();
+        let replies = EncCache::default();
         let commit = "1".repeat(40).parse::<CommitId>().unwrap();
         let large = Bytes::from(vec![b'x'; BYTES / 3]);
         for name in ["a", "b", "c", "d"] {

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::answer::{Parameters, SnapshotContext};
 use super::error::ApiError;
-use super::router::App;
 use crate::hierarchy::Catalogue;
 use crate::model::EnvironmentName;
+use crate::reconcile::Controller;
 
 /// Writes the classes of an environment's catalogue.
 fn classes_of(environment: &EnvironmentName, catalogue: &Catalogue) -> Vec<Value> {
@@ -21,10 +21,10 @@ fn classes_of(environment: &EnvironmentName, catalogue: &Catalogue) -> Vec<Value
         .collect()
 }
 
-pub(super) async fn classes(answering: SnapshotContext, parameters: Parameters) -> Response {
-    let catalogues = &answering.snapshot.estate.catalogues;
+pub(super) async fn classes(context: SnapshotContext, parameters: Parameters) -> Response {
+    let catalogues = &context.snapshot.estate.catalogues;
     let all = catalogues.iter().flat_map(|(name, catalogue)| classes_of(name, catalogue)).collect();
-    answering.json(parameters.page(all).map(Value::from))
+    context.json(parameters.page(all).map(Value::from))
 }
 
 pub(super) fn environment_to_value(name: &EnvironmentName) -> Value {
@@ -32,48 +32,48 @@ pub(super) fn environment_to_value(name: &EnvironmentName) -> Value {
     json!({"name": name, "sync_succeeded": true})
 }
 
-pub(super) async fn environments(answering: SnapshotContext, parameters: Parameters) -> Response {
-    let known = answering.snapshot.estate.environment_names();
+pub(super) async fn environments(context: SnapshotContext, parameters: Parameters) -> Response {
+    let known = context.snapshot.estate.environment_names();
     let all = known.into_iter().map(environment_to_value).collect();
-    answering.json(parameters.page(all).map(Value::from))
+    context.json(parameters.page(all).map(Value::from))
 }
 
 pub(super) async fn environment(
-    answering: SnapshotContext,
+    context: SnapshotContext,
     uri: OriginalUri,
     Path(name): Path<String>,
 ) -> Response {
-    let known = answering.snapshot.estate.environment_names();
+    let known = context.snapshot.estate.environment_names();
     let found = known.into_iter().find(|it| it.as_str() == name).map(environment_to_value);
-    answering.json(found.ok_or_else(|| ApiError::not_found(&uri)))
+    context.json(found.ok_or_else(|| ApiError::not_found(&uri)))
 }
 
 pub(super) async fn environment_classes(
-    answering: SnapshotContext,
+    context: SnapshotContext,
     parameters: Parameters,
     Path(name): Path<String>,
 ) -> Response {
-    let found = answering.snapshot.estate.catalogues.iter().find(|(it, _)| it.as_str() == name);
+    let found = context.snapshot.estate.catalogues.iter().find(|(it, _)| it.as_str() == name);
     let classes = found.map(|(name, catalogue)| classes_of(name, catalogue)).unwrap_or_default();
-    answering.json(parameters.page(classes).map(Value::from))
+    context.json(parameters.page(classes).map(Value::from))
 }
 
 pub(super) async fn environment_class(
-    answering: SnapshotContext,
+    context: SnapshotContext,
     uri: OriginalUri,
     Path((environment, class)): Path<(String, String)>,
 ) -> Response {
-    let catalogues = &answering.snapshot.estate.catalogues;
+    let catalogues = &context.snapshot.estate.catalogues;
     let found = catalogues.iter().find(|(it, _)| it.as_str() == environment);
     let classes = found.map(|(name, catalogue)| classes_of(name, catalogue)).unwrap_or_default();
     let class = classes.into_iter().find(|it| it["name"] == class.as_str());
-    answering.json(class.ok_or_else(|| ApiError::not_found(&uri)))
+    context.json(class.ok_or_else(|| ApiError::not_found(&uri)))
 }
 
 /// Returns the answer to a write where groups change by commits alone; it names the file of the
 /// group.
-pub(super) fn refusal(app: &App, id: Option<&str>) -> Response {
-    let address = app.controller.address();
+pub(super) fn refusal(controller: &Controller, id: Option<&str>) -> Response {
+    let address = controller.address();
     let whole = || {
         let message = format!("Groups are managed in git: change them by a commit to {address}.");
         ApiError::read_only(message).into_response()
@@ -88,9 +88,9 @@ pub(super) fn refusal(app: &App, id: Option<&str>) -> Response {
             whole()
         };
     };
-    let Ok(snapshot) = app.controller.snapshot() else { return whole() };
+    let Ok(snapshot) = controller.snapshot() else { return whole() };
     let Some(origin) = snapshot.origins.get(&group) else { return whole() };
-    let directory = match app.controller.path().trim_matches('/') {
+    let directory = match controller.path().trim_matches('/') {
         "" | "." => String::new(),
         path => format!("{path}/"),
     };

@@ -13,11 +13,11 @@ use super::body::{RULE_VALUES, read, to_json_within};
 use super::compute::{GROUP, TOOLS};
 use super::error::ApiError;
 use super::json_list::JsonList;
-use super::router::App;
 use super::streamed::streamed;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule, shown_group_to_value};
 use crate::history::{Edit, History};
 use crate::model::{Condition, GroupId};
+use crate::reconcile::Controller;
 use crate::rule::{self, QueryFormat, to_query};
 
 /// Returns the group that a part of the URL names.
@@ -48,9 +48,9 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn of(app: &App, answering: &'a SnapshotContext) -> Self {
-        let history = app.controller.edits(answering.snapshot.commit);
-        Self { estate: &answering.snapshot.estate, history }
+    fn of(controller: &Controller, context: &'a SnapshotContext) -> Self {
+        let history = controller.edits(context.snapshot.commit);
+        Self { estate: &context.snapshot.estate, history }
     }
 
     fn group(&self, index: GroupIndex, view: View) -> Value {
@@ -65,37 +65,37 @@ fn view(parameters: &Parameters) -> View {
 }
 
 /// Returns what an answer weighs that is about all groups.
-fn weight(answering: &SnapshotContext) -> usize {
-    answering.snapshot.estate.hierarchy.len() * GROUP
+fn weight(context: &SnapshotContext) -> usize {
+    context.snapshot.estate.hierarchy.len() * GROUP
 }
 
 pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
+    State(controller): State<Arc<Controller>>,
+    context: SnapshotContext,
     parameters: Parameters,
 ) -> Result<Response, ApiError> {
-    let hierarchy = &answering.snapshot.estate.hierarchy;
+    let hierarchy = &context.snapshot.estate.hierarchy;
     let mut indexes: Vec<GroupIndex> = hierarchy.indexes().collect();
     indexes.sort_by_key(|index| hierarchy.group(*index).id);
     let view = view(&parameters);
     let indexes = match parameters.page(indexes) {
         Ok(indexes) => indexes,
-        Err(error) => return Ok(answering.json(Err(error))),
+        Err(error) => return Ok(context.json(Err(error))),
     };
     let weight = indexes.len() * GROUP;
     match view {
         View::Own => {
             let write = move || {
-                let shown = Shown::of(&app, &answering);
+                let shown = Shown::of(&controller, &context);
                 let groups = indexes.into_iter().map(|index| shown.group(index, view));
-                answering.json(Ok(groups.collect()))
+                context.json(Ok(groups.collect()))
             };
             TOOLS.run(weight, write).await
         }
         // What groups inherit grows with the square of their number: it is never there as a whole.
         View::Inherited => {
-            let snapshot = Arc::clone(&answering.snapshot);
-            let history = app.controller.edits(snapshot.commit);
+            let snapshot = Arc::clone(&context.snapshot);
+            let history = controller.edits(snapshot.commit);
             let write = move |index: GroupIndex| {
                 let id = snapshot.estate.hierarchy.group(index).id;
                 let edit = history.as_ref().and_then(|history| history.edit(id));
@@ -103,44 +103,44 @@ pub(super) async fn list(
             };
             let mut list = JsonList::new(indexes.into_iter(), write);
             let write = move || Ok::<_, Infallible>(list.piece());
-            Ok(answering.respond(streamed(&TOOLS, weight, write).await?))
+            Ok(context.respond(streamed(&TOOLS, weight, write).await?))
         }
     }
 }
 
 pub(super) async fn one(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
+    State(controller): State<Arc<Controller>>,
+    context: SnapshotContext,
     parameters: Parameters,
     uri: OriginalUri,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let view = view(&parameters);
     // Without what it inherits a group is as small as its document.
-    let weight = if view == View::Inherited { weight(&answering) } else { 0 };
+    let weight = if view == View::Inherited { weight(&context) } else { 0 };
     let write = move || {
-        let hierarchy = &answering.snapshot.estate.hierarchy;
-        let shown = Shown::of(&app, &answering);
-        answering.json(find(hierarchy, &id, &uri).map(|index| shown.group(index, view)))
+        let hierarchy = &context.snapshot.estate.hierarchy;
+        let shown = Shown::of(&controller, &context);
+        context.json(find(hierarchy, &id, &uri).map(|index| shown.group(index, view)))
     };
     TOOLS.run(weight, write).await
 }
 
 pub(super) async fn children(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
+    State(controller): State<Arc<Controller>>,
+    context: SnapshotContext,
     parameters: Parameters,
     uri: OriginalUri,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let weight = weight(&answering);
+    let weight = weight(&context);
     let write = move || {
-        let hierarchy = &answering.snapshot.estate.hierarchy;
+        let hierarchy = &context.snapshot.estate.hierarchy;
         let tree = find(hierarchy, &id, &uri).and_then(|index| {
             let depth = parameters.count("depth")?.unwrap_or(usize::MAX);
-            Ok(Value::from(vec![nested(&Shown::of(&app, &answering), index, depth)]))
+            Ok(Value::from(vec![nested(&Shown::of(&controller, &context), index, depth)]))
         });
-        answering.json(tree)
+        context.json(tree)
     };
     TOOLS.run(weight, write).await
 }
@@ -172,13 +172,13 @@ fn nested(shown: &Shown<'_>, top: GroupIndex, depth: usize) -> Value {
 }
 
 pub(super) async fn rules(
-    answering: SnapshotContext,
+    context: SnapshotContext,
     uri: OriginalUri,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let weight = weight(&answering);
+    let weight = weight(&context);
     let write = move || {
-        let hierarchy = &answering.snapshot.estate.hierarchy;
+        let hierarchy = &context.snapshot.estate.hierarchy;
         let answer = find(hierarchy, &id, &uri).map(|index| {
             let inherited = inherited_rule(hierarchy, index);
             let query = |format| translated(inherited.as_ref(), format);
@@ -191,7 +191,7 @@ pub(super) async fn rules(
                 },
             })
         });
-        answering.json(answer)
+        context.json(answer)
     };
     TOOLS.run(weight, write).await
 }

@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use super::access::Caller;
 use super::answer::{Parameters, SnapshotContext};
 use super::error::ApiError;
-use super::router::App;
 use super::writes::{Writing, environment_of};
 use crate::changeset::{NewCatalogue, Operation, check_may_update_classes, etag_of};
 use crate::model::EnvironmentName;
@@ -174,7 +173,8 @@ fn failed(environment: &EnvironmentName, error: PullError) -> ApiError {
 /// Pulls classes from the Puppet Server and commits what changed. Without one, catalogues are files
 /// of the repository that others write: to update them is to look at it.
 pub(super) async fn update(
-    State(app): State<Arc<App>>,
+    State(server): State<Option<PuppetServer>>,
+    State(controller): State<Arc<Controller>>,
     parameters: Parameters,
     Extension(caller): Extension<Arc<Caller>>,
     uri: OriginalUri,
@@ -182,8 +182,8 @@ pub(super) async fn update(
 ) -> Result<Response, ApiError> {
     // Catalogues belong to no group, and to fetch the repository is an operator's matter.
     check_may_update_classes(&caller.write_scopes())?;
-    let Some(server) = &app.puppet_server else {
-        app.controller.want(Trigger::Manual);
+    let Some(server) = server else {
+        controller.want(Trigger::Manual);
         return Ok(StatusCode::CREATED.into_response());
     };
     let writing = match writing {
@@ -194,7 +194,7 @@ pub(super) async fn update(
     let busy = Arc::clone(&server.0.busy).lock_owned().await;
     // A client that goes away leaves the question, which goes on keeping others from asking.
     let pull = {
-        let (server, controller) = (server.clone(), Arc::clone(&app.controller));
+        let (server, controller) = (server.clone(), Arc::clone(&controller));
         move || (server.pull(&controller, named, &uri), busy)
     };
     let done = tokio::task::spawn_blocking(pull).await;
@@ -212,11 +212,15 @@ pub(super) async fn update(
 }
 
 /// Says when classes were last updated: by a request here, or by a commit that changed a catalogue.
-pub(super) async fn last(State(app): State<Arc<App>>, answering: SnapshotContext) -> Response {
-    let commit = answering.snapshot.commit;
-    let is_active = app.controller.snapshot().is_ok_and(|it| it.commit == commit);
-    let here = app.puppet_server.as_ref().filter(|_| is_active).and_then(PuppetServer::last);
-    let committed = app.controller.edits(commit).and_then(|it| it.last_catalogue());
+pub(super) async fn last(
+    State(server): State<Option<PuppetServer>>,
+    State(controller): State<Arc<Controller>>,
+    context: SnapshotContext,
+) -> Response {
+    let commit = context.snapshot.commit;
+    let is_active = controller.snapshot().is_ok_and(|it| it.commit == commit);
+    let here = server.as_ref().filter(|_| is_active).and_then(PuppetServer::last);
+    let committed = controller.edits(commit).and_then(|it| it.last_catalogue());
     let last = here.max(committed).map(|it| it.to_string());
-    answering.json(Ok(json!({"last_update": last})))
+    context.json(Ok(json!({"last_update": last})))
 }

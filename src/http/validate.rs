@@ -11,16 +11,16 @@ use super::answer::{SnapshotContext, lookup};
 use super::body::{read, to_groups};
 use super::compute::TOOLS;
 use super::error::ApiError;
-use super::router::App;
 use super::server::Room;
 use crate::changeset::{Operation, read_group};
 use crate::hierarchy::group_to_value;
 use crate::model::{Group, GroupId, NODE_VALUES};
+use crate::reconcile::Controller;
 
 /// Answers with the group, or with the error that the write of it would get.
 pub(super) async fn group(
-    State(app): State<Arc<App>>,
-    answering: SnapshotContext,
+    State(controller): State<Arc<Controller>>,
+    context: SnapshotContext,
     body: Body,
 ) -> Result<Response, ApiError> {
     let bytes = read(body).await?;
@@ -30,9 +30,9 @@ pub(super) async fn group(
     let room = Room::of_request();
     let check = move || {
         let _held = (permit, room);
-        match app.controller.check_write(&answering.snapshot, &operation) {
-            Ok(()) => answering.respond(Json(group_to_value(&group))),
-            Err(error) => answering.respond(ApiError::from(error).into_response()),
+        match controller.check_write(&context.snapshot, &operation) {
+            Ok(()) => context.respond(Json(group_to_value(&group))),
+            Err(error) => context.respond(ApiError::from(error).into_response()),
         }
     };
     let checked = tokio::task::spawn_blocking(check).await;

@@ -29,9 +29,9 @@ use self::payload::{Interest, Provider};
 use self::secret::Secret;
 use self::signature::Check;
 use super::error::ApiError;
-use super::router::App;
 use crate::config::watched::{Cause, Ending, Reloaded, WatchError, Watched, WatchedFile};
-use crate::telemetry::Delivered;
+use crate::reconcile::Controller;
+use crate::telemetry::{Delivered, Metrics};
 
 /// The largest body that is taken: forges send 25 MiB at the most.
 const LIMIT: usize = 26 << 20;
@@ -92,7 +92,9 @@ fn secrets(bytes: &[u8]) -> std::io::Result<Vec<Secret>> {
 }
 
 pub(super) async fn receive(
-    State(app): State<Arc<App>>,
+    State(webhooks): State<Arc<Webhooks>>,
+    State(controller): State<Arc<Controller>>,
+    State(metrics): State<Arc<Metrics>>,
     uri: OriginalUri,
     Path(provider): Path<String>,
     headers: HeaderMap,
@@ -101,7 +103,7 @@ pub(super) async fn receive(
     let Some(provider) = Provider::of(&provider) else {
         return Err(ApiError::not_found(&uri));
     };
-    let result = deliver(&app, provider, &headers, body).await;
+    let result = deliver(&webhooks, &controller, provider, &headers, body).await;
     let counted = match &result {
         Ok((delivered, _)) => *delivered,
         Err(error) => match error.status() {
@@ -110,17 +112,18 @@ pub(super) async fn receive(
             _ => Delivered::Malformed,
         },
     };
-    app.metrics.count_webhook(provider.as_str(), counted);
+    metrics.count_webhook(provider.as_str(), counted);
     result.map(|(_, response)| response)
 }
 
 async fn deliver(
-    app: &App,
+    webhooks: &Webhooks,
+    controller: &Controller,
     provider: Provider,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<(Delivered, Response), ApiError> {
-    let secrets = app.webhooks.secrets.as_ref().map(Watched::load);
+    let secrets = webhooks.secrets.as_ref().map(Watched::load);
     let secrets = secrets.as_deref().map(|it| it.as_slice()).unwrap_or_default();
     let mut check = Check::begin(provider, headers, secrets, jiff::Timestamp::now())
         .ok_or_else(ApiError::unsigned)?;
@@ -132,13 +135,13 @@ async fn deliver(
     let answer = |status, delivered, action: &str| {
         (delivered, (status, Json(json!({"delivery": delivery, "action": action}))).into_response())
     };
-    if delivery.as_deref().is_some_and(|id| !app.webhooks.deliveries.note(provider, id)) {
+    if delivery.as_deref().is_some_and(|id| !webhooks.deliveries.note(provider, id)) {
         return Ok(answer(StatusCode::OK, Delivered::Duplicate, "duplicate"));
     }
     let interest = match start {
         None => Interest::Something,
         Some(bytes) => {
-            let branch = app.controller.watched_ref();
+            let branch = controller.watched_ref();
             let payload = serde_json::from_slice(&bytes).map_err(|error| {
                 ApiError::malformed_request("", &format!("the payload is no JSON: {error}"))
             })?;
@@ -147,7 +150,7 @@ async fn deliver(
                 headers,
                 &payload,
                 branch.as_deref(),
-                app.webhooks.pull_requests,
+                webhooks.pull_requests,
             )
         }
     };
@@ -156,7 +159,7 @@ async fn deliver(
         Interest::Something => None,
         Interest::Commit(commit) => Some(commit),
     };
-    app.controller.expect(commit);
+    controller.expect(commit);
     Ok(answer(StatusCode::ACCEPTED, Delivered::Accepted, "fetch"))
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, OriginalUri, Path};
+use axum::extract::{FromRef, FromRequestParts, OriginalUri, Path};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -19,13 +19,12 @@ use super::body::{HIERARCHY_VALUES, read_groups, read_json};
 use super::environments::environment_to_value;
 use super::error::ApiError;
 use super::groups::{find, show};
-use super::router::App;
 use super::server::{FlushCallback, Room};
 use crate::changeset::{Answer, Operation, Status};
 use crate::hierarchy::View;
 use crate::history::Edit;
 use crate::model::{AGENT_SPECIFIED, EnvironmentName, GroupId, NODE_VALUES, NameError};
-use crate::reconcile::{WriteError, WriteRequest, Writer, Written};
+use crate::reconcile::{Controller, WriteError, WriteRequest, Writer, Written};
 use crate::snapshot::Snapshot;
 
 /// How many writes wait at most; each may hold a large body, and its client may be gone.
@@ -48,16 +47,22 @@ pub(super) struct Writing {
     prefix: &'static str,
 }
 
-impl FromRequestParts<Arc<App>> for Writing {
+impl<S> FromRequestParts<S> for Writing
+where
+    S: Send + Sync,
+    Option<Arc<Writer>>: FromRef<S>,
+    Arc<Controller>: FromRef<S>,
+{
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Response> {
-        let id = Path::<String>::from_request_parts(parts, app).await.ok();
-        let Some(writer) = app.writer.clone() else {
-            return Err(super::environments::refusal(app, id.as_ref().map(|it| it.0.as_str())));
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let id = Path::<String>::from_request_parts(parts, state).await.ok();
+        let Some(writer) = Option::<Arc<Writer>>::from_ref(state) else {
+            let (controller, id) = (Arc::from_ref(state), id.as_ref().map(|it| it.0.as_str()));
+            return Err(super::environments::refusal(&controller, id));
         };
-        let caller = Extension::<Arc<Caller>>::from_request_parts(parts, app).await;
-        let uri = OriginalUri::from_request_parts(parts, app).await;
+        let caller = Extension::<Arc<Caller>>::from_request_parts(parts, state).await;
+        let uri = OriginalUri::from_request_parts(parts, state).await;
         let uri = uri.unwrap_or_else(|_| OriginalUri(parts.uri.clone()));
         let path = uri.0.path();
         let prefix = if path.starts_with("/classifier-api/") { "/classifier-api" } else { "" };

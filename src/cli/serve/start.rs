@@ -27,8 +27,8 @@ use crate::git::{
     Remote, Repository, Scheme, SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
-    Access, AllowedHosts, App, CrlPolicy, Endpoint, FactsPolicy, Host, Listener, NodeSource,
-    PuppetServer, Replies, RouteSet, Serving, Tls, TlsFiles, Webhooks, router, serve,
+    Access, AllowedHosts, CrlPolicy, EncCache, Endpoint, FactsPolicy, Host, Listener, NodeSource,
+    PuppetServer, RouteSet, Services, Serving, Tls, TlsFiles, Webhooks, router, serve,
 };
 use crate::model::Budget;
 use crate::reconcile::{
@@ -388,7 +388,7 @@ async fn run_within(serve_settings: Serve, prepared: Prepared, again: Again) -> 
     let controller = starting.await.context("the controller failed")??;
     let writes = writer_settings(&serve_settings, &prepared)
         .map(|it| Arc::new(Writer::new(Arc::clone(&controller), it)));
-    let app = Arc::new(App {
+    let services = Arc::new(Services {
         controller: Arc::clone(&controller),
         writer: writes.clone(),
         metrics,
@@ -401,9 +401,9 @@ async fn run_within(serve_settings: Serve, prepared: Prepared, again: Again) -> 
             elsewhere: prepared.puppetdb.clone(),
             required: serve_settings.enc_facts == EncFacts::Required,
         },
-        replies: Replies::default(),
+        enc_cache: EncCache::default(),
     });
-    let endpoints = open(&serve_settings, &prepared, &app)?;
+    let endpoints = open(&serve_settings, &prepared, &services)?;
     let threads = controller.spawn()?;
     let writing = writes
         .clone()
@@ -426,8 +426,8 @@ async fn run_within(serve_settings: Serve, prepared: Prepared, again: Again) -> 
     for endpoint in &endpoints {
         endpoint.announce();
     }
-    let serving = serving(&serve_settings, &app);
-    let reloader = Reloader::new(&prepared, Arc::clone(&app.metrics), again);
+    let serving = serving(&serve_settings, &services);
+    let reloader = Reloader::new(&prepared, Arc::clone(&services.metrics), again);
     tokio::select! {
         () = serve(endpoints, stop.clone(), serving) => {}
         () = async {
@@ -523,16 +523,16 @@ fn writer_settings(serve: &Serve, prepared: &Prepared) -> Option<WriteSettings> 
     .filter(|it| it.mode != WriteMode::Off)
 }
 
-fn serving(serve: &Serve, app: &App) -> Serving {
+fn serving(serve: &Serve, services: &Services) -> Serving {
     Serving {
         grace: serve.grace,
         client_timeout: serve.client_timeout,
-        metrics: Arc::clone(&app.metrics),
+        metrics: Arc::clone(&services.metrics),
     }
 }
 
 /// Opens every address.
-fn open(settings: &Serve, prepared: &Prepared, app: &Arc<App>) -> Result<Vec<Endpoint>> {
+fn open(settings: &Serve, prepared: &Prepared, services: &Arc<Services>) -> Result<Vec<Endpoint>> {
     let listen = |addresses: &[SocketAddr]| -> Result<TcpListener> {
         let listener = StdListener::bind(addresses).with_context(|| {
             let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
@@ -548,18 +548,18 @@ fn open(settings: &Serve, prepared: &Prepared, app: &Arc<App>) -> Result<Vec<End
     let face = if prepared.admin.is_some() { RouteSet::Public } else { RouteSet::Whole };
     let mut endpoints = vec![Endpoint {
         door: door(listen(&prepared.listen)?),
-        routes: router(Arc::clone(app), face),
+        routes: router(Arc::clone(services), face),
         name: "listen",
         connections: descriptors::connections(settings.max_connections),
     }];
     if let Some(admin) = &prepared.admin {
-        let routes = router(Arc::clone(app), RouteSet::Admin);
+        let routes = router(Arc::clone(services), RouteSet::Admin);
         let door = door(listen(admin)?);
         let connections = descriptors::APART;
         endpoints.push(Endpoint { door, routes, name: "admin-listen", connections });
     }
     if let Some(path) = &settings.socket {
-        let routes = router(Arc::clone(app), RouteSet::Whole);
+        let routes = router(Arc::clone(services), RouteSet::Whole);
         let door = Listener::Unix(socket(path)?);
         let connections = descriptors::APART;
         endpoints.push(Endpoint { door, routes, name: "socket", connections });

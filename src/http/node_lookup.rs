@@ -3,17 +3,16 @@
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
-use axum::extract::OriginalUri;
+use axum::extract::{FromRef, OriginalUri};
 use serde_json::{Map, Value};
 
-use super::access::Submitted;
 use super::error::ApiError;
-use super::router::App;
+use super::node_request::{NodeRequest, ProvedNode};
 use super::server::Room;
 use crate::facts::{read_cached, read_file};
 use crate::model::Node;
 use crate::snapshot::Snapshot;
-use crate::store::{RowRoom, StoreError, Stored, Unlimited};
+use crate::store::{CheckIns, RowRoom, StoreError, Stored, Unlimited};
 
 /// Where the facts of a node come from that sends none: its last check-in, or a file.
 #[derive(Clone, Debug, Default)]
@@ -108,30 +107,30 @@ impl std::fmt::Debug for NodeSource {
     }
 }
 
-/// Where the trusted data of a node come from that is asked about without facts.
+/// Where the trusted data of a node comes from that is asked about without facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TrustedSource {
-    /// The request brings them along: its certificate or its body.
+    /// The request: its certificate or its body.
     Request,
-    /// What was kept.
+    /// The check-ins.
     Store,
 }
 
 impl TrustedSource {
     /// Returns the source for a request without a body.
-    pub(super) fn of(submitted: &Submitted) -> Self {
-        if submitted.proved().is_some() { Self::Request } else { Self::Store }
+    pub(super) fn without_body(request: &NodeRequest) -> Self {
+        if request.is_own() { Self::Request } else { Self::Store }
     }
 }
 
 /// What is known of a node.
 pub(super) enum Known {
     /// Its facts.
-    Facts(Node, FactsSource),
+    Facts(ProvedNode, FactsSource),
     /// It has checked in without facts, and neither files nor `PuppetDB` have any.
-    NoFacts(Node),
+    NoFacts(ProvedNode),
     /// Its name alone.
-    Name(String),
+    Name(ProvedNode),
 }
 
 /// Where the facts of a node were found.
@@ -140,7 +139,7 @@ pub(super) enum FactsSource {
     /// Its check-ins.
     CheckIn,
     /// A file of `--facts-dir`, or `PuppetDB`: they may change there at any time.
-    Elsewhere,
+    External,
 }
 
 impl Known {
@@ -149,13 +148,12 @@ impl Known {
         self,
         policy: &FactsPolicy,
         uri: &OriginalUri,
-    ) -> Result<Node, ApiError> {
+    ) -> Result<ProvedNode, ApiError> {
         match self {
             Self::Facts(node, _) => Ok(node),
-            Self::NoFacts(node) if !policy.required => Ok(node),
-            Self::Name(name) if !policy.required => Ok(Node::named(name)),
-            Self::NoFacts(Node { name, .. }) | Self::Name(name) => {
-                Err(ApiError::facts_required(&name, uri))
+            Self::NoFacts(node) | Self::Name(node) if !policy.required => Ok(node),
+            Self::NoFacts(node) | Self::Name(node) => {
+                Err(ApiError::facts_required(&node.name, uri))
             }
         }
     }
@@ -166,50 +164,86 @@ impl Known {
         self,
         snapshot: &Snapshot,
         uri: &OriginalUri,
-    ) -> Result<Node, ApiError> {
+    ) -> Result<ProvedNode, ApiError> {
         match self {
             Self::Facts(node, _) => Ok(node),
             Self::NoFacts(node) if !snapshot.reads_facts() => Ok(node),
             Self::NoFacts(node) => Err(ApiError::unknown_facts(&node.name, uri)),
-            Self::Name(name) => Err(ApiError::unknown_node(&name, uri)),
+            Self::Name(node) => Err(ApiError::unknown_node(&node.name, uri)),
         }
     }
 }
 
-/// Returns what is known of a node.
-pub(super) async fn known(
-    app: &App,
-    name: String,
-    source: TrustedSource,
-) -> Result<Known, ApiError> {
-    let Stored { check_in, lost } = stored(app, name.clone()).await?;
-    let last = check_in.map(|it| it.node);
-    // Facts without the trusted data that were lost are less than what was known of the node.
-    let is_enough = |node: &Node| {
-        lost.is_none() || source == TrustedSource::Request || !node.trusted.is_empty()
-    };
-    // A node can have asked without facts; then others may know some.
-    let last = match last {
-        Some(node) if !node.fact.is_empty() && is_enough(&node) => {
-            return Ok(Known::Facts(node, FactsSource::CheckIn));
-        }
-        last => last,
-    };
-    let (policy, wanted, room) = (app.facts.clone(), name.clone(), Room::for_rows());
-    let found = tokio::task::spawn_blocking(move || policy.find(&wanted, &room)).await;
-    let found = found.map_err(|_| ApiError::internal("The facts could not be read."))??;
-    let proved = last.as_ref().map(|it| it.trusted.clone()).unwrap_or_default();
-    let found = with_facts(found, &proved);
-    if let Some(node) = found {
-        return match lost.clone().filter(|_| !is_enough(&node)) {
-            Some(error) => Err(error.into()),
-            None => Ok(Known::Facts(node, FactsSource::Elsewhere)),
-        };
+/// Looks nodes up by name: in the check-ins, in files, in `PuppetDB`.
+#[derive(Clone, Debug)]
+pub(super) struct NodeLookup {
+    check_ins: CheckIns,
+    pub(super) policy: FactsPolicy,
+}
+
+impl<S> FromRef<S> for NodeLookup
+where
+    CheckIns: FromRef<S>,
+    FactsPolicy: FromRef<S>,
+{
+    fn from_ref(state: &S) -> Self {
+        Self { check_ins: CheckIns::from_ref(state), policy: FactsPolicy::from_ref(state) }
     }
-    match (lost, last) {
-        (Some(error), _) => Err(error.into()),
-        (None, Some(node)) => Ok(Known::NoFacts(node)),
-        (None, None) => Ok(Known::Name(name)),
+}
+
+impl NodeLookup {
+    /// Returns what is known of the node of a request.
+    pub(super) async fn find(
+        &self,
+        request: &NodeRequest,
+        source: TrustedSource,
+    ) -> Result<Known, ApiError> {
+        let prove = |Node { fact, trusted, .. }| request.node(fact, trusted);
+        let Stored { check_in, lost } = self.stored(request.name()).await?;
+        let last = check_in.map(|it| it.node);
+        // Facts without the trusted data that was lost are less than what was known of the node.
+        let is_enough = |node: &Node| {
+            lost.is_none() || source == TrustedSource::Request || !node.trusted.is_empty()
+        };
+        // A node can have asked without facts; then other sources may know some.
+        let last = match last {
+            Some(node) if !node.fact.is_empty() && is_enough(&node) => {
+                return Ok(Known::Facts(prove(node), FactsSource::CheckIn));
+            }
+            last => last,
+        };
+        let (policy, name, room) =
+            (self.policy.clone(), request.name().to_owned(), Room::for_rows());
+        let found = tokio::task::spawn_blocking(move || policy.find(&name, &room)).await;
+        let found = found.map_err(|_| ApiError::internal("The facts could not be read."))??;
+        let proved = last.as_ref().map(|it| it.trusted.clone()).unwrap_or_default();
+        if let Some(node) = with_facts(found, &proved) {
+            return match lost.clone().filter(|_| !is_enough(&node)) {
+                Some(error) => Err(error.into()),
+                None => Ok(Known::Facts(prove(node), FactsSource::External)),
+            };
+        }
+        match (lost, last) {
+            (Some(error), _) => Err(error.into()),
+            (None, Some(node)) => Ok(Known::NoFacts(prove(node))),
+            (None, None) => Ok(Known::Name(request.node(Map::new(), Map::new()))),
+        }
+    }
+
+    async fn stored(&self, name: &str) -> Result<Stored, StoreError> {
+        let (store, name, room) = (self.check_ins.clone(), name.to_owned(), Room::for_rows());
+        let found = tokio::task::spawn_blocking(move || store.get_within(&name, &room)).await;
+        found.unwrap_or_else(|_| Err(StoreError::interrupted()))
+    }
+
+    /// Returns the trusted data of a node's last check-in.
+    pub(super) async fn stored_trusted(
+        &self,
+        name: &str,
+    ) -> Result<Map<String, Value>, StoreError> {
+        let (store, name) = (self.check_ins.clone(), name.to_owned());
+        let found = tokio::task::spawn_blocking(move || store.trusted(&name)).await;
+        found.unwrap_or_else(|_| Err(StoreError::interrupted()))
     }
 }
 
@@ -221,21 +255,6 @@ fn with_facts(found: Option<Node>, proved: &Map<String, Value>) -> Option<Node> 
         node.trusted.clone_from(proved);
     }
     Some(node)
-}
-
-async fn stored(app: &App, name: String) -> Result<Stored, StoreError> {
-    let (store, room) = (app.check_ins.clone(), Room::for_rows());
-    let found = tokio::task::spawn_blocking(move || store.get_within(&name, &room)).await;
-    found.unwrap_or_else(|_| Err(StoreError::interrupted()))
-}
-
-pub(super) async fn stored_trusted(
-    app: &App,
-    name: String,
-) -> Result<Map<String, Value>, StoreError> {
-    let store = app.check_ins.clone();
-    let found = tokio::task::spawn_blocking(move || store.trusted(&name)).await;
-    found.unwrap_or_else(|_| Err(StoreError::interrupted()))
 }
 
 /// Reads the facts file of a node.

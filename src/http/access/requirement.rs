@@ -1,0 +1,68 @@
+//! What a route requires of its callers.
+
+use axum::http::Method;
+
+use super::grants::Caller;
+use super::roles::Role;
+use crate::http::error::ApiError;
+
+/// What a route requires of its callers. One grant has to meet it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum Requirement {
+    /// Nothing: a probe, which is answered beyond the connection limit as well.
+    Probe,
+    /// Nothing.
+    Public,
+    /// A signature of the body, which the handler verifies.
+    Signature,
+    /// A role, for all nodes.
+    Role(Role),
+    /// A role, for the node that the path names: an agent's certificate has it for its own node.
+    NodeInPath(Role),
+    /// A role, for at least one node: the handler checks the node that the body names.
+    NodeInBody(Role),
+}
+
+impl Requirement {
+    /// Returns what requests require that no route answers: to read, or to write.
+    pub(in crate::http) fn by_kind(method: &Method) -> Self {
+        let reads = matches!(*method, Method::GET | Method::HEAD);
+        Self::Role(if reads { Role::Read } else { Role::Write })
+    }
+
+    /// Returns the role of the requirement, for the reference.
+    #[cfg(test)]
+    pub(in crate::http) fn role(self) -> Option<Role> {
+        match self {
+            Self::Probe | Self::Public | Self::Signature => None,
+            Self::Role(role) | Self::NodeInPath(role) | Self::NodeInBody(role) => Some(role),
+        }
+    }
+
+    /// Checks a caller; `node` is the one that the path names.
+    ///
+    /// # Errors
+    ///
+    /// Returns 401 for an anonymous caller and 403 for one without the role.
+    pub(in crate::http) fn check(
+        self,
+        caller: &Caller,
+        node: Option<&str>,
+    ) -> Result<(), ApiError> {
+        let (role, is_met) = match self {
+            Self::Probe | Self::Public | Self::Signature => return Ok(()),
+            Self::Role(role) => (role, caller.may(role, None)),
+            Self::NodeInPath(role) => (role, caller.may(role, node)),
+            Self::NodeInBody(role) => (role, caller.may_for_some_node(role)),
+        };
+        if is_met { Ok(()) } else { Err(denied(caller, role)) }
+    }
+}
+
+/// Returns the error for a caller who lacks a role.
+pub(in crate::http) fn denied(caller: &Caller, role: Role) -> ApiError {
+    match caller.name() {
+        None => ApiError::unauthenticated(),
+        Some(name) => ApiError::permission_denied(name, role.as_str()),
+    }
+}

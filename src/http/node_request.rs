@@ -1,0 +1,129 @@
+//! The node that a request is about, with what its certificate proves.
+//!
+//! A request names a node and may bring trusted data along. Where the node itself asks, with its own
+//! certificate, the trusted data of the certificate replaces the request's. Everything that classifies a
+//! node for a request takes a [`ProvedNode`], and only a [`NodeRequest`] makes one, so no handler can
+//! forget the replacement.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use serde_json::{Map, Value};
+
+use super::access::{Caller, Submitted};
+use crate::facts::{trusted_data, with_certname};
+use crate::model::Node;
+
+/// A request about a node: the node's name, and whether the caller may speak for it.
+#[derive(Debug)]
+pub(super) struct NodeRequest {
+    name: String,
+    submitted: Submitted,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NodeRequest {
+    type Rejection = PathRejection;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, PathRejection> {
+        let Path(name) = Path::<String>::from_request_parts(parts, state).await?;
+        // Without a caller nothing is kept.
+        let caller = parts.extensions.get::<Arc<Caller>>().cloned().unwrap_or_default();
+        Ok(Self { submitted: caller.classifies(&name), name })
+    }
+}
+
+impl NodeRequest {
+    /// Returns the request of an upload of facts, which names the node in its body.
+    pub(super) fn of_upload(caller: &Caller, name: String) -> Self {
+        Self { submitted: caller.uploads(&name), name }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns whether the facts and trusted data of the request are kept for later requests.
+    pub(super) fn is_kept(&self) -> bool {
+        self.submitted.is_kept()
+    }
+
+    /// Returns whether the node itself asks: trusted data is then that of its certificate.
+    pub(super) fn is_own(&self) -> bool {
+        self.submitted.proved().is_some()
+    }
+
+    /// Returns the trusted data of the certificate, where the node itself asks.
+    pub(super) fn proved_trusted(&self) -> Option<Map<String, Value>> {
+        let certificate = self.submitted.proved()?;
+        Some(trusted_data(&self.name, Some(certificate.clone())))
+    }
+
+    /// Returns the node of the request with these facts, and with this trusted data unless a certificate
+    /// proves other.
+    pub(super) fn node(&self, fact: Map<String, Value>, trusted: Map<String, Value>) -> ProvedNode {
+        let trusted = self.proved_trusted().unwrap_or(trusted);
+        ProvedNode(Node { name: self.name.clone(), fact, trusted })
+    }
+}
+
+/// A node whose trusted data is that of its certificate, where the node itself asks.
+#[derive(Debug)]
+pub(super) struct ProvedNode(Node);
+
+impl ProvedNode {
+    /// Returns the node with its certname among its trusted data: callers who may classify vouch for the
+    /// name in the URL.
+    pub(super) fn with_certname(mut self) -> Self {
+        self.0.trusted = with_certname(Some(std::mem::take(&mut self.0.trusted)), &self.0.name);
+        self
+    }
+
+    /// Returns the node without its facts.
+    pub(super) fn without_facts(&self) -> Self {
+        let Node { name, trusted, .. } = &self.0;
+        Self(Node { trusted: trusted.clone(), ..Node::named(name.clone()) })
+    }
+
+    pub(super) fn into_node(self) -> Node {
+        self.0
+    }
+}
+
+impl std::ops::Deref for ProvedNode {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::facts::CertificateFacts;
+
+    fn object(value: Value) -> Map<String, Value> {
+        match value {
+            Value::Object(fields) => fields,
+            other => panic!("expected an object, found {other}"),
+        }
+    }
+
+    #[test]
+    fn only_the_node_itself_is_proved_by_its_certificate() {
+        let facts = CertificateFacts { certname: "web1".to_owned(), ..CertificateFacts::default() };
+        let request = |submitted| NodeRequest { name: "web1".to_owned(), submitted };
+        let forged = || object(json!({"extensions": {"pp_role": "admin"}}));
+        let own = request(Submitted::KeptAsProved(Arc::new(facts))).node(Map::new(), forged());
+        assert_eq!(own.trusted["certname"], "web1");
+        assert_eq!(own.trusted["authenticated"], "remote");
+        assert_ne!(own.trusted.get("extensions"), forged().get("extensions"));
+        for submitted in [Submitted::Kept, Submitted::AnswerOnly] {
+            assert_eq!(request(submitted).node(Map::new(), forged()).trusted, forged());
+        }
+    }
+}

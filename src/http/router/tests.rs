@@ -1,0 +1,430 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Method, Request, StatusCode};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tower::ServiceExt as _;
+
+use super::*;
+use crate::facts::CertificateFacts;
+use crate::git::Verification;
+use crate::http::enc_cache::EncCache;
+use crate::http::node_lookup::FactsPolicy;
+use crate::http::server::Peer;
+use crate::model::Budget;
+use crate::reconcile::{Controller, Policy, Settings, Target};
+use crate::store::{CheckIns, Limits, StoreSettings};
+use crate::telemetry::Metrics;
+
+/// Every route of the classifier API, which stands below `/classifier-api` as well: method, path, what
+/// it requires.
+const CLASSIFIER: &[(&str, &str, &str)] = &[
+    ("GET", "/v1/classified/nodes/{name}", "classify, own node"),
+    ("POST", "/v1/classified/nodes/{name}", "classify, own node"),
+    ("GET", "/v2/classified/nodes/{name}", "classify, own node"),
+    ("POST", "/v2/classified/nodes/{name}", "classify, own node"),
+    ("GET", "/v1/classified/nodes/{name}/explanation", "read, own node"),
+    ("POST", "/v1/classified/nodes/{name}/explanation", "classify, own node"),
+    ("GET", "/v1/groups", "read"),
+    ("POST", "/v1/groups", "write"),
+    ("GET", "/v1/groups/{id}", "read"),
+    ("PUT", "/v1/groups/{id}", "write"),
+    ("POST", "/v1/groups/{id}", "write"),
+    ("DELETE", "/v1/groups/{id}", "write"),
+    ("POST", "/v1/groups/{id}/pin", "write"),
+    ("POST", "/v1/groups/{id}/unpin", "write"),
+    ("GET", "/v1/groups/{id}/rules", "read"),
+    ("GET", "/v1/groups/{id}/nodes", "read"),
+    ("GET", "/v1/group-children/{id}", "read"),
+    ("POST", "/v1/commands/unpin-from-all", "write"),
+    ("POST", "/v1/import-hierarchy", "write"),
+    ("POST", "/v1/rules/translate", "read"),
+    ("POST", "/v1/validate/group", "read"),
+    ("GET", "/v1/classes", "read"),
+    ("GET", "/v1/environments", "read"),
+    ("GET", "/v1/environments/{environment}", "read"),
+    ("PUT", "/v1/environments/{environment}", "write"),
+    ("DELETE", "/v1/environments/{environment}", "write"),
+    ("GET", "/v1/environments/{environment}/classes", "read"),
+    ("GET", "/v1/environments/{environment}/classes/{class}", "read"),
+    ("GET", "/v1/last-class-update", "read"),
+    ("POST", "/v1/update-classes", "write"),
+    ("GET", "/v1/nodes", "read"),
+    ("GET", "/v1/nodes/{name}", "read"),
+];
+
+/// Every other route.
+const OTHERS: &[(&str, &str, &str)] = &[
+    ("GET", "/livez", "probe"),
+    ("GET", "/readyz", "probe"),
+    ("GET", "/openapi.json", "public"),
+    ("GET", "/controller/status", "read"),
+    ("GET", "/controller/commits", "read"),
+    ("GET", "/controller/commits/{*revision}", "read"),
+    ("GET", "/controller/diff/{base}/{head}", "read"),
+    ("GET", "/enc/{certname}", "classify, own node"),
+    ("POST", "/enc/{certname}", "classify, own node"),
+    ("GET", "/node/{certname}", "classify, own node"),
+    ("POST", "/api/hosts/facts", "check-in, own node"),
+    ("GET", "/hiera/{certname}", "classify, own node"),
+    ("POST", "/hiera/{certname}", "classify, own node"),
+    ("GET", "/status/v1/services", "public"),
+    ("GET", "/status/v1/services/{service}", "public"),
+    ("GET", "/status/v1/simple", "public"),
+    ("GET", "/status/v1/simple/{service}", "public"),
+    ("POST", "/webhook/{provider}", "signature"),
+    ("GET", "/metrics", "read"),
+    ("POST", "/controller/reconcile", "operate"),
+    ("POST", "/controller/pin", "operate"),
+    ("POST", "/controller/resume", "operate"),
+];
+
+fn table() -> BTreeMap<(String, String), &'static str> {
+    let classifier = CLASSIFIER.iter().flat_map(|(method, path, requirement)| {
+        let paths = [(*path).to_owned(), format!("/classifier-api{path}")];
+        paths.map(|path| (((*method).to_owned(), path), *requirement))
+    });
+    let others = OTHERS.iter().map(|(method, path, requirement)| {
+        (((*method).to_owned(), (*path).to_owned()), *requirement)
+    });
+    classifier.chain(others).collect()
+}
+
+/// A daemon without a listener, which knows a token of each role and certificates.
+struct Fixture {
+    router: Router,
+    _directory: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new(set: RouteSet) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        commit_group(directory.path());
+        let access = Arc::new(access(directory.path()));
+        let metrics: Arc<Metrics> = Arc::default();
+        let controller = Controller::start(settings(directory.path()), Arc::clone(&metrics));
+        let limits = Limits { nodes: 10, bytes: 1 << 20, forget_after: std::time::Duration::MAX };
+        let store = StoreSettings { path: None, cache: 1 << 20, limits };
+        let services = Services {
+            controller: controller.unwrap(),
+            check_ins: CheckIns::new(store, Arc::clone(&metrics)),
+            metrics,
+            access,
+            webhooks: Arc::default(),
+            writer: None,
+            puppet_server: None,
+            facts: FactsPolicy::default(),
+            enc_cache: EncCache::default(),
+        };
+        Self { router: router(Arc::new(services), set), _directory: directory }
+    }
+
+    async fn send(&self, method: &str, path: &str, caller: &Caller<'_>) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        let mut peer = Peer::default();
+        match caller {
+            Caller::Anonymous => {}
+            Caller::Token(token) => request = request.header("X-Authentication", *token),
+            Caller::Certificate(certname) => peer.certificate = Some(certificate(certname)),
+        }
+        let mut request = request.body(Body::empty()).unwrap();
+        request.extensions_mut().insert(peer);
+        Answer::of(self.router.clone().oneshot(request).await.unwrap()).await
+    }
+}
+
+/// Makes a repository with one group.
+fn commit_group(directory: &Path) {
+    let repository = git2::Repository::init(directory).unwrap();
+    let mut index = repository.index().unwrap();
+    let entry = git2::IndexEntry {
+        ctime: git2::IndexTime::new(0, 0),
+        mtime: git2::IndexTime::new(0, 0),
+        dev: 0,
+        ino: 0,
+        mode: 0o100_644,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id: git2::Oid::ZERO_SHA1,
+        flags: 0,
+        flags_extended: 0,
+        path: b"groups/a.yaml".to_vec(),
+    };
+    index.add_frombuffer(&entry, b"name: A\n").unwrap();
+    let tree = repository.find_tree(index.write_tree().unwrap()).unwrap();
+    let author = git2::Signature::new("a", "a@example.com", &git2::Time::new(0, 0)).unwrap();
+    repository.commit(Some("HEAD"), &author, &author, "first", &tree, &[]).unwrap();
+}
+
+/// Writes tokens, one of each role and with its name, and reads them.
+#[expect(clippy::disallowed_methods, reason = "a file to read")]
+fn access(directory: &Path) -> Access {
+    let entry = |role: Role| {
+        let hash = Sha256::digest(role.as_str());
+        let hash: Vec<String> = hash.iter().map(|it| format!("{it:02x}")).collect();
+        format!("- name: t\n  sha256: {}\n  roles: [{}]\n", hash.concat(), role.as_str())
+    };
+    let path = directory.join("tokens.yaml");
+    std::fs::write(&path, Role::ALL.map(entry).concat()).unwrap();
+    Access::new(Some(path), true, None, false).unwrap()
+}
+
+fn settings(repository: &Path) -> Settings {
+    Settings {
+        target: Target::Local(repository.to_owned()),
+        transport: Box::default(),
+        address: String::new(),
+        branch: None,
+        path: ".".to_owned(),
+        interval: std::time::Duration::from_hours(1),
+        data: None,
+        policy: Policy::default(),
+        budget: Budget::DEFAULT,
+        snapshot_cache: 1 << 20,
+        verification: Verification::default(),
+        reporting: None,
+    }
+}
+
+fn certificate(certname: &str) -> Arc<CertificateFacts> {
+    Arc::new(CertificateFacts { certname: certname.to_owned(), ..CertificateFacts::default() })
+}
+
+#[derive(Debug)]
+enum Caller<'a> {
+    Anonymous,
+    Token(&'a str),
+    Certificate(&'a str),
+}
+
+#[derive(Debug)]
+struct Answer {
+    status: StatusCode,
+    body: Value,
+}
+
+impl Answer {
+    async fn of(response: axum::response::Response) -> Self {
+        let status = response.status();
+        let body = to_bytes(response.into_body(), 1 << 24).await.unwrap();
+        Self { status, body: serde_json::from_slice(&body).unwrap_or_default() }
+    }
+
+    fn is_denied(&self) -> bool {
+        let kind = self.body["kind"].as_str();
+        match self.status {
+            StatusCode::UNAUTHORIZED => kind == Some("user-unauthenticated"),
+            StatusCode::FORBIDDEN => kind == Some("permission-denied"),
+            _ => false,
+        }
+    }
+}
+
+/// Returns a path with each parameter replaced: nodes are called `n`.
+fn example(path: &str) -> String {
+    let part = |it: &str| match it {
+        "{id}" => "00000000-0000-4000-8000-000000000000".to_owned(),
+        "{provider}" => "github".to_owned(),
+        _ if it.starts_with('{') => "n".to_owned(),
+        other => other.to_owned(),
+    };
+    path.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+#[tokio::test]
+async fn every_route_is_in_the_table_with_what_it_requires() {
+    let access: Arc<Access> = Arc::default();
+    let declared = routes(&access, RouteSet::Whole).declared().to_vec();
+    let named = |requirement| match requirement {
+        Requirement::Probe => "probe".to_owned(),
+        Requirement::Public => "public".to_owned(),
+        Requirement::Signature => "signature".to_owned(),
+        Requirement::Role(role) => role.as_str().to_owned(),
+        Requirement::NodeInPath(role) | Requirement::NodeInBody(role) => {
+            format!("{}, own node", role.as_str())
+        }
+    };
+    let declared: Vec<_> = declared
+        .into_iter()
+        .map(|it| ((it.method.to_string(), it.path), named(it.requirement)))
+        .collect();
+    let found: BTreeMap<_, _> = declared.iter().cloned().collect();
+    assert_eq!(found.len(), declared.len(), "no route is declared twice");
+    let expected: BTreeMap<_, _> =
+        table().into_iter().map(|(route, it)| (route, it.to_owned())).collect();
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn every_route_answers_callers_with_its_role_alone() {
+    let fixture = Fixture::new(RouteSet::Whole);
+    let mut callers = vec![Caller::Anonymous, Caller::Certificate("n"), Caller::Certificate("m")];
+    callers.extend(Role::ALL.map(|role| Caller::Token(role.as_str())));
+    let (mut admitted, mut denied) = (0, 0);
+    for ((method, path), requirement) in table() {
+        let path = example(&path);
+        for caller in &callers {
+            let may = match (requirement, caller) {
+                ("probe" | "public", _) => true,
+                // The handler refuses a delivery without a signature.
+                ("signature", _) => false,
+                (_, Caller::Anonymous) => false,
+                // The body names no node here.
+                ("check-in, own node", Caller::Certificate(_)) => true,
+                (requirement, Caller::Certificate(name)) => {
+                    *name == "n" && requirement.ends_with(", own node")
+                }
+                (requirement, Caller::Token(role)) => requirement.split(", ").next() == Some(*role),
+            };
+            let answer = fixture.send(&method, &path, caller).await;
+            assert_eq!(!answer.is_denied(), may, "{method} {path} {caller:?}: {answer:?}");
+            let is_unauthenticated = answer.status == StatusCode::UNAUTHORIZED;
+            let is_anonymous = matches!(caller, Caller::Anonymous) || requirement == "signature";
+            assert_eq!(is_unauthenticated, !may && is_anonymous, "{method} {path} {caller:?}");
+            if may { admitted += 1 } else { denied += 1 }
+        }
+        let unknown = fixture.send(&method, &path, &Caller::Token("guess")).await;
+        let open = matches!(requirement, "probe" | "public");
+        // An unknown token is never taken for none.
+        assert_eq!(unknown.status, StatusCode::UNAUTHORIZED, "{method} {path} {open}");
+        if method == "GET" {
+            let head = fixture.send("HEAD", &path, &Caller::Anonymous).await;
+            assert_eq!(head.status == StatusCode::UNAUTHORIZED, !open, "HEAD {path}");
+        }
+    }
+    assert!(admitted > 150 && denied > 500, "{admitted} {denied}");
+}
+
+#[tokio::test]
+async fn what_no_route_answers_requires_a_role_as_well() {
+    let fixture = Fixture::new(RouteSet::Whole);
+    for (method, path, role, status) in [
+        ("GET", "/", Some("read"), 404),
+        ("GET", "/nowhere", Some("read"), 404),
+        ("POST", "/nowhere", Some("write"), 404),
+        ("GET", "/classifier-api/nowhere", Some("read"), 404),
+        ("POST", "/livez", None, 405),
+        ("DELETE", "/webhook/github", None, 405),
+        ("PUT", "/status/v1/simple", None, 405),
+        ("PUT", "/enc/n", Some("classify"), 405),
+        ("POST", "/node/n", Some("classify"), 405),
+        ("PATCH", "/v1/classified/nodes/n/explanation", Some("classify"), 405),
+        ("GET", "/controller/pin", Some("operate"), 405),
+        ("GET", "/api/hosts/facts", Some("check-in"), 405),
+        ("POST", "/controller/status", Some("write"), 405),
+        ("GET", "/v1/groups/x/pin", Some("read"), 405),
+        ("GET", "/classifier-api/v1/groups/x/pin", Some("read"), 405),
+        ("PATCH", "/v1/groups/x", Some("write"), 405),
+        ("PUT", "/v1/validate/group", Some("read"), 405),
+        ("GET", "/v1/validate/group", Some("read"), 405),
+    ] {
+        let anonymous = fixture.send(method, path, &Caller::Anonymous).await;
+        let expected = if role.is_some() { 401 } else { status };
+        assert_eq!(anonymous.status, expected, "{method} {path}");
+        for token in Role::ALL.map(Role::as_str) {
+            let answer = fixture.send(method, path, &Caller::Token(token)).await;
+            let expected = if role.is_none_or(|it| it == token) { status } else { 403 };
+            assert_eq!(answer.status, expected, "{method} {path} {token}: {answer:?}");
+        }
+    }
+    let own = fixture.send("PUT", "/enc/n", &Caller::Certificate("n")).await;
+    assert_eq!(own.status, 405);
+    let other = fixture.send("PUT", "/enc/m", &Caller::Certificate("n")).await;
+    assert_eq!(other.status, 403);
+}
+
+#[tokio::test]
+async fn a_certificate_is_for_the_node_of_the_decoded_path() {
+    let fixture = Fixture::new(RouteSet::Whole);
+    for (path, may) in [
+        ("/enc/web1.example.com", true),
+        ("/enc/web1%2Eexample.com", true),
+        ("/classifier-api/v1/classified/nodes/web1.example.com/explanation", true),
+        ("/enc/web1.example.com%FF", false),
+        ("/enc/web1.example.com%2F", false),
+        ("/enc/web2.example.com", false),
+        ("/v1/nodes/web1.example.com", false),
+    ] {
+        let answer = fixture.send("GET", path, &Caller::Certificate("web1.example.com")).await;
+        assert_eq!(!answer.is_denied(), may, "{path}: {answer:?}");
+    }
+    let not_utf8 = fixture.send("GET", "/enc/%FF", &Caller::Token("classify")).await;
+    assert_eq!(
+        (not_utf8.status, not_utf8.body["kind"].as_str()),
+        (StatusCode::BAD_REQUEST, Some("malformed-request"))
+    );
+}
+
+#[tokio::test]
+async fn the_address_for_monitoring_has_metrics_without_a_role_and_no_nodes() {
+    let fixture = Fixture::new(RouteSet::Admin);
+    for (method, path, status) in [
+        ("GET", "/metrics", 200),
+        ("GET", "/livez", 200),
+        ("GET", "/controller/status", 401),
+        ("POST", "/controller/resume", 401),
+        ("GET", "/enc/n", 401),
+    ] {
+        let answer = fixture.send(method, path, &Caller::Anonymous).await;
+        assert_eq!(answer.status, status, "{method} {path}");
+    }
+    let absent = fixture.send("GET", "/v1/groups", &Caller::Token("read")).await;
+    assert_eq!(absent.status, 404);
+    let public = Fixture::new(RouteSet::Public);
+    let absent = public.send("GET", "/metrics", &Caller::Token("read")).await;
+    assert_eq!(absent.status, 404);
+}
+
+#[tokio::test]
+async fn beyond_the_connection_limit_only_probes_are_answered() {
+    let fixture = Fixture::new(RouteSet::Whole);
+    for ((method, path), requirement) in table() {
+        let mut request = Request::builder().method(&*method).uri(example(&path));
+        request = request.header("X-Authentication", "guess");
+        let mut request = request.body(Body::empty()).unwrap();
+        request.extensions_mut().insert(Peer { is_spare: true, ..Peer::default() });
+        let answer = Answer::of(fixture.router.clone().oneshot(request).await.unwrap()).await;
+        let expected = if requirement == "probe" { 401 } else { 503 };
+        assert_eq!(answer.status, expected, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn the_unix_socket_may_do_everything() {
+    let fixture = Fixture::new(RouteSet::Whole);
+    for ((method, path), requirement) in table() {
+        let mut request = Request::builder().method(&*method).uri(example(&path));
+        request = request.header("X-Authentication", "guess");
+        let mut request = request.body(Body::empty()).unwrap();
+        request.extensions_mut().insert(Peer { is_local: true, ..Peer::default() });
+        let answer = Answer::of(fixture.router.clone().oneshot(request).await.unwrap()).await;
+        assert_eq!(answer.is_denied(), requirement == "signature", "{method} {path}: {answer:?}");
+    }
+}
+
+#[test]
+fn the_reference_has_every_route_with_its_role() {
+    let reference: Value = serde_json::from_str(include_str!("../openapi.json")).unwrap();
+    let methods = [Method::GET, Method::POST, Method::PUT, Method::DELETE];
+    let mut documented = BTreeMap::new();
+    for (path, operations) in reference["paths"].as_object().unwrap() {
+        for method in &methods {
+            let Some(operation) = operations.get(method.as_str().to_lowercase()) else { continue };
+            let role = operation["x-clade-role"].as_str().map(str::to_owned);
+            documented.insert((method.to_string(), path.clone()), role);
+        }
+    }
+    let declared = routes(&Arc::default(), RouteSet::Whole).declared().to_vec();
+    let declared: BTreeMap<_, _> = declared
+        .into_iter()
+        .filter(|it| !it.path.starts_with("/classifier-api/"))
+        .map(|it| {
+            let role = it.requirement.role().map(|it| it.as_str().to_owned());
+            ((it.method.to_string(), it.path.replace("{*", "{")), role)
+        })
+        .collect();
+    assert_eq!(documented, declared);
+}

@@ -1,0 +1,202 @@
+//! Declares routes: each with its method, its path, what it requires of callers, and its handler.
+//!
+//! A route cannot be declared without a [`Requirement`], and the middleware that checks it is attached to
+//! the route itself: no table of paths beside the router can be forgotten or differ from it.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{MatchedPath, OriginalUri, RawPathParams, Request, State};
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodFilter, on};
+
+use super::access::{Access, Caller, Requirement, Role};
+use super::error::ApiError;
+use super::server::Peer;
+use super::state::AppState;
+
+/// Routes with what each requires of its callers.
+pub(super) struct Routes {
+    router: Router<AppState>,
+    declared: Vec<Route>,
+    access: Arc<Access>,
+}
+
+/// A declared route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Route {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) requirement: Requirement,
+}
+
+impl Routes {
+    pub(super) fn new(access: Arc<Access>) -> Self {
+        Self { router: Router::new(), declared: Vec::new(), access }
+    }
+
+    /// Declares a route that reads; `HEAD` is answered as well.
+    pub(super) fn get<T: 'static>(
+        self,
+        path: &'static str,
+        requirement: Requirement,
+        handler: impl Handler<T, AppState>,
+    ) -> Self {
+        self.on((MethodFilter::GET, Method::GET), path, requirement, handler)
+    }
+
+    pub(super) fn post<T: 'static>(
+        self,
+        path: &'static str,
+        requirement: Requirement,
+        handler: impl Handler<T, AppState>,
+    ) -> Self {
+        self.on((MethodFilter::POST, Method::POST), path, requirement, handler)
+    }
+
+    pub(super) fn put<T: 'static>(
+        self,
+        path: &'static str,
+        requirement: Requirement,
+        handler: impl Handler<T, AppState>,
+    ) -> Self {
+        self.on((MethodFilter::PUT, Method::PUT), path, requirement, handler)
+    }
+
+    pub(super) fn delete<T: 'static>(
+        self,
+        path: &'static str,
+        requirement: Requirement,
+        handler: impl Handler<T, AppState>,
+    ) -> Self {
+        self.on((MethodFilter::DELETE, Method::DELETE), path, requirement, handler)
+    }
+
+    fn on<T: 'static>(
+        mut self,
+        (filter, method): (MethodFilter, Method),
+        path: &'static str,
+        requirement: Requirement,
+        handler: impl Handler<T, AppState>,
+    ) -> Self {
+        let gate = Gate { access: Arc::clone(&self.access), requirement };
+        let guarded = on(filter, handler).route_layer(from_fn_with_state(gate, authorize));
+        self.router = self.router.route(path, guarded);
+        self.declared.push(Route { method, path: path.to_owned(), requirement });
+        self
+    }
+
+    /// Adds all routes of another set.
+    pub(super) fn merge(mut self, other: Self) -> Self {
+        self.router = self.router.merge(other.router);
+        self.declared.extend(other.declared);
+        self
+    }
+
+    /// Adds all routes of another set below a prefix.
+    pub(super) fn nest(mut self, prefix: &str, other: Self) -> Self {
+        self.router = self.router.nest(prefix, other.router);
+        let below = other.declared.into_iter();
+        self.declared.extend(below.map(|it| Route { path: format!("{prefix}{}", it.path), ..it }));
+        self
+    }
+
+    #[cfg(test)]
+    pub(super) fn declared(&self) -> &[Route] {
+        &self.declared
+    }
+
+    /// Returns the router. Requests that no route answers need a role as well: the router does not tell
+    /// unauthenticated callers which paths there are.
+    pub(super) fn into_router(self) -> Router<AppState> {
+        let Self { router, declared, access } = self;
+        let declared: Arc<[Route]> = declared.into();
+        let for_paths = Arc::clone(&access);
+        let not_found = async move |uri: OriginalUri, request: Request| {
+            let requirement = Requirement::by_kind(request.method());
+            match admit(&for_paths, requirement, None, &request) {
+                Ok(_) => ApiError::not_found(&uri),
+                Err(error) => error,
+            }
+        };
+        let method_not_allowed = async move |OriginalUri(uri): OriginalUri,
+                                             route: MatchedPath,
+                                             params: PathParams,
+                                             request: Request| {
+            let requirement = of_undeclared(&declared, request.method(), route.as_str());
+            match admit(&access, requirement, first(&params), &request) {
+                Ok(_) => ApiError::method_not_allowed(request.method().as_str(), uri.path()),
+                Err(error) => error,
+            }
+        };
+        router.fallback(not_found).method_not_allowed_fallback(method_not_allowed)
+    }
+}
+
+/// Returns what a method requires that a path does not have: what a declared method of the same kind
+/// requires; else what is special to the path, such as `operate`; else the role of its kind.
+fn of_undeclared(declared: &[Route], method: &Method, path: &str) -> Requirement {
+    let by_kind = Requirement::by_kind(method);
+    let of_path = || declared.iter().filter(|it| it.path == path);
+    let same_kind = of_path().find(|it| Requirement::by_kind(&it.method) == by_kind);
+    let special = || {
+        let plain = [Requirement::Role(Role::Read), Requirement::Role(Role::Write)];
+        of_path().find(|it| !plain.contains(&it.requirement))
+    };
+    same_kind.or_else(special).map_or(by_kind, |it| it.requirement)
+}
+
+/// What the middleware of a route checks.
+#[derive(Clone)]
+struct Gate {
+    access: Arc<Access>,
+    requirement: Requirement,
+}
+
+type PathParams = Result<RawPathParams, RawPathParamsRejection>;
+
+/// Answers requests whose caller meets the requirement of the route, with the caller as an extension.
+async fn authorize(
+    State(Gate { access, requirement }): State<Gate>,
+    params: PathParams,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match admit(&access, requirement, first(&params), &request) {
+        Ok(caller) => {
+            request.extensions_mut().insert(Arc::new(caller));
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+/// Returns the first parameter of a path: the node, where a requirement is about one. A path that is not
+/// UTF-8 names no node.
+fn first(params: &PathParams) -> Option<&str> {
+    params.as_ref().ok()?.iter().next().map(|(_, value)| value)
+}
+
+/// Authenticates a request and checks what it requires.
+fn admit(
+    access: &Access,
+    requirement: Requirement,
+    node: Option<&str>,
+    request: &Request,
+) -> Result<Caller, ApiError> {
+    let peer = request.extensions().get::<Peer>();
+    if peer.is_some_and(|it| it.is_spare) && requirement != Requirement::Probe {
+        return Err(ApiError::busy());
+    }
+    if peer.is_some_and(|it| it.is_local) {
+        return Ok(Caller::unlimited());
+    }
+    let certificate = peer.and_then(|it| it.certificate.as_ref());
+    let caller = access.identify(request, certificate)?;
+    requirement.check(&caller, node)?;
+    Ok(caller)
+}

@@ -1,0 +1,70 @@
+//! What handlers use: each handler takes, by the extractor `State`, the services that it names.
+
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+
+use super::access::Access;
+use super::enc_cache::EncCache;
+use super::node_lookup::FactsPolicy;
+use super::update_classes::PuppetServer;
+use super::webhook::Webhooks;
+use crate::reconcile::{Controller, Writer};
+use crate::store::CheckIns;
+use crate::telemetry::Metrics;
+
+/// The services of the daemon, for the composition root. Handlers do not see them together.
+#[derive(Debug)]
+pub struct Services {
+    /// Follows the branch and serves snapshots.
+    pub controller: Arc<Controller>,
+    /// Counts requests and answers.
+    pub metrics: Arc<Metrics>,
+    /// Authenticates callers.
+    pub access: Arc<Access>,
+    /// The secrets and recent deliveries of webhooks.
+    pub webhooks: Arc<Webhooks>,
+    /// The last check-in of each node.
+    pub check_ins: CheckIns,
+    /// Commits writes; none where groups change by commits alone.
+    pub writer: Option<Arc<Writer>>,
+    /// Knows the classes of environments; none where catalogues change by commits alone.
+    pub puppet_server: Option<PuppetServer>,
+    /// Where the facts of nodes come from that send none.
+    pub facts: FactsPolicy,
+    /// The ENC documents of requests without facts.
+    pub enc_cache: EncCache,
+}
+
+/// The services behind one pointer: a request clones it once.
+#[derive(Clone, Debug)]
+pub(super) struct AppState(Arc<Services>);
+
+impl AppState {
+    pub(super) fn new(services: Arc<Services>) -> Self {
+        Self(services)
+    }
+}
+
+/// Gives handlers each service by its type.
+macro_rules! services {
+    ($($field:ident: $type:ty),* $(,)?) => {
+        $(impl FromRef<AppState> for $type {
+            fn from_ref(state: &AppState) -> Self {
+                Clone::clone(&state.0.$field)
+            }
+        })*
+    };
+}
+
+services! {
+    controller: Arc<Controller>,
+    metrics: Arc<Metrics>,
+    access: Arc<Access>,
+    webhooks: Arc<Webhooks>,
+    check_ins: CheckIns,
+    writer: Option<Arc<Writer>>,
+    puppet_server: Option<PuppetServer>,
+    facts: FactsPolicy,
+    enc_cache: EncCache,
+}
