@@ -190,7 +190,7 @@ fn hammer(daemon: &Daemon, clients: usize, meanwhile: impl FnOnce()) -> Hammered
     Hammered { times, failed: failed.load(Ordering::Relaxed), mixed: mixed.load(Ordering::Relaxed) }
 }
 
-/// Webhooks at a rate that nobody sends.
+/// Webhooks at a rate beyond that of any forge.
 fn flood() {
     const RATE: u32 = 2_000;
     const SECONDS: u32 = 30;
@@ -254,7 +254,7 @@ fn commits() {
     row("open files then", &format!("{files}, {files_later}"), "steady");
 }
 
-/// A daemon that nobody asks anything.
+/// A daemon without requests.
 fn idle() {
     let estate = Estate::new(GROUPS);
     let daemon = Daemon::start(&estate, &[]);

@@ -16,7 +16,7 @@ const TIMES: usize = 50;
 /// How many write at once.
 const WRITERS: usize = 50;
 
-/// How many read while somebody writes.
+/// How many clients read during the writes.
 const READERS: usize = 8;
 
 /// How long they read with and without writes.

@@ -66,7 +66,7 @@ impl Daemon {
     }
 
     /// Has commits built and swapped in, one after the other, each of which changes one file. They
-    /// are made before: whoever pushes does that on a machine of his own.
+    /// are made before: a real push makes them on another machine.
     pub(crate) fn keep_changing(&self) -> Changing {
         let stop = Arc::new(AtomicBool::new(false));
         let address = self.address.clone();

@@ -186,7 +186,7 @@ fn sizes() {
         let mut times: [Vec<Duration>; 2] = [Vec::new(), Vec::new()];
         for _ in 0..rounds {
             times[0].push(world.plainly());
-            // What the other way leaves in the caches is no part of either: the figure is that of
+            // What the other way leaves in the caches is not part of either: the figure is that of
             // one look after the other, as in P1 and P2.
             times[1].extend((0..5).map(|_| world.matching()).skip(1));
         }

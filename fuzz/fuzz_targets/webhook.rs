@@ -1,4 +1,4 @@
-//! A delivery never panics, whoever sends it, and passes for signed only with its signature.
+//! A delivery from any sender never panics, and counts as signed only with its signature.
 //! The input is headers, an empty line, and the body.
 #![no_main]
 

@@ -80,7 +80,7 @@ fn jumps() -> Seen {
         let next = hub.commit("next", &[(&file, &format!("name: N{number}\n"))]);
         wait_for(&daemon, &next);
         assert_eq!(daemon.get("/readyz").status, 200, "{time}");
-        // A look that is just going on is no fault.
+        // A fetch in progress is not a fault.
         let mut conditions = conditions(&daemon);
         conditions.retain(|(kind, _)| kind != "Reconciling");
         assert!(conditions.is_empty(), "{time}: {conditions:?}");

@@ -1,4 +1,4 @@
-//! Nobody gets past their rights.
+//! No caller exceeds its grants.
 
 mod certificates;
 mod pages;

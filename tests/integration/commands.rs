@@ -481,7 +481,7 @@ fn an_evaluation_error_is_shown_at_its_condition() {
 }
 
 #[test]
-fn what_is_no_file_or_too_large_is_reported() {
+fn directories_and_files_that_are_too_large_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let groups = directory.path().join("groups");
     std::fs::create_dir(&groups).unwrap();

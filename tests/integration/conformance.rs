@@ -54,7 +54,7 @@ fn group(value: &Value) -> Group {
     }
 }
 
-/// Returns whether the reference errs in this case: it compares what is no 32-bit integer as
+/// Returns whether the reference errs in this case: it compares what is not a 32-bit integer as
 /// 32-bit floats, so that different numbers are equal to it. Ours are compared exactly.
 fn is_lost_precision(case: &Value) -> bool {
     let float = |value: &Value| value.as_str().and_then(|text| text.trim().parse::<f64>().ok());
@@ -159,7 +159,7 @@ fn flat(details: &Value) -> Vec<(String, Value)> {
                     walk(&format!("{path}/{key}"), field, found);
                 }
             }
-            other => panic!("{other} is no conflict"),
+            other => panic!("{other} is not a conflict"),
         }
     }
     let mut found = Vec::new();

@@ -155,7 +155,7 @@ fn every_error_has_the_same_shape() {
         ("POST", "/controller/pin", "{}", 400, "schema-violation"),
         ("POST", "/controller/pin", r#"{"commit": "nope"}"#, 404, "unknown-commit"),
         ("POST", "/webhook/github", "{}", 401, "user-unauthenticated"),
-        ("POST", "/webhook/nobody", "{}", 404, "not-found"),
+        ("POST", "/webhook/unknown", "{}", 404, "not-found"),
         ("POST", "/api/hosts/facts", "{}", 400, "schema-violation"),
         ("POST", "/v1/groups", "{}", 403, "read-only"),
         ("DELETE", "/v1/groups/58463036-0efa-4365-b367-b5401c0711d3", "{}", 403, "read-only"),

@@ -552,12 +552,12 @@ fn a_page_of_nodes_may_be_as_large_as_their_facts_are() {
 fn validation_asks_the_fleet() {
     let fleet = Fleet::new();
     let loud = "name: Loud\nrule: name = db1\nclasses: {ntp: {servers: [b]}}\n";
-    let nobody = "name: Nobody\nrule: site.code = x\n";
+    let empty = "name: Empty\nrule: site.code = x\n";
     // Silent about what can only happen.
     let quiet = "policy: {potential_conflicts: off}\n";
     fleet.repository.commit(
         "more",
-        &[("groups/loud.yaml", loud), ("groups/nobody.yaml", nobody), ("clade.yaml", quiet)],
+        &[("groups/loud.yaml", loud), ("groups/empty.yaml", empty), ("clade.yaml", quiet)],
     );
     let repo = fleet.repository.text_path();
     let facts = fleet.facts.path().to_str().unwrap();

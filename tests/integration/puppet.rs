@@ -222,7 +222,7 @@ fn a_real_puppet_server_compiles_catalogs_from_our_answers() {
     let mut puppet = PuppetServer::prepare();
     puppet.start(Way::Exec);
     let agent = Agent::new(&puppet, "web1.example.com", Some("web"));
-    // Anybody can say anything of himself.
+    // A node can claim any fact.
     agent.forge_trusted_fact();
     check_way(&puppet, Way::Exec, &agent);
     puppet.reload(Way::Terminus);

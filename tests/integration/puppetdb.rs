@@ -88,7 +88,7 @@ impl Tally {
 enum Outcome {
     /// There is a query, and it finds the right nodes.
     Found,
-    /// It is no rule, such as one whose pattern Java does not take.
+    /// It is not a rule, such as one whose pattern Java does not take.
     NoRule,
     /// There is no query.
     Refused,
@@ -206,14 +206,14 @@ fn check_daemon(pdb: &PuppetDb) {
     ] {
         let found = found(pdb, &rules["translated"][key], format).unwrap();
         let expected = ["web1.example.com", "web2.example.com"].map(str::to_owned);
-        // A bare string `web` is no role of any other node.
+        // A bare string `web` is not a role of any other node.
         assert_eq!(found, BTreeSet::from(expected), "{key}");
     }
     for (name, classes) in [
         ("web1.example.com", json!({"web": {}, "big": {}})),
         ("web2.example.com", json!({"web": {}})),
         ("db1.example.com", json!({"big": {}})),
-        ("nobody.example.com", json!({})),
+        ("unknown.example.com", json!({})),
     ] {
         let document = daemon.get(&format!("/enc/{name}"));
         assert_eq!((document.status, &document.json()["classes"]), (200, &classes), "{name}");

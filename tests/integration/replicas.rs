@@ -1,4 +1,4 @@
-//! Replicas behind one address: whoever has an answer of one gets the same commit from another, and a ref of the
+//! Replicas behind one address: a client with an answer of one gets the same commit from another, and a ref of the
 //! repository keeps all of them at one commit.
 
 use std::sync::Mutex;
@@ -63,7 +63,7 @@ fn an_answer_of_one_replica_can_be_had_from_another() {
     });
     let by_parameter = slow.get(&format!("/v1/groups?commit={second}"));
     assert_eq!(by_parameter.header("X-Clade-Commit"), Some(second.as_str()));
-    // It is built for whoever asks, and answers for all a moment later.
+    // It is built for the request, and is live a moment later.
     slow.wait_until("it answers", |it| {
         it.get("/controller/status").json()["active"]["commit"] == second.as_str()
     });
@@ -98,7 +98,7 @@ fn a_commit_that_is_not_valid_never_answers_however_it_is_asked_for() {
     let (repository, first) = repository();
     let (_data, daemon) = replica(&repository, &[]);
     daemon.wait_until("it answers", |it| answered(it).is_some());
-    let bad = repository.commit("bad", &[("groups/a.yaml", "name: A\nparent: Nobody\n")]);
+    let bad = repository.commit("bad", &[("groups/a.yaml", "name: A\nparent: Missing\n")]);
     daemon.wait_until("it is decided about", |it| {
         it.get("/controller/status").json()["last_failed"]["commit"] == bad.as_str()
     });
@@ -149,7 +149,7 @@ fn a_ref_of_the_repository_pins_all_replicas() {
 }
 
 /// What the chart promises: a new replica is asked when it is ready, an old one is told to stop when
-/// nobody asks it any more, and finishes what is in flight.
+/// it gets no more requests, and finishes those in flight.
 #[test]
 fn a_rolling_update_fails_no_request() {
     let (repository, first) = repository();
@@ -166,7 +166,7 @@ fn a_rolling_update_fails_no_request() {
             done[number].fetch_add(1, Ordering::Relaxed);
         }
     };
-    // As long as the chart's `preStopSleepSeconds`: until whoever chose the old one has its answer, and
+    // As long as the chart's `preStopSleepSeconds`: until the clients of the old one have their answers, and
     // then one of the new one.
     let settle = |daemon: &Daemon| {
         let counts = || done.iter().map(|it| it.load(Ordering::Relaxed));
@@ -203,7 +203,7 @@ fn a_rolling_update_fails_no_request() {
 }
 
 #[test]
-fn whoever_asked_before_the_end_gets_an_answer() {
+fn requests_before_the_end_get_an_answer() {
     use std::io::{Read as _, Write as _};
 
     let (repository, _) = repository();

@@ -108,7 +108,7 @@ fn expectations_are_written_from_what_comes_out() {
     let directory = tempfile::tempdir().unwrap();
     let tests = "\
 # Tests of the web
-- name: changed   # by somebody
+- name: changed   # by an editor
   node: small1
   facts: {os: {family: Debian}, memory: 16}
   # what must come out

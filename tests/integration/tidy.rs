@@ -34,9 +34,23 @@ const READ: &[&str] = &[
 /// Directories of what tools write.
 const WRITTEN_BY_TOOLS: &[&str] = &["target", "corpus", "artifacts", "node_modules"];
 
-/// Files and directories that are still to be rewritten. This list only shrinks.
-const NOT_YET: &[&str] =
-    &["src", "schemas", "tests", "benches", "fuzz", "docs", "examples", "charts", "packaging"];
+/// Files and directories that are still to be rewritten, with those that show their messages. This list only shrinks.
+const NOT_YET: &[&str] = &[
+    "src",
+    "docs/guides/security.md",
+    "docs/reference/commands.md",
+    "docs/reference/diagnostics/suspicious-value.md",
+    "docs/reference/http.md",
+    "docs/reference/metrics.md",
+    "docs/reference/settings.md",
+    "tests/integration/commands.rs",
+    "tests/integration/controller/operators.rs",
+    "tests/integration/diff.rs",
+    "tests/integration/enc/servers.rs",
+    "tests/integration/git/transports.rs",
+    "tests/integration/puppetdb/rules.rs",
+    "tests/integration/writes/classes.rs",
+];
 
 /// A file or directory with a text that stays as it is, and why.
 const EXEMPT: &[(&str, &str, &str)] = &[];

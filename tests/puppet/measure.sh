@@ -43,7 +43,7 @@ def median(command, status=0):
     return statistics.median(times)
 ours = median(enc + ["--server", address])
 curl = median(["curl", "-sf", "--data-binary", "@" + home + "/body.json", address + "/enc/web1"])
-# Somebody who listens and never accepts: once the queue is full, connecting takes for ever.
+# A listener that never accepts: once its queue is full, connecting takes for ever.
 deaf = socket.socket()
 deaf.bind(("127.0.0.1", 0))
 deaf.listen(0)

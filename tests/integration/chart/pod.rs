@@ -222,7 +222,7 @@ fn classifies_a_node(scenario: &str, documents: &[Value], secrets: &Secrets, add
 }
 
 #[test]
-fn a_pod_may_run_as_anybody_and_needs_no_more_than_its_data() {
+fn a_pod_may_run_as_any_uid_and_needs_no_more_than_its_data() {
     for (name, path) in scenarios() {
         let Some(manifests) = render(&path) else { return };
         for document in documents(&manifests) {

@@ -88,7 +88,7 @@ fn a_second_address_has_what_operators_need() {
 }
 
 #[test]
-fn a_unix_socket_answers_whoever_may_open_it() {
+fn a_unix_socket_answers_every_process_that_may_open_it() {
     let repository = repository();
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("clade.sock");
@@ -102,7 +102,7 @@ fn a_unix_socket_answers_whoever_may_open_it() {
         "--tokens-file",
         tokens.to_str().unwrap(),
     ];
-    // One that a crash left behind is in nobody's way.
+    // A socket that a crash left behind is replaced.
     Daemon::start(&arguments).kill();
     let daemon = Daemon::start(&arguments);
     assert_eq!(daemon.get("/v1/groups").status, 401);

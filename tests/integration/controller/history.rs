@@ -90,7 +90,7 @@ impl Model {
         self.repository.path().with_extension("away")
     }
 
-    /// Commits on top of the branch; nobody can while the remote is down or the branch is gone.
+    /// Commits on top of the branch; not while the remote is down or the branch is gone.
     fn commit(&mut self, valid: bool) -> Option<String> {
         if self.down || self.deleted {
             return None;

@@ -41,7 +41,7 @@ fn every_fate_of_a_commit_is_told() {
     assert!(said.contains(" bad (Ada)\nrejected at "), "{said}");
     assert!(said.contains("groups/bad.yaml:2:9: error[missing-parent]: "), "{said}");
 
-    // Two commits that come at once: nobody looks at the first.
+    // Two commits that arrive at once: the first is never built.
     let (between, good) = {
         let objects = &[("groups/bad.yaml", ""), ("groups/c.yaml", "name: C\n")];
         let branch = repository.git().find_branch("main", git2::BranchType::Local).unwrap();

@@ -172,12 +172,12 @@ fn only_commits_of_allowed_ssh_keys_answer() {
     let said = wait_until_rejected(&daemon, &foreign, "SignerNotAllowed");
     assert!(said.contains("the key SHA256:"), "{said}");
     assert_eq!(live(&daemon).as_deref(), Some(first.as_str()));
-    // The head alone is looked at: what lies below is taken on trust.
+    // Only the head is verified: the signer vouches for its history.
     let second = signed.commit("second", Key::Ssh(&ada));
     wait_for(&daemon, &second);
 
     // A key that is taken away counts without a new commit, and what answers goes on answering.
-    std::fs::write(&allowed, "# nobody\n").unwrap();
+    std::fs::write(&allowed, "# empty\n").unwrap();
     daemon.wait_until("the missing key is noticed", |it| {
         let status = it.get("/controller/status").json();
         let all = status["conditions"].as_array().unwrap().clone();
@@ -236,7 +236,7 @@ fn only_commits_of_allowed_openpgp_keys_answer() {
 }
 
 /// A key of gpg's own making: expired, later given a signature without a lifetime (it names who may
-/// revoke it), and certified by somebody else; then renewed.
+/// revoke it), and certified by another key; then renewed.
 #[test]
 fn the_newest_signature_of_the_key_itself_says_when_it_expires() {
     if !have(&["git", "gpg"]) {

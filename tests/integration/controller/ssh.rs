@@ -140,14 +140,14 @@ fn over_ssh_it_is_known_who_answers_or_nothing_is_fetched() {
     repository.commit("first", &[("groups/a.yaml", &group("A"))]);
     let (user, stranger) = (sshd.at("user"), sshd.at("stranger"));
     let known = sshd.known_hosts("known", &["host_ed25519.pub"]);
-    let nobody = sshd.known_hosts("nobody", &[]);
+    let empty = sshd.known_hosts("empty", &[]);
     let changed = sshd.known_hosts("changed", &["user.pub"]);
     let revoked = sshd.at("revoked");
     let text = std::fs::read_to_string(&known).unwrap();
     std::fs::write(&revoked, format!("{text}@revoked {text}")).unwrap();
     let absent = sshd.at("absent");
     for (key, known, reason, said) in [
-        (&user, &nobody, "HostKeyMismatch", "is not known"),
+        (&user, &empty, "HostKeyMismatch", "is not known"),
         (&user, &changed, "HostKeyMismatch", ""),
         (&user, &revoked, "HostKeyMismatch", "is revoked"),
         (&stranger, &known, "AuthenticationFailed", "does not accept the key"),

@@ -147,7 +147,7 @@ fn what_a_forge_refuses_to_hear_of_a_pull_request_is_said_once() {
     git.reference("refs/pull/7/head", proposed.parse().unwrap(), true, "").unwrap();
     let refused = "clade_commit_status_posts_total{provider=\"gitea\",result=\"refused\"} 1";
     daemon.wait_until("it is refused", |it| it.get("/metrics").body.contains(refused));
-    // The branch is looked at again and again meanwhile.
+    // The branch is fetched repeatedly meanwhile.
     git.set_head_detached(first.parse().unwrap()).unwrap();
     for name in ["C", "D"] {
         let path = format!("groups/{name}.yaml");

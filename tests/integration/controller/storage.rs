@@ -23,7 +23,7 @@ fn may_mount(directory: &Path) -> bool {
 fn a_full_disk_is_said_and_the_last_commit_answers_until_there_is_room() {
     let disk = tempfile::tempdir().unwrap();
     if !may_mount(disk.path()) {
-        println!("skipped: this machine lets nobody mount a small disk");
+        println!("skipped: this machine does not allow to mount a small disk");
         return;
     }
     let repository = GitRepository::new();
@@ -65,9 +65,9 @@ fn a_commit_answers_though_the_one_before_it_is_gone() {
     let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     wait_for(&daemon, &first);
-    // History is written anew, and what was there before is cleaned away.
+    // History is rewritten, and the former objects are removed.
     let git = repository.git();
-    let blob = git.blob(b"name: A\ndescription: anew\n").unwrap();
+    let blob = git.blob(b"name: A\ndescription: again\n").unwrap();
     let tree = |name: &str, id: git2::Oid, mode: i32| {
         let mut builder = git.treebuilder(None).unwrap();
         builder.insert(name, id, mode).unwrap();
@@ -75,7 +75,7 @@ fn a_commit_answers_though_the_one_before_it_is_gone() {
     };
     let tree = tree("groups", tree("a.yaml", blob, 0o100_644), 0o040_000);
     let (who, tree) = (git.signature().unwrap(), git.find_tree(tree).unwrap());
-    let second = git.commit(None, &who, &who, "anew", &tree, &[]).unwrap();
+    let second = git.commit(None, &who, &who, "again", &tree, &[]).unwrap();
     let old = git.find_commit(first.parse().unwrap()).unwrap();
     for id in [old.id(), old.tree_id()].map(|it| it.to_string()) {
         let (start, rest) = id.split_at(2);
@@ -83,6 +83,6 @@ fn a_commit_answers_though_the_one_before_it_is_gone() {
     }
     let branch = git.find_reference("HEAD").unwrap();
     let branch = branch.symbolic_target().unwrap().unwrap();
-    git.reference(branch, second, true, "anew").unwrap();
+    git.reference(branch, second, true, "again").unwrap();
     wait_for(&daemon, &second.to_string());
 }

@@ -25,7 +25,7 @@ fn start(repository: &GitRepository, secrets: &tempfile::TempDir) -> Daemon {
     let file = secrets.path().join("secrets");
     std::fs::write(&file, format!("{SECRET}\nthe next one\n")).unwrap();
     let data = secrets.path().join("data");
-    // Without a webhook, nobody would look again for an hour.
+    // Without a webhook, the next fetch would be an hour later.
     Daemon::start(&[
         "--repo",
         &repository.text_path(),

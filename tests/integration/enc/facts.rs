@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::servers::{Stub, nobody};
+use super::servers::{Stub, closed_port};
 use super::{Authority, CA, FACTS, Machine, classes, https, repository, url};
 use crate::program::Daemon;
 
@@ -136,7 +136,7 @@ fn a_node_without_facts_is_what_the_daemon_knows_of_it() {
 }
 
 #[test]
-fn a_certificate_of_somebody_else_proves_nothing() {
+fn a_certificate_of_another_node_proves_nothing() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let machine = Machine::new();
@@ -155,7 +155,7 @@ fn a_certificate_of_somebody_else_proves_nothing() {
     machine.write("signed/web1.example.com.pem", "-----BEGIN CERTIFICATE-----\n");
     let broken = machine.enc("web1.example.com", &usual);
     assert!(classes(&broken).is_empty() && broken.stderr.contains("cannot use the certificate"));
-    // Where all must be known, the rest is no answer.
+    // With `required`, a classification without facts is not an answer.
     machine.write("facts/web1.example.com.json", FACTS);
     let facts = machine.path("facts");
     let strict = ["--facts-dir", &facts, "--enc-facts", "required"];
@@ -189,7 +189,7 @@ fn an_agent_that_asks_about_itself_is_believed_what_its_certificate_proves() {
     let directory = machine.path("forged");
     let claims = ["--signed-dir", &directory];
     assert_eq!(classes(&ask(&agent, &claims)), ["role::web"]);
-    // Nor does what it said count when somebody asks about it later.
+    // Nor do its facts count for later requests about it.
     assert_eq!(classes(&ask(&puppet, &[])), Vec::<String>::new());
     assert_eq!(classes(&ask(&puppet, &claims)), ["rack"]);
 }
@@ -211,8 +211,8 @@ fn puppetdb_knows_nodes_that_never_asked() {
     // What Puppet Server proves comes before what PuppetDB was told.
     let asked = machine.enc("web1", &["--server", &url(&daemon)]);
     assert_eq!(classes(&asked), ["apt"]);
-    // Without PuppetDB nobody knows what the node is, which is not the same as no facts.
-    let daemon = start(&nobody());
+    // Without PuppetDB the facts are unknown, which is not the same as no facts.
+    let daemon = start(&closed_port());
     let answer = daemon.get("/enc/web1");
     assert_eq!(
         (answer.status, answer.json()["kind"].as_str()),

@@ -66,7 +66,7 @@ fn an_answer_that_is_too_old_or_damaged_stands_in_for_nothing() {
 }
 
 #[test]
-fn a_conflict_is_no_reason_for_an_old_answer() {
+fn a_conflict_is_not_a_reason_for_an_old_answer() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let machine = Machine::new();
@@ -106,7 +106,7 @@ fn an_answer_that_cannot_be_kept_is_still_an_answer() {
 }
 
 #[test]
-fn names_that_lead_elsewhere_are_refused_before_anybody_is_asked() {
+fn names_that_lead_elsewhere_are_refused_before_any_request() {
     let machine = Machine::new();
     let outside = machine.write("outside.json", FACTS);
     let facts = machine.path("facts");

@@ -41,8 +41,8 @@ impl Stub {
     }
 }
 
-/// An address at which nobody listens.
-pub(super) fn nobody() -> String {
+/// An address without a listener.
+pub(super) fn closed_port() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}", listener.local_addr().unwrap())
 }
@@ -127,7 +127,7 @@ fn settings_come_from_flags_the_environment_and_a_file() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let machine = Machine::new();
-    let (good, bad) = (url(&daemon), nobody());
+    let (good, bad) = (url(&daemon), closed_port());
     let file = machine.write("enc.yaml", format!("server: [\"{bad}\"]\nmax_stale: \"0\"\n"));
     let good_file = machine.write("good.yaml", format!("server: {good}\ntimeout: 2s\n"));
     let run = |arguments: &[&str], server: Option<&str>| {
@@ -187,7 +187,7 @@ fn the_certificate_of_puppet_server_says_who_asks() {
     machine.write("ssl/private_keys/other.pem", "x");
     machine.write("puppet.conf", format!("ssldir = {root}ssl\ncertname = puppet\n"));
     assert!(classes(&machine.enc("n", &["--server", &server])).is_empty());
-    // An authority that did not sign it is believed by nobody.
+    // A certificate of another authority is refused.
     let stranger = machine.write("stranger.pem", Authority::new().0.pem());
     let done = machine.enc("n", &["--server", &server, "--tls-ca", &stranger, "--max-stale", "0"]);
     assert_eq!(done.status, 1);

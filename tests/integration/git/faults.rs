@@ -50,9 +50,9 @@ fn each_answer_of_a_server_has_its_reason() {
 }
 
 #[test]
-fn nobody_there_and_no_such_name_are_told_apart() {
+fn a_refused_connection_and_an_unknown_name_are_different_faults() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    // A label that is too long: the resolver refuses it without asking anybody.
+    // A label that is too long: the resolver refuses it without a query.
     let unknown = "x".repeat(64);
     for scheme in ["git", "http", "https"] {
         let error = fetch(&format!("{scheme}://127.0.0.1:{port}/x.git"), options());

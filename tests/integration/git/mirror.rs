@@ -35,7 +35,7 @@ fn a_branch_is_followed_wherever_it_goes() {
     let second = origin.commit("main", &[("a", Put::File("a"))]);
     let observed = mirror.observe(Some("main")).unwrap();
     assert_eq!((observed.branch.as_str(), observed.head), (main, id(&second)));
-    assert!(mirror.repository().unwrap().commit(id(&second)).is_err(), "only looked at");
+    assert!(mirror.repository().unwrap().commit(id(&second)).is_err(), "listed, not fetched");
     assert_eq!(mirror.fetch(None), Ok(fetched(main, &second, Movement::Forward(id(&first)))));
     origin.set("main", &first);
     // How a ref moved is known across a restart.
@@ -146,7 +146,7 @@ fn a_branch_may_become_a_directory_of_branches_and_back() {
 }
 
 #[test]
-fn a_ref_whose_name_is_not_utf8_harms_nobody() {
+fn a_ref_whose_name_is_not_utf8_stops_no_other() {
     let (origin, first) = Origin::with_a_commit();
     let name = std::ffi::OsStr::from_bytes(b"refs/heads/\xff");
     std::fs::write(origin.path().join(name), format!("{first}\n")).unwrap();
@@ -219,7 +219,7 @@ fn what_a_crash_left_behind_is_removed() {
 }
 
 #[test]
-fn a_lock_that_somebody_holds_is_said() {
+fn a_lock_that_another_process_holds_is_reported() {
     let (origin, _) = Origin::with_a_commit();
     let data = tempfile::tempdir().unwrap();
     let mirror = open(data.path(), &origin);
@@ -233,7 +233,7 @@ fn a_lock_that_somebody_holds_is_said() {
 }
 
 #[test]
-fn a_damaged_mirror_is_fetched_anew() {
+fn a_damaged_mirror_is_fetched_again() {
     let (origin, first) = Origin::with_a_commit();
     for what in ["objects", "objects/pack", "refs", "HEAD"] {
         let data = tempfile::tempdir().unwrap();

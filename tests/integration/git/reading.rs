@@ -167,8 +167,8 @@ fn history_follows_first_parents() {
     {
         assert_eq!(repository.is_ancestor(ancestor, descendant), Ok(expected));
     }
-    let nobody = CommitId::from_bytes([9; 20]);
-    assert!(repository.log(nobody, 1).is_err() && repository.is_ancestor(nobody, first).is_err());
+    let unknown = CommitId::from_bytes([9; 20]);
+    assert!(repository.log(unknown, 1).is_err() && repository.is_ancestor(unknown, first).is_err());
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_revision_is_what_rev_parse_understands() {
     let (origin, first) = Origin::with_a_commit();
     let second = origin.commit("main", &[("a", Put::File("a"))]);
     origin.tag("v1", &first);
-    // Whoever may push a branch must not say what a full id means.
+    // A branch must not change the meaning of a full id.
     origin.set(&first, &second);
     let repository = Repository::discover(&origin.path()).unwrap();
     for (revision, expected) in [
@@ -202,7 +202,7 @@ fn a_revision_is_what_rev_parse_understands() {
 }
 
 #[test]
-fn what_is_no_repository_is_said() {
+fn what_is_not_a_repository_is_reported() {
     let empty = tempfile::tempdir().unwrap();
     let error = Repository::discover(empty.path()).unwrap_err().to_string();
     assert_eq!(error, format!("`{}` is not a git repository", empty.path().display()));

@@ -116,7 +116,7 @@ fn https_is_followed_where_the_certificate_is_trusted() {
 }
 
 #[test]
-fn credentials_are_read_anew_for_every_look() {
+fn credentials_are_read_again_for_every_fetch() {
     if !has_git() {
         return;
     }

@@ -18,7 +18,7 @@ pub(super) enum Way {
     Terminus,
 }
 
-/// How long the server may take to start or to read its settings anew.
+/// How long the server may take to start or to reload its settings.
 const PATIENCE: Duration = Duration::from_mins(15);
 
 /// A Puppet Server; everything that it writes is in one directory.
@@ -156,7 +156,7 @@ dropsonde: {{ enabled: false }}
         self.wait_for_start("1");
     }
 
-    /// Makes the server read its settings anew.
+    /// Makes the server reload its settings.
     pub(super) fn reload(&mut self, way: Way) {
         self.write_settings(way);
         let id = self.process.as_ref().unwrap().id().to_string();

@@ -98,7 +98,7 @@ impl Postgres {
         let options =
             format!("-c listen_addresses=127.0.0.1 -p {} -k {data} -c fsync=off", postgres.port);
         let log = postgres.data.join("log");
-        // It answers to nobody when this fails; what it started ends with the drop.
+        // A failure here has no caller to report to; the drop ends what it started.
         checked(
             postgres
                 .program("pg_ctl")

@@ -109,7 +109,7 @@ fn classes_are_pulled_and_committed_once() {
     asked(&[("gone", 404), ("production", 304), ("staging", 304)]);
     assert_eq!(hub.head_id(), head);
     assert!(last_update(&daemon).unwrap() > before);
-    // Neither does what is told anew and reads the same.
+    // Nor does an equal catalogue that is sent again.
     puppet.say("staging", "200 OK", &of(&[("apache", "port")]).replace("\"x\"", "\"y\""));
     assert_eq!(update(&daemon, "?environment=staging").status, 201);
     asked(&[("staging", 200)]);
@@ -237,7 +237,7 @@ fn without_a_whole_answer_nothing_changes() {
     let late = update(&daemon, "");
     assert_eq!(kind(&late), (503, "puppet-server-unreachable".to_owned()));
     assert!(late.header("Retry-After").is_some());
-    // Nobody there.
+    // No server.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     drop(daemon);
     let daemon = hub.serve(&["--puppet-server", &format!("http://{free}")]);
@@ -246,7 +246,7 @@ fn without_a_whole_answer_nothing_changes() {
     assert!(!down.body.contains("apache"), "{}", down.body);
     assert_eq!((hub.head_id(), classes(&daemon, "production")), (head, vec!["apache".to_owned()]));
     assert_eq!(hub.show("environments/other.yaml").unwrap(), "name: staging\n");
-    // A failure is no update.
+    // A failure is not an update.
     daemon.wait_until("the history is known", |it| last_update(it).is_some());
     assert!(first.is_none_or(|it| Some(it) == last_update(&daemon)));
 }
@@ -322,7 +322,7 @@ fn a_puppet_server_is_asked_by_one_request_at_a_time() {
     });
     assert_eq!((done, puppet.state.most.load(Ordering::SeqCst)), (vec![201; 4], 1));
     assert_eq!(hub.log(), ["Begin", "Update the classes of \"production\""]);
-    // Whoever has gone does not hold up the end.
+    // A client that has left does not delay the end.
     *puppet.state.pause.lock().unwrap() = Duration::from_mins(1);
     let mut stream = std::net::TcpStream::connect(&daemon.address).unwrap();
     let request =
@@ -428,7 +428,7 @@ fn the_last_update_of_classes_is_that_of_the_last_commit_with_a_catalogue() {
     };
     let catalogue = "classes: {ntp: }\n";
     then(&commit(1_000, &[("groups/b.yaml", "name: B\n")]), None);
-    // A file that says nothing of classes is no catalogue.
+    // A file without `classes` is not a catalogue.
     then(&commit(2_000, &[("environments/dev.yaml", "name: dev\n")]), None);
     then(&commit(3_000, &[("environments/production.yaml", catalogue)]), Some(3_000));
     then(&commit(4_000, &[("groups/b.yaml", "name: C\n")]), Some(3_000));
@@ -440,7 +440,7 @@ fn the_last_update_of_classes_is_that_of_the_last_commit_with_a_catalogue() {
     let again = hub.serve(&[]);
     again.wait_until("the history is known", |it| last_update(it).is_some());
     assert_eq!(again.get("/v1/last-class-update").json(), known);
-    // Without a Puppet Server, to update classes is to look at the branch, which is no update.
+    // Without a Puppet Server, to update classes is to fetch the branch, which is not an update.
     assert_eq!(update(&again, "").status, 201);
     assert_eq!(again.get("/v1/last-class-update").json(), known);
 }

@@ -1,5 +1,5 @@
 //! A daemon that is killed at every stage of a write: a change is there whole or not at all, and
-//! whoever was told nothing sends the same again.
+//! a client without an answer sends the same again.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -99,7 +99,11 @@ fn a_kill_in_any_hook_leaves_a_whole_change_or_none() {
         let queued = ask(&daemon, "Queued");
         std::thread::sleep(Duration::from_millis(20));
         daemon.kill();
-        assert_eq!(first.join().unwrap() + &queued.join().unwrap(), "", "{what}: nobody was told");
+        assert_eq!(
+            first.join().unwrap() + &queued.join().unwrap(),
+            "",
+            "{what}: no client has an answer"
+        );
         std::fs::write(&go, "").unwrap();
         let daemon = hub.serve(&[]);
         daemon.wait_until("the hook has ended", |_| Path::new(&done).exists());
@@ -153,7 +157,7 @@ fn a_kill_at_any_stage_over_http_leaves_a_whole_change_or_none() {
         let client = ask(&daemon, "N");
         is_reached.recv_timeout(Duration::from_mins(1)).unwrap();
         daemon.kill();
-        assert_eq!(client.join().unwrap(), "", "{asks} {stage}: nobody was told anything");
+        assert_eq!(client.join().unwrap(), "", "{asks} {stage}: no client has an answer");
         go.send(()).unwrap();
         let daemon = serve_over_http(&server, data.path());
         if arrives {
@@ -227,7 +231,7 @@ fn kills_at_random_moments_lose_no_answered_write() {
     assert_eq!((written + 1, times.len()), (names.len(), written), "nothing else was written");
     let answered = answers.values().filter(|it| **it == 303).count();
     assert!(answered >= usize::try_from(ROUNDS).unwrap(), "{answered} were answered");
-    // Whoever was not told sends the same again.
+    // The client without an answer sends the same again.
     for (name, _) in answers.iter().filter(|(_, status)| **status == 0) {
         ask_again(&daemon, &hub, name);
     }

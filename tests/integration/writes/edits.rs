@@ -65,7 +65,7 @@ fn the_history_of_a_group_is_told_wherever_it_is_shown() {
         };
         assert_eq!((find("A"), find("C")), (of_a, of_b));
         assert_eq!(find("New"), (Some(1), Some("2024-01-01T00:08:00.000Z")));
-        // Nobody wrote the root group.
+        // No file has the root group.
         assert_eq!(find("All Nodes"), (None, None));
     }
     let tree = daemon.get(&format!("/v1/group-children/{A}")).json();
@@ -96,7 +96,7 @@ fn a_write_tells_the_new_number_and_refuses_a_stale_one() {
     assert_eq!(stale.json()["details"], json!({"submitted": 2, "current": 3}));
     assert_eq!(delta(", \"serial_number\": \"3\"").status, 400);
     assert_eq!(hub.head_id(), before);
-    // What changes nothing is no edit; no number is no check.
+    // A write without a change is not an edit; without a number nothing is checked.
     assert_eq!(delta("").json()["serial_number"], 3);
     assert_eq!(
         delta(", \"serial_number\": null, \"description\": \"e\"").json()["serial_number"],
@@ -136,14 +136,14 @@ fn writes_that_are_pushed_together_have_each_its_number() {
         writers.into_iter().map(|it| it.join().unwrap().unwrap()).collect()
     });
     assert_eq!(numbers, (3..=22).collect());
-    // A colleague's commit is counted as well, and a history that is rewritten is read anew.
+    // A colleague's commit is counted as well, and a rewritten history is read again.
     hub.commit("By hand", &[("groups/all.yaml", &format!("name: A\nid: {A}\n"))]);
     let serial = |it: &Daemon| it.get(&path(A)).json()["serial_number"].as_u64();
     daemon.wait_until("it is counted", |it| serial(it) == Some(23));
     let second = hub.inner.revparse_single("HEAD~28").unwrap().id();
     hub.inner.reference("refs/heads/main", second, true, "rewind").unwrap();
-    hub.commit("Anew", &[("groups/all.yaml", &format!("name: A\nid: {A}\n"))]);
-    daemon.wait_until("it is counted anew", |it| {
+    hub.commit("Again", &[("groups/all.yaml", &format!("name: A\nid: {A}\n"))]);
+    daemon.wait_until("it is counted again", |it| {
         it.get("/v1/groups").header("X-Clade-Commit") == Some(&hub.head_id())
             && serial(it).is_some()
     });
@@ -167,7 +167,7 @@ fn groups_that_move_with_their_directory_are_not_edited() {
 }
 
 #[test]
-fn a_commit_that_nobody_can_read_is_passed_over() {
+fn an_unreadable_commit_is_skipped() {
     let hub = hub();
     let a = format!("name: A\nid: {A}\ndescription: e\n");
     hub.commit("Before", &[("groups/all.yaml", &a.replace("e\n", "f\n"))]);

@@ -55,7 +55,7 @@ fn an_environment_is_made_by_a_commit_and_its_classes_stay_unknown() {
         let message = refused["msg"].as_str().unwrap();
         assert!(message.ends_with(&format!("The problem is: {problem}")), "{message}");
     }
-    // Nobody says which classes it has, so every class may be set.
+    // Its classes are not known, so every class may be set.
     let group = |environment: &str| json!({"name": "N", "parent": ROOT, "environment": environment, "classes": {"any": {"p": 1}}});
     assert_eq!(post(&daemon, "/v1/groups", &group("full")).status, 422);
     let id = create(&daemon, &group("fresh"));

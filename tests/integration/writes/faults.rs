@@ -52,7 +52,7 @@ fn fifty_writers_and_a_colleague_lose_nothing() {
             })
             .collect();
         let statuses = writers.into_iter().map(|it| it.join().unwrap());
-        // Somebody pushes without asking the daemon.
+        // A push that the daemon did not make.
         statuses.collect()
     });
     assert_eq!(statuses, vec![303; 50]);

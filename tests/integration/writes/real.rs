@@ -1,4 +1,4 @@
-//! Clients that nobody here wrote, where somebody has them: no registry that CI can reach carries
+//! Clients of other projects, where a checkout is given: no registry that CI can reach carries
 //! them, so `CLIENTS` names a directory with checkouts of `puppetlabs-node_manager` and `puppet-classify`.
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn checkout(name: &str) -> Option<PathBuf> {
     found.exists().then_some(found)
 }
 
-/// Serves a hub over TLS to whoever has the token.
+/// Serves a hub over TLS to clients with the token.
 fn serve(hub: &Hub) -> Daemon {
     let tokens = hub.path().join("tokens.yaml");
     std::fs::write(&tokens, TOKENS).unwrap();

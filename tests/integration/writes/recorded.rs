@@ -94,7 +94,7 @@ fn pe_client_asks_every_endpoint() {
         ("GET", group.clone(), &none, 404),
         ("DELETE", group.clone(), &none, 404),
         ("POST", "/v1/groups".to_owned(), &empty, 400),
-        ("GET", "/v1/nodes/nobody".to_owned(), &none, 404),
+        ("GET", "/v1/nodes/unknown".to_owned(), &none, 404),
         ("GET", "/v1/nothing".to_owned(), &none, 404),
     ] {
         let what = format!("{method} {path}");

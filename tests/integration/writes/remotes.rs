@@ -53,7 +53,7 @@ fn a_repository_read_in_place_is_written_in_place() {
 }
 
 #[test]
-fn a_working_tree_follows_unless_somebody_works_in_it() {
+fn a_working_tree_follows_unless_it_has_changes() {
     let repository = GitRepository::new();
     repository.commit("first", &[("groups/a.yaml", A)]);
     let daemon = Daemon::start(&["--repo", &repository.text_path(), "--writes", "commit"]);

@@ -69,7 +69,7 @@ fn a_day_of_writes_reads_like_the_work_of_a_careful_colleague() {
     assert_eq!((gone.status, gone.body.as_str()), (204, ""));
     assert_eq!(daemon.get(&format!("/v1/groups/{cart}")).status, 404);
     let unpinned =
-        post(&daemon, "/v1/commands/unpin-from-all", &json!({"nodes": ["w2", "nobody"]}));
+        post(&daemon, "/v1/commands/unpin-from-all", &json!({"nodes": ["w2", "unknown"]}));
     assert_eq!(
         unpinned.json(),
         json!({"nodes": [{"name": "w2", "groups": [{"id": web, "name": "Web", "environment": "production"}]}]})
@@ -78,7 +78,7 @@ fn a_day_of_writes_reads_like_the_work_of_a_careful_colleague() {
     assert_eq!((restored.status, restored.body.as_str()), (204, ""));
     let groups = daemon.get("/v1/groups").json();
     assert_eq!(without_edits(&groups), without_edits(&backup.json()));
-    // What changes nothing is no commit.
+    // A write without a change makes no commit.
     assert_eq!(daemon.request("POST", "/v1/import-hierarchy", &backup.body).status, 204);
 
     insta::assert_snapshot!(hub.log().join("\n"), @r#"
