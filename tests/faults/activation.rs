@@ -14,7 +14,7 @@ use crate::{Fault, Seen, Speed};
 pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "activation::pin-on-a-full-disk",
-        promise: "a pin that cannot be written is a 503 and changes nothing; it works when there is room again",
+        promise: "a pin that cannot be written is a 503 and changes nothing; it works when space is free again",
         injection: "a file that fills the file system of the data directory, then kill -9",
         speed: Speed::Fast,
         run: pin_on_a_full_disk,
@@ -28,14 +28,14 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "activation::pin-during-a-write",
-        promise: "a pin wins over a write that is being pushed, and the writer is told so",
+        promise: "a pin wins over a write that is being pushed, and the writer gets a conflict",
         injection: "a pre-receive hook that waits, and a pin meanwhile",
         speed: Speed::Fast,
         run: pin_during_a_write,
     },
     Fault {
         name: "activation::clock-ahead-for-one-commit",
-        promise: "`?at=` answers from the commit that answered when the clock showed that time",
+        promise: "`?at=` answers from the commit that was live when the clock showed that time",
         injection: "the clock a day ahead, a commit, the clock right again, a commit (libfaketime)",
         speed: Speed::Fast,
         run: clock_ahead_for_one_commit,

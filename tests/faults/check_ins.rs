@@ -44,7 +44,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "check-ins::garbage",
-        promise: "a damaged file is put aside, the daemon classifies, and what was in it is never taken for unknown",
+        promise: "a damaged file is put aside, the daemon classifies, and its nodes never count as unknown",
         injection: "the file is overwritten with garbage",
         speed: Speed::Fast,
         run: || {
@@ -77,7 +77,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "check-ins::directory-in-its-place",
-        promise: "a directory in the place of the file is put aside",
+        promise: "a directory instead of the file is put aside",
         injection: "the file is replaced by a directory",
         speed: Speed::Fast,
         run: || damaged(&|path, _| std::fs::create_dir(path).unwrap()),
@@ -98,21 +98,21 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "check-ins::deleted-file",
-        promise: "what is promised after the file was removed is on disk, with what was promised before",
+        promise: "facts that are acknowledged after the file was removed are on disk, with those before",
         injection: "`rm check-ins.redb` while the daemon runs, then SIGKILL",
         speed: Speed::Fast,
         run: deleted_file,
     },
     Fault {
         name: "check-ins::made-up-names",
-        promise: "made-up names push out neither nodes whose facts were promised nor the daemon's memory",
+        promise: "made-up names evict no node with uploaded facts, and memory stays bounded",
         injection: "300 names in a store of 20 nodes",
         speed: Speed::Fast,
         run: made_up_names,
     },
     Fault {
         name: "check-ins::large-list",
-        promise: "`GET /v1/nodes` takes the memory of one node, however many there are",
+        promise: "`GET /v1/nodes` uses the memory of one node, for any number of nodes",
         injection: "300 nodes with 159 KB of facts each",
         speed: Speed::Slow,
         run: large_list,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::program::{Daemon, GitRepository};
 use crate::{Fault, Seen, Speed};
 
-const ERROR: &str = "an error with status 4xx or a closed connection, never a classification or a file, and the daemon answers others as before";
+const ERROR: &str = "an error with status 4xx or a closed connection, never a classification or a file, and other clients get their answers as before";
 
 macro_rules! fault {
     ($name:literal, $promise:expr, $injection:literal, $run:expr) => {
@@ -24,7 +24,7 @@ macro_rules! fault {
 pub(crate) const FAULTS: &[Fault] = &[
     fault!(
         "two-lengths",
-        "a body whose end is in doubt is refused, or is the last one of its connection: what follows it is never a request",
+        "a body with an ambiguous end is refused, or is the last one of its connection: the bytes after it are never a request",
         "both Content-Length and Transfer-Encoding, and two Content-Length that differ",
         two_lengths
     ),
@@ -44,7 +44,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault!(
         "bad-chunks",
         ERROR,
-        "chunk sizes that are no number, overflow, or end in one line feed",
+        "chunk sizes that are not numbers, overflow, or end in one line feed",
         || {
             refused(&[
                 post("Transfer-Encoding: chunked\r\n", "zz\r\n{}\r\n0\r\n\r\n"),
@@ -152,19 +152,19 @@ pub(crate) const FAULTS: &[Fault] = &[
     ),
     fault!(
         "unread",
-        "clients that read nothing do not delay other clients",
+        "clients that read nothing delay no other client",
         "20 connections that ask for 2 MB and never read",
         unread
     ),
     fault!(
         "reset",
-        "clients that vanish cost nothing",
+        "clients that disconnect leak nothing",
         "400 connections that are dropped before, within and after their request",
         reset
     ),
     fault!(
         "silent",
-        "connections without a request do not delay other clients",
+        "connections without a request delay no other client",
         "300 connections that send half a head",
         silent
     ),

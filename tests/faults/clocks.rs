@@ -25,7 +25,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "clocks::jumps",
-        promise: "a clock that is set, forth and back, delays nothing and makes nothing stale",
+        promise: "a clock that is set forward and back delays nothing and makes nothing stale",
         injection: "libfaketime, set to +1 d, -1 d, +1 y and 0 while it runs, `--max-staleness 1h`",
         speed: Speed::Fast,
         run: jumps,

@@ -39,21 +39,21 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "crashes::while-building",
-        promise: "the commit that answered before a kill or a newer one answers after it",
+        promise: "after a kill the commit that answered before, or a newer one, answers",
         injection: "kill -9 at eight moments after a push of 600 groups",
         speed: Speed::Slow,
         run: while_building,
     },
     Fault {
         name: "crashes::before-a-push-arrives",
-        promise: "a change is there whole or not at all; the same request again makes it once",
+        promise: "a change arrives whole or not at all; the same request again makes it once",
         injection: "kill -9 while the `pre-receive` hook of a write runs and then fails",
         speed: Speed::Fast,
         run: || within_a_write("pre-receive", 1),
     },
     Fault {
         name: "crashes::after-a-push-arrived",
-        promise: "a change is there whole or not at all; the same request again makes it once",
+        promise: "a change arrives whole or not at all; the same request again makes it once",
         injection: "kill -9 while the `post-receive` hook of a write runs",
         speed: Speed::Fast,
         run: || within_a_write("post-receive", 0),
@@ -67,7 +67,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "crashes::locks-left-behind",
-        promise: "what a crash of git leaves behind blocks no fetch",
+        promise: "files that a crashed git leaves behind block no fetch",
         injection: "`config.lock`, `packed-refs.lock`, `HEAD.lock` and half a pack in the mirror",
         speed: Speed::Fast,
         run: locks_left_behind,

@@ -12,7 +12,7 @@ use crate::{Fault, Seen, Speed};
 pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "disks::full",
-        promise: "a full disk is a condition, the last commit answers, and commits are followed again when there is room",
+        promise: "a full disk is a condition, the last commit answers, and commits are followed again when space is free",
         injection: "a data directory on a tmpfs of 8 MiB and a commit of 12 MiB",
         speed: Speed::Fast,
         run: full,

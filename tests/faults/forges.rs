@@ -13,7 +13,7 @@ use crate::git::server::{Server, status};
 use crate::program::Daemon;
 use crate::{Fault, Seen, Speed};
 
-const PROMISE: &str = "commits go live and are answered meanwhile; statuses are tried again within bounds, and each is posted once when the forge is well";
+const PROMISE: &str = "commits go live and answer meanwhile; statuses are retried within bounds, and each is posted once when the forge recovers";
 
 macro_rules! fault {
     ($name:literal, $speed:ident, $injection:literal, $answer:expr) => {
@@ -61,7 +61,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "forges::unknown-authority",
-        promise: "a forge whose certificate is not trusted gets no token; commits go live, and statuses are tried again",
+        promise: "a forge whose certificate is not trusted gets no token; commits go live, and statuses are retried",
         injection: "`--forge-url https://…` of a server with the certificate of another authority",
         speed: Speed::Slow,
         run: unknown_authority,

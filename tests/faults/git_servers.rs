@@ -13,7 +13,7 @@ use crate::hub::Hub;
 use crate::program::Daemon;
 use crate::{Fault, Seen, Speed};
 
-const PROMISE: &str = "the last commit answers, the fault is a condition with its reason, and the next commit answers once the server is well";
+const PROMISE: &str = "the last commit answers, the fault is a condition with its reason, and the next commit answers once the server recovers";
 
 macro_rules! fault {
     ($name:literal, $injection:literal, $answer:expr) => {

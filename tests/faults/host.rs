@@ -31,7 +31,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "host::empty-secrets",
-        promise: "the daemon starts with no secret that everybody knows, and no name that adds lines",
+        promise: "the daemon refuses secrets that are publicly known, and names that add lines",
         injection: "the webhook secret `whsec_`, a token whose hash is that of nothing, a token name with a line break",
         speed: Speed::Fast,
         run: empty_secrets,

@@ -15,7 +15,7 @@ use crate::{Fault, Seen, Speed};
 pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "puppetdbs::diff",
-        promise: "`clade diff --puppetdb` says what is wrong, exits with 2, prints nothing, and sends its token nowhere else",
+        promise: "`clade diff --puppetdb` reports the fault, exits with 2, prints nothing, and sends its token nowhere else",
         injection: "garbage, pages, half an answer, a redirect, a node without a name or with 9,000,000 values, pages without an end",
         speed: Speed::Fast,
         run: diff,
@@ -36,14 +36,14 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "puppetdbs::daemon",
-        promise: "`GET /enc` of a node that only PuppetDB knows is an error while PuppetDB misbehaves; the daemon and what has facts go on",
+        promise: "`GET /enc` of a node that only PuppetDB knows is an error while PuppetDB misbehaves; requests with facts are answered",
         injection: "garbage, half an answer, a redirect, an endless node and one of 9,000,000 values, within 640 MiB of address space",
         speed: Speed::Slow,
         run: daemon,
     },
     Fault {
         name: "puppetdbs::daemon-hang",
-        promise: "a PuppetDB that does not answer delays only what needs it, and that by no more than its deadline",
+        promise: "a PuppetDB that does not answer delays only requests that need it, and these by no more than its deadline",
         injection: "the PuppetDB takes 40 requests and never answers",
         speed: Speed::Slow,
         run: daemon_hang,

@@ -29,7 +29,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "remotes::hook-after-the-branch-moved",
-        promise: "a write is acknowledged that is at the remote, and nothing goes back in time",
+        promise: "a write that reached the remote is acknowledged, and no older commit answers after it",
         injection: "a post-receive hook that never ends, and commits of others meanwhile",
         speed: Speed::Fast,
         run: hanging_post_receive,
@@ -92,14 +92,14 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "remotes::read-only-data",
-        promise: "a read-only data directory starts, answers, follows and is a condition; what cannot be kept is refused",
+        promise: "a read-only data directory starts, answers, follows and is a condition; what cannot be written is refused",
         injection: "a restart with the data directory remounted read-only, the remote gone and back",
         speed: Speed::Fast,
         run: mirror::read_only_data,
     },
     Fault {
         name: "remotes::private-data",
-        promise: "only the daemon's user can read the mirror, the journal and what the daemon kept",
+        promise: "only the daemon's user can read the mirror, the journal and stored facts",
         injection: "a data directory created under umask 000, and one with files that an older version left open to all",
         speed: Speed::Fast,
         run: mirror::private_data,

@@ -35,14 +35,14 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "rights::repeated-write",
-        promise: "a write that is sent again is answered as the first time only to a caller with the same rights",
+        promise: "a repeated write gets the first answer only for a caller with the same rights",
         injection: "a daemon killed before it answers a write; the same write by a token of the same name, limited meanwhile",
         speed: Speed::Fast,
         run: repeated_write,
     },
     Fault {
         name: "rights::forged-check-in",
-        promise: "without the role `check-in` nothing that a request says of a node is kept",
+        promise: "without the role `check-in` the daemon keeps nothing of a request",
         injection: "forged facts and trusted data from anonymous callers and a token with `classify`, by every route that takes them",
         speed: Speed::Fast,
         run: forged_check_in,

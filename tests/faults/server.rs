@@ -17,7 +17,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "server::crl-truncated",
-        promise: "a truncated or expired list leaves the known one in use, which a metric shows",
+        promise: "a truncated or expired list leaves the former one in use, and a metric shows it",
         injection: "the list is emptied, cut in half and replaced by an expired one while the daemon runs",
         speed: Speed::Slow,
         run: reloads::crl_truncated,
@@ -38,7 +38,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "server::failed-reload",
-        promise: "a failed reload keeps what is known, shows in metrics, and is retried until it succeeds",
+        promise: "a failed reload keeps the former content, shows in metrics, and is retried until it succeeds",
         injection: "the file of tokens is replaced by a malformed one, removed, and repaired",
         speed: Speed::Slow,
         run: reloads::failed_reload,
@@ -52,7 +52,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "server::unread-log",
-        promise: "a log that is not read keeps no answer waiting; dropped lines are counted",
+        promise: "a log that is not read delays no answer; dropped lines are counted",
         injection: "stderr is a pipe that is not read, with 3,000 requests logged",
         speed: Speed::Fast,
         run: logs::unread,
@@ -66,21 +66,21 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "server::half-sent-bodies",
-        promise: "half-sent requests in any number keep no other client waiting",
+        promise: "any number of half-sent requests delays no other client",
         injection: "4,200 half-sent POSTs, of which one in ten trickles, at 4,096 connections",
         speed: Speed::Slow,
         run: clients::half_sent_bodies,
     },
     Fault {
         name: "server::slow-body",
-        promise: "a body that comes too slowly is answered 408 with the JSON error, and closed",
+        promise: "a slow body gets 408 with the JSON error, and the connection closes",
         injection: "a body of one byte a tenth of a second, with `--client-timeout 500ms`",
         speed: Speed::Fast,
         run: clients::slow_body,
     },
     Fault {
         name: "server::slow-reader",
-        promise: "a client that does not take its answer loses its connection",
+        promise: "a client that does not read its answer loses its connection",
         injection: "pipelined requests for large answers that are never read",
         speed: Speed::Slow,
         run: clients::slow_reader,
@@ -94,14 +94,14 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "server::full-table",
-        promise: "a full table of connections lets new clients in; the admin address has places of its own",
+        promise: "a full table of connections still admits new clients; the admin address has a limit of its own",
         injection: "300 connections that trickle heads, at `--max-connections 32`",
         speed: Speed::Fast,
         run: clients::full_table,
     },
     Fault {
         name: "server::held-bytes",
-        promise: "bytes of half-read bodies are bounded altogether",
+        promise: "bytes of half-read bodies have one bound for all",
         injection: "40 clients send 8 MB of a body each and stop, with 1 GiB of address space",
         speed: Speed::Slow,
         run: clients::held_bytes,

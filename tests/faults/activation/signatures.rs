@@ -18,7 +18,7 @@ pub(crate) const UNSIGNED_ASKED_FOR: Fault = Fault {
 
 pub(crate) const UNSIGNED_AT_THE_START: Fault = Fault {
     name: "activation::unsigned-at-the-start",
-    promise: "with `--verify`, what answered before a restart answers only if it is signed",
+    promise: "with `--verify`, the commit that answered before a restart answers only if it is signed",
     injection: "an unsigned commit that answers, and a restart with `--verify`",
     speed: Speed::Fast,
     run: unsigned_at_the_start,
@@ -26,7 +26,7 @@ pub(crate) const UNSIGNED_AT_THE_START: Fault = Fault {
 
 pub(crate) const UNSIGNED_BEHIND_MERGES: Fault = Fault {
     name: "activation::unsigned-behind-merges",
-    promise: "`--verify range` demands a signature of every commit that no verified one contains",
+    promise: "`--verify range` requires a signature of every commit that no verified one contains",
     injection: "signed merges of side branches that are not signed, or begin before the first verified commit",
     speed: Speed::Fast,
     run: unsigned_behind_merges,
@@ -34,7 +34,7 @@ pub(crate) const UNSIGNED_BEHIND_MERGES: Fault = Fault {
 
 pub(crate) const EXPIRED_KEY_BACKDATED: Fault = Fault {
     name: "activation::expired-key-backdated",
-    promise: "an expired key signs nothing, whatever time the commit names",
+    promise: "an expired key signs nothing, at any time that the commit names",
     injection: "a commit with the date of years ago, signed with a key that expired since",
     speed: Speed::Fast,
     run: expired_key_backdated,

@@ -17,7 +17,7 @@ pub(super) const SEVERAL_ENTRIES: Fault = Fault {
 
 pub(super) const MATRIX: Fault = Fault {
     name: "rights::matrix",
-    promise: "a write goes through if and only if one grant of the caller allows all of it",
+    promise: "a write is accepted if and only if one grant of the caller allows all of it",
     injection: "every pair of seven grants on one certificate, five writes each, compared with an oracle",
     speed: Speed::Fast,
     run: matrix,

@@ -28,7 +28,7 @@ pub(super) const CROSS_SITE: Fault = Fault {
 
 pub(super) const TOKEN_IN_URL: Fault = Fault {
     name: "rights::token-in-url",
-    promise: "a token in the URL is accepted, and stands in no log, metric, error or referrer",
+    promise: "a token in the URL is accepted, and is in no log, metric, error or referrer",
     injection: "`?token=` on every kind of route with the log at its finest",
     speed: Speed::Fast,
     run: token_in_url,
