@@ -1,4 +1,4 @@
-//! What answers: pins, writes, resumes and clocks, and what was acknowledged before a crash.
+//! Which commit answers: pins, writes, resumes and clocks, and acknowledgements before a crash.
 
 mod signatures;
 

@@ -1,4 +1,4 @@
-//! Commits that are broken or hostile: they are rejected with what is wrong, or what is hostile in
+//! Commits that are broken or hostile: they are rejected with their findings, or what is hostile in
 //! them is not read; the commit before them answers, and the next good one is followed.
 
 use std::fmt::Write as _;

@@ -53,7 +53,7 @@ impl Arguments {
 /// What became of a fault.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The promise held; what was seen.
+    /// The promise held, with the observation.
     Held(String),
     /// The promise was broken, or time was up.
     Failed,
@@ -109,7 +109,7 @@ pub(crate) fn run(chosen: &[&'static Fault]) -> Vec<(&'static Fault, Outcome)> {
     results
 }
 
-/// Injects one, and prints what was seen.
+/// Injects one, and prints the observation.
 fn inject(fault: &'static Fault) -> Outcome {
     let (sender, receiver) = channel();
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! What was said of nodes: facts that are promised, and the file that they are kept in.
+//! Check-ins: facts that were acknowledged, and the file that holds them.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -203,7 +203,7 @@ fn refused(requests: &[Vec<u8>]) -> Seen {
         let answer = raw(&daemon, request);
         let status = answer.split(' ').nth(1).unwrap_or("closed").to_owned();
         assert!(status == "closed" || status.starts_with('4'), "{status} for {shown:?}: {answer}");
-        // What is behind a request whose end is in doubt is not a request.
+        // The bytes after a request with an ambiguous end are not a request.
         assert_eq!(
             answer.matches("HTTP/1.1 ").count(),
             usize::from(status != "closed"),

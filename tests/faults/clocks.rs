@@ -1,4 +1,4 @@
-//! Clocks that are wrong, and time that stands still.
+//! Clocks that are wrong, and clocks that stop.
 
 use std::process::Command;
 use std::time::Duration;

@@ -361,7 +361,7 @@ fn empty_estate() -> Seen {
     assert_eq!(kind, "no-groups", "{message}");
     let done = run_within(SPACE, &clade(&["validate", &repository.text_path(), "--rev", &commit]));
     assert_eq!(done.status, 1, "{}", done.stdout);
-    // Where it is meant, it is said.
+    // With `allow_empty` it is accepted.
     let allowed = blob(&repository, "allow_empty: true\n");
     let entries: [(&[u8], Oid, i32); 2] =
         [(b"clade.yaml", allowed, FILE), (b"group", groups, DIRECTORY)];
@@ -422,7 +422,7 @@ fn check_lines(what: &str, text: &str) {
     }
     assert!(!text.contains("##["), "{what}: {text}");
     let is_command = |line: &&str| line.trim_start().starts_with("::") && line.contains("owned");
-    // What GitHub is told begins with a command of ours.
+    // Output for GitHub begins with a command of ours.
     let told = |line: &str| what == "github" && line.starts_with("::error file=groups/");
     let command = text.lines().find(|it| is_command(it) && !told(it));
     assert_eq!(command, None, "{what}: {text}");

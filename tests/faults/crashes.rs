@@ -208,7 +208,7 @@ fn within_a_write(hook: &str, exit: u8) -> Seen {
         if answer.status == 303 {
             break;
         }
-        // What was under way may still hold the branch.
+        // The interrupted push may still hold the branch.
         assert!(matches!(answer.status, 403 | 503), "{}", answer.body);
         assert!(Instant::now() < deadline, "{}", answer.body);
         std::thread::sleep(Duration::from_millis(50));
@@ -231,7 +231,7 @@ fn journal_cut_short() -> Seen {
     daemon.kill();
     let file = data.join("journal");
     let whole = std::fs::read(&file).unwrap();
-    // The remote is gone: only what is here can answer.
+    // The remote is gone: only local commits can answer.
     let away = hub.path().with_extension("away");
     std::fs::rename(hub.path(), &away).unwrap();
     for cut in [1, 2, 3, 20, 50, 100, 150, 200, 250] {

@@ -1,4 +1,4 @@
-//! Forges that misbehave while commit statuses are posted: the branch is followed and answers go on,
+//! Forges that misbehave while commit statuses are posted: the branch is followed, answers continue,
 //! and the status is posted once the forge is well, or refused with the reason.
 
 use std::io::Write as _;

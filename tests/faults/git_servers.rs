@@ -1,4 +1,4 @@
-//! git servers that misbehave: the last commit goes on answering, and the next one is followed once
+//! git servers that misbehave: the last commit keeps answering, and the next one is followed once
 //! the server is well again.
 
 use std::io::Write as _;

@@ -144,7 +144,7 @@ fn root_cache_links() -> Seen {
         assert_eq!(owners(&data), theirs, "{link}: root made nothing there");
         places += 1;
     }
-    // Puppet Server itself goes on.
+    // Puppet Server itself keeps running.
     std::fs::remove_dir_all(&data).unwrap();
     std::fs::create_dir(&data).unwrap();
     chown(&data, Some(USER), Some(USER)).unwrap();
@@ -231,7 +231,7 @@ fn token_in_clear_text() -> Seen {
     Seen::Held(format!("{asked} commands and a daemon refused, loopback asked"))
 }
 
-/// Runs a daemon that must refuse to start and returns what it said.
+/// Runs a daemon that must refuse to start and returns its message.
 fn refused(arguments: &[&str]) -> String {
     let done: Done = serve(arguments).output().unwrap().into();
     assert_eq!(done.status, 2, "{}", done.stderr);

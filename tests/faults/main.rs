@@ -1,8 +1,8 @@
-//! The fault campaign: what is injected into the real program, what is promised, and what is seen.
+//! The fault campaign: faults that are injected into the real program, their promises and the observations.
 //!
 //! `cargo test --test faults` injects the fast half, `-- --all` everything, `-- --list` shows the
 //! names, and a part of a name selects. Each area is a file with a table `FAULTS`; with
-//! `UPDATE_DOCS=1` what was seen goes into `docs/reference/faults.md`.
+//! `UPDATE_DOCS=1` the observations go into `docs/reference/faults.md`.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -59,7 +59,7 @@ mod world;
 
 use std::process::ExitCode;
 
-/// Something that goes wrong, and what must hold all the same.
+/// A fault, and the promise that must hold in spite of it.
 #[derive(Debug)]
 pub(crate) struct Fault {
     /// The name, such as `rights::keys-without-groups`; it is stable.
@@ -83,7 +83,7 @@ pub(crate) enum Speed {
     Slow,
 }
 
-/// What was seen while the promise held.
+/// The observation while the promise held.
 #[derive(Debug)]
 pub(crate) enum Seen {
     /// One sentence, with figures where there are any.

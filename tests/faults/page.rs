@@ -1,4 +1,4 @@
-//! `docs/reference/faults.md`: the table of faults with what was seen.
+//! `docs/reference/faults.md`: the table of faults with their observations.
 //!
 //! A run writes only the rows of what it injected, so that a part of the campaign can be run.
 
@@ -11,7 +11,7 @@ use crate::program::root;
 
 const PAGE: &str = "docs/reference/faults.md";
 
-/// What stands above this line is written by people.
+/// People write the text above this line.
 const MARK: &str =
     "<!-- From here on UPDATE_DOCS=1 cargo test --test faults -- --all writes the page. -->\n";
 
@@ -41,7 +41,7 @@ pub(crate) fn check(areas: &[&[Fault]], results: &[(&Fault, Outcome)]) -> bool {
     names == shown
 }
 
-/// Returns what was seen by the name of the fault.
+/// Returns the observations by the name of the fault.
 fn rows(table: &str) -> BTreeMap<&str, &str> {
     let cells = table.lines().filter_map(|line| {
         let (name, rest) = line.strip_prefix("| `")?.split_once("` | ")?;

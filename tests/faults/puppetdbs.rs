@@ -228,7 +228,7 @@ fn assert_answers(daemon: &Daemon) {
     assert_eq!(answer.status, 200, "{}", answer.body);
 }
 
-/// Checks that a client is told to ask again.
+/// Checks that the answer has `Retry-After`.
 fn assert_unreachable(answer: &Response) {
     assert_eq!(answer.status, 503, "{}", answer.body);
     assert_eq!(answer.json()["kind"], "puppetdb-unreachable");

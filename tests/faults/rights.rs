@@ -251,7 +251,7 @@ fn forged_check_in() -> Seen {
         for path in routes {
             let answer = send(daemon, token, "POST", path, FORGED);
             assert_eq!(answer.status, 200, "{path} {}", answer.body);
-            // What was asked is answered, and no later request is.
+            // The request in flight is answered, and no later one.
             assert!(answer.body.contains("db"), "{path} {}", answer.body);
             assert_eq!(send(daemon, token, "GET", "/v1/nodes/db1", "").status, 404, "{path}");
             assert_eq!(send(daemon, token, "GET", "/enc/db1", "").json()["classes"], json!({}));

@@ -84,7 +84,7 @@ pub(crate) fn soak(minutes: u64) -> bool {
     report.is_clean()
 }
 
-/// What was seen.
+/// The observations.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     answers: u64,

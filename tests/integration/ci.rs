@@ -382,7 +382,7 @@ fn pipelines_show_no_token_to_the_change() {
     assert!(!gitlab.contains("TOKEN") && !gitlab.contains("cache:"), "{gitlab}");
 }
 
-/// Returns whether a program is there, having said so if not.
+/// Returns whether a program is installed; prints a line if not.
 fn has(program: &str) -> bool {
     let there = Command::new(program).arg("--version").output().is_ok();
     if !there {

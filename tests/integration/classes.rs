@@ -224,7 +224,7 @@ fn comparable(catalogue: &str) -> Value {
                 .map(|it| it.trim().to_owned())
                 .filter(|it| !it.is_empty() && it != "default" && it != "0")
                 .collect();
-            // Puppet takes the `Variant` from around a single type.
+            // Puppet removes the `Variant` around a single type.
             words.retain(|it| it != "Variant");
             words.sort();
             words.dedup();

@@ -1,6 +1,6 @@
 //! Known answers: those of the 2014 reference classifier on cases of our own.
 //!
-//! The project carries a part of the cases; where the whole set stands beside the checkout, it is
+//! The project carries a part of the cases; where the whole set is beside the checkout, it is
 //! used as well.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Every kind of finding has a page, and every page shows what is really printed.
+//! Every kind of finding has a page, and every page shows the program's output.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn every_kind_has_a_page_and_every_page_a_kind() {
     }
 }
 
-/// The example of a page: its files, and what is said to be printed.
+/// The example of a page: its files, and the output that it shows.
 struct Example {
     files: Vec<(String, String)>,
     printed: String,

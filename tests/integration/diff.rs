@@ -394,7 +394,7 @@ fn the_place_of_a_cause_is_the_line_of_the_changed_key() {
 
 #[test]
 fn an_evaluation_error_is_not_a_conflict() {
-    // One pattern that takes too long for one value.
+    // One pattern that exceeds its budget for one value.
     let slow = "name: Slow\nrule: [\"~\", [fact, x], '^(a|aa)+\\1b']\n";
     let fleet = Fleet::new();
     fleet.repository.commit("slow", &[("groups/slow.yaml", slow)]);
@@ -453,7 +453,7 @@ fn ranges_are_read_as_git_reads_them() {
     let trunk = git.head().unwrap().shorthand().unwrap().to_owned();
     let first = git.head().unwrap().peel_to_commit().unwrap();
     git.branch("change", &first, false).unwrap();
-    // The trunk goes on with another group while the branch narrows one.
+    // The trunk gets another group while the branch narrows one.
     let loud = "name: Loud\nrule: name = db1\nclasses: {loud: {}}\n";
     fleet.repository.commit("trunk", &[("groups/loud.yaml", loud)]);
     git.set_head("refs/heads/change").unwrap();

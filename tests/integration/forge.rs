@@ -1,4 +1,4 @@
-//! A forge that takes commit statuses, or misbehaves, and a daemon that reports to it.
+//! A forge that accepts commit statuses, or misbehaves, and a daemon that reports to it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -65,7 +65,7 @@ impl Stub {
         stub
     }
 
-    /// Returns what it took.
+    /// Returns the statuses that it accepted.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.calls.lock().unwrap().clone()
     }

@@ -31,7 +31,7 @@ struct Outcome {
     failed: Vec<String>,
 }
 
-/// Runs blocks in one shell, each as it stands in the page.
+/// Runs blocks in one shell, each unchanged from the page.
 fn run(mut shell: Command, blocks: &[&Block]) -> Vec<Outcome> {
     let mut script = PRELUDE.to_owned();
     for block in blocks {

@@ -108,7 +108,7 @@ impl Hub {
         Some(String::from_utf8(blob.content().to_vec()).unwrap())
     }
 
-    /// Installs a hook, which stands in the directory of the hub.
+    /// Installs a hook; it runs in the directory of the hub.
     pub(crate) fn hook(&self, name: &str, script: &str) {
         use std::os::unix::fs::PermissionsExt as _;
 

@@ -39,7 +39,7 @@ fn known(case: &Value) -> Answer {
     }
 }
 
-/// What is refused on purpose though Java takes it, and where code points and UTF-16 units differ:
+/// Patterns that are refused though Java accepts them, and differences between code points and UTF-16 units:
 /// the table in `docs/reference/regex.md`.
 fn is_known_difference(pattern: &str, subject: &str) -> bool {
     let on_purpose =

@@ -37,7 +37,7 @@ pub(crate) fn serve(arguments: &[&str]) -> Command {
     clade(&[&["serve"], &listen[..], &interval, arguments].concat())
 }
 
-/// Lets another program start a prepared one, whose words it takes as its last arguments.
+/// Lets another program start a prepared one, whose words are its last arguments.
 pub(crate) fn started_by(mut launcher: Command, program: &Command) -> Command {
     launcher.arg(program.get_program()).args(program.get_args()).stdin(Stdio::null());
     for (name, value) in program.get_envs() {
@@ -263,7 +263,7 @@ impl GitRepository {
         self.directory.path().to_str().unwrap().to_owned()
     }
 
-    /// Commits files, given as path and content, on top of what is there; empty content removes.
+    /// Commits files, given as path and content, on top of the present tree; empty content removes.
     pub(crate) fn commit(&self, message: &str, files: &[(&str, &str)]) -> String {
         let mut index = self.inner.index().unwrap();
         for (path, content) in files {

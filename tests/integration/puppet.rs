@@ -164,7 +164,7 @@ fn check_way(puppet: &PuppetServer, way: Way, agent: &Agent) {
     assert_eq!(catalog["environment"], "production");
     assert!(catalog.to_string().contains(r#""tier":"back""#));
 
-    // A conflict fails the run, and the agent is told which it is.
+    // A conflict fails the run, and the agent's error names it.
     let rival = "---\nname: Rival\nrule: kernel = Linux\nclasses: {ntp: {maxpoll: 11}}\n";
     let torn = repository.commit("torn", &[("groups/rival.yaml", rival)]);
     daemon_answers(puppet, &daemon, &torn);
@@ -176,7 +176,7 @@ fn check_way(puppet: &PuppetServer, way: Way, agent: &Agent) {
     let mended = repository.commit("mended", &[("groups/rival.yaml", "")]);
     daemon_answers(puppet, &daemon, &mended);
 
-    // Without the daemon runs go on from the last good answer, which a log says.
+    // Without the daemon runs use the last good answer, and a log line says so.
     daemon.kill();
     let done = agent.run(puppet, &[]);
     assert_eq!(done.status, 0, "{way:?}: {}", done.text);

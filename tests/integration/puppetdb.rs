@@ -191,7 +191,7 @@ fn check_daemon(pdb: &PuppetDb) {
     let repository = GitRepository::new();
     let base = repository.commit("groups", &[("groups/all.yaml", GROUPS)]);
     let daemon = Daemon::start(&["--repo", &repository.text_path(), "--puppetdb", &pdb.url()]);
-    // What is served is what was proved.
+    // The served trusted data is that of the certificate.
     let rule = json!(["not", ["~", ["fact", "os", "family"], "^win"]]);
     for (format, entity) in [(QueryFormat::Nodes, "nodes"), (QueryFormat::Inventory, "inventory")] {
         let path = format!("/v1/rules/translate?format={entity}");

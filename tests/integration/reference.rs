@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::program::{Daemon, root};
 use crate::readme::{serve_fleet, updating};
 
-/// What stands above this line of a page is written by people.
+/// People write the text above this line of a page.
 const MARK: &str = "<!-- From here on UPDATE_DOCS=1 cargo test --test integration -- reference writes the page. -->\n";
 
 fn page(name: &str) -> String {

@@ -48,7 +48,7 @@ fn an_answer_of_one_replica_can_be_had_from_another() {
     assert_eq!((old.status, old.header("X-Clade-Commit")), (200, Some(first.as_str())));
     assert_eq!(old.json().as_array().unwrap().len(), 2);
 
-    // What is not there yet is said to be so, and fetched: the interval of an hour is not waited for.
+    // A missing commit gets 503 and is fetched at once, not after the interval of an hour.
     let header = format!("X-Clade-Commit: {second}\r\n");
     let ask = |it: &Daemon| it.request_with("GET", "/v1/classified/nodes/n", &header, "");
     let early = ask(&slow);
@@ -148,7 +148,7 @@ fn a_ref_of_the_repository_pins_all_replicas() {
     everywhere(&first);
 }
 
-/// What the chart promises: a new replica is asked when it is ready, an old one is told to stop when
+/// The promise of the chart: a new replica gets requests when it is ready, an old one gets SIGTERM when
 /// it gets no more requests, and finishes those in flight.
 #[test]
 fn a_rolling_update_fails_no_request() {
@@ -210,7 +210,7 @@ fn requests_before_the_end_get_an_answer() {
     for round in 0..5 {
         let daemon = Daemon::start(&["--repo", &repository.text_path()]);
         daemon.wait_until("it is ready", |it| it.get("/readyz").status == 200);
-        // It does not get to see them before it is told to stop.
+        // It does not read them before SIGTERM.
         daemon.signal("STOP");
         let mut asked: Vec<std::net::TcpStream> = (0..40)
             .map(|_| {

@@ -3,7 +3,7 @@
 use git2::build::TreeUpdateBuilder;
 use git2::{FileMode, Oid, Repository, RepositoryInitOptions, Signature, Time, Tree};
 
-/// What is put at a path of a commit.
+/// The entry at a path of a commit.
 #[derive(Clone, Copy)]
 pub(crate) enum Put<'a> {
     File(&'a str),

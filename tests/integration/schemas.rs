@@ -156,7 +156,7 @@ fn an_independent_validator_says_what_ours_says() {
             let path = directory.path().join(format!("{kind}-{number}.yaml"));
             let text = document::write(&document, &|_| document::Layout::Block);
             if text.lines().any(|it| it.len() > 1024) {
-                // No reader of YAML 1.1 takes such a key, so the schema is not asked.
+                // No reader of YAML 1.1 accepts such a key, so the schema is not checked.
                 continue;
             }
             std::fs::write(&path, text).unwrap();

@@ -26,7 +26,7 @@ const FILES: [(&str, &[&str]); 2] =
 struct Tried {
     command: Command,
     name: String,
-    /// What stands behind the name in any case.
+    /// The arguments after the name in every case.
     arguments: Vec<String>,
     directory: tempfile::TempDir,
 }
@@ -55,7 +55,7 @@ impl Tried {
         self.settings().find(|it| format!("--{}", it.get_long().unwrap()) == flag).unwrap()
     }
 
-    /// Returns the flags that a setting demands, as clap says when it stands alone.
+    /// Returns the flags that a setting requires, from clap's error when it is given alone.
     fn demands(&self, arg: &Arg) -> Vec<String> {
         let any = |it: Arg| {
             let it = it.env(Resettable::Reset);
@@ -135,7 +135,7 @@ fn flag(arg: &Arg, value: &str) -> String {
     }
 }
 
-/// Whether something is said of what settings demand of each other.
+/// Whether the error is about settings that require each other.
 fn is_about_relations(done: &Done) -> bool {
     ["is set without", "exclude each other", "were not provided", "cannot be used with"]
         .iter()

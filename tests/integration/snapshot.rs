@@ -84,7 +84,7 @@ fn the_index_agrees_with_asking_every_group_in_a_usual_estate() {
     assert!(found > 300, "{found}");
 }
 
-/// The document by the plain path, or what stands in its place.
+/// The document by the plain path, or the error in its place.
 fn plainly(estate: &Estate, node: &Node, version: Version) -> Result<String, String> {
     let explanation = classification::classify(estate, node).map_err(|it| it.to_string())?;
     match &explanation.outcome {
@@ -216,7 +216,7 @@ fn bodies_are_read_the_same_selectively_and_in_full() {
             }
         }
     }
-    // What is not damaged is hardly ever declined.
+    // The fast path rarely declines an undamaged body.
     assert!(whole > 2500 && read > 3000, "{whole} {read}");
     for depth in [5, 90, 99, 126, 127, 128, 200] {
         let index = Index::new(&odd::estate(&mut rng).hierarchy);

@@ -270,7 +270,7 @@ fn unsigned_behind_merges() -> Seen {
     // signed itself.
     assert_eq!(daemon.get(&format!("/enc/n?commit={signed_before}")).status, 200);
     assert_eq!(daemon.get(&format!("/enc/n?commit={oldest}")).status, 422);
-    // What was verified is known after a restart, also where a side branch is pinned.
+    // Verified commits are known after a restart, also where a side branch is pinned.
     signed.git(&["branch", "--force", "main-before", &merged]);
     assert_eq!(pin(&daemon, "good").status, 200);
     daemon.kill();
@@ -298,7 +298,7 @@ fn expired_key_backdated() -> Seen {
     let why = "it was not valid any more when the commit was first seen here";
     assert!(said.ends_with(why), "{said}");
     assert_eq!(kind(&pin(&daemon, &forged)).0, 422);
-    // A commit that was seen while its key was valid goes on answering, after a restart as well.
+    // A commit that was seen while its key was valid keeps answering, after a restart as well.
     std::thread::sleep(expires.saturating_duration_since(Instant::now()));
     daemon.kill();
     let daemon = signed.verified("head", &[]);

@@ -43,7 +43,7 @@ pub(super) const ATTACKS: &[Attack] = &[
 /// One text of 9 MB, as facts.
 static TEXT: LazyLock<String> = LazyLock::new(|| "x".repeat(9_000_000));
 
-/// As many values as a body may have, in the shape that takes most memory.
+/// As many values as a body may have, in the form that uses most memory.
 static VALUES: LazyLock<String> = LazyLock::new(|| vec![r#"{"":0}"#; 120_000].join(","));
 
 /// As many values as a hierarchy may have.
@@ -182,7 +182,7 @@ fn inherited(site: &Site, client: usize, stop: &Stop) -> Counts {
     go_on(stop, |_| get(site, stop, "/v1/groups?inherited=true", reading))
 }
 
-/// Answers that are as large as what was sent.
+/// Answers that are as large as their requests.
 fn explanations(site: &Site, client: usize, stop: &Stop) -> Counts {
     let (text, values) = (&*TEXT, &*VALUES);
     let body = if client.is_multiple_of(2) {
@@ -266,7 +266,7 @@ fn large_writes(site: &Site, client: usize, stop: &Stop) -> Counts {
     })
 }
 
-/// Large writes whose clients go away: they are made all the same.
+/// Large writes whose clients disconnect: they are still made.
 fn abandoned_writes(site: &Site, _: usize, stop: &Stop) -> Counts {
     let body = &*HIERARCHY;
     let head = format!(

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Until when clients go on.
+/// The deadline of the clients.
 #[derive(Debug)]
 pub(super) struct Stop {
     deadline: Instant,

@@ -10,7 +10,7 @@ use super::site::{Site, changed};
 const FILE: i32 = 0o100_644;
 const DIRECTORY: i32 = 0o040_000;
 
-/// Pushes to the branch: a commit that cannot answer, and one that takes it back.
+/// Pushes to the branch: a commit that cannot answer, and one that reverts it.
 pub(super) fn to_main(site: &Site, _client: usize, stop: &Stop) -> Counts {
     let git = Repository::open(&site.path).unwrap();
     let mut counts = Counts::default();
@@ -25,12 +25,12 @@ pub(super) fn to_main(site: &Site, _client: usize, stop: &Stop) -> Counts {
         stop.sleep(Duration::from_secs(1));
         counts.count(200);
     }
-    // However it ended, the branch ends with a commit that answers.
+    // In every case the branch ends with a commit that answers.
     push(&git, "refs/heads/main", None, &changed(999));
     counts
 }
 
-/// Pushes beside the branch, and reads and compares what was pushed.
+/// Pushes beside the branch, and reads and compares the pushed commits.
 pub(super) fn beside_main(site: &Site, client: usize, stop: &Stop) -> Counts {
     let git = Repository::open(&site.path).unwrap();
     let mut counts = Counts::default();
@@ -52,7 +52,7 @@ pub(super) fn beside_main(site: &Site, client: usize, stop: &Stop) -> Counts {
     counts
 }
 
-/// Makes a commit on top of the branch, without what it is told to take back.
+/// Makes a commit on top of the branch, without the commits to revert.
 fn push(
     git: &Repository,
     name: &str,

@@ -1,4 +1,4 @@
-//! The daemon under attack: its repository, its fleet, and what is known of its memory.
+//! The daemon under attack: its repository, its fleet, and its memory.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -284,7 +284,7 @@ pub(super) fn changed(number: usize) -> Vec<(String, String)> {
     (0..5).map(group).collect()
 }
 
-/// A forge that takes every status, a little late.
+/// A forge that accepts every status, with a delay.
 fn forge() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -12,7 +12,7 @@ use crate::program::{Daemon, serve, started_by};
 
 const GARBAGE: &[u8] = b"\0\0[core\n\0";
 
-/// What is done to one file: nothing is written for one that is deleted.
+/// The damage to one file; `None` deletes it.
 const DAMAGES: &[(&str, Option<&[u8]>)] = &[
     ("config", Some(b"")),
     ("config", Some(GARBAGE)),
@@ -120,7 +120,7 @@ fn open_to_others(directory: &Path) -> Vec<PathBuf> {
         if !is_open {
             continue;
         }
-        // A file without content tells nothing.
+        // A file without content has no value to restore.
         if metadata.is_dir() || metadata.len() > 0 {
             found.push(path);
         }

@@ -245,7 +245,7 @@ fn lying_agent() -> Seen {
         }
         let other = guarded.send(&liar, "", ("POST", &format!("{route}/honest"), FORGED));
         assert_eq!(other.status, 403, "{}", other.body);
-        // It may classify every node, and its own certificate says what is kept of its own.
+        // It may classify every node, and check in for its own with the data of its certificate.
         let asked = guarded.send(&reader, "", ("POST", &format!("{route}/liar"), FORGED));
         assert_eq!((asked.status, &asked.json()["classes"]), (200, &json!({"db": {}})), "{route}");
         let kept = guarded.send(&reader, "", ("GET", "/enc/liar", ""));

@@ -34,7 +34,7 @@ fn connect(daemon: &Daemon, sends: &str) -> TcpStream {
 const HALF: &str =
     "POST /v1/classified/nodes/n HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{";
 
-/// Returns what comes until the connection ends, and how long that took.
+/// Returns the bytes until the connection ends, and how long they took.
 fn until_the_end(stream: &mut TcpStream) -> (String, Duration) {
     let began = Instant::now();
     let mut bytes = Vec::new();
@@ -99,7 +99,7 @@ pub(super) fn slow_body() -> Seen {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains("Connection: close\r\n"), "{answer}");
     assert!(answer.contains("{\"kind\":\"request-timeout\",\"msg\":"), "{answer}");
-    // One that says it is too large is told so before it is sent.
+    // A body with a declared length over the limit is refused before it is sent.
     let large = HALF.replace("1000", "99999999");
     let (answer, _) = until_the_end(&mut connect(&daemon, &large));
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
@@ -211,7 +211,7 @@ pub(super) fn bodies_that_expand() -> Seen {
         }
     }
     assert_eq!(daemon.get("/v1/nodes/n").status, 404);
-    // What is kept can be read again.
+    // Stored facts can be read again.
     let most = format!(r#"{{"fact":{{"a":[{}]}}}}"#, vec![r#"{"":0}"#; 40_000].join(","));
     assert_eq!(daemon.request("POST", "/v1/classified/nodes/n", &most).status, 200);
     daemon.wait_until("the node is kept", |daemon| daemon.get("/v1/nodes/n").status == 200);
@@ -251,7 +251,7 @@ pub(super) fn heavy_requests() -> Seen {
         }
     });
     let all = began.elapsed();
-    // However slow the machine is: what waits for a heavy request waits for a large part of all.
+    // On a machine of any speed: a probe that waits for a heavy request waits for a large part of the whole.
     assert!(longest * 4 < all, "a probe took {longest:?} of {all:?}");
     assert!(probes > 10, "{probes} in {all:?}");
     Seen::Held("no probe took a quarter of the time of the heavy requests".to_owned())

@@ -14,7 +14,7 @@ fn repository() -> GitRepository {
     repository
 }
 
-/// Stops a daemon at the end, however the test ends.
+/// Stops a daemon at the end, also when the test panics.
 struct Stopped(Child);
 
 impl Drop for Stopped {

@@ -104,7 +104,7 @@ pub(super) fn half_written_tokens() -> Seen {
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!((status(&daemon, "hello"), status(&daemon, "goodbye")), (200, 401));
     daemon.wait_until("the metric shows it", |it| is_failing(it, "tokens"));
-    // It goes on, and closes the document.
+    // The writer resumes, and closes the document.
     site.write("tokens.yaml", &format!("{HELLO}{GOODBYE}{SCOPE}...\n"));
     daemon.wait_until("the whole file is loaded", |it| status(it, "goodbye") == 200);
     assert!(!is_failing(&daemon, "tokens"));

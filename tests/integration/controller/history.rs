@@ -1,4 +1,4 @@
-//! Random histories: at each step it is known what must be live and what must be said.
+//! Random histories: at each step the model knows the live commit and the conditions.
 
 use super::{BAD, group, has, live, wait_for};
 use crate::program::{Daemon, GitRepository};
@@ -199,7 +199,7 @@ impl Model {
         }
     }
 
-    /// Checks what answers and what is said.
+    /// Checks the live commit and the conditions.
     fn check(&self, history: &[Step]) {
         let daemon = self.daemon();
         let expected = &self.live;
@@ -248,7 +248,7 @@ fn whatever_happens_the_newest_good_commit_answers() {
     for _ in 0..60 {
         let step = STEPS[chance.usize(..STEPS.len())];
         history.push(step);
-        // What is wrong now must be noticed before the next thing happens.
+        // The daemon must notice the fault before the next step.
         model.step(step);
         model.check(&history);
     }

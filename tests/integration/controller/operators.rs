@@ -236,7 +236,7 @@ fn settings_come_from_flags_variables_and_a_file_in_that_order() {
         assert!(done.stdout.lines().any(|it| it == line), "{line} is not in {}", done.stdout);
     }
     assert!(!done.stdout.contains("secret"));
-    // What is printed is a settings file.
+    // The output is a settings file.
     let printed = directory.path().join("printed.yaml");
     std::fs::write(&printed, &done.stdout).unwrap();
     assert_eq!(check(printed.to_str().unwrap(), &[]).status, 0);

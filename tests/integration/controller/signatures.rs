@@ -176,7 +176,7 @@ fn only_commits_of_allowed_ssh_keys_answer() {
     let second = signed.commit("second", Key::Ssh(&ada));
     wait_for(&daemon, &second);
 
-    // A key that is taken away counts without a new commit, and what answers goes on answering.
+    // Removing a key takes effect without a new commit, and the live commit keeps answering.
     std::fs::write(&allowed, "# empty\n").unwrap();
     daemon.wait_until("the missing key is noticed", |it| {
         let status = it.get("/controller/status").json();

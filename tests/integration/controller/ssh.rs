@@ -161,7 +161,7 @@ fn over_ssh_it_is_known_who_answers_or_nothing_is_fetched() {
         assert!(message.contains(said), "{message}");
         assert_eq!((live(&daemon), daemon.get("/v1/groups").status), (None, 503));
     }
-    // What is missing on this machine is said at the start.
+    // The start reports what is missing on this machine.
     for (key, known, flag) in
         [(&user, &absent, "--ssh-known-hosts-file"), (&absent, &known, "--ssh-key-file")]
     {

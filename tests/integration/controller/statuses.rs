@@ -32,7 +32,7 @@ fn every_commit_gets_its_status_once() {
     let good = world.repository.commit("good", &[("groups/bad.yaml", "")]);
     wait_for(&daemon, &good);
     assert_eq!(stub.status(&good, "clade/live/eu1"), success("answers"));
-    // What was said of the bad one still stands.
+    // The status of the bad commit is unchanged.
     assert_eq!(stub.status(&bad, "clade/live/eu1").0, "failure");
 
     // A status that was posted and is not noted yet would be posted again.

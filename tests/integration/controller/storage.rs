@@ -50,7 +50,7 @@ fn a_full_disk_is_said_and_the_last_commit_answers_until_there_is_room() {
     });
     assert_eq!(live(&daemon), Some(first.clone()));
 
-    // What was too much is taken back; the daemon goes on by itself.
+    // The oversized commit is reverted; the daemon recovers without a restart.
     let git = repository.git();
     let first = git.find_object(first.parse().unwrap(), None).unwrap();
     git.reset(&first, git2::ResetType::Hard, None).unwrap();

@@ -1,4 +1,4 @@
-//! What `clade enc` tells the daemon of a node.
+//! What `clade enc` sends to the daemon about a node.
 
 use serde_json::json;
 
@@ -208,7 +208,7 @@ fn puppetdb_knows_nodes_that_never_asked() {
     let machine = Machine::new();
     let known = daemon.get("/enc/web1").json();
     assert_eq!(known["classes"], json!({"apt": {}, "role::web": {"port": 80}}));
-    // What Puppet Server proves comes before what PuppetDB was told.
+    // Trusted data of Puppet Server overrides that of PuppetDB.
     let asked = machine.enc("web1", &["--server", &url(&daemon)]);
     assert_eq!(classes(&asked), ["apt"]);
     // Without PuppetDB the facts are unknown, which is not the same as no facts.

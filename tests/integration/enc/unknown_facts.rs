@@ -156,7 +156,7 @@ fn facts_of_a_file_are_used_by_every_route_and_never_kept() {
     assert_eq!((members(&daemon, 1), members(&daemon, 2)), (json!(["n"]), json!([])));
     let diff = daemon.get("/controller/diff/HEAD~1/HEAD").json();
     assert_eq!(diff["summary"]["changed"], 1, "{diff}");
-    // What the file said at the check-in does not stay when the file changes.
+    // The file's facts at the check-in do not stay when the file changes.
     write("RedHat");
     assert_eq!(classes(&daemon), json!({"yum": {}}));
     // A directory that is gone is an error, not a node without facts.

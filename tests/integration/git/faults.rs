@@ -14,7 +14,7 @@ use crate::repository::{Origin, Put};
 
 const TIMEOUT: Duration = Duration::from_millis(400);
 
-/// Fetches once, and checks that it takes no longer than it may.
+/// Fetches once, and checks that it ends within its limit.
 fn fetch(url: &str, options: MirrorOptions) -> FetchError {
     let data = tempfile::tempdir().unwrap();
     let timeout = options.timeout;
@@ -103,7 +103,7 @@ fn the_deadline_holds_against_silence_and_drops() {
     }
 }
 
-/// What is done to the answer that holds a pack.
+/// A change of the answer that holds a pack.
 enum Spoil {
     CutShort,
     TurnABit,

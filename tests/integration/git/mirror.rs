@@ -1,4 +1,4 @@
-//! The mirror: what it follows, what it survives, whom it refuses.
+//! The mirror: the refs that it follows, the faults that it survives, the remotes that it refuses.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -264,7 +264,7 @@ fn renewing_keeps_the_live_commit() {
     assert_eq!(mirror.renew(None).unwrap().head, id(&second));
     assert_eq!(mirror.live(), Some(id(&first)));
     assert_eq!(before.files(id(&second), "", &meter()).unwrap().len(), 2, "readers read on");
-    // A crash between the two renames leaves only what was set aside.
+    // A crash between the two renames leaves only the former mirror.
     drop(mirror);
     std::fs::remove_dir_all(data.path().join("mirror.git")).unwrap();
     assert!(open(data.path(), &origin).repository().unwrap().commit(id(&second)).is_ok());

@@ -77,7 +77,7 @@ fn names_that_are_not_utf8_are_shown_replaced() {
     assert_eq!(listed(&repository, &commit, ""), [("\u{fffd}.yaml".to_owned(), "file")]);
 }
 
-/// Nests a tree in directories `a`, so many deep; in each it stands so many times.
+/// Nests a tree in directories `a` of the given depth; each holds it the given number of times.
 fn nested(origin: &Origin, depth: usize, times: usize) -> Oid {
     let blob = origin.git().blob(b"x").unwrap();
     let mut builder = origin.git().treebuilder(None).unwrap();

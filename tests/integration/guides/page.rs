@@ -1,4 +1,4 @@
-//! What a page tells its reader to do.
+//! The commands of a page.
 
 /// A piece of a page, in order.
 pub(crate) enum Part {
@@ -125,7 +125,7 @@ fn check(code: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether a block printed what the page shows, where a line `...` stands for any lines.
+/// Returns whether a block printed what the page shows, where a line `...` matches any lines.
 pub(crate) fn is_as_shown(shown: &str, printed: &str) -> bool {
     let (shown, printed): (Vec<&str>, Vec<&str>) =
         (shown.lines().collect(), printed.lines().collect());

@@ -66,7 +66,7 @@ pub(super) fn everyday() -> Vec<Value> {
             ]
         ]),
     ];
-    // Whatever a value is, it is compared in the same way wherever it stands.
+    // A value compares in the same way at every path.
     for path in paths().into_iter().take(8) {
         for text in ["true", "false", "5", "5.0", "a", "", "😀"] {
             rules.push(json!(["=", path, text]));

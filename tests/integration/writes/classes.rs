@@ -103,7 +103,7 @@ fn classes_are_pulled_and_committed_once() {
     Clade-Actor: an unnamed client
     "#);
 
-    // What has not changed makes no commit, and is an update all the same.
+    // An unchanged catalogue makes no commit, and still is an update.
     let (head, before) = (hub.head_id(), last_update(&daemon).unwrap());
     assert_eq!(update(&daemon, "").status, 201);
     asked(&[("gone", 404), ("production", 304), ("staging", 304)]);
@@ -156,7 +156,7 @@ fn what_a_puppet_server_said_once_is_the_catalogue_that_the_command_writes() {
         std::fs::read_to_string(directory.path().join("environments/production.yaml")).unwrap();
     let daemons = "`POST /v1/update-classes`: ask for it";
     assert_eq!(written.replace(daemons, "`clade classes pull`: run it"), by_command);
-    // Each takes up where the other left off.
+    // Each starts from the result of the other.
     std::fs::write(directory.path().join("environments/production.yaml"), written).unwrap();
     let again = run(&["classes", "pull", "--server", &puppet.url, path]);
     assert_eq!(again.stderr, "the classes have not changed\n");
@@ -388,7 +388,7 @@ fn a_puppet_server_is_shown_a_certificate() {
     let host = hub.serve(&[&base[..], &own].concat());
     assert_eq!(update(&host, "").status, 201);
     drop(host);
-    // Where nothing else is said, it is the daemon's certificate, and its authority.
+    // The default is the daemon's certificate, and its authority.
     let daemons = [
         "--tls-cert",
         &certificate,

@@ -179,7 +179,7 @@ fn puppetclassify_and_scooter_put_what_they_read() {
     assert_eq!(put.json()["classes"], whole["classes"]);
     let again = daemon.request("PUT", &path, &whole.to_string());
     assert_eq!((again.status, without_edits(&again.json())), (200, without_edits(&put.json())));
-    // What is not sent has its default.
+    // Absent keys have their defaults.
     let bare = json!({"name": "PE Master", "parent": ROOT, "classes": {}});
     let put = daemon.request("PUT", &path, &bare.to_string());
     assert_eq!((put.status, put.json().get("rule")), (201, None));
@@ -216,7 +216,7 @@ fn peadm_edits_a_rule_and_pins_by_query() {
     assert_eq!(daemon.request("POST", &format!("{path}/unpin?nodes=a,b,c"), "").status, 204);
     assert_eq!(daemon.get(&path).json()["rule"], rule);
     assert_eq!(post(&daemon, &format!("{path}/unpin"), &json!({"nodes": "unknown"})).status, 204);
-    // The last pin of a group without a rule takes the rule with it.
+    // Removing the last pin of a group without a rule removes the rule.
     let id = create(&daemon, &json!({"name": "P", "parent": ROOT, "classes": {}}));
     assert_eq!(post(&daemon, &format!("/v1/groups/{id}/pin"), &json!({"nodes": "n"})).status, 204);
     assert_eq!(

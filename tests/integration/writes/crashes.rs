@@ -56,7 +56,7 @@ fn ask_again(daemon: &Daemon, hub: &Hub, name: &str) {
             let id = answer.header("Location").unwrap().rsplit('/').next().unwrap().to_owned();
             assert_eq!(it.get(&format!("/v1/groups/{id}")).json()["name"], name);
         }
-        // What was under way may still hold the branch.
+        // The interrupted push may still hold the branch.
         assert!(done || matches!(answer.status, 403 | 503), "{}", answer.body);
         answers.borrow_mut().push(answer.body);
         done

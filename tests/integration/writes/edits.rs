@@ -1,4 +1,4 @@
-//! When and how often groups were edited, as the history of the branch tells.
+//! When and how often groups were edited, from the history of the branch.
 
 use std::collections::BTreeSet;
 

@@ -57,7 +57,7 @@ fn fifty_writers_and_a_colleague_lose_nothing() {
     });
     assert_eq!(statuses, vec![303; 50]);
     hub.commit("By hand", &[("groups/hand.yaml", "name: Hand\n")]);
-    // The daemon does not know yet: it applies its change to what is there now.
+    // The daemon has not fetched it yet: it applies its change to the pushed commit.
     create(&daemon, &json!({"name": "Last", "parent": ROOT, "classes": {}}));
     let names: BTreeSet<String> =
         groups(&daemon).iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect();
@@ -104,7 +104,7 @@ fn a_push_of_unknown_fate_may_be_sent_again() {
         let unknown = post(&daemon, "/v1/groups", &body);
         assert_eq!((unknown.status, unknown.json()["kind"].as_str()), (503, Some("write-unknown")));
         assert!(unknown.body.contains("sending it again is safe"), "{}", unknown.body);
-        // While it is down nothing changes, and that is said.
+        // While it is down nothing changes, and the error says so.
         let other = json!({"name": "M", "parent": ROOT, "classes": {}});
         let down = post(&daemon, "/v1/groups", &other);
         assert_eq!(down.status, 503, "{}", down.body);
@@ -145,7 +145,7 @@ fn what_would_not_be_valid_is_refused_with_what_is_wrong() {
     assert_eq!((missing.status, missing.json()["kind"].as_str()), (422, Some("missing-referents")));
     assert_eq!(missing.json()["details"][0]["missing"], json!(["known", "q"]));
     assert_eq!(missing.json()["details"][1]["kind"], "missing-class");
-    // A null removes what is inherited, and needs no parameter, neither its own nor above.
+    // A null removes an inherited value, and needs no parameter, neither its own nor above.
     let body =
         json!({"name": "P", "parent": ROOT, "description": "d", "classes": {"known": {"q": null}}});
     let checked = daemon.request("POST", "/v1/validate/group", &body.to_string());

@@ -38,7 +38,7 @@ fn a_write_becomes_a_branch_for_review() {
         let again = post(&daemon, "/v1/groups", &new).json();
         assert_eq!((&first["branch"], &first["commit"]), (&again["branch"], &again["commit"]));
     }
-    // What would be refused is refused now, and what is so already needs no review.
+    // An invalid write is refused at once, and a write without a change needs no review.
     assert_eq!(post(&daemon, "/v1/groups", &json!({"name": "B"})).status, 400);
     assert_eq!(post(&daemon, &edit, &json!({"name": "A"})).status, 200);
 }

@@ -33,8 +33,8 @@ fn expect(answer: &Response, status: u16, what: &str) -> Value {
     answer.json()
 }
 
-/// `pe_client` parses bodies that are said to be JSON, sends `{}` with every POST and PUT and no
-/// body with GET, and takes statuses for exceptions.
+/// `pe_client` parses bodies with the content type of JSON, sends `{}` with every POST and PUT and no
+/// body with GET, and raises on error statuses.
 #[test]
 fn pe_client_asks_every_endpoint() {
     let hub = hub();
@@ -162,7 +162,7 @@ fn peadm_backs_up_restores_and_converts() {
         send(&daemon, "POST", &format!("{path}/unpin"), &json!({"nodes": ["m"]}).to_string());
     expect(&unpin, 204, "unpin");
     expect(&send(&daemon, "POST", "/v1/import-hierarchy", &backup.body), 204, "restore");
-    // What was restored was edited to be as it was.
+    // The restored groups were edited back.
     let content = |mut groups: Value| {
         for group in groups.as_array_mut().unwrap() {
             for key in ["last_edited", "serial_number"] {
@@ -183,7 +183,7 @@ fn peadm_backs_up_restores_and_converts() {
 }
 
 /// go-pe-client reads into types: `last_edited` must be a time as in RFC 3339 and `serial_number`
-/// an integer where they are; it takes no redirect, and wants `query` from a translation.
+/// an integer where they are; it follows no redirect, and expects `query` in a translation.
 #[test]
 fn the_client_in_go_reads_groups_into_types() {
     let hub = hub();

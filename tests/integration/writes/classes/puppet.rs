@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::classes::answer;
 use crate::git::server::{Request, Server};
 
-/// A Puppet Server that says of each environment what it is told to.
+/// A Puppet Server with a given answer for each environment.
 pub(super) struct Puppet {
     pub(super) url: String,
     pub(super) state: Arc<State>,
@@ -22,7 +22,7 @@ pub(super) struct Puppet {
 pub(super) struct State {
     /// Status line and body of each environment.
     pub(super) said: Mutex<BTreeMap<String, (String, String)>>,
-    /// The environments that were asked for, and what was answered.
+    /// The requested environments, with the answers.
     asked: Mutex<Vec<(String, u16)>>,
     pub(super) pause: Mutex<Duration>,
     pub(super) asking: AtomicUsize,
@@ -77,7 +77,7 @@ impl Puppet {
         self.state.said.lock().unwrap().insert(environment.to_owned(), said);
     }
 
-    /// Returns what was asked for since the last time.
+    /// Returns the requests since the last call.
     pub(super) fn asked(&self) -> Vec<(String, u16)> {
         std::mem::take(&mut self.state.asked.lock().unwrap())
     }
