@@ -202,7 +202,7 @@ fn pin_without_a_data_directory() -> Seen {
     let gone = directory.path().join("gone");
     std::fs::rename(&data, &gone).unwrap();
     std::fs::remove_dir_all(&gone).ok();
-    // Without its mirror the daemon knows commits again when it has fetched them.
+    // Without its mirror the daemon has commits again once it has fetched them.
     daemon.wait_until("the pin is acknowledged", |it| pin(it, &first).status == 200);
     daemon.kill();
     let daemon = start(&repository, &data, &[]);

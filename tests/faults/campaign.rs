@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Fault, Seen, Speed};
 
-/// What the command line asks for.
+/// The arguments of the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
     /// Only names are shown.
@@ -115,7 +115,7 @@ fn inject(fault: &'static Fault) -> Outcome {
     let began = Instant::now();
     let thread = Builder::new().name(fault.name.to_owned()).spawn(move || {
         let outcome = catch_unwind(AssertUnwindSafe(fault.run));
-        // Who waits for it may have given it up.
+        // The receiver may have timed out.
         sender.send(outcome.ok()).ok();
     });
     // A thread that is late is left alone; the end of the process ends it.

@@ -165,7 +165,7 @@ fn facts(name: &str, more: &str) -> String {
     format!(r#"{{"name": "{name}", "facts": {{"os": {{"family": "Debian"}}, "more": "{more}"}}}}"#)
 }
 
-/// Uploads facts; the status is 0 where the daemon closed the connection, which promises nothing.
+/// Uploads facts; the status is 0 if the daemon closed the connection, which acknowledges nothing.
 fn upload_beyond_limits(daemon: &Daemon, name: &str, more: &str) -> u16 {
     let body = facts(name, more);
     let mut stream = TcpStream::connect(&daemon.address).unwrap();
@@ -194,7 +194,7 @@ fn upload(daemon: &Daemon, name: &str, more: &str) -> u16 {
     answer.status
 }
 
-/// Asks for a node by its name alone; panics if the answer lacks its classes.
+/// Classifies a node by its name alone; panics if the answer lacks its classes.
 fn by_name(daemon: &Daemon, name: &str) -> u16 {
     let answer = daemon.get(&format!("/enc/{name}"));
     match answer.status {
@@ -383,7 +383,7 @@ fn damaged(damage: &dyn Fn(&Path, &[u8])) -> Seen {
     Seen::Held(format!("{}: {}", lost["type"], lost["reason"]))
 }
 
-/// A group whose members show their role in the certificate.
+/// A group whose rule reads the role in the certificate.
 const PROVED: &str =
     "name: Proved\nrule: trusted.extensions.pp_role = web\nclasses: {proved: {}}\n";
 

@@ -264,7 +264,7 @@ fn pipelined() -> Seen {
     Seen::Held("201 answers in order".to_owned())
 }
 
-/// Asks while clients misbehave; returns the slowest answer.
+/// Sends requests while clients misbehave; returns the slowest answer.
 fn slowest(daemon: &Daemon) -> Duration {
     let ask = || {
         let began = Instant::now();

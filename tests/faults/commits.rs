@@ -1,4 +1,4 @@
-//! Commits that are made to exhaust, to deceive, or to say nothing.
+//! Commits that are made to exhaust or to deceive, or that are empty.
 
 mod heads;
 
@@ -221,7 +221,7 @@ fn rejected(daemon: &Daemon, commit: &str, live: &str) -> (String, String) {
 fn rejected_twice(repository: &GitRepository, commit: &str, live: &str) -> String {
     let path = repository.text_path();
     let daemon = start(&["--repo", &path]);
-    // Where nothing is kept from before, no commit answers: so the first one answers first.
+    // Without a last good commit nothing answers, so a good commit comes first.
     drop(daemon);
     let data = tempfile::tempdir().unwrap();
     let data = data.path().to_str().unwrap();

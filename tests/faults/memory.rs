@@ -31,13 +31,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// What a release build held under all attacks at once, and a tenth more.
+/// The peak of a release build under all attacks at once, and a tenth more.
 const LIMIT_MIB: u64 = 704;
 
 /// What old commits of a large estate may take.
 const OLD_COMMITS_MIB: u64 = 512;
 
-/// How long each attack runs alone; `CLADE_MEMORY_ALONE` has other seconds while one looks for a cause.
+/// How long each attack runs alone; `CLADE_MEMORY_ALONE` sets other seconds, to search for a cause.
 const ALONE: u64 = 8;
 
 /// How long the longest answer of a probe may take: machines are slow, and so is this build.
@@ -61,7 +61,7 @@ fn campaign(size: Size, together: Duration) -> Seen {
     Seen::Held(peaks.to_string())
 }
 
-/// Returns the attacks; `CLADE_MEMORY_ATTACKS=a,b` chooses some while one looks for a cause.
+/// Returns the attacks; `CLADE_MEMORY_ATTACKS=a,b` chooses some, to search for a cause.
 fn chosen() -> Vec<&'static Attack> {
     let names = std::env::var("CLADE_MEMORY_ATTACKS").unwrap_or_default();
     let is_chosen = |it: &&Attack| names.is_empty() || names.split(',').any(|name| name == it.name);
@@ -118,7 +118,7 @@ fn old_commits() -> Seen {
     Seen::Held(format!("{peaks}; {statuses} in {} s", began.elapsed().as_secs()))
 }
 
-/// The most memory that the daemon had in each phase, in MiB.
+/// The peak memory of the daemon in each phase, in MiB.
 #[derive(Debug, Default)]
 struct Peaks(Vec<(&'static str, u64)>);
 

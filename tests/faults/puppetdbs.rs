@@ -57,7 +57,7 @@ const SPACE: u64 = 1 << 30;
 type Misbehave = fn(&mut TcpStream);
 
 fn send(stream: &mut TcpStream, bytes: &[u8]) {
-    // A client that has read enough is gone.
+    // The client has closed the connection.
     stream.write_all(bytes).ok();
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn tokens(entries: &[(&str, &str)]) -> String {
     text
 }
 
-/// Starts a daemon that writes to the repository and knows some tokens.
+/// Starts a daemon that writes to the repository and has some tokens.
 fn daemon(repository: &GitRepository, entries: &[(&str, &str)]) -> Daemon {
     let file = repository.path().join(".git/tokens.yaml");
     std::fs::write(&file, tokens(entries)).unwrap();

@@ -92,7 +92,7 @@ pub(crate) struct Report {
     wrong: Vec<String>,
     /// Answers of another commit than the one they name.
     mixed: Vec<String>,
-    /// Answers that are older than one that came before they were asked for.
+    /// Answers that are older than one that arrived before their request.
     older: Vec<String>,
     failed: BTreeMap<String, u64>,
     commits: u64,
@@ -465,7 +465,7 @@ fn writer_loop(
     report
 }
 
-/// Returns the most memory that a daemon has had.
+/// Returns the peak memory of a daemon.
 fn peak_kib(daemon: &Daemon) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();

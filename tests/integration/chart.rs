@@ -149,7 +149,7 @@ How one replica stands, and why a commit does not answer:
 }
 
 #[test]
-fn kubernetes_takes_every_manifest() {
+fn every_manifest_fits_the_schemas_of_kubernetes() {
     let directory = tempfile::tempdir().unwrap();
     // The oldest that the chart admits, and the newest whose schemas the validator has.
     for version in [&["-k", "1.30"][..], &[]] {

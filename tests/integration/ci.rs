@@ -146,7 +146,7 @@ fn the_hook_guards_the_branch_and_directory_of_its_settings() {
     assert_eq!(pushed.status, 0, "{}", pushed.stderr);
 }
 
-/// What a push says in its attributes, and links that it has, hide nothing from the hook.
+/// Attributes and links of a push hide nothing from the hook.
 #[test]
 fn a_push_cannot_hide_files_from_the_hook() {
     if !has_git() {
@@ -392,7 +392,7 @@ fn has(program: &str) -> bool {
 }
 
 #[test]
-fn pipelines_are_what_their_forges_take() {
+fn pipelines_fit_the_schemas_of_their_forges() {
     if !has("check-jsonschema") {
         return;
     }
@@ -450,7 +450,7 @@ fn pre_commit_runs_the_hooks() {
 
 /// A pull request on the example estate: the change, and the comment it gets.
 #[test]
-fn the_guide_shows_the_comment_that_one_gets() {
+fn the_guide_shows_the_comment_that_the_command_writes() {
     if !has_git() {
         return;
     }

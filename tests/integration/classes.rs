@@ -234,7 +234,7 @@ fn comparable(catalogue: &str) -> Value {
     classes
 }
 
-/// A host whose certificate a server knows.
+/// A host with a certificate that a server accepts.
 pub(crate) struct KnownHost {
     pub(crate) verifier: Arc<dyn ClientCertVerifier>,
     pub(crate) certificate: String,

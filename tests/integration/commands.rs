@@ -290,7 +290,7 @@ fn every_number_of_an_export_stays_a_number() {
 }
 
 #[test]
-fn an_import_says_everything_that_is_wrong_with_an_export() {
+fn an_import_reports_every_fault_of_an_export() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("export.json");
     let id = |number: u32| format!("00000000-0000-4000-8000-00000000000{number}");
@@ -348,7 +348,7 @@ fn rules_are_translated() {
     nodes      ["and",["in","certname",["extract","certname",["select_inventory",["=","facts.os.family","Debian"]]]],["not",["~","certname","^web"]]]
     inventory  ["and",["=","facts.os.family","Debian"],["not",["~","certname","^web"]]]
     "#);
-    // Without a console form there is none that means something else.
+    // A rule without a console form gets no approximate one.
     let bare = run(&["translate", r#"["=", "clientcert", "x"]"#]);
     let console = "console    none: the console's notation cannot write the path `\"clientcert\"`, at which \
          no node has a value; for the fact write [\"fact\", \"clientcert\"]";
@@ -367,7 +367,7 @@ fn rules_are_translated() {
 }
 
 #[test]
-fn what_cannot_run_says_why_on_one_line() {
+fn a_command_that_cannot_run_says_why_on_one_line() {
     for (arguments, expected) in [
         (
             &["validate", "/nonexistent"][..],
@@ -504,7 +504,7 @@ fn directories_and_files_that_are_too_large_are_reported() {
 }
 
 #[test]
-fn fmt_writes_the_canonical_form_and_says_which_files() {
+fn fmt_writes_the_canonical_form_and_names_the_files() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_str().unwrap();
     let files = [

@@ -133,7 +133,7 @@ fn conflicts_of_known_nodes_come_before_possible_ones() {
         let is_real =
             |it: &&String| it.contains("match the same node") && it.contains("seen on `n1");
         let (status, page) = estate.found(&options);
-        // What nodes really get is an error whatever the policy says.
+        // A conflict of a real node is an error under every policy.
         assert_eq!(status, 1, "{policy}: {page:#?}");
         assert_eq!(page.iter().filter(is_real).count(), 2, "{policy}: {page:#?}");
         let told = page.iter().filter(|it| it.contains("was classified into groups")).count();

@@ -13,7 +13,7 @@ use clade::model::{Group, Node};
 use clade::rule;
 use serde_json::{Map, Value};
 
-/// Returns every line of the carried file, and of the shared one if it is there.
+/// Returns every line of the carried file, and of the shared one if it exists.
 pub(crate) fn cases(name: &str) -> Vec<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shared: PathBuf = root.join("../shared/vectors").join(name);

@@ -408,7 +408,7 @@ fn a_mirror_answers_after_a_restart_while_the_remote_is_gone() {
 }
 
 #[test]
-fn a_branch_that_is_gone_is_said_and_the_last_commit_answers() {
+fn a_deleted_branch_is_a_condition_and_the_last_commit_answers() {
     let repository = repository();
     let head = repository.git().head().unwrap().peel_to_commit().unwrap();
     repository.git().branch("live", &head, false).unwrap();
@@ -434,7 +434,7 @@ fn a_branch_that_is_gone_is_said_and_the_last_commit_answers() {
 }
 
 #[test]
-fn the_port_being_taken_is_said() {
+fn a_taken_port_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let done = run(&["serve", "--repo", ".", "--path", "examples/minimal", "--listen", &address]);

@@ -29,7 +29,7 @@ fn repository() -> GitRepository {
 }
 
 #[test]
-fn details_of_what_is_not_found_are_the_path_that_was_asked_for() {
+fn details_of_not_found_are_the_requested_path() {
     let hub = Hub::new(&[("groups/web.yaml", &web(""))]);
     let daemon = hub.serve(&[]);
     let group = json!({"name": "N", "parent": ROOT_ID, "classes": {}}).to_string();
@@ -112,7 +112,7 @@ fn a_group_that_cannot_be_deleted_names_its_children() {
     assert_eq!(said("7 children: Api, Blog, Cart, Docs, Edge and 2 more"), 7);
 }
 
-/// Waits until a check-in is there.
+/// Waits until a check-in is stored.
 fn check_in(daemon: &Daemon, node: &str, body: &str) {
     daemon.request("POST", &format!("/v1/classified/nodes/{node}"), body);
     daemon.wait_until("the check-in is there", |it| {

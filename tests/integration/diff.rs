@@ -204,7 +204,7 @@ fn the_working_tree_is_compared_without_a_second_revision() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_said() {
+fn a_comparison_that_cannot_run_is_reported() {
     let fleet = Fleet::new();
     std::fs::write(fleet.facts.path().join("half.json"), "{\"os\": {").unwrap();
     let done = fleet.diff("HEAD", &[]);
@@ -240,7 +240,7 @@ fn what_cannot_be_compared_is_said() {
 }
 
 #[test]
-fn a_cause_is_what_takes_the_difference_back() {
+fn undoing_a_cause_undoes_the_difference() {
     let fleet = Fleet::new();
     fleet.repository.commit(
         "values of nodes",
@@ -411,7 +411,7 @@ fn an_evaluation_error_is_not_a_conflict() {
 }
 
 #[test]
-fn a_group_without_id_in_another_environment_says_what_changed() {
+fn a_group_without_id_in_another_environment_shows_its_change() {
     let fleet = Fleet::new();
     let moved = STAGING.replace("environment: staging", "environment: testing");
     fleet.repository.commit("move", &[("groups/staging.yaml", &moved)]);

@@ -100,7 +100,7 @@ fn classes(done: &Done) -> Vec<String> {
     document["classes"].as_object().unwrap().keys().cloned().collect()
 }
 
-/// An authority such as Puppet's.
+/// A CA such as Puppet's.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {

@@ -29,7 +29,7 @@ classes:
 
 const CONFLICT: &str = "name: a\nrule: name = m\nvariables: {v: 'no'}\n---\nname: b\nrule: name = m\nvariables: {v: 'yes'}\n";
 
-/// Reads YAML 1.1 as Puppet does; nothing without Ruby.
+/// Reads YAML 1.1 as Puppet does; `None` without Ruby.
 pub(crate) fn read_by_ruby(yaml: &str) -> Option<Value> {
     let mut ruby = Command::new("ruby")
         .args([
@@ -93,7 +93,7 @@ fn what_is_written_as_json_is_written_as_yaml() {
             assert_eq!(by_value(read), expected, "{command:?}\n{yaml}");
         }
     }
-    // Without a format: JSON, and nothing in the place of an answer.
+    // The default is JSON, with nothing on stdout for an error.
     let plain = |arguments: &[&str]| run(arguments).stdout;
     assert_eq!(
         plain(&["classify", "n", &path]),

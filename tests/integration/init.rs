@@ -81,7 +81,7 @@ fn a_group_repository_is_left_alone() {
 }
 
 #[test]
-fn what_is_in_the_way_and_what_is_out_of_place_is_said() {
+fn files_in_the_way_and_misplaced_files_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     std::fs::create_dir(path.join("tests")).unwrap();

@@ -136,7 +136,7 @@ fn hex(text: &str) -> String {
     text.encode_utf16().fold(String::new(), |hex, unit| hex + &format!("{unit:04x}"))
 }
 
-/// Returns what Java says of each case; `None` where it gives up itself.
+/// Returns Java's result for each case; `None` where Java itself gives up.
 fn java(cases: &[(String, String)]) -> Option<Vec<Option<Answer>>> {
     let version = Command::new("javac").arg("-version").output().ok()?;
     let version = String::from_utf8_lossy(&version.stdout).into_owned()
@@ -300,7 +300,7 @@ fn nested_patterns_agree_with_java() {
     assert!(wrong.len() <= 3 && wrong.iter().all(is_stale_group), "{}", wrong.join("\n"));
 }
 
-/// Names of properties, some of which are none.
+/// Names of properties, some of them unknown.
 #[rustfmt::skip]
 const PROPERTIES: &[&str] = &[
     "Lu",

@@ -57,7 +57,7 @@ fn check(place: &str, query: &str) -> usize {
 }
 
 #[test]
-fn alerts_speak_of_what_the_daemon_counts_and_have_their_page() {
+fn alerts_use_metrics_of_the_daemon_and_have_a_section() {
     let rules: Value = serde_yaml::from_str(&read("alerts.yaml")).unwrap();
     let page = std::fs::read_to_string(root().join("docs/guides/operations.md")).unwrap();
     let rules = rules["groups"][0]["rules"].as_array().unwrap();
@@ -79,7 +79,7 @@ fn alerts_speak_of_what_the_daemon_counts_and_have_their_page() {
 }
 
 #[test]
-fn the_dashboard_speaks_of_what_the_daemon_counts() {
+fn the_dashboard_uses_metrics_of_the_daemon() {
     let dashboard: Value = serde_json::from_str(&read("dashboard.json")).unwrap();
     let mut checked = 0;
     for panel in dashboard["panels"].as_array().unwrap() {
@@ -98,7 +98,7 @@ fn the_dashboard_speaks_of_what_the_daemon_counts() {
 }
 
 #[test]
-fn prometheus_takes_the_alerts_and_they_fire_when_they_should() {
+fn prometheus_accepts_the_alerts_and_they_fire_when_they_should() {
     for arguments in [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts-test.yaml"]] {
         let done = Command::new("promtool")
             .args(arguments)

@@ -1,4 +1,4 @@
-//! A certificate authority such as Puppet's, and a client that shows its certificates.
+//! A certificate authority such as Puppet's, and a client with its certificates.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;

@@ -68,7 +68,7 @@ fn missing() -> Option<&'static str> {
     (!runs("puppet")).then_some("puppet-agent")
 }
 
-/// The daemon that Puppet Server asks, over TLS with certificates of Puppet's authority.
+/// The daemon behind Puppet Server, over TLS with certificates of Puppet's CA.
 fn daemon(repository: &GitRepository, puppet: &PuppetServer) -> Daemon {
     let allow =
         puppet.write("allow.yaml", "- certname: localhost\n  roles: [classify, check-in, read]\n");
@@ -135,7 +135,7 @@ fn check_catalog(catalog: &Value, environment: &str) {
     assert_eq!(parameters("Class", "Role::Web")["banner"], "from the classifier");
 }
 
-/// What both ways must do; afterwards the daemon is gone.
+/// The checks of both ways; they end the daemon.
 fn check_way(puppet: &PuppetServer, way: Way, agent: &Agent) {
     let repository = GitRepository::new();
     repository.commit("groups", &[("groups/all.yaml", &groups())]);
@@ -184,7 +184,7 @@ fn check_way(puppet: &PuppetServer, way: Way, agent: &Agent) {
     assert!(puppet.log().contains("the last good answer stands in"), "{}", puppet.log());
 }
 
-/// Asks the daemon as Puppet Server.
+/// Sends a request to the daemon as Puppet Server.
 fn daemon_says(puppet: &PuppetServer, daemon: &Daemon, path: &str) -> Value {
     let port = daemon.address.rsplit_once(':').unwrap().1;
     let output = Command::new("curl")

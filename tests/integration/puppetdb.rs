@@ -1,4 +1,4 @@
-//! A real `PuppetDB` is asked our translations of rules, and finds the nodes that the rules match.
+//! Our translations of rules find the nodes that the rules match, in a real `PuppetDB`.
 //! One boot of `PuppetDB` and its `PostgreSQL` does all of it.
 
 mod nodes;
@@ -15,7 +15,7 @@ use clade::rule::{self, QueryFormat, evaluate, to_query};
 use rules::Seed;
 use server::{NOW, PuppetDb};
 
-/// How many random rules are asked about.
+/// The number of random rules.
 const RANDOM: usize = 1500;
 
 #[test]
@@ -112,7 +112,7 @@ fn check(pdb: &PuppetDb, nodes: &[Node], rule: &Value, format: QueryFormat) -> O
     }
     let compares = has_order(&condition);
     let mut different: Vec<&String> = found.symmetric_difference(&expected).collect();
-    // Of these it is known: `check_exponents`.
+    // These differ: see `check_exponents`.
     different.retain(|it| !(compares && is_exponent(nodes, it)));
     if different.is_empty() {
         return Outcome::Found;
@@ -218,7 +218,7 @@ fn check_daemon(pdb: &PuppetDb) {
         let document = daemon.get(&format!("/enc/{name}"));
         assert_eq!((document.status, &document.json()["classes"]), (200, &classes), "{name}");
     }
-    // The nodes of a group are those that PuppetDB knows, and what a node says itself comes first.
+    // The nodes of a group are those of PuppetDB, and check-ins of a node come first.
     let members = |number: u8| {
         daemon.get(&format!("/v1/groups/aaaaaaaa-0000-4000-8000-00000000000{number}/nodes")).json()
     };

@@ -18,7 +18,7 @@ fn repository() -> (GitRepository, String) {
     (repository, first)
 }
 
-/// A replica with a mirror of its own; one that looks rarely is behind.
+/// A replica with a mirror of its own; a long interval makes it lag.
 fn replica(repository: &GitRepository, more: &[&str]) -> (tempfile::TempDir, Daemon) {
     let data = tempfile::tempdir().unwrap();
     let url = format!("file://{}", repository.text_path());
@@ -32,7 +32,7 @@ fn answered(daemon: &Daemon) -> Option<String> {
 }
 
 #[test]
-fn an_answer_of_one_replica_can_be_had_from_another() {
+fn every_replica_can_give_the_answer_of_another() {
     let (repository, first) = repository();
     let (_data, quick) = replica(&repository, &[]);
     let (_data, slow) = replica(&repository, &["--interval", "1h"]);
@@ -42,7 +42,7 @@ fn an_answer_of_one_replica_can_be_had_from_another() {
     quick.wait_until("it moved on", |it| answered(it).as_deref() == Some(&second));
     assert_eq!(answered(&slow).as_deref(), Some(first.as_str()));
 
-    // What answered before is had from the replica that moved on, by header and by parameter.
+    // The replica with the newer commit answers from the older one, by header and by parameter.
     let header = format!("X-Clade-Commit: {first}\r\n");
     let old = quick.request_with("GET", "/v1/groups", &header, "");
     assert_eq!((old.status, old.header("X-Clade-Commit")), (200, Some(first.as_str())));
@@ -87,7 +87,7 @@ fn a_commit_that_never_comes_is_not_here_yet() {
     // A parameter says more than a header.
     let both = daemon.request_with("GET", &format!("/v1/groups?commit={first}"), &header, "");
     assert_eq!(both.status, 200);
-    // Who reads the repository in place has all that there is.
+    // A replica that reads the repository in place has all its commits.
     let local = Daemon::start(&["--repo", &repository.text_path()]);
     assert_eq!(local.get(&format!("/v1/groups?commit={NEVER}")).status, 404);
     assert_eq!(local.request_with("GET", "/v1/groups", &header, "").status, 503);
@@ -130,7 +130,7 @@ fn a_ref_of_the_repository_pins_all_replicas() {
     everywhere(&first);
 
     let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);
-    // Both look again and again, and the branch is none of theirs.
+    // Both fetch repeatedly, and do not follow the branch.
     for daemon in all {
         let seen = |it: &Daemon| {
             it.get("/controller/status").json()["observed"]["fetched_at"]
@@ -143,7 +143,7 @@ fn a_ref_of_the_repository_pins_all_replicas() {
     }
     point(&second);
     everywhere(&second);
-    // Back, at once for who sets no time of grace.
+    // Back, at once with `--rewind-grace 0s`.
     point(&first);
     everywhere(&first);
 }

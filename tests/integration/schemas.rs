@@ -131,7 +131,7 @@ fn schemas_and_validation_agree_on_good_and_bad_documents() {
     }
 }
 
-/// The files of a run of `check-jsonschema` that do not fit the schema; none if it is not there.
+/// The files of a run of `check-jsonschema` that do not fit the schema; `None` if it is not installed.
 fn misfits(kind: &str, files: &[PathBuf]) -> Option<BTreeSet<PathBuf>> {
     let schema = root().join(format!("schemas/{kind}.json"));
     let mut command = Command::new("check-jsonschema");
@@ -147,7 +147,7 @@ fn misfits(kind: &str, files: &[PathBuf]) -> Option<BTreeSet<PathBuf>> {
 }
 
 #[test]
-fn an_independent_validator_says_what_ours_says() {
+fn an_independent_validator_agrees_with_ours() {
     let directory = tempfile::tempdir().unwrap();
     for kind in ["group", "node", "environment", "test", "clade"] {
         let (mut files, mut bad) = (Vec::new(), BTreeSet::new());

@@ -1,4 +1,4 @@
-//! What settings demand of each other, wherever each comes from.
+//! Settings that require or exclude each other, from every source.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const LAYERS: [Layer; 3] = [Layer::Flag, Layer::Variable, Layer::File];
 const FILES: [(&str, &[&str]); 2] =
     [("serve", &["config", "check"]), ("enc", &["config", "repo", "rev", "format"])];
 
-/// A command whose settings are tried.
+/// A command whose settings are tested.
 struct Tried {
     command: Command,
     name: String,
@@ -336,7 +336,7 @@ fn a_file_that_cannot_be_used_ends_the_start() {
 }
 
 #[test]
-fn what_is_wrong_with_files_of_tls_is_said_once() {
+fn faults_of_tls_files_are_reported_once() {
     let repository = GitRepository::new();
     repository.commit("first", &[("groups/a.yaml", "name: A\n")]);
     let path = repository.text_path();

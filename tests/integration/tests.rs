@@ -168,7 +168,7 @@ fn expectations_are_written_from_what_comes_out() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What `--update` writes is what the comparison of a test expects, whatever stood there before.
+    /// `--update` writes a value that the test then accepts, in place of any former value.
     #[test]
     fn a_test_passes_after_its_expectations_are_written(
         values in prop::collection::vec((any_value(), any_value()), 12..24),
@@ -344,7 +344,7 @@ fn facts_outside_the_repository_are_not_read() {
 }
 
 #[test]
-fn where_there_are_no_tests_it_is_said_where_they_would_be() {
+fn without_tests_the_command_names_their_directory() {
     let directory = tempfile::tempdir().unwrap();
     let put = |path: &str, text: &str| {
         let file = directory.path().join(path);
@@ -360,7 +360,7 @@ fn where_there_are_no_tests_it_is_said_where_they_would_be() {
     let none =
         "there are no tests: they stand below `tests/`, in files that end in `.yaml` or `.yml`\n";
     assert_eq!(test(), (Some(0), "\n0 passed, 0 failed\n".to_owned(), none.to_owned()));
-    // Tests that nothing runs have not passed.
+    // Tests that do not run have not passed.
     let case = "- {name: t, node: n, expect: {groups: []}}\n";
     put("test/t.yaml", case);
     let unread = "test/t.yaml: this file is not read: it looks like tests, which stands below `tests/`: move it to `tests/t.yaml`\n";

@@ -53,7 +53,7 @@ struct Signed {
     directory: tempfile::TempDir,
 }
 
-/// Who signs.
+/// The key that signs.
 #[derive(Clone, Copy)]
 enum By<'k> {
     NoKey,
@@ -180,7 +180,7 @@ fn unsigned_asked_for() -> Seen {
         let signed = Signed::new();
         let key = signed.key("ada", "");
         let ada = By::Key(&key);
-        // What answered without `--verify` is asked for by its time later.
+        // `?at=` asks later for the commit that answered without `--verify`.
         let unsigned = signed.commit("unsigned", By::NoKey);
         let daemon = signed.start(&[]);
         wait_for(&daemon, &unsigned);
@@ -340,7 +340,7 @@ fn older_signed_commit() -> Seen {
     });
     assert_eq!(live(&daemon).as_deref(), Some(second.as_str()));
     daemon.kill();
-    // Who wants it otherwise says so.
+    // `--on-rewrite follow` overrides the default.
     let daemon = signed.verified("range", &["--rewind-grace", "100ms", "--on-rewrite", "follow"]);
     wait_for(&daemon, &first);
     Seen::Held("held with `OnRewriteHold` until an operator resumes".to_owned())

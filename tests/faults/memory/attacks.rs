@@ -12,7 +12,7 @@ use super::site::{COMMITS, SECRET, Site, WRITTEN};
 /// One kind of attack.
 pub(super) struct Attack {
     pub(super) name: &'static str,
-    /// How many do it at once.
+    /// How many clients attack at once.
     pub(super) clients: usize,
     /// What one of them does until the end.
     pub(super) run: fn(&Site, usize, &Stop) -> Counts,
@@ -85,7 +85,7 @@ fn old_commits(site: &Site, client: usize, stop: &Stop) -> Counts {
     })
 }
 
-/// Asks for each old commit once; returns how that ended.
+/// Requests each old commit once; returns the counts by status.
 pub(super) fn read_each_old_commit(site: &Site, clients: usize) -> Counts {
     let stop = Stop::new(Duration::from_mins(12));
     let mut counts = Counts::default();

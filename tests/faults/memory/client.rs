@@ -1,4 +1,4 @@
-//! Clients that ask, read as slowly as they like, and end in time.
+//! Clients that send requests, read slowly, and end at a deadline.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -62,7 +62,7 @@ pub(super) enum Reading {
     Slow,
 }
 
-/// Sends a request and reads the answer, of which nothing is kept; returns its status.
+/// Sends a request and discards the answer; returns its status.
 pub(super) fn ask(address: &str, stop: &Stop, head: &str, body: &[u8], reading: Reading) -> u16 {
     let length = body.len();
     let head =

@@ -131,7 +131,7 @@ fn files(git: &Repository, turn: usize) -> Oid {
             let keys: Vec<String> = (0..14_000).map(|it| format!("key{it}: 1\n")).collect();
             many(git, &keys.concat(), 50)
         }
-        // Just below the limit, and then not valid: the name is there many times.
+        // Just below the limit, and then not valid: the name is a duplicate.
         5 => many(git, &format!("name: B\nvariables: {{a: [{}]}}\n", ones(320_000)), 3),
         _ => {
             let term = |it: usize| format!("['~', name, 'n{it}[a-z]+x']");

@@ -146,7 +146,7 @@ impl Site {
         assert_eq!(answer.json().as_array().unwrap().len(), 1, "all nodes are stored");
     }
 
-    /// Returns the most memory that the daemon had since the last phase began, in MiB.
+    /// Returns the peak memory of the daemon since the last phase began, in MiB.
     pub(super) fn peak_mib(&self) -> u64 {
         let status = std::fs::read_to_string(self.process("status")).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -178,7 +178,7 @@ impl Site {
         });
     }
 
-    /// Asks the probes of an orchestrator until the end; returns how long the slowest answer took.
+    /// Sends the probes of an orchestrator until the end; returns the time of the slowest answer.
     pub(super) fn probe(&self, stop: &Stop, patience: Duration) -> Duration {
         let mut slowest = Duration::ZERO;
         while !stop.is_over() {
@@ -297,7 +297,7 @@ fn forge() -> String {
 }
 
 fn take_status(mut stream: TcpStream) {
-    // What the daemon posts is small, and nothing is asked of it.
+    // The daemon posts small bodies, whose content does not matter here.
     stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     stream.read_to_end(&mut Vec::new()).ok();
     let answer = json!({"html_url": "http://127.0.0.1/"}).to_string();

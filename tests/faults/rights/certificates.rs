@@ -1,4 +1,4 @@
-//! Certificates: several grants at once, and agents that speak of themselves.
+//! Certificates: several grants at once, and agents that check in.
 
 use serde_json::json;
 
@@ -31,7 +31,7 @@ pub(super) const LYING_AGENT: Fault = Fault {
     run: lying_agent,
 };
 
-/// A daemon that knows certificates and tokens.
+/// A daemon with certificates and tokens.
 struct Guarded {
     authority: Authority,
     daemon: Daemon,

@@ -124,7 +124,7 @@ fn cross_site() -> Seen {
             vec!["Sec-Fetch-Site: same-origin", "Content-Type: multipart/form-data; boundary=x"],
             403,
         ),
-        // The token that a page makes up opens nothing where none are known.
+        // A made-up token grants nothing where no tokens are configured.
         ("POST", "/v1/groups?token=x", vec!["Sec-Fetch-Site: cross-site", json], 403),
         // A link, a page of the daemon itself, and clients that are no browsers.
         (

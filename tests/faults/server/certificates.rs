@@ -1,4 +1,4 @@
-//! An authority such as Puppet's, what it signs and revokes, and a client over TLS.
+//! A CA such as Puppet's, its certificates and revocation lists, and a client over TLS.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -123,7 +123,7 @@ impl Site {
 pub(super) struct Connection(StreamOwned<ClientConnection, TcpStream>);
 
 impl Connection {
-    /// Asks and keeps the connection open; none if it is closed.
+    /// Sends a request and keeps the connection open; `None` if it is closed.
     pub(super) fn ask(&mut self, path: &str) -> Option<u16> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         self.0.write_all(request.as_bytes()).ok()?;

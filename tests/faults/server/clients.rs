@@ -46,7 +46,7 @@ fn until_the_end(stream: &mut TcpStream) -> (String, Duration) {
     (String::from_utf8_lossy(&bytes).into_owned(), began.elapsed())
 }
 
-/// Asks many times, each with a new connection, and returns the slowest of 99 in 100.
+/// Sends many requests, each on a new connection, and returns the slowest of 99 in 100.
 fn p99(daemon: &Daemon) -> Duration {
     let mut times: Vec<Duration> = (0..200)
         .map(|_| {

@@ -131,7 +131,7 @@ impl Pod {
 }
 
 #[test]
-fn the_daemon_takes_the_arguments_of_every_scenario() {
+fn the_daemon_accepts_the_arguments_of_every_scenario() {
     let secrets = Secrets::new();
     for (name, path) in scenarios() {
         let Some(manifests) = render(&path) else { return };

@@ -225,7 +225,7 @@ fn without_facts_the_name_is_enough_unless_facts_are_required() {
 }
 
 #[test]
-fn facts_of_a_file_leave_what_the_node_proved() {
+fn facts_of_a_file_keep_the_trusted_data_of_the_node() {
     let repository = GitRepository::new();
     let web = "name: Web\nrule: os.family = Debian and trusted.extensions.pp_role = web\nclasses: {apache: {}}\n";
     repository.commit("first", &[("groups/web.yaml", web)]);

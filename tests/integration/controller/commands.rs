@@ -1,4 +1,4 @@
-//! `clade status`, `reconcile`, `pin` and `resume`, and what every command says that asks a daemon.
+//! `clade status`, `reconcile`, `pin` and `resume`, and the messages of every command that asks a daemon.
 
 use std::path::Path;
 
@@ -77,7 +77,7 @@ fn an_operator_pins_and_resumes() {
 }
 
 #[test]
-fn what_cannot_be_pinned_is_told_apart() {
+fn commits_that_cannot_be_pinned_have_different_errors() {
     let site = Site::new();
     let here = site.run_in(&site.repository.path(), &["pin", "v99"]);
     assert_eq!(here.status, 2);
@@ -105,7 +105,7 @@ fn what_cannot_be_pinned_is_told_apart() {
 #[test]
 fn a_revision_is_resolved_as_the_help_says() {
     let site = Site::new();
-    // Outside a repository a word is a name that the daemon does not know, hex letters or not.
+    // Outside a repository a word is an unknown name for the daemon, with hex letters or not.
     for word in ["dead", "effaced", "v99", ":/second"] {
         for command in ["why", "wait"] {
             let done = site.run(&[command, word]);
@@ -126,7 +126,7 @@ fn a_revision_is_resolved_as_the_help_says() {
 }
 
 #[test]
-fn a_status_says_what_answers() {
+fn a_status_names_the_live_commit() {
     let site = Site::new();
     let status = site.run(&["status"]);
     assert_eq!(status.status, 0, "{}", status.stdout);
@@ -149,7 +149,7 @@ fn a_status_says_what_answers() {
 #[test]
 fn every_command_names_the_daemon_and_says_what_to_try() {
     let site = Site::new();
-    // An address where nothing listens.
+    // An address without a listener.
     let gone = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}", listener.local_addr().unwrap())

@@ -12,7 +12,7 @@ fn start(repository: &GitRepository, data: &tempfile::TempDir, more: &[&str]) ->
 }
 
 #[test]
-fn every_fate_of_a_commit_is_told() {
+fn every_state_of_a_commit_is_reported() {
     let repository = GitRepository::new();
     let old = repository.commit("old", &[("groups/a.yaml", &group("A"))]);
     let first = repository.commit("first", &[("groups/b.yaml", &group("B"))]);
@@ -270,7 +270,7 @@ fn settings_come_from_flags_variables_and_a_file_in_that_order() {
 }
 
 #[test]
-fn a_rewritten_history_is_followed_or_held_and_always_said() {
+fn a_rewritten_history_is_followed_or_held_and_always_reported() {
     for policy in ["follow", "hold"] {
         let repository = GitRepository::new();
         let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
@@ -295,7 +295,7 @@ fn a_rewritten_history_is_followed_or_held_and_always_said() {
 }
 
 #[test]
-fn a_remote_that_goes_back_is_taken_for_lag_for_a_while() {
+fn a_remote_that_goes_back_counts_as_lag_for_a_while() {
     let repository = GitRepository::new();
     let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
     let second = repository.commit("second", &[("groups/b.yaml", &group("B"))]);

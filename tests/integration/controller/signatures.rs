@@ -11,7 +11,7 @@ struct Signed {
     directory: tempfile::TempDir,
 }
 
-/// Whose key signs.
+/// The key that signs.
 #[derive(Clone, Copy)]
 enum Key<'a> {
     None,
@@ -200,7 +200,7 @@ fn an_unsigned_commit_cannot_hide_between_signed_ones() {
     let daemon =
         signed.start(&["--verify", "range", "--allowed-signers-file", allowed.to_str().unwrap()]);
     wait_for(&daemon, &first);
-    // Both come at once.
+    // Both are pushed at once.
     signed.git(&["checkout", "--quiet", "-b", "side"]);
     let hidden = signed.commit("hidden", Key::None);
     let head = signed.commit("head", Key::Ssh(&ada));

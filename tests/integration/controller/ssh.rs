@@ -73,7 +73,7 @@ impl Sshd {
         self.directory.path().join(name)
     }
 
-    /// Writes a file of known hosts and returns where it is.
+    /// Writes a file of known hosts and returns its path.
     fn known_hosts(&self, name: &str, keys: &[&str]) -> PathBuf {
         let line = |key: &&str| {
             let text = std::fs::read_to_string(self.at(key)).unwrap();
@@ -134,7 +134,7 @@ fn a_repository_is_followed_over_ssh() {
 }
 
 #[test]
-fn over_ssh_it_is_known_who_answers_or_nothing_is_fetched() {
+fn over_ssh_the_host_is_authenticated_or_nothing_is_fetched() {
     let Some(sshd) = Sshd::start() else { return };
     let repository = GitRepository::new();
     repository.commit("first", &[("groups/a.yaml", &group("A"))]);

@@ -133,7 +133,7 @@ fn a_check_of_a_head_that_cannot_be_started_is_tried_again() {
 }
 
 #[test]
-fn what_a_forge_refuses_to_hear_of_a_pull_request_is_said_once() {
+fn a_refused_status_of_a_pull_request_is_logged_once() {
     let world = World::new();
     let git = world.repository.git();
     let first = world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
@@ -184,7 +184,7 @@ fn other_forges_are_called_in_their_own_way() {
 }
 
 #[test]
-fn a_forge_that_cannot_be_told_of_is_refused_at_the_start() {
+fn an_unusable_forge_is_refused_at_the_start() {
     let world = World::new();
     world.repository.commit("first", &[("groups/a.yaml", &group("A"))]);
     let repo = world.repository.text_path();

@@ -20,7 +20,7 @@ fn may_mount(directory: &Path) -> bool {
 }
 
 #[test]
-fn a_full_disk_is_said_and_the_last_commit_answers_until_there_is_room() {
+fn a_full_disk_is_a_condition_and_the_last_commit_answers_until_space_is_free() {
     let disk = tempfile::tempdir().unwrap();
     if !may_mount(disk.path()) {
         println!("skipped: this machine does not allow to mount a small disk");

@@ -1,4 +1,4 @@
-//! Webhooks: signed pushes are seen at once, everything else does nothing.
+//! Webhooks: a signed push triggers a fetch at once, any other request does nothing.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;

@@ -223,7 +223,7 @@ fn of_two_daemons_each_has_the_config_data_of_a_node_that_asked_the_other() {
     assert_eq!(first.request("POST", "/enc/web1", body).status, 200);
     let data = json!({"motd::text": "hello"});
     assert_eq!(first.get("/hiera/web1").json(), data);
-    // The other one knows nothing of the node, and says so.
+    // The other daemon has no check-in of the node, and answers 404.
     for answer in [second.get("/hiera/web1"), second.request("POST", "/hiera/web1", "")] {
         assert_eq!((answer.status, &answer.json()["kind"]), (404, &json!("not-found")));
     }

@@ -115,7 +115,7 @@ fn a_refused_client_certificate_is_named_with_the_reason() {
 }
 
 #[test]
-fn an_invalid_certificate_of_the_daemon_is_said_with_the_reason() {
+fn an_invalid_certificate_of_the_daemon_is_reported_with_the_reason() {
     for (name, years, reason) in [
         (
             "localhost",
@@ -182,7 +182,7 @@ fn files_that_cannot_be_used_are_named() {
 }
 
 #[test]
-fn a_key_of_puppet_that_cannot_be_reached_is_said_and_nothing_fails() {
+fn an_unreadable_key_of_puppet_is_reported_and_nothing_fails() {
     let repository = repository();
     let machine = Machine::new();
     let authority = Authority::new();

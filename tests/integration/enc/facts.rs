@@ -72,7 +72,7 @@ fn a_forged_fact_proves_nothing() {
 }
 
 #[test]
-fn facts_that_cannot_be_used_are_said_and_count_for_nothing() {
+fn unusable_facts_are_reported_and_ignored() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let server = url(&daemon);
@@ -111,7 +111,7 @@ fn facts_that_cannot_be_used_are_said_and_count_for_nothing() {
 }
 
 #[test]
-fn a_node_without_facts_is_what_the_daemon_knows_of_it() {
+fn a_node_without_facts_is_classified_by_its_last_check_in() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let machine = Machine::new();
@@ -165,7 +165,7 @@ fn a_certificate_of_another_node_proves_nothing() {
 }
 
 #[test]
-fn an_agent_that_asks_about_itself_is_believed_what_its_certificate_proves() {
+fn the_certificate_of_an_agent_overrides_its_trusted_data() {
     let (repository, machine) = (repository(), Machine::new());
     let authority = Authority::new();
     let agent = authority.sign("web1.example.com", &[(1, 13, "web")]);

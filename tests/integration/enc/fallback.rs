@@ -1,9 +1,9 @@
-//! When no daemon answers, or the answer is that there is none.
+//! No daemon answers, or its answer is an error.
 
 use super::{FACTS, Machine, classes, repository, url};
 use crate::program::{Daemon, Done, GitRepository};
 
-/// A machine that has asked once.
+/// A machine with one last good answer.
 fn asked_once() -> (Machine, String) {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
@@ -21,7 +21,7 @@ fn ask(machine: &Machine, server: &str, more: &[&str]) -> Done {
 }
 
 #[test]
-fn the_last_good_answer_stands_in_for_a_daemon_that_is_gone() {
+fn the_last_good_answer_replaces_that_of_an_unreachable_daemon() {
     let (machine, server) = asked_once();
     let stale = ask(&machine, &server, &[]);
     assert_eq!(classes(&stale), ["apt"]);
@@ -45,7 +45,7 @@ fn the_last_good_answer_stands_in_for_a_daemon_that_is_gone() {
 }
 
 #[test]
-fn an_answer_that_is_too_old_or_damaged_stands_in_for_nothing() {
+fn an_answer_that_is_too_old_or_damaged_is_not_used() {
     let (machine, server) = asked_once();
     let path = machine.path("cache/answers/web1.example.com.json");
     let kept = std::fs::read_to_string(&path).unwrap();

@@ -24,7 +24,7 @@ STDIN.each_line do |line|
 end
 ";
 
-/// Has Ruby read each text; without Ruby nothing is read.
+/// Lets Ruby read each text; `None` without Ruby.
 fn read_by_ruby(texts: &[String]) -> Option<Vec<Value>> {
     let child = Command::new("ruby")
         .args(["-Eutf-8", "-e", RUBY])

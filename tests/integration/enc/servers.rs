@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{Authority, Machine, classes, https, repository, url};
 use crate::program::{Daemon, clade};
 
-/// A server that says the same to everybody, or nothing.
+/// A server that gives every client the same answer, or none.
 pub(super) struct Stub {
     pub(super) url: String,
     asked: Arc<AtomicUsize>,
@@ -85,7 +85,7 @@ fn another_daemon_is_asked_when_one_cannot_answer() {
         let usual = ["--server", &stub.url, "--server", &good, "--timeout", "2s"];
         assert!(classes(&machine.enc("n", &usual)).is_empty());
         assert_eq!(stub.asked(), 2, "{answer}");
-        // Who failed is asked last for a while.
+        // A failed server comes last for a while.
         assert!(classes(&machine.enc("n", &usual)).is_empty());
         assert_eq!(stub.asked(), 2, "{answer}");
     }
@@ -100,7 +100,7 @@ fn no_more_than_two_daemons_are_asked() {
     assert_eq!(done.status, 1);
     assert_eq!(stubs.each_ref().map(Stub::asked), [1, 1, 0]);
     assert_eq!(done.stdout.matches("Not yet.").count(), 2, "{}", done.stdout);
-    // The one that was not asked has not failed.
+    // A server without a request has not failed.
     machine.enc("n", &["--server", &servers]);
     assert_eq!(stubs.each_ref().map(Stub::asked), [2, 1, 1]);
 }

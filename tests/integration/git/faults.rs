@@ -63,7 +63,7 @@ fn a_refused_connection_and_an_unknown_name_are_different_faults() {
 }
 
 #[test]
-fn a_peer_without_tls_is_said() {
+fn a_peer_without_tls_is_reported() {
     let server = Server::start(|mut stream| {
         stream.write_all(b"SSH-2.0-OpenSSH_10.0\r\n").ok();
         std::io::copy(&mut stream, &mut std::io::sink()).ok();

@@ -38,7 +38,7 @@ fn a_branch_is_followed_wherever_it_goes() {
     assert!(mirror.repository().unwrap().commit(id(&second)).is_err(), "listed, not fetched");
     assert_eq!(mirror.fetch(None), Ok(fetched(main, &second, Movement::Forward(id(&first)))));
     origin.set("main", &first);
-    // How a ref moved is known across a restart.
+    // The movement of a ref is known across a restart.
     drop(mirror);
     let mirror = open(data.path(), &origin);
     assert_eq!(mirror.fetch(None), Ok(fetched(main, &first, Movement::Behind(id(&second)))));
@@ -47,7 +47,7 @@ fn a_branch_is_followed_wherever_it_goes() {
 }
 
 #[test]
-fn a_ref_that_is_gone_is_an_error_and_changes_nothing() {
+fn a_missing_ref_is_an_error_and_changes_nothing() {
     let (origin, first) = Origin::with_a_commit();
     origin.set("live", &first);
     let data = tempfile::tempdir().unwrap();

@@ -112,7 +112,7 @@ fn trees_made_to_exhaust_the_reader_are_refused() {
 }
 
 #[test]
-fn what_a_commit_changes_is_found_without_what_it_leaves() {
+fn changes_of_a_commit_are_found_without_reading_the_rest() {
     let origin = Origin::new();
     let put =
         |files: &[(&str, Put<'_>)]| origin.rewrite("main", files).parse::<CommitId>().unwrap();
@@ -141,7 +141,7 @@ fn what_a_commit_changes_is_found_without_what_it_leaves() {
 }
 
 #[test]
-fn a_commit_says_who_when_and_what() {
+fn a_commit_names_author_time_and_change() {
     let (origin, commit) = Origin::with_a_commit();
     let repository = Repository::discover(&origin.path()).unwrap();
     let info = repository.commit(commit.parse().unwrap()).unwrap();

@@ -44,7 +44,7 @@ impl Server {
     pub(crate) fn http(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
         Self::start(move |mut stream| {
             if let Some(request) = Request::read(&mut stream) {
-                // The client may have gone.
+                // The client may have closed the connection.
                 stream.write_all(&answer(&request)).ok();
             }
         })
@@ -55,7 +55,7 @@ impl Server {
         Self::https_for(Arc::new(NoClientAuth), answer)
     }
 
-    /// The same for clients whose certificate is good.
+    /// The same for clients with a valid certificate.
     pub(crate) fn https_for(
         clients: Arc<dyn ClientCertVerifier>,
         answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static,
@@ -124,7 +124,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads a request; none if the peer goes or speaks something else.
+    /// Reads a request; `None` if the peer closes or speaks another protocol.
     pub(crate) fn read(stream: &mut impl Read) -> Option<Self> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -213,7 +213,7 @@ pub(super) fn drip(stream: &mut TcpStream, text: &[u8]) {
     }
 }
 
-/// Returns whether the programs of git are there.
+/// Returns whether the programs of git are installed.
 pub(crate) fn has_git() -> bool {
     let found = Command::new("git").arg("--exec-path").output();
     let found = found.is_ok_and(|it| {

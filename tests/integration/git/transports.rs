@@ -233,7 +233,7 @@ fn a_proxy_is_used_when_it_is_set() {
     let directory = origin.path().parent().unwrap().to_owned();
     let seen = Seen::default();
     let log = seen.clone();
-    // A name that no resolver knows: the proxy is asked for it.
+    // A name that does not resolve: the proxy gets it.
     let proxy = Server::start(move |mut stream| {
         let Some(request) = Request::read(&mut stream) else { return };
         log.note(&request);

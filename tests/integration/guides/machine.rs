@@ -12,7 +12,7 @@ const SETUP: &str = "tests/integration/guides/machine.sh";
 /// How long everything that happens on one may take; without it a command that waits would hang for ever.
 const SECONDS: &str = "1800";
 
-/// A machine; whatever is written on it is gone with the last of its processes.
+/// A machine; its files disappear with its last process.
 pub(crate) struct Machine {
     directory: tempfile::TempDir,
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::program::root;
 
-/// How Puppet Server asks us.
+/// The way in which Puppet Server asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Over `clade enc`.

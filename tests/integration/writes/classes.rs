@@ -316,7 +316,7 @@ fn a_puppet_server_is_asked_by_one_request_at_a_time() {
     let done: Vec<u16> = std::thread::scope(|scope| {
         let daemon = &daemon;
         let clients: Vec<_> = (0..4).map(|_| scope.spawn(|| update(daemon, "").status)).collect();
-        // Others are answered meanwhile.
+        // Other requests are answered meanwhile.
         assert_eq!(daemon.get("/v1/groups").status, 200);
         clients.into_iter().map(|it| it.join().unwrap()).collect()
     });

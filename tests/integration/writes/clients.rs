@@ -1,4 +1,4 @@
-//! The requests that clients are known to send, and the answers that they insist on.
+//! The requests that known clients send, and the answers that they require.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A daemon that is killed at every stage of a write: a change is there whole or not at all, and
+//! A daemon that is killed at every stage of a write: a change arrives whole or not at all, and
 //! a client without an answer sends the same again.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ fn added(name: &str) -> String {
     format!("Add the group \"{name}\" below \"All Nodes\"")
 }
 
-/// Asks for a group; what comes back is nothing if the daemon is killed before it answers.
+/// Creates a group; the answer is empty if the daemon is killed before it answers.
 fn ask(daemon: &Daemon, name: &str) -> JoinHandle<String> {
     let address = daemon.address.clone();
     let body = group(name).to_string();

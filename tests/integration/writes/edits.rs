@@ -21,7 +21,7 @@ fn commit(hub: &Hub, minute: i64, files: &[(&str, &str)]) {
     hub.commit_as(&ada, &format!("Minute {minute}"), files);
 }
 
-/// Returns what a group says of its edits; the group is there.
+/// Returns the edit keys of an existing group.
 fn edits(group: &Value) -> (Option<u64>, Option<&str>) {
     assert!(group["name"].is_string(), "{group}");
     (group["serial_number"].as_u64(), group["last_edited"].as_str())
@@ -50,7 +50,7 @@ fn hub() -> Hub {
 }
 
 #[test]
-fn the_history_of_a_group_is_told_wherever_it_is_shown() {
+fn the_history_of_a_group_is_in_every_answer_about_it() {
     let hub = hub();
     let daemon = hub.serve(&[]);
     wait(&daemon);
@@ -75,7 +75,7 @@ fn the_history_of_a_group_is_told_wherever_it_is_shown() {
 }
 
 #[test]
-fn a_write_tells_the_new_number_and_refuses_a_stale_one() {
+fn a_write_returns_the_new_number_and_refuses_a_stale_one() {
     let hub = hub();
     let daemon = hub.serve(&[]);
     let delta = |more: &str| {

@@ -119,7 +119,7 @@ fn a_push_of_unknown_fate_may_be_sent_again() {
         assert_eq!(daemon.get(&format!("/v1/groups/{id}")).json()["name"], name);
         log.push(format!("Add the group \"{name}\" below \"All Nodes\""));
         assert_eq!(hub.log(), log);
-        // Now the client knows; the same once more is a new request.
+        // Now the client has its answer; the same request again is a new one.
         assert_eq!(post(&daemon, "/v1/groups", &body).json()["kind"], "uniqueness-violation");
     }
     daemon.kill();
@@ -129,7 +129,7 @@ fn a_push_of_unknown_fate_may_be_sent_again() {
 }
 
 #[test]
-fn what_would_not_be_valid_is_refused_with_what_is_wrong() {
+fn an_invalid_write_is_refused_with_its_findings() {
     let hub = Hub::new(&[
         ("clade.yaml", "policy: {require_description: true}\n"),
         ("groups/a.yaml", "name: A\ndescription: d\n"),

@@ -1,4 +1,4 @@
-//! Who may write what.
+//! The scopes of writes.
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};

@@ -37,7 +37,7 @@ fn writes_are_pushed_over_https() {
     let refused = post(&daemon, "/v1/groups", &json!({"name": "M", "parent": ROOT, "classes": {}}));
     assert_eq!(refused.status, 403, "{}", refused.body);
     assert!(refused.body.contains("not today"), "{}", refused.body);
-    // Who may read may not always write.
+    // Credentials that may read may not always write.
     hub.inner.config().unwrap().set_bool("http.receivepack", false).unwrap();
     let refused = post(&daemon, "/v1/groups", &json!({"name": "M", "parent": ROOT, "classes": {}}));
     assert_eq!(refused.status, 403, "{}", refused.body);

@@ -26,7 +26,7 @@ pub(super) struct State {
     asked: Mutex<Vec<(String, u16)>>,
     pub(super) pause: Mutex<Duration>,
     pub(super) asking: AtomicUsize,
-    /// How many questions came at once, at the most.
+    /// The most requests at one time.
     pub(super) most: AtomicUsize,
 }
 
