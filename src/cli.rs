@@ -27,7 +27,6 @@ mod test;
 mod translate;
 mod tree;
 mod validate;
-mod values;
 mod why;
 
 use std::ffi::OsString;

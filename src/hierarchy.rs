@@ -21,7 +21,7 @@ pub use estate::{Catalogue, Estate};
 pub use fault::HierarchyFault;
 pub use inherit::{Inherited, InheritedClass, Sourced, inherited_rule};
 pub(crate) use published::inherited_classes_to_value;
-pub use published::{View, classes_to_value, group_to_value, shown_group_to_value};
+pub use published::{View, classes_to_value, deleted_classes, group_to_value};
 
 /// The place of a group in its [`Hierarchy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,8 +6,9 @@ mod descriptors;
 mod ending;
 mod files;
 mod layers;
+mod puppet_server;
+mod puppetdb;
 mod reload;
-mod sources;
 mod start;
 
 use std::ffi::OsString;

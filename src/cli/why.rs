@@ -11,9 +11,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::Exit;
-use super::client::{AnswerFormat, DaemonArgs};
+use super::client::{AnswerFormat, Daemon, DaemonArgs};
 use super::output::Output;
-use crate::client::{Client, JsonReply};
 use crate::diagnostic::visible_up_to;
 use crate::git::Repository;
 use crate::model::CommitId;
@@ -61,13 +60,13 @@ enum Answer {
 }
 
 impl Answer {
-    fn ask(daemon: &Client, commit: &str) -> Result<Self> {
+    fn ask(daemon: &Daemon, commit: &str) -> Result<Self> {
         let revision = utf8_percent_encode(commit, PLAIN);
-        let said = daemon.get_json(&format!("/controller/commits/{revision}"))?;
+        let said = daemon.get(&format!("/controller/commits/{revision}"))?;
         if said.kind() == Some("unknown-commit") {
             return Ok(Self::NotSeen);
         }
-        Ok(Self::Known(said.document()?))
+        said.document().map(Self::Known)
     }
 
     fn state(&self) -> &str {
@@ -100,7 +99,7 @@ pub(super) fn resolve(revision: &str, output: &mut Output) -> Result<String> {
 }
 
 /// Refuses a name that neither side knows; only an id can be of a commit that is still to come.
-fn check_seen(answer: &Answer, revision: &str, daemon: &Client) -> Result<()> {
+fn check_seen(answer: &Answer, revision: &str, daemon: &Daemon) -> Result<()> {
     if matches!(answer, Answer::NotSeen) && !may_be_id(revision) {
         bail!("unknown revision `{revision}` at `{}`; give a commit id", daemon.name());
     }
@@ -116,7 +115,7 @@ fn may_be_id(text: &str) -> bool {
 
 impl Why {
     pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.client(PATIENCE, output)?;
+        let daemon = self.daemon.daemon(PATIENCE, output)?;
         self.commit = resolve(&self.commit, output)?;
         let answer = Answer::ask(&daemon, &self.commit)?;
         check_seen(&answer, &self.commit, &daemon)?;
@@ -169,9 +168,9 @@ pub(super) fn findings(diagnostics: &Value) -> String {
 }
 
 /// A commit that the mirror does not have: what stands in the way of seeing it is worth knowing.
-fn not_seen(daemon: &Client, commit: &str) -> String {
+fn not_seen(daemon: &Daemon, commit: &str) -> String {
     let mut written = format!("{commit}\nnot seen yet: the daemon has not fetched such a commit\n");
-    let status = daemon.get_json("/controller/status").and_then(JsonReply::document);
+    let status = daemon.get("/controller/status").and_then(super::client::Said::document);
     let Ok(status) = status else { return written };
     if let Some(contact) = status.pointer("/remote/last_contact").and_then(Value::as_str) {
         writeln!(written, "the branch was last seen at {contact}").ok();
@@ -187,7 +186,7 @@ fn not_seen(daemon: &Client, commit: &str) -> String {
 
 impl Wait {
     pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.client(PATIENCE.min(self.timeout), output)?;
+        let daemon = self.daemon.daemon(PATIENCE.min(self.timeout), output)?;
         self.commit = resolve(&self.commit, output)?;
         let began = Instant::now();
         loop {
@@ -221,7 +220,7 @@ impl Wait {
 }
 
 /// A commit that was overtaken answers as soon as the one that overtook it does.
-fn superseded(daemon: &Client, answer: &Answer) -> Result<Option<Exit>> {
+fn superseded(daemon: &Daemon, answer: &Answer) -> Result<Option<Exit>> {
     let Answer::Known(document) = answer else { return Ok(None) };
     Ok(match Answer::ask(daemon, text(document, "by"))?.state() {
         "live" | "replaced" => Some(Exit::Fine),

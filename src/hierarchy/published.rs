@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Catalogue, Estate, GroupIndex, Hierarchy, InheritedClass, inherited_rule};
+use super::{Catalogue, Estate, GroupIndex, InheritedClass};
 use crate::model::{ClassName, Classes, Group, Key, Table};
 use crate::rule;
 
@@ -19,22 +19,6 @@ pub fn group_to_value(group: &Group) -> Value {
     Value::Object(fields)
 }
 
-/// Writes a group with the classes, variables and config data it inherits, and its rule joined
-/// with those of its ancestors.
-fn inherited_group_to_value(hierarchy: &Hierarchy, index: GroupIndex) -> Value {
-    let inherited = hierarchy.inherited(index);
-    let mut fields = head(hierarchy.group(index));
-    if let Some(rule) = inherited_rule(hierarchy, index) {
-        fields.insert("rule".to_owned(), rule::to_value(&rule));
-    }
-    let variables: Map<String, Value> =
-        inherited.variables.iter().map(|(name, it)| (name.to_string(), it.value.clone())).collect();
-    fields.insert("classes".to_owned(), inherited_classes_to_value(&inherited.classes));
-    fields.insert("variables".to_owned(), variables.into());
-    fields.insert("config_data".to_owned(), inherited_classes_to_value(&inherited.config_data));
-    Value::Object(fields)
-}
-
 /// Which values of a group are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
@@ -44,34 +28,24 @@ pub enum View {
     Inherited,
 }
 
-/// Writes a group of an estate as the classifier API does: with `deleted`, which names the classes and
-/// parameters that the catalogue of its environment does not have, if there are any.
-pub fn shown_group_to_value(estate: &Estate, index: GroupIndex, view: View) -> Value {
+/// Returns the classes and parameters of a group that the catalogue of its environment does not have, if there
+/// are any: of its own, or of those that it inherits as well.
+pub fn deleted_classes(estate: &Estate, index: GroupIndex, view: View) -> Option<Value> {
     let hierarchy = &estate.hierarchy;
     let group = hierarchy.group(index);
-    let catalogue = estate.catalogues.get(&group.environment);
-    let (mut value, deleted) = match view {
+    let catalogue = estate.catalogues.get(&group.environment)?;
+    match view {
         View::Own => {
-            let deleted = catalogue.and_then(|it| {
-                deleted(it, group.classes.iter().map(|(class, of_it)| (class, of_it.iter())))
-            });
-            (group_to_value(group), deleted)
+            deleted(catalogue, group.classes.iter().map(|(class, of_it)| (class, of_it.iter())))
         }
         View::Inherited => {
-            let deleted = catalogue.and_then(|it| {
-                let inherited = hierarchy.inherited(index);
-                let classes = inherited.classes.iter().map(|(class, of_it)| {
-                    (*class, of_it.parameters.iter().map(|(key, it)| (*key, it.value)))
-                });
-                deleted(it, classes)
+            let inherited = hierarchy.inherited(index);
+            let classes = inherited.classes.iter().map(|(class, of_it)| {
+                (*class, of_it.parameters.iter().map(|(key, it)| (*key, it.value)))
             });
-            (inherited_group_to_value(hierarchy, index), deleted)
+            deleted(catalogue, classes)
         }
-    };
-    if let (Value::Object(fields), Some(deleted)) = (&mut value, deleted) {
-        fields.insert("deleted".to_owned(), deleted);
     }
-    value
 }
 
 /// Returns which classes and parameters a catalogue does not have; none if it has them all.

@@ -7,13 +7,15 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{FromRef, FromRequestParts, Query};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::error::ApiError;
+use super::types::ErrorKind;
 use crate::classification::{Conflicts, Version};
 use crate::hierarchy::GroupIndex;
 use crate::model::CommitId;
@@ -46,8 +48,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Parameters {
         match Query::<HashMap<String, String>>::from_request_parts(parts, state).await {
             Ok(Query(parameters)) => Ok(Self(parameters)),
             Err(_) => Err(ApiError::new(
-                StatusCode::BAD_REQUEST,
-                "malformed-request",
+                ErrorKind::MalformedRequest,
                 "The query of your request cannot be read.",
                 parts.uri.query().unwrap_or_default(),
             )),
@@ -130,12 +131,7 @@ where
             },
             (Some(_), Some(_)) => {
                 let message = "Either `commit` or `at` can be given, not both.";
-                return Err(ApiError::new(
-                    StatusCode::BAD_REQUEST,
-                    "malformed-request",
-                    message,
-                    Value::Null,
-                ));
+                return Err(ApiError::new(ErrorKind::MalformedRequest, message, Value::Null));
             }
             (Some(revision), None) => {
                 let revision = revision.to_owned();
@@ -201,7 +197,7 @@ pub(super) async fn blocking_at_once<T: Send + 'static>(
 fn read_commit(named: &HeaderValue) -> Result<CommitId, ApiError> {
     named.to_str().ok().and_then(|it| it.parse().ok()).ok_or_else(|| {
         let message = "The header X-Clade-Commit is not the full id of a commit.";
-        ApiError::new(StatusCode::BAD_REQUEST, "malformed-request", message, Value::Null)
+        ApiError::new(ErrorKind::MalformedRequest, message, Value::Null)
     })
 }
 
@@ -210,7 +206,7 @@ fn read_time(text: &str) -> Result<Timestamp, ApiError> {
     // A `+` that nobody encoded arrives as a blank.
     text.replace(' ', "+").parse().map_err(|_| {
         let message = format!("`{text}` is not a time such as 2026-10-03T02:10:00Z.");
-        ApiError::new(StatusCode::BAD_REQUEST, "malformed-request", message, "at")
+        ApiError::new(ErrorKind::MalformedRequest, message, "at")
     })
 }
 
@@ -237,7 +233,7 @@ impl SnapshotContext {
     }
 
     /// Answers with JSON, or with an error; both name the commit.
-    pub(super) fn json(&self, answer: Result<Value, ApiError>) -> Response {
+    pub(super) fn json<T: Serialize>(&self, answer: Result<T, ApiError>) -> Response {
         match answer {
             Ok(value) => self.respond(Json(value)),
             Err(error) => self.respond(error),

@@ -149,7 +149,8 @@ pub(super) fn node(request: &NodeRequest, body: Option<Value>) -> Result<ProvedN
     };
     let submitted = |key: &str, value: Value| {
         let error = Value::from(format!("([:{key} (not (map? {value}))])"));
-        ApiError::schema_violation(&serde_json::json!({ key: value }), "Node", &error)
+        let submitted = Map::from_iter([(key.to_owned(), value)]);
+        ApiError::schema_violation(&submitted.into(), "Node", &error)
     };
     let mut object = |key: &str| match fields.remove(key) {
         None | Some(Value::Null) => Ok(None),

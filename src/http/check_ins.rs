@@ -5,32 +5,29 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{FromRef, OriginalUri, Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::Response;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::answer::{LOOKUP_WAIT, Parameters, SnapshotContext};
 use super::compute::LISTS;
 use super::error::{ApiError, sentence};
 use super::groups::find;
-use super::node_lookup::{FactsPolicy, ask, for_each};
+use super::node_lookup::FactsPolicy;
 use super::server::Room;
 use super::streamed::{Piece, streamed};
+use super::types::{self, CheckInEntry, ErrorKind, GroupNodes};
 use crate::classification;
-use crate::facts::Unlimited;
 use crate::hierarchy::{GroupIndex, inherited_rule};
 use crate::model::Node;
 use crate::reconcile::Controller;
 use crate::rule::{QueryFormat, to_covering_query};
 use crate::snapshot::Snapshot;
-use crate::store::{CheckIn, CheckIns, Fault, Listed, StoreError, after};
+use crate::store::{CheckIn, CheckIns, Fault, Listed, StoreError, Unlimited, after};
 
 /// The largest page of a list that is made without being asked for a limit.
 const PAGE: usize = 1000;
-
-/// The kind of an error of the store.
-const STORAGE_FAILED: &str = "storage-failed";
 
 /// How many bytes of a list are sent together.
 const CHUNK: usize = 256 << 10;
@@ -124,7 +121,7 @@ impl NodeList {
             }
             self.progress = Progress::Within;
             let value = match listed.check_in {
-                Ok(check_in) => self.reader.to_value(check_in, self.facts),
+                Ok(check_in) => self.reader.show(check_in, self.facts),
                 Err(error) => unreadable(&listed.name, &error),
             };
             // A value is always written, and a vector takes all.
@@ -135,11 +132,18 @@ impl NodeList {
 }
 
 /// Writes a check-in that cannot be read, among others that can.
-fn unreadable(name: &str, error: &StoreError) -> Value {
+fn unreadable(name: &str, error: &StoreError) -> types::CheckIn {
     tracing::warn!(%error, "a check-in is listed without its content");
     let message = format!("{}.", sentence(&error.to_string()));
-    let error = json!({"kind": STORAGE_FAILED, "msg": message, "details": null});
-    json!({"name": name, "check_ins": [], "transaction_uuid": null, "error": error})
+    let error = ApiError::new(ErrorKind::StorageFailed, message, Value::Null);
+    types::CheckIn {
+        name: name.to_owned(),
+        check_ins: Vec::new(),
+        transaction_uuid: None,
+        fact: None,
+        trusted: None,
+        error: Some(error.into()),
+    }
 }
 
 pub(super) async fn one(
@@ -147,13 +151,13 @@ pub(super) async fn one(
     uri: OriginalUri,
     parameters: Parameters,
     Path(name): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<types::CheckIn>, ApiError> {
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
     let room = Room::for_rows();
     let check_ins = reader.check_ins.clone();
     let found = blocking(&check_ins, move |check_ins| {
         let found = check_ins.get_within(&name, &room)?.whole()?;
-        Ok(found.map(|it| reader.to_value(it, facts)))
+        Ok(found.map(|it| reader.show(it, facts)))
     });
     found.await?.map(Json).ok_or_else(|| ApiError::not_found(&uri))
 }
@@ -177,8 +181,8 @@ pub(super) async fn of_group(
     };
     let names = tokio::task::spawn_blocking(work).await;
     let names = names.map_err(|_| ApiError::internal("The nodes could not be read."))??;
-    let page = parameters.page(names.into_iter().map(Value::from).collect())?;
-    Ok(context.json(Ok(json!({"nodes": page}))))
+    let nodes = parameters.page(names.into_iter().collect())?;
+    Ok(context.json(Ok(GroupNodes { nodes })))
 }
 
 /// Returns a check-in that says all that was known of its node.
@@ -202,7 +206,7 @@ fn members(
         explained.is_ok_and(|it| it.matches.iter().any(|it| it.group == group))
     };
     let (mut members, mut settled, mut bare) = (BTreeSet::new(), HashSet::new(), Vec::new());
-    let puppetdb = facts.puppetdb.as_deref();
+    let elsewhere = facts.elsewhere.as_ref();
     let mut lost = None;
     let read = check_ins.for_each(|listed| {
         let CheckIn { node, .. } = match whole(check_ins, listed) {
@@ -239,13 +243,13 @@ fn members(
     }
     // A name alone is classified only where facts are optional, as in `/enc`.
     let unknown = unknown.into_iter().filter(|node| !facts.required && is_member(node));
-    let Some(puppetdb) = puppetdb else {
+    let Some(elsewhere) = elsewhere else {
         members.extend(unknown.map(|it| it.name));
         return Ok(members);
     };
     let query = inherited_rule(&snapshot.estate.hierarchy, group)
         .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
-    for_each(puppetdb, query.as_ref(), &mut |node| {
+    elsewhere.find(query.as_ref(), &mut |node| {
         if !settled.contains(&node.name) && is_member(&node) {
             members.insert(node.name);
         }
@@ -253,7 +257,7 @@ fn members(
     for node in unknown {
         let has_facts = |it: Node| !it.fact.is_empty();
         if !members.contains(&node.name)
-            && !ask(puppetdb, &node.name, &Unlimited)?.is_some_and(has_facts)
+            && !elsewhere.ask(&node.name, &Unlimited)?.is_some_and(has_facts)
         {
             members.insert(node.name);
         }
@@ -288,16 +292,16 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        let kind = if error.fault == Fault::Busy { "busy" } else { STORAGE_FAILED };
+        let is_busy = error.fault == Fault::Busy;
+        let kind = if is_busy { ErrorKind::Busy } else { ErrorKind::StorageFailed };
         let message = format!("{}.", sentence(&error.to_string()));
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, message, Value::Null)
-            .with_header(header::RETRY_AFTER, "5")
+        Self::new(kind, message, Value::Null).with_header(header::RETRY_AFTER, "5")
     }
 }
 
 impl CheckInReader {
     /// Writes a check-in; which groups matched is found out by what answers now.
-    fn to_value(&self, check_in: CheckIn, facts: WithFacts) -> Value {
+    fn show(&self, check_in: CheckIn, facts: WithFacts) -> types::CheckIn {
         let node = &check_in.node;
         // Without trusted data that are lost, an explanation would name the wrong groups.
         let snapshot = self.controller.snapshot().ok();
@@ -308,27 +312,27 @@ impl CheckInReader {
             let classification = classification::final_classification(&explained);
             Some((classification, classification::match_explanations(&explained)))
         });
-        let (classification, explanation) = parts.unwrap_or_else(|| (None, json!({})));
-        let mut entry = Map::new();
-        entry.insert("time".to_owned(), check_in.time.to_string().into());
-        // A node in conflict has no classification.
-        entry.extend(classification.map(|it| ("classification".to_owned(), it)));
-        entry.insert("explanation".to_owned(), explanation);
-        entry.insert("transaction_uuid".to_owned(), json!(check_in.transaction_uuid));
-        if let Some(commit) = check_in.commit {
-            entry.insert("commit".to_owned(), json!(commit));
+        let (classification, explanation) = parts.unwrap_or_else(|| (None, Map::new().into()));
+        let CheckIn { time, transaction_uuid, commit, node } = check_in;
+        let entry = CheckInEntry {
+            time,
+            // A node in conflict has no classification.
+            classification,
+            explanation,
+            transaction_uuid: transaction_uuid.clone(),
+            commit,
+        };
+        let (fact, trusted) = match facts {
+            WithFacts::Yes => (Some(node.fact), Some(node.trusted)),
+            WithFacts::No => (None, None),
+        };
+        types::CheckIn {
+            name: node.name,
+            check_ins: vec![entry],
+            transaction_uuid,
+            fact,
+            trusted,
+            error: None,
         }
-        let mut value = json!({
-            "name": node.name,
-            "check_ins": [entry],
-            "transaction_uuid": check_in.transaction_uuid,
-        });
-        if let Value::Object(fields) = &mut value
-            && facts == WithFacts::Yes
-        {
-            fields.insert("fact".to_owned(), check_in.node.fact.into());
-            fields.insert("trusted".to_owned(), check_in.node.trusted.into());
-        }
-        value
     }
 }

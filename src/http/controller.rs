@@ -6,25 +6,25 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::access::{Caller, Role};
 use super::answer::{Parameters, blocking, blocking_at_once};
 use super::body::read_json;
 use super::error::ApiError;
-use crate::diagnostic;
-use crate::reconcile::{Controller, Known, Outcome, Status, Trigger};
+use super::types::{Commit, Pinned, Requested, Status};
+use crate::reconcile::{Controller, Trigger};
 
 pub(super) async fn status(State(controller): State<Arc<Controller>>) -> Json<Status> {
-    Json(controller.status())
+    Json(controller.status().into())
 }
 
 /// Fetches the branch now.
 pub(super) async fn reconcile(
     State(controller): State<Arc<Controller>>,
-) -> (StatusCode, Json<Value>) {
+) -> (StatusCode, Json<Requested>) {
     controller.want(Trigger::Manual);
-    (StatusCode::ACCEPTED, Json(json!({"requested": true})))
+    (StatusCode::ACCEPTED, Json(Requested { requested: true }))
 }
 
 /// Keeps a commit answering.
@@ -32,7 +32,7 @@ pub(super) async fn pin(
     State(controller): State<Arc<Controller>>,
     Extension(caller): Extension<Arc<Caller>>,
     body: Body,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Pinned>, ApiError> {
     let body = read_json(body).await?.unwrap_or_default();
     let Some(revision) = body.get("commit").and_then(Value::as_str).map(str::to_owned) else {
         let error = Value::from("({:commit missing-required-key})");
@@ -40,55 +40,30 @@ pub(super) async fn pin(
     };
     let pin = move |it: &Controller| it.pin(&revision, caller.actor(Role::Operate));
     let commit = blocking_at_once(&controller, pin).await?;
-    Ok(Json(json!({"pinned": commit})))
+    Ok(Json(Pinned { pinned: Some(commit) }))
 }
 
 /// Follows the branch again.
 pub(super) async fn resume(
     State(controller): State<Arc<Controller>>,
     Extension(caller): Extension<Arc<Caller>>,
-) -> Result<(StatusCode, Json<Value>), ApiError> {
+) -> Result<(StatusCode, Json<Pinned>), ApiError> {
     blocking_at_once(&controller, move |it| Ok(it.resume(caller.actor(Role::Operate))?)).await?;
-    Ok((StatusCode::ACCEPTED, Json(json!({"pinned": null}))))
+    Ok((StatusCode::ACCEPTED, Json(Pinned { pinned: None })))
 }
 
 pub(super) async fn commits(
     State(controller): State<Arc<Controller>>,
     parameters: Parameters,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Vec<Commit>>, ApiError> {
     let commits = blocking(&controller, Controller::commits).await?;
-    Ok(Json(parameters.page(commits.iter().map(to_value).collect())?.into()))
+    Ok(Json(parameters.page(commits.iter().map(Commit::from).collect())?))
 }
 
 pub(super) async fn commit(
     State(controller): State<Arc<Controller>>,
     Path(revision): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Commit>, ApiError> {
     let known = blocking(&controller, move |controller| controller.known(&revision)).await?;
-    Ok(Json(to_value(&known)))
-}
-
-fn to_value(known: &Known) -> Value {
-    let Known { info, outcome, fate } = known;
-    let (valid, groups, diagnostics) = match outcome {
-        Outcome::Valid(snapshot) => {
-            (true, Some(snapshot.estate.hierarchy.len()), &snapshot.warnings)
-        }
-        Outcome::Rejected(rejected) => (false, None, &rejected.diagnostics),
-    };
-    let mut value = json!({
-        "commit": info.id,
-        "author": info.author,
-        "time": info.time,
-        "subject": info.subject,
-        "valid": valid,
-        "groups": groups,
-        "diagnostics": diagnostics.iter().map(diagnostic::to_value).collect::<Vec<_>>(),
-        "message": fate.in_words(),
-    });
-    if let (Value::Object(all), Ok(Value::Object(fate))) = (&mut value, serde_json::to_value(fate))
-    {
-        all.extend(fate);
-    }
-    value
+    Ok(Json(Commit::from(&known)))
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::answer::lookup;
 use super::check_ins::whole;
 use super::error::ApiError;
 use super::node_lookup::FactsPolicy;
+use super::types::{Diff, DiffSide};
 use crate::impact::{Comparison, Files, Impact, Side, Survey};
 use crate::model::Node;
 use crate::reconcile::Controller;
@@ -42,7 +43,7 @@ pub(super) async fn diff(
     State(check_ins): State<CheckIns>,
     State(facts): State<FactsPolicy>,
     Path((base, head)): Path<(String, String)>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Diff>, ApiError> {
     let turn = turn().await?;
     let permit = lookup().await?;
     let done = tokio::task::spawn_blocking(move || {
@@ -60,7 +61,7 @@ fn compare(
     facts: &FactsPolicy,
     base: &str,
     head: &str,
-) -> Result<Value, ApiError> {
+) -> Result<Diff, ApiError> {
     let old = controller.snapshot_to_compare(base)?;
     let new = controller.snapshot_to_compare(head)?;
     // A snapshot does not keep where the values of nodes are written.
@@ -106,15 +107,13 @@ fn compare(
         &Files { side: before, read: &|path| text(old.commit, path) },
         &Files { side: after, read: &|path| text(new.commit, path) },
     );
-    let mut value = json!({
-        "base": {"revision": base, "commit": old.commit},
-        "head": {"revision": head, "commit": new.commit},
-    });
-    if let (Value::Object(all), Value::Object(impact)) = (&mut value, impact.to_value()) {
-        all.extend(impact);
-        all.insert("unreadable".to_owned(), json!(unreadable));
-    }
-    Ok(value)
+    let side =
+        |revision: &str, commit| DiffSide { revision: revision.to_owned(), commit: Some(commit) };
+    let impact = match impact.to_value() {
+        Value::Object(impact) => impact,
+        _ => Map::new(),
+    };
+    Ok(Diff { base: side(base, old.commit), head: side(head, new.commit), impact, unreadable })
 }
 
 /// Counts the values of facts, nested ones too.

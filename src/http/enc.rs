@@ -8,7 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::access::{Caller, Role, denied};
 use super::answer::SnapshotContext;
@@ -21,6 +21,7 @@ use super::error::ApiError;
 use super::node_lookup::{FactsPolicy, FactsSource, Known, NodeLookup, TrustedSource};
 use super::node_request::{NodeRequest, ProvedNode};
 use super::server::Room;
+use super::types::StoredFacts;
 use crate::classification;
 use crate::model::NODE_VALUES;
 use crate::store::Received;
@@ -49,10 +50,10 @@ async fn by_name(
     request: NodeRequest,
 ) -> Result<Response, ApiError> {
     // Files and `PuppetDB` change without notice, and a node's own certificate replaces what was kept.
-    let FactsPolicy { directory, puppetdb, .. } = &lookup.policy;
+    let FactsPolicy { directory, elsewhere, .. } = &lookup.policy;
     let source = TrustedSource::without_body(&request);
     let is_shared = source == TrustedSource::Store;
-    let is_cacheable = directory.is_none() && puppetdb.is_none() && is_shared;
+    let is_cacheable = directory.is_none() && elsewhere.is_none() && is_shared;
     let cache = is_cacheable.then_some(cache);
     let reservation = match cache.map(|it| it.find(request.name(), context.snapshot.commit)) {
         Some(Ok(document)) => {
@@ -203,7 +204,8 @@ pub(super) async fn upload_facts(
     } else {
         "Facts were stored in memory, until the daemon stops: it has no --data-dir"
     };
-    let answer = json!({"id": 1, "name": name, "message": message});
+    let (name, message) = (name.to_owned(), message.to_owned());
+    let answer = StoredFacts { id: 1, name, message };
     Ok((StatusCode::CREATED, Json(answer)).into_response())
 }
 

@@ -2,40 +2,22 @@
 
 use axum::extract::{OriginalUri, Path};
 use axum::response::{IntoResponse as _, Response};
-use serde_json::{Value, json};
 
 use super::answer::{Parameters, SnapshotContext};
 use super::error::ApiError;
-use crate::hierarchy::Catalogue;
-use crate::model::EnvironmentName;
+use super::types::{Class, Environment};
 use crate::reconcile::Controller;
-
-/// Writes the classes of an environment's catalogue.
-fn classes_of(environment: &EnvironmentName, catalogue: &Catalogue) -> Vec<Value> {
-    catalogue
-        .classes
-        .iter()
-        .map(|(name, parameters)| {
-            json!({"name": name, "environment": environment, "parameters": parameters})
-        })
-        .collect()
-}
 
 pub(super) async fn classes(context: SnapshotContext, parameters: Parameters) -> Response {
     let catalogues = &context.snapshot.estate.catalogues;
-    let all = catalogues.iter().flat_map(|(name, catalogue)| classes_of(name, catalogue)).collect();
-    context.json(parameters.page(all).map(Value::from))
-}
-
-pub(super) fn environment_to_value(name: &EnvironmentName) -> Value {
-    // A catalogue is a file of the commit that answers, so it is as fresh as everything else.
-    json!({"name": name, "sync_succeeded": true})
+    let all = catalogues.iter().flat_map(|(name, catalogue)| Class::all_of(name, catalogue));
+    context.json(parameters.page(all.collect()))
 }
 
 pub(super) async fn environments(context: SnapshotContext, parameters: Parameters) -> Response {
     let known = context.snapshot.estate.environment_names();
-    let all = known.into_iter().map(environment_to_value).collect();
-    context.json(parameters.page(all).map(Value::from))
+    let all = known.into_iter().cloned().map(Environment::named).collect();
+    context.json(parameters.page(all))
 }
 
 pub(super) async fn environment(
@@ -44,8 +26,8 @@ pub(super) async fn environment(
     Path(name): Path<String>,
 ) -> Response {
     let known = context.snapshot.estate.environment_names();
-    let found = known.into_iter().find(|it| it.as_str() == name).map(environment_to_value);
-    context.json(found.ok_or_else(|| ApiError::not_found(&uri)))
+    let found = known.into_iter().find(|it| it.as_str() == name).cloned();
+    context.json(found.map(Environment::named).ok_or_else(|| ApiError::not_found(&uri)))
 }
 
 pub(super) async fn environment_classes(
@@ -54,8 +36,8 @@ pub(super) async fn environment_classes(
     Path(name): Path<String>,
 ) -> Response {
     let found = context.snapshot.estate.catalogues.iter().find(|(it, _)| it.as_str() == name);
-    let classes = found.map(|(name, catalogue)| classes_of(name, catalogue)).unwrap_or_default();
-    context.json(parameters.page(classes).map(Value::from))
+    let classes = found.into_iter().flat_map(|(name, catalogue)| Class::all_of(name, catalogue));
+    context.json(parameters.page(classes.collect()))
 }
 
 pub(super) async fn environment_class(
@@ -65,8 +47,9 @@ pub(super) async fn environment_class(
 ) -> Response {
     let catalogues = &context.snapshot.estate.catalogues;
     let found = catalogues.iter().find(|(it, _)| it.as_str() == environment);
-    let classes = found.map(|(name, catalogue)| classes_of(name, catalogue)).unwrap_or_default();
-    let class = classes.into_iter().find(|it| it["name"] == class.as_str());
+    let mut classes =
+        found.into_iter().flat_map(|(name, catalogue)| Class::all_of(name, catalogue));
+    let class = classes.find(|it| it.name.as_str() == class);
     context.json(class.ok_or_else(|| ApiError::not_found(&uri)))
 }
 

@@ -6,13 +6,17 @@ use axum::Json;
 use axum::extract::OriginalUri;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::changeset::{Refusal, Status};
+use super::types::{
+    Age, Error, ErrorKind, EvaluationFailure, FailedGroup, Finding, MalformedBody, NotInEffect,
+    RemoteWords,
+};
+use crate::changeset::Refusal;
 use crate::classification::{
     ClassificationError, Conflicts, conflict_details, conflict_message, conflict_report,
 };
-use crate::diagnostic;
+use crate::diagnostic::Diagnostic;
 use crate::hierarchy::Hierarchy;
 use crate::reconcile::{LookupError, StorageError, WriteError};
 
@@ -24,8 +28,7 @@ pub(super) struct ApiError(Box<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    status: StatusCode,
-    kind: &'static str,
+    kind: ErrorKind,
     message: String,
     details: Value,
     header: Option<(HeaderName, HeaderValue)>,
@@ -33,13 +36,12 @@ struct Inner {
 
 impl ApiError {
     pub(super) fn new(
-        status: StatusCode,
-        kind: &'static str,
+        kind: ErrorKind,
         message: impl Into<String>,
         details: impl Into<Value>,
     ) -> Self {
         let (message, details) = (message.into(), details.into());
-        Self(Box::new(Inner { status, kind, message, details, header: None }))
+        Self(Box::new(Inner { kind, message, details, header: None }))
     }
 
     /// Adds a header, which must be one.
@@ -51,7 +53,7 @@ impl ApiError {
     /// Clients are told the path as they asked for it, with the prefix of the API.
     pub(super) fn not_found(OriginalUri(uri): &OriginalUri) -> Self {
         let message = "The resource could not be found.";
-        Self::new(StatusCode::NOT_FOUND, "not-found", message, uri.path())
+        Self::new(ErrorKind::NotFound, message, uri.path())
     }
 
     /// The node has not checked in.
@@ -80,20 +82,19 @@ impl ApiError {
 
     /// What a request names is not known, as the message says.
     pub(super) fn not_known(message: String, OriginalUri(uri): &OriginalUri) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not-found", message, uri.path())
+        Self::new(ErrorKind::NotFound, message, uri.path())
     }
 
     pub(super) fn method_not_allowed(method: &str, path: &str) -> Self {
         let message = format!("The method {method} is not allowed for this resource.");
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", message, path)
+        Self::new(ErrorKind::MethodNotAllowed, message, path)
     }
 
     pub(super) fn malformed_request(body: &str, error: &str) -> Self {
         Self::new(
-            StatusCode::BAD_REQUEST,
-            "malformed-request",
+            ErrorKind::MalformedRequest,
             "The body of your request is not valid JSON.",
-            json!({"body": body, "error": error}),
+            MalformedBody { body: body.to_owned(), error: error.to_owned() },
         )
     }
 
@@ -103,60 +104,63 @@ impl ApiError {
 
     pub(super) fn malformed_uuid(text: &str) -> Self {
         let message = "The group id in the request's URI is not a valid UUID.";
-        Self::new(StatusCode::BAD_REQUEST, "malformed-uuid", message, text)
+        Self::new(ErrorKind::MalformedUuid, message, text)
     }
 
     pub(super) fn malformed_number(name: &str, text: &str) -> Self {
         let message = format!("The parameter `{name}` must be a whole number from 0.");
-        Self::new(StatusCode::BAD_REQUEST, "malformed-number", message, text)
+        Self::new(ErrorKind::MalformedNumber, message, text)
     }
 
     pub(super) fn illegal_count(name: &str, text: &str) -> Self {
         let message = format!("The parameter `{name}` must not be negative.");
-        Self::new(StatusCode::BAD_REQUEST, "illegal-count", message, text)
+        Self::new(ErrorKind::IllegalCount, message, text)
     }
 
     pub(super) fn payload_too_large(limit: usize) -> Self {
         let message = format!("The body of your request is larger than {limit} bytes.");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload-too-large", message, Value::Null)
+        Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
             .with_header(header::CONNECTION, "close")
     }
 
     /// The body has too many values to be read.
     pub(super) fn too_many_values(most: usize) -> Self {
         let message = format!("The body of your request has more than {most} values.");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload-too-large", message, Value::Null)
+        Self::new(ErrorKind::PayloadTooLarge, message, Value::Null)
     }
 
     /// The body comes too slowly.
     pub(super) fn request_timeout() -> Self {
         let message = "The body of your request came too slowly.";
-        Self::new(StatusCode::REQUEST_TIMEOUT, "request-timeout", message, Value::Null)
+        Self::new(ErrorKind::RequestTimeout, message, Value::Null)
             .with_header(header::CONNECTION, "close")
     }
 
     /// Every connection is being worked on.
     pub(super) fn busy() -> Self {
         let message = "The daemon works on as many requests as it can; try again.";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message, Value::Null)
-            .with_header(header::RETRY_AFTER, "1")
+        Self::new(ErrorKind::Busy, message, Value::Null).with_header(header::RETRY_AFTER, "1")
     }
 
     /// What `PuppetDB` knows is needed for the answer: asking again may help, and no answer is right
     /// without it.
     pub(super) fn puppetdb_unreachable(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "puppetdb-unreachable", message, Value::Null)
+        Self::new(ErrorKind::PuppetdbUnreachable, message, Value::Null)
             .with_header(header::RETRY_AFTER, "5")
     }
 
     pub(super) fn status(&self) -> StatusCode {
-        self.0.status
+        self.0.kind.status()
+    }
+
+    pub(super) fn kind(&self) -> ErrorKind {
+        self.0.kind
     }
 
     /// Nobody said who they are, or nobody knows them.
     pub(super) fn unauthenticated() -> Self {
         let message = "Route requires authentication: show a token or a client certificate.";
-        Self::new(StatusCode::UNAUTHORIZED, "user-unauthenticated", message, Value::Null)
+        Self::new(ErrorKind::UserUnauthenticated, message, Value::Null)
             .with_header(header::WWW_AUTHENTICATE, "Bearer")
     }
 
@@ -164,12 +168,12 @@ impl ApiError {
     pub(super) fn unsigned() -> Self {
         let message =
             "The signature of the delivery is missing or not made with a configured secret.";
-        Self::new(StatusCode::UNAUTHORIZED, "user-unauthenticated", message, Value::Null)
+        Self::new(ErrorKind::UserUnauthenticated, message, Value::Null)
     }
 
     pub(super) fn permission_denied(name: &str, role: &str) -> Self {
         let message = format!("`{name}` does not have the role `{role}` that this route needs.");
-        Self::new(StatusCode::FORBIDDEN, "permission-denied", message, role)
+        Self::new(ErrorKind::PermissionDenied, message, role)
     }
 
     /// The request names a host that this daemon does not have.
@@ -178,38 +182,29 @@ impl ApiError {
         let message = format!(
             "The request names the host `{shown}`, which is not one of this daemon: use `localhost`, or add the host to `--allowed-hosts`."
         );
-        Self::new(StatusCode::FORBIDDEN, "permission-denied", message, shown)
+        Self::new(ErrorKind::PermissionDenied, message, shown)
     }
 
     /// The page of another site had a browser send the request.
     pub(super) fn cross_site() -> Self {
         let message = "The request comes from a page of another site: show a token, or send it from outside of a browser.";
-        Self::new(StatusCode::FORBIDDEN, "permission-denied", message, Value::Null)
+        Self::new(ErrorKind::PermissionDenied, message, Value::Null)
     }
 
     /// A browser sends the body as a form.
     pub(super) fn form(content_type: &str) -> Self {
         let message = "A browser must send the body with the content type `application/json`.";
-        Self::new(StatusCode::FORBIDDEN, "permission-denied", message, content_type)
+        Self::new(ErrorKind::PermissionDenied, message, content_type)
     }
 
     /// The answer to every write: groups are changed by commits.
     pub(super) fn read_only(message: String) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "read-only", message, Value::Null)
-    }
-
-    pub(super) fn unprocessable(
-        kind: &'static str,
-        message: impl Into<String>,
-        details: Value,
-    ) -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, kind, message, details)
+        Self::new(ErrorKind::ReadOnly, message, Value::Null)
     }
 
     pub(super) fn conflict(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Self {
         Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "classification-conflict",
+            ErrorKind::ClassificationConflict,
             conflict_message(hierarchy, conflicts),
             conflict_details(hierarchy, conflicts),
         )
@@ -229,12 +224,12 @@ impl ApiError {
     /// What was asked for is not on disk, so it did not happen.
     fn storage_failed(error: &StorageError) -> Self {
         let message = format!("{}.", sentence(&error.to_string()));
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "storage-failed", message, Value::Null)
+        Self::new(ErrorKind::StorageFailed, message, Value::Null)
             .with_header(header::RETRY_AFTER, "5")
     }
 
     pub(super) fn internal(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "application-error", message, Value::Null)
+        Self::new(ErrorKind::ApplicationError, message, Value::Null)
     }
 }
 
@@ -249,7 +244,7 @@ impl From<LookupError> for ApiError {
         match error {
             LookupError::NoSnapshot => {
                 let message = "No commit of the repository answers yet; see /controller/status.";
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "no-snapshot", message, Value::Null)
+                Self::new(ErrorKind::NoSnapshot, message, Value::Null)
                     .with_header(header::RETRY_AFTER, "5")
             }
             LookupError::Stale(age) => {
@@ -257,27 +252,26 @@ impl From<LookupError> for ApiError {
                 let message = format!(
                     "The repository was last seen {seconds} s ago, longer than answers may be old."
                 );
-                let details = json!({"staleness_seconds": seconds});
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "no-snapshot", message, details)
+                let details = Age { staleness_seconds: seconds };
+                Self::new(ErrorKind::NoSnapshot, message, details)
                     .with_header(header::RETRY_AFTER, "5")
             }
             LookupError::NothingThen(time) => {
                 let message = format!("No commit answered here at {time}.");
-                Self::new(StatusCode::NOT_FOUND, "unknown-commit", message, time.to_string())
+                Self::new(ErrorKind::UnknownCommit, message, time.to_string())
             }
             LookupError::Unknown(error) => {
                 let message = format!("The repository has no commit `{}`.", error.revision);
-                Self::new(StatusCode::NOT_FOUND, "unknown-commit", message, error.revision)
+                Self::new(ErrorKind::UnknownCommit, message, error.revision)
             }
             LookupError::NotHereYet(commit) => {
                 let message = format!("The commit {commit} is not here yet; try again soon.");
-                let kind = "commit-not-here-yet";
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, message, commit.to_string())
+                Self::new(ErrorKind::CommitNotHereYet, message, commit.to_string())
                     .with_header(header::RETRY_AFTER, "1")
             }
             LookupError::Busy => {
                 let message = "Too many requests wait for other commits to be built; try again.";
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message, Value::Null)
+                Self::new(ErrorKind::Busy, message, Value::Null)
                     .with_header(header::RETRY_AFTER, "2")
             }
             LookupError::Rejected(rejected) => {
@@ -285,15 +279,12 @@ impl From<LookupError> for ApiError {
                     "The commit {} is not valid and never answers; see the `details` key.",
                     rejected.commit
                 );
-                let details: Vec<Value> =
-                    rejected.diagnostics.iter().map(diagnostic::to_value).collect();
-                Self::unprocessable("invalid-commit", message, details.into())
+                Self::new(ErrorKind::InvalidCommit, message, findings(&rejected.diagnostics))
             }
             LookupError::Unverified(fault) => {
                 let message = format!("{}, so it does not answer.", sentence(&fault.to_string()));
-                let diagnostic =
-                    json!({"kind": null, "severity": "error", "message": fault.to_string()});
-                Self::unprocessable("invalid-commit", message, json!([diagnostic]))
+                let finding = Value::from(Finding::of_commit(fault.to_string()));
+                Self::new(ErrorKind::InvalidCommit, message, vec![finding])
             }
             LookupError::Storage(error) => Self::storage_failed(&error),
             LookupError::Unreadable(message) => Self::internal(message),
@@ -303,14 +294,10 @@ impl From<LookupError> for ApiError {
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
-        let status = match refusal.status {
-            Status::BadRequest => StatusCode::BAD_REQUEST,
-            Status::Forbidden => StatusCode::FORBIDDEN,
-            Status::NotFound => StatusCode::NOT_FOUND,
-            Status::Conflict => StatusCode::CONFLICT,
-            Status::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
+        let Some(kind) = ErrorKind::of(refusal.kind) else {
+            return Self::internal(refusal.message);
         };
-        Self::new(status, refusal.kind, refusal.message, refusal.details)
+        Self::new(kind, refusal.message, refusal.details)
     }
 }
 
@@ -323,31 +310,26 @@ impl From<WriteError> for ApiError {
             WriteError::Invalid(diagnostics) => {
                 let message =
                     "With this change the groups would not be valid; see the `details` key.";
-                let details: Vec<Value> = diagnostics.iter().map(diagnostic::to_value).collect();
-                Self::unprocessable("invalid-commit", message, details.into())
+                Self::new(ErrorKind::InvalidCommit, message, findings(&diagnostics))
             }
             WriteError::Kept { commit, pinned } => {
-                let details = json!({"commit": commit, "pinned": pinned});
-                Self::new(StatusCode::CONFLICT, "write-conflict", message, details)
+                let details = NotInEffect { commit, pinned };
+                Self::new(ErrorKind::WriteConflict, message, details)
             }
             WriteError::Storage(error) => Self::storage_failed(&error),
             WriteError::Blocked(_) | WriteError::Conflict(_) => {
-                Self::new(StatusCode::CONFLICT, "write-conflict", message, Value::Null)
+                Self::new(ErrorKind::WriteConflict, message, Value::Null)
             }
             WriteError::RemoteRefuses(words) => {
-                let details = json!({"remote": words});
-                Self::new(StatusCode::FORBIDDEN, "permission-denied", message, details)
+                let details = RemoteWords { remote: words };
+                Self::new(ErrorKind::PermissionDenied, message, details)
             }
             WriteError::Unreachable(_) => {
-                let status = StatusCode::SERVICE_UNAVAILABLE;
-                Self::new(status, "remote-unreachable", message, Value::Null)
+                Self::new(ErrorKind::RemoteUnreachable, message, Value::Null)
                     .with_header(header::RETRY_AFTER, "5")
             }
-            WriteError::Unknown(_) => {
-                let status = StatusCode::SERVICE_UNAVAILABLE;
-                Self::new(status, "write-unknown", message, Value::Null)
-                    .with_header(header::RETRY_AFTER, "5")
-            }
+            WriteError::Unknown(_) => Self::new(ErrorKind::WriteUnknown, message, Value::Null)
+                .with_header(header::RETRY_AFTER, "5"),
             WriteError::Internal(_) => Self::internal(message),
         }
     }
@@ -367,20 +349,31 @@ impl From<ClassificationError> for ApiError {
             "The rule of the group \"{}\" could not be evaluated: {}.",
             error.name, error.cause
         );
-        let details = json!({
-            "group": {"id": error.group.to_string(), "name": error.name},
-            "pattern": error.cause.pattern,
-        });
         tracing::error!(group.id = %error.group, pattern = %error.cause.pattern, "a rule could not be evaluated");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "rule-evaluation-error", message, details)
+        let details = EvaluationFailure {
+            group: FailedGroup { id: error.group, name: error.name },
+            pattern: error.cause.pattern.to_string(),
+        };
+        Self::new(ErrorKind::RuleEvaluationError, message, details)
+    }
+}
+
+/// Writes findings as details.
+fn findings(diagnostics: &[Diagnostic]) -> Vec<Value> {
+    diagnostics.iter().map(|it| Finding::from(it).into()).collect()
+}
+
+impl From<ApiError> for Error {
+    fn from(error: ApiError) -> Self {
+        let Inner { kind, message, details, .. } = *error.0;
+        Self { kind: kind.as_str().into(), msg: message, details }
     }
 }
 
 impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        let Inner { status, kind, message, details, header } = *self.0;
-        let body = json!({"kind": kind, "msg": message, "details": details});
-        let mut response = (status, Json(body)).into_response();
+    fn into_response(mut self) -> Response {
+        let header = self.0.header.take();
+        let mut response = (self.status(), Json(Error::from(self))).into_response();
         if let Some((name, value)) = header {
             response.headers_mut().insert(name, value);
         }

@@ -1,12 +1,13 @@
 //! Reading groups.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{OriginalUri, Path, State};
 use axum::response::{IntoResponse as _, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::answer::{Parameters, SnapshotContext};
 use super::body::{RULE_VALUES, read, to_json_within};
@@ -14,7 +15,8 @@ use super::compute::{GROUP, TOOLS};
 use super::error::ApiError;
 use super::json_list::JsonList;
 use super::streamed::streamed;
-use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule, shown_group_to_value};
+use super::types::{ErrorKind, Group, GroupRules, GroupTree, Query, TranslatedRule};
+use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule};
 use crate::history::{Edit, History};
 use crate::model::{Condition, GroupId};
 use crate::reconcile::Controller;
@@ -30,15 +32,9 @@ pub(super) fn find(
     hierarchy.find(parsed).ok_or_else(|| ApiError::not_found(uri))
 }
 
-/// Writes a group with when it was edited last, and how often, as far as that is known.
-pub(super) fn show(estate: &Estate, index: GroupIndex, view: View, edit: Option<Edit>) -> Value {
-    let mut group = shown_group_to_value(estate, index, view);
-    if let (Value::Object(fields), Some(Edit { serial, time })) = (&mut group, edit) {
-        // Clients know the time with milliseconds.
-        fields.extend(time.map(|it| ("last_edited".to_owned(), format!("{it:.3}").into())));
-        fields.extend(serial.map(|it| ("serial_number".to_owned(), it.into())));
-    }
-    group
+/// Returns a group with when it was edited last, and how often, as far as that is known.
+pub(super) fn show(estate: &Estate, index: GroupIndex, view: View, edit: Option<Edit>) -> Group {
+    Group::shown(estate, index, view).edited(edit)
 }
 
 /// Shows the groups of the commit that answers.
@@ -53,7 +49,7 @@ impl<'a> Shown<'a> {
         Self { estate: &context.snapshot.estate, history }
     }
 
-    fn group(&self, index: GroupIndex, view: View) -> Value {
+    fn group(&self, index: GroupIndex, view: View) -> Group {
         let id = self.estate.hierarchy.group(index).id;
         let edit = self.history.as_ref().and_then(|history| history.edit(id));
         show(self.estate, index, view, edit)
@@ -80,7 +76,7 @@ pub(super) async fn list(
     let view = view(&parameters);
     let indexes = match parameters.page(indexes) {
         Ok(indexes) => indexes,
-        Err(error) => return Ok(context.json(Err(error))),
+        Err(error) => return Ok(context.json(Err::<(), _>(error))),
     };
     let weight = indexes.len() * GROUP;
     match view {
@@ -88,7 +84,7 @@ pub(super) async fn list(
             let write = move || {
                 let shown = Shown::of(&controller, &context);
                 let groups = indexes.into_iter().map(|index| shown.group(index, view));
-                context.json(Ok(groups.collect()))
+                context.json(Ok(groups.collect::<Vec<_>>()))
             };
             TOOLS.run(weight, write).await
         }
@@ -138,7 +134,7 @@ pub(super) async fn children(
         let hierarchy = &context.snapshot.estate.hierarchy;
         let tree = find(hierarchy, &id, &uri).and_then(|index| {
             let depth = parameters.count("depth")?.unwrap_or(usize::MAX);
-            Ok(Value::from(vec![nested(&Shown::of(&controller, &context), index, depth)]))
+            Ok(Vec::from_iter(tree(&Shown::of(&controller, &context), index, depth)))
         });
         context.json(tree)
     };
@@ -148,27 +144,23 @@ pub(super) async fn children(
 /// Writes a group with its children, as deep as wanted.
 ///
 /// Parents stand before their children, so from the end each group finds its children written.
-fn nested(shown: &Shown<'_>, top: GroupIndex, depth: usize) -> Value {
+fn tree(shown: &Shown<'_>, top: GroupIndex, depth: usize) -> Option<GroupTree> {
     let hierarchy = &shown.estate.hierarchy;
     let level = |index| hierarchy.lineage(index).take_while(|it| *it != top).count();
-    let mut written: std::collections::BTreeMap<GroupIndex, Value> =
-        std::collections::BTreeMap::new();
+    let mut written: BTreeMap<GroupIndex, GroupTree> = BTreeMap::new();
     let inside = hierarchy.indexes().filter(|index| *index >= top && *index < hierarchy.end(top));
     for index in inside.rev() {
         let at = level(index);
         if at > depth {
             continue;
         }
-        let mut group = shown.group(index, View::Own);
-        let children: Vec<GroupIndex> = hierarchy.children(index).collect();
-        if let Value::Object(fields) = &mut group {
-            fields.insert("immediate_child_count".to_owned(), children.len().into());
-            let children = children.into_iter().filter_map(|child| written.remove(&child));
-            fields.insert("children".to_owned(), children.collect());
-        }
-        written.insert(index, group);
+        let group = shown.group(index, View::Own);
+        let immediate_child_count = hierarchy.children(index).count();
+        let children = hierarchy.children(index).filter_map(|child| written.remove(&child));
+        let children = children.collect();
+        written.insert(index, GroupTree { group, immediate_child_count, children });
     }
-    written.remove(&top).unwrap_or_default()
+    written.remove(&top)
 }
 
 pub(super) async fn rules(
@@ -182,14 +174,14 @@ pub(super) async fn rules(
         let answer = find(hierarchy, &id, &uri).map(|index| {
             let inherited = inherited_rule(hierarchy, index);
             let query = |format| translated(inherited.as_ref(), format);
-            json!({
-                "rule": hierarchy.group(index).rule.as_deref().map(rule::to_value),
-                "rule_with_inherited": inherited.as_ref().map(rule::to_value),
-                "translated": {
-                    "nodes_query_format": query(QueryFormat::Nodes),
-                    "inventory_query_format": query(QueryFormat::Inventory),
+            GroupRules {
+                rule: hierarchy.group(index).rule.as_deref().map(rule::to_value),
+                rule_with_inherited: inherited.as_ref().map(rule::to_value),
+                translated: TranslatedRule {
+                    nodes_query_format: query(QueryFormat::Nodes),
+                    inventory_query_format: query(QueryFormat::Inventory),
                 },
-            })
+            }
         });
         context.json(answer)
     };
@@ -228,12 +220,12 @@ fn query_of(body: &Value, format: QueryFormat) -> Result<Response, ApiError> {
     match to_query(&condition, format) {
         Ok(query) => {
             // A rule that every node meets is a query all the same.
-            let query = query.unwrap_or_else(|| json!(["~", "certname", ".*"]));
-            Ok(axum::Json(json!({ "query": query })).into_response())
+            let query = query.unwrap_or_else(|| vec!["~", "certname", ".*"].into());
+            Ok(axum::Json(Query { query }).into_response())
         }
         Err(error) => {
             let message = error.to_string();
-            Err(ApiError::unprocessable("untranslatable-rule", message, error.condition))
+            Err(ApiError::new(ErrorKind::UntranslatableRule, message, error.condition))
         }
     }
 }

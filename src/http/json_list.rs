@@ -1,6 +1,6 @@
 //! A JSON list that is written while it is sent: element by element.
 
-use serde_json::Value;
+use serde::Serialize;
 
 use super::streamed::Piece;
 
@@ -27,7 +27,7 @@ impl<I, F> JsonList<I, F> {
     }
 }
 
-impl<I: Iterator, F: Fn(I::Item) -> Value> JsonList<I, F> {
+impl<I: Iterator, T: Serialize, F: Fn(I::Item) -> T> JsonList<I, F> {
     /// Writes the next piece.
     pub(super) fn piece(&mut self) -> Piece {
         let text = self.chunk().unwrap_or_default();
@@ -46,7 +46,8 @@ impl<I: Iterator, F: Fn(I::Item) -> Value> JsonList<I, F> {
             });
             match element {
                 Some(element) => {
-                    text.extend((self.write)(element).to_string().into_bytes());
+                    // Wire types are always written, and a vector takes all.
+                    serde_json::to_writer(&mut text, &(self.write)(element)).ok();
                     self.progress = Progress::Within;
                 }
                 None => {
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn the_pieces_are_one_list() {
         for count in [0_usize, 1, 2, 50_000] {
-            let mut list = JsonList::new(0..count, |it: usize| Value::from(it.to_string()));
+            let mut list = JsonList::new(0..count, |it: usize| it.to_string());
             let mut pieces = 0;
             let mut text = Vec::new();
             while let Some(piece) = list.chunk() {

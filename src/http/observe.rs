@@ -10,6 +10,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 
 use super::error::ApiError;
+use super::types::ErrorKind;
 use crate::telemetry::Metrics;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -75,7 +76,7 @@ fn complete_error(response: Response) -> Response {
     let status = response.status();
     if status == StatusCode::BAD_REQUEST && is_text {
         let message = "The path of your request cannot be read.";
-        return ApiError::new(status, "malformed-request", message, serde_json::Value::Null)
+        return ApiError::new(ErrorKind::MalformedRequest, message, serde_json::Value::Null)
             .into_response();
     }
     response

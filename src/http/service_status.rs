@@ -1,15 +1,17 @@
 //! Puppet's status API, and the probes of an orchestrator.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use serde_json::{Map, Value, json};
+use indexmap::IndexMap;
 
 use super::answer::Parameters;
 use super::error::ApiError;
+use super::types::{DetailLevel, ErrorKind, Service, ServiceState};
 use crate::reconcile::{Controller, Freshness, LookupError, OnStale};
 use crate::telemetry::Metrics;
 
@@ -17,27 +19,25 @@ use crate::telemetry::Metrics;
 /// this daemon does their part itself.
 const SERVICES: &[&str] = &["classifier-service", "rbac-service", "activity-service"];
 
-fn service(controller: &Controller, name: &str, level: &str) -> Value {
+fn service(controller: &Controller, name: &str, detail_level: DetailLevel) -> Service {
     let running = name != "classifier-service" || controller.snapshot().is_ok();
-    json!({
-        "service_name": name,
-        "service_version": env!("CARGO_PKG_VERSION"),
-        "service_status_version": 1,
-        "detail_level": level,
-        "state": if running { "running" } else { "error" },
-        "status": {},
-        "active_alerts": [],
-    })
+    Service {
+        service_name: name.to_owned(),
+        service_version: env!("CARGO_PKG_VERSION").to_owned(),
+        service_status_version: 1,
+        detail_level,
+        state: if running { ServiceState::Running } else { ServiceState::Error },
+        status: BTreeMap::new(),
+        active_alerts: Vec::new(),
+    }
 }
 
-fn level(parameters: &Parameters) -> Result<&str, ApiError> {
-    match parameters.get("level").unwrap_or("info") {
-        level @ ("critical" | "info" | "debug") => Ok(level),
-        other => {
-            let message = "The parameter `level` must be critical, info or debug.";
-            Err(ApiError::new(StatusCode::BAD_REQUEST, "schema-violation", message, other))
-        }
-    }
+fn level(parameters: &Parameters) -> Result<DetailLevel, ApiError> {
+    let Some(word) = parameters.get("level") else { return Ok(DetailLevel::Info) };
+    DetailLevel::of(word).ok_or_else(|| {
+        let message = "The parameter `level` must be critical, info or debug.";
+        ApiError::new(ErrorKind::SchemaViolation, message, word)
+    })
 }
 
 fn code(controller: &Controller) -> StatusCode {
@@ -52,10 +52,8 @@ pub(super) async fn services(
     parameters: Parameters,
 ) -> Result<Response, ApiError> {
     let level = level(&parameters)?;
-    let all: Map<String, Value> = SERVICES
-        .iter()
-        .map(|name| ((*name).to_owned(), service(&controller, name, level)))
-        .collect();
+    let all: IndexMap<&str, Service> =
+        SERVICES.iter().map(|name| (*name, service(&controller, name, level))).collect();
     Ok((code(&controller), Json(all)).into_response())
 }
 

@@ -12,8 +12,8 @@ use super::body::{read, to_groups};
 use super::compute::TOOLS;
 use super::error::ApiError;
 use super::server::Room;
+use super::types;
 use crate::changeset::{Operation, read_group};
-use crate::hierarchy::group_to_value;
 use crate::model::{Group, GroupId, NODE_VALUES};
 use crate::reconcile::Controller;
 
@@ -31,7 +31,7 @@ pub(super) async fn group(
     let check = move || {
         let _held = (permit, room);
         match controller.check_write(&context.snapshot, &operation) {
-            Ok(()) => context.respond(Json(group_to_value(&group))),
+            Ok(()) => context.respond(Json(types::Group::from(&group))),
             Err(error) => context.respond(ApiError::from(error).into_response()),
         }
     };

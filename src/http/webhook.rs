@@ -20,7 +20,6 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
-use serde_json::json;
 
 use self::deliveries::Deliveries;
 #[cfg(feature = "fuzzing")]
@@ -29,6 +28,7 @@ use self::payload::{Interest, Provider};
 use self::secret::Secret;
 use self::signature::Check;
 use super::error::ApiError;
+use super::types::{Delivery, DeliveryAction, ErrorKind};
 use crate::config::watched::{Cause, Ending, Reloaded, WatchError, Watched, WatchedFile};
 use crate::reconcile::Controller;
 use crate::telemetry::{Delivered, Metrics};
@@ -106,9 +106,9 @@ pub(super) async fn receive(
     let result = deliver(&webhooks, &controller, provider, &headers, body).await;
     let counted = match &result {
         Ok((delivered, _)) => *delivered,
-        Err(error) => match error.status() {
-            StatusCode::UNAUTHORIZED => Delivered::Unauthenticated,
-            StatusCode::PAYLOAD_TOO_LARGE => Delivered::TooLarge,
+        Err(error) => match error.kind() {
+            ErrorKind::UserUnauthenticated => Delivered::Unauthenticated,
+            ErrorKind::PayloadTooLarge => Delivered::TooLarge,
             _ => Delivered::Malformed,
         },
     };
@@ -132,11 +132,12 @@ async fn deliver(
         return Err(ApiError::unsigned());
     }
     let delivery = provider.delivery(headers);
-    let answer = |status, delivered, action: &str| {
-        (delivered, (status, Json(json!({"delivery": delivery, "action": action}))).into_response())
+    let answer = |status, delivered, action| {
+        let delivery = Delivery { delivery: delivery.clone(), action };
+        (delivered, (status, Json(delivery)).into_response())
     };
     if delivery.as_deref().is_some_and(|id| !webhooks.deliveries.note(provider, id)) {
-        return Ok(answer(StatusCode::OK, Delivered::Duplicate, "duplicate"));
+        return Ok(answer(StatusCode::OK, Delivered::Duplicate, DeliveryAction::Duplicate));
     }
     let interest = match start {
         None => Interest::Something,
@@ -155,12 +156,14 @@ async fn deliver(
         }
     };
     let commit = match interest {
-        Interest::None => return Ok(answer(StatusCode::OK, Delivered::Ignored, "ignored")),
+        Interest::None => {
+            return Ok(answer(StatusCode::OK, Delivered::Ignored, DeliveryAction::Ignored));
+        }
         Interest::Something => None,
         Interest::Commit(commit) => Some(commit),
     };
     controller.expect(commit);
-    Ok(answer(StatusCode::ACCEPTED, Delivered::Accepted, "fetch"))
+    Ok(answer(StatusCode::ACCEPTED, Delivered::Accepted, DeliveryAction::Fetch))
 }
 
 /// Reads a body through the check; one that is too large to be looked into is not kept.

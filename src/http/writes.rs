@@ -9,17 +9,17 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::access::{Caller, Role};
 use super::answer::{Parameters, name_commit};
 use super::body::{HIERARCHY_VALUES, read_groups, read_json};
-use super::environments::environment_to_value;
 use super::error::ApiError;
 use super::groups::{find, show};
 use super::server::{FlushCallback, Room};
+use super::types::{Environment, ErrorKind, Proposed, ProposedBranch};
 use crate::changeset::{Answer, Operation, Status};
 use crate::hierarchy::View;
 use crate::history::Edit;
@@ -114,21 +114,8 @@ impl Writing {
                 response
             }
             Written::Proposed { branch, commit, url } => {
-                let message = format!(
-                    "The change waits for review{}; nothing is changed until it is merged.",
-                    url.as_ref().map_or_else(
-                        || format!(" on the branch {branch}"),
-                        |url| format!(": {url}")
-                    )
-                );
-                // Clients of Puppet Enterprise read `kind` and `msg` of every answer but 200, 201, 204
-                // and 303.
-                let details = json!({"branch": branch, "commit": commit, "url": url});
-                let mut body = json!({"kind": "proposed", "msg": message, "details": details});
-                if let (Value::Object(body), Value::Object(details)) = (&mut body, details) {
-                    body.extend(details);
-                }
-                (StatusCode::ACCEPTED, Json(body)).into_response()
+                let proposed = Proposed::from(ProposedBranch { branch, commit, url });
+                (StatusCode::ACCEPTED, Json(proposed)).into_response()
             }
         })
     }
@@ -156,7 +143,7 @@ fn respond(
         }
         Answer::Put(id) => group(id).map(|it| (done, it)).into_response(),
         Answer::Edited(id) => group(id).into_response(),
-        Answer::Environment(name) => (done, Json(environment_to_value(&name))).into_response(),
+        Answer::Environment(name) => (done, Json(Environment::named(name))).into_response(),
         Answer::Done => StatusCode::NO_CONTENT.into_response(),
         Answer::Unpinned(nodes) => Json(nodes).into_response(),
         // Clients insist, whether anything changed or not.
@@ -305,5 +292,5 @@ async fn nodes_of(parameters: &Parameters, body: Body) -> Result<(Vec<String>, V
 
 fn missing_nodes() -> ApiError {
     let message = "The request must name nodes, by the query parameter `nodes` or by the key `nodes` of its body.";
-    ApiError::new(StatusCode::BAD_REQUEST, "missing-parameters", message, Value::Null)
+    ApiError::new(ErrorKind::MissingParameters, message, Value::Null)
 }

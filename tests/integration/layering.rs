@@ -52,10 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("git", &["model", "process", "config"]),
     ("forge", &["model", "config"]),
     ("facts", &["model", "document"]),
-    ("client", &["model", "diagnostic", "facts"]),
-    ("puppetdb", &["model", "facts", "client"]),
-    ("puppet_server", &["model", "puppet", "client"]),
-    ("store", &["model", "facts", "telemetry"]),
+    ("store", &["model", "telemetry"]),
     (
         "reconcile",
         &[
@@ -88,8 +85,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "validation",
             "reconcile",
             "facts",
-            "puppet",
-            "puppet_server",
             "store",
             "git",
             "telemetry",

@@ -47,6 +47,7 @@ mod snapshot;
 mod tests;
 mod threats;
 mod tidy;
+mod wire;
 mod writes;
 
 #[path = "../../benches/world/mod.rs"]

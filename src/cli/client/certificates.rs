@@ -1,10 +1,11 @@
-//! The certificates of a client, and why one of them ends a connection.
+//! Certificates: ours, those that we trust, and why one of them ends a connection.
 
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::{Context as _, Result, anyhow};
 use jiff::Timestamp;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
@@ -14,8 +15,7 @@ use rustls::{AlertDescription, CertificateError, InconsistentKeys};
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::identity::read;
-use super::{ClientError, Identity};
+use super::Identity;
 use crate::diagnostic::visible_up_to;
 
 /// The most characters that are shown of a name in a certificate.
@@ -37,12 +37,17 @@ struct Own {
     until: i64,
 }
 
+/// Why certificates ended a connection.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct CertificateProblem(String);
+
 impl Certificates {
     /// Reads the files of an identity.
-    pub(super) fn read(identity: &Identity) -> Result<(Self, TlsConfig), ClientError> {
+    pub(super) fn read(identity: &Identity) -> Result<(Self, TlsConfig)> {
         let roots = match &identity.tls_ca {
             None => RootCerts::WebPki,
-            Some(path) => RootCerts::Specific(Arc::new(certificates(path, &read(path)?)?)),
+            Some(path) => RootCerts::Specific(Arc::new(certificates(path, &super::read(path)?)?)),
         };
         let (own, client) = match (&identity.tls_cert, &identity.tls_key) {
             (Some(certificate), Some(key)) => {
@@ -61,9 +66,9 @@ impl Certificates {
         error: &ureq::Error,
         server: &str,
         now: Timestamp,
-    ) -> Option<String> {
+    ) -> Option<CertificateProblem> {
         let invalid = || self.own.as_ref().and_then(|own| own.invalid_at(now));
-        Some(match Ending::of(error)? {
+        let reason = match Ending::of(error)? {
             Ending::Server(why) => self.server_problem(why, server),
             Ending::Alert(alert) => match (invalid(), &self.own) {
                 (Some(why), _) => why,
@@ -78,7 +83,8 @@ impl Certificates {
             },
             // The alert may be lost on the way.
             Ending::Closed => invalid()?,
-        })
+        };
+        Some(CertificateProblem(reason))
     }
 
     fn server_problem(&self, why: &CertificateError, server: &str) -> String {
@@ -150,26 +156,26 @@ impl<'e> Ending<'e> {
 }
 
 impl Own {
-    fn read(certificate: &Path, key: &Path) -> Result<(Self, ClientCert), ClientError> {
-        let (shown, shown_key) = (certificate.display(), key.display());
-        let (pem, key_pem) = (read(certificate)?, read(key)?);
+    fn read(certificate: &Path, key: &Path) -> Result<(Self, ClientCert)> {
+        let (pem, key_pem) = (super::read(certificate)?, super::read(key)?);
         let chain = certificates(certificate, &pem)?;
-        let private = PrivateKey::from_pem(&key_pem).map_err(|error| {
-            ClientError::Setup(format!("the private key in `{shown_key}`: {error}"))
+        let private = PrivateKey::from_pem(&key_pem)
+            .with_context(|| format!("the private key in `{}`", key.display()))?;
+        check_pair(&chain, &key_pem).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => anyhow!(
+                "the private key in `{}` does not belong to the certificate in `{}`",
+                key.display(),
+                certificate.display()
+            ),
+            error => anyhow!(
+                "cannot use the client certificate in `{}` with the private key in `{}`: {error}",
+                certificate.display(),
+                key.display()
+            ),
         })?;
-        check_pair(&chain, &key_pem).map_err(|error| ClientError::Setup(match error {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => format!(
-                "the private key in `{shown_key}` does not belong to the certificate in `{shown}`"
-            ),
-            error => format!(
-                "cannot use the client certificate in `{shown}` with the private key in `{shown_key}`: {error}"
-            ),
-        }))?;
         let first = chain.first().map(Certificate::der).unwrap_or_default();
         let (_, parsed) = X509Certificate::from_der(first).map_err(|error| {
-            ClientError::Setup(format!(
-                "the client certificate in `{shown}` cannot be read: {error}"
-            ))
+            anyhow!("the client certificate in `{}` cannot be read: {error}", certificate.display())
         })?;
         let validity = parsed.validity();
         let own = Self {
@@ -250,7 +256,7 @@ fn time(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |it| it.to_string())
 }
 
-fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<Certificate<'static>>, ClientError> {
+fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<Certificate<'static>>> {
     let found: Vec<Certificate<'static>> = parse_pem(pem)
         .filter_map(|item| match item {
             Ok(PemItem::Certificate(certificate)) => Some(certificate),
@@ -258,7 +264,7 @@ fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<Certificate<'static>>, Cl
         })
         .collect();
     if found.is_empty() {
-        return Err(ClientError::Setup(format!("there is no certificate in `{}`", path.display())));
+        return Err(anyhow!("there is no certificate in `{}`", path.display()));
     }
     Ok(found)
 }

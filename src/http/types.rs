@@ -1,0 +1,48 @@
+//! What goes over the wire: every body of a request and of an answer, with the kinds of errors.
+//!
+//! The daemon writes these types, `clade` reads them, and `openapi.json` is generated from them. A field
+//! that an older daemon does not send, or that a newer one adds, does not keep a client from reading the rest.
+//!
+//! Some answers are written elsewhere, since they must be fast or are documents of the core: classified
+//! documents, explanations, comparisons. `tests/integration/wire.rs` reads their bytes as the types here
+//! and compares what these write.
+
+mod check_in;
+mod classification;
+mod commit;
+mod controller;
+mod diff;
+mod environment;
+mod error;
+mod error_kind;
+mod finding;
+mod group;
+mod node;
+mod schema;
+mod service;
+mod status;
+mod write;
+
+pub use check_in::{CheckIn, CheckInEntry};
+pub use classification::{
+    Classified, ClassifiedV2, ConflictDetails, Difference, EncDocument, Explanation,
+    FinalClassification, GroupRef, IndividualClassification, Sourced, Sources, Values,
+};
+pub use commit::{Commit, CommitState, Stage};
+pub use controller::{Delivery, DeliveryAction, PinRequest, Pinned, Requested};
+pub use diff::{Diff, DiffSide};
+pub use environment::{Class, Environment, LastClassUpdate};
+pub use error::{
+    Age, Error, EvaluationFailure, FailedGroup, MalformedBody, NotInEffect, RemoteWords,
+    UnexpectedResponse,
+};
+pub use error_kind::ErrorKind;
+pub use finding::{Finding, RelatedPlace};
+pub use group::{Group, GroupNodes, GroupRules, GroupTree, Query, TranslatedRule};
+pub use node::{NodeBody, StoredFacts};
+pub use service::{DetailLevel, Service, ServiceState};
+pub use status::{
+    ActiveCommit, Condition, ConditionStatus, FailedCommit, ObservedCommit, Remote, Repository,
+    Status,
+};
+pub use write::{NodesRequest, Proposed, ProposedBranch, ProposedKind};

@@ -1,0 +1,69 @@
+//! Writes that name nodes, and writes that wait for review.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::model::CommitId;
+
+/// The nodes that a group pins or unpins; the query parameter `nodes` may name them instead.
+///
+/// The handler reads the body itself: one node may stand alone, and an error names the key as Puppet
+/// Enterprise does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NodesRequest {
+    /// Their certnames.
+    pub nodes: Vec<String>,
+}
+
+/// A change that waits for review.
+///
+/// Clients of Puppet Enterprise read `kind` and `msg` of every answer but 200, 201, 204 and 303.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Proposed {
+    /// `proposed`.
+    pub kind: ProposedKind,
+    /// What happens next, for people.
+    pub msg: String,
+    /// The branch, the commit and the pull request.
+    pub details: ProposedBranch,
+    /// The branch to review.
+    pub branch: String,
+    /// The commit of the change.
+    pub commit: CommitId,
+    /// Where to open a pull request; null where that is not known.
+    #[schema(required)]
+    pub url: Option<String>,
+}
+
+/// The one kind of a change that waits for review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProposedKind {
+    /// It waits for review.
+    Proposed,
+}
+
+/// Where a change waits for review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProposedBranch {
+    /// The branch to review.
+    pub branch: String,
+    /// The commit of the change.
+    pub commit: CommitId,
+    /// Where to open a pull request; null where that is not known.
+    #[schema(required)]
+    pub url: Option<String>,
+}
+
+impl From<ProposedBranch> for Proposed {
+    fn from(details: ProposedBranch) -> Self {
+        let ProposedBranch { branch, commit, url } = details.clone();
+        let place = match &url {
+            Some(url) => format!(": {url}"),
+            None => format!(" on the branch {branch}"),
+        };
+        let msg =
+            format!("The change waits for review{place}; nothing is changed until it is merged.");
+        Self { kind: ProposedKind::Proposed, msg, details, branch, commit, url }
+    }
+}
