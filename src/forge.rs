@@ -31,7 +31,7 @@ pub struct Forge {
     pub api: String,
     /// The repository, such as `owner/name`.
     pub repository: String,
-    /// The file that holds the token, read anew for each call.
+    /// The file that holds the token, read again for each call.
     pub token_file: PathBuf,
     /// Certificates to trust instead of those of the public authorities.
     pub ca_file: Option<PathBuf>,

@@ -71,7 +71,7 @@ impl History {
     /// Takes a document of the next commit in.
     ///
     /// `made` is when the commit was made; none for one before which nothing is known, so that of
-    /// what it has nobody can tell how often it was edited.
+    /// it, the number of edits is unknown.
     pub fn take(&mut self, document: &Digested, made: Option<Timestamp>) {
         let Some((id, digest)) = document.0 else { return };
         match self.groups.get_mut(&id) {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_counted_from_the_beginning_has_no_number() {
+    fn a_group_that_was_not_counted_from_the_beginning_has_no_number() {
         let mut history = History::default();
         let start = format!("name: A\nid: {ID}\n");
         take(&mut history, &start, None);

@@ -51,7 +51,7 @@ impl Output {
     }
 
     /// Writes data.
-    #[expect(clippy::unused_self, reason = "whoever has no output writes nothing")]
+    #[expect(clippy::unused_self, reason = "without output it writes nothing")]
     pub(super) fn data(&mut self, text: &str) -> Result<()> {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
@@ -60,9 +60,9 @@ impl Output {
     }
 
     /// Writes a line for people.
-    #[expect(clippy::unused_self, reason = "whoever has no output writes nothing")]
+    #[expect(clippy::unused_self, reason = "without output it writes nothing")]
     pub(super) fn note(&mut self, text: &str) {
-        // Nobody can be told that stderr is gone.
+        // A closed stderr cannot be reported.
         let shown: Vec<String> = text.split('\n').map(|it| visible_up_to(it, LONGEST)).collect();
         let _gone = writeln!(std::io::stderr().lock(), "{}", shown.join("\n"));
     }
@@ -74,7 +74,7 @@ impl Output {
     }
 }
 
-/// Returns whether the reader of our output has gone, which is no error.
+/// Returns whether the reader of our output has gone, which is not an error.
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
     kind == Some(ErrorKind::BrokenPipe)

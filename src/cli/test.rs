@@ -80,7 +80,7 @@ impl Test {
         let fine = unread.is_empty() && verdicts.iter().all(Verdict::passed);
         Ok(if fine { Exit::Fine } else { Exit::Findings })
     }
-    /// Writes the expectations anew; a test that could not be run is still a finding.
+    /// Rewrites the expectations; a test that could not be run is still a finding.
     fn update(&self, verdicts: &[Verdict<'_>], output: &mut Output) -> Result<Exit> {
         let written = update::write(verdicts, &self.repository.directory)?;
         for (file, count) in &written {

@@ -102,7 +102,7 @@ fn snippet<'r>(
             .into()
     };
     let Some(source) = sources.get(&first.file) else { return origin() };
-    // A byte-order mark is no part of the first line.
+    // A byte-order mark is not a part of the first line.
     let (source, mark) = source.strip_prefix('\u{feff}').map_or((source.as_str(), 0), |it| (it, 3));
     let offset = |at: u32| (at as usize).saturating_sub(mark).min(source.len());
     let starts = places.iter().map(|(_, place, _)| offset(place.span.start.offset));

@@ -14,7 +14,7 @@ pub fn closest<'c>(wanted: &str, candidates: impl Iterator<Item = &'c str>) -> O
     };
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
-        // A far longer or shorter name is not looked at; the distance costs the product of both.
+        // A far longer or shorter name is skipped; the distance costs the product of both.
         if candidate.chars().count().abs_diff(length) > allowed || length > 200 {
             continue;
         }

@@ -72,7 +72,7 @@ impl ExtensionNames {
     ///
     /// # Errors
     ///
-    /// Returns an error if it is no YAML, or has another shape.
+    /// Returns an error if it is not YAML, or has another form.
     pub fn read(bytes: &[u8]) -> Result<Self, FactsError> {
         let document = parse(bytes)?;
         let entries = match document.get("oid_mapping") {

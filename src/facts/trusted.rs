@@ -15,7 +15,7 @@ pub struct CertificateFacts {
 }
 
 impl CertificateFacts {
-    /// Reads a certificate in DER; whoever asks has checked who signed it.
+    /// Reads a certificate in DER; the caller has verified its signature.
     pub fn read(der: &[u8], names: &ExtensionNames) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let name = certificate.subject().iter_common_name().next()?.as_str().ok()?;

@@ -9,7 +9,7 @@ use git2::build::TreeUpdateBuilder;
 use super::repository::{ReadError, Repository, id_of, oid};
 use crate::model::CommitId;
 
-/// Somebody who makes commits.
+/// The author of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     /// The name.

@@ -6,7 +6,7 @@ use git2::{ErrorClass, ErrorCode};
 
 use super::remote::Remote;
 
-/// The remote could not be looked at or fetched.
+/// The remote could not be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FetchError {
@@ -33,7 +33,7 @@ pub enum FetchFailure {
     Timeout,
     /// The repository is not there.
     RepositoryNotFound,
-    /// The remote sends us to another host, or to what is no repository.
+    /// The remote redirects to another host, or to an address that is not a repository.
     RedirectRefused,
     /// The ref is not there.
     RefNotFound,
@@ -45,7 +45,7 @@ pub enum FetchFailure {
     CorruptObjects,
     /// The disk of the mirror is full.
     DiskFull,
-    /// Somebody else holds a lock in the mirror.
+    /// Another process holds a lock in the mirror.
     LockHeld,
     /// A setting cannot be used, such as a file of a password.
     InvalidSettings,

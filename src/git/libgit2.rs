@@ -32,7 +32,7 @@ fn set_up() -> Result<(), git2::Error> {
         // A mirror on a volume that belongs to another user must open (`fsGroup` in Kubernetes).
         // The check guards against hooks and commands in a foreign configuration; we run none.
         git2::opts::set_verify_owner_validation(false)?;
-        // Settings of whoever starts us must not change what is fetched (`url.<base>.insteadOf`).
+        // Settings of the user must not change what is fetched (`url.<base>.insteadOf`).
         for level in [ConfigLevel::System, ConfigLevel::XDG, ConfigLevel::Global] {
             git2::opts::set_search_path(level, "")?;
         }

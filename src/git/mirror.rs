@@ -67,7 +67,7 @@ pub enum MirrorError {
         source: std::io::Error,
     },
     /// The scheme of the URL is not allowed.
-    #[error("repositories over `{0}://` are not allowed: anybody on the way could change them")]
+    #[error("repositories over `{0}://` are not allowed: they are not authenticated")]
     SchemeNotAllowed(&'static str),
     /// The repository in it cannot be used.
     #[error(transparent)]
@@ -105,7 +105,7 @@ pub enum Movement {
     Forward(CommitId),
     /// Back to an ancestor of the commit: a replica that lags, or history cut short.
     Behind(CommitId),
-    /// To a commit that the commit is no part of.
+    /// To a commit whose history does not contain it.
     Rewritten(CommitId),
 }
 

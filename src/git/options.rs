@@ -89,7 +89,7 @@ pub struct HttpOptions {
     pub proxy: Proxy,
 }
 
-/// What `ssh` needs; both files are read anew for each look at the remote.
+/// What `ssh` needs; both files are read again for each fetch.
 #[derive(Clone, Debug, Default)]
 pub struct SshOptions {
     /// The private key, without a passphrase.
@@ -98,7 +98,7 @@ pub struct SshOptions {
     pub known_hosts_file: Option<PathBuf>,
 }
 
-/// Who we are to the remote. Files are read anew for each look at the remote, so that a secret can
+/// The credentials for the remote. Files are read again for each fetch, so that a secret can
 /// be changed while we run.
 #[derive(Clone, Debug, Default)]
 pub enum Credentials {

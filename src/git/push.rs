@@ -1,4 +1,4 @@
-//! Pushing commits: compare and swap, so that nobody else's commit is lost.
+//! Pushing commits: compare and swap, so that no other commit is lost.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub enum PushError {
     /// Nothing changed at the remote.
     #[error("{0}")]
     Failed(FetchError),
-    /// Whether it is there nobody knows: the connection broke and the remote cannot be asked.
+    /// It is unknown whether it arrived: the connection broke and the remote cannot be reached.
     #[error("whether the push arrived is not known: {0}")]
     Unknown(FetchError),
 }
@@ -48,7 +48,7 @@ impl Mirror {
     ///
     /// # Errors
     ///
-    /// Returns why it is not there, or that nobody knows.
+    /// Returns why it did not arrive, or that this is unknown.
     pub fn push(
         &self,
         branch: &str,

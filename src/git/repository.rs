@@ -72,7 +72,7 @@ impl OpenError {
 
 /// A revision leads to no commit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{revision}` is no commit of the repository")]
+#[error("`{revision}` is not a commit of the repository")]
 pub struct RevisionError {
     /// The revision as given.
     pub revision: String,

@@ -9,7 +9,7 @@ impl Hierarchy {
     /// Returns the hierarchy with other groups in the places of those with their ids, and these
     /// places; `None` if the tree or its order would not be the same.
     ///
-    /// What a group says of its parent is not looked at: it stays where it is.
+    /// A group's reference to its parent is not read: the parent stays the same.
     pub(crate) fn amended(
         &self,
         groups: impl IntoIterator<Item = Group>,

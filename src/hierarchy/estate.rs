@@ -29,7 +29,7 @@ impl Estate {
     }
 }
 
-/// The classes that exist in an environment: class -> parameter -> default; null is no default.
+/// The classes that exist in an environment: class -> parameter -> default; null means no default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalogue {
     /// The classes with their parameters.

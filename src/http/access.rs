@@ -102,7 +102,7 @@ impl Access {
         Self { hosts: Some(hosts), ..self }
     }
 
-    /// Returns whether nobody has to say who they are.
+    /// Returns whether clients need no authentication.
     pub fn is_open(&self) -> bool {
         self.tokens.is_none() && !self.certificates
     }

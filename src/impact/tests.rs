@@ -101,7 +101,7 @@ fn compare<'a>(base: &'a Estate, head: &'a Estate) -> Comparison<'a> {
 /// What a node gets, as the API answers it, without the ids of groups.
 fn answer(estate: &Estate, node: &Node) -> Value {
     let explanation = classify(estate, node).unwrap();
-    // In which order groups stand follows from the tree and matters to nobody.
+    // In which order groups stand follows from the tree and does not matter.
     let matching: BTreeSet<GroupId> =
         explanation.matches.iter().map(|it| estate.hierarchy.group(it.group).id).collect();
     match &explanation.outcome {

@@ -1,7 +1,7 @@
 //! Globs that stand where a regular expression is expected.
 
 /// Returns the regular expression that a glob such as `*.web` or `web-?` stands for; `None` for a text
-/// that is no glob, or is more likely a regular expression.
+/// that is not a glob, or is more likely a regular expression.
 pub fn from_glob(text: &str) -> Option<String> {
     let is_fit = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '.' | '*' | '?');
     let is_glob = text.contains(['*', '?']) && text.chars().all(is_fit);

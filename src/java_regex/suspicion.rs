@@ -31,7 +31,7 @@ pub fn suspicions(text: &str) -> Vec<Suspicion> {
     }
     if characters.len() > 2 && text.starts_with('/') && text.ends_with('/') {
         let inner = text.trim_start_matches('/').trim_end_matches('/');
-        // A path such as `/srv/` is no pattern in slashes.
+        // A path such as `/srv/` is not a pattern in slashes.
         if inner.starts_with('^') || inner.ends_with('$') {
             let message = "the slashes are part of the pattern";
             add(0..characters.len(), message, format!("write `{inner}`"));
@@ -136,7 +136,7 @@ fn has_literal(characters: &[char]) -> bool {
                 run = if escaped.is_some_and(|it| !it.is_alphanumeric()) { run + 1 } else { 0 };
             }
             '(' => {
-                // The head of a group is no text.
+                // The head of a group is not text.
                 while rest.next_if(|it| matches!(it, '?' | '=' | '!' | '<' | ':' | '>')).is_some() {
                 }
                 run = 0;

@@ -33,11 +33,11 @@ pub struct Parameter {
     pub name: String,
     /// The declared type; nothing if there is none or it takes more than reading to know it.
     pub data_type: Option<DataType>,
-    /// What it is if nobody sets it.
+    /// Its default.
     pub default: Default,
 }
 
-/// What a parameter is if nobody sets it.
+/// The default of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Default {
     /// It must be set.

@@ -13,7 +13,7 @@ pub struct Published {
     pub broken: Vec<(String, String)>,
 }
 
-/// Reads the answer of a Puppet Server; none if it is no list of classes.
+/// Reads the answer of a Puppet Server; `None` if it is not a list of classes.
 pub fn read_published(answer: &Value) -> Option<Published> {
     let mut published = Published { classes: Vec::new(), broken: Vec::new() };
     for file in answer.get("files")?.as_array()? {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_list_of_classes_is_not_half_read() {
+    fn an_invalid_list_of_classes_is_not_read_in_part() {
         for answer in [
             json!(null),
             json!({"classes": []}),

@@ -26,7 +26,7 @@ pub struct TypeFault {
     pub found: Value,
 }
 
-/// Returns why a value certainly does not have a type; nothing if it has, or nobody can know.
+/// Returns why a value certainly does not have a type; nothing if it has, or if that is unknown.
 pub fn fault_of(data_type: &DataType, value: &Value, aliases: &Aliases) -> Option<TypeFault> {
     let checker = Checker { aliases };
     if checker.holds(data_type, value, 0) != Some(false) {
@@ -35,7 +35,7 @@ pub fn fault_of(data_type: &DataType, value: &Value, aliases: &Aliases) -> Optio
     Some(checker.locate(data_type, value, String::new(), 0))
 }
 
-/// Returns whether a value has a type; nothing if nobody can know.
+/// Returns whether a value has a type; nothing if that is unknown.
 pub fn has_type(data_type: &DataType, value: &Value, aliases: &Aliases) -> Option<bool> {
     Checker { aliases }.holds(data_type, value, 0)
 }

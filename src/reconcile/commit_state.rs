@@ -26,7 +26,7 @@ pub enum CommitState {
     },
     /// It is not valid and never answers.
     Rejected {
-        /// When it was found wanting.
+        /// When it was rejected.
         since: Timestamp,
         /// Where it failed.
         stage: Stage,

@@ -1,4 +1,4 @@
-//! Why the branch is looked at.
+//! Why the branch is fetched.
 
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 //! Evaluation is three-valued: a condition holds, does not hold, or could not be
 //! found out because a pattern used up its step budget. An `and` with a false
 //! term is false and an `or` with a true term is true, whatever the others are;
-//! so the answer does not depend on the order in which terms are looked at, and
+//! so the answer does not depend on the order in which terms are evaluated, and
 //! an index may leave out what cannot hold.
 
 use std::cmp::Ordering;

@@ -116,7 +116,7 @@ fn number(bytes: &[u8], mut at: usize) -> Option<usize> {
         }
         at = digits(bytes, at)?;
     }
-    // Nothing but these may follow; `01` is no number.
+    // Nothing but these may follow; `01` is not a number.
     matches!(bytes.get(at), None | Some(b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'))
         .then_some(at)
 }
@@ -127,7 +127,7 @@ pub(super) fn word(bytes: &[u8], at: usize, word: &[u8]) -> Option<usize> {
     (bytes.get(at..end)? == word).then_some(end)
 }
 
-/// Takes a value that nobody looks at, below so many others.
+/// Skips a value that no rule reads, at the given depth.
 pub(super) fn value(bytes: &[u8], mut at: usize, depth: u32) -> Option<usize> {
     // What is open, the innermost in the lowest bit: an object, or a list. One more bit marks
     // the end; there is room, since depth is limited.
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_declined() {
+    fn an_invalid_value_is_declined() {
         for text in [
             "0",
             "-0",

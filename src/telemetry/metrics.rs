@@ -59,7 +59,7 @@ pub enum ConnectionEnd {
 /// How a webhook's request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Delivered {
-    /// The branch is looked at.
+    /// The branch is fetched.
     Accepted,
     /// It was here before.
     Duplicate,
@@ -215,33 +215,33 @@ macro_rules! metrics {
 
 metrics! {
     classifications: Family<Result, Counter> = Family::default(),
-        "classifications", "Classifications, by how they ended";
+        "classifications", "Classifications, by result";
     rule_evaluation_errors: Counter = Counter::default(),
-        "rule_evaluation_errors", "Classifications that failed for a pattern that used up its step budget";
+        "rule_evaluation_errors", "Classifications that failed because a pattern used up its step budget";
     request_shapes: Family<Shape, Counter> = Family::default(),
-        "request_shapes", "Classification requests, by the shape of their body";
+        "request_shapes", "Classification requests, by the form of their body";
     requests: Family<Request, Counter> = Family::default(),
-        "http_requests", "Requests that were answered";
+        "http_requests", "Answered requests";
     request_duration: Family<Request, Histogram> = Family::new_with_constructor(durations),
-        "http_request_duration_seconds", "Time from a request's head to its answer's head";
+        "http_request_duration_seconds", "Time from the head of a request to the head of its answer";
     fetches: Family<Fetch, Counter> = Family::default(),
-        "source_fetches", "Looks at the branch, by what caused them and how they ended";
+        "source_fetches", "Fetches of the branch, by trigger and outcome";
     fetch_errors: Family<Reason, Counter> = Family::default(),
-        "source_fetch_errors", "Looks at the branch that failed, by reason";
+        "source_fetch_errors", "Failed fetches of the branch, by reason";
     fetch_duration: Family<Fetch, Histogram> = Family::new_with_constructor(durations),
-        "source_fetch_duration_seconds", "Time of a look at the branch";
+        "source_fetch_duration_seconds", "Duration of a fetch of the branch";
     builds: Family<Named, Counter> = Family::default(),
-        "snapshot_builds", "Commits that were decided about, by result";
+        "snapshot_builds", "Builds of commits, by result";
     build_duration: Family<Named, Histogram> = Family::new_with_constructor(durations),
-        "snapshot_build_duration_seconds", "Time to verify, build and check a commit";
+        "snapshot_build_duration_seconds", "Time to verify, validate and build a commit";
     findings: Family<Finding, Counter> = Family::default(),
-        "snapshot_findings", "Findings in commits that were decided about, by kind and severity";
+        "snapshot_findings", "Findings in built commits, by kind and severity";
     activation_latency: Family<Triggered, Histogram> = Family::new_with_constructor(durations),
-        "activation_latency_seconds", "Time from the first sign of a commit until it answers";
+        "activation_latency_seconds", "Time from the first notice of a commit until it is live";
     check_ins_written: Counter = Counter::default(),
-        "check_ins_written", "Check-ins that were written to the store";
+        "check_ins_written", "Check-ins written to the store";
     check_ins_dropped: Family<Reason, Counter> = Family::default(),
-        "check_ins_dropped", "Check-ins that are not kept, by reason: queue-full, limit, storage-failed";
+        "check_ins_dropped", "Dropped check-ins, by reason: queue-full, limit, storage-failed";
     store_failures: Counter = Counter::default(),
         "check_ins_store_failures", "Failed attempts to open or write the store of check-ins";
     check_ins_nodes: Gauge = Gauge::default(),
@@ -249,45 +249,45 @@ metrics! {
     check_ins_bytes: Gauge = Gauge::default(),
         "check_ins_bytes", "Bytes of the check-ins in the store, at the last write";
     generation: Counter = Counter::default(),
-        "snapshot_generation", "How often another commit began to answer";
+        "snapshot_generation", "How often the live commit changed";
     webhooks: Family<Webhook, Counter> = Family::default(),
         "webhook_requests", "Requests of webhooks, by provider and result";
     commit_statuses: Family<Webhook, Counter> = Family::default(),
-        "commit_status_posts", "Commit statuses that were posted, by forge and result";
+        "commit_status_posts", "Posted commit statuses, by forge and result";
     head_checks: Family<Named, Counter> = Family::default(),
-        "head_checks", "Heads of pull requests that were checked, by result: valid, invalid, failed; not-started: tried again";
+        "head_checks", "Checked heads of pull requests, by result: valid, invalid, failed; not-started: retried";
     revision: Family<Revision, Gauge> = Family::default(),
-        "source_live_revision_info", "The commit that answers";
+        "source_live_revision_info", "The live commit";
     conditions: Family<Standing, Gauge> = Family::default(),
         "source_condition", "Conditions of the status document: 1 for the status that holds";
     groups: Gauge = Gauge::default(),
-        "snapshot_groups", "Groups of the commit that answers, the root group counted; 0 if none answers";
+        "snapshot_groups", "Groups of the live commit, the root group counted; 0 without a live commit";
     retained: Gauge = Gauge::default(),
-        "snapshots_retained", "Commits that are kept built";
+        "snapshots_retained", "Commits whose snapshots are cached";
     last_attempt: Seconds = Gauge::default(),
-        "source_last_attempt_timestamp_seconds", "When the remote was tried last";
+        "source_last_attempt_timestamp_seconds", "Time of the last fetch, successful or not";
     last_contact: Seconds = Gauge::default(),
-        "source_last_contact_timestamp_seconds", "When the branch was seen last";
+        "source_last_contact_timestamp_seconds", "Time of the last successful fetch";
     last_change: Seconds = Gauge::default(),
-        "source_last_change_timestamp_seconds", "When the branch moved last";
+        "source_last_change_timestamp_seconds", "Time of the last change of the branch";
     last_activation: Seconds = Gauge::default(),
-        "source_last_activation_timestamp_seconds", "When a commit began to answer last";
+        "source_last_activation_timestamp_seconds", "Time of the last activation";
     staleness: Seconds = Gauge::default(),
-        "source_staleness_seconds", "How long ago the branch was seen, by a clock that nobody sets";
+        "source_staleness_seconds", "Seconds since the last successful fetch, by a monotonic clock";
     connections: Family<Connections, Gauge> = Family::default(),
         "http_connections", "Open connections, by listener";
     connection_ends: Family<ConnectionEnded, Counter> = Family::default(),
-        "http_connections_ended", "Connections that the daemon ended before their client, by reason";
+        "http_connections_ended", "Connections that the daemon closed before their client, by reason";
     log_lines_dropped: Counter = Counter::default(),
-        "log_lines_dropped", "Lines of the log that were dropped, since stderr was not read";
+        "log_lines_dropped", "Log lines that were dropped because stderr was not read";
     file_reloads: Family<FileReload, Counter> = Family::default(),
         "file_reloads", "Reloads of watched files (tokens, certificates, revocation lists, secrets), by result";
     file_reload_failing: Family<WatchedFile, Gauge> = Family::default(),
         "file_reload_failing", "1 while a changed file cannot be loaded and the former content stays in use";
     tls_not_after: Family<WatchedFile, Seconds> = Family::default(),
-        "tls_not_after_timestamp_seconds", "Until when the certificates and revocation lists in use are valid";
+        "tls_not_after_timestamp_seconds", "Time at which certificates and revocation lists in use expire";
     failures: Gauge = Gauge::default(),
-        "source_consecutive_failures", "How many looks at the branch failed in a row";
+        "source_consecutive_failures", "Failed fetches of the branch in a row";
 }
 
 /// From a tenth of a millisecond to two minutes.
@@ -449,7 +449,7 @@ impl Metrics {
             (&self.last_activation, scrape.last_activation),
             (&self.staleness, scrape.staleness.and_then(|it| i64::try_from(it).ok())),
         ] {
-            // Seconds since 1970 are exact in a double for longer than anybody will ask.
+            // Seconds since 1970 are exact in a double for longer than needed.
             gauge.set(jiff::SignedDuration::from_secs(value.unwrap_or_default()).as_secs_f64());
         }
         let mut text = String::new();

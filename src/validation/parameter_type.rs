@@ -11,7 +11,7 @@ use crate::model::{EnvironmentName, Value};
 use crate::puppet::{Aliases, Argument, DataType, TypeFault, fault_of, has_type};
 
 /// Checks the values that a group sets against the types of all environments where they count: its
-/// own, and those of descendants that nobody nearer gives another value.
+/// own, and those of descendants that inherit it unchanged.
 pub(super) fn check(ground: &Ground<'_>, source: GroupIndex) -> Vec<Diagnostic> {
     let (hierarchy, types) = (ground.hierarchy, &ground.catalogues.types);
     let classes = hierarchy.group(source).classes.as_ref();

@@ -60,7 +60,7 @@ fn a_revision_is_validated_as_it_was_committed() {
     let unknown = of("nope");
     assert_eq!(
         (unknown.status, unknown.stderr.as_str()),
-        (2, "error: `nope` is no commit of the repository\n")
+        (2, "error: `nope` is not a commit of the repository\n")
     );
 }
 
@@ -393,7 +393,7 @@ fn a_command_that_cannot_run_says_why_on_one_line() {
         ),
         (
             &["serve", "--repo", "http://git.example.com/x.git", "--data-dir", "/tmp/never"],
-            "error: repositories over `http://` are not allowed, since anybody on the way could change them: use `https` or `ssh`, or pass --allow-insecure-remotes\n",
+            "error: repositories over `http://` are not allowed, because they are not authenticated: use `https` or `ssh`, or pass --allow-insecure-remotes\n",
         ),
         (
             &["serve", "--repo", "ftp://git.example.com/x.git"],

@@ -223,7 +223,7 @@ fn a_comparison_that_cannot_run_is_reported() {
     let unknown = fleet.diff("nope", &[]);
     assert_eq!(
         (unknown.status, unknown.stderr.as_str()),
-        (2, "error: `nope` is no commit of the repository\n")
+        (2, "error: `nope` is not a commit of the repository\n")
     );
     fleet.repository.commit("bad", &[("groups/bad.yaml", "name: Bad\nparent: Nowhere\n")]);
     let bad = fleet.diff("HEAD~1", &["HEAD"]);

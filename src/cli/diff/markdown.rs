@@ -248,7 +248,7 @@ fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
             '\n' | '\r' => escaped.push(' '),
-            // A name must not call anybody.
+            // A name must not mention a user.
             '@' => escaped.push_str("&#64;"),
             '|' | '*' | '_' | '`' | '[' | ']' | '\\' => {
                 escaped.push('\\');

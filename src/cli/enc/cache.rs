@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_holds_nobody_up() {
+    fn a_pipe_delays_no_reader() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(&directory.path().join("answers"));
         cache.replace("a", "1").unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_user_can_write_is_no_cache() {
+    fn a_directory_that_every_user_can_write_is_not_a_cache() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(&directory.path().join("answers"));
         cache.replace("a", "1").unwrap();

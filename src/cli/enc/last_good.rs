@@ -45,7 +45,7 @@ impl LastGood {
             .with_context(|| format!("cannot keep this answer in `{}`", path.display()))
     }
 
-    /// Returns the answer that is kept, if it is no older than `max_stale`.
+    /// Returns the stored answer, if it is at most `max_stale` old.
     pub(super) fn take(&self, max_stale: Duration) -> Result<Kept> {
         if max_stale.is_zero() {
             bail!("no last good answer may stand in");

@@ -44,13 +44,13 @@ pub(in crate::cli) struct Serve {
     /// The directory of the mirror and the journal; a path is read in place without one
     #[arg(long, value_name = "DIR", env = "CLADE_DATA_DIR", help_heading = "Repository")]
     pub(super) data_dir: Option<PathBuf>,
-    /// How often the branch is looked at, ten per cent more or less
+    /// How often the branch is fetched, ten per cent more or less
     #[arg(long, value_name = "DURATION", env = "CLADE_INTERVAL", default_value = "30s", value_parser = interval, help_heading = "Repository")]
     pub(super) interval: Duration,
     /// How long one fetch or push may take as a whole, hooks of a repository on this machine included
     #[arg(long, value_name = "DURATION", env = "CLADE_FETCH_TIMEOUT", default_value = "2m", value_parser = interval, help_heading = "Repository")]
     pub(super) fetch_timeout: Duration,
-    /// How many bytes one look may bring over the network
+    /// How many bytes one fetch may transfer
     #[arg(
         long,
         value_name = "BYTES",
@@ -68,7 +68,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Repository"
     )]
     pub(super) fetch_object_limit: u64,
-    /// How many objects one fetch may bring
+    /// How many objects one fetch may transfer
     #[arg(
         long,
         value_name = "COUNT",
@@ -86,10 +86,10 @@ pub(in crate::cli) struct Serve {
         help_heading = "Repository"
     )]
     pub(super) fetch_refspec: Vec<String>,
-    /// Allow `http`, `git` and `file` URLs, which anybody on the way could change
+    /// Allow `http`, `git` and `file` URLs, which do not authenticate the remote
     #[arg(long, env = "CLADE_ALLOW_INSECURE_REMOTES", help_heading = "Repository")]
     pub(super) allow_insecure_remotes: bool,
-    /// Another limit on what one commit may cost, such as `groups=50000`; repeatable, a mapping in the file
+    /// Another limit of the budget of one commit, such as `groups=50000`; repeatable, a mapping in the file
     #[arg(
         long,
         value_name = "NAME=NUMBER",
@@ -98,7 +98,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Repository"
     )]
     pub(super) commit_budget: Vec<BudgetOverride>,
-    /// How many bytes the snapshots of other commits may take beside the one that answers
+    /// How many bytes the cached snapshots of other commits may use beside the live one
     #[arg(
         long,
         value_name = "BYTES",
@@ -107,16 +107,16 @@ pub(in crate::cli) struct Serve {
         help_heading = "Repository"
     )]
     pub(super) snapshot_cache: u64,
-    /// What a head does that does not descend from the commit that answers [default: follow, with --verify hold]
+    /// Whether a head that does not descend from the live commit is followed or held [default: follow, with --verify hold]
     #[arg(long, value_enum, env = "CLADE_ON_REWRITE", help_heading = "Repository")]
     pub(super) on_rewrite: Option<OnRewrite>,
-    /// How long a head that is older than the commit that answers is taken for a replica's lag
+    /// How long a head that is older than the live commit counts as the lag of a mirror
     #[arg(long, value_name = "DURATION", env = "CLADE_REWIND_GRACE", default_value = "30s", value_parser = duration, help_heading = "Repository")]
     pub(super) rewind_grace: Duration,
-    /// After how long without a look at the remote the answers are stale [default: never]
+    /// After how long without a successful fetch the live commit is stale [default: never]
     #[arg(long, value_name = "DURATION", env = "CLADE_MAX_STALENESS", value_parser = interval, help_heading = "Repository")]
     pub(super) max_staleness: Option<Duration>,
-    /// What being stale does: answer and say so, not be ready, or not answer
+    /// What a stale daemon does: answer and report it, answer without being ready, or refuse to answer
     #[arg(
         long,
         value_enum,
@@ -135,7 +135,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Credentials"
     )]
     pub(super) git_username: Option<String>,
-    /// The file that holds the password, read anew for each look
+    /// The file that holds the password, read again for each fetch
     #[arg(
         long,
         value_name = "FILE",
@@ -144,7 +144,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Credentials"
     )]
     pub(super) git_password_file: Option<PathBuf>,
-    /// The file that holds a bearer token, read anew for each look
+    /// The file that holds a bearer token, read again for each fetch
     #[arg(
         long,
         value_name = "FILE",
@@ -153,7 +153,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Credentials"
     )]
     pub(super) git_token_file: Option<PathBuf>,
-    /// The private key of `ssh`, without a passphrase, read anew for each look
+    /// The private key of `ssh`, without a passphrase, read again for each fetch
     #[arg(long, value_name = "FILE", env = "CLADE_SSH_KEY_FILE", help_heading = "Credentials")]
     pub(super) ssh_key_file: Option<PathBuf>,
     /// The host keys to trust over `ssh`, in the form of OpenSSH's `known_hosts`
@@ -167,7 +167,7 @@ pub(in crate::cli) struct Serve {
     /// Certificates, as PEM, to trust for `https` instead of those of the public authorities
     #[arg(long, value_name = "FILE", env = "CLADE_GIT_CA_FILE", help_heading = "Credentials")]
     pub(super) git_ca_file: Option<PathBuf>,
-    /// The proxy for `https`: a URL, or `none` [default: what the environment says]
+    /// The proxy for `https`: a URL, or `none` [default: from the environment]
     #[arg(long, value_name = "URL", env = "CLADE_GIT_PROXY", help_heading = "Credentials")]
     pub(super) git_proxy: Option<String>,
 
@@ -201,16 +201,16 @@ pub(in crate::cli) struct Serve {
         help_heading = "Service"
     )]
     pub(super) listen: String,
-    /// A second address, for probes, metrics and operators; the first one then has no metrics and no operator actions
+    /// A second address, for probes, metrics and operators; `--listen` then serves no metrics and no operator actions
     #[arg(long, value_name = "ADDRESS", env = "CLADE_ADMIN_LISTEN", help_heading = "Service")]
     pub(super) admin_listen: Option<String>,
-    /// A unix socket to listen on as well; who may open it may ask everything
+    /// A unix socket to listen on as well; every process that may open it has every role
     #[arg(long, value_name = "PATH", env = "CLADE_SOCKET", help_heading = "Service")]
     pub(super) socket: Option<PathBuf>,
     /// How long requests in flight may take after SIGTERM
     #[arg(long, value_name = "DURATION", env = "CLADE_GRACE", default_value = "25s", value_parser = duration, help_heading = "Service")]
     pub(super) grace: Duration,
-    /// How many connections `--listen` may have; beyond that, the one that has kept the daemon waiting longest is closed
+    /// How many connections `--listen` may have; beyond that, the one that has been idle longest is closed
     #[arg(
         long,
         value_name = "NUMBER",
@@ -222,7 +222,7 @@ pub(in crate::cli) struct Serve {
     /// How long a client may keep the daemon waiting: for a handshake, the head of a request, or a body or answer at less than 32 KiB a second
     #[arg(long, value_name = "DURATION", env = "CLADE_CLIENT_TIMEOUT", default_value = "30s", value_parser = interval, help_heading = "Service")]
     pub(super) client_timeout: Duration,
-    /// Whether `/enc` classifies a node whose facts are not known, by its name and trusted data
+    /// Whether `/enc` classifies a node without known facts by its name and trusted data
     #[arg(
         long,
         value_enum,
@@ -231,10 +231,10 @@ pub(in crate::cli) struct Serve {
         help_heading = "Service"
     )]
     pub(super) enc_facts: EncFacts,
-    /// A directory of facts files for nodes that have not checked in, as Puppet Server keeps them
+    /// A directory of facts files, as Puppet Server keeps them, for nodes that have not checked in
     #[arg(long, value_name = "DIR", env = "CLADE_FACTS_DIR", help_heading = "Service")]
     pub(super) facts_dir: Option<PathBuf>,
-    /// The `PuppetDB` to ask for facts of nodes that have neither; it is shown the daemon's certificate, and `--tls-client-ca` is its authority, too
+    /// The `PuppetDB` with the facts of nodes that have neither; the daemon shows it its certificate, and checks it against `--tls-client-ca`
     #[arg(long, value_name = "URL", env = "CLADE_PUPPETDB", help_heading = "Service")]
     pub(super) puppetdb: Option<String>,
     /// The form of the log
@@ -246,11 +246,11 @@ pub(in crate::cli) struct Serve {
         help_heading = "Service"
     )]
     pub(super) log_format: LogFormat,
-    /// Which events are logged: `error`, `warn`, `info`, `debug`, or by module such as `info,clade::access=debug`; SIGHUP reads it again
+    /// The events to log: `error`, `warn`, `info`, `debug`, or by module such as `info,clade::access=debug`; SIGHUP reads it again
     #[arg(long, value_name = "FILTER", env = "CLADE_LOG", default_value = "info", value_parser = telemetry::check_filter, help_heading = "Service")]
     pub(super) log: String,
 
-    /// How many bytes of the check-ins are kept in memory
+    /// How many bytes of the check-ins are cached in memory
     #[arg(
         long,
         value_name = "BYTES",
@@ -260,7 +260,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Check-ins"
     )]
     pub(super) store_cache: u32,
-    /// How many nodes' check-ins are kept; beyond, nodes that were seen once make room, the oldest first
+    /// How many nodes' check-ins are kept; beyond, nodes that were seen once are evicted, the oldest first
     #[arg(
         long,
         value_name = "COUNT",
@@ -280,13 +280,13 @@ pub(in crate::cli) struct Serve {
         help_heading = "Check-ins"
     )]
     pub(super) store_max_bytes: u64,
-    /// How long a node is known that does not check in again
+    /// How long a node is kept after its last check-in
     #[arg(long, value_name = "DURATION", env = "CLADE_FORGET_AFTER", default_value = "30d", value_parser = interval, help_heading = "Check-ins")]
     pub(super) forget_after: Duration,
-    /// What becomes of writes through the API: refused, a commit on the branch, or a branch for review
+    /// What a write through the API becomes: refused, a commit on the branch, or a branch for review
     #[arg(long, value_enum, env = "CLADE_WRITES", default_value = "off", help_heading = "Writes")]
     pub(super) writes: WriteMode,
-    /// Who writes commits down, and the author of those of clients without a name
+    /// The committer of writes, and the author for clients without a name
     #[arg(long, value_name = "NAME <ADDRESS>", env = "CLADE_WRITE_COMMITTER", default_value = "Clade <clade@localhost>", value_parser = person, help_heading = "Writes")]
     pub(super) write_committer: String,
     /// A line at the end of every message, such as `Change-Board: exempt`; repeatable
@@ -298,7 +298,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Writes"
     )]
     pub(super) write_trailer: Vec<String>,
-    /// How often a write is applied anew when somebody else was faster
+    /// How often a write is applied again after another push was faster
     #[arg(
         long,
         value_name = "NUMBER",
@@ -310,7 +310,7 @@ pub(in crate::cli) struct Serve {
     /// The Puppet Server that `POST /v1/update-classes` pulls class catalogues from; each update is a commit
     #[arg(long, value_name = "URL", env = "CLADE_PUPPET_SERVER", help_heading = "Writes")]
     pub(super) puppet_server: Option<String>,
-    /// The certificate that it is shown [default: that of the daemon]
+    /// The client certificate for it [default: that of the daemon]
     #[arg(
         long,
         value_name = "FILE",
@@ -337,7 +337,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Writes"
     )]
     pub(super) puppet_server_ca: Option<PathBuf>,
-    /// How long the Puppet Server may take for all environments together; it may read all of its code first
+    /// How long the Puppet Server may take for all environments together; it may parse all of its code first
     #[arg(long, value_name = "DURATION", env = "CLADE_PUPPET_SERVER_TIMEOUT", default_value = "5m", value_parser = interval, help_heading = "Writes")]
     pub(super) puppet_server_timeout: Duration,
 
@@ -377,7 +377,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Access"
     )]
     pub(super) tls_client_crl: Option<PathBuf>,
-    /// What an authority without a revocation list does: start and reload are refused, or its certificates are accepted with a warning
+    /// What an authority without a revocation list means: the daemon refuses to start and reload, or accepts its certificates with a warning
     #[arg(
         long,
         value_enum,
@@ -386,7 +386,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Access"
     )]
     pub(super) tls_client_crl_missing: OnGap,
-    /// What an expired revocation list does: certificates of its authority are refused, or it still counts
+    /// What an expired revocation list means: certificates of its authority are refused, or the list still counts
     #[arg(
         long,
         value_enum,
@@ -395,7 +395,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Access"
     )]
     pub(super) tls_client_crl_expired: OnGap,
-    /// Which client certificates may do what; others may classify their own node alone
+    /// The roles of client certificates; any other certificate may classify its own node alone
     #[arg(
         long,
         value_name = "FILE",
@@ -404,10 +404,10 @@ pub(in crate::cli) struct Serve {
         help_heading = "Access"
     )]
     pub(super) tls_allow: Option<PathBuf>,
-    /// The tokens that clients may show, hashed, with what they may do
+    /// The hashes of the tokens of clients, with their roles
     #[arg(long, value_name = "FILE", env = "CLADE_TOKENS_FILE", help_heading = "Access")]
     pub(super) tokens_file: Option<PathBuf>,
-    /// Let every caller who can connect classify and read, wherever the daemon listens; nothing that they send is kept
+    /// Allow every client that can connect to classify and read, on every address; the daemon keeps nothing of their requests
     #[arg(long, env = "CLADE_ALLOW_ANONYMOUS", help_heading = "Access")]
     pub(super) allow_anonymous: bool,
     /// A name or address of this daemon, beside loopback and `--listen`, that requests may have in the header `Host`; repeatable. Others are refused where no authentication is configured, and wherever this is given
@@ -423,7 +423,7 @@ pub(in crate::cli) struct Serve {
     /// The secrets of webhooks, one a line; without it webhooks are refused
     #[arg(long, value_name = "FILE", env = "CLADE_WEBHOOK_SECRET_FILE", help_heading = "Forge")]
     pub(super) webhook_secret_file: Option<PathBuf>,
-    /// The forge to tell by commit statuses what commits came to
+    /// The forge that gets commit statuses
     #[arg(
         long,
         value_enum,
@@ -432,7 +432,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Forge"
     )]
     pub(super) forge: Option<Provider>,
-    /// The base of its API [default: what follows from the host of the repository]
+    /// The base of its API [default: from the host of the repository]
     #[arg(
         long,
         value_name = "URL",
@@ -450,7 +450,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Forge"
     )]
     pub(super) forge_repository: Option<String>,
-    /// The file that holds the token for its API, read anew for each call
+    /// The file that holds the token for its API, read again for each call
     #[arg(long, value_name = "FILE", env = "CLADE_FORGE_TOKEN_FILE", help_heading = "Forge")]
     pub(super) forge_token_file: Option<PathBuf>,
     /// Certificates, as PEM, to trust for its API instead of those of the public authorities
@@ -465,7 +465,7 @@ pub(in crate::cli) struct Serve {
         help_heading = "Forge"
     )]
     pub(super) instance: String,
-    /// Where this daemon is reached by those who read commit statuses
+    /// The address of this daemon in the links of commit statuses
     #[arg(long, value_name = "URL", env = "CLADE_PUBLIC_URL", help_heading = "Forge")]
     pub(super) public_url: Option<String>,
     /// How many bytes of memory the check of a pull request's head may allocate, in a process of its own
@@ -492,7 +492,7 @@ pub(in crate::cli) enum EncFacts {
     Optional,
 }
 
-/// Checks a name with an address; it is taken apart where it is used.
+/// Checks a name with an address; its user parses it.
 fn person(text: &str) -> Result<String, String> {
     let parts = text.strip_suffix('>').and_then(|it| it.split_once(" <"));
     match parts {

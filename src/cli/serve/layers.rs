@@ -73,7 +73,7 @@ fn check_environment(names: impl Iterator<Item = String>) -> Result<()> {
         }
         let help = closest(&name, known.iter().map(String::as_str));
         let help = help.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
-        bail!("the variable `{name}` is no setting{help}");
+        bail!("unknown setting: the variable `{name}`{help}");
     }
     Ok(())
 }
@@ -106,7 +106,7 @@ fn show(layered: &settings::Layered, file: &SettingsFile) -> String {
     text
 }
 
-/// Returns a value without what nobody may read.
+/// Returns a value without its secrets.
 fn masked(name: &str, value: &str) -> String {
     match name {
         "repo" => Remote::parse(value).map_or_else(|_| "…".to_owned(), |it| it.to_string()),
@@ -126,14 +126,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_variable_is_no_setting() {
+    fn a_misspelt_variable_is_an_unknown_setting() {
         let check = |names: &[&str]| {
             check_environment(names.iter().map(|it| (*it).to_owned())).map_err(|it| it.to_string())
         };
         assert_eq!(check(&["CLADE_REPO", "CLADE_LOG", "PATH", "OTHER_REPO"]), Ok(()));
         assert_eq!(
             check(&["CLADE_REPOO"]),
-            Err("the variable `CLADE_REPOO` is no setting; did you mean `CLADE_REPO`?".to_owned())
+            Err("unknown setting: the variable `CLADE_REPOO`; did you mean `CLADE_REPO`?"
+                .to_owned())
         );
         let links = [
             "CLADE_SERVICE_HOST",

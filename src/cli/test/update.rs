@@ -55,7 +55,7 @@ impl Present {
             *groups = self.groups_like(groups);
         }
         let Some(values) = &self.values else {
-            // With a conflict, nothing but the groups is looked at besides.
+            // With a conflict, only the groups are compared besides.
             new.retain(|key, _| key == "groups");
             new.insert("conflict".to_owned(), Value::Bool(true));
             return new;

@@ -1,5 +1,5 @@
-//! What the nodes of a fleet say of groups: real conflicts, rules that nobody meets, facts that
-//! nobody has.
+//! What the nodes of a fleet say of groups: real conflicts, rules that no node meets, facts that
+//! no node has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path as FilePath;
@@ -42,7 +42,7 @@ pub(super) struct Fleet {
 pub(super) fn check(directory: &FilePath, checked: &Checked) -> Result<Fleet> {
     let mut evidence = Evidence::default();
     let Some(estate) = &checked.estate else {
-        // Nobody can tell what nodes get.
+        // It is unknown what nodes get.
         let read = from_directory(directory, &mut |_| {})?;
         return Ok(Fleet { read, found: Vec::new(), evidence });
     };

@@ -30,7 +30,7 @@ impl Advertised {
         let mut refs = BTreeMap::new();
         let mut head = None;
         for it in connection.list()? {
-            // A ref that nobody can write down here is nobody's to watch.
+            // A ref whose name cannot be written cannot be followed.
             let Some((name, target)) = names(it) else { continue };
             if name == "HEAD" {
                 head = target;

@@ -45,7 +45,7 @@ impl Source {
     pub(super) fn open(attempt: &Attempt, remote: &Remote) -> Result<Option<Self>, FetchError> {
         let Some(path) = path_of(remote) else { return Ok(None) };
         if !path.is_dir() {
-            let detail = format!("`{}` is no directory", path.display());
+            let detail = format!("`{}` is not a directory", path.display());
             return Err(FetchError::at(remote, FetchFailure::RepositoryNotFound, detail));
         }
         let repository = git2::Repository::open(&path).map_err(|error| attempt.explain(&error))?;

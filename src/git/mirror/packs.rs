@@ -2,7 +2,7 @@
 //!
 //! Small packs are joined until each is at least twice as large as all smaller ones together, so
 //! that their number grows with the logarithm of what is fetched and an object is copied that often.
-//! Nothing is dropped, and whoever reads has time to look again: packs that have been joined lie
+//! Nothing is dropped, and readers have time to read again: packs that have been joined lie
 //! there for a while.
 #![expect(clippy::disallowed_methods, reason = "packs are files, and their age is measured")]
 

@@ -230,7 +230,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_line_is_too_odd_to_be_judged(line in "([ -~é]{0,12}[ ,=]){0,8}") {
-            // What is no key is a fault, and never a key that may sign.
+            // An invalid key is a fault, and never a key that may sign.
             proptest::prop_assert!(Entry::parse(&line).is_err());
         }
     }

@@ -28,10 +28,10 @@ impl Daemon {
     fn open(&self) -> Result<Stream, FetchError> {
         let attempt = &self.attempt;
         let wrong = |detail: &str| attempt.error(FetchFailure::ConnectFailed, detail);
-        let url = attempt.remote.url().ok_or_else(|| wrong("it is no URL"))?;
+        let url = attempt.remote.url().ok_or_else(|| wrong("it is not a URL"))?;
         let (host, port) = url.host_and_port();
         let port = match port {
-            Some(text) => text.parse().map_err(|_| wrong("its port is none"))?,
+            Some(text) => text.parse().map_err(|_| wrong("invalid port"))?,
             None => PORT,
         };
         let mut last = wrong("its name has no address");
@@ -56,7 +56,7 @@ fn resolve(attempt: &Attempt, host: &str, port: u16) -> Result<Vec<SocketAddr>, 
     let name = (host.to_owned(), port);
     let look_up = move || {
         let found = (name.0.as_str(), name.1).to_socket_addrs().map(Vec::from_iter);
-        // Nobody listens any more when it took too long.
+        // After the deadline there is no receiver any more.
         sender.send(found).ok();
     };
     let fail = |error: &io::Error| attempt.error(FetchFailure::DnsFailed, error);

@@ -244,7 +244,7 @@ impl Pack {
         let made = self.inflate.total_out() - before_out;
         entry.seen += made;
         if entry.seen > entry.size {
-            return Err(Excess::Malformed("an object is larger than it says"));
+            return Err(Excess::Malformed("an object is larger than its declared size"));
         }
         if let Some(start) = &mut entry.delta
             && start.len() < SIZES
@@ -373,7 +373,7 @@ mod tests {
             (pack(&vec![entry(3, 1, &[], b"a"); 4]), limit("it sends 4 objects, and 3 are taken")),
             (
                 pack(&[entry(3, 2, &[], b"abc")]),
-                Err(Excess::Malformed("an object is larger than it says")),
+                Err(Excess::Malformed("an object is larger than its declared size")),
             ),
         ] {
             for at_once in [1, 3, 64, 100_000] {
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_packet_is_refused() {
+    fn an_invalid_packet_is_refused() {
         assert_eq!(take(b"HTTP/1.1", 3), Err(Excess::Malformed("a packet has no length")));
         assert_eq!(take(b"001e# service=git-upload-pack\n0000", 3), Ok(()));
     }

@@ -79,7 +79,7 @@ impl Here {
 
     fn open(&self) -> Result<Stream, io::Error> {
         let path =
-            self.attempt.remote.as_path().ok_or_else(|| io::Error::other("it is no path"))?;
+            self.attempt.remote.as_path().ok_or_else(|| io::Error::other("it is not a path"))?;
         let mut command = process::command("git");
         command.arg("receive-pack").arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut group = Group::spawn(&mut command)?;

@@ -108,15 +108,15 @@ async fn connect(
     command: &str,
 ) -> Result<(Handle<Client>, Channel<Msg>), FetchError> {
     let wrong = |detail: &str| attempt.error(FetchFailure::InvalidSettings, detail);
-    let url = attempt.remote.url().ok_or_else(|| wrong("it is no URL"))?;
+    let url = attempt.remote.url().ok_or_else(|| wrong("it is not a URL"))?;
     let (host, port) = url.host_and_port();
     let port = match port {
-        Some(text) => text.parse().map_err(|_| wrong("its port is none"))?,
+        Some(text) => text.parse().map_err(|_| wrong("invalid port"))?,
         None => PORT,
     };
     let options = &attempt.ssh;
     let file = options.known_hosts_file.as_deref().ok_or_else(|| {
-        let detail = "no file of known hosts is configured, so nobody could tell who answers";
+        let detail = "no file of known hosts is configured, so the remote cannot be authenticated";
         attempt.error(FetchFailure::HostKeyMismatch, detail)
     })?;
     let known = KnownHosts::read(file, host, port)

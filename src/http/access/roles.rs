@@ -1,8 +1,8 @@
-//! What somebody may do.
+//! The roles of a caller.
 
 use std::str::FromStr;
 
-/// What somebody may do.
+/// The roles of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Classify any node, with any facts.

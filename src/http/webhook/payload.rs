@@ -1,4 +1,4 @@
-//! What a delivery is about. Its payload is a hint: nothing in it is trusted, and nobody it names
+//! What a delivery is about. Its payload is a hint: nothing in it is trusted, and no person it names
 //! is contacted.
 
 use axum::http::HeaderMap;
@@ -76,7 +76,7 @@ impl Provider {
     }
 }
 
-/// Finds out whether a delivery matters to whoever watches a ref.
+/// Decides whether a delivery concerns the followed ref.
 pub(super) fn interest(
     provider: Provider,
     headers: &HeaderMap,
@@ -121,7 +121,7 @@ pub(super) fn interest(
             key if key.starts_with("pr:") => of_pull_request(),
             _ => Interest::None,
         },
-        // Whoever wrote the sender decides what it sends.
+        // The sender is written by others and decides what it sends.
         Provider::Generic | Provider::Standard => simple_push(payload, watched),
     }
 }
@@ -147,7 +147,7 @@ fn simple_push(payload: &Value, watched: Option<&str>) -> Interest {
 
 fn of_ref(name: Option<&str>, after: Option<&str>, watched: Option<&str>) -> Interest {
     match (name, watched) {
-        // Without either name nobody can tell, so it is looked at.
+        // Without either name this is unknown, so the branch is fetched.
         (Some(name), Some(watched)) if name != watched => Interest::None,
         _ => match after.and_then(|it| it.parse::<CommitId>().ok()) {
             Some(commit) if commit.as_bytes() != &[0; 20] => Interest::Commit(commit),

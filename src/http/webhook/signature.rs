@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_signature_does_not_pass() {
+    fn an_invalid_signature_does_not_pass() {
         let body = "Hello, World!";
         let bare = GITHUB.strip_prefix("sha256=").unwrap();
         for (provider, headers) in [

@@ -151,7 +151,7 @@ impl Parser {
     }
 }
 
-/// Returns the part in a group that captures nothing. To a quantifier behind the group it is no atom,
+/// Returns the part in a group that captures nothing. To a quantifier behind the group it is not an atom,
 /// as look-around and atomic groups are.
 fn grouped(body: Ast) -> Ast {
     match body {

@@ -72,7 +72,7 @@ impl Source {
             match self.peek() {
                 Some(Token::Plain(' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r')) => self.at += 1,
                 Some(Token::Plain('#')) => {
-                    // The terminator is no part of the comment: one that is no blank is a character
+                    // The terminator is not a part of the comment: one that is not a blank is a character
                     // of the pattern.
                     let ends = |token: Token| match token.code() {
                         0x0a => true,

@@ -16,7 +16,7 @@ pub(super) enum Choice {
     Value(Value),
     /// There is no such value.
     Impossible,
-    /// Nobody can tell.
+    /// Unknown.
     Unknown,
 }
 
@@ -137,7 +137,7 @@ impl<'t> Sorted<'t> {
     }
 }
 
-/// Returns whether a value passes all tests as wanted; none if nobody can tell.
+/// Returns whether a value passes all tests as wanted; `None` if that is unknown.
 fn passes(value: &Value, tests: &[(&Trial, bool)]) -> Option<bool> {
     let mut sure = Some(true);
     for (trial, wanted) in tests {

@@ -265,7 +265,7 @@ fn settings_come_from_flags_variables_and_a_file_in_that_order() {
     let done: crate::program::Done = misspelt.env("CLADE_BRNACH", "x").output().unwrap().into();
     assert_eq!(
         (done.status, done.stderr.as_str()),
-        (2, "error: the variable `CLADE_BRNACH` is no setting; did you mean `CLADE_BRANCH`?\n")
+        (2, "error: unknown setting: the variable `CLADE_BRNACH`; did you mean `CLADE_BRANCH`?\n")
     );
 }
 

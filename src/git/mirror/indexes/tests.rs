@@ -35,7 +35,7 @@ fn damage(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Writes the hash at the end of an index again: the damage is no accident.
+/// Writes the hash at the end of an index again: the damage is deliberate.
 fn seal(bytes: &mut [u8]) {
     let (content, hash) = bytes.split_at_mut(bytes.len() - HASH);
     hash.copy_from_slice(&Sha1::digest(content));

@@ -34,7 +34,7 @@ impl Session {
         service: &'static str,
     ) -> Result<(Self, BodyReader<'static>), FetchError> {
         let wrong = |detail: &str| attempt.error(FetchFailure::InvalidSettings, detail);
-        let mut url = attempt.remote.url().cloned().ok_or_else(|| wrong("it is no URL"))?;
+        let mut url = attempt.remote.url().cloned().ok_or_else(|| wrong("it is not a URL"))?;
         url.path.truncate(url.path.trim_end_matches('/').len());
         let authorization = authorization(attempt, &url)?;
         let agent = agent(attempt)?;
@@ -100,7 +100,7 @@ fn agent(attempt: &Attempt) -> Result<Agent, FetchError> {
     };
     let config = Agent::config_builder()
         .http_status_as_error(false)
-        // Redirects are followed here, where the host is looked at.
+        // Redirects are followed here, where the host is checked.
         .max_redirects(0)
         .max_redirects_will_error(false)
         .user_agent(concat!("git/clade-", env!("CARGO_PKG_VERSION")))
@@ -109,7 +109,7 @@ fn agent(attempt: &Attempt) -> Result<Agent, FetchError> {
         Proxy::Environment => config,
         Proxy::Direct => config.proxy(None),
         Proxy::Url(url) => {
-            let wrong = |_| attempt.error(FetchFailure::InvalidSettings, "the proxy is no URL");
+            let wrong = |_| attempt.error(FetchFailure::InvalidSettings, "the proxy is not a URL");
             config.proxy(Some(ureq::Proxy::new(url).map_err(wrong)?))
         }
     };
@@ -159,7 +159,7 @@ fn redirected(
     let (scheme, rest) = match whole.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
-        _ => return Err(refuse("it redirects to what is no URL".to_owned())),
+        _ => return Err(refuse("it redirects to an invalid URL".to_owned())),
     };
     // A query may hold secrets: only what stands before it is shown.
     let Some(repository) = rest.strip_suffix(&query(service)) else {
@@ -168,7 +168,7 @@ fn redirected(
         return Err(refuse(format!("it redirects to `{shown}`, which is no repository")));
     };
     let to = Url::parse(scheme, repository)
-        .map_err(|_| refuse("it redirects to what is no URL".to_owned()))?;
+        .map_err(|_| refuse("it redirects to an invalid URL".to_owned()))?;
     if same_host(from, &to) {
         Ok(Url { user: None, ..to })
     } else {

@@ -227,7 +227,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn nothing_that_is_no_key_is_trusted(text in "([ -~]{0,20}[ \\n,|@!*]){0,12}") {
+        fn an_invalid_key_is_never_trusted(text in "([ -~]{0,20}[ \\n,|@!*]){0,12}") {
             if let Ok(known) = KnownHosts::parse(&text, "example.com", 22) {
                 proptest::prop_assert!(!matches!(known.verdict(&key(ONE)), Verdict::Known));
             }
