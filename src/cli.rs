@@ -27,6 +27,7 @@ mod test;
 mod translate;
 mod tree;
 mod validate;
+mod values;
 mod why;
 
 use std::ffi::OsString;

@@ -1,13 +1,16 @@
 //! Facts of nodes, in every form in which people and Puppet keep them.
 
 mod cache;
+mod directory;
 mod extensions;
 mod file;
 mod read;
+mod source;
 mod trusted;
 
-pub use cache::read_cached;
+pub use directory::{FactsDirectory, FactsFileError, ReadFile};
 pub use extensions::ExtensionNames;
 pub use file::{FILE_BYTES, read_file};
 pub use read::{FactsError, NodeFacts, read_facts, with_certname};
+pub use source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom, Unlimited};
 pub use trusted::{CertificateFacts, trusted_data};

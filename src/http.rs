@@ -32,11 +32,11 @@ mod writes;
 
 pub use access::{Access, AccessError, AllowedHosts, Host, HostError, TokensError};
 pub use enc_cache::EncCache;
-pub use node_lookup::{FactsPolicy, NodeSource};
+pub use node_lookup::FactsPolicy;
 pub use router::{RouteSet, router};
 pub use server::{CrlPolicy, Endpoint, Listener, OnGap, Serving, Tls, TlsError, TlsFiles, serve};
 pub use state::Services;
-pub use update_classes::{PullError, Pulled, PuppetServer};
+pub use update_classes::ClassUpdater;
 pub use webhook::Webhooks;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

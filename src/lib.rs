@@ -42,6 +42,12 @@ pub mod reconcile;
 
 pub mod facts;
 
+pub mod client;
+
+pub mod puppetdb;
+
+pub mod puppet_server;
+
 pub mod store;
 
 pub mod http;

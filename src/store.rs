@@ -15,7 +15,7 @@ mod opening;
 mod queue;
 
 pub use check_in::{CheckIn, Listed, Noted, Received, Stored};
-pub use check_ins::{CheckIns, Health, RowRoom, StoreSettings};
-pub(crate) use check_ins::{LARGE_ROW, Unlimited, after};
+pub use check_ins::{CheckIns, Health, StoreSettings};
+pub(crate) use check_ins::{LARGE_ROW, after};
 pub use database::Limits;
 pub use error::{Fault, StoreError};

@@ -13,7 +13,7 @@ pub use metrics::{Built, Classified, ConnectionEnd, Delivered, Dropped, Metrics,
 use log::{Form, Queue};
 
 /// The form of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// A line for people.
     #[default]

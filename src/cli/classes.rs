@@ -7,8 +7,6 @@ mod scan;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-pub(super) use pull::{Answer, Odd, ask, path_of};
-
 use super::Exit;
 use super::output::Output;
 

@@ -23,7 +23,7 @@ use clap::{Args, FromArgMatches as _};
 use serde_json::Value;
 
 use super::Exit;
-use super::client::{DEFAULT_SERVER, Identity};
+use super::client::{DEFAULT_SERVER, IdentityArgs};
 use super::output::{DataFormat, Output};
 use super::serve::EncFacts;
 use super::settings::{FileOf, SettingsFile};
@@ -72,7 +72,7 @@ pub(super) struct Enc {
     )]
     server: Vec<String>,
     #[command(flatten, next_help_heading = "Daemon")]
-    identity: Identity,
+    identity: IdentityArgs,
     /// How long a daemon may take to be connected to
     #[arg(long, value_name = "DURATION", env = "CLADE_CONNECT_TIMEOUT", default_value = "1s", value_parser = super::duration, help_heading = "Daemon")]
     connect_timeout: Duration,
@@ -176,7 +176,7 @@ impl Enc {
         let known = Known::gather(self, &puppet, output)?;
         let default = [DEFAULT_SERVER.to_owned()];
         let servers = if self.server.is_empty() { &default[..] } else { &self.server };
-        let (identity, unusable) = puppet.identity(&self.identity, servers);
+        let (identity, unusable) = puppet.identity(&self.identity.identity(), servers);
         if let Some(reason) = unusable {
             output.note(&format!("clade enc: {reason}"));
         }

@@ -10,7 +10,7 @@ use clap::Args;
 
 use self::export::Export;
 use super::Exit;
-use super::client::Identity;
+use super::client::IdentityArgs;
 use super::output::Output;
 use crate::changeset::{layout_of, new_document};
 use crate::hierarchy::Hierarchy;
@@ -28,7 +28,7 @@ pub(super) struct Import {
     #[arg(long)]
     skip_invalid: bool,
     #[command(flatten)]
-    identity: Identity,
+    identity: IdentityArgs,
 }
 
 /// How long a classifier may take for all of its groups.
@@ -81,7 +81,7 @@ impl Import {
     /// Asks a classifier for its groups.
     fn fetch(&self, url: &str) -> Result<String> {
         let (base, path) = groups_of(url);
-        let page = self.identity.at(base, PATIENCE)?.fetch(path, &[])?;
+        let page = self.identity.identity().client(base, PATIENCE)?.get(path, &[])?;
         if page.status != 200 {
             let said: String = page.text.chars().take(200).collect();
             bail!("`{base}{path}` answers {}: {said}", page.status);

@@ -2,29 +2,26 @@
 //!
 //! They are read and used in batches, so that a fleet of any size takes the memory of one.
 
-mod pages;
+mod batch;
+mod progress;
 
-use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
-use rayon::prelude::*;
-use serde_json::Value;
 
-use super::client::Identity;
+use super::client::IdentityArgs;
 use super::output::Output;
-use crate::facts::{read_facts, read_file, with_certname};
-use crate::model::{Map, Node};
-
-pub(super) use pages::{found_in_puppetdb, of_puppetdb};
-
-/// How many nodes are used together.
-const BATCH: usize = 512;
+use crate::client::{Client, Entry, PAGE_NODES, read_page, read_pages};
+use crate::facts::{FactsDirectory, Listed, ListedNode, NodeSource as _};
+use crate::puppetdb::PuppetDb;
+use batch::Batch;
+pub(super) use batch::Use;
+use progress::Progress;
 
 /// How long one page of nodes may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PAGE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Where nodes come from.
 #[derive(Debug, Args)]
@@ -41,7 +38,7 @@ pub(super) struct NodesArgs {
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     #[command(flatten)]
-    identity: Identity,
+    identity: IdentityArgs,
 }
 
 /// How reading went.
@@ -52,40 +49,23 @@ pub(super) struct Read {
     pub(super) unreadable: Vec<String>,
 }
 
-/// Uses a batch of nodes.
-pub(super) type Use<'u> = &'u mut dyn FnMut(&[Node]);
-
 impl NodesArgs {
     /// Reads all nodes.
     pub(super) fn read(&self, each: Use<'_>, output: &mut Output) -> Result<Read> {
         if let Some(directory) = &self.facts {
             return from_directory(directory, each);
         }
-        let (service, page): (_, pages::Page) = if let Some(url) = &self.puppetdb {
-            (self.identity.at(url, PATIENCE)?, pages::inventory)
-        } else {
-            let named = self.server.clone().or_else(server_of_environment);
-            let Some(named) = named else {
-                bail!(
-                    "no nodes to compare: pass --facts DIR, --puppetdb URL or --server URL, or set `CLADE_SERVER`"
-                )
-            };
-            // As everywhere, of several daemons the first.
-            let first = named.split(',').next().unwrap_or_default();
-            (self.identity.named(first, PATIENCE, output)?, pages::check_ins)
+        if let Some(url) = &self.puppetdb {
+            let puppetdb = PuppetDb::new(url, &self.identity.identity())?;
+            return in_batches(each, &mut |take| Ok(puppetdb.list(None, take)?));
+        }
+        let Some(servers) = self.server.clone().or_else(server_of_environment) else {
+            bail!(
+                "no nodes to compare: pass --facts DIR, --puppetdb URL or --server URL, or set `CLADE_SERVER`"
+            )
         };
-        let mut batch = pages::Batch::new(each);
-        let mut unreadable = Vec::new();
-        let listed =
-            pages::read(
-                &|offset, take| page(&service, offset, take),
-                &mut |listed| match listed {
-                    Ok((node, weight)) => batch.push(node, weight),
-                    Err(error) => unreadable.push(error),
-                },
-            )?;
-        batch.flush();
-        Ok(Read { nodes: listed - unreadable.len(), unreadable })
+        let daemon = self.identity.client_of_first(&servers, PAGE_TIMEOUT, output)?;
+        in_batches(each, &mut |take| check_ins(&daemon, take))
     }
 }
 
@@ -96,103 +76,38 @@ fn server_of_environment() -> Option<String> {
 
 /// Reads the facts files of a directory.
 pub(super) fn from_directory(directory: &Path, each: Use<'_>) -> Result<Read> {
-    let what = || format!("cannot read the facts in `{}`", directory.display());
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory).with_context(what)? {
-        let path = entry.with_context(what)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_facts = [".json", ".yaml", ".yml"].iter().any(|it| name.ends_with(it));
-        if is_facts && !name.starts_with('.') && !name.contains(".trusted.") {
-            files.push(path);
-        }
-    }
-    if files.is_empty() {
-        bail!(
-            "there are no facts files in `{}`: `<certname>.json` or `.yaml`",
-            directory.display()
-        );
-    }
-    files.sort();
-    let mut read = Read::default();
-    let mut progress = Progress::new(files.len());
-    for batch in files.chunks(BATCH) {
-        let found: Vec<Result<Node, String>> = batch.par_iter().map(|it| facts_file(it)).collect();
-        let mut nodes = Vec::with_capacity(found.len());
-        for node in found {
-            match node {
-                Ok(node) => nodes.push(node),
-                Err(error) => read.unreadable.push(error),
-            }
-        }
-        read.nodes += nodes.len();
-        each(&nodes);
-        progress.advance(batch.len());
-    }
+    let facts = FactsDirectory::new(directory.to_owned());
+    let mut progress = Progress::new(facts.files()?.len());
+    let read = in_batches(each, &mut |take| {
+        Ok(facts.list(None, &mut |listed| {
+            take(listed);
+            progress.advance();
+        })?)
+    });
     progress.end();
-    Ok(read)
+    read
 }
 
-/// Reads a facts file and the trusted data beside it.
-fn facts_file(path: &Path) -> Result<Node, String> {
-    let fail =
-        |error: &dyn std::fmt::Display| format!("`{}` cannot be read: {error}", path.display());
-    let bytes = read_file(path).map_err(|error| fail(&error))?;
-    let read = read_facts(&bytes).map_err(|error| fail(&error))?;
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let trusted = ["json", "yaml", "yml"]
-        .iter()
-        .map(|extension| path.with_file_name(format!("{stem}.trusted.{extension}")))
-        .find(|it| it.exists());
-    let trusted = match trusted {
-        None => read.trusted,
-        Some(path) => Some(trusted_file(&path)?),
+/// Reads the check-ins of a daemon.
+fn check_ins(daemon: &Client, take: &mut dyn FnMut(Listed)) -> Result<usize> {
+    let page = |offset: usize, take: &mut dyn FnMut(Listed)| {
+        let path = format!("/v1/nodes?facts=true&limit={PAGE_NODES}&offset={offset}");
+        read_page(daemon, &path, None, Entry::CHECK_IN, &|_| true, take)
     };
-    let name = read.name.unwrap_or(stem);
-    let trusted = with_certname(trusted, &name);
-    Ok(Node { name, fact: read.fact, trusted })
+    Ok(read_pages(&page, take)?)
 }
 
-fn trusted_file(path: &Path) -> Result<Map<String, Value>, String> {
-    let fail =
-        |error: &dyn std::fmt::Display| format!("`{}` cannot be read: {error}", path.display());
-    let bytes = read_file(path).map_err(|error| fail(&error))?;
-    let read = read_facts(&bytes).map_err(|error| fail(&error))?;
-    Ok(read.trusted.unwrap_or(read.fact))
-}
+/// Passes on the nodes of a list, and returns how many it has.
+type List<'l> = &'l mut dyn FnMut(&mut dyn FnMut(Listed)) -> Result<usize>;
 
-/// A bar on a terminal; nothing elsewhere.
-struct Progress {
-    total: usize,
-    done: usize,
-    began: Instant,
-    shown: bool,
-}
-
-impl Progress {
-    fn new(total: usize) -> Self {
-        let shown = total > BATCH && std::io::stderr().is_terminal();
-        Self { total, done: 0, began: Instant::now(), shown }
-    }
-
-    fn advance(&mut self, nodes: usize) {
-        self.done += nodes;
-        if !self.shown {
-            return;
-        }
-        let width = 30;
-        let filled = width * self.done / self.total.max(1);
-        let bar = format!("{}{}", "█".repeat(filled), "░".repeat(width - filled));
-        let elapsed = self.began.elapsed().as_secs_f64();
-        #[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
-        let left = elapsed * (self.total - self.done) as f64 / self.done.max(1) as f64;
-        // Nobody can be told that stderr is gone.
-        write!(std::io::stderr(), "\r{bar} {}/{} nodes, {left:.0} s left ", self.done, self.total)
-            .ok();
-    }
-
-    fn end(&self) {
-        if self.shown {
-            write!(std::io::stderr(), "\r\u{1b}[K").ok();
-        }
-    }
+/// Uses the nodes of a list in batches.
+fn in_batches(each: Use<'_>, list: List<'_>) -> Result<Read> {
+    let mut batch = Batch::new(each);
+    let mut unreadable = Vec::new();
+    let listed = list(&mut |listed| match listed {
+        Ok(ListedNode { node, memory }) => batch.push(node, memory),
+        Err(error) => unreadable.push(error),
+    })?;
+    batch.flush();
+    Ok(Read { nodes: listed - unreadable.len(), unreadable })
 }

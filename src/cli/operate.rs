@@ -7,9 +7,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Exit;
-use super::client::{AnswerFormat, Daemon, DaemonArgs};
+use super::client::{AnswerFormat, DaemonArgs};
 use super::output::Output;
 use super::why::{findings, resolve};
+use crate::client::Client;
 
 /// How long the daemon may take: it builds the commit that it pins.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -59,15 +60,15 @@ impl Asked {
         Ok(Exit::Fine)
     }
 
-    fn daemon(&self, output: &mut Output) -> Result<Daemon> {
-        self.daemon.daemon(PATIENCE, output)
+    fn daemon(&self, output: &mut Output) -> Result<Client> {
+        self.daemon.client(PATIENCE, output)
     }
 }
 
 impl Reconcile {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
-        let answer = daemon.ask("/controller/reconcile", "{}")?.document()?;
+        let answer = daemon.post_json("/controller/reconcile", "{}")?.document()?;
         let said = "the daemon fetches its branch; `clade status` shows what comes of it";
         self.asked.write(&answer, said, output)
     }
@@ -77,7 +78,8 @@ impl Pin {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
         let revision = resolve(&self.revision, output)?;
-        let answer = daemon.ask("/controller/pin", &json!({"commit": revision}).to_string())?;
+        let answer =
+            daemon.post_json("/controller/pin", &json!({"commit": revision}).to_string())?;
         match answer.kind() {
             Some("unknown-commit") => bail!(
                 "unknown revision `{revision}` at `{}`; push the commit, or run `clade reconcile` if the daemon has not fetched it yet",
@@ -106,7 +108,7 @@ impl Pin {
 impl Resume {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
-        let answer = daemon.ask("/controller/resume", "{}")?.document()?;
+        let answer = daemon.post_json("/controller/resume", "{}")?.document()?;
         let said =
             "the daemon follows its branch again; `clade status` shows the commit that answers";
         self.asked.write(&answer, said, output)

@@ -6,9 +6,8 @@ mod descriptors;
 mod ending;
 mod files;
 mod layers;
-mod puppet_server;
-mod puppetdb;
 mod reload;
+mod sources;
 mod start;
 
 use std::ffi::OsString;

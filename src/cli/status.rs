@@ -38,8 +38,8 @@ pub(super) struct Status {
 
 impl Status {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.daemon(PATIENCE, output)?;
-        let document = daemon.get("/controller/status")?.document()?;
+        let daemon = self.daemon.client(PATIENCE, output)?;
+        let document = daemon.get_json("/controller/status")?.document()?;
         let read = || serde_json::from_value::<Document>(document.clone());
         let status = read().with_context(|| format!("`{}` is not a daemon", daemon.name()))?;
         output.data(&match self.format {

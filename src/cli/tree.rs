@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 
 use super::Exit;
-use super::client::Identity;
+use super::client::IdentityArgs;
 use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
 use super::repository::RepositoryArgs;
@@ -36,7 +36,7 @@ pub(super) struct Explain {
     )]
     server: Option<String>,
     #[command(flatten, next_help_heading = "Daemon")]
-    identity: Identity,
+    identity: IdentityArgs,
     /// Explain why the node is in this group, or why not; a name or an id
     #[arg(long, value_name = "GROUP")]
     group: Option<String>,

@@ -11,8 +11,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::Exit;
-use super::client::{AnswerFormat, Daemon, DaemonArgs};
+use super::client::{AnswerFormat, DaemonArgs};
 use super::output::Output;
+use crate::client::{Client, JsonReply};
 use crate::diagnostic::visible_up_to;
 use crate::git::Repository;
 use crate::model::CommitId;
@@ -60,13 +61,13 @@ enum Answer {
 }
 
 impl Answer {
-    fn ask(daemon: &Daemon, commit: &str) -> Result<Self> {
+    fn ask(daemon: &Client, commit: &str) -> Result<Self> {
         let revision = utf8_percent_encode(commit, PLAIN);
-        let said = daemon.get(&format!("/controller/commits/{revision}"))?;
+        let said = daemon.get_json(&format!("/controller/commits/{revision}"))?;
         if said.kind() == Some("unknown-commit") {
             return Ok(Self::NotSeen);
         }
-        said.document().map(Self::Known)
+        Ok(Self::Known(said.document()?))
     }
 
     fn state(&self) -> &str {
@@ -99,7 +100,7 @@ pub(super) fn resolve(revision: &str, output: &mut Output) -> Result<String> {
 }
 
 /// Refuses a name that neither side knows; only an id can be of a commit that is still to come.
-fn check_seen(answer: &Answer, revision: &str, daemon: &Daemon) -> Result<()> {
+fn check_seen(answer: &Answer, revision: &str, daemon: &Client) -> Result<()> {
     if matches!(answer, Answer::NotSeen) && !may_be_id(revision) {
         bail!("unknown revision `{revision}` at `{}`; give a commit id", daemon.name());
     }
@@ -115,7 +116,7 @@ fn may_be_id(text: &str) -> bool {
 
 impl Why {
     pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.daemon(PATIENCE, output)?;
+        let daemon = self.daemon.client(PATIENCE, output)?;
         self.commit = resolve(&self.commit, output)?;
         let answer = Answer::ask(&daemon, &self.commit)?;
         check_seen(&answer, &self.commit, &daemon)?;
@@ -168,9 +169,9 @@ pub(super) fn findings(diagnostics: &Value) -> String {
 }
 
 /// A commit that the mirror does not have: what stands in the way of seeing it is worth knowing.
-fn not_seen(daemon: &Daemon, commit: &str) -> String {
+fn not_seen(daemon: &Client, commit: &str) -> String {
     let mut written = format!("{commit}\nnot seen yet: the daemon has not fetched such a commit\n");
-    let status = daemon.get("/controller/status").and_then(super::client::Said::document);
+    let status = daemon.get_json("/controller/status").and_then(JsonReply::document);
     let Ok(status) = status else { return written };
     if let Some(contact) = status.pointer("/remote/last_contact").and_then(Value::as_str) {
         writeln!(written, "the branch was last seen at {contact}").ok();
@@ -186,7 +187,7 @@ fn not_seen(daemon: &Daemon, commit: &str) -> String {
 
 impl Wait {
     pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
-        let daemon = self.daemon.daemon(PATIENCE.min(self.timeout), output)?;
+        let daemon = self.daemon.client(PATIENCE.min(self.timeout), output)?;
         self.commit = resolve(&self.commit, output)?;
         let began = Instant::now();
         loop {
@@ -220,7 +221,7 @@ impl Wait {
 }
 
 /// A commit that was overtaken answers as soon as the one that overtook it does.
-fn superseded(daemon: &Daemon, answer: &Answer) -> Result<Option<Exit>> {
+fn superseded(daemon: &Client, answer: &Answer) -> Result<Option<Exit>> {
     let Answer::Known(document) = answer else { return Ok(None) };
     Ok(match Answer::ask(daemon, text(document, "by"))?.state() {
         "live" | "replaced" => Some(Exit::Fine),

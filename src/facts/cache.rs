@@ -1,21 +1,19 @@
 //! The facts that Puppet Server keeps of each node.
 //!
-//! They are JSON (`server_data/facts`), or YAML with a Ruby tag (`yaml/facts`). Agents fill in what
-//! stands under `values`, and nothing else.
+//! They are JSON (`server_data/facts`), or YAML with a Ruby tag (`yaml/facts`). Agents send what is
+//! under `values`, and nothing else.
 
-use super::read::{FactsError, read_facts};
-use crate::model::{Map, Value};
+use super::read::{FactsError, NodeFacts, read_facts};
 
 /// The tag of facts.
 const TAG: &str = "!ruby/object:Puppet::Node::Facts";
 
-/// Reads what Puppet Server keeps of a node. Nothing in it is trusted: an agent can send a fact
-/// called `trusted`, which is dropped.
+/// Reads the facts of one node from its file. A fact called `trusted` is dropped: agents can make it up.
 ///
 /// # Errors
 ///
 /// Returns an error if the file cannot be read, is half written, or is about another node.
-pub fn read_cached(bytes: &[u8], certname: &str) -> Result<Map<String, Value>, FactsError> {
+pub(super) fn read_cached(bytes: &[u8], certname: &str) -> Result<NodeFacts, FactsError> {
     if let Some(tag) = tag(bytes) {
         if tag != TAG {
             return Err(FactsError::WrongTag(tag));
@@ -29,7 +27,7 @@ pub fn read_cached(bytes: &[u8], certname: &str) -> Result<Map<String, Value>, F
     let facts = read_facts(bytes)?;
     match facts.name {
         Some(name) if name != certname => Err(FactsError::OtherNode(name)),
-        _ => Ok(facts.fact),
+        _ => Ok(facts),
     }
 }
 
@@ -43,7 +41,7 @@ fn tag(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     const YAML: &str = "--- !ruby/object:Puppet::Node::Facts\nname: n\nvalues:\n  os:\n    family: Debian\n  trusted:\n    certname: forged\ntimestamp: 2026-11-20 21:25:23.694149531 +00:00\n";
 
@@ -52,7 +50,7 @@ mod tests {
         let json = r#"{"name": "n", "values": {"os": {"family": "Debian"}, "trusted": {"certname": "forged"}}, "timestamp": "2026-11-20T21:25:23.694149531+00:00"}"#;
         for text in [json, YAML, &YAML.replace(" !ruby/object:Puppet::Node::Facts", "")] {
             let facts = read_cached(text.as_bytes(), "n").unwrap();
-            assert_eq!(Value::from(facts), json!({"os": {"family": "Debian"}}), "{text}");
+            assert_eq!(Value::from(facts.fact), json!({"os": {"family": "Debian"}}), "{text}");
         }
     }
 

@@ -16,7 +16,7 @@ use sha1::{Digest as _, Sha1};
 use crate::model::CommitId;
 
 /// Whose API a forge speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// GitHub, also Enterprise.
     Github,

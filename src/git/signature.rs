@@ -27,7 +27,7 @@ pub struct Verification {
 }
 
 /// Which commits must be signed by an allowed key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VerifyMode {
     /// None.
     #[default]

@@ -14,17 +14,18 @@ use super::answer::{LOOKUP_WAIT, Parameters, SnapshotContext};
 use super::compute::LISTS;
 use super::error::{ApiError, sentence};
 use super::groups::find;
-use super::node_lookup::FactsPolicy;
+use super::node_lookup::{FactsPolicy, ask, for_each};
 use super::server::Room;
 use super::streamed::{Piece, streamed};
 use super::types::{self, CheckInEntry, ErrorKind, GroupNodes};
 use crate::classification;
+use crate::facts::Unlimited;
 use crate::hierarchy::{GroupIndex, inherited_rule};
 use crate::model::Node;
 use crate::reconcile::Controller;
 use crate::rule::{QueryFormat, to_covering_query};
 use crate::snapshot::Snapshot;
-use crate::store::{CheckIn, CheckIns, Fault, Listed, StoreError, Unlimited, after};
+use crate::store::{CheckIn, CheckIns, Fault, Listed, StoreError, after};
 
 /// The largest page of a list that is made without being asked for a limit.
 const PAGE: usize = 1000;
@@ -206,7 +207,7 @@ fn members(
         explained.is_ok_and(|it| it.matches.iter().any(|it| it.group == group))
     };
     let (mut members, mut settled, mut bare) = (BTreeSet::new(), HashSet::new(), Vec::new());
-    let elsewhere = facts.elsewhere.as_ref();
+    let puppetdb = facts.puppetdb.as_deref();
     let mut lost = None;
     let read = check_ins.for_each(|listed| {
         let CheckIn { node, .. } = match whole(check_ins, listed) {
@@ -243,13 +244,13 @@ fn members(
     }
     // A name alone is classified only where facts are optional, as in `/enc`.
     let unknown = unknown.into_iter().filter(|node| !facts.required && is_member(node));
-    let Some(elsewhere) = elsewhere else {
+    let Some(puppetdb) = puppetdb else {
         members.extend(unknown.map(|it| it.name));
         return Ok(members);
     };
     let query = inherited_rule(&snapshot.estate.hierarchy, group)
         .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
-    elsewhere.find(query.as_ref(), &mut |node| {
+    for_each(puppetdb, query.as_ref(), &mut |node| {
         if !settled.contains(&node.name) && is_member(&node) {
             members.insert(node.name);
         }
@@ -257,7 +258,7 @@ fn members(
     for node in unknown {
         let has_facts = |it: Node| !it.fact.is_empty();
         if !members.contains(&node.name)
-            && !elsewhere.ask(&node.name, &Unlimited)?.is_some_and(has_facts)
+            && !ask(puppetdb, &node.name, &Unlimited)?.is_some_and(has_facts)
         {
             members.insert(node.name);
         }

@@ -50,10 +50,10 @@ async fn by_name(
     request: NodeRequest,
 ) -> Result<Response, ApiError> {
     // Files and `PuppetDB` change without notice, and a node's own certificate replaces what was kept.
-    let FactsPolicy { directory, elsewhere, .. } = &lookup.policy;
+    let FactsPolicy { directory, puppetdb, .. } = &lookup.policy;
     let source = TrustedSource::without_body(&request);
     let is_shared = source == TrustedSource::Store;
-    let is_cacheable = directory.is_none() && elsewhere.is_none() && is_shared;
+    let is_cacheable = directory.is_none() && puppetdb.is_none() && is_shared;
     let cache = is_cacheable.then_some(cache);
     let reservation = match cache.map(|it| it.find(request.name(), context.snapshot.commit)) {
         Some(Ok(document)) => {

@@ -1,6 +1,5 @@
 //! What is known of a node that is asked about without its facts.
 
-use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use axum::extract::{FromRef, OriginalUri};
@@ -9,67 +8,56 @@ use serde_json::{Map, Value};
 use super::error::ApiError;
 use super::node_request::{NodeRequest, ProvedNode};
 use super::server::Room;
-use crate::facts::{read_cached, read_file};
+use crate::facts::{FactsDirectory, NodeSource, NodeSourceError, RowRoom, Unlimited};
 use crate::model::Node;
 use crate::snapshot::Snapshot;
-use crate::store::{CheckIns, RowRoom, StoreError, Stored, Unlimited};
+use crate::store::{CheckIns, StoreError, Stored};
 
 /// Where the facts of a node come from that sends none: its last check-in, or a file.
 #[derive(Clone, Debug, Default)]
 pub struct FactsPolicy {
     /// Facts files by certname, as Puppet Server keeps them.
-    pub directory: Option<Arc<PathBuf>>,
-    /// Who else knows facts, such as `PuppetDB`.
-    pub elsewhere: Option<NodeSource>,
+    pub directory: Option<Arc<FactsDirectory>>,
+    /// `PuppetDB`, or another source that knows facts.
+    pub puppetdb: Option<Arc<dyn NodeSource>>,
     /// Whether the name alone is not enough.
     pub required: bool,
 }
 
-/// What is asked for a node, off the threads that answer.
-type Ask = dyn Fn(&str, &dyn RowRoom) -> Result<Option<Node>, String> + Send + Sync;
-
-/// What is asked for nodes; the query, in the form for the inventory, may be left out.
-type Find = dyn Fn(Option<&Value>, &mut dyn FnMut(Node)) -> Result<(), String> + Send + Sync;
-
-/// Somebody who knows facts of nodes.
-#[derive(Clone)]
-pub struct NodeSource {
-    ask: Arc<Ask>,
-    find: Arc<Find>,
+/// Returns what a source knows of a node, if there is room for it. Blocking.
+pub(super) fn ask(
+    source: &dyn NodeSource,
+    name: &str,
+    room: &dyn RowRoom,
+) -> Result<Option<Node>, ApiError> {
+    // Without an answer it is not known what the node is: that is not the same as no facts.
+    source.node(name, room).map_err(|error| match error {
+        NodeSourceError::Unreadable(reason) => {
+            ApiError::internal(format!("The facts of {name} cannot be read: {reason}."))
+        }
+        NodeSourceError::Unreachable(reason) => {
+            let message = format!("PuppetDB cannot be asked for the facts of {name}: {reason}.");
+            ApiError::puppetdb_unreachable(message)
+        }
+    })
 }
 
-impl NodeSource {
-    /// Makes one of a function from a certname to what is known of the node, if it is known, and
-    /// one that hands out the nodes that a query finds.
-    pub fn new(
-        ask: impl Fn(&str, &dyn RowRoom) -> Result<Option<Node>, String> + Send + Sync + 'static,
-        find: impl Fn(Option<&Value>, &mut dyn FnMut(Node)) -> Result<(), String>
-        + Send
-        + Sync
-        + 'static,
-    ) -> Self {
-        Self { ask: Arc::new(ask), find: Arc::new(find) }
-    }
-
-    /// Returns what is known of a node, if there is room for it. Blocking.
-    pub(super) fn ask(&self, name: &str, room: &dyn RowRoom) -> Result<Option<Node>, ApiError> {
-        // Without an answer it is not known what the node is: that is not the same as no facts.
-        (self.ask)(name, room).map_err(|error| {
-            let message = format!("PuppetDB cannot be asked for the facts of {name}: {error}.");
-            ApiError::puppetdb_unreachable(message)
-        })
-    }
-
-    /// Hands out the nodes that a query of the inventory finds, or all. Blocking.
-    pub(super) fn find(
-        &self,
-        query: Option<&Value>,
-        each: &mut dyn FnMut(Node),
-    ) -> Result<(), ApiError> {
-        (self.find)(query, each).map_err(|error| {
-            ApiError::puppetdb_unreachable(format!("PuppetDB cannot be asked for nodes: {error}."))
-        })
-    }
+/// Passes on the nodes that a query of the inventory selects, or all. Blocking.
+pub(super) fn for_each(
+    source: &dyn NodeSource,
+    query: Option<&Value>,
+    each: &mut dyn FnMut(Node),
+) -> Result<(), ApiError> {
+    let unreachable = |reason: String| {
+        ApiError::puppetdb_unreachable(format!("PuppetDB cannot be asked for nodes: {reason}."))
+    };
+    let mut unreadable = None;
+    let listed = source.list(query, &mut |listed| match listed {
+        Ok(listed) => each(listed.node),
+        Err(reason) => unreadable = Some(reason),
+    });
+    listed.map_err(|error| unreachable(error.to_string()))?;
+    unreadable.map_or(Ok(()), |reason| Err(unreachable(reason)))
 }
 
 impl FactsPolicy {
@@ -77,15 +65,13 @@ impl FactsPolicy {
     fn find(&self, name: &str, room: &dyn RowRoom) -> Result<Option<Node>, ApiError> {
         match self.of_file(name)? {
             Some(node) => Ok(Some(node)),
-            None => self.elsewhere.as_ref().map_or(Ok(None), |it| it.ask(name, room)),
+            None => self.puppetdb.as_ref().map_or(Ok(None), |it| ask(&**it, name, room)),
         }
     }
 
     /// Returns what the facts file of a node says. Blocking.
     fn of_file(&self, name: &str) -> Result<Option<Node>, ApiError> {
-        let Some(directory) = &self.directory else { return Ok(None) };
-        let fact = facts_of(directory, name)?;
-        Ok(fact.map(|fact| Node { fact, ..Node::named(name.to_owned()) }))
+        self.directory.as_ref().map_or(Ok(None), |it| ask(&**it, name, &Unlimited))
     }
 
     /// Returns the node of a check-in without facts with those of its file. Blocking.
@@ -98,12 +84,6 @@ impl FactsPolicy {
     pub(super) fn complete(&self, bare: Node) -> Result<Option<Node>, ApiError> {
         let found = with_facts(self.find(&bare.name, &Unlimited)?, &bare.trusted);
         Ok(found.or((!self.required).then_some(bare)))
-    }
-}
-
-impl std::fmt::Debug for NodeSource {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("NodeSource").finish_non_exhaustive()
     }
 }
 
@@ -255,35 +235,4 @@ fn with_facts(found: Option<Node>, proved: &Map<String, Value>) -> Option<Node> 
         node.trusted.clone_from(proved);
     }
     Some(node)
-}
-
-/// Reads the facts file of a node.
-fn facts_of(directory: &FilePath, name: &str) -> Result<Option<Map<String, Value>>, ApiError> {
-    if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
-        return Ok(None);
-    }
-    for extension in ["json", "yaml"] {
-        let path = directory.join(format!("{name}.{extension}"));
-        let bytes = match read_file(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => {
-                return Err(ApiError::internal(format!(
-                    "The facts of {name} cannot be read: {error}."
-                )));
-            }
-        };
-        let fact = read_cached(&bytes, name).map_err(|error| {
-            ApiError::internal(format!("The facts of {name} cannot be read: {error}."))
-        })?;
-        return Ok(Some(fact));
-    }
-    // A directory that is gone, such as a volume that is not mounted, knows nothing of its nodes.
-    std::fs::metadata(directory).map_err(|error| {
-        ApiError::internal(format!(
-            "The facts of {name} cannot be read: the directory `{}` of `--facts-dir` cannot be read: {error}.",
-            directory.display()
-        ))
-    })?;
-    Ok(None)
 }

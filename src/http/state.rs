@@ -7,7 +7,7 @@ use axum::extract::FromRef;
 use super::access::Access;
 use super::enc_cache::EncCache;
 use super::node_lookup::FactsPolicy;
-use super::update_classes::PuppetServer;
+use super::update_classes::ClassUpdater;
 use super::webhook::Webhooks;
 use crate::reconcile::{Controller, Writer};
 use crate::store::CheckIns;
@@ -29,7 +29,7 @@ pub struct Services {
     /// Commits writes; none where groups change by commits alone.
     pub writer: Option<Arc<Writer>>,
     /// Knows the classes of environments; none where catalogues change by commits alone.
-    pub puppet_server: Option<PuppetServer>,
+    pub puppet_server: Option<ClassUpdater>,
     /// Where the facts of nodes come from that send none.
     pub facts: FactsPolicy,
     /// The ENC documents of requests without facts.
@@ -64,7 +64,7 @@ services! {
     webhooks: Arc<Webhooks>,
     check_ins: CheckIns,
     writer: Option<Arc<Writer>>,
-    puppet_server: Option<PuppetServer>,
+    puppet_server: Option<ClassUpdater>,
     facts: FactsPolicy,
     enc_cache: EncCache,
 }

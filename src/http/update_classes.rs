@@ -19,74 +19,30 @@ use super::types::{ErrorKind, LastClassUpdate, UnexpectedResponse};
 use super::writes::{Writing, environment_of};
 use crate::changeset::{NewCatalogue, Operation, check_may_update_classes, etag_of};
 use crate::model::EnvironmentName;
+use crate::puppet::Published;
+use crate::puppet_server::{ClassList, ClassListError, PuppetServer};
 use crate::reconcile::{Controller, Trigger};
 
-/// What a Puppet Server says of the classes of an environment.
+/// Brings class catalogues up to date from a Puppet Server.
+#[derive(Clone, Debug)]
+pub struct ClassUpdater(Arc<Inner>);
+
 #[derive(Debug)]
-pub enum Pulled {
-    /// They are those of the version that is known.
-    Unchanged,
-    /// All of them.
-    Classes(NewCatalogue),
-}
-
-/// The classes of an environment cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum PullError {
-    /// Nobody answers, or not in time.
-    #[error("{0}")]
-    Unreachable(String),
-    /// The answer is of no use.
-    #[error("{message}")]
-    Unexpected {
-        /// What is wrong with it.
-        message: String,
-        /// What was asked for.
-        url: String,
-        /// The status of the answer; 404 if there is no such environment.
-        status: u16,
-        /// The beginning of its body.
-        body: String,
-    },
-}
-
-/// What asks for the classes of an environment, off the threads that answer: given are the
-/// environment, the version that is known, and how long it may take.
-type Ask =
-    dyn Fn(&EnvironmentName, Option<&str>, Duration) -> Result<Pulled, PullError> + Send + Sync;
-
-/// A Puppet Server that knows the classes of environments.
-#[derive(Clone)]
-pub struct PuppetServer(Arc<Inner>);
-
 struct Inner {
-    ask: Box<Ask>,
+    server: PuppetServer,
     /// How long all environments may take together.
-    patience: Duration,
-    /// Held by who asks: the server may read all of its code for each answer.
+    timeout: Duration,
+    /// Held during a pull: the server may read all of its code for each answer.
     busy: Arc<tokio::sync::Mutex<()>>,
     /// When catalogues were last found or brought up to date.
     last: Mutex<Option<Timestamp>>,
 }
 
-impl std::fmt::Debug for PuppetServer {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("PuppetServer").finish_non_exhaustive()
-    }
-}
-
-impl PuppetServer {
-    /// Makes one of a function that asks it; all that one request asks for takes no longer than
-    /// `patience`.
-    pub fn new(
-        patience: Duration,
-        ask: impl Fn(&EnvironmentName, Option<&str>, Duration) -> Result<Pulled, PullError>
-        + Send
-        + Sync
-        + 'static,
-    ) -> Self {
-        let (ask, busy, last) = (Box::new(ask), Arc::default(), Mutex::default());
-        Self(Arc::new(Inner { ask, patience, busy, last }))
+impl ClassUpdater {
+    /// Returns one that asks a Puppet Server; all environments together take no longer than `timeout`.
+    pub fn new(server: PuppetServer, timeout: Duration) -> Self {
+        let (busy, last) = (Arc::default(), Mutex::default());
+        Self(Arc::new(Inner { server, timeout, busy, last }))
     }
 
     fn last(&self) -> Option<Timestamp> {
@@ -115,25 +71,27 @@ impl PuppetServer {
         let mut catalogues = BTreeMap::new();
         let (mut is_known, mut absent) = (false, None);
         for name in wanted {
-            let left = self.0.patience.saturating_sub(began.elapsed());
+            let left = self.0.timeout.saturating_sub(began.elapsed());
             if left.is_zero() {
-                let message = format!("there is no answer within {:?}", self.0.patience);
-                return Err(failed(&name, PullError::Unreachable(message)));
+                let message = format!("there is no answer within {:?}", self.0.timeout);
+                return Err(failed(&name, ClassListError::Unreachable(message)));
             }
             let file = snapshot.estate.environments.get(&name);
             let text = file.and_then(|file| controller.text(snapshot.commit, file));
             let known = text.as_deref().and_then(etag_of);
-            match (self.0.ask)(&name, known, left) {
-                Ok(Pulled::Unchanged) => is_known = true,
-                Ok(Pulled::Classes(catalogue)) => {
+            match self.0.server.classes(&name, known, left) {
+                Ok(ClassList::Unchanged) => is_known = true,
+                Ok(ClassList::Published(published, etag)) => {
                     is_known = true;
+                    let catalogue = catalogue(&self.0.server, &name, published, etag)
+                        .map_err(|error| failed(&name, error))?;
                     catalogues.insert(name, catalogue);
                 }
-                Err(error @ PullError::Unexpected { status: 404, .. }) if !is_for_all => {
+                Err(error) if error.is_unknown_environment() && !is_for_all => {
                     return Err(ApiError::not_known(why(&name, &error), uri));
                 }
                 // Groups may name an environment whose code is gone.
-                Err(error @ PullError::Unexpected { status: 404, .. }) => {
+                Err(error) if error.is_unknown_environment() => {
                     absent.get_or_insert((name, error));
                 }
                 Err(error) => return Err(failed(&name, error)),
@@ -149,19 +107,41 @@ impl PuppetServer {
 /// How many characters of an answer that is of no use are shown.
 const SHOWN: usize = 2_000;
 
-fn why(environment: &EnvironmentName, error: &PullError) -> String {
+/// Returns the catalogue of the classes that a server lists, if it lists all of them.
+fn catalogue(
+    server: &PuppetServer,
+    environment: &EnvironmentName,
+    Published { classes, broken }: Published,
+    etag: Option<String>,
+) -> Result<NewCatalogue, ClassListError> {
+    if let Some((path, reason)) = broken.first() {
+        let message = format!(
+            "the server could not read {} of its files, so classes could be missing: {path}: {reason}",
+            broken.len()
+        );
+        let url = server.classes_url(environment);
+        return Err(ClassListError::Unexpected { message, url, status: 200, body: String::new() });
+    }
+    let (catalogue, left_out) = NewCatalogue::of(classes, etag);
+    for reason in left_out {
+        tracing::warn!(%environment, reason, "the Puppet Server lists a class with an invalid name");
+    }
+    Ok(catalogue)
+}
+
+fn why(environment: &EnvironmentName, error: &ClassListError) -> String {
     format!("The classes of {environment} cannot be had: {error}.")
 }
 
-fn failed(environment: &EnvironmentName, error: PullError) -> ApiError {
+fn failed(environment: &EnvironmentName, error: ClassListError) -> ApiError {
     let message = why(environment, &error);
     tracing::warn!(%environment, %error, "classes cannot be pulled");
     match error {
-        PullError::Unreachable(_) => {
+        ClassListError::Unreachable(_) => {
             ApiError::new(ErrorKind::PuppetServerUnreachable, message, Value::Null)
                 .with_header(header::RETRY_AFTER, "5")
         }
-        PullError::Unexpected { url, status, body, .. } => {
+        ClassListError::Unexpected { url, status, body, .. } => {
             let body: String = body.chars().take(SHOWN).collect();
             let details = UnexpectedResponse { url, status, body };
             ApiError::new(ErrorKind::UnexpectedResponse, message, details)
@@ -172,7 +152,7 @@ fn failed(environment: &EnvironmentName, error: PullError) -> ApiError {
 /// Pulls classes from the Puppet Server and commits what changed. Without one, catalogues are files
 /// of the repository that others write: to update them is to look at it.
 pub(super) async fn update(
-    State(server): State<Option<PuppetServer>>,
+    State(server): State<Option<ClassUpdater>>,
     State(controller): State<Arc<Controller>>,
     parameters: Parameters,
     Extension(caller): Extension<Arc<Caller>>,
@@ -212,13 +192,13 @@ pub(super) async fn update(
 
 /// Says when classes were last updated: by a request here, or by a commit that changed a catalogue.
 pub(super) async fn last(
-    State(server): State<Option<PuppetServer>>,
+    State(server): State<Option<ClassUpdater>>,
     State(controller): State<Arc<Controller>>,
     context: SnapshotContext,
 ) -> Response {
     let commit = context.snapshot.commit;
     let is_active = controller.snapshot().is_ok_and(|it| it.commit == commit);
-    let here = server.as_ref().filter(|_| is_active).and_then(PuppetServer::last);
+    let here = server.as_ref().filter(|_| is_active).and_then(ClassUpdater::last);
     let committed = controller.edits(commit).and_then(|it| it.last_catalogue());
     context.json(Ok(LastClassUpdate { last_update: here.max(committed) }))
 }

@@ -59,7 +59,7 @@ pub struct Policy {
 }
 
 /// What a rewritten history does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnRewrite {
     /// It is followed, and reported.
     #[default]
@@ -69,7 +69,7 @@ pub enum OnRewrite {
 }
 
 /// What being stale does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnStale {
     /// Answers go on, with a header that says so.
     #[default]

@@ -54,7 +54,7 @@ pub struct WriteSettings {
 }
 
 /// What becomes of a write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteMode {
     /// It is refused: groups change by commits alone.
     #[default]

@@ -14,6 +14,7 @@ use super::database::{Database, Fresh, Keeping, Limits};
 use super::error::{Fault, StoreError};
 use super::opening::{find_put_aside, open, open_existing, put_aside};
 use super::queue::{Queue, Receipt, Urgency};
+use crate::facts::{RowRoom, Unlimited};
 use crate::model::{Map, NODE_VALUES, Value, has_more_values};
 use crate::telemetry::{Dropped, Metrics};
 
@@ -66,30 +67,6 @@ pub struct Health {
     pub failing: Option<StoreError>,
     /// The damaged file that was put aside, as long as it is there.
     pub put_aside: Option<PathBuf>,
-}
-
-/// The memory for rows that are read: each of these waits until there is enough, and is false if there
-/// is not. Blocking.
-pub trait RowRoom {
-    /// Waits for what a row of so many bytes may take, if that is much.
-    fn admits_bytes(&self, bytes: usize) -> bool;
-
-    /// Waits for what this row takes, unless the room for it is there already. Returns at once for a
-    /// large row.
-    fn admits_row(&self, row: &[u8]) -> bool;
-}
-
-/// For those who read one row at a time.
-pub(crate) struct Unlimited;
-
-impl RowRoom for Unlimited {
-    fn admits_bytes(&self, _: usize) -> bool {
-        true
-    }
-
-    fn admits_row(&self, _: &[u8]) -> bool {
-        true
-    }
 }
 
 /// The latest classification request of each node.

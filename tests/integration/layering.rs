@@ -52,7 +52,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("git", &["model", "process", "config"]),
     ("forge", &["model", "config"]),
     ("facts", &["model", "document"]),
-    ("store", &["model", "telemetry"]),
+    ("client", &["model", "diagnostic", "facts"]),
+    ("puppetdb", &["model", "facts", "client"]),
+    ("puppet_server", &["model", "puppet", "client"]),
+    ("store", &["model", "facts", "telemetry"]),
     (
         "reconcile",
         &[
@@ -85,6 +88,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "validation",
             "reconcile",
             "facts",
+            "puppet",
+            "puppet_server",
             "store",
             "git",
             "telemetry",

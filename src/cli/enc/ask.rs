@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::health::Health;
 use super::one_line;
-use crate::cli::client::{Identity, Reply, Timeouts};
+use crate::client::{Identity, Reply, Timeouts};
 use crate::document::{self, Limits};
 
 /// What an answer may cost.
@@ -64,8 +64,8 @@ impl Question<'_> {
         Err(anyhow!("{}", reasons.join("; ")))
     }
 
-    fn ask_one(&self, server: &str, patience: Timeouts) -> Result<Answer> {
-        let daemon = self.identity.within(server, patience)?;
+    fn ask_one(&self, server: &str, timeouts: Timeouts) -> Result<Answer> {
+        let daemon = self.identity.client_within(server, timeouts)?;
         judge(daemon.post(&format!("/enc/{}", self.node), self.body)?, server)
     }
 }

@@ -1,6 +1,6 @@
 //! What Puppet Server knows of a node before it asks: its facts, and what its certificate proves.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use rustls::pki_types::CertificateDer;
@@ -12,7 +12,7 @@ use super::puppet::Puppet;
 use super::{Enc, one_line};
 use crate::cli::output::Output;
 use crate::cli::serve::EncFacts;
-use crate::facts::{CertificateFacts, ExtensionNames, read_cached, trusted_data};
+use crate::facts::{CertificateFacts, ExtensionNames, FactsDirectory, trusted_data};
 use crate::model::{Map, Value};
 
 /// What is known of a node.
@@ -59,22 +59,18 @@ impl Known {
 /// Reads the facts of a node; one that never sent any has no file.
 fn facts(enc: &Enc, puppet: &Puppet) -> Result<Option<Map<String, Value>>> {
     let directories = match &enc.facts_dir {
-        Some(directory) => {
-            // Puppet Server makes its own when the first agent asks; one that is named has to be there.
-            std::fs::metadata(directory).with_context(|| {
-                format!("cannot read the facts directory `{}`", directory.display())
-            })?;
-            vec![directory.clone()]
-        }
-        None => puppet.facts_directories(),
+        Some(directory) => vec![FactsDirectory::new(directory.clone())],
+        None => puppet
+            .facts_directories()
+            .into_iter()
+            .map(|it| FactsDirectory::new(it).or_absent())
+            .collect(),
     };
     for directory in directories {
-        for extension in ["json", "yaml"] {
-            let path = directory.join(format!("{}.{extension}", enc.node));
-            let what = || format!("cannot use the facts in `{}`", path.display());
-            if let Some(bytes) = read_if_there(&path).with_context(what)? {
-                return Ok(Some(read_cached(&bytes, &enc.node).with_context(what)?));
-            }
+        let as_root = |path: &Path| read_if_there(path).map_err(|error| error.to_string());
+        if let Some(facts) = directory.read_by(as_root).facts(&enc.node)? {
+            // Agents fill these files, so trusted data in them prove nothing.
+            return Ok(Some(facts.fact));
         }
     }
     Ok(None)

@@ -6,9 +6,8 @@ use anyhow::{Result, anyhow};
 
 use super::Enc;
 use crate::classification::{Outcome, classify, conflict_report, enc_document};
-use crate::cli::node::facts_file;
 use crate::cli::repository::{BudgetArgs, RepositoryArgs};
-use crate::facts::{NodeFacts, with_certname};
+use crate::facts::{FactsDirectory, NodeFacts, with_certname};
 use crate::model::Node;
 
 impl Enc {
@@ -38,11 +37,6 @@ impl Enc {
     /// Reads the node's facts; a node that never sent any has no file.
     fn facts_of_any_form(&self) -> Result<NodeFacts> {
         let Some(directory) = &self.facts_dir else { return Ok(NodeFacts::default()) };
-        let candidates =
-            ["json", "yaml", "yml"].map(|it| directory.join(format!("{}.{it}", self.node)));
-        match candidates.iter().find(|path| path.exists()) {
-            Some(path) => facts_file(path),
-            None => Ok(NodeFacts::default()),
-        }
+        Ok(FactsDirectory::new(directory.clone()).facts(&self.node)?.unwrap_or_default())
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use crate::cli::client::Identity;
+use crate::client::Identity;
 use crate::config::PuppetSettings;
 
 /// The Puppet of this machine, if there is one.

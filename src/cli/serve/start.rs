@@ -16,19 +16,19 @@ use super::descriptors;
 use super::ending;
 use super::files;
 use super::layers::Layering;
-use super::puppet_server;
-use super::puppetdb;
 use super::reload::{self, Again, Reloader};
-use crate::cli::client::is_private;
+use super::sources;
 use crate::cli::{CHECK_HEAD, Exit};
+use crate::client::is_private;
+use crate::facts::{FactsDirectory, NodeSource};
 use crate::forge::Forge;
 use crate::git::{
     Credentials, HttpOptions, Interrupt, Mirror, MirrorOptions, ObjectLimits, Person, Proxy,
     Remote, Repository, Scheme, SshOptions, Verification, VerifyMode,
 };
 use crate::http::{
-    Access, AllowedHosts, CrlPolicy, EncCache, Endpoint, FactsPolicy, Host, Listener, NodeSource,
-    PuppetServer, RouteSet, Services, Serving, Tls, TlsFiles, Webhooks, router, serve,
+    Access, AllowedHosts, ClassUpdater, CrlPolicy, EncCache, Endpoint, FactsPolicy, Host, Listener,
+    RouteSet, Services, Serving, Tls, TlsFiles, Webhooks, router, serve,
 };
 use crate::model::Budget;
 use crate::reconcile::{
@@ -56,8 +56,8 @@ pub(super) struct Prepared {
     pub(super) access: Arc<Access>,
     pub(super) webhooks: Arc<Webhooks>,
     reporting: Option<Reporting>,
-    puppet_server: Option<PuppetServer>,
-    puppetdb: Option<NodeSource>,
+    puppet_server: Option<ClassUpdater>,
+    puppetdb: Option<Arc<dyn NodeSource>>,
 }
 
 /// Checks everything that can be checked without touching the repository.
@@ -106,8 +106,8 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
         );
     }
     files::check(serve)?;
-    let puppet_server = puppet_server::prepare(serve)?;
-    let puppetdb = puppetdb::elsewhere(serve)?;
+    let puppet_server = sources::puppet_server(serve)?;
+    let puppetdb = sources::puppetdb(serve)?;
     let tls = open_tls(serve)?;
     let access = Access::new(
         serve.tokens_file.clone(),
@@ -397,8 +397,8 @@ async fn run_within(serve_settings: Serve, prepared: Prepared, again: Again) -> 
         check_ins: check_ins.clone(),
         puppet_server: prepared.puppet_server.clone(),
         facts: FactsPolicy {
-            directory: serve_settings.facts_dir.clone().map(Arc::new),
-            elsewhere: prepared.puppetdb.clone(),
+            directory: serve_settings.facts_dir.clone().map(|it| Arc::new(FactsDirectory::new(it))),
+            puppetdb: prepared.puppetdb.clone(),
             required: serve_settings.enc_facts == EncFacts::Required,
         },
         enc_cache: EncCache::default(),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::classification::{classify, explanation};
 use crate::cli::Exit;
-use crate::cli::client::Identity;
+use crate::cli::client::IdentityArgs;
 use crate::cli::import::export::{self, Export};
 use crate::cli::output::{DataFormat, Output};
 use crate::hierarchy::{Estate, Hierarchy};
@@ -28,18 +28,18 @@ pub(super) struct Explained {
 /// Asks a daemon to explain a node by what it knows of it.
 pub(super) fn ask(
     server: &str,
-    identity: &Identity,
+    identity: &IdentityArgs,
     node: &str,
     output: &mut Output,
 ) -> Result<Explained> {
-    let daemon = identity.named(server, PATIENCE, output)?;
+    let daemon = identity.client_of_first(server, PATIENCE, output)?;
     let name = utf8_percent_encode(node, NON_ALPHANUMERIC);
     let path = format!("/v1/classified/nodes/{name}/explanation");
-    let (commit, said) = daemon.get_with_commit(&path)?;
+    let (commit, said) = daemon.get_json_of_commit(&path)?;
     let document = said.document()?;
     let commit = commit.context("the daemon does not say which commit answers")?;
     // The groups of the same commit, whatever answers by now.
-    let groups = daemon.get(&format!("/v1/groups?commit={commit}"))?.document()?.to_string();
+    let groups = daemon.get_json(&format!("/v1/groups?commit={commit}"))?.document()?.to_string();
     Ok(Explained { document, groups })
 }
 

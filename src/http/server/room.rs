@@ -12,8 +12,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::facts::RowRoom;
 use crate::model::NODE_VALUES;
-use crate::store::{LARGE_ROW, RowRoom};
+use crate::store::LARGE_ROW;
 
 /// From how many KiB on a request is large.
 const IS_LARGE: usize = 2 << 10;

@@ -206,8 +206,8 @@ fn without_a_whole_answer_nothing_changes() {
         ),
         ("500 Server Error", "{\"message\": \"Out of\\nmemory\"}", 500, "the server answers 500"),
         ("302 Found", "", 302, "the server answers 302"),
-        ("200 OK", "<html>", 200, "with what is no JSON"),
-        ("200 OK", "{\"classes\": []}", 200, "with no list of classes"),
+        ("200 OK", "<html>", 200, "with what is not JSON"),
+        ("200 OK", "{\"classes\": []}", 200, "without a list of classes"),
         ("200 OK", &broken.to_string(), 200, "/code/a.pp: Syntax error at '}'"),
     ] {
         puppet.say("staging", line, body);

@@ -13,7 +13,7 @@ use super::rollback::{Issue, Issues, note};
 use crate::config::watched::Occasion;
 
 /// What a gap in the revocation lists does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnGap {
     /// Certificates whose status is not known are refused.
     #[default]

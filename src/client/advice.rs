@@ -1,8 +1,7 @@
-//! What to try when a daemon cannot be asked.
+//! What a person can try when a daemon gives no answer.
 
 use std::io::ErrorKind;
 
-use anyhow::anyhow;
 use ureq::http::StatusCode;
 
 /// Whether errors say what to try.
@@ -10,20 +9,13 @@ use ureq::http::StatusCode;
 pub(super) enum Advice {
     /// A person reads them.
     Given,
-    /// A program does, or the service is not a daemon.
+    /// A program reads them, or the service is not a daemon.
     None,
 }
 
 impl Advice {
-    /// Adds what to try to an error of the connection.
-    pub(super) fn on(self, error: ureq::Error, base: &str) -> anyhow::Error {
-        match self.for_connection(&error, base) {
-            "" => error.into(),
-            hint => anyhow!("{error}{hint}"),
-        }
-    }
-
-    fn for_connection(self, error: &ureq::Error, base: &str) -> &'static str {
+    /// Returns what to try when a connection fails.
+    pub(super) fn on_connection(self, error: &ureq::Error, base: &str) -> &'static str {
         const OTHER: &str = "; if the daemon is elsewhere, use --server or CLADE_SERVER";
         const ENCRYPTED: &str = "; if the daemon has a certificate, use https://";
         const PLAIN: &str = "; if the daemon has no certificate, use http://";

@@ -14,14 +14,14 @@ use ureq::unversioned::transport::{
 };
 use ureq::{Agent, Error};
 
-/// Returns an agent all of whose questions go through a socket.
+/// Returns an agent that sends every request through a unix socket.
 pub(super) fn agent(config: Config, path: &Path) -> Agent {
-    Agent::with_parts(config, Through(path.to_owned()), DefaultResolver::default())
+    Agent::with_parts(config, UnixConnector(path.to_owned()), DefaultResolver::default())
 }
 
-/// Connects to a socket, whatever the URL.
+/// Connects to the unix socket for every URL.
 #[derive(Debug)]
-struct Through(PathBuf);
+struct UnixConnector(PathBuf);
 
 #[derive(Debug)]
 struct Connected {
@@ -29,7 +29,7 @@ struct Connected {
     buffers: LazyBuffers,
 }
 
-impl Connector<()> for Through {
+impl Connector<()> for UnixConnector {
     type Out = Connected;
 
     fn connect(
@@ -38,7 +38,7 @@ impl Connector<()> for Through {
         _chained: Option<()>,
     ) -> Result<Option<Connected>, Error> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        // A daemon that accepts nobody must not hold us up.
+        // A daemon that accepts no connection must not block the client.
         let wait = details.timeout.not_zero().map_or(Duration::from_secs(1), |it| *it);
         socket.connect_timeout(&SockAddr::unix(&self.0)?, wait)?;
         let stream = UnixStream::from(OwnedFd::from(socket));
@@ -56,25 +56,25 @@ impl Transport for Connected {
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
         self.stream.set_write_timeout(timeout.not_zero().map(|it| *it))?;
         let output = self.buffers.output().get(..amount).unwrap_or_default();
-        self.stream.write_all(output).map_err(|error| named(error, timeout))
+        self.stream.write_all(output).map_err(|error| as_timeout(error, timeout))
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
         self.stream.set_read_timeout(timeout.not_zero().map(|it| *it))?;
         let read = self.stream.read(self.buffers.input_append_buf());
-        let amount = read.map_err(|error| named(error, timeout))?;
+        let amount = read.map_err(|error| as_timeout(error, timeout))?;
         self.buffers.input_appended(amount);
         Ok(amount > 0)
     }
 
     fn is_open(&mut self) -> bool {
-        // Nobody asks twice through one connection.
+        // Each request has a connection of its own.
         false
     }
 }
 
-/// A wait that was too long is a time-out.
-fn named(error: std::io::Error, timeout: NextTimeout) -> Error {
+/// Returns the time-out that an error of the socket stands for, or the error.
+fn as_timeout(error: std::io::Error, timeout: NextTimeout) -> Error {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => Error::Timeout(timeout.reason),
         _ => error.into(),

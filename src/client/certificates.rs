@@ -1,11 +1,10 @@
-//! Certificates: ours, those that we trust, and why one of them ends a connection.
+//! The certificates of a client, and why one of them ends a connection.
 
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, anyhow};
 use jiff::Timestamp;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
@@ -15,7 +14,8 @@ use rustls::{AlertDescription, CertificateError, InconsistentKeys};
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::Identity;
+use super::identity::read;
+use super::{ClientError, Identity};
 use crate::diagnostic::visible_up_to;
 
 /// The most characters that are shown of a name in a certificate.
@@ -37,17 +37,12 @@ struct Own {
     until: i64,
 }
 
-/// Why certificates ended a connection.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct CertificateProblem(String);
-
 impl Certificates {
     /// Reads the files of an identity.
-    pub(super) fn read(identity: &Identity) -> Result<(Self, TlsConfig)> {
+    pub(super) fn read(identity: &Identity) -> Result<(Self, TlsConfig), ClientError> {
         let roots = match &identity.tls_ca {
             None => RootCerts::WebPki,
-            Some(path) => RootCerts::Specific(Arc::new(certificates(path, &super::read(path)?)?)),
+            Some(path) => RootCerts::Specific(Arc::new(certificates(path, &read(path)?)?)),
         };
         let (own, client) = match (&identity.tls_cert, &identity.tls_key) {
             (Some(certificate), Some(key)) => {
@@ -66,9 +61,9 @@ impl Certificates {
         error: &ureq::Error,
         server: &str,
         now: Timestamp,
-    ) -> Option<CertificateProblem> {
+    ) -> Option<String> {
         let invalid = || self.own.as_ref().and_then(|own| own.invalid_at(now));
-        let reason = match Ending::of(error)? {
+        Some(match Ending::of(error)? {
             Ending::Server(why) => self.server_problem(why, server),
             Ending::Alert(alert) => match (invalid(), &self.own) {
                 (Some(why), _) => why,
@@ -83,8 +78,7 @@ impl Certificates {
             },
             // The alert may be lost on the way.
             Ending::Closed => invalid()?,
-        };
-        Some(CertificateProblem(reason))
+        })
     }
 
     fn server_problem(&self, why: &CertificateError, server: &str) -> String {
@@ -156,26 +150,26 @@ impl<'e> Ending<'e> {
 }
 
 impl Own {
-    fn read(certificate: &Path, key: &Path) -> Result<(Self, ClientCert)> {
-        let (pem, key_pem) = (super::read(certificate)?, super::read(key)?);
+    fn read(certificate: &Path, key: &Path) -> Result<(Self, ClientCert), ClientError> {
+        let (shown, shown_key) = (certificate.display(), key.display());
+        let (pem, key_pem) = (read(certificate)?, read(key)?);
         let chain = certificates(certificate, &pem)?;
-        let private = PrivateKey::from_pem(&key_pem)
-            .with_context(|| format!("the private key in `{}`", key.display()))?;
-        check_pair(&chain, &key_pem).map_err(|error| match error {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => anyhow!(
-                "the private key in `{}` does not belong to the certificate in `{}`",
-                key.display(),
-                certificate.display()
-            ),
-            error => anyhow!(
-                "cannot use the client certificate in `{}` with the private key in `{}`: {error}",
-                certificate.display(),
-                key.display()
-            ),
+        let private = PrivateKey::from_pem(&key_pem).map_err(|error| {
+            ClientError::Setup(format!("the private key in `{shown_key}`: {error}"))
         })?;
+        check_pair(&chain, &key_pem).map_err(|error| ClientError::Setup(match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => format!(
+                "the private key in `{shown_key}` does not belong to the certificate in `{shown}`"
+            ),
+            error => format!(
+                "cannot use the client certificate in `{shown}` with the private key in `{shown_key}`: {error}"
+            ),
+        }))?;
         let first = chain.first().map(Certificate::der).unwrap_or_default();
         let (_, parsed) = X509Certificate::from_der(first).map_err(|error| {
-            anyhow!("the client certificate in `{}` cannot be read: {error}", certificate.display())
+            ClientError::Setup(format!(
+                "the client certificate in `{shown}` cannot be read: {error}"
+            ))
         })?;
         let validity = parsed.validity();
         let own = Self {
@@ -256,7 +250,7 @@ fn time(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |it| it.to_string())
 }
 
-fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<Certificate<'static>>> {
+fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<Certificate<'static>>, ClientError> {
     let found: Vec<Certificate<'static>> = parse_pem(pem)
         .filter_map(|item| match item {
             Ok(PemItem::Certificate(certificate)) => Some(certificate),
@@ -264,7 +258,7 @@ fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<Certificate<'static>>> {
         })
         .collect();
     if found.is_empty() {
-        return Err(anyhow!("there is no certificate in `{}`", path.display()));
+        return Err(ClientError::Setup(format!("there is no certificate in `{}`", path.display())));
     }
     Ok(found)
 }

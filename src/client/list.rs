@@ -1,17 +1,16 @@
-//! A list of JSON that is used element by element while it arrives.
+//! JSON lists that are read element by element while they arrive.
 //!
-//! What a service answers is bounded by the largest element, not by the whole list.
+//! Memory is bounded by the largest element, not by the whole list.
 
 use std::cell::Cell;
 use std::fmt;
 use std::io::{self, BufReader, Read};
 
-use anyhow::{Context as _, Result, anyhow};
 use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Uses the text of an element.
-pub(in crate::cli) type Each<'e> = &'e mut dyn FnMut(&str) -> Result<()>;
+/// Uses the text of an element, or says why it cannot be used.
+pub type Each<'e> = &'e mut dyn FnMut(&str) -> Result<(), String>;
 
 /// Reads a list and returns how many elements it has.
 ///
@@ -19,7 +18,7 @@ pub(in crate::cli) type Each<'e> = &'e mut dyn FnMut(&str) -> Result<()>;
 ///
 /// Returns an error if it is not a list, an element has more bytes than `largest` or cannot be used, or
 /// the text ends early.
-pub(super) fn read(text: impl Read, largest: u64, each: Each<'_>) -> Result<usize> {
+pub(super) fn read(text: impl Read, largest: u64, each: Each<'_>) -> Result<usize, String> {
     let left = Cell::new(largest);
     let mut failure = None;
     let bounded = BufReader::new(Bounded { text, left: &left, largest });
@@ -30,10 +29,10 @@ pub(super) fn read(text: impl Read, largest: u64, each: Each<'_>) -> Result<usiz
         (Some(failure), _) => Err(failure),
         (None, Ok(count)) => Ok(count),
         (None, Err(error)) if error.is_io() => {
-            Err(anyhow::Error::from(io::Error::from(error))).context("it broke off")
+            Err(format!("it broke off: {}", io::Error::from(error)))
         }
-        (None, Err(error)) if error.is_eof() => Err(anyhow!("it broke off: {error}")),
-        (None, Err(error)) => Err(anyhow!("it is not a list of JSON: {error}")),
+        (None, Err(error)) if error.is_eof() => Err(format!("it broke off: {error}")),
+        (None, Err(error)) => Err(format!("it is not a list of JSON: {error}")),
     }
 }
 
@@ -64,7 +63,7 @@ struct Elements<'e> {
     left: &'e Cell<u64>,
     largest: u64,
     each: Each<'e>,
-    failure: &'e mut Option<anyhow::Error>,
+    failure: &'e mut Option<String>,
 }
 
 impl<'de> Visitor<'de> for Elements<'_> {
@@ -95,11 +94,10 @@ mod tests {
     fn read_all(text: &str) -> Result<Vec<String>, String> {
         let mut all = Vec::new();
         let each = &mut |it: &str| {
-            anyhow::ensure!(it != "null", "null is not wanted");
             all.push(it.to_owned());
-            Ok(())
+            (it != "null").then_some(()).ok_or_else(|| "null is not wanted".to_owned())
         };
-        let count = read(text.as_bytes(), 50, each).map_err(|it| format!("{it:#}"))?;
+        let count = read(text.as_bytes(), 50, each)?;
         assert_eq!(count, all.len());
         Ok(all)
     }

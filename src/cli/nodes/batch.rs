@@ -1,0 +1,59 @@
+//! Nodes that are used together.
+
+use crate::model::Node;
+
+/// The most nodes of a batch.
+const NODES: usize = 512;
+
+/// The most bytes of memory of a batch, by an estimate.
+const MEMORY: usize = 128 << 20;
+
+/// Uses a batch of nodes.
+pub(in crate::cli) type Use<'u> = &'u mut dyn FnMut(&[Node]);
+
+/// Nodes that are used together.
+pub(super) struct Batch<'u> {
+    nodes: Vec<Node>,
+    memory: usize,
+    each: Use<'u>,
+}
+
+impl<'u> Batch<'u> {
+    pub(super) fn new(each: Use<'u>) -> Self {
+        Self { nodes: Vec::new(), memory: 0, each }
+    }
+
+    pub(super) fn push(&mut self, node: Node, memory: usize) {
+        self.nodes.push(node);
+        self.memory += memory;
+        if self.nodes.len() >= NODES || self.memory >= MEMORY {
+            self.flush();
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        if !self.nodes.is_empty() {
+            (self.each)(&self.nodes);
+        }
+        self.nodes.clear();
+        self.memory = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_bounded_by_nodes_and_by_memory() {
+        let mut sizes = Vec::new();
+        let mut each = |nodes: &[Node]| sizes.push(nodes.len());
+        let mut batch = Batch::new(&mut each);
+        for memory in [1, MEMORY, 1] {
+            batch.push(Node::named("n".to_owned()), memory);
+        }
+        (0..NODES).for_each(|_| batch.push(Node::named("n".to_owned()), 1));
+        batch.flush();
+        assert_eq!(sizes, [2, NODES, 1]);
+    }
+}

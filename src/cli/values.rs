@@ -1,0 +1,69 @@
+//! Words of settings for types of the daemon, which know nothing of the command line.
+
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+
+use crate::forge::Provider;
+use crate::git::VerifyMode;
+use crate::http::OnGap;
+use crate::reconcile::{OnRewrite, OnStale, WriteMode};
+use crate::telemetry::LogFormat;
+
+/// Implements [`ValueEnum`] by a table: variant, word, help.
+macro_rules! words {
+    ($type:ty: $($variant:ident $word:literal $help:literal),* $(,)?) => {
+        impl ValueEnum for $type {
+            fn value_variants<'a>() -> &'a [Self] {
+                &[$(Self::$variant),*]
+            }
+
+            fn to_possible_value(&self) -> Option<PossibleValue> {
+                Some(match self {
+                    $(Self::$variant => PossibleValue::new($word).help($help)),*
+                })
+            }
+        }
+    };
+}
+
+words!(OnGap:
+    Refuse "refuse" "Certificates whose status is not known are refused",
+    Allow "allow" "They are accepted, and the log warns",
+);
+
+words!(Provider:
+    Github "github" "GitHub, also Enterprise",
+    Gitlab "gitlab" "GitLab",
+    Gitea "gitea" "Gitea",
+    Forgejo "forgejo" "Forgejo",
+    Bitbucket "bitbucket" "Bitbucket Cloud",
+    BitbucketDc "bitbucket-dc" "Bitbucket Data Center",
+);
+
+words!(VerifyMode:
+    Off "off" "None",
+    Head "head" "The head of the branch",
+    Range "range" "Every commit that no verified one contains; the head alone where none is verified yet",
+);
+
+words!(LogFormat:
+    Text "text" "A line for people",
+    Json "json" "A JSON object a line",
+);
+
+words!(WriteMode:
+    Off "off" "It is refused: groups change by commits alone",
+    Commit "commit" "It is a commit on the branch",
+    Propose "propose" "It is a commit on a branch of its own, for review",
+);
+
+words!(OnRewrite:
+    Follow "follow" "It is followed, and reported",
+    Hold "hold" "It waits until an operator resumes, or the branch comes back",
+);
+
+words!(OnStale:
+    Serve "serve" "Answers go on, with a header that says so",
+    Unready "unready" "The same, and the daemon is not ready",
+    Refuse "refuse" "There are no answers",
+);

@@ -1,0 +1,249 @@
+//! HTTP client of daemons, `PuppetDB` and Puppet Server.
+//!
+//! Every request has a deadline, and every answer a limit of bytes. Redirects are not followed, since a
+//! token must not leave for another host.
+
+mod advice;
+mod certificates;
+mod early_close;
+mod error;
+mod identity;
+mod list;
+mod nodes;
+mod socket;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use ureq::{Agent, Body, RequestBuilder, http};
+
+use advice::Advice;
+use certificates::Certificates;
+
+pub use error::ClientError;
+pub use identity::{Identity, Timeouts, is_private, without_password};
+pub use list::Each;
+pub use nodes::{Entry, PAGE_NODES, read_page, read_pages};
+
+/// A client of one service.
+#[derive(Debug)]
+pub struct Client {
+    agent: Agent,
+    /// The prefix of request paths.
+    base: String,
+    /// The URL without its password, for messages.
+    name: String,
+    token: Option<String>,
+    certificates: Certificates,
+    advice: Advice,
+}
+
+/// The answer of a service as text.
+#[derive(Debug)]
+pub struct Reply {
+    /// The status.
+    pub status: http::StatusCode,
+    /// The commit that answered; daemons alone name one.
+    pub commit: Option<String>,
+    /// The version of the document.
+    pub etag: Option<String>,
+    /// The body.
+    pub text: String,
+}
+
+/// The answer of a service as JSON.
+#[derive(Debug)]
+pub struct JsonReply {
+    /// The status.
+    pub status: http::StatusCode,
+    /// The body.
+    pub body: Value,
+    advice: Advice,
+}
+
+/// The most bytes of an answer: pages of nodes with their facts are large.
+const ANSWER_BYTES: u64 = 256 << 20;
+
+/// The most bytes of an answer that says why there is no other.
+const REFUSAL_BYTES: u64 = 1 << 20;
+
+impl Client {
+    /// Makes errors say what a person can try.
+    #[must_use]
+    pub fn with_advice(self) -> Self {
+        Self { advice: Advice::Given, ..self }
+    }
+
+    /// Returns the URL of the service without its password.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Sends a GET request with additional headers.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no answer arrives in time.
+    pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Result<Reply, ClientError> {
+        let mut request = self.authenticated(self.agent.get(format!("{}{path}", self.base)));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.reply(request.call())
+    }
+
+    /// Sends a GET request for a JSON document.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no answer arrives in time, or one that is not JSON.
+    pub fn get_json(&self, path: &str) -> Result<JsonReply, ClientError> {
+        self.json(path, &self.get(path, &[])?)
+    }
+
+    /// Sends a GET request for a JSON document; returns the commit that answered as well.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no answer arrives in time, or one that is not JSON.
+    pub fn get_json_of_commit(
+        &self,
+        path: &str,
+    ) -> Result<(Option<String>, JsonReply), ClientError> {
+        let mut reply = self.get(path, &[])?;
+        let commit = reply.commit.take();
+        Ok((commit, self.json(path, &reply)?))
+    }
+
+    /// Sends a POST request with a JSON document.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no answer arrives in time.
+    pub fn post(&self, path: &str, body: &str) -> Result<Reply, ClientError> {
+        let request = self.agent.post(format!("{}{path}", self.base));
+        let request = self.authenticated(request).header("Content-Type", "application/json");
+        self.reply(request.send(body))
+    }
+
+    /// Sends a POST request with a JSON document for a JSON document.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no answer arrives in time, or one that is not JSON.
+    pub fn post_json(&self, path: &str, body: &str) -> Result<JsonReply, ClientError> {
+        self.json(path, &self.post(path, body)?)
+    }
+
+    /// Requests a list, by POST where there is a body, and passes each element on while the list
+    /// arrives; returns how many elements it has. No element may have more bytes than `largest`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no list arrives in time, or `each` fails.
+    pub fn list(
+        &self,
+        path: &str,
+        body: Option<&str>,
+        largest: u64,
+        each: Each<'_>,
+    ) -> Result<usize, ClientError> {
+        let url = format!("{}{path}", self.base);
+        let json = ("Content-Type", "application/json");
+        let response = match body {
+            None => self.authenticated(self.agent.get(url)).call(),
+            Some(body) => {
+                self.authenticated(self.agent.post(url)).header(json.0, json.1).send(body)
+            }
+        };
+        let mut response = self.connected(response)?;
+        if !response.status().is_success() {
+            let reply = self.read(response)?;
+            let no_list = ClientError::Answer(format!("`{}{path}` has no list", self.name));
+            return Err(self.json(path, &reply)?.document().err().unwrap_or(no_list));
+        }
+        let text = response.body_mut().with_config().limit(ANSWER_BYTES).reader();
+        list::read(text, largest, each).map_err(|reason| {
+            ClientError::Answer(format!("the answer of `{}` cannot be used: {reason}", self.name))
+        })
+    }
+
+    fn authenticated<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        match &self.token {
+            Some(token) => request.header("X-Authentication", token),
+            None => request,
+        }
+    }
+
+    fn reply(
+        &self,
+        response: Result<http::Response<Body>, ureq::Error>,
+    ) -> Result<Reply, ClientError> {
+        let response = self.connected(response)?;
+        self.read(response)
+    }
+
+    /// Says why there is no answer.
+    fn connected(
+        &self,
+        response: Result<http::Response<Body>, ureq::Error>,
+    ) -> Result<http::Response<Body>, ClientError> {
+        response.map_err(|error| {
+            let problem = self.certificates.explain(&error, &self.name, Timestamp::now());
+            let reason = problem.unwrap_or_else(|| {
+                format!("{error}{}", self.advice.on_connection(&error, &self.base))
+            });
+            ClientError::Unreachable { name: self.name.clone(), reason }
+        })
+    }
+
+    fn read(&self, mut response: http::Response<Body>) -> Result<Reply, ClientError> {
+        let header = |name: &str| {
+            let value = response.headers().get(name)?.to_str().ok()?;
+            Some(value.to_owned())
+        };
+        let (commit, etag) = (header("X-Clade-Commit"), header("ETag"));
+        let limit = if response.status().is_success() { ANSWER_BYTES } else { REFUSAL_BYTES };
+        let body = response.body_mut().with_config().limit(limit);
+        let text = body.read_to_string().map_err(|error| {
+            ClientError::Answer(format!("the answer of `{}` broke off: {error}", self.name))
+        })?;
+        Ok(Reply { status: response.status(), commit, etag, text })
+    }
+
+    fn json(&self, path: &str, reply: &Reply) -> Result<JsonReply, ClientError> {
+        let (url, status) = (format!("{}{path}", self.name), reply.status);
+        if status.is_redirection() {
+            return Err(ClientError::Answer(format!(
+                "`{url}` answers {status}, and redirects are not followed: correct the URL"
+            )));
+        }
+        let body = serde_json::from_str(&reply.text).map_err(|_| {
+            let hint = self.advice.on_other_answer(&url);
+            ClientError::Answer(format!("`{url}` answers {status} with what is not JSON{hint}"))
+        })?;
+        Ok(JsonReply { status, body, advice: self.advice })
+    }
+}
+
+impl JsonReply {
+    /// Returns the document.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error that the service answered with in its place.
+    pub fn document(self) -> Result<Value, ClientError> {
+        if self.status.is_success() {
+            return Ok(self.body);
+        }
+        let message = self.body.get("msg").and_then(Value::as_str).unwrap_or("no reason");
+        let path = self.body.get("details").filter(|_| self.kind() == Some("not-found"));
+        let hint = self.advice.on_status(self.status, path.and_then(Value::as_str));
+        let status = self.status;
+        Err(ClientError::Answer(format!("the daemon answers {status}: {message}{hint}")))
+    }
+
+    /// Returns the kind of an error.
+    pub fn kind(&self) -> Option<&str> {
+        self.body.get("kind")?.as_str()
+    }
+}

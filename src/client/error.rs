@@ -1,0 +1,20 @@
+//! Why a service gives no answer.
+
+/// A service gives no answer that can be used. The message has the cause in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// The URL, the token or a certificate cannot be used.
+    #[error("{0}")]
+    Setup(String),
+    /// No answer arrives.
+    #[error("cannot ask `{name}`: {reason}")]
+    Unreachable {
+        /// The service.
+        name: String,
+        /// What happened.
+        reason: String,
+    },
+    /// The answer cannot be used, or is a refusal.
+    #[error("{0}")]
+    Answer(String),
+}

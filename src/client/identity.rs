@@ -1,0 +1,225 @@
+//! Credentials of a client, and the addresses that may see them.
+#![expect(clippy::disallowed_methods, reason = "certificates and tokens are files")]
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{
+    ConnectProxyConnector, Connector as _, RustlsConnector, TcpConnector,
+};
+use ureq::{Agent, http};
+
+use super::advice::Advice;
+use super::certificates::Certificates;
+use super::early_close::EarlyClose;
+use super::{Client, ClientError, socket};
+
+/// The credentials of a client, and the authority that it trusts.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    /// The authority of the service's certificate, as PEM; without it the public authorities.
+    pub tls_ca: Option<PathBuf>,
+    /// The client certificate.
+    pub tls_cert: Option<PathBuf>,
+    /// Its private key.
+    pub tls_key: Option<PathBuf>,
+    /// The file that holds the token.
+    pub token_file: Option<PathBuf>,
+    /// Whether the token may be sent over plain `http://` to other hosts.
+    pub insecure_http: bool,
+}
+
+/// How long a request may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// To connect.
+    pub connect: Duration,
+    /// Altogether.
+    pub total: Duration,
+}
+
+impl Identity {
+    /// Returns the identity of a certificate and its key.
+    pub fn of_files(ca: Option<PathBuf>, pair: Option<(PathBuf, PathBuf)>) -> Self {
+        let (tls_cert, tls_key) = pair.unzip();
+        Self { tls_ca: ca, tls_cert, tls_key, ..Self::default() }
+    }
+
+    /// Fills in what is not configured; a certificate and its key belong together.
+    #[must_use]
+    pub fn or(&self, default: Self) -> Self {
+        let own = self.clone();
+        let (tls_cert, tls_key) = match own.tls_cert {
+            Some(certificate) => (Some(certificate), own.tls_key),
+            None => (default.tls_cert, default.tls_key),
+        };
+        Self { tls_ca: own.tls_ca.or(default.tls_ca), tls_cert, tls_key, ..own }
+    }
+
+    /// Returns whether a certificate is configured.
+    pub fn has_certificate(&self) -> bool {
+        self.tls_cert.is_some()
+    }
+
+    /// Returns a client of a service; no request takes longer than `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the URL is not valid, or the credentials cannot be used with it.
+    pub fn client(&self, url: &str, timeout: Duration) -> Result<Client, ClientError> {
+        self.client_within(url, Timeouts { connect: timeout, total: timeout })
+    }
+
+    /// Returns a client of a service.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the URL is not valid, or the credentials cannot be used with it.
+    pub fn client_within(&self, url: &str, timeouts: Timeouts) -> Result<Client, ClientError> {
+        let socket = match url.strip_prefix("unix:") {
+            Some(path) => Some(path.strip_prefix("//").unwrap_or(path)),
+            None => url.starts_with('/').then_some(url),
+        };
+        if socket.is_none() && !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(ClientError::Setup(format!(
+                "`{url}` is neither a URL of `http` or `https` nor the path of a unix socket"
+            )));
+        }
+        let config = Agent::config_builder()
+            .timeout_global(Some(timeouts.total))
+            .timeout_connect(Some(timeouts.connect))
+            .timeout_resolve(Some(timeouts.connect))
+            .http_status_as_error(false)
+            // A secret must not follow a redirect.
+            .max_redirects(0);
+        let token = self.token()?;
+        let name = without_password(url);
+        let has_secret = token.is_some() || has_password(url);
+        if has_secret && socket.is_none() && !self.insecure_http && !is_private(url) {
+            return Err(ClientError::Setup(format!(
+                "`{name}` would get the token in clear text: use `https://`, or --insecure-http if the network is trusted"
+            )));
+        }
+        let advice = Advice::None;
+        let Some(path) = socket else {
+            let (certificates, tls) = Certificates::read(self)?;
+            let connector =
+                ().chain(ConnectProxyConnector::default())
+                    .chain(TcpConnector::default())
+                    .chain(EarlyClose)
+                    .chain(RustlsConnector::default());
+            let config = config.tls_config(tls).build();
+            let agent = Agent::with_parts(config, connector, DefaultResolver::default());
+            let base = url.trim_end_matches('/').to_owned();
+            return Ok(Client { agent, base, name, token, certificates, advice });
+        };
+        let agent = socket::agent(config.proxy(None).build(), Path::new(path));
+        let base = "http://127.0.0.1".to_owned();
+        let certificates = Certificates::default();
+        Ok(Client { agent, base, name, token, certificates, advice })
+    }
+
+    fn token(&self) -> Result<Option<String>, ClientError> {
+        let Some(path) = &self.token_file else { return Ok(None) };
+        let shown = path.display();
+        let text = String::from_utf8(read(path)?)
+            .map_err(|_| ClientError::Setup(format!("the token in `{shown}` is not text")))?;
+        match text.trim() {
+            "" => Err(ClientError::Setup(format!("the token file `{shown}` is empty"))),
+            token => Ok(Some(token.to_owned())),
+        }
+    }
+}
+
+/// Returns whether requests to a URL cannot be read in transit: they are encrypted, or stay on this machine.
+pub fn is_private(url: &str) -> bool {
+    let Ok(url) = url.parse::<http::Uri>() else { return false };
+    let host = url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let is_here = || match host.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    };
+    url.scheme_str() == Some("https") || is_here()
+}
+
+/// Returns whether a URL has a user or password in it.
+fn has_password(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().is_some_and(|it| it.contains('@'))
+}
+
+/// Returns a URL without its user and password.
+pub fn without_password(url: &str) -> String {
+    let url = url.trim_end_matches('/');
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let authority = rest.split('/').next().unwrap_or_default();
+    match authority.rsplit_once('@') {
+        Some((secret, _)) => {
+            format!("{scheme}://{}", rest.get(secret.len() + 1..).unwrap_or_default())
+        }
+        None => url.to_owned(),
+    }
+}
+
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, ClientError> {
+    std::fs::read(path)
+        .map_err(|error| ClientError::Setup(format!("cannot read `{}`: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Identity, has_password, is_private, without_password};
+
+    #[test]
+    fn a_flag_replaces_its_own_default_only() {
+        let path = |name: &str| Some(std::path::PathBuf::from(name));
+        let pair = |one: &str, two: &str| path(one).zip(path(two));
+        let puppet = || Identity::of_files(path("puppet-ca"), pair("puppet-cert", "puppet-key"));
+        let shown = |it: Identity| [it.tls_ca, it.tls_cert, it.tls_key, it.token_file];
+        let defaults = [path("puppet-ca"), path("puppet-cert"), path("puppet-key")];
+        let [ca, certificate, key] = defaults;
+        let token = Identity { token_file: path("token"), ..Identity::of_files(None, None) };
+        let expected = [ca.clone(), certificate.clone(), key.clone(), path("token")];
+        assert_eq!(shown(token.or(puppet())), expected);
+        let own_ca = Identity::of_files(path("ca"), None);
+        assert_eq!(shown(own_ca.or(puppet())), [path("ca"), certificate, key, None]);
+        let own_pair = Identity::of_files(None, pair("cert", "key"));
+        assert_eq!(shown(own_pair.or(puppet())), [ca, path("cert"), path("key"), None]);
+    }
+
+    #[test]
+    fn what_is_encrypted_or_stays_here_is_private() {
+        for (url, private) in [
+            ("https://clade.example.com:4433", true),
+            ("http://127.0.0.1:4433", true),
+            ("http://127.8.8.8", true),
+            ("http://[::1]:4433/x", true),
+            ("http://[::ffff:127.0.0.1]:4433", true),
+            ("http://LOCALHOST:4433", true),
+            ("http://clade:4433", false),
+            ("http://localhost.example.com", false),
+            ("http://127.0.0.1@evil.example.com", false),
+            ("http://127.0.0.1.example.com", false),
+            ("http://10.0.0.1", false),
+            ("http://0.0.0.0", false),
+            ("http://", false),
+        ] {
+            assert_eq!(is_private(url), private, "{url}");
+        }
+        assert!(has_password("http://u:p@host/x") && !has_password("http://host/x@y"));
+    }
+
+    #[test]
+    fn a_url_is_shown_without_its_password() {
+        for (url, shown) in [
+            ("https://u:s@host:4433/x@y/", "https://host:4433/x@y"),
+            ("https://host/x@y", "https://host/x@y"),
+            ("unix:///run/clade.sock", "unix:///run/clade.sock"),
+            ("/run/clade.sock", "/run/clade.sock"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Nodes that a service lists page by page.
+//!
+//! They are passed on while they arrive, so that an answer takes no more memory than its largest node.
+
+use serde_json::Value;
+
+use super::{Client, ClientError};
+use crate::facts::{Listed, ListedNode, with_certname};
+use crate::model::{Map, NODE_VALUES, Node, count_values, has_more_values};
+
+/// How many nodes a page has.
+pub const PAGE_NODES: usize = 512;
+
+/// More nodes than one fleet has.
+const MOST: usize = 10_000_000;
+
+/// The most bytes of text of a node, as in a request that brings its facts along.
+const NODE_BYTES: u64 = 16 << 20;
+
+/// The bytes of memory that a value takes, whatever its text.
+const VALUE_MEMORY: usize = 300;
+
+/// Uses a node of a list.
+type Take<'t> = &'t mut dyn FnMut(Listed);
+
+/// The keys under which an element of a list has a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    name: &'static str,
+    facts: &'static str,
+}
+
+impl Entry {
+    /// A check-in of a daemon.
+    pub const CHECK_IN: Self = Self { name: "name", facts: "fact" };
+    /// An element of the inventory of `PuppetDB`.
+    pub const INVENTORY: Self = Self { name: "certname", facts: "facts" };
+}
+
+/// Reads page after page until one is not full, and returns how many nodes there are. `page` reads the
+/// page after so many nodes, and returns how many it has.
+///
+/// # Errors
+///
+/// Returns an error if a page cannot be read, or there is no last one.
+pub fn read_pages(
+    page: &dyn Fn(usize, Take<'_>) -> Result<usize, ClientError>,
+    take: Take<'_>,
+) -> Result<usize, ClientError> {
+    let (mut offset, mut before) = (0, None);
+    loop {
+        let mut first = None;
+        let size = page(offset, &mut |listed| {
+            first.get_or_insert_with(|| match &listed {
+                Ok(ListedNode { node, .. }) => node.name.clone(),
+                Err(error) => error.clone(),
+            });
+            take(listed);
+        })?;
+        offset += size;
+        if size < PAGE_NODES {
+            return Ok(offset);
+        }
+        if first == before || offset > MOST {
+            return Err(ClientError::Answer(format!(
+                "the pages of nodes do not end: each begins with the same node, or there are more than {MOST} nodes"
+            )));
+        }
+        before = first;
+    }
+}
+
+/// Requests a list of nodes, and returns how many it has. `admit` says whether there is memory for what
+/// the text of a node takes when it is read.
+///
+/// # Errors
+///
+/// Returns an error if no list arrives, or a node in it cannot be used.
+pub fn read_page(
+    client: &Client,
+    path: &str,
+    body: Option<&str>,
+    keys: Entry,
+    admit: &dyn Fn(&[u8]) -> bool,
+    take: Take<'_>,
+) -> Result<usize, ClientError> {
+    client.list(path, body, NODE_BYTES, &mut |text| {
+        if has_more_values(text.as_bytes(), NODE_VALUES) {
+            return Err(format!("a node has more than {NODE_VALUES} values"));
+        }
+        if !admit(text.as_bytes()) {
+            return Err("too many large nodes are read; try again soon".to_owned());
+        }
+        let entry: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        take(match error_of(&entry) {
+            Some(error) => Err(error),
+            None => Ok(ListedNode { node: node(entry, keys)?, memory: memory(text) }),
+        });
+        Ok(())
+    })
+}
+
+/// Returns about how many bytes of memory a node takes.
+fn memory(text: &str) -> usize {
+    text.len() + VALUE_MEMORY * count_values(text.as_bytes())
+}
+
+/// Returns why the daemon cannot read a node of its list.
+fn error_of(entry: &Value) -> Option<String> {
+    let message = entry.get("error")?.get("msg")?.as_str()?;
+    let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+    Some(format!("the daemon cannot read the node `{name}`: {message}"))
+}
+
+fn node(mut entry: Value, keys: Entry) -> Result<Node, String> {
+    let certname = entry.get(keys.name).and_then(Value::as_str).map(str::to_owned);
+    let name = certname.ok_or_else(|| format!("a node has no `{}`", keys.name))?;
+    let mut object = |key: &str| match entry.get_mut(key).map(Value::take) {
+        Some(Value::Object(object)) => object,
+        _ => Map::new(),
+    };
+    let mut fact = object(keys.facts);
+    // An agent can send a fact of this name; the trusted data are beside the facts.
+    fact.remove("trusted");
+    let trusted = with_certname(Some(object("trusted")), &name);
+    Ok(Node { name, fact, trusted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_read_until_one_is_not_full_and_never_forever() {
+        let fleet = |total: usize, moves: bool| {
+            move |offset: usize, take: Take<'_>| {
+                let start = if moves { offset } else { 0 };
+                let names = (start..total).take(PAGE_NODES);
+                let node = |it| Node::named(format!("n{it}"));
+                Ok(names.map(|it| take(Ok(ListedNode { node: node(it), memory: 1 }))).count())
+            }
+        };
+        for total in [0, 1, PAGE_NODES - 1, PAGE_NODES, PAGE_NODES + 1, 3 * PAGE_NODES] {
+            let mut found = 0;
+            let count = read_pages(&fleet(total, true), &mut |_| found += 1).unwrap();
+            assert_eq!((count, found), (total, total));
+        }
+        let said = read_pages(&fleet(PAGE_NODES, false), &mut |_| {}).unwrap_err().to_string();
+        assert!(said.starts_with("the pages of nodes do not end"), "{said}");
+    }
+
+    #[test]
+    fn values_count_as_what_they_take_and_not_as_their_text() {
+        let wide = format!("[{}]", vec!["0"; NODE_VALUES - 2].join(","));
+        assert!(memory(&wide) >= 64 << 20);
+        let usual = vec![r#""name": {"a": "text of a fact", "b": [1, 2]}"#; 500].join(",");
+        assert!((100..PAGE_NODES).contains(&((128 << 20) / memory(&usual))));
+    }
+}

@@ -1,0 +1,292 @@
+//! Directories of facts files.
+#![expect(clippy::disallowed_methods, reason = "facts are files")]
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::cache::read_cached;
+use super::file::read_file;
+use super::read::{NodeFacts, read_facts, with_certname};
+use super::source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom};
+use crate::model::{Map, Node, Value, count_values};
+
+/// The endings of facts files, in the order in which they are looked up.
+const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
+
+/// The most files that are in memory at once.
+const FILES_AT_ONCE: usize = 512;
+
+/// The bytes of memory that a value takes, whatever its text.
+const VALUE_MEMORY: usize = 300;
+
+/// Reads a file; none if it is absent.
+pub type ReadFile = fn(&Path) -> Result<Option<Vec<u8>>, String>;
+
+/// A directory of facts files, `<certname>.json`, `.yaml` or `.yml`.
+#[derive(Clone, Debug)]
+pub struct FactsDirectory {
+    path: PathBuf,
+    read: ReadFile,
+    absence: Absence,
+}
+
+/// What the absence of a directory means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Absence {
+    /// An error: a volume that is not mounted must not look like nodes without facts.
+    Error,
+    /// That there are no facts yet.
+    NoFacts,
+}
+
+/// Facts cannot be read from files.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FactsFileError {
+    /// A file of a node.
+    #[error("cannot use the facts in `{}`: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The directory.
+    #[error("cannot read the facts directory `{}`: {reason}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The directory has no facts files.
+    #[error("there are no facts files in `{}`: `<certname>.json` or `.yaml`", .0.display())]
+    Empty(PathBuf),
+}
+
+impl FactsDirectory {
+    /// Returns a directory that must be there when facts are read.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, read: read_if_present, absence: Absence::Error }
+    }
+
+    /// Accepts the absence of the directory: Puppet Server makes its own when the first agent asks.
+    #[must_use]
+    pub fn or_absent(self) -> Self {
+        Self { absence: Absence::NoFacts, ..self }
+    }
+
+    /// Reads files by a function.
+    #[must_use]
+    pub fn read_by(self, read: ReadFile) -> Self {
+        Self { read, ..self }
+    }
+
+    /// Returns the facts of a node, and the trusted data that its file has beside them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the directory or a file cannot be read, or the file is half written or has the
+    /// facts of another node.
+    pub fn facts(&self, certname: &str) -> Result<Option<NodeFacts>, FactsFileError> {
+        if certname.is_empty() || certname.starts_with('.') || certname.contains(['/', '\\', '\0'])
+        {
+            return Ok(None);
+        }
+        for ending in ENDINGS {
+            let path = self.path.join(format!("{certname}.{ending}"));
+            let read = (self.read)(&path).and_then(|bytes| {
+                let read = bytes.map(|it| read_cached(&it, certname));
+                read.transpose().map_err(|error| error.to_string())
+            });
+            match read {
+                Ok(None) => {}
+                Ok(Some(facts)) => return Ok(Some(facts)),
+                Err(reason) => return Err(FactsFileError::File { path, reason }),
+            }
+        }
+        match std::fs::metadata(&self.path) {
+            Err(error) if self.absence == Absence::Error || error.kind() != ErrorKind::NotFound => {
+                Err(self.unreadable(&error))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the facts files of all nodes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the directory cannot be read, or has no facts files.
+    pub fn files(&self) -> Result<Vec<PathBuf>, FactsFileError> {
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(&self.path).map_err(|error| self.unreadable(&error))? {
+            let path = entry.map_err(|error| self.unreadable(&error))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_facts =
+                path.extension().is_some_and(|it| ENDINGS.iter().any(|ending| it == *ending));
+            if is_facts && !name.starts_with('.') && !name.contains(".trusted.") {
+                files.push(path);
+            }
+        }
+        if files.is_empty() {
+            return Err(FactsFileError::Empty(self.path.clone()));
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    fn unreadable(&self, error: &std::io::Error) -> FactsFileError {
+        FactsFileError::Directory { path: self.path.clone(), reason: error.to_string() }
+    }
+}
+
+impl NodeSource for FactsDirectory {
+    /// Nothing in the files is trusted: agents fill them.
+    fn node(&self, certname: &str, _: &dyn RowRoom) -> Result<Option<Node>, NodeSourceError> {
+        let facts = self.facts(certname).map_err(|error| {
+            NodeSourceError::Unreadable(match error {
+                FactsFileError::File { reason, .. } => reason,
+                FactsFileError::Directory { path, reason } => format!(
+                    "the directory `{}` of `--facts-dir` cannot be read: {reason}",
+                    path.display()
+                ),
+                error @ FactsFileError::Empty(_) => error.to_string(),
+            })
+        })?;
+        Ok(facts.map(|NodeFacts { fact, .. }| Node { fact, ..Node::named(certname.to_owned()) }))
+    }
+
+    /// Reads every file, with the trusted data beside it.
+    fn list(
+        &self,
+        _: Option<&Value>,
+        each: &mut dyn FnMut(Listed),
+    ) -> Result<usize, NodeSourceError> {
+        let files = self.files().map_err(|error| NodeSourceError::Unreadable(error.to_string()))?;
+        for some in files.chunks(FILES_AT_ONCE) {
+            let read: Vec<Listed> = some.par_iter().map(|path| listed(path)).collect();
+            read.into_iter().for_each(&mut *each);
+        }
+        Ok(files.len())
+    }
+}
+
+fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    match read_file(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Reads a facts file in any form, and the trusted data beside it.
+fn listed(path: &Path) -> Listed {
+    let (read, memory) = any_form(path)?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let trusted = ENDINGS
+        .iter()
+        .map(|ending| path.with_file_name(format!("{stem}.trusted.{ending}")))
+        .find(|it| it.exists());
+    let trusted = match trusted {
+        None => read.trusted,
+        Some(path) => Some(trusted_data_of(&path)?),
+    };
+    let name = read.name.unwrap_or(stem);
+    let trusted = with_certname(trusted, &name);
+    Ok(ListedNode { node: Node { name, fact: read.fact, trusted }, memory })
+}
+
+fn trusted_data_of(path: &Path) -> Result<Map<String, Value>, String> {
+    let (read, _) = any_form(path)?;
+    Ok(read.trusted.unwrap_or(read.fact))
+}
+
+fn any_form(path: &Path) -> Result<(NodeFacts, usize), String> {
+    let fail =
+        |error: &dyn std::fmt::Display| format!("`{}` cannot be read: {error}", path.display());
+    let bytes = read_file(path).map_err(|error| fail(&error))?;
+    let facts = read_facts(&bytes).map_err(|error| fail(&error))?;
+    Ok((facts, bytes.len() + VALUE_MEMORY * count_values(&bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::facts::Unlimited;
+
+    fn directory(files: &[(&str, &str)]) -> (tempfile::TempDir, FactsDirectory) {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(directory.path().join(name), text).unwrap();
+        }
+        let facts = FactsDirectory::new(directory.path().to_owned());
+        (directory, facts)
+    }
+
+    #[test]
+    fn facts_are_found_by_certname_and_trusted_data_are_not_taken_from_them() {
+        let (_kept, facts) = directory(&[
+            ("web1.yaml", "a: 1\n"),
+            ("web2.yml", "a: 2\n"),
+            ("web3.json", r#"{"fact": {"a": 3}, "trusted": {"certname": "forged"}}"#),
+        ]);
+        for (name, a) in [("web1", 1), ("web2", 2), ("web3", 3)] {
+            let node = facts.node(name, &Unlimited).unwrap().unwrap();
+            assert_eq!(Value::from(node.fact), json!({"a": a}), "{name}");
+            assert!(node.trusted.is_empty(), "{name}");
+        }
+        for name in ["web4", "", ".", "..", "../web1", "a/b", "web1\0"] {
+            assert_eq!(facts.node(name, &Unlimited), Ok(None), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_absent_directory_is_an_error_unless_it_may_be_absent() {
+        let directory = tempfile::tempdir().unwrap();
+        let absent = FactsDirectory::new(directory.path().join("absent"));
+        let error = absent.facts("web1").unwrap_err();
+        assert!(matches!(error, FactsFileError::Directory { .. }), "{error}");
+        assert_eq!(absent.or_absent().facts("web1"), Ok(None));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_an_error() {
+        let (_kept, facts) = directory(&[
+            ("web1.json", "{\"a\": "),
+            ("web2.json", r#"{"name": "web1", "values": {}}"#),
+        ]);
+        for (name, reason) in
+            [("web1", "line 1, column 6: "), ("web2", "the file holds the facts of `web1`")]
+        {
+            match facts.facts(name).unwrap_err() {
+                FactsFileError::File { reason: found, .. } => {
+                    assert!(found.starts_with(reason), "{found}");
+                }
+                other => panic!("{other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_has_every_node_with_the_trusted_data_beside_its_facts() {
+        let (_kept, facts) = directory(&[
+            ("web1.yaml", "a: 1\n"),
+            ("web1.trusted.yaml", "extensions: {pp_role: web}\n"),
+            ("web2.json", "{"),
+            ("README", "no facts"),
+        ]);
+        let mut listed = Vec::new();
+        assert_eq!(facts.list(None, &mut |it| listed.push(it)), Ok(2));
+        let web1 = listed[0].as_ref().unwrap();
+        assert_eq!(
+            Value::from(web1.node.trusted.clone()),
+            json!({"extensions": {"pp_role": "web"}, "certname": "web1"})
+        );
+        assert!(web1.memory > VALUE_MEMORY);
+        assert!(listed[1].as_ref().unwrap_err().contains("web2.json` cannot be read: "));
+    }
+}

@@ -1,0 +1,76 @@
+//! Sources of nodes with their facts.
+
+use std::fmt;
+
+use crate::model::{Node, Value};
+
+/// A source of nodes with their facts, such as a directory of files or `PuppetDB`.
+pub trait NodeSource: fmt::Debug + Send + Sync {
+    /// Returns what is known of one node, if it is known and there is room for it. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the source cannot be read: that is not the same as a node that it does not
+    /// know.
+    fn node(&self, certname: &str, room: &dyn RowRoom) -> Result<Option<Node>, NodeSourceError>;
+
+    /// Passes on at least the nodes that a query for the inventory selects; all of them without a query.
+    /// Returns how many it passed on. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the source cannot be read.
+    fn list(
+        &self,
+        query: Option<&Value>,
+        each: &mut dyn FnMut(Listed),
+    ) -> Result<usize, NodeSourceError>;
+}
+
+/// A node of a list, or why it cannot be read.
+pub type Listed = Result<ListedNode, String>;
+
+/// A node of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedNode {
+    /// The node.
+    pub node: Node,
+    /// The bytes of memory that it takes, by an estimate.
+    pub memory: usize,
+}
+
+/// A source of nodes cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NodeSourceError {
+    /// Its files cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// Its service gives no answer that can be used.
+    #[error("{0}")]
+    Unreachable(String),
+}
+
+/// The memory for nodes that are read: each of these waits until there is enough, and is false if there
+/// is not. Blocking.
+pub trait RowRoom {
+    /// Waits for what a row of so many bytes may take, if that is much.
+    fn admits_bytes(&self, bytes: usize) -> bool;
+
+    /// Waits for what this row takes, unless the room for it is there already. Returns at once for a
+    /// large row.
+    fn admits_row(&self, row: &[u8]) -> bool;
+}
+
+/// For those who read one row at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Unlimited;
+
+impl RowRoom for Unlimited {
+    fn admits_bytes(&self, _: usize) -> bool {
+        true
+    }
+
+    fn admits_row(&self, _: &[u8]) -> bool {
+        true
+    }
+}

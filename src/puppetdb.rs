@@ -1,0 +1,76 @@
+//! `PuppetDB` as a source of nodes, by its inventory.
+
+use std::time::Duration;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use crate::client::{Client, ClientError, Entry, Identity, PAGE_NODES, read_page, read_pages};
+use crate::facts::{Listed, NodeSource, NodeSourceError, RowRoom};
+use crate::model::Node;
+
+/// How long one node may take: an agent run waits.
+const NODE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a page of nodes may take.
+const PAGE_TIMEOUT: Duration = Duration::from_mins(1);
+
+const INVENTORY: &str = "/pdb/query/v4/inventory";
+
+/// A `PuppetDB`.
+#[derive(Debug)]
+pub struct PuppetDb {
+    node: Client,
+    pages: Client,
+}
+
+impl PuppetDb {
+    /// Returns the `PuppetDB` at a URL.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the URL is not valid, or the credentials cannot be used with it.
+    pub fn new(url: &str, identity: &Identity) -> Result<Self, ClientError> {
+        let node = identity.client(url, NODE_TIMEOUT)?;
+        Ok(Self { node, pages: identity.client(url, PAGE_TIMEOUT)? })
+    }
+}
+
+impl NodeSource for PuppetDb {
+    fn node(&self, certname: &str, room: &dyn RowRoom) -> Result<Option<Node>, NodeSourceError> {
+        let query = json!(["=", "certname", certname]).to_string();
+        let path = format!("{INVENTORY}?query={}", utf8_percent_encode(&query, NON_ALPHANUMERIC));
+        let admit = |text: &[u8]| room.admits_bytes(text.len()) && room.admits_row(text);
+        let mut found = None;
+        let mut take = |listed| found = Some(listed);
+        read_page(&self.node, &path, None, Entry::INVENTORY, &admit, &mut take)?;
+        let found: Option<Listed> = found;
+        let found = found.transpose().map_err(NodeSourceError::Unreachable)?;
+        Ok(found.map(|listed| listed.node))
+    }
+
+    fn list(
+        &self,
+        query: Option<&Value>,
+        each: &mut dyn FnMut(Listed),
+    ) -> Result<usize, NodeSourceError> {
+        let page = |offset: usize, take: &mut dyn FnMut(Listed)| {
+            // Pages of an ordered list do not overlap.
+            let order = json!([{"field": "certname", "order": "asc"}]);
+            let mut page = json!({"order_by": order, "limit": PAGE_NODES, "offset": offset});
+            if let (Some(query), Value::Object(fields)) = (query, &mut page) {
+                fields.insert("query".to_owned(), query.clone());
+            }
+            // A query can be longer than a URL may be.
+            let body = page.to_string();
+            read_page(&self.pages, INVENTORY, Some(&body), Entry::INVENTORY, &|_| true, take)
+        };
+        Ok(read_pages(&page, each)?)
+    }
+}
+
+impl From<ClientError> for NodeSourceError {
+    fn from(error: ClientError) -> Self {
+        Self::Unreachable(error.to_string())
+    }
+}
