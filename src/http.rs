@@ -34,7 +34,9 @@ pub use access::{Access, AccessError, AllowedHosts, Host, HostError, TokensError
 pub use enc_cache::EncCache;
 pub use node_lookup::FactsPolicy;
 pub use router::{RouteSet, router};
-pub use server::{CrlPolicy, Endpoint, Listener, OnGap, Serving, Tls, TlsError, TlsFiles, serve};
+pub use server::{
+    CrlPolicy, Endpoint, Listener, OnGap, ServeOptions, Tls, TlsError, TlsFiles, serve,
+};
 pub use state::Services;
 pub use update_classes::ClassUpdater;
 pub use webhook::Webhooks;

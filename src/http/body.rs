@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::compute::NODES;
 use super::error::ApiError;
 use super::node_request::{NodeRequest, ProvedNode};
-use super::server::{NoRoom, TooSlow};
+use super::server::{BodyTimeout, NoRoom};
 use crate::changeset::check_numbers;
 use crate::model::{NODE_VALUES, has_more_values};
 
@@ -80,7 +80,7 @@ pub(super) fn check_values(bytes: &[u8], most: usize) -> Result<(), ApiError> {
 pub(super) fn unread(error: &axum::Error) -> ApiError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
-        if error.is::<TooSlow>() {
+        if error.is::<BodyTimeout>() {
             return ApiError::request_timeout();
         }
         if error.is::<NoRoom>() {

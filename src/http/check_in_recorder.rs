@@ -36,7 +36,7 @@ impl CheckInRecorder {
         transaction_uuid: Option<String>,
     ) {
         self.check_ins.note(Noted { time: Timestamp::now(), transaction_uuid, commit, node });
-        self.enc_cache.forget(&node.name);
+        self.enc_cache.evict(&node.name);
     }
 
     /// Records that a node asked, with facts as they stand in the body.
@@ -55,14 +55,14 @@ impl CheckInRecorder {
             trusted: request.trusted,
         };
         self.check_ins.note_received(&received);
-        self.enc_cache.forget(name);
+        self.enc_cache.evict(name);
     }
 
     /// Records a check-in durably: it is on disk when this returns.
     pub(super) async fn record_durably(&self, received: &Received<'_>) -> Result<(), ApiError> {
         let kept = self.check_ins.keep(received).await;
         // A check-in that was not kept may have been read meanwhile.
-        self.enc_cache.forget(received.name);
+        self.enc_cache.evict(received.name);
         Ok(kept?)
     }
 

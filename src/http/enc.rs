@@ -71,7 +71,7 @@ async fn by_name(
     };
     let (context, document) = NODES.run(weight, print).await?;
     if let (Some(cache), Some(reservation), Ok(text)) = (cache, &reservation, &document) {
-        cache.keep(request.name(), reservation, text.clone());
+        cache.insert(request.name(), reservation, text.clone());
     }
     Ok(respond(&context, document))
 }

@@ -189,7 +189,7 @@ fn admit(
     request: &Request,
 ) -> Result<Caller, ApiError> {
     let peer = request.extensions().get::<Peer>();
-    if peer.is_some_and(|it| it.is_spare) && requirement != Requirement::Probe {
+    if peer.is_some_and(|it| it.is_over_limit) && requirement != Requirement::Probe {
         return Err(ApiError::busy());
     }
     if peer.is_some_and(|it| it.is_local) {

@@ -28,7 +28,7 @@ use crate::git::{
 };
 use crate::http::{
     Access, AllowedHosts, ClassUpdater, CrlPolicy, EncCache, Endpoint, FactsPolicy, Host, Listener,
-    RouteSet, Services, Serving, Tls, TlsFiles, Webhooks, router, serve,
+    RouteSet, ServeOptions, Services, Tls, TlsFiles, Webhooks, router, serve,
 };
 use crate::model::Budget;
 use crate::reconcile::{
@@ -426,10 +426,10 @@ async fn run_within(serve_settings: Serve, prepared: Prepared, again: Again) -> 
     for endpoint in &endpoints {
         endpoint.announce();
     }
-    let serving = serving(&serve_settings, &services);
+    let options = serve_options(&serve_settings, &services);
     let reloader = Reloader::new(&prepared, Arc::clone(&services.metrics), again);
     tokio::select! {
-        () = serve(endpoints, stop.clone(), serving) => {}
+        () = serve(endpoints, stop.clone(), options) => {}
         () = async {
             tokio::join!(reloader.keep_fresh(hangups), supervise());
         } => {}
@@ -523,8 +523,8 @@ fn writer_settings(serve: &Serve, prepared: &Prepared) -> Option<WriteSettings> 
     .filter(|it| it.mode != WriteMode::Off)
 }
 
-fn serving(serve: &Serve, services: &Services) -> Serving {
-    Serving {
+fn serve_options(serve: &Serve, services: &Services) -> ServeOptions {
+    ServeOptions {
         grace: serve.grace,
         client_timeout: serve.client_timeout,
         metrics: Arc::clone(&services.metrics),
@@ -541,28 +541,29 @@ fn open(settings: &Serve, prepared: &Prepared, services: &Arc<Services>) -> Resu
         listener.set_nonblocking(true).context("cannot prepare the socket")?;
         TcpListener::from_std(listener).context("cannot prepare the socket")
     };
-    let door = |listener| match &prepared.tls {
+    let secured = |listener| match &prepared.tls {
         Some(tls) => Listener::Tls(listener, Arc::clone(tls)),
         None => Listener::Plain(listener),
     };
-    let face = if prepared.admin.is_some() { RouteSet::Public } else { RouteSet::Whole };
+    let set = if prepared.admin.is_some() { RouteSet::Public } else { RouteSet::Whole };
     let mut endpoints = vec![Endpoint {
-        door: door(listen(&prepared.listen)?),
-        routes: router(Arc::clone(services), face),
+        listener: secured(listen(&prepared.listen)?),
+        routes: router(Arc::clone(services), set),
         name: "listen",
-        connections: descriptors::connections(settings.max_connections),
+        connection_limit: descriptors::connections(settings.max_connections),
     }];
     if let Some(admin) = &prepared.admin {
         let routes = router(Arc::clone(services), RouteSet::Admin);
-        let door = door(listen(admin)?);
-        let connections = descriptors::APART;
-        endpoints.push(Endpoint { door, routes, name: "admin-listen", connections });
+        let listener = secured(listen(admin)?);
+        let connection_limit = descriptors::APART;
+        let name = "admin-listen";
+        endpoints.push(Endpoint { listener, routes, name, connection_limit });
     }
     if let Some(path) = &settings.socket {
         let routes = router(Arc::clone(services), RouteSet::Whole);
-        let door = Listener::Unix(socket(path)?);
-        let connections = descriptors::APART;
-        endpoints.push(Endpoint { door, routes, name: "socket", connections });
+        let listener = Listener::Unix(socket(path)?);
+        let connection_limit = descriptors::APART;
+        endpoints.push(Endpoint { listener, routes, name: "socket", connection_limit });
     }
     Ok(endpoints)
 }

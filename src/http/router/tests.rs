@@ -385,7 +385,7 @@ async fn beyond_the_connection_limit_only_probes_are_answered() {
         let mut request = Request::builder().method(&*method).uri(example(&path));
         request = request.header("X-Authentication", "guess");
         let mut request = request.body(Body::empty()).unwrap();
-        request.extensions_mut().insert(Peer { is_spare: true, ..Peer::default() });
+        request.extensions_mut().insert(Peer { is_over_limit: true, ..Peer::default() });
         let answer = Answer::of(fixture.router.clone().oneshot(request).await.unwrap()).await;
         let expected = if requirement == "probe" { 401 } else { 503 };
         assert_eq!(answer.status, expected, "{method} {path}");

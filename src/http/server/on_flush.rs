@@ -1,19 +1,20 @@
-//! Things to do when an answer has left.
+//! Callbacks for when a response was sent.
 //!
-//! The HTTP library takes an answer and writes it some time later. It flushes a connection when all
-//! that it has to say is written: what was taken before is then with the kernel.
+//! The HTTP library takes a response and writes it some time later. It flushes a connection when it has
+//! written everything: the kernel then has what the library took before.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// An extension of a response: what to do when it has left. It is dropped if that never happens.
+/// An extension of a response: called when the kernel has all of it, dropped if that never happens.
 #[derive(Clone)]
 pub(in crate::http) struct FlushCallback(Arc<dyn Fn() + Send + Sync>);
 
@@ -23,33 +24,29 @@ impl FlushCallback {
     }
 }
 
-/// What is to be done when a connection is flushed.
+/// The callbacks for the next flush of a connection.
 #[derive(Clone, Default)]
 pub(super) struct PendingCallbacks(Arc<Mutex<Vec<FlushCallback>>>);
 
 impl PendingCallbacks {
-    /// Takes what is to be done when a response has left.
+    /// Takes the callback of a response, if it has one.
     pub(super) fn take(&self, mut response: Response) -> Response {
-        let Some(on_sent) = response.extensions_mut().remove::<FlushCallback>() else {
+        let Some(callback) = response.extensions_mut().remove::<FlushCallback>() else {
             return response;
         };
-        let outbox = self.clone();
-        response.map(|body| Body::new(Watched { body, on_sent: Some(on_sent), outbox }))
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Vec<FlushCallback>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let callbacks = self.clone();
+        response.map(|body| Body::new(WatchedBody { body, callback: Some(callback), callbacks }))
     }
 }
 
-/// The body of a response that something is to be done for.
-struct Watched {
+/// The body of a response with a callback.
+struct WatchedBody {
     body: Body,
-    on_sent: Option<FlushCallback>,
-    outbox: PendingCallbacks,
+    callback: Option<FlushCallback>,
+    callbacks: PendingCallbacks,
 }
 
-impl HttpBody for Watched {
+impl HttpBody for WatchedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -69,24 +66,24 @@ impl HttpBody for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedBody {
     fn drop(&mut self) {
-        // One that was not taken to the end never leaves.
+        // A body that was not read to its end is never sent.
         if self.body.is_end_stream() {
-            self.outbox.waiting().extend(self.on_sent.take());
+            self.callbacks.0.lock().extend(self.callback.take());
         }
     }
 }
 
-/// A connection that does what is to be done when it is flushed.
+/// A connection that runs the pending callbacks when it is flushed.
 pub(super) struct Flushed<S> {
     stream: S,
-    outbox: PendingCallbacks,
+    callbacks: PendingCallbacks,
 }
 
 impl<S> Flushed<S> {
-    pub(super) fn new(stream: S, outbox: PendingCallbacks) -> Self {
-        Self { stream, outbox }
+    pub(super) fn new(stream: S, callbacks: PendingCallbacks) -> Self {
+        Self { stream, callbacks }
     }
 }
 
@@ -123,7 +120,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Flushed<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        let sent = std::mem::take(&mut *self.outbox.waiting());
+        let sent = std::mem::take(&mut *self.callbacks.0.lock());
         for FlushCallback(what) in sent {
             what();
         }
@@ -147,31 +144,31 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
     use tokio_util::task::TaskTracker;
 
-    /// Shows whether it was told, and whether it can still be.
-    type Told = Arc<Mutex<Option<()>>>;
+    /// Shows whether the callback ran, and whether it still can.
+    type Ran = Arc<Mutex<Option<()>>>;
 
-    /// Serves one connection that has room for so many bytes, each answer being the same.
+    /// Serves one connection that buffers so many bytes, with the same response each time.
     fn connect(
         answer: impl IntoResponse + Clone + Send + Sync + 'static,
         room: usize,
-    ) -> (DuplexStream, Told) {
+    ) -> (DuplexStream, Ran) {
         let (client, server) = tokio::io::duplex(room);
-        let told = Told::default();
-        let (outbox, telling) = (PendingCallbacks::default(), Arc::clone(&told));
-        let taking = outbox.clone();
+        let ran = Ran::default();
+        let (callbacks, running) = (PendingCallbacks::default(), Arc::clone(&ran));
+        let taking = callbacks.clone();
         let service = tower::service_fn(move |_: hyper::Request<hyper::body::Incoming>| {
-            let telling = Arc::clone(&telling);
+            let running = Arc::clone(&running);
             let mut response = answer.clone().into_response();
             response
                 .extensions_mut()
-                .insert(FlushCallback::new(move || *telling.lock().unwrap() = Some(())));
+                .insert(FlushCallback::new(move || *running.lock() = Some(())));
             let response = taking.take(response);
             async move { Ok::<_, Infallible>(response) }
         });
-        let stream = TokioIo::new(Flushed::new(server, outbox));
+        let stream = TokioIo::new(Flushed::new(server, callbacks));
         let service = TowerToHyperService::new(service);
         TaskTracker::new().spawn(http1::Builder::new().serve_connection(stream, service));
-        (client, told)
+        (client, ran)
     }
 
     async fn settle() {
@@ -180,46 +177,46 @@ mod tests {
         }
     }
 
-    fn is_told(told: &Told) -> bool {
-        told.lock().unwrap().is_some()
+    fn has_run(ran: &Ran) -> bool {
+        ran.lock().is_some()
     }
 
     #[tokio::test]
-    async fn what_has_left_is_told() {
+    async fn what_has_left_has_run() {
         for (status, body) in [
             (StatusCode::OK, "x".repeat(100)),
             (StatusCode::SEE_OTHER, String::new()),
             (StatusCode::NO_CONTENT, String::new()),
         ] {
-            let (mut client, told) = connect((status, body), 4096);
+            let (mut client, ran) = connect((status, body), 4096);
             settle().await;
-            assert!(!is_told(&told));
+            assert!(!has_run(&ran));
             client.write_all(b"GET / HTTP/1.1\r\nHost: c\r\n\r\n").await.unwrap();
             settle().await;
-            assert!(is_told(&told), "{status}");
+            assert!(has_run(&ran), "{status}");
         }
     }
 
     #[tokio::test]
-    async fn what_nobody_takes_is_not_told() {
+    async fn the_callback_of_a_response_that_is_not_read_never_runs() {
         let body = "x".repeat(1000);
-        let (mut client, told) = connect(body.clone(), 64);
+        let (mut client, ran) = connect(body.clone(), 64);
         client.write_all(b"GET / HTTP/1.1\r\nHost: c\r\n\r\n").await.unwrap();
         settle().await;
-        assert!(!is_told(&told));
+        assert!(!has_run(&ran));
         // Most of it leaves, but not all.
         client.read_exact(&mut [0; 800]).await.unwrap();
         settle().await;
-        assert!(!is_told(&told));
+        assert!(!has_run(&ran));
         drop(client);
         settle().await;
-        assert!(!is_told(&told));
-        assert_eq!(Arc::strong_count(&told), 1, "nobody can tell any more");
+        assert!(!has_run(&ran));
+        assert_eq!(Arc::strong_count(&ran), 1, "the callback is dropped");
 
-        let (mut client, told) = connect(body, 64);
+        let (mut client, ran) = connect(body, 64);
         client.write_all(b"GET / HTTP/1.1\r\nHost: c\r\nConnection: close\r\n\r\n").await.unwrap();
         let mut all = Vec::new();
         client.read_to_end(&mut all).await.unwrap();
-        assert!(all.ends_with(b"xx") && is_told(&told));
+        assert!(all.ends_with(b"xx") && has_run(&ran));
     }
 }

@@ -218,6 +218,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "the test waits for its task")]
     async fn what_does_not_fit_waits_and_more_than_may_wait_is_refused() {
         let rooms: &'static Rooms = Box::leak(Box::new(Rooms::new(100, 10, 1)));
         let part = rooms.admit(60, 5).await.unwrap();

@@ -8,9 +8,10 @@ mod verifier;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustls::HandshakeKind;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -103,7 +104,7 @@ impl Tls {
         let in_use: Mutex<Issues> = Mutex::default();
         let watched =
             Watched::open(configure::watched_files(&files), move |contents, occasion| {
-                let mut in_use = in_use.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut in_use = in_use.lock();
                 let setup = configure::configure(&files, contents, occasion)?;
                 if let Some(reason) = rollback(&setup.clients.issues, &in_use) {
                     let path = files.client_crl.clone().unwrap_or_default();

@@ -1,10 +1,12 @@
-//! The deliveries that came lately: each is acted on once.
+//! The recent deliveries of webhooks: each is handled once.
+//!
+//! A bounded cache crate would evict by use; a delivery is forgotten by its age alone.
 #![expect(clippy::disallowed_methods, reason = "deliveries are forgotten by the clock")]
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indexmap::IndexMap;
+use parking_lot::Mutex;
 
 use super::payload::Provider;
 
@@ -28,7 +30,7 @@ impl Deliveries {
             return true;
         }
         let now = Instant::now();
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let old = known.values().take_while(|it| now.duration_since(**it) > KEPT).count();
         let surplus = (known.len() + 1).saturating_sub(MOST);
         known.drain(..old.max(surplus));
@@ -54,10 +56,10 @@ mod tests {
         for index in 0..MOST + 10 {
             deliveries.note(Provider::GitHub, &index.to_string());
         }
-        assert_eq!(deliveries.0.lock().unwrap().len(), MOST);
+        assert_eq!(deliveries.0.lock().len(), MOST);
         assert!(!deliveries.note(Provider::GitHub, &MOST.to_string()));
         assert!(deliveries.note(Provider::GitHub, "0"));
         assert!(deliveries.note(Provider::GitHub, &"x".repeat(LONGEST + 1)));
-        assert_eq!(deliveries.0.lock().unwrap().len(), MOST);
+        assert_eq!(deliveries.0.lock().len(), MOST);
     }
 }

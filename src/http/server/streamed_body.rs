@@ -1,4 +1,4 @@
-//! Answers that are made while they are sent.
+//! Bodies of responses that are made while they are sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 
-use super::seats::Taking;
+use super::connection_limit::ConnectionGuard;
 
-/// The body of an answer of which a piece at a time is in memory, however large that is.
-pub(super) struct Streaming {
+/// The body of a response that has one chunk at a time in memory.
+pub(super) struct StreamedBody {
     body: Body,
-    taking: Arc<Taking>,
+    guard: Arc<ConnectionGuard>,
 }
 
-impl Streaming {
-    /// Has the connection hold what waits to be sent, if the length of the answer is not known.
-    pub(super) fn watch(response: Response, taking: Arc<Taking>) -> Response {
+impl StreamedBody {
+    /// Counts the chunk that waits to be sent as buffered by the connection, if the length is unknown.
+    pub(super) fn watch(response: Response, guard: Arc<ConnectionGuard>) -> Response {
         if response.body().size_hint().exact().is_some() {
             return response;
         }
-        response.map(|body| Body::new(Self { body, taking }))
+        response.map(|body| Body::new(Self { body, guard }))
     }
 }
 
-impl HttpBody for Streaming {
+impl HttpBody for StreamedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -36,7 +36,7 @@ impl HttpBody for Streaming {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if let Some(Ok(frame)) = &frame {
-            self.taking.streams(frame.data_ref().map_or(0, Bytes::len));
+            self.guard.buffer_chunk(frame.data_ref().map_or(0, Bytes::len));
         }
         Poll::Ready(frame)
     }

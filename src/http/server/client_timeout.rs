@@ -1,4 +1,7 @@
-//! Clients that take their time: how long an answer may take to be taken, and a body to come.
+//! Deadlines for slow clients: for the bytes of a request's body and for reading a response.
+//!
+//! A client earns time with the bytes that it moves. `tower-http`'s timeouts are for a whole request, which
+//! would cut off a large body over a slow line, or wait as long for a client that sends nothing.
 #![expect(clippy::disallowed_methods, reason = "clients are waited for")]
 
 use std::io;
@@ -13,41 +16,41 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::connection_limit::{ConnectionGuard, PendingBody, Phase};
 use super::room::{Admission, Expansion, Room};
-use super::seats::{Phase, Taking, Unfinished};
 use crate::telemetry::ConnectionEnd;
 
-/// How many bytes a second earn a client more time.
-const RATE: u64 = 32 << 10;
+/// The rate in bytes a second at which a client earns more time.
+const LEAST_RATE: u64 = 32 << 10;
 
 /// How long a body may take, whatever its rate.
-const LONGEST: Duration = Duration::from_mins(10);
+const LONGEST_BODY: Duration = Duration::from_mins(10);
 
-/// How long, and for how many bytes, a client is listened to that was answered before it had sent all.
+/// How long, and for how many bytes, the rest of a request is read after an early response.
 const LINGER: (Duration, usize) = (Duration::from_secs(1), 4 << 20);
 
-/// The body of a request comes too slowly.
+/// A client sends the body of its request too slowly.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the body came too slowly")]
-pub(in crate::http) struct TooSlow;
+pub(in crate::http) struct BodyTimeout;
 
-/// Until when a client has to have moved so many bytes.
+/// The time by which a client must have moved so many bytes.
 struct Deadline {
     began: Instant,
-    patience: Duration,
+    timeout: Duration,
     sleep: Pin<Box<Sleep>>,
 }
 
 impl Deadline {
-    fn new(patience: Duration) -> Self {
-        let sleep = Box::pin(tokio::time::sleep(patience));
-        Self { began: Instant::now(), patience, sleep }
+    fn new(timeout: Duration) -> Self {
+        let sleep = Box::pin(tokio::time::sleep(timeout));
+        Self { began: Instant::now(), timeout, sleep }
     }
 
-    /// Is ready when the time for so many bytes is over.
+    /// Completes when the time for so many bytes is over.
     fn poll(&mut self, bytes: u64, cx: &mut Context<'_>) -> Poll<()> {
-        let earned = Duration::from_millis(bytes.saturating_mul(1000) / RATE);
-        let deadline = self.began + (self.patience + earned).min(LONGEST.max(self.patience));
+        let earned = Duration::from_millis(bytes.saturating_mul(1000) / LEAST_RATE);
+        let deadline = self.began + (self.timeout + earned).min(LONGEST_BODY.max(self.timeout));
         if self.sleep.deadline().into_std() != deadline {
             self.sleep.as_mut().reset(deadline.into());
         }
@@ -55,56 +58,61 @@ impl Deadline {
     }
 }
 
-/// A body that has to come.
-pub(super) struct Paced {
+/// The body of a request, with a deadline.
+pub(super) struct TimedBody {
     body: Incoming,
-    taking: Arc<Taking>,
-    patience: Duration,
+    guard: Arc<ConnectionGuard>,
+    timeout: Duration,
     received: u64,
-    waiting: Option<(Deadline, Unfinished)>,
+    waiting: Option<(Deadline, PendingBody)>,
     room: Room,
     expansion: Expansion,
     arrival: Arrival,
 }
 
-/// How far a body is.
+/// How much of a body has arrived.
 enum Arrival {
-    Coming,
-    /// It is whole, and waits for room.
-    Whole(Admission),
+    Incomplete,
+    /// All of it; it waits for memory.
+    Complete(Admission),
     Admitted,
 }
 
-impl Paced {
-    pub(super) fn new(body: Incoming, taking: Arc<Taking>, patience: Duration, room: Room) -> Self {
-        let (expansion, arrival) = (Expansion::default(), Arrival::Coming);
-        Self { body, taking, patience, received: 0, waiting: None, room, expansion, arrival }
+impl TimedBody {
+    pub(super) fn new(
+        body: Incoming,
+        guard: Arc<ConnectionGuard>,
+        timeout: Duration,
+        room: Room,
+    ) -> Self {
+        let (expansion, arrival) = (Expansion::default(), Arrival::Incomplete);
+        Self { body, guard, timeout, received: 0, waiting: None, room, expansion, arrival }
     }
 
-    /// Has a body that is whole wait for room; until then its bytes are held.
+    /// Waits for the memory that a complete body needs; until then its bytes count as buffered.
     fn poll_admission(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, <Self as HttpBody>::Error>>> {
-        if let Arrival::Coming = self.arrival {
+        if let Arrival::Incomplete = self.arrival {
             self.waiting = None;
             self.arrival = if self.expansion.is_nothing() {
                 Arrival::Admitted
             } else {
-                Arrival::Whole(Admission::new(&self.room, self.expansion))
+                Arrival::Complete(Admission::new(&self.room, self.expansion))
             };
         }
         let admitted = match &mut self.arrival {
-            Arrival::Whole(admission) => ready!(admission.poll(cx)),
-            Arrival::Coming | Arrival::Admitted => Ok(()),
+            Arrival::Complete(admission) => ready!(admission.poll(cx)),
+            Arrival::Incomplete | Arrival::Admitted => Ok(()),
         };
         self.arrival = Arrival::Admitted;
-        self.taking.releases();
+        self.guard.release_buffered();
         Poll::Ready(admitted.err().map(|error| Err(error.into())))
     }
 }
 
-impl HttpBody for Paced {
+impl HttpBody for TimedBody {
     type Data = Bytes;
     type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -113,7 +121,7 @@ impl HttpBody for Paced {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = &mut *self;
-        if !matches!(this.arrival, Arrival::Coming) {
+        if !matches!(this.arrival, Arrival::Incomplete) {
             return this.poll_admission(cx);
         }
         match Pin::new(&mut this.body).poll_frame(cx) {
@@ -126,17 +134,17 @@ impl HttpBody for Paced {
             Poll::Ready(None) => this.poll_admission(cx),
             Poll::Ready(Some(Err(error))) => {
                 this.waiting = None;
-                this.taking.releases();
+                this.guard.release_buffered();
                 Poll::Ready(Some(Err(error.into())))
             }
             Poll::Pending => {
-                let Self { taking, patience, received, waiting, .. } = this;
-                let (deadline, _) = waiting
-                    .get_or_insert_with(|| (Deadline::new(*patience), taking.waits_for_body()));
+                let Self { guard, timeout, received, waiting, .. } = this;
+                let (deadline, _) =
+                    waiting.get_or_insert_with(|| (Deadline::new(*timeout), guard.await_body()));
                 ready!(deadline.poll(*received, cx));
                 this.waiting = None;
-                this.taking.count(ConnectionEnd::SlowBody);
-                Poll::Ready(Some(Err(TooSlow.into())))
+                this.guard.count(ConnectionEnd::SlowBody);
+                Poll::Ready(Some(Err(BodyTimeout.into())))
             }
         }
     }
@@ -151,41 +159,41 @@ impl HttpBody for Paced {
     }
 }
 
-impl Drop for Paced {
+impl Drop for TimedBody {
     fn drop(&mut self) {
-        self.taking.releases();
+        self.guard.release_buffered();
         if !self.body.is_end_stream() {
-            self.taking.leaves_unread();
+            self.guard.mark_unread();
         }
     }
 }
 
-/// A connection whose client has to take what is written.
-pub(super) struct Attended<S> {
+/// A connection whose client has a deadline for reading what is written.
+pub(super) struct TimedStream<S> {
     stream: S,
-    taking: Arc<Taking>,
-    patience: Duration,
+    guard: Arc<ConnectionGuard>,
+    timeout: Duration,
     written: u64,
-    stuck: Option<Deadline>,
-    ending: Ending,
+    write_deadline: Option<Deadline>,
+    closing: Closing,
 }
 
-/// How far the end of a connection is.
-enum Ending {
+/// How far a connection is closed.
+enum Closing {
     Open,
     Lingering(Pin<Box<Sleep>>, usize),
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Attended<S> {
-    pub(super) fn new(stream: S, taking: Arc<Taking>, patience: Duration) -> Self {
-        Self { stream, taking, patience, written: 0, stuck: None, ending: Ending::Open }
+impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
+    pub(super) fn new(stream: S, guard: Arc<ConnectionGuard>, timeout: Duration) -> Self {
+        Self { stream, guard, timeout, written: 0, write_deadline: None, closing: Closing::Open }
     }
 
-    /// Is ready when the client has not taken enough for too long.
-    fn poll_stuck<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        let stuck = self.stuck.get_or_insert_with(|| Deadline::new(self.patience));
-        ready!(stuck.poll(self.written, cx));
-        self.taking.count(ConnectionEnd::SlowReader);
+    /// Completes when the client has read too little for too long.
+    fn poll_write_deadline<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        let write_deadline = self.write_deadline.get_or_insert_with(|| Deadline::new(self.timeout));
+        ready!(write_deadline.poll(self.written, cx));
+        self.guard.count(ConnectionEnd::SlowReader);
         Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut)))
     }
 
@@ -200,12 +208,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Attended<S> {
                 Poll::Ready(Ok(count))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => self.poll_stuck(cx),
+            Poll::Pending => self.poll_write_deadline(cx),
         }
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Attended<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -213,12 +221,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Attended<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        self.taking.receives(buffer.filled().len().saturating_sub(before));
+        self.guard.add_received(buffer.filled().len().saturating_sub(before));
         Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Attended<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -244,33 +252,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Attended<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match Pin::new(&mut self.stream).poll_flush(cx) {
             Poll::Ready(done) => {
-                // What streams is served still: it is not waited for from the first flush on.
-                if self.written > 0 && self.taking.seat.phase() != Phase::Work {
-                    self.taking.enters(Phase::Head);
-                    self.taking.has_sent();
+                // A streamed response is still being made after its first flush.
+                if self.written > 0 && self.guard.slot.phase() != Phase::Handling {
+                    self.guard.enter(Phase::Head);
+                    self.guard.note_flush();
                 }
-                (self.written, self.stuck) = (0, None);
+                (self.written, self.write_deadline) = (0, None);
                 Poll::Ready(done)
             }
-            Poll::Pending => self.poll_stuck(cx),
+            Poll::Pending => self.poll_write_deadline(cx),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if let Ending::Open = this.ending {
+        if let Closing::Open = this.closing {
             match Pin::new(&mut this.stream).poll_shutdown(cx) {
                 Poll::Ready(done) => done?,
-                Poll::Pending => return this.poll_stuck(cx),
+                Poll::Pending => return this.poll_write_deadline(cx),
             }
-            if !this.taking.seat.is_unread.load(Ordering::Relaxed) {
+            if !this.guard.slot.is_unread.load(Ordering::Relaxed) {
                 return Poll::Ready(Ok(()));
             }
             let sleep = Box::pin(tokio::time::sleep(LINGER.0));
-            this.ending = Ending::Lingering(sleep, LINGER.1);
+            this.closing = Closing::Lingering(sleep, LINGER.1);
         }
         // Closing with bytes unread resets the connection, and the client may lose the answer.
-        let Ending::Lingering(sleep, left) = &mut this.ending else { return Poll::Ready(Ok(())) };
+        let Closing::Lingering(sleep, left) = &mut this.closing else { return Poll::Ready(Ok(())) };
         loop {
             if sleep.as_mut().poll(cx).is_ready() || *left == 0 {
                 return Poll::Ready(Ok(()));
