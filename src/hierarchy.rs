@@ -7,6 +7,7 @@ mod amended;
 mod build;
 mod estate;
 mod fault;
+mod group_key;
 mod inherit;
 mod published;
 
@@ -18,7 +19,9 @@ use crate::model::{Group, GroupId};
 
 pub use build::{check, root_group};
 pub use estate::{Catalogue, Estate};
-pub use fault::HierarchyFault;
+pub use fault::{HierarchyFault, RootFault};
+pub use group_key::{GroupKey, GroupKeyError};
+pub(crate) use group_key::{changed_keys, rule_and_pins};
 pub use inherit::{Inherited, InheritedClass, Sourced, inherited_rule};
 pub(crate) use published::inherited_classes_to_value;
 pub use published::{View, classes_to_value, deleted_classes, group_to_value};

@@ -26,7 +26,7 @@ use crate::model::GroupId;
 
 pub use causes::Causes;
 pub use comparison::Comparison;
-pub use groups::{GroupChange, How, Part, group_changes};
+pub use groups::{GroupChange, How, group_changes};
 pub use keys::{ChangedKey, Files};
 pub use node_files::NodeFileChange;
 pub use nodes::{

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::number::check_numbers;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 use crate::diagnostic::{Kind, Severity};
 use crate::document;
 use crate::model::{Group, GroupId};
@@ -30,8 +30,11 @@ pub(super) const READ_ONLY: &[&str] =
 const MALFORMED_RULE: &str = "([:rule \"The rule is malformed. Please consult the group documentation for details on the rule grammar.\"])";
 
 /// Refuses a body that is no object or has keys that no group has, as Puppet Enterprise says it.
-pub(super) fn object<'b>(body: &'b Value, schema: &str) -> Result<&'b Map<String, Value>, Refusal> {
-    let violation = |error: String| Refusal::schema_violation(body, schema, &error.into());
+pub(super) fn object<'b>(
+    body: &'b Value,
+    schema: &str,
+) -> Result<&'b Map<String, Value>, Rejection> {
+    let violation = |error: String| Rejection::schema_violation(body, schema, &error.into());
     let Value::Object(fields) = body else {
         return Err(violation("(not (map? the-body))".to_owned()));
     };
@@ -48,8 +51,8 @@ pub(super) fn object<'b>(body: &'b Value, schema: &str) -> Result<&'b Map<String
 /// # Errors
 ///
 /// Returns what is wrong with it.
-pub fn read_group(body: &Value) -> Result<Group, Refusal> {
-    let violation = |error: String| Refusal::schema_violation(body, "Group", &error.into());
+pub fn read_group(body: &Value) -> Result<Group, Rejection> {
+    let violation = |error: String| Rejection::schema_violation(body, "Group", &error.into());
     let fields = object(body, "Group")?;
     check_numbers(body, "").map_err(violation)?;
     let missing: Vec<String> = ["name", "parent", "classes"]
@@ -75,7 +78,7 @@ pub fn read_group(body: &Value) -> Result<Group, Refusal> {
     if let Some(parent) = fields.get("parent").and_then(Value::as_str)
         && parent.parse::<GroupId>().is_err()
     {
-        return Err(Refusal::malformed_parent(parent));
+        return Err(Rejection::malformed_parent(parent));
     }
     let reading = read_json(fields);
     if reading.diagnostics.iter().any(|it| it.severity == Severity::Error) {
@@ -84,7 +87,7 @@ pub fn read_group(body: &Value) -> Result<Group, Refusal> {
     let found = reading.groups().first();
     match found.and_then(|file| Some((file.group.clone()?, file.parent.clone()?.0))) {
         Some((group, ParentName::Id(parent))) => Ok(Group { parent, ..group }),
-        Some((_, ParentName::Name(name))) => Err(Refusal::malformed_parent(&name)),
+        Some((_, ParentName::Name(name))) => Err(Rejection::malformed_parent(&name)),
         None => Err(violation(problems(&reading))),
     }
 }

@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::Ground;
 use super::body::read_group;
-use super::refusal::Refusal;
+use super::context::WriteContext;
+use super::rejection::Rejection;
 use super::wording::counted;
-use crate::hierarchy::{Estate, GroupIndex, Hierarchy, HierarchyFault, check, group_to_value};
+use crate::hierarchy::{
+    Estate, GroupIndex, Hierarchy, HierarchyFault, RootFault, check, group_to_value,
+};
 use crate::model::{Group, GroupId};
 use crate::validation::Strictness;
 
 /// Checks a group against the others: its parent, its name.
-pub(super) fn check_group(group: &Group, estate: &Estate) -> Result<(), Refusal> {
+pub(super) fn check_group(group: &Group, estate: &Estate) -> Result<(), Rejection> {
     let hierarchy = &estate.hierarchy;
     let is_own = group.parent == group.id && group.id != GroupId::ROOT;
     let parent = match hierarchy.find(group.parent) {
@@ -21,7 +23,7 @@ pub(super) fn check_group(group: &Group, estate: &Estate) -> Result<(), Refusal>
         None if is_own => return Err(cycle(&[group])),
         None => {
             let message = format!("The parent group {} does not exist.", group.parent);
-            return Err(Refusal::unprocessable("missing-parent", message, group_to_value(group)));
+            return Err(Rejection::unprocessable("missing-parent", message, group_to_value(group)));
         }
     };
     if let Some(index) = hierarchy.find(group.id)
@@ -39,7 +41,7 @@ pub(super) fn check_group(group: &Group, estate: &Estate) -> Result<(), Refusal>
     twin.map_or(Ok(()), |_| Err(not_unique(group)))
 }
 
-fn not_unique(group: &Group) -> Refusal {
+fn not_unique(group: &Group) -> Rejection {
     let message = format!(
         "Could not complete the request because it violates a group uniqueness constraint. \
          A group with name = {}, environment_name = {} already exists.",
@@ -49,10 +51,10 @@ fn not_unique(group: &Group) -> Refusal {
         "conflict": {"name": group.name, "environment_name": group.environment},
         "constraintName": "groups_name_environment_name_idx",
     });
-    Refusal::unprocessable("uniqueness-violation", message, details)
+    Rejection::unprocessable("uniqueness-violation", message, details)
 }
 
-fn cycle(groups: &[&Group]) -> Refusal {
+fn cycle(groups: &[&Group]) -> Rejection {
     let names: Vec<String> =
         groups.iter().chain(groups.first()).map(|it| it.name.to_string()).collect();
     let message = format!(
@@ -60,15 +62,15 @@ fn cycle(groups: &[&Group]) -> Refusal {
         names.join(" -> ")
     );
     let groups: Vec<Value> = groups.iter().map(|it| group_to_value(it)).collect();
-    Refusal::unprocessable("inheritance-cycle", message, groups)
+    Rejection::unprocessable("inheritance-cycle", message, groups)
 }
 
 /// Builds the tree of a new set of groups.
-pub(super) fn build(groups: &[Group]) -> Result<Hierarchy, Refusal> {
+pub(super) fn build(groups: &[Group]) -> Result<Hierarchy, Rejection> {
     Hierarchy::build(groups.to_vec()).map_err(|faults| explain(groups, &faults))
 }
 
-fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Refusal {
+fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Rejection {
     let at = |place: &usize| groups.get(*place);
     let first = faults.iter().find_map(|fault| match fault {
         HierarchyFault::DuplicateId { second, .. } => at(second).map(|group| {
@@ -78,7 +80,7 @@ fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Refusal {
                 group.id
             );
             let details = json!({"conflict": {"id": group.id}, "constraintName": "groups_pkey"});
-            Refusal::unprocessable("uniqueness-violation", message, details)
+            Rejection::unprocessable("uniqueness-violation", message, details)
         }),
         HierarchyFault::DuplicateName { second, .. } => at(second).map(not_unique),
         HierarchyFault::Cycle { groups } => {
@@ -86,23 +88,26 @@ fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Refusal {
         }
         HierarchyFault::MissingParent { group } => at(group).map(|group| {
             let message = format!("The parent group {} does not exist.", group.parent);
-            Refusal::unprocessable("missing-parent", message, group_to_value(group))
+            Rejection::unprocessable("missing-parent", message, group_to_value(group))
         }),
-        HierarchyFault::Root { reason, group } => at(group).map(|group| {
-            let kind = if reason.contains("rule") { "root-rule-edit" } else { "root-group" };
-            Refusal::unprocessable(kind, format!("{reason}."), group_to_value(group))
+        HierarchyFault::Root { fault, group } => at(group).map(|group| {
+            let kind = match fault {
+                RootFault::Rule => "root-rule-edit",
+                RootFault::Parent => "root-group",
+            };
+            Rejection::unprocessable(kind, format!("{fault}."), group_to_value(group))
         }),
     });
     first.unwrap_or_else(|| {
-        Refusal::unprocessable("root-group", "The groups do not form a tree.", Value::Null)
+        Rejection::unprocessable("root-group", "The groups do not form a tree.", Value::Null)
     })
 }
 
 /// Reads and checks the groups of a whole hierarchy.
-pub(super) fn import(body: &Value) -> Result<Vec<Group>, Refusal> {
+pub(super) fn import(body: &Value) -> Result<Vec<Group>, Rejection> {
     let Value::Array(entries) = body else {
         let error = Value::from("(not (sequential? the-body))");
-        return Err(Refusal::schema_violation(body, "[Group]", &error));
+        return Err(Rejection::schema_violation(body, "[Group]", &error));
     };
     let mut groups = Vec::new();
     let (mut bad, mut errors) = (Vec::new(), Vec::new());
@@ -111,19 +116,19 @@ pub(super) fn import(body: &Value) -> Result<Vec<Group>, Refusal> {
             read_group(entry)
         } else {
             let error = Value::from("([:id missing-required-key])");
-            Err(Refusal::schema_violation(entry, "Group", &error))
+            Err(Rejection::schema_violation(entry, "Group", &error))
         };
         match read {
             Ok(group) => groups.push(group),
-            Err(refusal) => {
-                let error = refusal.details.get("error").cloned();
-                errors.push(error.unwrap_or_else(|| refusal.message.into()));
+            Err(rejection) => {
+                let error = rejection.details.get("error").cloned();
+                errors.push(error.unwrap_or_else(|| rejection.message.into()));
                 bad.push(entry.clone());
             }
         }
     }
     if !bad.is_empty() {
-        return Err(Refusal::schema_violation(&bad.into(), "[Group]", &errors.into()));
+        return Err(Rejection::schema_violation(&bad.into(), "[Group]", &errors.into()));
     }
     let faults = check(&groups);
     let severe: Vec<HierarchyFault> = faults
@@ -137,7 +142,7 @@ pub(super) fn import(body: &Value) -> Result<Vec<Group>, Refusal> {
     if groups.is_empty() {
         let message =
             "The submitted hierarchy has no groups: it must have the root group at least.";
-        return Err(Refusal::unprocessable(
+        return Err(Rejection::unprocessable(
             "unreachable-groups",
             message,
             Value::Array(Vec::new()),
@@ -152,7 +157,7 @@ pub(super) fn import(body: &Value) -> Result<Vec<Group>, Refusal> {
         counted(unreachable.len(), "group", "groups")
     );
     let details: Vec<Value> = unreachable.into_iter().map(group_to_value).collect();
-    Err(Refusal::unprocessable("unreachable-groups", message, details))
+    Err(Rejection::unprocessable("unreachable-groups", message, details))
 }
 
 /// Returns the groups from which no way leads to the root group; there are no cycles.
@@ -169,13 +174,13 @@ fn unreachable(groups: &[Group]) -> Vec<&Group> {
 
 /// Refuses classes and parameters that the catalogues do not have, in the groups that change and
 /// all below them.
-pub(super) fn referents(ground: &Ground<'_>, new: &Hierarchy) -> Result<(), Refusal> {
-    if ground.layout.policy.missing_referents != Strictness::Error
-        || ground.estate.catalogues.is_empty()
+pub(super) fn referents(context: &WriteContext<'_>, new: &Hierarchy) -> Result<(), Rejection> {
+    if context.layout.policy.missing_referents != Strictness::Error
+        || context.estate.catalogues.is_empty()
     {
         return Ok(());
     }
-    let old = &ground.estate.hierarchy;
+    let old = &context.estate.hierarchy;
     let changed: BTreeSet<GroupIndex> = new
         .indexes()
         .filter(|index| {
@@ -187,12 +192,12 @@ pub(super) fn referents(ground: &Ground<'_>, new: &Hierarchy) -> Result<(), Refu
         new.indexes().filter(|index| new.lineage(*index).any(|it| changed.contains(&it)));
     let missing = affected.flat_map(|index| {
         let definers = new.lineage(index).map(|it| new.group(it));
-        missing(ground.estate, new.group(index), definers)
+        missing(context.estate, new.group(index), definers)
     });
     refuse(missing.collect())
 }
 
-fn refuse(missing: Vec<Value>) -> Result<(), Refusal> {
+fn refuse(missing: Vec<Value>) -> Result<(), Rejection> {
     if missing.is_empty() {
         return Ok(());
     }
@@ -203,7 +208,7 @@ fn refuse(missing: Vec<Value>) -> Result<(), Refusal> {
          See the `details` key for all of them.",
         names.join(", ")
     );
-    Err(Refusal::unprocessable("missing-referents", message, missing))
+    Err(Rejection::unprocessable("missing-referents", message, missing))
 }
 
 /// Returns the classes and parameters that a group has of the definers, the nearest first, and the

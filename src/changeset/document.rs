@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::document::{Layout, write};
-use crate::hierarchy::{Hierarchy, classes_to_value};
+use crate::hierarchy::{Hierarchy, classes_to_value, rule_and_pins};
 use crate::model::{Classes, Condition, Group, GroupId};
-use crate::rule::{read, split_pins, to_console, to_value};
+use crate::rule::{read, to_console, to_value};
 
 /// The order of keys in the document of a group.
 pub const ORDER: &[&str] = &[
@@ -80,11 +80,6 @@ pub(super) fn parent_name(group: &Group, hierarchy: &Hierarchy) -> String {
     // A name that reads like an id would be taken for one.
     let is_id = parent.name.as_str().parse::<GroupId>().is_ok();
     if unique && !is_id { parent.name.to_string() } else { parent.id.to_string() }
-}
-
-/// Returns the rule of a group without pinned nodes, and those.
-pub(super) fn rule_and_pins(group: &Group) -> (Option<Condition>, Vec<Arc<str>>) {
-    group.rule.as_deref().cloned().map_or((None, Vec::new()), split_pins)
 }
 
 fn names(pinned: &[Arc<str>]) -> Value {

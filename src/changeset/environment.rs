@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Ground;
 use super::catalogue::{NewCatalogue, WrittenBy, says_the_same};
+use super::context::WriteContext;
 use super::operation::Operation;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 use super::scope::Scope;
 use super::wording::counted;
 use crate::document::{Layout, write};
@@ -26,22 +26,22 @@ pub(super) struct Changes {
 /// Returns the files that change so that an environment exists, or does no longer, or so that its
 /// catalogue is up to date.
 pub(super) fn changes(
-    ground: &Ground<'_>,
+    context: &WriteContext<'_>,
     operation: &Operation,
     scopes: &[Scope],
-) -> Result<Changes, Refusal> {
+) -> Result<Changes, Rejection> {
     let (files, name) = match operation {
-        Operation::MakeEnvironment { name } => (make(ground, name), name),
-        Operation::RemoveEnvironment { name } => (remove(ground, name)?, name),
+        Operation::MakeEnvironment { name } => (make(context, name), name),
+        Operation::RemoveEnvironment { name } => (remove(context, name)?, name),
         Operation::UpdateClasses { catalogues } => {
             check_may_update_classes(scopes)?;
-            return update(ground, catalogues);
+            return update(context, catalogues);
         }
         _ => return Ok(Changes::default()),
     };
     // Environments stand below no group.
     if !is_everywhere(scopes) && !files.is_empty() {
-        return Err(Refusal::denied("make or remove environments", Value::Null));
+        return Err(Rejection::denied("make or remove environments", Value::Null));
     }
     Ok(Changes { files, names: vec![name.clone()] })
 }
@@ -51,12 +51,12 @@ pub(super) fn changes(
 ///
 /// # Errors
 ///
-/// Returns a refusal if every scope is limited to groups or keys.
-pub fn check_may_update_classes(scopes: &[Scope]) -> Result<(), Refusal> {
+/// Returns a rejection if every scope is limited to groups or keys.
+pub fn check_may_update_classes(scopes: &[Scope]) -> Result<(), Rejection> {
     if is_everywhere(scopes) {
         return Ok(());
     }
-    Err(Refusal::denied("update classes", Value::Null))
+    Err(Rejection::denied("update classes", Value::Null))
 }
 
 fn is_everywhere(scopes: &[Scope]) -> bool {
@@ -64,18 +64,18 @@ fn is_everywhere(scopes: &[Scope]) -> bool {
 }
 
 fn update(
-    ground: &Ground<'_>,
+    context: &WriteContext<'_>,
     catalogues: &BTreeMap<EnvironmentName, NewCatalogue>,
-) -> Result<Changes, Refusal> {
+) -> Result<Changes, Rejection> {
     let mut changes = Changes::default();
     for (name, catalogue) in catalogues {
-        let known = ground.estate.environments.get(name).map(ToString::to_string);
-        let Some(path) = known.or_else(|| free_path(ground, name)) else { continue };
+        let known = context.estate.environments.get(name).map(ToString::to_string);
+        let Some(path) = known.or_else(|| free_path(context, name)) else { continue };
         let text = catalogue.text(&path, name, WrittenBy::Daemon).map_err(|fault| {
             let message = format!("The classes of {name} cannot be written down: {fault}.");
-            Refusal::unprocessable("invalid-commit", message, Value::Array(Vec::new()))
+            Rejection::unprocessable("invalid-commit", message, Value::Array(Vec::new()))
         })?;
-        if (ground.read)(&path).is_none_or(|old| !says_the_same(&old, &text)) {
+        if (context.read)(&path).is_none_or(|old| !says_the_same(&old, &text)) {
             changes.files.insert(path, Some(text));
             changes.names.push(name.clone());
         }
@@ -84,27 +84,27 @@ fn update(
 }
 
 /// Returns where the file of a new environment goes.
-fn free_path(ground: &Ground<'_>, name: &EnvironmentName) -> Option<String> {
-    let directory = &ground.layout.environments;
+fn free_path(context: &WriteContext<'_>, name: &EnvironmentName) -> Option<String> {
+    let directory = &context.layout.environments;
     // A file of this name may be empty, or that of another environment.
     let stems = std::iter::once(name.to_string()).chain((2..).map(|it| format!("{name}-{it}")));
     let mut paths = stems.map(|stem| format!("{directory}/{stem}.yaml"));
-    paths.find(|path| (ground.read)(path).is_none())
+    paths.find(|path| (context.read)(path).is_none())
 }
 
-fn make(ground: &Ground<'_>, name: &EnvironmentName) -> Files {
-    if ground.estate.environment_names().contains(name) {
+fn make(context: &WriteContext<'_>, name: &EnvironmentName) -> Files {
+    if context.estate.environment_names().contains(name) {
         return Files::new();
     }
     let text = write(&json!({"name": name}), &|_| Layout::Block);
-    free_path(ground, name).map(|path| (path, Some(text))).into_iter().collect()
+    free_path(context, name).map(|path| (path, Some(text))).into_iter().collect()
 }
 
-fn remove(ground: &Ground<'_>, name: &EnvironmentName) -> Result<Files, Refusal> {
-    let estate = ground.estate;
+fn remove(context: &WriteContext<'_>, name: &EnvironmentName) -> Result<Files, Rejection> {
+    let estate = context.estate;
     let in_use = |message: String, groups: Vec<Value>| {
         let details = json!({"environment": name, "groups": groups});
-        Err(Refusal::unprocessable("environment-in-use", message, details))
+        Err(Rejection::unprocessable("environment-in-use", message, details))
     };
     let groups: Vec<Value> = estate
         .hierarchy
@@ -120,7 +120,7 @@ fn remove(ground: &Ground<'_>, name: &EnvironmentName) -> Result<Files, Refusal>
         return in_use(message, groups);
     }
     let Some(file) = estate.environments.get(name) else {
-        return Err(Refusal::not_found());
+        return Err(Rejection::not_found());
     };
     if estate.catalogues.contains_key(name) {
         let message = format!(

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Ground;
+use super::context::WriteContext;
 use super::document::{amended, house_layout, new_document, parent_name};
 use super::layout::path_of;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 use crate::document::{self, Limits, Node};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Group, GroupId};
@@ -16,17 +16,17 @@ use crate::validation::{FileKind, SourceContent, SourceFile, read_file};
 
 /// The files while they are changed.
 struct Draft<'g> {
-    ground: &'g Ground<'g>,
+    context: &'g WriteContext<'g>,
     files: BTreeMap<String, Option<String>>,
 }
 
 /// Returns the files that differ between the groups as they are and as they shall be.
 pub(super) fn changes(
-    ground: &Ground<'_>,
+    context: &WriteContext<'_>,
     new: &Hierarchy,
-) -> Result<BTreeMap<String, Option<String>>, Refusal> {
-    let old = &ground.estate.hierarchy;
-    let mut draft = Draft { ground, files: BTreeMap::new() };
+) -> Result<BTreeMap<String, Option<String>>, Rejection> {
+    let old = &context.estate.hierarchy;
+    let mut draft = Draft { context, files: BTreeMap::new() };
     let renamed = moved_names(old, new);
     for group in new.groups() {
         let Some(before) = old.find(group.id).map(|index| old.group(index)) else { continue };
@@ -44,7 +44,7 @@ pub(super) fn changes(
             draft.create(index, new);
         }
     }
-    let unchanged = |path: &String, text: &Option<String>| (ground.read)(path) == *text;
+    let unchanged = |path: &String, text: &Option<String>| (context.read)(path) == *text;
     draft.files.retain(|path, text| !unchanged(path, text));
     Ok(draft.files)
 }
@@ -82,13 +82,13 @@ fn affected(
 
 impl Draft<'_> {
     fn text(&self, path: &str) -> Option<String> {
-        self.files.get(path).cloned().unwrap_or_else(|| (self.ground.read)(path))
+        self.files.get(path).cloned().unwrap_or_else(|| (self.context.read)(path))
     }
 
     /// Returns the file of a group, its text, and the number of its document; none for a root group
     /// that nobody wrote.
-    fn find(&self, group: &Group) -> Result<Option<(Arc<str>, String, usize)>, Refusal> {
-        let Some(place) = self.ground.origins.get(&group.id) else { return Ok(None) };
+    fn find(&self, group: &Group) -> Result<Option<(Arc<str>, String, usize)>, Rejection> {
+        let Some(place) = self.context.origins.get(&group.id) else { return Ok(None) };
         let path = Arc::clone(&place.file);
         let found = self.text(&path).and_then(|text| {
             let number = locate(&path, &text, group.id)?;
@@ -97,10 +97,10 @@ impl Draft<'_> {
         found.map(Some).ok_or_else(|| stuck(group, &place.file))
     }
 
-    fn edit(&mut self, before: &Group, after: &Group, new: &Hierarchy) -> Result<(), Refusal> {
+    fn edit(&mut self, before: &Group, after: &Group, new: &Hierarchy) -> Result<(), Rejection> {
         let Some((path, text, number)) = self.find(before)? else {
             let path =
-                path_of(after, None, &self.ground.layout.groups, &|it| self.text(it).is_some());
+                path_of(after, None, &self.context.layout.groups, &|it| self.text(it).is_some());
             self.files.insert(path, Some(new_document(after, new)));
             return Ok(());
         };
@@ -116,7 +116,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn remove(&mut self, group: &Group) -> Result<(), Refusal> {
+    fn remove(&mut self, group: &Group) -> Result<(), Rejection> {
         let Some((path, text, number)) = self.find(group)? else { return Ok(()) };
         let documents = document::read(text.as_bytes(), &Limits::DEFAULT).documents;
         let alone = documents.iter().filter(|it| !it.is_null()).count() == 1;
@@ -134,10 +134,10 @@ impl Draft<'_> {
         let group = new.group(index);
         let parent = new.parent(index).map(|it| new.group(it)).filter(|it| it.id != GroupId::ROOT);
         let parent_file = parent.and_then(|parent| {
-            let written = self.ground.origins.get(&parent.id).map(|it| it.file.to_string());
+            let written = self.context.origins.get(&parent.id).map(|it| it.file.to_string());
             written.or_else(|| self.file_of_new(parent.id))
         });
-        let directory = &self.ground.layout.groups;
+        let directory = &self.context.layout.groups;
         let path = path_of(group, parent_file.as_deref(), directory, &|it| self.text(it).is_some());
         self.files.insert(path, Some(new_document(group, new)));
     }
@@ -175,10 +175,10 @@ fn locate(path: &Arc<str>, text: &str, id: GroupId) -> Option<usize> {
     documents.iter().position(|it| it.get("name").is_some_and(|name| name.span == place.span))
 }
 
-fn stuck(group: &Group, path: &str) -> Refusal {
+fn stuck(group: &Group, path: &str) -> Rejection {
     let message = format!(
         "The group \"{}\" in the file {path} cannot be edited by this program: change the file itself.",
         group.name
     );
-    Refusal::unprocessable("invalid-commit", message, Value::Array(Vec::new()))
+    Rejection::unprocessable("invalid-commit", message, Value::Array(Vec::new()))
 }

@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 use super::body::{merge, object, read_group};
 use super::catalogue::NewCatalogue;
 use super::check;
-use super::document::rule_and_pins;
-use super::refusal::{Refusal, Status};
-use super::scope::{GroupKey, Scope};
+use super::context::WriteContext;
+use super::outcome::WriteOutcome;
+use super::rejection::{Rejection, Status};
+use super::scope::Scope;
 use super::wording::{counted, listed};
-use super::{Answer, Ground};
-use crate::hierarchy::{GroupIndex, Hierarchy, group_to_value};
+use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy, group_to_value, rule_and_pins};
 use crate::model::{EnvironmentName, Group, GroupId};
 use crate::rule::with_pins;
 
@@ -98,66 +98,66 @@ impl Operation {
 /// What a write leads to.
 pub(super) struct Planned {
     pub(super) groups: Vec<Group>,
-    pub(super) answer: Answer,
+    pub(super) answer: WriteOutcome,
 }
 
 /// Returns the groups after a write.
 pub(super) fn plan(
-    ground: &Ground<'_>,
+    context: &WriteContext<'_>,
     operation: &Operation,
     scopes: &[Scope],
-) -> Result<Planned, Refusal> {
-    let estate = ground.estate;
+) -> Result<Planned, Rejection> {
+    let estate = context.estate;
     let hierarchy = &estate.hierarchy;
-    let with = |group: Group, answer: Answer| {
+    let with = |group: Group, answer: WriteOutcome| {
         check::check_group(&group, estate)?;
         Ok(Planned { groups: replaced(hierarchy, &group), answer })
     };
     match operation {
         Operation::Create { id, body } => {
             let group = Group { id: *id, ..read_group(&without_id(body))? };
-            with(group, Answer::Created(*id))
+            with(group, WriteOutcome::Created(*id))
         }
         Operation::Put { id, body } => {
             same_id(*id, body)?;
             let group = Group { id: *id, ..read_group(&without_id(body))? };
             root_stays(hierarchy, &group, body)?;
-            with(group, Answer::Put(*id))
+            with(group, WriteOutcome::Put(*id))
         }
         Operation::Edit { id, delta } => {
-            let group = edited(ground, *id, delta)?;
-            with(group, Answer::Edited(*id))
+            let group = edited(context, *id, delta)?;
+            with(group, WriteOutcome::Edited(*id))
         }
         Operation::Delete { id } => delete(hierarchy, *id),
         Operation::Pin { id, nodes } => {
             let group = hierarchy.group(find(hierarchy, *id)?);
             not_root(group)?;
-            with(Group { rule: pinned(group, nodes), ..group.clone() }, Answer::Done)
+            with(Group { rule: pinned(group, nodes), ..group.clone() }, WriteOutcome::Done)
         }
         Operation::Unpin { id, nodes } => {
             let group = hierarchy.group(find(hierarchy, *id)?);
             let rule = unpinned(group, nodes).map_or_else(|| group.rule.clone(), |(rule, _)| rule);
-            with(Group { rule, ..group.clone() }, Answer::Done)
+            with(Group { rule, ..group.clone() }, WriteOutcome::Done)
         }
         Operation::UnpinFromAll { nodes } => unpin_from_all(hierarchy, nodes, scopes),
         Operation::Import { body } => {
-            Ok(Planned { groups: check::import(body)?, answer: Answer::Done })
+            Ok(Planned { groups: check::import(body)?, answer: WriteOutcome::Done })
         }
         Operation::MakeEnvironment { name } => {
-            Ok(unchanged(hierarchy, Answer::Environment(name.clone())))
+            Ok(unchanged(hierarchy, WriteOutcome::Environment(name.clone())))
         }
-        Operation::RemoveEnvironment { .. } => Ok(unchanged(hierarchy, Answer::Done)),
-        Operation::UpdateClasses { .. } => Ok(unchanged(hierarchy, Answer::Updated)),
+        Operation::RemoveEnvironment { .. } => Ok(unchanged(hierarchy, WriteOutcome::Done)),
+        Operation::UpdateClasses { .. } => Ok(unchanged(hierarchy, WriteOutcome::Updated)),
     }
 }
 
 /// What is no matter of groups leaves them as they are.
-fn unchanged(hierarchy: &Hierarchy, answer: Answer) -> Planned {
+fn unchanged(hierarchy: &Hierarchy, answer: WriteOutcome) -> Planned {
     Planned { groups: hierarchy.groups().cloned().collect(), answer }
 }
 
-fn find(hierarchy: &Hierarchy, id: GroupId) -> Result<GroupIndex, Refusal> {
-    hierarchy.find(id).ok_or_else(Refusal::not_found)
+fn find(hierarchy: &Hierarchy, id: GroupId) -> Result<GroupIndex, Rejection> {
+    hierarchy.find(id).ok_or_else(Rejection::not_found)
 }
 
 /// Returns all groups, with one in the place of that with its id.
@@ -181,14 +181,14 @@ fn without_id(body: &Value) -> Cow<'_, Value> {
     Cow::Owned(body)
 }
 
-fn same_id(id: GroupId, body: &Value) -> Result<(), Refusal> {
+fn same_id(id: GroupId, body: &Value) -> Result<(), Rejection> {
     let Some(submitted) = body.get("id").filter(|it| !it.is_null()) else { return Ok(()) };
     if submitted.as_str().and_then(|it| it.parse().ok()) == Some(id) {
         return Ok(());
     }
     let message = "The group id in the request's URI does not match the id of the submitted group.";
     let details = json!({"submitted": submitted, "fromUrl": id});
-    Err(Refusal::new(Status::BadRequest, "conflicting-ids", message, details))
+    Err(Rejection::new(Status::BadRequest, "conflicting-ids", message, details))
 }
 
 fn submitted_serial(delta: &Value) -> Option<&Value> {
@@ -197,13 +197,13 @@ fn submitted_serial(delta: &Value) -> Option<&Value> {
 
 /// Refuses a delta to what is not there any more: the client says how often the group was edited when
 /// it was read.
-fn same_serial(ground: &Ground<'_>, id: GroupId, delta: &Value) -> Result<(), Refusal> {
+fn same_serial(context: &WriteContext<'_>, id: GroupId, delta: &Value) -> Result<(), Rejection> {
     let Some(submitted) = submitted_serial(delta) else { return Ok(()) };
     if !submitted.is_u64() {
         let error = Value::from("([:serial_number (not (integer? the-value))])");
-        return Err(Refusal::schema_violation(delta, "GroupDelta", &error));
+        return Err(Rejection::schema_violation(delta, "GroupDelta", &error));
     }
-    let current = (ground.serial)(id);
+    let current = (context.serial)(id);
     if current.is_some() && current == submitted.as_u64() {
         return Ok(());
     }
@@ -216,29 +216,29 @@ fn same_serial(ground: &Ground<'_>, id: GroupId, delta: &Value) -> Result<(), Re
         }
     };
     let details = json!({"submitted": submitted, "current": current});
-    Err(Refusal::new(Status::Conflict, "write-conflict", message, details))
+    Err(Rejection::new(Status::Conflict, "write-conflict", message, details))
 }
 
-fn not_root(group: &Group) -> Result<(), Refusal> {
+fn not_root(group: &Group) -> Result<(), Rejection> {
     if group.id == GroupId::ROOT {
         return Err(root_rule(Value::Null));
     }
     Ok(())
 }
 
-fn root_rule(details: Value) -> Refusal {
+fn root_rule(details: Value) -> Rejection {
     let message = "The root group's rule cannot be edited.";
-    Refusal::unprocessable("root-rule-edit", message, details)
+    Rejection::unprocessable("root-rule-edit", message, details)
 }
 
 /// Refuses to change what is fixed about the root group.
-fn root_stays(hierarchy: &Hierarchy, group: &Group, submitted: &Value) -> Result<(), Refusal> {
+fn root_stays(hierarchy: &Hierarchy, group: &Group, submitted: &Value) -> Result<(), Rejection> {
     if group.id != GroupId::ROOT {
         return Ok(());
     }
     if group.parent != GroupId::ROOT {
         let message = "The root group is its own parent.";
-        return Err(Refusal::unprocessable("root-group", message, submitted.clone()));
+        return Err(Rejection::unprocessable("root-group", message, submitted.clone()));
     }
     let current = hierarchy.group(hierarchy.root());
     if group.rule != current.rule {
@@ -248,12 +248,12 @@ fn root_stays(hierarchy: &Hierarchy, group: &Group, submitted: &Value) -> Result
 }
 
 /// Returns a group after a delta.
-fn edited(ground: &Ground<'_>, id: GroupId, delta: &Value) -> Result<Group, Refusal> {
-    let hierarchy = &ground.estate.hierarchy;
+fn edited(context: &WriteContext<'_>, id: GroupId, delta: &Value) -> Result<Group, Rejection> {
+    let hierarchy = &context.estate.hierarchy;
     let current = hierarchy.group(find(hierarchy, id)?);
     let fields = object(delta, "GroupDelta")?;
     same_id(id, delta)?;
-    same_serial(ground, id, delta)?;
+    same_serial(context, id, delta)?;
     if id == GroupId::ROOT && fields.contains_key("rule") {
         let others = fields.keys().any(|key| !matches!(key.as_str(), "rule" | "id"));
         return Err(root_rule(if others { delta.clone() } else { Value::Null }));
@@ -276,26 +276,26 @@ fn edited(ground: &Ground<'_>, id: GroupId, delta: &Value) -> Result<Group, Refu
     }
     whole.shift_remove("id");
     let group =
-        read_group(&Value::Object(whole)).map_err(|refusal| with_submitted(refusal, delta))?;
+        read_group(&Value::Object(whole)).map_err(|rejection| with_submitted(rejection, delta))?;
     let group = Group { id, ..group };
     root_stays(hierarchy, &group, delta)?;
     Ok(group)
 }
 
 /// What was submitted is shown, not what it was merged into.
-fn with_submitted(mut refusal: Refusal, delta: &Value) -> Refusal {
-    if let Some(submitted) = refusal.details.get_mut("submitted") {
+fn with_submitted(mut rejection: Rejection, delta: &Value) -> Rejection {
+    if let Some(submitted) = rejection.details.get_mut("submitted") {
         *submitted = delta.clone();
     }
-    refusal
+    rejection
 }
 
-fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Refusal> {
+fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Rejection> {
     let index = find(hierarchy, id)?;
     let group = hierarchy.group(index);
     if id == GroupId::ROOT {
         let message = "The root group cannot be deleted.";
-        return Err(Refusal::unprocessable("root-group", message, group_to_value(group)));
+        return Err(Rejection::unprocessable("root-group", message, group_to_value(group)));
     }
     let children: Vec<&Group> = hierarchy.children(index).map(|it| hierarchy.group(it)).collect();
     if !children.is_empty() {
@@ -307,10 +307,10 @@ fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Refusal> {
         );
         let children: Vec<Value> = children.into_iter().map(group_to_value).collect();
         let details = json!({"group": group_to_value(group), "children": children});
-        return Err(Refusal::unprocessable("children-present", message, details));
+        return Err(Rejection::unprocessable("children-present", message, details));
     }
     let groups = hierarchy.groups().filter(|it| it.id != id).cloned().collect();
-    Ok(Planned { groups, answer: Answer::Done })
+    Ok(Planned { groups, answer: WriteOutcome::Done })
 }
 
 type Rule = Option<Arc<crate::model::Condition>>;
@@ -340,12 +340,12 @@ fn unpin_from_all(
     hierarchy: &Hierarchy,
     nodes: &[String],
     scopes: &[Scope],
-) -> Result<Planned, Refusal> {
+) -> Result<Planned, Rejection> {
     let able = scopes.iter().filter(|scope| scope.has_key(GroupKey::Pinned));
     let unpinned = able.map(|scope| unpin_within(hierarchy, nodes, scope));
     // `max_by_key` returns the last of equals; the first grant comes first everywhere else.
     let most = unpinned.rev().max_by_key(|(_, count)| *count);
-    let (planned, _) = most.ok_or_else(|| Refusal::denied("unpin nodes", Value::Null))?;
+    let (planned, _) = most.ok_or_else(|| Rejection::denied("unpin nodes", Value::Null))?;
     Ok(planned)
 }
 
@@ -376,5 +376,5 @@ fn unpin_within(hierarchy: &Hierarchy, nodes: &[String], scope: &Scope) -> (Plan
             Some(json!({"name": node, "groups": groups}))
         })
         .collect();
-    (Planned { groups, answer: Answer::Unpinned(json!({"nodes": nodes})) }, count)
+    (Planned { groups, answer: WriteOutcome::Unpinned(json!({"nodes": nodes})) }, count)
 }

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use super::document::rule_and_pins;
 use super::operation::Operation;
-use super::scope::{GroupKey, changed_keys};
 use super::wording::counted;
-use crate::hierarchy::Hierarchy;
+use crate::hierarchy::{GroupKey, Hierarchy, changed_keys, rule_and_pins};
 use crate::model::{EnvironmentName, Group, GroupId};
 
 /// `environments` are those whose file changes.

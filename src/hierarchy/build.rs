@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use hashbrown::HashMap;
 
-use super::{GroupIndex, Hierarchy, HierarchyFault, Link, Shape};
+use super::{GroupIndex, Hierarchy, HierarchyFault, Link, RootFault, Shape};
 use crate::model::{Comparison, Condition, EnvironmentName, Group, GroupId, GroupName, Path, Test};
 use crate::rule;
 
@@ -132,7 +132,7 @@ pub fn check(groups: &[Group]) -> Vec<HierarchyFault> {
     for (place, group) in groups.iter().enumerate() {
         if group.id == GroupId::ROOT {
             faults.extend(
-                root_fault(group).map(|reason| HierarchyFault::Root { group: place, reason }),
+                root_fault(group).map(|fault| HierarchyFault::Root { group: place, fault }),
             );
         } else if group.parent != GroupId::ROOT && !by_id.contains_key(&group.parent) {
             faults.push(HierarchyFault::MissingParent { group: place });
@@ -142,9 +142,9 @@ pub fn check(groups: &[Group]) -> Vec<HierarchyFault> {
     faults
 }
 
-fn root_fault(root: &Group) -> Option<&'static str> {
+fn root_fault(root: &Group) -> Option<RootFault> {
     if root.parent != GroupId::ROOT {
-        return Some("the root group is its own parent");
+        return Some(RootFault::Parent);
     }
     let everything = |condition: &Condition| {
         matches!(condition, Condition::Test(Test { path: Path::Name, comparison: Comparison::Finds(pattern) })
@@ -155,7 +155,7 @@ fn root_fault(root: &Group) -> Option<&'static str> {
         Some(rule) => everything(rule),
         None => false,
     };
-    (!allowed).then_some("the rule of the root group cannot be changed")
+    (!allowed).then_some(RootFault::Rule)
 }
 
 /// Finds every cycle once, in time proportional to the number of groups.

@@ -32,6 +32,17 @@ pub enum HierarchyFault {
         /// The root group.
         group: usize,
         /// What is wrong with it.
-        reason: &'static str,
+        fault: RootFault,
     },
+}
+
+/// What can be wrong with the root group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RootFault {
+    /// It has another parent.
+    #[error("the root group is its own parent")]
+    Parent,
+    /// It has a rule other than the one that matches every node.
+    #[error("the rule of the root group cannot be changed")]
+    Rule,
 }

@@ -75,7 +75,7 @@ fn faults_are_all_found_and_each_once() {
         ),
         (
             vec![bare(0, 1), bare(1, 0)],
-            vec![HierarchyFault::Root { group: 0, reason: "the root group is its own parent" }],
+            vec![HierarchyFault::Root { group: 0, fault: RootFault::Parent }],
         ),
     ] {
         assert_eq!(check(&groups), expected);

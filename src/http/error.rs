@@ -12,7 +12,7 @@ use super::types::{
     Age, Error, ErrorKind, EvaluationFailure, FailedGroup, Finding, MalformedBody, NotInEffect,
     RemoteWords,
 };
-use crate::changeset::Refusal;
+use crate::changeset::Rejection;
 use crate::classification::{
     ClassificationError, Conflicts, conflict_details, conflict_message, conflict_report,
 };
@@ -99,7 +99,7 @@ impl ApiError {
     }
 
     pub(super) fn schema_violation(submitted: &Value, schema: &str, error: &Value) -> Self {
-        Refusal::schema_violation(submitted, schema, error).into()
+        Rejection::schema_violation(submitted, schema, error).into()
     }
 
     pub(super) fn malformed_uuid(text: &str) -> Self {
@@ -292,12 +292,12 @@ impl From<LookupError> for ApiError {
     }
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> Self {
-        let Some(kind) = ErrorKind::of(refusal.kind) else {
-            return Self::internal(refusal.message);
+impl From<Rejection> for ApiError {
+    fn from(rejection: Rejection) -> Self {
+        let Some(kind) = ErrorKind::of(rejection.kind) else {
+            return Self::internal(rejection.message);
         };
-        Self::new(kind, refusal.message, refusal.details)
+        Self::new(kind, rejection.message, rejection.details)
     }
 }
 
@@ -305,7 +305,7 @@ impl From<WriteError> for ApiError {
     fn from(error: WriteError) -> Self {
         let message = format!("{}.", sentence(&error.to_string()));
         match error {
-            WriteError::Refused(refusal) => refusal.into(),
+            WriteError::Refused(rejection) => rejection.into(),
             WriteError::Lookup(error) => error.into(),
             WriteError::Invalid(diagnostics) => {
                 let message =

@@ -20,7 +20,7 @@ use super::error::ApiError;
 use super::groups::{find, show};
 use super::server::{FlushCallback, Room};
 use super::types::{Environment, ErrorKind, Proposed, ProposedBranch};
-use crate::changeset::{Answer, Operation, Status};
+use crate::changeset::{WriteOutcome, Operation, Status};
 use crate::hierarchy::View;
 use crate::history::Edit;
 use crate::model::{AGENT_SPECIFIED, EnvironmentName, GroupId, NODE_VALUES, NameError};
@@ -123,7 +123,7 @@ impl Writing {
 
 fn respond(
     snapshot: &Snapshot,
-    answer: Answer,
+    answer: WriteOutcome,
     edit: Option<Edit>,
     changed: bool,
     uri: &OriginalUri,
@@ -136,18 +136,18 @@ fn respond(
     };
     let done = if changed { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = match answer {
-        Answer::Created(id) => {
+        WriteOutcome::Created(id) => {
             // Clients cut the id out of a path; an absolute URL would break them.
             let location = format!("{prefix}/v1/groups/{id}");
             (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
         }
-        Answer::Put(id) => group(id).map(|it| (done, it)).into_response(),
-        Answer::Edited(id) => group(id).into_response(),
-        Answer::Environment(name) => (done, Json(Environment::named(name))).into_response(),
-        Answer::Done => StatusCode::NO_CONTENT.into_response(),
-        Answer::Unpinned(nodes) => Json(nodes).into_response(),
+        WriteOutcome::Put(id) => group(id).map(|it| (done, it)).into_response(),
+        WriteOutcome::Edited(id) => group(id).into_response(),
+        WriteOutcome::Environment(name) => (done, Json(Environment::named(name))).into_response(),
+        WriteOutcome::Done => StatusCode::NO_CONTENT.into_response(),
+        WriteOutcome::Unpinned(nodes) => Json(nodes).into_response(),
         // Clients insist, whether anything changed or not.
-        Answer::Updated => StatusCode::CREATED.into_response(),
+        WriteOutcome::Updated => StatusCode::CREATED.into_response(),
     };
     name_commit(&mut response, snapshot.commit);
     response

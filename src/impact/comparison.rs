@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Side;
 use super::causes::{Causes, causes};
 use super::differences::differences;
-use super::groups::{GroupChange, How, Part, group_changes};
+use super::groups::{GroupChange, How, group_changes};
 use super::mixture::Case;
 use super::node_files::{NodeFileChange, node_file_changes};
 use super::nodes::{Change, ChangeRef, NodeChange, NodeComparison, Standing};
 use crate::classification::{ClassificationError, Explanation, Outcome};
-use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy};
 use crate::model::{Group, GroupId, Node};
 use crate::rule::evaluate;
 use crate::snapshot::{Index, classify};
@@ -236,15 +236,15 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Returns whether a change has a part in which nodes a group and those below it match: the
-    /// parent of a group whose parent is renamed is the same.
+    /// Returns whether a change decides which nodes a group and those below it match. The parent of a
+    /// group whose parent is renamed is the same.
     fn moves(&self, change: &GroupChange) -> bool {
-        let parts = match &change.how {
+        let keys = match &change.how {
             How::Added | How::Removed => return true,
-            How::Renamed { parts, .. } | How::Modified(parts) => parts,
+            How::Renamed { keys, .. } | How::Modified(keys) => keys,
         };
         let parent = |version| self.group(change.id, version).map(|it| self.identity(it.parent));
-        parts.contains(&Part::Rule) || parent(Version::Base) != parent(Version::Head)
+        keys.contains(&GroupKey::Rule) || parent(Version::Base) != parent(Version::Head)
     }
 
     /// What a group takes from one state only, with what another takes from the other only, can

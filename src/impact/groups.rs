@@ -1,9 +1,10 @@
 //! Which groups a change is about.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::Side;
 use super::keys::ChangedKey;
+use crate::hierarchy::GroupKey;
 use crate::model::{Group, GroupId};
 
 /// A group that differs between the two states.
@@ -38,48 +39,11 @@ pub enum How {
         from: GroupId,
         /// The name that it had.
         name: String,
-        /// What differs.
-        parts: BTreeSet<Part>,
+        /// The keys that differ.
+        keys: Vec<GroupKey>,
     },
-    /// Some of its parts differ.
-    Modified(BTreeSet<Part>),
-}
-
-/// A part of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
-    /// Its name.
-    Name,
-    /// Its parent.
-    Parent,
-    /// Its rule, pinned nodes included.
-    Rule,
-    /// Its environment.
-    Environment,
-    /// Whether its environment trumps.
-    Trump,
-    /// Its classes.
-    Classes,
-    /// Its variables.
-    Variables,
-    /// Its config data.
-    ConfigData,
-}
-
-impl Part {
-    /// Returns the key of a group file.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Parent => "parent",
-            Self::Rule => "rule",
-            Self::Environment => "environment",
-            Self::Trump => "environment_trumps",
-            Self::Classes => "classes",
-            Self::Variables => "variables",
-            Self::ConfigData => "config_data",
-        }
-    }
+    /// Some of its keys differ.
+    Modified(Vec<GroupKey>),
 }
 
 impl How {
@@ -98,25 +62,25 @@ impl How {
         match self {
             Self::Added => "new".to_owned(),
             Self::Removed => "removed".to_owned(),
-            Self::Renamed { name, parts, .. } if parts.contains(&Part::Name) => {
-                let others: BTreeSet<Part> =
-                    parts.iter().copied().filter(|it| *it != Part::Name).collect();
+            Self::Renamed { name, keys, .. } if keys.contains(&GroupKey::Name) => {
+                let others: Vec<GroupKey> =
+                    keys.iter().copied().filter(|it| *it != GroupKey::Name).collect();
                 match others.is_empty() {
                     true => format!("renamed from {name}"),
                     false => format!("renamed from {name}, {}", changed(&others)),
                 }
             }
             // Without an id of its own a group has that of its environment and name.
-            Self::Renamed { parts, .. } if parts.is_empty() => "id changed".to_owned(),
-            Self::Renamed { parts, .. } => format!("{} (and so its id)", changed(parts)),
-            Self::Modified(parts) => changed(parts),
+            Self::Renamed { keys, .. } if keys.is_empty() => "id changed".to_owned(),
+            Self::Renamed { keys, .. } => format!("{} (and so its id)", changed(keys)),
+            Self::Modified(keys) => changed(keys),
         }
     }
 }
 
-fn changed(parts: &BTreeSet<Part>) -> String {
-    let parts: Vec<&str> = parts.iter().map(|it| it.as_str()).collect();
-    format!("{} changed", parts.join(", "))
+fn changed(keys: &[GroupKey]) -> String {
+    let keys: Vec<&str> = keys.iter().map(|it| it.as_str()).collect();
+    format!("{} changed", keys.join(", "))
 }
 
 /// Returns the groups that differ, by name.
@@ -130,11 +94,11 @@ pub fn group_changes(base: Side<'_>, head: Side<'_>) -> Vec<GroupChange> {
     for group in new.values() {
         let how = match old.get(&group.id) {
             Some(before) => {
-                let parts = differing(before, group);
-                if parts.is_empty() {
+                let keys = shown_keys(before, group);
+                if keys.is_empty() {
                     continue;
                 }
-                How::Modified(parts)
+                How::Modified(keys)
             }
             None => match former(&gone, group) {
                 Some(index) => {
@@ -142,7 +106,7 @@ pub fn group_changes(base: Side<'_>, head: Side<'_>) -> Vec<GroupChange> {
                     How::Renamed {
                         from: before.id,
                         name: before.name.to_string(),
-                        parts: differing(before, group),
+                        keys: shown_keys(before, group),
                     }
                 }
                 None => How::Added,
@@ -167,28 +131,33 @@ fn change(side: Side<'_>, group: &Group, how: How) -> GroupChange {
     }
 }
 
-fn differing(old: &Group, new: &Group) -> BTreeSet<Part> {
-    [
-        (Part::Name, old.name != new.name),
-        (Part::Parent, old.parent != new.parent),
-        (Part::Rule, old.rule != new.rule),
-        (Part::Environment, old.environment != new.environment),
-        (Part::Trump, old.environment_trumps != new.environment_trumps),
-        (Part::Classes, old.classes != new.classes),
-        (Part::Variables, old.variables != new.variables),
-        (Part::ConfigData, old.config_data != new.config_data),
-    ]
-    .into_iter()
-    .filter_map(|(part, differs)| differs.then_some(part))
-    .collect()
+/// The keys that a diff shows, in its order. A description changes nothing on a node, and a change to
+/// pinned nodes is shown as one to the rule that they are part of.
+const SHOWN: [GroupKey; 8] = [
+    GroupKey::Name,
+    GroupKey::Parent,
+    GroupKey::Rule,
+    GroupKey::Environment,
+    GroupKey::EnvironmentTrumps,
+    GroupKey::Classes,
+    GroupKey::Variables,
+    GroupKey::ConfigData,
+];
+
+fn shown_keys(old: &Group, new: &Group) -> Vec<GroupKey> {
+    let differs = |key: &GroupKey| match key {
+        GroupKey::Rule => old.rule != new.rule,
+        key => key.differs(old, new),
+    };
+    SHOWN.into_iter().filter(differs).collect()
 }
 
 /// Returns where among the groups that are gone a new one stood: under the same name elsewhere, or
 /// under another name. Its parent may have been renamed as well.
 fn former(gone: &[&Group], new: &Group) -> Option<usize> {
     let renamed = |old: &&Group| {
-        let aside = BTreeSet::from([Part::Name, Part::Parent, Part::Environment]);
-        differing(old, new).is_subset(&aside)
+        let aside = [GroupKey::Name, GroupKey::Parent, GroupKey::Environment];
+        shown_keys(old, new).iter().all(|it| aside.contains(it))
     };
     // Two groups that say nothing are no more the same than any other two.
     let says_something = new.rule.is_some() || !new.classes.is_empty();

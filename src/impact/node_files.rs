@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Side;
-use super::groups::{How, Part};
+use super::groups::How;
 use super::keys::ChangedKey;
+use crate::hierarchy::GroupKey;
 use crate::model::Individual;
 
 /// The values set for one node alone differ between the two states.
@@ -30,7 +31,7 @@ pub(super) fn node_file_changes(base: Side<'_>, head: Side<'_>) -> Vec<NodeFileC
     let change = |node: &String| {
         let how = match (old.get(node), new.get(node)) {
             (Some(old), Some(new)) if old == new => return None,
-            (Some(old), Some(new)) => How::Modified(differing(old, new)),
+            (Some(old), Some(new)) => How::Modified(changed_values(old, new)),
             (None, _) => How::Added,
             (_, None) => How::Removed,
         };
@@ -47,13 +48,13 @@ pub(super) fn node_file_changes(base: Side<'_>, head: Side<'_>) -> Vec<NodeFileC
     names.into_iter().filter_map(change).collect()
 }
 
-fn differing(old: &Individual, new: &Individual) -> BTreeSet<Part> {
+fn changed_values(old: &Individual, new: &Individual) -> Vec<GroupKey> {
     [
-        (Part::Classes, old.classes != new.classes),
-        (Part::Variables, old.variables != new.variables),
-        (Part::ConfigData, old.config_data != new.config_data),
+        (GroupKey::Classes, old.classes != new.classes),
+        (GroupKey::Variables, old.variables != new.variables),
+        (GroupKey::ConfigData, old.config_data != new.config_data),
     ]
     .into_iter()
-    .filter_map(|(part, differs)| differs.then_some(part))
+    .filter_map(|(key, differs)| differs.then_some(key))
     .collect()
 }

@@ -259,9 +259,9 @@ fn node_file_to_value(change: &NodeFileChange) -> Value {
         "file": change.file,
         "line": change.line,
     });
-    if let (Value::Object(fields), How::Modified(parts)) = (&mut value, &change.how) {
-        let parts: Vec<&str> = parts.iter().map(|it| it.as_str()).collect();
-        fields.insert("parts".to_owned(), json!(parts));
+    if let (Value::Object(fields), How::Modified(keys)) = (&mut value, &change.how) {
+        let keys: Vec<&str> = keys.iter().map(|it| it.as_str()).collect();
+        fields.insert("parts".to_owned(), json!(keys));
     }
     value
 }
@@ -276,12 +276,12 @@ fn group_to_value(change: &GroupChange) -> Value {
     });
     if let Value::Object(fields) = &mut value {
         match &change.how {
-            How::Modified(parts) => {
-                let parts: Vec<&str> = parts.iter().map(|it| it.as_str()).collect();
+            How::Modified(keys) => {
+                let parts: Vec<&str> = keys.iter().map(|it| it.as_str()).collect();
                 fields.insert("parts".to_owned(), json!(parts));
             }
-            How::Renamed { from, name, parts } => {
-                let parts: Vec<&str> = parts.iter().map(|it| it.as_str()).collect();
+            How::Renamed { from, name, keys } => {
+                let parts: Vec<&str> = keys.iter().map(|it| it.as_str()).collect();
                 fields.insert("parts".to_owned(), json!(parts));
                 fields.insert("from".to_owned(), json!({"id": from.to_string(), "name": name}));
             }

@@ -22,7 +22,7 @@ use self::disk::OsDisk;
 use self::file::{JournalFile, Location};
 use super::clock::Now;
 use super::trigger::Trigger;
-use crate::changeset::Answer;
+use crate::changeset::WriteOutcome;
 use crate::forge::StatusState;
 use crate::model::CommitId;
 
@@ -145,7 +145,7 @@ pub struct PushedWrite {
     /// The commit.
     pub commit: CommitId,
     /// What the client is told.
-    pub answer: Answer,
+    pub answer: WriteOutcome,
 }
 
 /// Where a commit can fail.
@@ -458,8 +458,8 @@ mod tests {
             answer,
         };
         let nodes = serde_json::json!({"nodes": [{"name": "n", "groups": []}]});
-        let writes = vec![write(1, Answer::Done), write(2, Answer::Unpinned(nodes))];
-        let last = write(3, Answer::Created(crate::model::GroupId::ROOT));
+        let writes = vec![write(1, WriteOutcome::Done), write(2, WriteOutcome::Unpinned(nodes))];
+        let last = write(3, WriteOutcome::Created(crate::model::GroupId::ROOT));
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
         let mut journal = Journal::open(&path, Now::read()).unwrap();

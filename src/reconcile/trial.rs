@@ -6,7 +6,7 @@ use super::build::{Built, Changes, counts_without, read};
 use super::controller::{Controller, LookupError};
 use super::turns::Urgency;
 use super::write::WriteError;
-use crate::changeset::{Amendment, Ground, Operation, Scope, amend};
+use crate::changeset::{Changeset, Operation, Scope, WriteContext, compute};
 use crate::diagnostic::Diagnostic;
 use crate::git::Repository;
 use crate::history::History;
@@ -25,12 +25,12 @@ impl Controller {
         let history = self.history_for(&repository, base, operation);
         let _turn = self.turns.take(Urgency::Reads).ok_or(LookupError::Busy)?;
         let scopes = [Scope::default()];
-        let amendment =
+        let changeset =
             self.amend_now(&repository, base, operation, &scopes, history.as_deref())?;
-        if amendment.files.is_empty() {
+        if changeset.files.is_empty() {
             return Ok(());
         }
-        match self.findings_with(&repository, base, &amendment.files)? {
+        match self.findings_with(&repository, base, &changeset.files)? {
             None => Ok(()),
             Some(diagnostics) => Err(WriteError::Invalid(diagnostics)),
         }
@@ -38,13 +38,13 @@ impl Controller {
 
     /// Returns what a write changes in the files of a snapshot's commit. It takes a turn: a large write
     /// takes as much memory as a commit.
-    pub(super) fn amendment(
+    pub(super) fn changeset(
         &self,
         repository: &Repository,
         base: &Snapshot,
         operation: &Operation,
         scopes: &[Scope],
-    ) -> Result<Amendment, WriteError> {
+    ) -> Result<Changeset, WriteError> {
         let history = self.history_for(repository, base, operation);
         let _turn = self.turns.take(Urgency::Decides);
         self.amend_now(repository, base, operation, scopes, history.as_deref())
@@ -68,18 +68,18 @@ impl Controller {
         operation: &Operation,
         scopes: &[Scope],
         history: Option<&History>,
-    ) -> Result<Amendment, WriteError> {
+    ) -> Result<Changeset, WriteError> {
         let read = |path: &str| repository.text(base.commit, &self.path_of(path));
         let layout = self.layout_at(repository, base.commit);
         let serial = |group| history?.edit(group)?.serial;
-        let ground = Ground {
+        let context = WriteContext {
             estate: &base.estate,
             origins: &base.origins,
             layout: &layout,
             read: &read,
             serial: &serial,
         };
-        amend(&ground, operation, scopes).map_err(WriteError::Refused)
+        compute(&context, operation, scopes).map_err(WriteError::Refused)
     }
 
     /// Returns the findings of a commit with other files, if one is an error.

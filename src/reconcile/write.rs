@@ -27,7 +27,7 @@ use super::state::{Cause, Kept, Pushed};
 use super::storage::StorageError;
 use super::supervise::supervised;
 use super::trigger::Trigger;
-use crate::changeset::{Amendment, Answer, Operation, Refusal, Scope};
+use crate::changeset::{Changeset, Operation, Rejection, Scope, WriteOutcome};
 use crate::diagnostic::Diagnostic;
 use crate::forge::Forge;
 use crate::git::{Draft, FetchError, Person, PushError, Repository};
@@ -88,7 +88,7 @@ pub enum Written {
         /// What answers.
         snapshot: Arc<Snapshot>,
         /// What the client is told.
-        answer: Answer,
+        answer: WriteOutcome,
         /// When and how often the group was edited that the client is told of, if that is known.
         edit: Option<Edit>,
         /// Whether a commit was made; none is if everything was as wanted.
@@ -112,7 +112,7 @@ pub enum Written {
 pub enum WriteError {
     /// It cannot be done as asked.
     #[error("{}", .0.message)]
-    Refused(Refusal),
+    Refused(Rejection),
     /// The groups would not be valid.
     #[error("the groups would not be valid")]
     Invalid(Vec<Diagnostic>),
@@ -190,7 +190,7 @@ struct Tip {
 struct Applied {
     job: Job,
     snapshot: Arc<Snapshot>,
-    amendment: Amendment,
+    changeset: Changeset,
     /// The commit that its client is told of, unless nothing had to change.
     told_of: Option<CommitId>,
     edit: Option<Edit>,
@@ -355,16 +355,16 @@ impl Writer {
             let done = match again {
                 Some(write) => {
                     let (files, subject) = (BTreeMap::new(), String::new());
-                    Ok((Arc::clone(&base), Amendment { files, subject, answer: write.answer }))
+                    Ok((Arc::clone(&base), Changeset { files, subject, answer: write.answer }))
                 }
                 None => self.apply(&tip.repository, &base, &job.request),
             };
             match done {
-                Ok((snapshot, amendment)) => {
-                    let edit = self.edit(&tip.repository, &base, &snapshot, &amendment.answer);
+                Ok((snapshot, changeset)) => {
+                    let edit = self.edit(&tip.repository, &base, &snapshot, &changeset.answer);
                     let made = Some(snapshot.commit).filter(|it| *it != base.commit);
                     let told_of = known.or(made);
-                    applied.push(Applied { job, snapshot, amendment, told_of, edit });
+                    applied.push(Applied { job, snapshot, changeset, told_of, edit });
                 }
                 Err(error) => (job.reply)(Err(error)),
             }
@@ -378,7 +378,7 @@ impl Writer {
         repository: &Repository,
         base: &Snapshot,
         written: &Snapshot,
-        answer: &Answer,
+        answer: &WriteOutcome,
     ) -> Option<Edit> {
         // The next write starts from here, whatever this one was about.
         let history = self.controller.edits_after(repository, base.commit, written.commit)?;
@@ -391,18 +391,18 @@ impl Writer {
         repository: &Repository,
         base: &Arc<Snapshot>,
         request: &WriteRequest,
-    ) -> Result<(Arc<Snapshot>, Amendment), WriteError> {
+    ) -> Result<(Arc<Snapshot>, Changeset), WriteError> {
         let WriteRequest { operation, scopes, .. } = request;
-        let amendment = self.controller.amendment(repository, base, operation, scopes)?;
-        if amendment.files.is_empty() {
-            return Ok((Arc::clone(base), amendment));
+        let changeset = self.controller.changeset(repository, base, operation, scopes)?;
+        if changeset.files.is_empty() {
+            return Ok((Arc::clone(base), changeset));
         }
         let internal = |error: &dyn std::fmt::Display| WriteError::Internal(error.to_string());
         let commit = self
-            .commit(repository, base.commit, request, &amendment)
+            .commit(repository, base.commit, request, &changeset)
             .map_err(|error| internal(&error))?;
         match self.controller.outcome(repository, commit).map_err(|it| internal(&it))? {
-            Outcome::Valid(snapshot) => Ok((snapshot, amendment)),
+            Outcome::Valid(snapshot) => Ok((snapshot, changeset)),
             Outcome::Rejected(rejected) => Err(WriteError::Invalid(rejected.diagnostics.clone())),
         }
     }
@@ -412,9 +412,9 @@ impl Writer {
         repository: &Repository,
         parent: CommitId,
         request: &WriteRequest,
-        amendment: &Amendment,
+        changeset: &Changeset,
     ) -> Result<CommitId, crate::git::ReadError> {
-        let files = amendment
+        let files = changeset
             .files
             .iter()
             .map(|(path, text)| (self.controller.path_of(path), text.clone()))
@@ -425,7 +425,7 @@ impl Writer {
             files: &files,
             author: &message::author(request, committer),
             committer,
-            message: &message::text(request, &amendment.subject, &self.settings.trailers),
+            message: &message::text(request, &changeset.subject, &self.settings.trailers),
         })
     }
 
@@ -433,10 +433,10 @@ impl Writer {
     /// it.
     fn answer_all(&self, applied: Vec<Applied>, tip: CommitId) {
         let mut before = tip;
-        for Applied { job, snapshot, amendment, edit, told_of } in applied {
+        for Applied { job, snapshot, changeset, edit, told_of } in applied {
             let changed = snapshot.commit != before;
             before = snapshot.commit;
-            let answer = amendment.answer;
+            let answer = changeset.answer;
             let telling = told_of.map(|it| Arc::new(DeliveryReceipt::new(it, &self.desk)));
             (job.reply)(Ok(Written::Active { snapshot, answer, edit, changed, telling }));
         }
@@ -453,7 +453,7 @@ impl Writer {
                 let mut files: Vec<String> = applied
                     .iter()
                     .flat_map(|it| {
-                        it.amendment.files.keys().map(|path| self.controller.path_of(path))
+                        it.changeset.files.keys().map(|path| self.controller.path_of(path))
                     })
                     .collect();
                 files.sort_unstable();

@@ -6,7 +6,7 @@ use super::group::GroupFile;
 use super::layout::Policy;
 use super::parents;
 use crate::diagnostic::{Diagnostic, Kind};
-use crate::hierarchy::{Hierarchy, HierarchyFault, check};
+use crate::hierarchy::{Hierarchy, HierarchyFault, RootFault, check};
 use crate::model::{Group, GroupId};
 
 /// Builds the tree of the valid groups and says what is wrong among them; where there are errors it
@@ -162,13 +162,16 @@ fn report(fault: &HierarchyFault, members: &[&GroupFile]) -> Option<Diagnostic> 
             }
             Some(found)
         }
-        HierarchyFault::Root { group, reason } => {
-            let mut found = diagnostic(Kind::RootGroup, *group, (*reason).to_owned())?;
+        HierarchyFault::Root { group, fault } => {
+            let mut found = diagnostic(Kind::RootGroup, *group, fault.to_string())?;
             let file = members.get(*group)?;
-            let (place, help) = if reason.contains("rule") {
-                (file.rule.as_ref(), "leave `rule` out, or write [\"~\", \"name\", \".*\"]")
-            } else {
-                (file.parent.as_ref().map(|(_, place)| place), "leave `parent` out")
+            let (place, help) = match fault {
+                RootFault::Rule => {
+                    (file.rule.as_ref(), "leave `rule` out, or write [\"~\", \"name\", \".*\"]")
+                }
+                RootFault::Parent => {
+                    (file.parent.as_ref().map(|(_, place)| place), "leave `parent` out")
+                }
             };
             found.place = place.cloned().unwrap_or(found.place);
             Some(found.with_help(help))

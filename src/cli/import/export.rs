@@ -122,8 +122,8 @@ fn prune(groups: &mut Vec<Group>, mut left_out: BTreeSet<GroupId>, faults: &mut 
                         ));
                     }
                 }
-                HierarchyFault::Root { group, reason } => {
-                    out.entry(group).or_insert(reason.to_owned());
+                HierarchyFault::Root { group, fault } => {
+                    out.entry(group).or_insert(fault.to_string());
                 }
             }
         }

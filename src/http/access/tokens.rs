@@ -14,8 +14,9 @@ use subtle::ConstantTimeEq as _;
 
 use super::grants::Grant;
 use super::roles::{Role, Roles};
-use crate::changeset::{GroupKey, Scope};
+use crate::changeset::Scope;
 use crate::document::{self, Content, Limits, Node};
+use crate::hierarchy::GroupKey;
 use crate::model::GroupId;
 
 /// The tokens that are known.

@@ -29,7 +29,7 @@ impl Writer {
             .map(|it| PushedWrite {
                 fingerprint: it.job.request.fingerprint.clone(),
                 commit: it.snapshot.commit,
-                answer: it.amendment.answer.clone(),
+                answer: it.changeset.answer.clone(),
             })
             .collect();
         if writes.is_empty() {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 
 use super::{Job, WriteError, WriteRequest, Writer, Written, message};
-use crate::changeset::{Amendment, Operation};
+use crate::changeset::{Changeset, Operation};
 use crate::forge::PullRequest;
 use crate::git::PushError;
 use crate::reconcile::settings::Target;
@@ -19,14 +19,14 @@ impl Writer {
 
     fn proposed(&self, request: &WriteRequest) -> Result<Written, WriteError> {
         let tip = self.tip()?;
-        let (snapshot, amendment) = self.apply(&tip.repository, &tip.snapshot, request)?;
+        let (snapshot, changeset) = self.apply(&tip.repository, &tip.snapshot, request)?;
         let commit = snapshot.commit;
         if commit == tip.commit {
-            let answer = amendment.answer;
+            let answer = changeset.answer;
             let edit = answer.group().and_then(|group| self.controller.edits(commit)?.edit(group));
             return Ok(Written::Active { snapshot, answer, edit, changed: false, telling: None });
         }
-        let branch = format!("clade/{}", change_id(request, &amendment));
+        let branch = format!("clade/{}", change_id(request, &changeset));
         let full = format!("refs/heads/{branch}");
         let shown = self.controller.show_push();
         let pushed = match &self.controller.settings.target {
@@ -45,7 +45,7 @@ impl Writer {
             Err(PushError::Failed(error)) => return Err(WriteError::Unreachable(error)),
             Err(PushError::Unknown(error)) => return Err(WriteError::Unknown(error)),
         };
-        let url = self.open(request, &amendment, &branch, &tip.branch);
+        let url = self.open(request, &changeset, &branch, &tip.branch);
         Ok(Written::Proposed { branch, commit, url })
     }
 
@@ -53,15 +53,15 @@ impl Writer {
     fn open(
         &self,
         request: &WriteRequest,
-        amendment: &Amendment,
+        changeset: &Changeset,
         branch: &str,
         onto: &str,
     ) -> Option<String> {
         let forge = self.settings.forge.as_ref()?;
-        let text = message::text(request, &amendment.subject, &self.settings.trailers);
+        let text = message::text(request, &changeset.subject, &self.settings.trailers);
         let body = text.split_once("\n\n").map_or("", |(_, body)| body).to_owned();
         let opened = forge.open_pull_request(&PullRequest {
-            title: amendment.subject.clone(),
+            title: changeset.subject.clone(),
             body,
             head: branch.to_owned(),
             base: onto.strip_prefix("refs/heads/").unwrap_or(onto).to_owned(),
@@ -77,7 +77,7 @@ impl Writer {
 }
 
 /// Returns the name of a change: the same for the same change by the same client.
-fn change_id(request: &WriteRequest, amendment: &Amendment) -> String {
+fn change_id(request: &WriteRequest, changeset: &Changeset) -> String {
     let mut hash = Sha256::new();
     hash.update(request.actor.as_deref().unwrap_or_default());
     // The id of a new group is another one each time that it is asked for.
@@ -85,7 +85,7 @@ fn change_id(request: &WriteRequest, amendment: &Amendment) -> String {
         Operation::Create { id, .. } => Some(id.to_string()),
         _ => None,
     };
-    for (path, text) in &amendment.files {
+    for (path, text) in &changeset.files {
         hash.update(path);
         hash.update([0, u8::from(text.is_some())]);
         let text = text.as_deref().unwrap_or_default();

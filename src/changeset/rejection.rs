@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 /// Why a write is refused, in the words of the API.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
-    /// What sort of refusal.
+pub struct Rejection {
+    /// What sort of rejection.
     pub status: Status,
     /// The kind of error.
     pub kind: &'static str,
@@ -30,7 +30,7 @@ pub enum Status {
     Unprocessable,
 }
 
-impl Refusal {
+impl Rejection {
     pub(super) fn new(
         status: Status,
         kind: &'static str,

@@ -1,0 +1,29 @@
+//! What a write is planned against.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::Place;
+use crate::hierarchy::Estate;
+use crate::model::GroupId;
+use crate::validation::Layout;
+
+/// The state of the repository that a write meets.
+pub struct WriteContext<'g> {
+    /// The groups.
+    pub estate: &'g Estate,
+    /// Where each group is written.
+    pub origins: &'g BTreeMap<GroupId, Place>,
+    /// Which directory holds what.
+    pub layout: &'g Layout,
+    /// Returns the text of a file; none if there is none.
+    pub read: &'g dyn Fn(&str) -> Option<String>,
+    /// Returns how often a group was edited; none if that is not known. Only asked where a client
+    /// says what it read.
+    pub serial: &'g dyn Fn(GroupId) -> Option<u64>,
+}
+
+impl std::fmt::Debug for WriteContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WriteContext").field("layout", self.layout).finish_non_exhaustive()
+    }
+}
