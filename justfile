@@ -14,6 +14,10 @@ doc:
 test:
     cargo test
 
+# Check, test, page and kind of a new diagnostic about groups: `just new-diagnostic unused-variable`
+new-diagnostic NAME:
+    tests/scaffold/new-diagnostic {{NAME}}
+
 # What the pages about diagnostics show, from the program itself
 update-docs:
     UPDATE_DOCS=1 cargo test --test integration diagnostics readme

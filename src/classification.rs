@@ -12,19 +12,21 @@
 
 mod conflict;
 mod conflict_text;
+mod deciding;
 mod enc;
+mod error;
 mod matching;
 mod merge;
 mod overlap;
 mod published;
 
 use crate::hierarchy::{Estate, GroupIndex, Inherited};
-use crate::model::{Group, GroupId, Individual, Node};
-use crate::rule::EvaluationError;
+use crate::model::{Individual, Node};
 
 pub use conflict::{Conflicts, Difference};
 pub use conflict_text::{conflict_message, conflict_report, conflict_summary};
 pub use enc::{enc_document, to_yaml11};
+pub use error::ClassificationError;
 pub use matching::{Match, matches};
 pub use merge::{ClassSources, Final, Source, SourcedValue};
 pub use overlap::{
@@ -61,26 +63,6 @@ pub enum Outcome<'e> {
     Classified(Final<'e>),
     /// Leaves differ.
     Conflict(Conflicts<'e>),
-}
-
-/// Whether a group matches could not be found out.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the rule of the group `{name}` could not be evaluated")]
-pub struct ClassificationError {
-    /// The id of the group.
-    pub group: GroupId,
-    /// Its name.
-    pub name: String,
-    /// What went wrong.
-    #[source]
-    pub cause: EvaluationError,
-}
-
-impl ClassificationError {
-    /// Says of which group it is that a pattern could not be searched.
-    pub fn of(group: &Group, cause: EvaluationError) -> Self {
-        Self { group: group.id, name: group.name.to_string(), cause }
-    }
 }
 
 /// Classifies a node.

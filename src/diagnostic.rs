@@ -9,6 +9,7 @@ mod human;
 mod json;
 mod junit;
 mod kind;
+mod render;
 mod report;
 mod sarif;
 mod similar;

@@ -8,6 +8,8 @@
 //! changes back: the node is classified in mixtures of the two states.
 
 mod causes;
+mod changed_key;
+mod compare;
 mod comparison;
 mod differences;
 mod groups;
@@ -17,6 +19,7 @@ mod node_files;
 mod nodes;
 mod report;
 mod trouble;
+mod version;
 
 use std::collections::BTreeMap;
 
@@ -24,14 +27,14 @@ use crate::diagnostic::Place;
 use crate::hierarchy::Estate;
 use crate::model::GroupId;
 
-pub use causes::Causes;
+pub use changed_key::ChangedKey;
 pub use comparison::Comparison;
 pub use groups::{GroupChange, How, group_changes};
-pub use keys::{ChangedKey, Files};
+pub use keys::Files;
 pub use node_files::NodeFileChange;
 pub use nodes::{
-    Change, ChangeRef, Difference, GroupName, NodeChange, NodeComparison, ProblemChange, Standing,
-    ValueChange, ValueKind,
+    Causes, Change, ChangeRef, Difference, GroupName, NodeChange, NodeComparison, ProblemChange,
+    Standing, ValueChange, ValueKind,
 };
 pub use report::{Cause, Counts, Entry, Impact, Survey};
 

@@ -7,11 +7,13 @@
 
 mod ast;
 mod backtrack;
+mod error;
 mod example;
 mod fold;
 mod glob;
 mod ledger;
 mod parse;
+mod pattern;
 mod postgres;
 mod program;
 mod required;
@@ -19,237 +21,13 @@ mod set;
 mod suspicion;
 mod translate;
 
-use std::collections::HashMap;
-use std::fmt;
-use std::ops::Range;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
-
-use ast::Ast;
-use ledger::{AUTOMATONS, CACHE_BYTES, Charge, PATTERN_BYTES};
-use program::Program;
-use translate::Subjects;
-
+pub use error::{Overrun, PatternError};
 pub use example::{Ends, Example, Examples};
 pub use glob::from_glob;
+pub use pattern::Pattern;
+pub use postgres::postgres_literal;
 pub use required::{Required, SHORT, SubjectKind, Subjects as KnownSubjects};
 pub use suspicion::{Suspicion, suspicions};
-
-/// A pattern of Java 17's `java.util.regex`, searched unanchored.
-///
-/// Two patterns are equal if they are written the same. A pattern is compiled when it is first
-/// looked for; equal patterns share that.
-///
-/// ```
-/// use clade::java_regex::Pattern;
-///
-/// let pattern = Pattern::parse(r"^web\d+$")?;
-/// // As in Java, `$` also matches before a final line break, and `\d` is ASCII.
-/// assert_eq!(pattern.is_found_in("web01\n"), Ok(true));
-/// assert_eq!(pattern.is_found_in("web٣"), Ok(false));
-/// assert!(Pattern::parse("web[").is_err());
-/// # Ok::<(), clade::java_regex::PatternError>(())
-/// ```
-#[derive(Clone)]
-pub struct Pattern(Arc<Inner>);
-
-struct Inner {
-    text: Box<str>,
-    /// How many steps the pattern compiles to.
-    steps: usize,
-    /// What a subject must contain.
-    required: Option<Required>,
-    /// The matcher in linear time, and the subjects it may be asked about; none for a pattern whose
-    /// meaning cannot be kept, or that is too large. Then it is backtracked: the answer is the same, or an
-    /// error where the steps do not suffice.
-    linear: OnceLock<Option<Linear>>,
-    /// The backtracker, made only for a subject that needs it.
-    program: OnceLock<Option<Program>>,
-}
-
-/// A matcher in linear time.
-struct Linear {
-    regex: ::regex::Regex,
-    subjects: Subjects,
-    _charge: Charge<'static>,
-}
-
-/// A text is not a pattern, or one that cannot be evaluated safely.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct PatternError {
-    /// The fault in Java's terms, lowercase, without a full stop.
-    pub message: String,
-    /// Where in the pattern, in Unicode characters from 0.
-    pub offset: usize,
-}
-
-/// The evaluation of a pattern used up its budget of steps; the answer is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the pattern used up its step budget")]
-pub struct Overrun;
-
-/// Every pattern in use, by its text: snapshots share what is compiled.
-static IN_USE: LazyLock<Mutex<HashMap<Box<str>, Weak<Inner>>>> = LazyLock::new(Mutex::default);
-
-impl Pattern {
-    /// Reads a pattern.
-    ///
-    /// # Errors
-    ///
-    /// Returns what Java would say of it, or why it cannot be evaluated safely.
-    pub fn parse(text: &str) -> Result<Self, PatternError> {
-        let known = {
-            let in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-            in_use.get(text).and_then(Weak::upgrade)
-        };
-        if let Some(inner) = known {
-            return Ok(Self(inner));
-        }
-        let (ast, program) = program_of(text)?;
-        let required = required::required(&ast, &program);
-        let steps = program.code.len();
-        let (linear, program) = (OnceLock::new(), OnceLock::new());
-        let inner = Arc::new(Inner { text: text.into(), steps, required, linear, program });
-        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-        if in_use.len() >= 1024 && in_use.len().is_power_of_two() {
-            in_use.retain(|_, it| it.strong_count() > 0);
-        }
-        in_use.insert(text.into(), Arc::downgrade(&inner));
-        Ok(Self(inner))
-    }
-
-    /// Returns the pattern as written.
-    pub fn as_str(&self) -> &str {
-        &self.0.text
-    }
-
-    /// Returns how many steps the pattern compiles to: what it costs to keep.
-    pub fn steps(&self) -> usize {
-        self.0.steps
-    }
-
-    /// Returns what must be in a subject for the pattern to be found in it; `None` if nothing can
-    /// be said, or asking the pattern may fail.
-    pub fn required(&self) -> Option<&Required> {
-        self.0.required.as_ref()
-    }
-
-    /// Writes the pattern as `PostgreSQL` would have to be asked for the same.
-    ///
-    /// # Errors
-    ///
-    /// Returns what `PostgreSQL` does not have, as the end of a sentence.
-    pub fn to_postgres(&self) -> Result<String, &'static str> {
-        // What was read once is read again the same.
-        let parsed = parse::parse(&self.0.text).map_err(|_| "it is no pattern")?;
-        postgres::write(&parsed.ast)
-    }
-
-    /// Returns whether the pattern is found anywhere in the subject.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Overrun`] if that could not be found out within the step budget.
-    pub fn is_found_in(&self, subject: &str) -> Result<bool, Overrun> {
-        self.is_found_in_kind(subject, SubjectKind::of(subject))
-    }
-
-    /// The same, for a subject of a kind that is known; many patterns ask about few subjects.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Overrun`] if that could not be found out within the step budget.
-    pub fn is_found_in_kind(&self, subject: &str, kind: SubjectKind) -> Result<bool, Overrun> {
-        match self.0.linear_for(kind) {
-            Some(linear) => Ok(linear.is_match(subject)),
-            None => Ok(self.0.backtrack(subject)?.is_some()),
-        }
-    }
-
-    /// Returns the bytes of the first match in the subject.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Overrun`] if that could not be found out within the step budget.
-    pub fn find(&self, subject: &str) -> Result<Option<Range<usize>>, Overrun> {
-        match self.0.linear_for(SubjectKind::of(subject)) {
-            Some(linear) => Ok(linear.find(subject).map(|found| found.range())),
-            None => self.0.backtrack(subject),
-        }
-    }
-}
-
-/// Writes text as a pattern of `PostgreSQL` that finds the text itself.
-pub fn postgres_literal(text: &str) -> String {
-    postgres::literal(text)
-}
-
-/// Reads a pattern into instructions.
-fn program_of(text: &str) -> Result<(Ast, Program), PatternError> {
-    let parsed = parse::parse(text)?;
-    let too_large = |program::TooLarge| PatternError {
-        message: "the pattern is too large: its repetitions expand to over 50,000 steps".to_owned(),
-        offset: 0,
-    };
-    let program = program::compile(&parsed.ast, parsed.captures).map_err(too_large)?;
-    Ok((parsed.ast, program))
-}
-
-impl Inner {
-    /// Returns the matcher in linear time, if it may be asked about the subject.
-    fn linear_for(&self, kind: SubjectKind) -> Option<&::regex::Regex> {
-        let linear = self.linear.get_or_init(|| {
-            let parsed = parse::parse(&self.text).ok()?;
-            let (text, subjects) = translate::translate(&parsed.ast)?;
-            let charge = AUTOMATONS.charge(self.steps)?;
-            let mut builder = ::regex::RegexBuilder::new(&text);
-            builder.size_limit(PATTERN_BYTES).dfa_size_limit(CACHE_BYTES).nest_limit(2000);
-            let regex = builder.build().ok()?;
-            Some(Linear { regex, subjects, _charge: charge })
-        });
-        let Linear { regex, subjects, .. } = linear.as_ref()?;
-        let easy = match subjects {
-            Subjects::OneLine => kind >= SubjectKind::Line,
-            Subjects::OneLineAscii => kind == SubjectKind::AsciiLine,
-        };
-        easy.then_some(regex)
-    }
-
-    fn backtrack(&self, subject: &str) -> Result<Option<Range<usize>>, Overrun> {
-        let program = self.program.get_or_init(|| Some(program_of(&self.text).ok()?.1));
-        // What was read once is read again the same; without a program nothing would be known.
-        let program = program.as_ref().ok_or(Overrun)?;
-        let characters: Vec<char> = subject.chars().collect();
-        let found = backtrack::find(program, &characters)?;
-        let offset =
-            |place: usize| -> usize { characters.iter().take(place).map(|it| it.len_utf8()).sum() };
-        Ok(found.map(|(start, end)| offset(start)..offset(end)))
-    }
-}
-
-/// Returns whether a subject is not empty and has no line terminator.
-fn is_one_line(subject: &str) -> bool {
-    let bytes = subject.as_bytes();
-    let suspect = |byte: &u8| matches!(byte, b'\n' | b'\r' | 0xc2 | 0xe2);
-    // All bytes are looked at, since that can be done for many at once.
-    let is_suspect = bytes.iter().fold(false, |any, byte| any | suspect(byte));
-    !subject.is_empty()
-        && (!is_suspect || !subject.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']))
-}
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.text == other.0.text
-    }
-}
-
-impl Eq for Pattern {}
-
-impl fmt::Debug for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pattern({:?})", &self.0.text)
-    }
-}
 
 #[cfg(test)]
 mod tests;

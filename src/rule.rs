@@ -4,6 +4,8 @@
 //! notation; both are read into one [`Condition`](crate::model::Condition).
 
 mod array;
+mod array_form;
+mod comparison;
 mod console;
 mod evaluate;
 mod exclusion;
@@ -14,7 +16,8 @@ mod pins;
 mod puppetdb;
 mod satisfy;
 
-pub use array::{read, to_value};
+pub use array::read;
+pub use array_form::to_value;
 pub(crate) use console::opens_foreign_quote;
 pub use console::{NoConsoleForm, read_console, to_console};
 pub(crate) use evaluate::found;

@@ -142,6 +142,6 @@ pub fn classify<'e>(
     index: &Index,
     node: &'e Node,
 ) -> Result<Explanation<'e>, ClassificationError> {
-    let groups = index.matches(&estate.hierarchy, &index.see(node))?;
+    let groups = index.matches(&estate.hierarchy, &index.resolve(node))?;
     Ok(conclude(estate, node, &groups))
 }

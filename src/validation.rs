@@ -6,352 +6,44 @@
 mod catalogue;
 mod certname;
 mod checked;
-mod environments;
-mod findings;
+mod checks;
+mod commit;
+mod element;
+mod evidence;
+mod gather;
 mod group;
 mod incremental;
 mod individual;
 mod layout;
 mod lint;
 mod overlap;
-mod parameter_type;
 mod parents;
 mod places;
-mod referents;
+mod reading;
 mod rule;
+mod search;
+mod settings;
 mod shape;
+mod silence;
+mod source;
 mod test_case;
 mod tree;
 mod unread;
-mod uses;
+mod validate;
 
-use std::sync::Arc;
-
-use rayon::prelude::*;
-
-use crate::diagnostic::{Diagnostic, Kind, Place, closest};
-use crate::document::{self, Content, Count, Fault, FaultKind, Ignore, Limits, Node, Span, quote};
-use crate::model::{Budget, BudgetItem, Counts, Exceeded, Meter};
-
-pub use checked::{Checked, Origins, check};
+pub use checked::Checked;
+pub use commit::{no_groups, too_large};
 pub use group::{GroupFile, ParentName};
 pub use layout::{Layout, Policy, Strictness};
 pub use overlap::Shown;
+pub use places::Origins;
+pub use reading::{FileReading, read_file, read_file_within};
+pub use search::Search;
+pub use settings::read_layout;
+pub use source::{FileKind, SourceContent, SourceFile};
 pub use test_case::{Expectation, TestCase};
 pub use unread::{unread, unread_tests};
-
-/// A file of a group repository, as found.
-#[derive(Clone, Debug)]
-pub struct SourceFile {
-    /// The path from the root of the group repository.
-    pub path: Arc<str>,
-    /// What is there.
-    pub content: SourceContent,
-}
-
-impl SourceFile {
-    /// Returns how many bytes were read of it.
-    pub fn size(&self) -> u64 {
-        match &self.content {
-            SourceContent::Bytes(bytes) => bytes.len() as u64,
-            _ => 0,
-        }
-    }
-}
-
-/// What is found at a path.
-#[derive(Clone, Debug)]
-pub enum SourceContent {
-    /// A file.
-    Bytes(Arc<[u8]>),
-    /// A file that was not read for its size in bytes.
-    TooLarge(u64),
-    /// A symbolic link; it is not followed.
-    Link,
-    /// A submodule; it is not followed.
-    Submodule,
-}
-
-/// What a file of the repository is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FileKind {
-    /// `clade.yaml`
-    Settings,
-    /// Node groups.
-    Groups,
-    /// An individual classification.
-    Node,
-    /// A class catalogue.
-    Environment,
-    /// Classification tests.
-    Tests,
-}
-
-/// A file that has been read by itself.
-#[derive(Clone, Debug)]
-pub struct FileReading {
-    /// The path from the root of the group repository.
-    pub path: Arc<str>,
-    /// What was found in it.
-    pub diagnostics: Vec<Diagnostic>,
-    ignores: Vec<Ignore>,
-    parts: Parts,
-    /// What the file costs of the commit's budget.
-    pub cost: Counts,
-}
-
-impl FileReading {
-    /// Returns the reading of a file that nothing is known of but what is wrong with it.
-    fn broken(path: &Arc<str>, diagnostic: Diagnostic) -> Self {
-        Self {
-            path: Arc::clone(path),
-            diagnostics: vec![diagnostic],
-            ignores: Vec::new(),
-            parts: Parts::Nothing,
-            cost: Counts::default(),
-        }
-    }
-
-    /// Returns the node groups of the file.
-    pub fn groups(&self) -> &[GroupFile] {
-        match &self.parts {
-            Parts::Groups(groups) => groups,
-            _ => &[],
-        }
-    }
-
-    /// Returns the classification tests of the file.
-    fn tests(&self) -> &[TestCase] {
-        match &self.parts {
-            Parts::Tests(tests) => tests,
-            _ => &[],
-        }
-    }
-
-    /// Returns whether the file is a class catalogue; that of an environment need not be one.
-    pub fn is_catalogue(&self) -> bool {
-        matches!(&self.parts, Parts::Environment(file) if file.is_catalogue())
-    }
-}
-
-/// What a file says.
-#[derive(Clone, Debug)]
-enum Parts {
-    Nothing,
-    Groups(Vec<GroupFile>),
-    Node(Box<individual::NodeFile>),
-    Environment(Box<catalogue::EnvironmentFile>),
-    Tests(Vec<TestCase>),
-}
-
-/// What is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
-    /// What decides about a commit, and what costs little beside that.
-    Decisive,
-    /// Everything, also what takes time and is for people alone.
-    Everything,
-    /// Everything but groups that could conflict: [`Checked::find_conflicts`] looks for them.
-    WithoutConflicts,
-}
-
-/// Validates the files of one commit.
-pub fn validate(files: &[SourceFile], search: Search) -> Checked {
-    validate_within(files, search, &Arc::new(Meter::new(Budget::DEFAULT)))
-}
-
-/// Validates the files of one commit within a budget.
-pub fn validate_within(files: &[SourceFile], search: Search, meter: &Arc<Meter>) -> Checked {
-    let (layout, mut settings) = layout::read(files);
-    let readings: Result<Vec<Arc<FileReading>>, Exceeded> = files
-        .par_iter()
-        .filter_map(|file| Some(read_file_within(file, layout.kind_of(file)?, meter).map(Arc::new)))
-        .collect();
-    match readings {
-        Ok(mut readings) => {
-            readings.extend(settings.take().map(Arc::new));
-            check(&layout, &readings, search, meter)
-        }
-        Err(exceeded) => Checked::rejected(too_large(exceeded), &layout, search),
-    }
-}
-
-/// Reads the layout and policy of a repository from its `clade.yaml`, if it has one.
-pub fn read_layout(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
-    layout::read(files)
-}
-
-/// Reads one file by itself; a file alone is bounded by its size.
-pub fn read_file(file: &SourceFile, kind: FileKind) -> FileReading {
-    let meter = Arc::new(Meter::new(Budget::DEFAULT));
-    match read_file_within(file, kind, &meter) {
-        Ok(reading) => reading,
-        Err(exceeded) => {
-            let mut found = too_large(exceeded);
-            found.place.file = Arc::clone(&file.path);
-            FileReading::broken(&file.path, found)
-        }
-    }
-}
-
-/// Says that a commit costs more than it may.
-pub fn too_large(exceeded: Exceeded) -> Diagnostic {
-    let item = exceeded.item;
-    let place = Place { file: Arc::from("."), span: Span::START };
-    Diagnostic::new(Kind::CommitTooLarge, place, format!("the commit is too large: {exceeded}"))
-        .with_help(format!(
-            "remove what should not be there, or raise the limit with `--commit-budget {item}=NUMBER`"
-        ))
-}
-
-/// Says that there are no node groups.
-pub fn no_groups(place: Arc<str>, message: String) -> Diagnostic {
-    Diagnostic::new(Kind::NoGroups, Place { file: place, span: Span::START }, message).with_help(
-        "check the directory of groups and `--path`; write `allow_empty: true` into `clade.yaml` if it is meant",
-    )
-}
-
-/// Reads one file by itself, within the budget of its commit.
-///
-/// # Errors
-///
-/// Returns an error if the files read so far cost more than the commit may.
-pub fn read_file_within(
-    file: &SourceFile,
-    kind: FileKind,
-    meter: &Arc<Meter>,
-) -> Result<FileReading, Exceeded> {
-    let place = || Place { file: Arc::clone(&file.path), span: Span::START };
-    let nothing = |diagnostic: Diagnostic| Ok(FileReading::broken(&file.path, diagnostic));
-    let bytes = match &file.content {
-        SourceContent::Bytes(bytes) => bytes,
-        SourceContent::TooLarge(size) => {
-            let message =
-                format!("the file has {size} bytes, {} are allowed", Limits::DEFAULT.file_bytes);
-            let diagnostic = Diagnostic::new(Kind::FileTooLarge, place(), message);
-            return nothing(diagnostic.with_help("split it into several files"));
-        }
-        SourceContent::Link => {
-            let message = "this is a symbolic link; it is not followed";
-            let diagnostic = Diagnostic::new(Kind::NotAFile, place(), message);
-            return nothing(diagnostic.with_help("put the file itself here"));
-        }
-        SourceContent::Submodule => {
-            let message = "this is a submodule; it is not followed";
-            let diagnostic = Diagnostic::new(Kind::NotAFile, place(), message);
-            return nothing(diagnostic.with_help("put the files themselves here"));
-        }
-    };
-    let mut shape = shape::Shape::new(Arc::clone(&file.path), meter);
-    let contents = document::read_counted(bytes, &Limits::DEFAULT, &mut |nodes| match shape
-        .charge(BudgetItem::YamlNodes, nodes as u64)
-    {
-        Some(()) => Count::Continue,
-        None => Count::Stop,
-    });
-    if let Some(exceeded) = shape.exceeded {
-        return Err(exceeded);
-    }
-    shape.cost = shape.cost.with(BudgetItem::DocumentBytes, bytes.len() as u64);
-    let broken = !contents.faults.is_empty();
-    // Nobody but this program reads the settings, so nobody reads them differently.
-    let counts = |it: &Fault| kind != FileKind::Settings || it.kind != FaultKind::AmbiguousScalar;
-    for fault in contents.faults.into_iter().filter(counts) {
-        shape.push(from_fault(&file.path, fault));
-    }
-    comments(&contents.ignores, &contents.in_place_of_values, &mut shape);
-    let parts = match kind {
-        FileKind::Settings => Parts::Nothing,
-        FileKind::Groups => Parts::Groups(group::read(&contents.documents, &mut shape)),
-        FileKind::Node => individual::read(&contents.documents, &mut shape)
-            .map_or(Parts::Nothing, |it| Parts::Node(Box::new(it))),
-        FileKind::Environment => catalogue::read(&contents.documents, &mut shape)
-            .map_or(Parts::Nothing, |it| Parts::Environment(Box::new(it))),
-        FileKind::Tests => Parts::Tests(test_case::read(&contents.documents, &mut shape)),
-    };
-    if !broken && let Some(what) = missing(kind, &parts, &contents.documents) {
-        let message = format!("the file has no effect: there is no {what} in it");
-        let help = "write what is missing, or remove the file";
-        shape.add(Kind::UnreadFile, Span::START, message).help = Some(help.to_owned());
-    }
-    if broken {
-        // What a broken document lacks is not worth a finding: the fault may have swallowed it.
-        shape
-            .diagnostics
-            .retain(|it| it.kind != Kind::SchemaViolation || it.message.starts_with("unknown key"));
-    }
-    if let Some(exceeded) = shape.exceeded {
-        return Err(exceeded);
-    }
-    shape.cost = shape.cost.with(BudgetItem::Findings, shape.diagnostics.len() as u64);
-    Ok(FileReading {
-        path: Arc::clone(&file.path),
-        diagnostics: shape.diagnostics,
-        ignores: contents.ignores,
-        parts,
-        cost: shape.cost,
-    })
-}
-
-/// Warns of comments that were most likely not meant as such, or silence nothing.
-fn comments(ignores: &[Ignore], in_place_of_values: &[(Span, String)], shape: &mut shape::Shape) {
-    for (span, comment) in in_place_of_values {
-        let message = format!("`{comment}` is a comment, so there is no value here");
-        let help = format!(
-            "put a value in quotes: {}; a comment has a blank behind its `#`",
-            quote(comment)
-        );
-        shape.add(Kind::SuspiciousValue, *span, message).help = Some(help);
-    }
-    for ignore in ignores {
-        for kind in &ignore.kinds {
-            let known = || Kind::ALL.iter().map(|it| it.as_str());
-            if known().any(|it| it == kind) {
-                continue;
-            }
-            let message = format!("`{kind}` is not a kind of warning, so nothing is silenced");
-            let help = match closest(kind, known()) {
-                Some(similar) => format!("did you mean `{similar}`?"),
-                None => "a warning names its kind in brackets".to_owned(),
-            };
-            shape.add(Kind::SuspiciousValue, ignore.span, message).help = Some(help);
-        }
-    }
-}
-
-/// Returns what a file without any should have.
-fn missing(kind: FileKind, parts: &Parts, documents: &[Node]) -> Option<&'static str> {
-    let is_empty = documents.iter().all(Node::is_null);
-    match (kind, parts) {
-        (FileKind::Groups, _) if is_empty => Some("node group"),
-        (FileKind::Node, _) if is_empty => Some("document"),
-        (FileKind::Tests, Parts::Tests(tests)) if tests.is_empty() => {
-            // A list whose tests have errors is not empty.
-            let has_none = |it: &Node| match &it.content {
-                Content::Sequence(elements) => elements.is_empty(),
-                _ => it.is_null(),
-            };
-            documents.iter().all(has_none).then_some("test")
-        }
-        _ => None,
-    }
-}
-
-fn from_fault(file: &Arc<str>, fault: Fault) -> Diagnostic {
-    let kind = match fault.kind {
-        FaultKind::Malformed | FaultKind::Refused => Kind::MalformedYaml,
-        FaultKind::DuplicateKey => Kind::DuplicateKey,
-        FaultKind::AmbiguousScalar => Kind::AmbiguousScalar,
-        FaultKind::TooLarge => Kind::FileTooLarge,
-    };
-    let at = |span| Place { file: Arc::clone(file), span };
-    let mut diagnostic = Diagnostic::new(kind, at(fault.span), fault.message);
-    diagnostic.help = fault.help;
-    for (span, message) in fault.related {
-        diagnostic = diagnostic.with_related(at(span), message);
-    }
-    diagnostic
-}
+pub use validate::{check, validate, validate_within};
 
 #[cfg(test)]
 mod tests;

@@ -81,17 +81,17 @@ impl World {
         let index = self.snapshot.index();
         for node in self.nodes.iter().take(20) {
             let plain = classification::matches(&estate.hierarchy, node).unwrap();
-            assert_eq!(index.matches(&estate.hierarchy, &index.see(node)).unwrap(), plain);
+            assert_eq!(index.matches(&estate.hierarchy, &index.resolve(node)).unwrap(), plain);
         }
     }
 
     /// Returns the time of matching one node whose values are there, by the index.
     fn matching(&self) -> Duration {
         let (index, hierarchy) = (self.snapshot.index(), &self.snapshot.estate.hierarchy);
-        let sights: Vec<_> = self.nodes.iter().map(|node| index.see(node)).collect();
+        let resolved_paths: Vec<_> = self.nodes.iter().map(|node| index.resolve(node)).collect();
         let began = Instant::now();
-        for sight in &sights {
-            black_box(index.matches(hierarchy, black_box(sight)).unwrap());
+        for resolved in &resolved_paths {
+            black_box(index.matches(hierarchy, black_box(resolved)).unwrap());
         }
         began.elapsed() / NODES as u32
     }
@@ -113,7 +113,7 @@ impl World {
         let began = Instant::now();
         for (node, body) in self.nodes.iter().zip(&self.bodies) {
             let request = index.read(&node.name, black_box(body)).unwrap();
-            let groups = index.matches(hierarchy, &request.sight).unwrap();
+            let groups = index.matches(hierarchy, &request.resolved).unwrap();
             black_box(self.snapshot.classified(&node.name, &groups, Version::V1).ok());
         }
         began.elapsed() / NODES as u32

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::deciding::Deciding;
 use crate::hierarchy::{GroupIndex, Inherited, InheritedClass};
 use crate::model::{ClassName, EnvironmentName, Key, VariableName, same};
 
@@ -82,10 +83,10 @@ pub(super) fn find<'e>(leaves: &[GroupIndex], inherited: &[Inherited<'e>]) -> Co
 /// Lists the leaves with an environment that is in question: one that a leaf trumps with, or any
 /// where none does. A leaf without the flag is listed if its environment is one of them.
 fn environments<'e>(all: &[(GroupIndex, &Inherited<'e>)]) -> Vec<Difference<'e>> {
-    let trumped = all.iter().any(|(_, leaf)| leaf.environment_trumps);
+    let deciding = Deciding::among(all.iter().map(|(_, leaf)| *leaf));
     let in_question: BTreeSet<&EnvironmentName> = all
         .iter()
-        .filter(|(_, leaf)| leaf.environment_trumps == trumped)
+        .filter(|(_, leaf)| deciding.has(leaf))
         .map(|(_, leaf)| leaf.environment)
         .collect();
     if in_question.len() < 2 {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::deciding::Deciding;
 use crate::hierarchy::{Estate, GroupIndex, Inherited, InheritedClass};
 use crate::model::{ClassName, Classes, EnvironmentName, Individual, Key, VariableName};
 
@@ -56,12 +57,9 @@ pub(super) fn merge<'e>(
     inherited: &[Inherited<'e>],
     individual: Option<&'e Individual>,
 ) -> Final<'e> {
-    let trumped = inherited.iter().any(|leaf| leaf.environment_trumps);
-    let decisive: Vec<(&GroupIndex, &Inherited<'e>)> = leaves
-        .iter()
-        .zip(inherited)
-        .filter(|(_, inherited)| inherited.environment_trumps == trumped)
-        .collect();
+    let deciding = Deciding::among(inherited);
+    let decisive: Vec<(&GroupIndex, &Inherited<'e>)> =
+        leaves.iter().zip(inherited).filter(|(_, inherited)| deciding.has(inherited)).collect();
     let hierarchy = &estate.hierarchy;
     // The root group always matches; without any leaf its environment stands all the same.
     let root = &hierarchy.group(hierarchy.root()).environment;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::hierarchy::{Hierarchy, root_group};
-use crate::model::{Group, Individual};
+use crate::model::{Group, GroupId, Individual};
 use crate::rule;
 
 /// A group that every node matches.

@@ -79,7 +79,7 @@ pub fn read_settings(bytes: &[u8], known: &[Known]) -> Result<Vec<Setting>, Sett
         return Ok(Vec::new());
     };
     if !matches!(document.content, Content::Mapping(_)) {
-        let message = format!("the settings must be a mapping, here is {}", document.sort());
+        let message = format!("settings: expected a mapping, found {}", document.type_name());
         return Err(SettingsError::at(document.span, message));
     }
     document
@@ -105,7 +105,7 @@ fn values(node: &Node, setting: &Known) -> Result<Vec<String>, SettingsError> {
     let text = |node: &Node| match node.as_str() {
         Some(text) => Ok(text.to_owned()),
         None => {
-            let message = format!("`{name}` must be a string, here is {}", node.sort());
+            let message = format!("`{name}`: expected a string, found {}", node.type_name());
             Err(SettingsError::at(node.span, message))
         }
     };
@@ -123,7 +123,7 @@ fn values(node: &Node, setting: &Known) -> Result<Vec<String>, SettingsError> {
                     let message = format!(
                         "expected a number for `{}`, found {}",
                         entry.key,
-                        entry.value.sort()
+                        entry.value.type_name()
                     );
                     Err(SettingsError::at(entry.value.span, message))
                 }
@@ -188,13 +188,13 @@ mod tests {
                 "line 1, column 25: expected a number for `groups`, found a string",
             ),
             ("listn: x\n", "line 1, column 1: unknown setting `listn`; did you mean `listen`?"),
-            ("repo: 5\n", "line 1, column 7: `repo` must be a string, here is a number"),
-            ("repo: [a]\n", "line 1, column 7: `repo` must be a string, here is a list"),
+            ("repo: 5\n", "line 1, column 7: `repo`: expected a string, found a number"),
+            ("repo: [a]\n", "line 1, column 7: `repo`: expected a string, found a list"),
             (
                 "allow-anonymous: maybe\n",
                 "line 1, column 18: `allow-anonymous` must be true or false",
             ),
-            ("- x\n", "line 1, column 1: the settings must be a mapping, here is a list"),
+            ("- x\n", "line 1, column 1: settings: expected a mapping, found a list"),
             ("repo: [\n", "line 1, column 7: the `[` that opens here is not closed"),
             ("repo: a\n---\nrepo: b\n", "line 3, column 1: the settings are one document"),
         ] {

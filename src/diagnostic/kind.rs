@@ -86,7 +86,7 @@ kinds! {
     MissingParent = "missing-parent", Error;
     /// A group names its parent by a name that several groups have.
     AmbiguousParent = "ambiguous-parent", Error;
-    /// Groups are each other's ancestors.
+    /// The parents of some groups form a cycle.
     InheritanceCycle = "inheritance-cycle", Error;
     /// Two groups share an id, or a name within one environment; or two files describe one node or environment.
     UniquenessViolation = "uniqueness-violation", Error;

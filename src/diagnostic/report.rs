@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Diagnostic, Severity, github, gitlab, human, json, junit, sarif};
+use super::{Diagnostic, Severity};
 
 /// The findings on one commit or working tree.
 #[derive(Clone, Debug)]
@@ -76,18 +76,6 @@ impl Report {
     /// Returns whether there is no error.
     pub fn is_valid(&self) -> bool {
         self.count(Severity::Error) == 0
-    }
-
-    /// Writes the report; the text ends with one line break, or is empty.
-    pub fn render(&self, format: Format, colour: Colour) -> String {
-        match format {
-            Format::Human => human::render(self, colour),
-            Format::Json => json::render(self),
-            Format::Github => github::render(self),
-            Format::Gitlab => gitlab::render(self),
-            Format::Sarif => sarif::render(self),
-            Format::Junit => junit::render(self),
-        }
     }
 
     /// Returns the findings with errors first, each by place.

@@ -4,9 +4,8 @@
 //! that place is compared with the usual mistakes. A guess only changes the words and the place
 //! of a fault that is there anyway.
 
-use super::edit::line_start;
 use super::text::escaped_unit;
-use super::token::{self, line_end};
+use super::token::{self, line_end, line_start};
 use super::write::quote;
 
 /// A fault of the syntax in words that help.

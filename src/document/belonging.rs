@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::edit::line_start;
+use super::token::line_start;
 use super::token::{self, line_end};
 use super::{Content, Node, comment};
 

@@ -374,7 +374,7 @@ impl Builder<'_> {
             None => self.documents.push(node),
             Some(Items::Sequence(elements)) => elements.push(node),
             Some(Items::Mapping { key: key @ None, .. }) => {
-                let sort = node.sort();
+                let found = node.type_name();
                 let text = match node.content {
                     Content::Scalar(Value::String(text)) => {
                         if plain == Some("<<") {
@@ -385,13 +385,14 @@ impl Builder<'_> {
                     }
                     Content::Scalar(_) => {
                         let text = plain.unwrap_or_default();
-                        let message = format!("the key `{text}` is {sort}, a key must be a string");
+                        let message =
+                            format!("the key `{text}` is {found}, a key must be a string");
                         let help = format!("put it in quotes: {}", quote(text));
                         self.faults.push(refused(node.span, message).with_help(help));
                         text.to_owned()
                     }
                     _ => {
-                        let message = format!("a key is {sort}, it must be a string");
+                        let message = format!("a key is {found}, it must be a string");
                         let fault = malformed(node.span, message);
                         let at = byte_of(self.index, node.span.start);
                         self.faults.push(match template(self.original, at) {

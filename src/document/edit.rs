@@ -8,15 +8,20 @@
 
 mod align;
 mod block;
+mod change;
 mod flow;
 mod plan;
 mod replace;
+mod same;
 mod text;
 
 use serde_json::Value;
 
+use super::token::line_start;
 use super::{Layout, Limits, Node, read, token, write};
+use change::Change;
 use plan::Plan;
+use same::same;
 
 /// A document cannot be changed as wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,14 +32,6 @@ pub enum EditError {
     /// Even written anew, it would not read as wanted.
     #[error("the file would not be read as what was to be written")]
     Unwritable,
-}
-
-/// A stretch of the text, and what takes its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Change {
-    from: usize,
-    to: usize,
-    with: String,
 }
 
 /// How often what still differs is changed again.
@@ -190,33 +187,6 @@ fn apply(text: &str, mut changes: Vec<Change>) -> Option<String> {
     }
     changed.push_str(text.get(at..)?);
     Some(changed)
-}
-
-/// Returns whether two values are one. `1e3` and `1.0e+3` are one float; `1` and `1.0` are an
-/// integer and a float, and Puppet tells them apart.
-fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => same_number(a.as_str(), b.as_str()),
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
-        }
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
-        }
-        _ => a == b,
-    }
-}
-
-/// `model::same` has the same rule; this module names no other.
-fn same_number(a: &str, b: &str) -> bool {
-    let is_float = |text: &str| text.contains(['.', 'e', 'E']);
-    let bits = |text: &str| text.parse::<f64>().ok().filter(|it| it.is_finite()).map(f64::to_bits);
-    a == b || (is_float(a) && is_float(b) && bits(a).is_some() && bits(a) == bits(b))
-}
-
-/// Returns where the line of a place begins.
-pub(super) fn line_start(text: &str, at: usize) -> usize {
-    text.get(..at).and_then(|it| it.rfind('\n')).map_or(0, |it| it + 1)
 }
 
 /// Returns where the next line begins, or the end of the text.

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::belonging::{Belonging, Home, is_block};
-use super::edit::{EditError, line_start};
+use super::edit::EditError;
+use super::token::line_start;
 use super::write::inline;
 use super::{Content, Entry, Limits, Node, Span, read, read_text, token};
 

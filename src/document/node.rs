@@ -88,7 +88,7 @@ impl Node {
     }
 
     /// Returns the sort of value for a message: `a string`, `a list`, ….
-    pub fn sort(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match &self.content {
             Content::Scalar(Value::Null) => "null",
             Content::Scalar(Value::Bool(_)) => "a boolean",

@@ -80,7 +80,7 @@ fn faults_are_found_all_and_with_their_place() {
     }
     assert_eq!(
         faults(b"a: 1\nb: \xff\n"),
-        ["2:4-2:4 Malformed the file is not UTF-8: here is the byte 0xff"]
+        ["2:4-2:4 Malformed the file is not UTF-8: found the byte 0xff"]
     );
 }
 

@@ -51,7 +51,7 @@ pub fn read_text<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Text<'b>, Fault
             let before = std::str::from_utf8(valid).unwrap_or_default();
             let span = at_end_of(before);
             let byte = bytes.get(error.valid_up_to()).copied().unwrap_or_default();
-            let message = format!("the file is not UTF-8: here is the byte 0x{byte:02x}");
+            let message = format!("the file is not UTF-8: found the byte 0x{byte:02x}");
             return Err(
                 Fault::new(FaultKind::Malformed, span, message).with_help("save the file in UTF-8")
             );

@@ -152,3 +152,8 @@ fn header(line: &str) -> Option<(usize, usize)> {
         (begins && ends).then_some((at, at + 1 + indicators))
     })
 }
+
+/// Returns where the line of a place begins.
+pub(super) fn line_start(text: &str, at: usize) -> usize {
+    text.get(..at).and_then(|it| it.rfind('\n')).map_or(0, |it| it + 1)
+}

@@ -29,7 +29,7 @@ pub enum FactsError {
         message: String,
     },
     /// It is something else.
-    #[error("facts must be an object, here is {0}")]
+    #[error("facts: expected an object, found {0}")]
     NotAnObject(&'static str),
     /// A part of a request body is something else.
     #[error("`{0}` must be an object")]
@@ -69,7 +69,7 @@ const LIMITS: Limits = Limits {
 pub fn read_facts(bytes: &[u8]) -> Result<NodeFacts, FactsError> {
     let mut fields = match parse(bytes)? {
         Value::Object(fields) => fields,
-        other => return Err(FactsError::NotAnObject(sort(&other))),
+        other => return Err(FactsError::NotAnObject(type_name(&other))),
     };
     let body_key =
         ["fact", "facts"].into_iter().find(|key| fields.get(*key).is_some_and(Value::is_object));
@@ -167,7 +167,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, FactsError> {
     Ok(contents.documents.first().map_or(Value::Null, DocumentNode::to_value))
 }
 
-fn sort(value: &Value) -> &'static str {
+fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
         Value::Bool(_) => "a boolean",
@@ -229,8 +229,8 @@ mod tests {
     #[test]
     fn what_is_no_object_is_refused() {
         for (text, message) in [
-            ("[1]", "facts must be an object, here is a list"),
-            ("", "facts must be an object, here is nothing"),
+            ("[1]", "facts: expected an object, found a list"),
+            ("", "facts: expected an object, found nothing"),
             ("{\"a\": }", "line 1, column 7: expected value"),
             ("{\"fact\": {}, \"trusted\": 1}", "`trusted` must be an object"),
             ("a: [", "line"),

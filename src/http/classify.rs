@@ -82,7 +82,7 @@ fn classify(
         if request.is_kept() {
             recorder.record_received(request.name(), &read, commit);
         }
-        return Ok(short(context, request.name(), &read.sight, version));
+        return Ok(short(context, request.name(), &read.resolved, version));
     }
     let body = bytes.map(to_json).transpose()?;
     context.metrics.count_shape(shape(body.as_ref()));
@@ -93,19 +93,19 @@ fn classify(
     if has_body && request.is_kept() {
         recorder.record(&node, commit, transaction);
     }
-    Ok(short(context, &node.name, &index.see(&node), version))
+    Ok(short(context, &node.name, &index.resolve(&node), version))
 }
 
 /// Answers with the classified document.
 fn short(
     context: &SnapshotContext,
     name: &str,
-    sight: &ResolvedPaths<'_>,
+    resolved: &ResolvedPaths<'_>,
     version: Version,
 ) -> Response {
     let snapshot = &context.snapshot;
     let hierarchy = &snapshot.estate.hierarchy;
-    let (counted, answer) = match snapshot.index().matches(hierarchy, sight) {
+    let (counted, answer) = match snapshot.index().matches(hierarchy, resolved) {
         Err(error) => (Classified::EvaluationError, Err(error.into())),
         Ok(groups) => match context.classified(name, &groups, version) {
             Ok(text) => (Classified::Answered, Ok(text)),

@@ -2,44 +2,15 @@
 
 use hashbrown::HashMap;
 
-use super::comparison::{Comparison, Result};
+use super::comparison::Comparison;
 use super::differences::Left;
 use super::mixture::{Case, Mask};
-use super::nodes::{ChangeRef, Difference};
+use super::nodes::{Causes, ChangeRef, Difference};
 use super::trouble::Trouble;
+use super::version::Result;
 
 /// How many mixtures of the two states are classified for one node.
 const BUDGET: usize = 1_024;
-
-/// The changes that cause a difference.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Causes {
-    /// Each of them, taken back alone, takes the difference back.
-    Each(Vec<ChangeRef>),
-    /// No single edit does; taken back together they do, and fewer of them do not.
-    Together(Vec<ChangeRef>),
-    /// Finding out takes more than the budget for one node.
-    Undecided,
-}
-
-impl Causes {
-    /// Returns the word of the machine format.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Each(_) => "each",
-            Self::Together(_) => "together",
-            Self::Undecided => "undecided",
-        }
-    }
-
-    /// Returns the changes.
-    pub fn changes(&self) -> &[ChangeRef] {
-        match self {
-            Self::Each(changes) | Self::Together(changes) => changes,
-            Self::Undecided => &[],
-        }
-    }
-}
 
 /// Tries what taking changes back does to the differences of one node.
 struct Trial<'t, 'c, 'a> {

@@ -4,41 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Side;
-use super::causes::{Causes, causes};
-use super::differences::differences;
 use super::groups::{GroupChange, How, group_changes};
-use super::mixture::Case;
 use super::node_files::{NodeFileChange, node_file_changes};
-use super::nodes::{Change, ChangeRef, NodeChange, NodeComparison, Standing};
-use crate::classification::{ClassificationError, Explanation, Outcome};
+use super::nodes::{Causes, ChangeRef};
+use super::version::Version;
 use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy};
 use crate::model::{Group, GroupId, Node};
 use crate::rule::evaluate;
-use crate::snapshot::{Index, classify};
-
-/// How a node is classified.
-pub(super) type Result<'e> = std::result::Result<Explanation<'e>, ClassificationError>;
-
-/// One of the two states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Version {
-    /// The state before.
-    Base,
-    /// The state after.
-    Head,
-}
-
-impl Version {
-    pub(super) fn other(self) -> Self {
-        match self {
-            Self::Base => Self::Head,
-            Self::Head => Self::Base,
-        }
-    }
-}
+use crate::snapshot::Index;
 
 /// What the causes of a node's differences follow from.
-type CausesKey = Vec<(GroupId, u8)>;
+pub(super) type CausesKey = Vec<(GroupId, u8)>;
 
 /// Two states, prepared for comparing nodes.
 ///
@@ -117,46 +93,21 @@ impl<'a> Comparison<'a> {
         &self.changes
     }
 
+    pub(super) fn indexes(&self) -> &[Index; 2] {
+        &self.indexes
+    }
+
     /// Returns the node files that differ.
     pub fn node_files(&self) -> &[NodeFileChange] {
         &self.node_files
     }
 
-    /// Compares what a node gets.
-    pub fn node(&self, node: &Node) -> NodeComparison {
-        let [old, new] = &self.indexes;
-        let new = classify(self.head.estate, new, node);
-        if !self.may_differ(node) {
-            return NodeComparison { standing: [standing(&new); 2], change: None };
-        }
-        let old = classify(self.base.estate, old, node);
-        let standing = [standing(&old), standing(&new)];
-        let differences = differences(self, &old, &new);
-        if differences.is_empty() {
-            return NodeComparison { standing, change: None };
-        }
-        let causes = match Case::new(self, node, [&old, &new]) {
-            Err(_) => vec![Causes::Undecided; differences.len()].into(),
-            Ok(case) => {
-                let key = case.key();
-                self.known_causes(key.as_ref()).unwrap_or_else(|| {
-                    let causes: Arc<[Causes]> = causes(self, &case, &old, &differences).into();
-                    self.learn(key, &causes);
-                    causes
-                })
-            }
-        };
-        let pairs = differences.into_iter().zip(causes.iter().cloned());
-        let changes = pairs.map(|(what, causes)| Change { what, causes }).collect();
-        NodeComparison { standing, change: Some(NodeChange { changes }) }
-    }
-
-    fn known_causes(&self, key: Option<&CausesKey>) -> Option<Arc<[Causes]>> {
+    pub(super) fn known_causes(&self, key: Option<&CausesKey>) -> Option<Arc<[Causes]>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(key?).cloned()
     }
 
-    fn learn(&self, key: Option<CausesKey>, causes: &Arc<[Causes]>) {
+    pub(super) fn learn(&self, key: Option<CausesKey>, causes: &Arc<[Causes]>) {
         /// Of more than so many sorts of nodes each is found out by itself.
         const MOST: usize = 16_384;
         let Some(key) = key else { return };
@@ -168,7 +119,7 @@ impl<'a> Comparison<'a> {
 
     /// Returns whether a changed group, or what is set for the node alone, has a part in either
     /// classification.
-    fn may_differ(&self, node: &Node) -> bool {
+    pub(super) fn may_differ(&self, node: &Node) -> bool {
         if self.node_file_of(&node.name).is_some() {
             return true;
         }
@@ -285,16 +236,6 @@ impl<'a> Comparison<'a> {
         };
         let all = self.changes.iter().enumerate();
         all.filter(|(_, change)| entails(change)).map(|(at, _)| at).collect()
-    }
-}
-
-fn standing(result: &Result<'_>) -> Standing {
-    match result {
-        Err(_) => Standing::Error,
-        Ok(explanation) => match explanation.outcome {
-            Outcome::Classified(_) => Standing::Classified,
-            Outcome::Conflict(_) => Standing::Conflict,
-        },
     }
 }
 

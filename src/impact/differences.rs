@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::comparison::{Comparison, Result};
+use super::comparison::Comparison;
 use super::nodes::{Difference, GroupName, ProblemChange, ValueChange, ValueKind};
 use super::trouble::Trouble;
+use super::version::Result;
 use crate::classification::{ClassSources, Explanation, Final, Outcome, SourcedValue};
 use crate::model::{ClassName, GroupId, Key, same};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Side;
-use super::keys::ChangedKey;
+use super::changed_key::ChangedKey;
 use crate::hierarchy::GroupKey;
 use crate::model::{Group, GroupId};
 

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::Side;
+use super::changed_key::ChangedKey;
 use super::groups::How;
-use super::nodes::{Difference, ValueKind};
 use super::report::Impact;
 use crate::diagnostic::Place;
 use crate::document::{Limits, Node, Span, read};
@@ -29,15 +29,6 @@ impl std::fmt::Debug for Files<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Files").field("side", &self.side).finish_non_exhaustive()
     }
-}
-
-/// A key of a file that a change is in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChangedKey {
-    /// Such as `classes`, `apache`, `port`.
-    path: Vec<String>,
-    /// Its line; that of the mapping around it if it is gone.
-    line: u32,
 }
 
 /// How many levels of a key are told apart: a value is replaced whole.
@@ -132,38 +123,4 @@ impl Impact {
             }
         }
     }
-}
-
-/// Returns the line of the changed key that a difference is about; none if no key is known.
-pub(super) fn line_of(keys: &[ChangedKey], difference: &Difference) -> Option<u32> {
-    let wanted: Vec<Vec<&str>> = match difference {
-        Difference::Value(it) => {
-            let class = it.class.as_deref();
-            let top = match it.kind {
-                ValueKind::Parameter => "classes",
-                ValueKind::ConfigData => "config_data",
-                ValueKind::Variable => "variables",
-            };
-            vec![[top].into_iter().chain(class).chain([it.name.as_str()]).collect()]
-        }
-        Difference::ClassAdded(class) | Difference::ClassRemoved(class) => {
-            vec![vec!["classes", class]]
-        }
-        Difference::Environment { .. } => vec![vec!["environment"], vec!["environment_trumps"]],
-        Difference::Renamed { .. } => vec![vec!["name"], vec!["environment"], vec!["id"]],
-        Difference::Entered(_)
-        | Difference::Left(_)
-        | Difference::Conflict(_)
-        | Difference::Error(_) => Vec::new(),
-    };
-    // What is written below or above the key is about it, too; else the group has other nodes.
-    let membership = [vec!["rule"], vec!["pinned"], vec!["parent"]];
-    let is_about = |key: &ChangedKey, wanted: &[&str]| {
-        key.path.iter().zip(wanted).all(|(have, want)| have == want)
-    };
-    let found = wanted
-        .iter()
-        .chain(&membership)
-        .find_map(|wanted| keys.iter().find(|key| is_about(key, wanted)).map(|key| key.line));
-    found.or_else(|| keys.iter().map(|it| it.line).min())
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::comparison::{Comparison, Result, Version};
+use super::comparison::Comparison;
 use super::nodes::{ChangeRef, GroupName};
+use super::version::{Result, Version};
 use crate::classification::{ClassificationError, conclude};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Group, GroupId, Individual, Node};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Side;
+use super::changed_key::ChangedKey;
 use super::groups::How;
-use super::keys::ChangedKey;
 use crate::hierarchy::GroupKey;
 use crate::model::Individual;
 

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::causes::Causes;
 use crate::model::GroupId;
 
 /// A group by id and name.
@@ -125,4 +124,34 @@ pub enum ValueKind {
     Variable,
     /// An item of config data.
     ConfigData,
+}
+
+/// The changes that cause a difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Causes {
+    /// Each of them, taken back alone, takes the difference back.
+    Each(Vec<ChangeRef>),
+    /// No single edit does; taken back together they do, and fewer of them do not.
+    Together(Vec<ChangeRef>),
+    /// Finding out takes more than the budget for one node.
+    Undecided,
+}
+
+impl Causes {
+    /// Returns the word of the machine format.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Each(_) => "each",
+            Self::Together(_) => "together",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    /// Returns the changes.
+    pub fn changes(&self) -> &[ChangeRef] {
+        match self {
+            Self::Each(changes) | Self::Together(changes) => changes,
+            Self::Undecided => &[],
+        }
+    }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 
+use super::changed_key::line_of;
 use super::groups::{GroupChange, How};
-use super::keys::line_of;
 use super::node_files::NodeFileChange;
 use super::nodes::{
     Change, ChangeRef, Difference, GroupName, NodeChange, NodeComparison, Standing, ValueChange,

@@ -1,7 +1,7 @@
 //! Why a node has no classification.
 
-use super::comparison::Result;
 use super::nodes::ProblemChange;
+use super::version::Result;
 use crate::classification::{Conflicts, Difference, Outcome, conflict_summary};
 use crate::hierarchy::Hierarchy;
 

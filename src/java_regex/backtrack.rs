@@ -9,8 +9,8 @@ mod place;
 
 use std::collections::{HashMap, HashSet};
 
-use super::Overrun;
 use super::ast::{Case, Direction, Reference};
+use super::error::Overrun;
 use super::fold;
 use super::program::{Instruction, Program};
 

@@ -14,13 +14,11 @@ use hashbrown::{HashMap, HashSet};
 use super::Pattern;
 
 use automaton::Automaton;
+use ends::ALPHABET;
 pub use ends::Ends;
 
 /// How many combinations of states a walk visits.
 const VISITS: usize = 20_000;
-
-/// What people would write first comes first.
-const ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789-._ABCDEFGHIJKLMNOPQRSTUVWXYZ/:@+, !\"#$%&'()*;<=>?[\\]^`{|}~";
 
 /// Whether there is a text as wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]

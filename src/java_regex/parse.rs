@@ -16,7 +16,6 @@ use super::set::CodeSet;
 use source::{Source, Token};
 use study::Counts;
 
-pub(super) use escape::vertical;
 pub(super) use property::{unicode, word};
 
 /// The longest pattern, in bytes.

@@ -34,7 +34,7 @@ pub(super) fn write(ast: &Ast) -> Result<String, &'static str> {
 }
 
 /// Writes text so that `PostgreSQL` takes every character for itself.
-pub(super) fn literal(text: &str) -> String {
+pub fn postgres_literal(text: &str) -> String {
     let mut writer = Writer { text: String::new() };
     text.chars().for_each(|character| writer.character(character));
     writer.text

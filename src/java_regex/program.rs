@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::ast::{Assertion, Ast, Direction, Look, Looping, Mode, Reference, Repeat};
-use super::parse::vertical;
-use super::set::CodeSet;
+use super::set::{CodeSet, vertical};
 
 /// The most instructions that counted repetitions may expand to.
 const LIMIT: usize = 50_000;

@@ -46,12 +46,22 @@ pub enum SubjectKind {
 impl SubjectKind {
     /// Returns the sort of a text.
     pub fn of(subject: &str) -> Self {
-        match (super::is_one_line(subject), subject.is_ascii()) {
+        match (is_one_line(subject), subject.is_ascii()) {
             (false, _) => Self::Odd,
             (true, false) => Self::Line,
             (true, true) => Self::AsciiLine,
         }
     }
+}
+
+/// Returns whether a subject is not empty and has no line terminator.
+fn is_one_line(subject: &str) -> bool {
+    let bytes = subject.as_bytes();
+    let suspect = |byte: &u8| matches!(byte, b'\n' | b'\r' | 0xc2 | 0xe2);
+    // All bytes are looked at, since that can be done for many at once.
+    let is_suspect = bytes.iter().fold(false, |any, byte| any | suspect(byte));
+    !subject.is_empty()
+        && (!is_suspect || !subject.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']))
 }
 
 /// The most ranges of code points, over all instructions, of a pattern that certainly fits into

@@ -82,6 +82,11 @@ impl CodeSet {
     }
 }
 
+/// Returns what `\v` stands for, and what `\R` takes one of.
+pub(super) fn vertical() -> CodeSet {
+    CodeSet::of_ranges([(0x0a, 0x0d), (0x85, 0x85), (0x2028, 0x2029)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use super::*;
 
 fn found(pattern: &str, subject: &str) -> Option<Range<usize>> {
@@ -82,17 +84,6 @@ fn evil_patterns_are_answered() {
 fn a_budget_overrun_is_no_answer() {
     let subject = format!("{}!", "a".repeat(10_000));
     assert_eq!(Pattern::parse(r"^(a|aa)+\1b").unwrap().is_found_in(&subject), Err(Overrun));
-}
-
-#[test]
-fn equal_patterns_share_what_is_compiled() {
-    let (a, b) =
-        (Pattern::parse("shared pattern").unwrap(), Pattern::parse("shared pattern").unwrap());
-    assert!(Arc::ptr_eq(&a.0, &b.0));
-    assert!(
-        a.0.linear.get().is_none() && a.0.program.get().is_none(),
-        "nothing is compiled before it is looked for"
-    );
 }
 
 #[test]

@@ -1,40 +1,15 @@
 //! Puppet code to tokens.
 
 mod heredoc;
+mod lexer;
 mod string;
+mod token;
 
-use heredoc::Heredocs;
+use lexer::{Heredocs, Lexer};
+
+pub(super) use token::{Sort, Token};
 
 use super::CodeFault;
-
-/// A token with the bytes it stands at.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Token<'t> {
-    pub(super) sort: Sort<'t>,
-    pub(super) start: usize,
-    pub(super) end: usize,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Sort<'t> {
-    /// A name or keyword, such as `class` or `profile::base`.
-    Word(&'t str),
-    /// A capitalised name, such as `Stdlib::Port`.
-    Type(&'t str),
-    /// A variable, without its `$`.
-    Variable(&'t str),
-    /// A string; nothing if it depends on an expression.
-    Text(Option<String>),
-    /// A number as written, without sign.
-    Number(&'t str),
-    /// A regular expression, without its slashes.
-    Pattern(&'t str),
-    /// Any other character.
-    Mark(char),
-}
-
-/// The levels of expressions in strings.
-const DEPTH: usize = 64;
 
 /// Words that an operand follows, so that a slash after them starts a regular expression.
 const BEFORE_OPERANDS: &[&str] =
@@ -53,51 +28,7 @@ pub(super) fn lex(text: &str) -> Result<Vec<Token<'_>>, CodeFault> {
     Ok(tokens)
 }
 
-struct Lexer<'t> {
-    text: &'t str,
-    at: usize,
-    heredocs: Heredocs,
-}
-
 impl<'t> Lexer<'t> {
-    fn rest(&self) -> &'t str {
-        self.text.get(self.at..).unwrap_or_default()
-    }
-
-    fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
-    }
-
-    fn advance(&mut self) -> Option<char> {
-        let next = self.peek()?;
-        self.at += next.len_utf8();
-        Some(next)
-    }
-
-    fn slice(&self, start: usize) -> &'t str {
-        self.text.get(start..self.at).unwrap_or_default()
-    }
-
-    fn fault(&self, at: usize, reason: impl Into<String>) -> CodeFault {
-        CodeFault::at(self.text, at, reason)
-    }
-
-    fn take_while(&mut self, wanted: impl Fn(char) -> bool) {
-        let rest = self.rest();
-        self.at += rest.find(|it| !wanted(it)).unwrap_or(rest.len());
-    }
-
-    /// Moves behind a text that must come; what is left open is named if it does not.
-    fn find_end(&mut self, start: usize, end: &str, open: &str) -> Result<(), CodeFault> {
-        match self.rest().find(end) {
-            Some(found) => {
-                self.at += found + end.len();
-                Ok(())
-            }
-            None => Err(self.fault(start, format!("{open} is not closed"))),
-        }
-    }
-
     /// Takes the next token; `before` is the one before it.
     fn next(
         &mut self,

@@ -199,7 +199,7 @@ fn amend(
         }
         readings.push(reading);
     }
-    let Some(mut checked) = base.checked.again(&readings, &meter) else { return Ok(None) };
+    let Some(mut checked) = base.checked.incremental(&readings, &meter) else { return Ok(None) };
     let Some(estate) = checked.estate.clone() else { return Ok(None) };
     let (origins, warnings) =
         (Arc::clone(&checked.origins), std::mem::take(&mut checked.diagnostics));

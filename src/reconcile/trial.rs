@@ -101,7 +101,7 @@ impl Controller {
         if changed.len() == files.len()
             && let Some(built) = built.filter(is_same)
             && let Some(meter) = charged(&built.checked, &changed, budget)
-            && built.checked.again(&changed, &meter).is_some()
+            && built.checked.incremental(&changed, &meter).is_some()
         {
             return Ok(None);
         }

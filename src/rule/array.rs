@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
+use super::array_form::to_value;
+use super::comparison::{OPERATORS, comparison, shorten};
+use super::console::read_console;
 use super::fault::{FaultKind, RuleFault};
-use crate::java_regex::{Pattern, from_glob};
-use crate::model::{Comparison, Condition, Decimal, Order, Path, Segment, Test};
+
+use crate::model::{Comparison, Condition, Path, Segment, Test};
 
 /// How deep conditions may be nested.
 const DEPTH_LIMIT: usize = 64;
@@ -18,7 +21,7 @@ const DEPTH_LIMIT: usize = 64;
 /// Returns every fault of the rule, in the order of the text.
 pub fn read(rule: &Value) -> Result<Condition, Vec<RuleFault>> {
     if let Value::String(text) = rule {
-        return super::read_console(text);
+        return read_console(text);
     }
     let mut reader = Reader { faults: Vec::new(), element: Vec::new() };
     let condition = reader.condition(rule);
@@ -26,46 +29,6 @@ pub fn read(rule: &Value) -> Result<Condition, Vec<RuleFault>> {
         Some(condition) if reader.faults.is_empty() => Ok(condition),
         _ => Err(reader.faults),
     }
-}
-
-/// Reads the operand of a comparison; the operator is one of [`OPERATORS`].
-pub(super) fn comparison(operator: &str, operand: &str) -> Option<Result<Comparison, RuleFault>> {
-    let order = match operator {
-        "=" => return Some(Ok(Comparison::Equals(operand.into()))),
-        "<:" => return Some(Ok(Comparison::Contains(operand.into()))),
-        "~" => {
-            return Some(Pattern::parse(operand).map(Comparison::Finds).map_err(|error| {
-                RuleFault {
-                    kind: FaultKind::Pattern,
-                    element: Vec::new(),
-                    characters: Some(error.offset..error.offset + 1),
-                    message: format!("`{}` is not a pattern: {}", shorten(operand), error.message),
-                    help: from_glob(operand).map(|pattern| {
-                        format!("a regular expression is expected, not a glob: write `{pattern}`")
-                    }),
-                }
-            }));
-        }
-        ">" => Order::Greater,
-        ">=" => Order::AtLeast,
-        "<" => Order::Less,
-        "<=" => Order::AtMost,
-        _ => return None,
-    };
-    let number = Decimal::parse(operand);
-    Some(Ok(Comparison::Number { order, operand: operand.into(), number }))
-}
-
-/// The operators of comparisons.
-pub(super) const OPERATORS: &str = "`=`, `~`, `>`, `>=`, `<`, `<=`, `<:`";
-
-/// Cuts a text that is too long for a message.
-pub(super) fn shorten(text: &str) -> String {
-    const LIMIT: usize = 60;
-    if text.chars().nth(LIMIT).is_none() {
-        return text.to_owned();
-    }
-    text.chars().take(LIMIT - 1).chain(['…']).collect()
 }
 
 struct Reader {
@@ -95,7 +58,7 @@ impl Reader {
 
     fn condition(&mut self, rule: &Value) -> Option<Condition> {
         let Value::Array(parts) = rule else {
-            let written = rule.as_str().and_then(|it| super::read_console(it).ok());
+            let written = rule.as_str().and_then(|it| read_console(it).ok());
             let help = match written {
                 Some(condition) => format!("inside of a list write {}", to_value(&condition)),
                 None => "a condition is a list such as [\"=\", [\"fact\", \"os\", \"family\"], \"Debian\"]"
@@ -119,7 +82,7 @@ impl Reader {
             "or" => self.terms(head, rest).map(Condition::Or),
             "not" => {
                 let [inner] = rest else {
-                    let message = format!("`not` takes one condition, here are {}", rest.len());
+                    let message = format!("`not` takes one condition, found {}", rest.len());
                     let help =
                         (rest.len() > 1).then(|| "join them: [\"not\", [\"and\", …]]".to_owned());
                     return self.fault(message, help);
@@ -255,38 +218,6 @@ fn operator_help(operator: &str) -> String {
     format!("in the array form write [\"not\", [\"{positive}\", path, value]]")
 }
 
-/// Writes a rule in the array form.
-pub fn to_value(condition: &Condition) -> Value {
-    let list = |operator: &str, terms: &[Condition]| {
-        std::iter::once(operator.into()).chain(terms.iter().map(to_value)).collect()
-    };
-    match condition {
-        Condition::And(terms) => Value::Array(list("and", terms)),
-        Condition::Or(terms) => Value::Array(list("or", terms)),
-        Condition::Not(inner) => Value::Array(vec!["not".into(), to_value(inner)]),
-        Condition::Test(test) => Value::Array(vec![
-            test.comparison.operator().into(),
-            path_to_value(&test.path),
-            test.comparison.operand().into(),
-        ]),
-    }
-}
-
-/// Writes a path in the form it was written in.
-pub(super) fn path_to_value(path: &Path) -> Value {
-    match path {
-        Path::Name => "name".into(),
-        Path::Bare(text) => text.as_ref().into(),
-        Path::Segments(segments) => segments
-            .iter()
-            .map(|segment| match segment {
-                Segment::Key(key) => Value::from(key.as_ref()),
-                Segment::Index(index) => Value::Number(Number::from(*index)),
-            })
-            .collect(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,9 +247,9 @@ mod tests {
             (json!([]), vec!["[] a condition must not be empty"]),
             (json!({}), vec!["[] a condition must be a list"]),
             (json!(["and"]), vec!["[] `and` needs at least one condition"]),
-            (json!(["not"]), vec!["[] `not` takes one condition, here are 0"]),
+            (json!(["not"]), vec!["[] `not` takes one condition, found 0"]),
             (json!(["!=", "name", "x"]), vec!["[0] `!=` is not an operator"]),
-            (json!(["=", "name"]), vec!["[] `=` takes a path and a value, here is one element"]),
+            (json!(["=", "name"]), vec!["[] `=` takes a path and a value, found one element"]),
             (
                 json!(["=", ["fact", "n"], 5]),
                 vec!["[2] the value of a comparison must be a string"],

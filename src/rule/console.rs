@@ -1,16 +1,18 @@
 //! The console's notation of rules: `trusted.certname ~ "www" and os.family = Debian`.
 
 mod familiar;
+mod fault;
 mod scan;
 
 use std::fmt;
-use std::ops::Range;
 
-use super::array::{comparison, path_to_value, shorten};
-use super::fault::{FaultKind, RuleFault};
+use super::array_form::path_to_value;
+use super::comparison::{comparison, shorten};
+use super::fault::RuleFault;
 use crate::model::{Condition, Path, Segment, Test, is_bare_segment, write_quoted};
 pub(crate) use familiar::opens_foreign_quote;
 use familiar::{dotted, join_help, no_path, operator_help};
+use fault::{Fault, fault};
 use scan::{Scanner, Token};
 
 /// How deep parentheses and `not` may be nested.
@@ -34,23 +36,6 @@ pub fn read_console(text: &str) -> Result<Condition, Vec<RuleFault>> {
         Ok(condition) => Ok(condition),
         Err(fault) => Err(reader.patterns.into_iter().chain([*fault]).collect()),
     }
-}
-
-/// The fault that ends the reading.
-type Fault = Box<RuleFault>;
-
-#[expect(
-    clippy::unnecessary_box_returns,
-    reason = "the results of the descent carry it on every level"
-)]
-fn fault(characters: Range<usize>, message: impl Into<String>, help: Option<&str>) -> Fault {
-    Box::new(RuleFault {
-        kind: FaultKind::Grammar,
-        element: Vec::new(),
-        characters: Some(characters),
-        message: message.into(),
-        help: help.map(str::to_owned),
-    })
 }
 
 struct Reader {

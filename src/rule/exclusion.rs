@@ -15,6 +15,7 @@ use super::evaluate::holds;
 use super::lookup::Actual;
 use crate::java_regex::{Example, Examples};
 use crate::model::{Comparison, Condition, Path, Segment};
+use value::Demand;
 
 /// How much a proof may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +41,6 @@ pub enum Claim<'r> {
     /// The value at a path passes a comparison, or does not.
     Value(usize, &'r Comparison, bool),
 }
-
-/// A comparison that a value must pass, or must not.
-type Demand<'r> = (&'r Comparison, bool);
 
 /// Proves that conditions exclude each other.
 #[derive(Debug)]

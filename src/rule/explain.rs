@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::array::path_to_value;
+use super::array_form::path_to_value;
 use super::evaluate::{EvaluationError, holds, join};
 use super::lookup::{actual, lookup};
 use crate::model::{Condition, Node, Test};

@@ -12,7 +12,7 @@ mod place;
 
 use serde_json::{Number, Value, json};
 
-use super::array::to_value;
+use super::array_form::to_value;
 use crate::java_regex::postgres_literal;
 use crate::model::{Comparison, Condition, Test};
 use place::Place;

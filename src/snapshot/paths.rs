@@ -14,7 +14,7 @@ pub(super) type PathId = u32;
 
 /// What a node has at a path.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Seen<'n> {
+pub(super) enum PathValue<'n> {
     /// Nothing, or null.
     #[default]
     Missing,
@@ -28,7 +28,7 @@ pub(super) enum Seen<'n> {
     Object,
 }
 
-impl<'n> From<Actual<'n>> for Seen<'n> {
+impl<'n> From<Actual<'n>> for PathValue<'n> {
     fn from(actual: Actual<'n>) -> Self {
         match actual {
             Actual::Missing => Self::Missing,
@@ -40,7 +40,7 @@ impl<'n> From<Actual<'n>> for Seen<'n> {
     }
 }
 
-impl From<Value> for Seen<'_> {
+impl From<Value> for PathValue<'_> {
     fn from(value: Value) -> Self {
         match value {
             Value::String(text) => Self::Text(text.into()),
@@ -54,7 +54,7 @@ impl From<Value> for Seen<'_> {
     }
 }
 
-impl Seen<'_> {
+impl PathValue<'_> {
     pub(super) fn actual(&self) -> Actual<'_> {
         match self {
             Self::Missing => Actual::Missing,
@@ -68,11 +68,11 @@ impl Seen<'_> {
 
 /// What a node has at every path that rules mention.
 #[derive(Clone, Debug)]
-pub struct ResolvedPaths<'n>(pub(super) Vec<Seen<'n>>);
+pub struct ResolvedPaths<'n>(pub(super) Vec<PathValue<'n>>);
 
 impl<'n> ResolvedPaths<'n> {
-    pub(super) fn get(&self, path: PathId) -> &Seen<'n> {
-        self.0.get(path as usize).unwrap_or(&Seen::Missing)
+    pub(super) fn get(&self, path: PathId) -> &PathValue<'n> {
+        self.0.get(path as usize).unwrap_or(&PathValue::Missing)
     }
 }
 
@@ -142,9 +142,9 @@ impl Paths {
     }
 
     /// Returns what a node has at every path.
-    pub(super) fn see<'n>(&self, node: &'n Node) -> ResolvedPaths<'n> {
-        let mut seen = vec![Seen::Missing; self.len()];
-        put(&mut seen, self.name, || Seen::Text(node.name.as_str().into()));
+    pub(super) fn resolve<'n>(&self, node: &'n Node) -> ResolvedPaths<'n> {
+        let mut seen = vec![PathValue::Missing; self.len()];
+        put(&mut seen, self.name, || PathValue::Text(node.name.as_str().into()));
         self.fact.see_map(&node.fact, &mut seen);
         self.trusted.see_map(&node.trusted, &mut seen);
         ResolvedPaths(seen)
@@ -153,9 +153,9 @@ impl Paths {
 
 /// Notes what is at a path.
 pub(super) fn put<'n>(
-    seen: &mut [Seen<'n>],
+    seen: &mut [PathValue<'n>],
     path: Option<PathId>,
-    what: impl FnOnce() -> Seen<'n>,
+    what: impl FnOnce() -> PathValue<'n>,
 ) {
     if let Some(place) = path.and_then(|path| seen.get_mut(path as usize)) {
         *place = what();
@@ -208,15 +208,15 @@ impl Trie {
         id
     }
 
-    fn see_map<'n>(&self, map: &'n Map<String, Value>, seen: &mut [Seen<'n>]) {
+    fn see_map<'n>(&self, map: &'n Map<String, Value>, seen: &mut [PathValue<'n>]) {
         for (key, trie) in &self.keys {
             if let Some(value) = map.get(key.as_ref()) {
-                trie.see(value, seen);
+                trie.resolve(value, seen);
             }
         }
     }
 
-    fn see<'n>(&self, value: &'n Value, seen: &mut [Seen<'n>]) {
+    fn resolve<'n>(&self, value: &'n Value, seen: &mut [PathValue<'n>]) {
         put(seen, self.here, || Actual::of(value).into());
         match value {
             Value::Object(map) => self.see_map(map, seen),
@@ -224,7 +224,7 @@ impl Trie {
                 for (index, trie) in &self.elements {
                     let element = usize::try_from(*index).ok().and_then(|it| elements.get(it));
                     if let Some(element) = element {
-                        trie.see(element, seen);
+                        trie.resolve(element, seen);
                     }
                 }
             }

@@ -7,14 +7,14 @@
 use serde_json::Value;
 
 use super::index::Index;
-use super::paths::{ResolvedPaths, Seen, Trie, put};
+use super::paths::{PathValue, ResolvedPaths, Trie, put};
 use super::scan::{self, DEPTH, Quoted};
 
 /// A request for a node's classification.
 #[derive(Clone, Debug)]
 pub struct Request<'b> {
     /// What the node has where rules look.
-    pub sight: ResolvedPaths<'b>,
+    pub resolved: ResolvedPaths<'b>,
     /// Which of its keys has the facts: `fact`, `facts`, or else `trusted` or `other`.
     pub shape: &'static str,
     /// The id of the agent's run.
@@ -29,8 +29,8 @@ impl Index {
     /// Reads a body; `None` if it must be read in full.
     pub fn read<'b>(&self, name: &'b str, body: &'b [u8]) -> Option<Request<'b>> {
         let paths = self.paths();
-        let mut seen = vec![Seen::Missing; paths.len()];
-        put(&mut seen, paths.name, || Seen::Text(name.into()));
+        let mut seen = vec![PathValue::Missing; paths.len()];
+        put(&mut seen, paths.name, || PathValue::Text(name.into()));
         let text = std::str::from_utf8(body).ok()?;
         let mut scanner = Scanner { text, bytes: body, at: 0, depth: 0, seen };
         let mut found = Found::default();
@@ -62,7 +62,7 @@ impl Index {
             more = scanner.next(b'}')?;
         }
         (scan::blanks(body, scanner.at) == body.len()).then(|| Request {
-            sight: ResolvedPaths(scanner.seen),
+            resolved: ResolvedPaths(scanner.seen),
             shape: found.shape(),
             transaction: found.transaction,
             fact: found.facts.map_or("{}", |it| it.text),
@@ -116,7 +116,7 @@ struct Scanner<'b> {
     bytes: &'b [u8],
     at: usize,
     depth: u32,
-    seen: Vec<Seen<'b>>,
+    seen: Vec<PathValue<'b>>,
 }
 
 impl<'b> Scanner<'b> {
@@ -220,7 +220,7 @@ impl<'b> Scanner<'b> {
     /// Forgets what was seen below a place.
     fn clear(&mut self, trie: &Trie) {
         for path in &trie.below {
-            put(&mut self.seen, Some(*path), || Seen::Missing);
+            put(&mut self.seen, Some(*path), || PathValue::Missing);
         }
     }
 
@@ -232,16 +232,16 @@ impl<'b> Scanner<'b> {
                 let Quoted { end, is_plain } = scan::string(self.bytes, start)?;
                 self.at = end + 1;
                 let seen = if is_plain {
-                    Seen::Text(self.text.get(start + 1..end)?.into())
+                    PathValue::Text(self.text.get(start + 1..end)?.into())
                 } else {
                     // Only with its quotes it is a value.
                     let text: String = serde_json::from_str(self.text.get(start..=end)?).ok()?;
-                    Seen::Text(text.into())
+                    PathValue::Text(text.into())
                 };
                 put(&mut self.seen, trie.here, || seen);
             }
             b'{' => {
-                put(&mut self.seen, trie.here, || Seen::Object);
+                put(&mut self.seen, trie.here, || PathValue::Object);
                 let mut more = self.open()?;
                 while more {
                     let key = self.key()?;

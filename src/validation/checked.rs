@@ -3,25 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::findings::{Finding, Ground};
-use super::overlap::Shown;
-use super::places::{Places, find};
-use super::shape::weight;
-use super::{
-    FileReading, GroupFile, Layout, Parts, Search, Strictness, TestCase, catalogue, individual,
-    no_groups, overlap, test_case, tree,
-};
+use super::catalogue;
+use super::checks::Finding;
+use super::evidence::of_tests;
+use super::gather::{are_warnings, sort};
+use super::layout::Layout;
+use super::overlap::{self, Shown};
+use super::places::{Origins, Places, find};
+use super::reading::{FileReading, Parts};
+use super::search::Search;
+use super::silence::is_silenced;
+use super::test_case::TestCase;
 use crate::classification::Evidence;
-use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
-use crate::document::Span;
+use crate::diagnostic::{Diagnostic, Place};
 use crate::hierarchy::Estate;
-use crate::model::{BudgetItem, Counts, GroupId, Meter, Node, Room};
-
-/// Where each group is written.
-pub type Origins = BTreeMap<GroupId, Place>;
-
-/// How many nodes of classification tests are classified to see what they show.
-const KNOWN_NODES: usize = 1_000;
+use crate::model::{BudgetItem, Counts};
 
 /// The outcome of validation.
 #[derive(Clone, Debug)]
@@ -132,175 +128,4 @@ impl Checked {
             self.estate = None;
         }
     }
-}
-
-/// Returns whether a comment on the line above silences a warning.
-fn is_silenced(found: &Diagnostic, readings: &[Arc<FileReading>]) -> bool {
-    found.severity == Severity::Warning && silences(readings, &found.place, found.kind)
-}
-
-/// Returns whether a comment on the line above names a kind of finding.
-pub(super) fn silences(readings: &[Arc<FileReading>], place: &Place, kind: Kind) -> bool {
-    find(readings, &place.file).is_some_and(|reading| {
-        let mut ignores = reading.ignores.iter().filter(|it| it.line == place.span.start.line);
-        ignores.any(|it| it.kinds.iter().any(|it| it == kind.as_str()))
-    })
-}
-
-pub(super) fn are_warnings(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().all(|it| it.severity != Severity::Error)
-}
-
-/// Sorts by place; what is said of the commit as a whole comes last.
-fn sort(diagnostics: &mut [Diagnostic]) {
-    let is_of_commit = |it: &Diagnostic| &*it.place.file == ".";
-    diagnostics.sort_by(|a, b| {
-        (is_of_commit(a), &a.place, a.severity, a.kind, &a.message).cmp(&(
-            is_of_commit(b),
-            &b.place,
-            b.severity,
-            b.kind,
-            &b.message,
-        ))
-    });
-}
-
-/// Puts together what was found, in order and without what comments silence.
-pub(super) fn gather(
-    readings: &[Arc<FileReading>],
-    findings: &[Finding],
-    others: Vec<Diagnostic>,
-) -> Vec<Diagnostic> {
-    let of_files = readings.iter().flat_map(|it| it.diagnostics.iter().cloned());
-    let of_groups = findings.iter().map(|it| it.diagnostic.clone());
-    let mut all: Vec<Diagnostic> = of_files.chain(of_groups).chain(others).collect();
-    all.retain(|it| !is_silenced(it, readings));
-    sort(&mut all);
-    all
-}
-
-/// Checks files together that have been read one by one.
-pub fn check(
-    layout: &Layout,
-    readings: &[Arc<FileReading>],
-    search: Search,
-    meter: &Arc<Meter>,
-) -> Checked {
-    let mut readings = readings.to_vec();
-    readings.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut groups: Vec<&GroupFile> = Vec::new();
-    let mut individuals = Vec::new();
-    let mut catalogues = Vec::new();
-    for reading in &readings {
-        match &reading.parts {
-            Parts::Nothing | Parts::Tests(_) => {}
-            Parts::Groups(found) => groups.extend(found),
-            Parts::Node(found) => individuals.push(found.as_ref()),
-            Parts::Environment(found) => catalogues.push(found.as_ref()),
-        }
-    }
-    let origin = |it: &&GroupFile| Some((it.group.as_ref()?.id, it.place.clone()));
-    let origins: Origins = groups.iter().filter_map(origin).collect();
-    let mut others = Vec::new();
-    let individuals = individual::join(&individuals, &mut others);
-    let catalogues = catalogue::join(&catalogues, &mut others);
-    let hierarchy = tree::build(&groups, layout.policy, &mut others);
-    let places = Places { origins: &origins, readings: &readings };
-    let findings = hierarchy.as_ref().map_or_else(Vec::new, |hierarchy| {
-        let strictness = layout.policy.missing_referents;
-        Ground { hierarchy, catalogues: &catalogues, places, strictness, search, meter }.all()
-    });
-    if search != Search::Decisive {
-        // Tests decide nothing about what a commit answers, so the daemon ignores them.
-        let tests = readings.iter().flat_map(|it| it.tests());
-        others.extend(tests.filter_map(test_case::empty_expectation));
-    }
-    if groups.is_empty() && !layout.allow_empty && are_read(&readings) {
-        let message = format!("there is no node group below `{}/`", layout.groups);
-        others.push(no_groups(layout.groups.as_str().into(), message));
-    }
-    let valid = are_warnings(&others)
-        && readings.iter().all(|it| are_warnings(&it.diagnostics))
-        && findings.iter().all(|it| it.diagnostic.severity != Severity::Error);
-    let mut estate = hierarchy.filter(|_| valid).map(|hierarchy| Estate {
-        hierarchy,
-        individuals: Arc::new(individuals),
-        environments: Arc::clone(&catalogues.files),
-        catalogues: Arc::clone(&catalogues.classes),
-    });
-    let strictness = layout.policy.potential_conflicts;
-    let is_searched = match search {
-        Search::Decisive => strictness == Strictness::Error,
-        Search::Everything => true,
-        Search::WithoutConflicts => false,
-    };
-    if let Some(estate) = estate.as_ref().filter(|_| is_searched) {
-        let evidence = of_tests(estate, &readings);
-        others.extend(overlap::check(estate, places, strictness, &evidence, Shown::Page));
-    }
-    let mut diagnostics = gather(&readings, &findings, bounded(others, meter));
-    diagnostics.extend(dropped(meter));
-    estate = estate.filter(|_| are_warnings(&diagnostics));
-    Checked {
-        estate,
-        groups: groups.len(),
-        diagnostics,
-        layout: layout.clone(),
-        search,
-        types: catalogues.types,
-        findings,
-        origins: Arc::new(origins),
-        readings,
-        counts: meter.counts(),
-    }
-}
-
-/// Returns what the nodes of classification tests show.
-fn of_tests(estate: &Estate, readings: &[Arc<FileReading>]) -> Evidence {
-    let mut evidence = Evidence::default();
-    let tests = readings.iter().flat_map(|it| match &it.parts {
-        Parts::Tests(tests) => tests.as_slice(),
-        _ => &[],
-    });
-    for test in tests.filter(|it| it.facts_file.is_none()).take(KNOWN_NODES) {
-        let mut node = Node::named(test.node.as_str());
-        node.fact.clone_from(&test.facts);
-        node.trusted = test.trusted.clone().unwrap_or_default();
-        node.trusted.entry("certname").or_insert_with(|| test.node.as_str().into());
-        evidence.add(estate, &node);
-    }
-    evidence
-}
-
-/// Returns whether every file of node groups could be read: what is wrong with one that could not
-/// is said, and groups may be in it.
-fn are_read(readings: &[Arc<FileReading>]) -> bool {
-    let has_groups = |it: &Arc<FileReading>| matches!(it.parts, Parts::Groups(_) | Parts::Nothing);
-    readings.iter().filter(|it| has_groups(it)).all(|it| are_warnings(&it.diagnostics))
-}
-
-/// Keeps the findings that there is room for.
-fn bounded(found: Vec<Diagnostic>, meter: &Meter) -> Vec<Diagnostic> {
-    let fits = |it: &Diagnostic| meter.finding(weight(it.severity)) == Room::Kept;
-    found.into_iter().filter(fits).collect()
-}
-
-/// Says how many findings were only counted. They make a commit invalid if errors are among them.
-fn dropped(meter: &Meter) -> Option<Diagnostic> {
-    let dropped = meter.dropped();
-    if dropped.is_none() {
-        return None;
-    }
-    let limit = meter.budget().limit(BudgetItem::Findings);
-    let message = format!(
-        "there are more than {limit} findings: {} errors and {} warnings more are not shown",
-        dropped.errors, dropped.warnings
-    );
-    let place = Place { file: Arc::from("."), span: Span::START };
-    let mut found = Diagnostic::new(Kind::CommitTooLarge, place, message)
-        .with_help("mend what is shown, or raise the limit with `--commit-budget findings=NUMBER`");
-    if dropped.errors == 0 {
-        found.severity = Severity::Warning;
-    }
-    Some(found)
 }

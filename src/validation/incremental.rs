@@ -3,21 +3,24 @@
 //! Most commits change what a group or two say: nobody's name, environment or parent. Then the tree
 //! stays as it is, and so does what was found of groups that the change does not reach.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::catalogue::Catalogues;
-use super::checked::{Checked, Origins, are_warnings, gather};
-use super::findings::{Check, Ground};
-use super::places::Places;
-use super::{FileReading, GroupFile, Parts, Search, Strictness, tree};
-use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
+use super::checked::Checked;
+use super::checks::{self, Affected, CheckContext};
+use super::gather::{are_warnings, gather};
+use super::group::GroupFile;
+use super::layout::Strictness;
+use super::places::{Origins, Places};
+use super::reading::{FileReading, Parts};
+use super::search::Search;
+use crate::hierarchy::Estate;
 use crate::model::{Group, GroupId, Meter};
 
 impl Checked {
     /// Checks again with other readings of some of the files; the outcome is that of
     /// [`check`](super::check), or `None` if only that can tell.
-    pub fn again(&self, changed: &[Arc<FileReading>], meter: &Meter) -> Option<Self> {
+    pub fn incremental(&self, changed: &[Arc<FileReading>], meter: &Meter) -> Option<Self> {
         let before = self.estate.as_ref()?;
         let policy = self.layout.policy;
         if self.search != Search::Decisive || policy.potential_conflicts == Strictness::Error {
@@ -35,11 +38,6 @@ impl Checked {
                 if old.place != new.place {
                     moved.push(new);
                 }
-                let mut demands = Vec::new();
-                tree::demand(new, policy, &mut demands);
-                if !demands.is_empty() {
-                    return None;
-                }
             }
         }
         let origins = moved_to(&self.origins, &moved);
@@ -49,25 +47,16 @@ impl Checked {
             classes: Arc::clone(&before.catalogues),
             types: Arc::clone(&self.types),
         };
-        let reach = Affected::of(&places, &hierarchy);
-        let mut findings = self.findings.clone();
-        findings.retain(|it| !reach.has(it.check, it.group));
-        let ground = Ground {
+        let context = CheckContext {
             hierarchy: &hierarchy,
             catalogues: &catalogues,
             places: Places { origins: &origins, readings: &readings },
-            strictness: policy.missing_referents,
+            policy,
             search: self.search,
             meter,
         };
-        for group in &reach.above {
-            ground.referents(*group, &mut findings);
-            ground.types(*group, &mut findings);
-        }
-        ground.environments(|it| reach.changed.contains(&it), &mut findings);
-        for group in &reach.tops {
-            findings.extend(ground.contradictions(*group));
-        }
+        let affected = Affected::of(&places, &hierarchy);
+        let findings = checks::rerun(&context, &affected, self.findings.clone());
         let diagnostics = gather(&readings, &findings, Vec::new());
         // What was only counted is found again from all files.
         (are_warnings(&diagnostics) && meter.dropped().is_none()).then(|| Self {
@@ -115,40 +104,4 @@ fn moved_to(origins: &Arc<Origins>, moved: &[&GroupFile]) -> Arc<Origins> {
         }
     }
     origins
-}
-
-/// The groups of which something else may be found.
-struct Affected<'h> {
-    hierarchy: &'h Hierarchy,
-    changed: BTreeSet<GroupIndex>,
-    /// The changed groups and their ancestors, whose values they may hide.
-    above: BTreeSet<GroupIndex>,
-    /// The changed groups that have no changed ancestor.
-    tops: Vec<GroupIndex>,
-}
-
-impl<'h> Affected<'h> {
-    fn of(changed: &[GroupIndex], hierarchy: &'h Hierarchy) -> Self {
-        let changed: BTreeSet<GroupIndex> = changed.iter().copied().collect();
-        let above = changed.iter().flat_map(|it| hierarchy.lineage(*it)).collect();
-        let mut tops: Vec<GroupIndex> = Vec::new();
-        for group in &changed {
-            if tops.last().is_none_or(|top| !hierarchy.is_ancestor(*top, *group)) {
-                tops.push(*group);
-            }
-        }
-        Self { hierarchy, changed, above, tops }
-    }
-
-    /// Returns whether a check must look at a group anew.
-    fn has(&self, check: Check, group: GroupIndex) -> bool {
-        match check {
-            Check::Referents | Check::Types => self.above.contains(&group),
-            Check::Environments => self.changed.contains(&group),
-            Check::Contradictions => {
-                let is_below = |top: &GroupIndex| self.hierarchy.is_ancestor(*top, group);
-                self.tops.iter().any(|top| *top == group || is_below(top))
-            }
-        }
-    }
 }

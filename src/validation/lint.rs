@@ -1,11 +1,10 @@
 //! The mistakes that people make in rules.
 
-mod contradiction;
 mod legacy;
 mod structure;
 
 use super::certname;
-use super::rule::{element, part_of};
+use super::element::{element, part_of};
 use super::shape::Shape;
 use crate::diagnostic::Kind;
 use crate::document::{Node, Span, quote};
@@ -13,8 +12,6 @@ use crate::java_regex::{from_glob, suspicions};
 use crate::model::{Comparison, Condition, Path, Segment, Test};
 use crate::rule::opens_foreign_quote;
 use structure::Structure;
-
-pub(super) use contradiction::contradictions;
 
 /// Looks for mistakes in a rule that is valid.
 pub(super) fn rule(condition: &Condition, node: &Node, shape: &mut Shape) {

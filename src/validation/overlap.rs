@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::checked::silences;
 use super::group::GroupFile;
 use super::layout::Strictness;
 use super::places::Places;
+use super::silence::silences;
 use crate::classification::{Alarm, Differing, Evidence, Overlap, Pair, Rank, Setting, overlaps};
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
 use crate::document::{Span, bounded};

@@ -1,11 +1,15 @@
 //! Where groups are written.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::FileReading;
-use super::checked::Origins;
 use super::group::GroupFile;
+use super::reading::FileReading;
+use crate::diagnostic::Place;
 use crate::model::GroupId;
+
+/// Where each group is written.
+pub type Origins = BTreeMap<GroupId, Place>;
 
 /// Finds where groups are written.
 #[derive(Clone, Copy)]

@@ -124,7 +124,7 @@ impl Shape {
         familiar: &dyn Fn(&Entry) -> Option<String>,
     ) -> Option<&'n [Entry]> {
         let Content::Mapping(entries) = &node.content else {
-            let message = format!("{what} must be a mapping, here is {}", node.sort());
+            let message = format!("{what}: expected a mapping, found {}", node.type_name());
             self.add(Kind::SchemaViolation, node.span, message).help = mapping_help(node);
             return None;
         };
@@ -169,7 +169,7 @@ impl Shape {
             }
             _ => None,
         };
-        let message = format!("{what} must be a string, here is {}", node.sort());
+        let message = format!("{what}: expected a string, found {}", node.type_name());
         self.add(Kind::SchemaViolation, node.span, message).help = help;
         None
     }
@@ -190,7 +190,7 @@ impl Shape {
         match &node.content {
             Content::Scalar(Value::Bool(value)) => Some(*value),
             _ => {
-                let message = format!("{what} must be true or false, here is {}", node.sort());
+                let message = format!("{what}: expected true or false, found {}", node.type_name());
                 let written = node.as_str().filter(|it| matches!(*it, "true" | "false"));
                 let help = written.map(|it| format!("write {it} without quotes"));
                 self.add(Kind::SchemaViolation, node.span, message).help = help;
@@ -207,7 +207,7 @@ impl Shape {
         match &node.content {
             Content::Sequence(elements) => Some(elements),
             _ => {
-                let message = format!("{what} must be a list, here is {}", node.sort());
+                let message = format!("{what}: expected a list, found {}", node.type_name());
                 let help = node.as_str().map(|text| match text.strip_prefix('-') {
                     Some(_) => {
                         "write each element on a line of its own, with a blank behind its `-`"
@@ -300,7 +300,7 @@ impl Shape {
             Content::Mapping(entries) => entries,
             Content::Scalar(Value::Null) => &[],
             _ => {
-                let message = format!("{what} must be a mapping, here is {}", node.sort());
+                let message = format!("{what}: expected a mapping, found {}", node.type_name());
                 self.add(Kind::SchemaViolation, node.span, message).help = mapping_help(node);
                 &[]
             }

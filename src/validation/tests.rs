@@ -1,7 +1,11 @@
 mod conflicts;
+mod incremental;
 mod mistakes;
 
+use std::sync::Arc;
+
 use super::*;
+use crate::diagnostic::{Diagnostic, Kind};
 
 /// Validates files given as `path` and text.
 fn checked(files: &[(&str, &str)]) -> Checked {
@@ -13,7 +17,7 @@ fn checked(files: &[(&str, &str)]) -> Checked {
 }
 
 /// Writes findings as `file:line:column kind message`, help behind `//`.
-fn findings(files: &[(&str, &str)]) -> Vec<String> {
+pub(super) fn findings(files: &[(&str, &str)]) -> Vec<String> {
     let line = |it: &Diagnostic| {
         let start = it.place.span.start;
         let help = it.help.as_ref().map_or(String::new(), |help| format!(" // {help}"));
@@ -120,12 +124,12 @@ fn an_environment_without_classes_has_no_catalogue() {
 #[test]
 fn the_shape_of_a_group_is_checked() {
     for (text, expected) in [
-        ("[]\n", vec!["1:1 schema-violation a group must be a mapping, here is a list"]),
+        ("[]\n", vec!["1:1 schema-violation a group: expected a mapping, found a list"]),
         ("parent: All Nodes\n", vec!["1:1 schema-violation a group needs a `name`"]),
         (
             "name: 5\n",
             vec![
-                "1:7 schema-violation `name` must be a string, here is a number // put it in quotes: \"5\"",
+                "1:7 schema-violation `name`: expected a string, found a number // put it in quotes: \"5\"",
             ],
         ),
         (
@@ -135,7 +139,7 @@ fn the_shape_of_a_group_is_checked() {
         (
             "name: g\nid: 5846\n",
             vec![
-                "2:5 schema-violation `id` must be a string, here is a number // put it in quotes: \"5846\"",
+                "2:5 schema-violation `id`: expected a string, found a number // put it in quotes: \"5846\"",
             ],
         ),
         (
@@ -159,7 +163,7 @@ fn the_shape_of_a_group_is_checked() {
         (
             "name: g\nenvironment_trumps: \"yes\"\n",
             vec![
-                "2:21 schema-violation `environment_trumps` must be true or false, here is a string",
+                "2:21 schema-violation `environment_trumps`: expected true or false, found a string",
             ],
         ),
         (
@@ -171,13 +175,13 @@ fn the_shape_of_a_group_is_checked() {
         (
             "name: g\nclasses: [ntp]\n",
             vec![
-                "2:10 schema-violation `classes` must be a mapping, here is a list // write each as a key with its value: `ntp: {}`",
+                "2:10 schema-violation `classes`: expected a mapping, found a list // write each as a key with its value: `ntp: {}`",
             ],
         ),
         (
             "name: g\nclasses: {ntp: 5}\n",
             vec![
-                "2:16 schema-violation the parameters of `ntp` must be a mapping, here is a number",
+                "2:16 schema-violation the parameters of `ntp`: expected a mapping, found a number",
             ],
         ),
         (
@@ -196,7 +200,7 @@ fn the_shape_of_a_group_is_checked() {
         (
             "name: g\npinned: web1\n",
             vec![
-                "2:9 schema-violation `pinned` must be a list, here is a string // write it in brackets: [\"web1\"]",
+                "2:9 schema-violation `pinned`: expected a list, found a string // write it in brackets: [\"web1\"]",
             ],
         ),
         (
@@ -223,7 +227,7 @@ fn the_shape_of_a_group_is_checked() {
 #[test]
 fn rules_are_checked_with_the_place_of_the_fault() {
     for (rule, expected) in [
-        ("[\"=\", \"name\"]", "1:1 invalid-rule `=` takes a path and a value, here is one element"),
+        ("[\"=\", \"name\"]", "1:1 invalid-rule `=` takes a path and a value, found one element"),
         (
             "[\"and\", [\"!=\", name, x]]",
             "1:10 invalid-rule `!=` is not an operator // in the array form write [\"not\", [\"=\", path, value]]",
@@ -427,7 +431,7 @@ fn groups_are_checked_against_each_other() {
         (
             "name: a\nparent: b\n---\nname: b\nparent: c\n---\nname: c\nparent: a\n",
             vec![
-                "2:9 inheritance-cycle groups are each other's ancestors: `a` -> `b` -> `c` -> `a` // give one of them a parent that is not below it",
+                "2:9 inheritance-cycle inheritance cycle: `a` -> `b` -> `c` -> `a` // give one of them a parent that is not below it",
             ],
         ),
         (

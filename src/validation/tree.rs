@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::group::GroupFile;
-use super::layout::Policy;
 use super::parents;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::hierarchy::{Hierarchy, HierarchyFault, RootFault, check};
@@ -11,15 +10,8 @@ use crate::model::{Group, GroupId};
 
 /// Builds the tree of the valid groups and says what is wrong among them; where there are errors it
 /// is only good for further checks.
-pub(super) fn build(
-    files: &[&GroupFile],
-    policy: Policy,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<Hierarchy> {
+pub(super) fn build(files: &[&GroupFile], diagnostics: &mut Vec<Diagnostic>) -> Option<Hierarchy> {
     let parents = parents::resolve(files, diagnostics);
-    for file in files {
-        demand(file, policy, diagnostics);
-    }
     let mut members: Vec<&GroupFile> = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
     for (file, parent) in files.iter().zip(parents) {
@@ -87,25 +79,6 @@ fn move_to_top(groups: &mut [Group], at: usize) {
     }
 }
 
-/// Checks what the repository's policy demands of a group.
-pub(super) fn demand(file: &GroupFile, policy: Policy, diagnostics: &mut Vec<Diagnostic>) {
-    let Some(group) = &file.group else { return };
-    let mut add = |message: &str, help: &str| {
-        diagnostics.push(
-            Diagnostic::new(Kind::SchemaViolation, file.place.clone(), message)
-                .in_group(group.name.as_str())
-                .with_help(help),
-        );
-    };
-    if policy.require_ids && file.id_place.is_none() {
-        let help = format!("write `id: {}`, which it has now, or run `clade fmt --ids`", group.id);
-        add("the policy of this repository demands an `id`", &help);
-    }
-    if policy.require_description && group.description.is_none() {
-        add("the policy of this repository demands a `description`", "say what the group is for");
-    }
-}
-
 fn report(fault: &HierarchyFault, members: &[&GroupFile]) -> Option<Diagnostic> {
     let name = |at: usize| members.get(at).and_then(|it| it.name.as_ref()).map(ToString::to_string);
     let diagnostic = |kind: Kind, at: usize, message: String| -> Option<Diagnostic> {
@@ -149,7 +122,7 @@ fn report(fault: &HierarchyFault, members: &[&GroupFile]) -> Option<Diagnostic> 
                 groups.iter().chain(groups.first()).filter_map(|it| name(*it)).collect();
             let message = match groups.as_slice() {
                 [_] => "the group is its own parent".to_owned(),
-                _ => format!("groups are each other's ancestors: `{}`", way.join("` -> `")),
+                _ => format!("inheritance cycle: `{}`", way.join("` -> `")),
             };
             let first = *groups.first()?;
             let mut found = diagnostic(Kind::InheritanceCycle, first, message)?

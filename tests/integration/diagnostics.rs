@@ -20,7 +20,6 @@ fn every_kind_has_a_page_and_every_page_a_kind() {
         .collect();
     let kinds: BTreeSet<String> = Kind::ALL.iter().map(ToString::to_string).collect();
     assert_eq!(pages, kinds);
-    let index = std::fs::read_to_string(page("README")).unwrap();
     for kind in Kind::ALL {
         let text = std::fs::read_to_string(page(kind.as_str())).unwrap();
         let article = match kind.severity() {
@@ -28,11 +27,64 @@ fn every_kind_has_a_page_and_every_page_a_kind() {
             Severity::Warning => "A warning: ",
         };
         assert!(text.starts_with(&format!("# `{kind}`\n\n{article}")), "{kind}");
-        assert!(
-            index.contains(&format!("[`{kind}`]({kind}.md) | {} |", kind.severity())),
-            "{kind}"
-        );
         assert!(kind.page().ends_with(&format!("docs/reference/diagnostics/{kind}.md")));
+    }
+}
+
+#[test]
+fn the_index_lists_every_kind() {
+    let text = std::fs::read_to_string(page("README")).unwrap();
+    let (start, end) = ("|---|---|---|\n", "\n\n");
+    let (head, rest) = text.split_once(start).unwrap();
+    let (rows, tail) = rest.split_once(end).unwrap_or((rest.trim_end(), ""));
+    let row = |kind: &Kind| {
+        let mut summary = kind.summary().to_owned();
+        summary[..1].make_ascii_lowercase();
+        format!("| [`{kind}`]({kind}.md) | {} | {summary} |", kind.severity())
+    };
+    let expected: Vec<String> = Kind::ALL.iter().map(row).collect();
+    let expected = expected.join("\n");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let end = if tail.is_empty() { "\n" } else { end };
+        std::fs::write(page("README"), format!("{head}{start}{expected}{end}{tail}")).unwrap();
+    } else {
+        assert_eq!(rows, expected, "run with UPDATE_DOCS=1 and read the difference");
+    }
+}
+
+#[test]
+fn the_scaffold_writes_a_check_its_kind_and_its_page() {
+    let copy = tempfile::tempdir().unwrap();
+    let checks = "src/validation/checks.rs";
+    for file in ["src/diagnostic/kind.rs", checks] {
+        let path = copy.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::copy(root().join(file), path).unwrap();
+    }
+    for directory in ["src/validation/checks", "docs/reference/diagnostics"] {
+        std::fs::create_dir_all(copy.path().join(directory)).unwrap();
+    }
+    let scaffold = |name: &str| {
+        let mut command = std::process::Command::new(root().join("tests/scaffold/new-diagnostic"));
+        // Without cargo, which would format all of it.
+        command.arg(name).arg(copy.path()).env("PATH", "/usr/bin:/bin").output().unwrap()
+    };
+    let output = scaffold("unused-example");
+    assert!(output.status.success(), "{output:?}");
+    let read = |file: &str| std::fs::read_to_string(copy.path().join(file)).unwrap();
+    let kinds = read("src/diagnostic/kind.rs");
+    let added = "    UnusedExample = \"unused-example\", Warning;\n}\n";
+    assert!(kinds.contains(added), "{kinds}");
+    for file in ["src/diagnostic/kind.rs", checks, "src/validation/checks/unused_example.rs"] {
+        syn::parse_file(&read(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
+    assert!(read(checks).contains("\nmod unused_example;\n"));
+    assert_eq!(read(checks).matches("    unused_example::CHECK,\n").count(), 1);
+    let page = read("docs/reference/diagnostics/unused-example.md");
+    assert!(page.starts_with("# `unused-example`\n\nA warning: "), "{page}");
+    assert!(example(&page).is_some(), "{page}");
+    for name in ["unused-example", "Unused", "a--b", ""] {
+        assert_eq!(scaffold(name).status.code(), Some(if name.is_empty() { 1 } else { 2 }), "{name}");
     }
 }
 

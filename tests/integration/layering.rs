@@ -132,22 +132,7 @@ const PURE: &[&str] = &[
 ];
 
 /// Where files still use each other in a circle; the list only gets shorter.
-const CIRCLES: &[&str] = &[
-    "changeset",
-    "classification",
-    "cli",
-    "diagnostic",
-    "document",
-    "git",
-    "http",
-    "impact",
-    "java_regex",
-    "puppet",
-    "reconcile",
-    "rule",
-    "snapshot",
-    "validation",
-];
+const CIRCLES: &[&str] = &["cli", "git", "http", "reconcile"];
 
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")

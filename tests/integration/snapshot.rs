@@ -24,7 +24,7 @@ fn matches(
     node: &Node,
 ) -> Result<Vec<GroupIndex>, ClassificationError> {
     let plain = classification::matches(&estate.hierarchy, node);
-    assert_eq!(index.matches(&estate.hierarchy, &index.see(node)), plain, "{node:?}");
+    assert_eq!(index.matches(&estate.hierarchy, &index.resolve(node)), plain, "{node:?}");
     plain
 }
 
@@ -102,7 +102,7 @@ fn quickly(live: &LiveSnapshot, node: &Node, version: Version) -> Result<String,
     let snapshot = live.snapshot();
     let index = snapshot.index();
     let hierarchy = &snapshot.estate.hierarchy;
-    let groups = index.matches(hierarchy, &index.see(node)).map_err(|it| it.to_string())?;
+    let groups = index.matches(hierarchy, &index.resolve(node)).map_err(|it| it.to_string())?;
     let text = |answer: Result<Vec<u8>, classification::Conflicts<'_>>| match answer {
         Ok(bytes) => Ok(String::from_utf8(bytes).unwrap()),
         Err(conflicts) => Err(classification::conflict_details(hierarchy, &conflicts).to_string()),
@@ -355,7 +355,7 @@ fn what_a_commit_does_not_change_need_not_be_built_again() {
             let readings: Vec<_> =
                 files.iter().map(|it| Arc::new(read_file(it, FileKind::Groups))).collect();
             let all = validate(&repository.files, Search::Decisive);
-            let again = before.again(&readings, &Meter::new(Budget::DEFAULT));
+            let again = before.incremental(&readings, &Meter::new(Budget::DEFAULT));
             assert_eq!(again.is_none(), changes_the_tree);
             let checked = again.unwrap_or_else(|| all.clone());
             assert_eq!(checked.diagnostics, all.diagnostics);

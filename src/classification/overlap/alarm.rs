@@ -2,19 +2,12 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::Setting;
 use super::evidence::{Evidence, Rank};
-use crate::classification::{Conflicts, Difference, Outcome, classify};
+use super::setting::Setting;
+use super::subject::{Subject, differences};
+use crate::classification::{Conflicts, Outcome, classify};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Node, same};
-
-/// What two groups differ in. The values of two leaves always conflict; their environments do
-/// where no other trumps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Subject {
-    Values,
-    Environment,
-}
 
 /// Two groups that conflict on a node that can exist.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,25 +101,6 @@ fn differing<'e>(hierarchy: &'e Hierarchy, pair: &Pair) -> Vec<Differing<'e>> {
         }
     }
     found
-}
-
-/// Returns whether two leaves take part in a conflict about a setting with different values.
-pub(super) fn differences(
-    conflicts: &Conflicts<'_>,
-    setting: Setting<'_>,
-    one: GroupIndex,
-    other: GroupIndex,
-) -> bool {
-    let differences: Option<&Vec<Difference<'_>>> = match setting {
-        Setting::Environment => Some(&conflicts.environment),
-        Setting::Variable(name) => conflicts.variables.get(name),
-        Setting::Parameter(class, name) => conflicts.classes.get(class).and_then(|it| it.get(name)),
-        Setting::ConfigData(class, name) => {
-            conflicts.config_data.get(class).and_then(|it| it.get(name))
-        }
-    };
-    let of = |group: GroupIndex| differences?.iter().find(|it| it.from == group);
-    matches!((of(one), of(other)), (Some(one), Some(other)) if !same(&one.value, &other.value))
 }
 
 impl<'e> Conflicts<'e> {

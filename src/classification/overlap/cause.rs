@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use serde_json::Value;
 
 use super::Setting;
-use super::alarm::Subject;
+use super::subject::Subject;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{EnvironmentName, same};
 

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Setting;
-use super::alarm::{Subject, differences};
+use super::setting::Setting;
+use super::subject::{Subject, differences};
+use crate::classification::deciding::Deciding;
 use crate::classification::{Conflicts, Explanation, Outcome, classify};
 use crate::hierarchy::{Estate, GroupIndex};
 use crate::model::Node;
@@ -39,12 +40,13 @@ impl Evidence {
 
     /// Notes what the classification of a node shows.
     pub fn note(&mut self, explanation: &Explanation<'_>) {
-        let (estate, node) = (explanation.estate, explanation.node);
+        let node = explanation.node;
         self.inhabited.extend(explanation.matches.iter().map(|it| it.group));
         let Outcome::Conflict(conflicts) = &explanation.outcome else { return };
-        let trumped = explanation.inherited.iter().any(|it| it.environment_trumps);
-        let takes_part =
-            |group: GroupIndex| estate.hierarchy.group(group).environment_trumps == trumped;
+        let deciding = Deciding::among(&explanation.inherited);
+        let leaves = explanation.leaves.iter().zip(&explanation.inherited);
+        let decisive: BTreeSet<GroupIndex> =
+            leaves.filter(|(_, it)| deciding.has(it)).map(|(leaf, _)| *leaf).collect();
         let groups = conflicts.groups();
         for (at, one) in groups.iter().enumerate() {
             for other in groups.iter().skip(at + 1) {
@@ -54,8 +56,8 @@ impl Evidence {
                 let is_between = |of: Subject| match of {
                     Subject::Values => differ_in_values(conflicts, *one, *other),
                     Subject::Environment => {
-                        takes_part(*one)
-                            && takes_part(*other)
+                        decisive.contains(one)
+                            && decisive.contains(other)
                             && differences(conflicts, Setting::Environment, *one, *other)
                     }
                 };

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::alarm::Subject;
+use super::subject::Subject;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::Node;
 use crate::rule::{EvaluationError, Formula, Outline, Solver, Verdict, evaluate};

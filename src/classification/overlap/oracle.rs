@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::classification::{Explanation, classify};
-use crate::hierarchy::{Hierarchy, Inherited, root_group};
+use crate::hierarchy::{GroupIndex, Hierarchy, Inherited, root_group};
 use crate::model::{Classes, Group, GroupId, Node, same};
 use crate::rule::read_console;
 

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
-use super::alarm::{Member, PairKey, Reason, Subject, join};
+use super::alarm::{Member, PairKey, Reason, join};
 use super::cause::{Cause, Definer, causes};
 use super::evidence::Evidence;
+use super::limits::Limits;
 use super::meeting::{Meeting, Meetings};
-use super::{Acknowledged, Limits, Overlaps};
+use super::outcome::{Acknowledged, Overlaps};
+use super::subject::Subject;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::Node;
 

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
+use super::limits::Limits;
 use super::*;
-use crate::hierarchy::{Hierarchy, root_group};
+use crate::hierarchy::{GroupIndex, Hierarchy, root_group};
 use crate::model::{Group, GroupId, Node};
 use crate::rule::read_console;
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::same;
+use super::same::same;
 
 /// What became of an element of the old list, or where one of the new list comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
+use super::super::token::line_start;
 use super::super::{Content, Entry, Layout, Node};
 use super::align::{Step, align};
-use super::{Change, line_start, same};
+use super::change::Change;
+use super::same::same;
 
 /// Where a value stands.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,7 @@ use regex_automata::util::start;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, MatchKind};
 
-use super::ALPHABET;
-use super::ends::{Ends, LONGEST};
+use super::ends::{ALPHABET, Ends, LONGEST};
 use crate::java_regex::{Pattern, parse, translate};
 
 /// The most bytes of one automaton.

@@ -1,7 +1,8 @@
 //! How all texts of a kind begin and end: most patterns of names that exclude each other differ in
 //! that, which is seen without a walk.
 
-use super::ALPHABET;
+/// What people would write first comes first.
+pub(super) const ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789-._ABCDEFGHIJKLMNOPQRSTUVWXYZ/:@+, !\"#$%&'()*;<=>?[\\]^`{|}~";
 
 /// How many letters of either end are known.
 pub(super) const LONGEST: usize = 64;

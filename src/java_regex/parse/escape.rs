@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::source::Token;
 use super::{Parser, Parsing};
 use crate::java_regex::ast::{Assertion, Ast, Reference};
-use crate::java_regex::set::CodeSet;
+use crate::java_regex::set::{CodeSet, vertical};
 
 /// What an escape stands for.
 pub(super) enum Escape {
@@ -260,9 +260,4 @@ fn horizontal() -> CodeSet {
         (0x205f, 0x205f),
         (0x3000, 0x3000),
     ])
-}
-
-/// Returns what `\v` stands for, and what `\R` takes one of.
-pub(in crate::java_regex) fn vertical() -> CodeSet {
-    CodeSet::of_ranges([(0x0a, 0x0d), (0x85, 0x85), (0x2028, 0x2029)])
 }

@@ -1,28 +1,9 @@
 //! Heredocs: `@("END"/nt)` here, the text below the line.
 
+use super::lexer::Lexer;
 use super::string::starts_variable;
-use super::{Lexer, Sort};
+use super::token::Sort;
 use crate::puppet::CodeFault;
-
-/// Where the texts of the current line's heredocs end.
-#[derive(Default)]
-pub(super) struct Heredocs {
-    /// The end of the line that the heredocs stand on, and of their texts.
-    pending: Option<(usize, usize)>,
-}
-
-impl Heredocs {
-    /// Returns where the code goes on that has come to the start of a line.
-    pub(super) fn after_line(&mut self, start: usize) -> usize {
-        match self.pending {
-            Some((line, end)) if start >= line => {
-                self.pending = None;
-                end.max(start)
-            }
-            _ => start,
-        }
-    }
-}
 
 impl Lexer<'_> {
     /// Takes the mark of a heredoc and finds its text; or a mere `@`, if it is none.

@@ -1,6 +1,7 @@
 //! Strings between quotes.
 
-use super::{DEPTH, Lexer, Sort};
+use super::lexer::{DEPTH, Lexer};
+use super::token::Sort;
 use crate::puppet::CodeFault;
 
 impl Lexer<'_> {

@@ -4,7 +4,7 @@
 //! of a path but belongs to a value), so the reader asks for the token it needs.
 
 use super::familiar::{opens_foreign_quote, quoted};
-use super::{Fault, fault};
+use super::fault::{Fault, fault};
 use crate::model::Segment;
 
 /// A token where a condition starts or ends.

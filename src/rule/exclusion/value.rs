@@ -4,10 +4,12 @@ use std::cmp::Ordering;
 
 use serde_json::Number;
 
-use super::Demand;
 use crate::model::{Comparison, Decimal, Order, is_written_as};
 use crate::rule::evaluate::holds;
 use crate::rule::lookup::Actual;
+
+/// A comparison that a value must pass, or must not.
+pub(super) type Demand<'r> = (&'r Comparison, bool);
 
 /// Returns whether no value is as demanded; the certname is always a text.
 pub(super) fn is_impossible(is_name: bool, demands: &[Demand<'_>]) -> bool {

@@ -3,42 +3,21 @@
 //!
 //! An outline is at most what the rule demands: a rule that holds meets one of its alternatives.
 
-use hashbrown::HashMap;
-
 use super::choice::Choice;
-use super::formula::{Trial, Variable};
-use super::shape::{Shape, Texts};
-use super::{Demand, Formula, Solver};
+use super::formula::{Demand, Formula, Trial, Variable};
+use super::sets::{Demanded, Set};
+use super::shape::Shape;
+use super::solver::Solver;
 
 /// The alternatives of a rule: what each demands, by variable.
 #[derive(Clone, Debug)]
 pub struct Outline(Vec<Vec<(Variable, Set)>>);
-
-/// The number of a set of demands on one variable.
-type Set = u32;
 
 /// How many alternatives an outline has at most; what goes beyond is left out of it.
 const ALTERNATIVES: usize = 16;
 
 /// How many comparisons of sets are remembered.
 const REMEMBERED: usize = 1_000_000;
-
-/// The sets of demands that outlines have.
-#[derive(Debug, Default)]
-pub(super) struct Sets {
-    numbers: HashMap<(bool, Vec<Demand>), Set>,
-    all: Vec<Demanded>,
-    texts: Texts,
-    compared: HashMap<(Set, Set), bool>,
-}
-
-/// A set of demands.
-#[derive(Debug)]
-struct Demanded {
-    is_name: bool,
-    demands: Vec<Demand>,
-    shape: Shape,
-}
 
 /// An alternative while it is made.
 type Demands = Vec<(Variable, Demand)>;

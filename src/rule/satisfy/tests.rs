@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::{Condition, Node};
 use crate::rule::{evaluate, read_console};
 
 fn solve(rules: &[&str]) -> Verdict {

@@ -10,9 +10,11 @@ use rayon::prelude::*;
 use super::super::lists::Lists;
 use super::super::paths::PathId;
 use super::compile::Compiler;
+use super::compiled::{
+    Base, GroupEntry, GroupNumber, Index, LiteralSearch, NONE, PathInfo, Program, Searched,
+};
 use super::guard::{ALWAYS, Chooser, Guard};
 use super::texts::{Side, TextId};
-use super::{Base, Finder, Index, Member, NONE, PathInfo, Place, Program, Searched};
 use crate::hierarchy::Hierarchy;
 use crate::java_regex::KnownSubjects;
 use crate::model::{Comparison, Condition};
@@ -21,11 +23,11 @@ use crate::model::{Comparison, Condition};
 #[derive(Default)]
 struct Postings {
     /// A text, and a group that asks for it.
-    texts: Vec<(TextId, Place)>,
+    texts: Vec<(TextId, GroupNumber)>,
     /// A group or the number of all groups, and a group to ask when it has matched.
-    dependents: Vec<(Place, Place)>,
+    dependents: Vec<(GroupNumber, GroupNumber)>,
     /// A path where a group asks for literals.
-    paths: Vec<(PathId, KnownSubjects, Place)>,
+    paths: Vec<(PathId, KnownSubjects, GroupNumber)>,
 }
 
 impl Index {
@@ -34,29 +36,30 @@ impl Index {
         let mut compiler = Compiler::default();
         let rules = hierarchy.groups().filter_map(|group| group.rule.as_deref());
         compiler.texts.reserve(rules.map(equalities).sum());
-        let mut members: Vec<Member> = Vec::with_capacity(hierarchy.len());
+        let mut members: Vec<GroupEntry> = Vec::with_capacity(hierarchy.len());
         let number = |it: usize| u32::try_from(it).unwrap_or(NONE);
         for (index, group) in hierarchy.indexes().zip(hierarchy.groups()) {
             let above = hierarchy.parent(index).map_or(NONE, |parent| {
                 let has_rule = hierarchy.group(parent).rule.is_some();
-                let above = || members.get(parent.number()).map_or(NONE, |it: &Member| it.above);
+                let above =
+                    || members.get(parent.number()).map_or(NONE, |it: &GroupEntry| it.above);
                 if has_rule { number(parent.number()) } else { above() }
             });
             let end = number(hierarchy.end(index).number());
-            members.push(Member { above, end, start: compiler.here() });
+            members.push(GroupEntry { above, end, start: compiler.here() });
             if let Some(rule) = &group.rule {
                 compiler.condition(rule);
             }
         }
         let postings = post(hierarchy, &members, &compiler);
         let asked_by = Lists::of(compiler.texts.len(), &postings.texts);
-        let about = about(&compiler);
-        let finders = finders(&compiler, &asked_by, &postings);
+        let path_info = path_info(&compiler);
+        let searches = searches(&compiler, &asked_by, &postings);
         let Compiler { paths, mut texts, code, sets, tests, .. } = compiler;
         texts.shrink();
         let base = Base {
-            about,
-            finders,
+            path_info,
+            searches,
             texts,
             asked_by,
             dependents: Lists::of(members.len() + 1, &postings.dependents),
@@ -77,7 +80,7 @@ fn equalities(rule: &Condition) -> usize {
 }
 
 /// Decides for each group when it is asked.
-fn post(hierarchy: &Hierarchy, members: &[Member], compiler: &Compiler) -> Postings {
+fn post(hierarchy: &Hierarchy, members: &[GroupEntry], compiler: &Compiler) -> Postings {
     let chooser = Chooser::new(compiler);
     let mut postings = Postings::default();
     let all = u32::try_from(members.len()).unwrap_or(NONE);
@@ -109,42 +112,43 @@ fn post(hierarchy: &Hierarchy, members: &[Member], compiler: &Compiler) -> Posti
 }
 
 /// Returns what is asked of each path.
-fn about(compiler: &Compiler) -> Box<[PathInfo]> {
+fn path_info(compiler: &Compiler) -> Box<[PathInfo]> {
     let mut all = vec![PathInfo::default(); compiler.paths.len()];
     for (path, side, _) in compiler.texts.iter() {
-        if let Some(about) = all.get_mut(*path as usize) {
-            about.is_compared |= *side == Side::Value;
-            about.is_list |= *side == Side::Element;
+        if let Some(path_info) = all.get_mut(*path as usize) {
+            path_info.is_compared |= *side == Side::Value;
+            path_info.is_list |= *side == Side::Element;
         }
     }
     all.into()
 }
 
 /// Makes what finds literals.
-fn finders(compiler: &Compiler, asked_by: &Lists, postings: &Postings) -> Box<[Finder]> {
+fn searches(compiler: &Compiler, asked_by: &Lists, postings: &Postings) -> Box<[LiteralSearch]> {
     // A node's name is mostly that of its certificate.
     let certname = compiler.paths.certname();
     let searched_with = |path: PathId| match compiler.paths.name {
         Some(name) if Some(path) == certname => name,
         _ => path,
     };
-    let mut finders: BTreeMap<PathId, Literals<'_>> = BTreeMap::new();
+    let mut searches: BTreeMap<PathId, Literals<'_>> = BTreeMap::new();
     for (id, (path, side, text)) in (0..).zip(compiler.texts.iter()) {
         let groups = asked_by.get(id);
         if *side == Side::Part && !groups.is_empty() {
-            finders.entry(searched_with(*path)).or_default().add(*path, text, groups);
+            searches.entry(searched_with(*path)).or_default().add(*path, text, groups);
         }
     }
     for (path, known, group) in &postings.paths {
-        let asking = finders.entry(searched_with(*path)).or_default().of(*path);
+        let asking = searches.entry(searched_with(*path)).or_default().of(*path);
         match known {
             KnownSubjects::Lines => asking.odd.push(*group),
             KnownSubjects::AsciiLines => asking.not_ascii.push(*group),
             KnownSubjects::Short => asking.long.push(*group),
         }
     }
-    let finders: Vec<Finder> = finders.into_par_iter().map(|(_, it)| it.finder()).collect();
-    finders.into()
+    let searches: Vec<LiteralSearch> =
+        searches.into_par_iter().map(|(_, it)| it.search()).collect();
+    searches.into()
 }
 
 /// The literals of paths that are searched together.
@@ -158,10 +162,10 @@ struct Literals<'c> {
 /// Who asks for literals of a path.
 #[derive(Default)]
 struct Asking {
-    asked_by: Vec<(u32, Place)>,
-    odd: Vec<Place>,
-    not_ascii: Vec<Place>,
-    long: Vec<Place>,
+    asked_by: Vec<(u32, GroupNumber)>,
+    odd: Vec<GroupNumber>,
+    not_ascii: Vec<GroupNumber>,
+    long: Vec<GroupNumber>,
 }
 
 /// Up to so many bytes of literals a table is made that tells the next state at once; it has some
@@ -173,7 +177,7 @@ impl<'c> Literals<'c> {
         self.paths.entry(path).or_default()
     }
 
-    fn add(&mut self, path: PathId, text: &'c str, groups: &[Place]) {
+    fn add(&mut self, path: PathId, text: &'c str, groups: &[GroupNumber]) {
         let number = *self.numbers.entry(text).or_insert_with(|| {
             self.texts.push(text);
             u32::try_from(self.texts.len() - 1).unwrap_or(NONE)
@@ -181,7 +185,7 @@ impl<'c> Literals<'c> {
         self.of(path).asked_by.extend(groups.iter().map(|group| (number, *group)));
     }
 
-    fn finder(self) -> Finder {
+    fn search(self) -> LiteralSearch {
         let length: usize = self.texts.iter().map(|it| it.len()).sum();
         let kind = (length <= TABLE).then_some(AhoCorasickKind::DFA);
         let searched = |(path, asking): (PathId, Asking)| Searched {
@@ -191,7 +195,7 @@ impl<'c> Literals<'c> {
             not_ascii: asking.not_ascii.into(),
             long: asking.long.into(),
         };
-        Finder {
+        LiteralSearch {
             literals: AhoCorasick::builder().kind(kind).build(&self.texts).ok(),
             paths: self.paths.into_iter().map(searched).collect(),
         }

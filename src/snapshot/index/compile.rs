@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::super::paths::{PathId, Paths};
+use super::compiled::{Op, Test};
 use super::texts::{Side, TextId, Texts};
-use super::{Op, Test};
 use crate::model::{Comparison, Condition, has_exponent};
 
 /// Compiles one rule after the other.

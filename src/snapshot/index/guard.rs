@@ -4,8 +4,8 @@ use hashbrown::HashMap;
 
 use super::super::paths::PathId;
 use super::compile::Compiler;
+use super::compiled::{Op, Test};
 use super::texts::{Side, TextId};
-use super::{Op, Test};
 use crate::java_regex::KnownSubjects;
 use crate::model::Comparison;
 

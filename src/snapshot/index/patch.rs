@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::compile::Compiler;
-use super::{Index, NONE, Patch, Place, Program};
+use super::compiled::{GroupNumber, Index, NONE, Patch, Program};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Comparison, Condition};
 
@@ -35,12 +35,12 @@ impl Index {
         }
         let place = |it: GroupIndex| u32::try_from(it.number()).unwrap_or(NONE);
         let patched = self.patch.iter().flat_map(|it| it.starts.iter().map(|(place, _)| *place));
-        let places: BTreeSet<Place> = patched.chain(changed.into_iter().map(place)).collect();
+        let places: BTreeSet<GroupNumber> = patched.chain(changed.into_iter().map(place)).collect();
         let rules = places.iter().filter_map(|place| {
             let index = after.at(*place as usize)?;
             Some((*place, after.group(index).rule.as_deref()?))
         });
-        let rules: Vec<(Place, &Condition)> = rules.collect();
+        let rules: Vec<(GroupNumber, &Condition)> = rules.collect();
         if rules.len() > GROUPS || rules.iter().map(|(_, rule)| tests(rule)).sum::<usize>() > TESTS
         {
             return None;

@@ -85,7 +85,7 @@ fn unusable_facts_are_reported_and_ignored() {
         ),
         ("json", FACTS.encode_utf16().flat_map(u16::to_le_bytes).collect(), "line 1"),
         ("json", [FACTS.replace("Debian", "Deb").into_bytes(), vec![0xff]].concat(), "line 1"),
-        ("json", b"[]".to_vec(), "facts must be an object, here is a list"),
+        ("json", b"[]".to_vec(), "facts: expected an object, found a list"),
         (
             "yaml",
             YAML.replace("Node::Facts", "Node").into(),

@@ -35,7 +35,7 @@ pub(crate) fn reads_the_same(index: &Index, body: &[u8]) -> bool {
     let (node, transaction, shape) =
         in_full(body).unwrap_or_else(|| panic!("not an error: {shown}"));
     assert_eq!((request.transaction, request.shape), (transaction, shape), "{shown}");
-    let (quick, full) = (request.sight, index.see(&node));
+    let (quick, full) = (request.resolved, index.resolve(&node));
     assert_eq!(format!("{quick:?}"), format!("{full:?}"), "{shown}");
     let spliced: Value = serde_json::from_str(request.fact).unwrap();
     assert_eq!(spliced, Value::from(node.fact), "{shown}");

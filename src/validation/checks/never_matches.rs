@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::super::places::Places;
-use crate::diagnostic::{Diagnostic, Kind};
+use super::super::search::Search;
+use super::{Check, CheckContext, Findings, Run, Scope};
+use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::bounded;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Comparison, Condition, Path, Segment, Test};
@@ -26,33 +28,34 @@ const EXPLAINED: usize = 48;
 /// How many conditions are shown.
 const SHOWN: usize = 3;
 
+pub(super) const CHECK: Check =
+    Check { kinds: &[Kind::NeverMatches], scope: Scope::Ancestors, run: Run::EachSubtree(check) };
+
 /// Finds groups, among one and its descendants, whose rule no node meets, by itself or together with
 /// those of ancestors, and pinned nodes that an ancestor never matches.
-pub(in crate::validation) fn contradictions(
-    hierarchy: &Hierarchy,
-    top: GroupIndex,
-    places: &Places<'_>,
-    effort: Effort,
-) -> Vec<(GroupIndex, Diagnostic)> {
+fn check(context: &CheckContext<'_>, top: GroupIndex, findings: &mut Findings<'_>) {
+    let effort = match context.search {
+        Search::Decisive => Effort::Quick,
+        Search::Everything | Search::WithoutConflicts => Effort::Thorough,
+    };
+    let (hierarchy, places) = (context.hierarchy, &context.places);
     let (least, most) = OF_A_GROUP;
     let steps = (STEPS / hierarchy.len().max(1)).clamp(least, most);
-    let mut check =
-        Check { hierarchy, places, steps, prover: Prover::new(effort), above: Vec::new() };
-    let mut found = Vec::new();
+    let mut walk =
+        Walk { hierarchy, places, steps, prover: Prover::new(effort), above: Vec::new() };
     let mut lineage: Vec<GroupIndex> = hierarchy.lineage(top).skip(1).collect();
     lineage.reverse();
     for index in lineage.into_iter().chain(hierarchy.subtree(top)) {
-        for diagnostic in check.enter(index) {
+        for diagnostic in walk.enter(index) {
             if index >= top {
-                found.push((index, diagnostic));
+                findings.add(index, diagnostic);
             }
         }
     }
-    found
 }
 
 /// A walk down the tree.
-struct Check<'h, 'p> {
+struct Walk<'h, 'p> {
     hierarchy: &'h Hierarchy,
     places: &'p Places<'p>,
     steps: usize,
@@ -84,7 +87,7 @@ struct Term<'h> {
     condition: &'h Condition,
 }
 
-impl<'h> Check<'h, '_> {
+impl<'h> Walk<'h, '_> {
     /// Checks the rule of a group, whose ancestors were entered before.
     fn enter(&mut self, index: GroupIndex) -> Vec<Diagnostic> {
         let hierarchy = self.hierarchy;
@@ -208,7 +211,7 @@ impl<'h> Check<'h, '_> {
         })
     }
 
-    fn rule_place(&self, index: GroupIndex) -> Option<crate::diagnostic::Place> {
+    fn rule_place(&self, index: GroupIndex) -> Option<Place> {
         let written = self.places.of(self.hierarchy.group(index).id)?;
         let pinned = written.pinned.first().map(|(_, place)| place);
         Some(written.rule.as_ref().or(pinned).unwrap_or(&written.place).clone())

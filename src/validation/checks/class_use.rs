@@ -1,13 +1,13 @@
 //! In which groups a class or a parameter that a group sets comes out.
 
-use super::findings::Ground;
+use super::CheckContext;
 use crate::diagnostic::Diagnostic;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{ClassName, EnvironmentName, Key, Table, Value};
 
 /// A class, or one of its parameters, that a group sets, in one environment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Use<'h> {
+pub(super) struct ClassUse<'h> {
     pub(super) source: GroupIndex,
     pub(super) class: &'h ClassName,
     /// None stands for the class itself.
@@ -15,7 +15,7 @@ pub(super) struct Use<'h> {
     pub(super) environment: &'h EnvironmentName,
 }
 
-impl Use<'_> {
+impl ClassUse<'_> {
     /// Returns the first group of the environment in which this comes out, its own or inherited.
     pub(super) fn user(&self, hierarchy: &Hierarchy) -> Option<GroupIndex> {
         let end = hierarchy.end(self.source);
@@ -43,10 +43,10 @@ impl Use<'_> {
         &self,
         user: GroupIndex,
         found: Diagnostic,
-        ground: &Ground<'_>,
+        context: &CheckContext<'_>,
     ) -> Diagnostic {
-        let heir = ground.hierarchy.group(user);
-        match ground.places.of(heir.id).filter(|_| user != self.source) {
+        let heir = context.hierarchy.group(user);
+        match context.places.of(heir.id).filter(|_| user != self.source) {
             Some(written) => {
                 let place = written.environment.as_ref().unwrap_or(&written.place).clone();
                 let message = format!("`{}` inherits it in `{}`", heir.name, self.environment);

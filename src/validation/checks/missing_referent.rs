@@ -2,18 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use super::findings::Ground;
-use super::layout::Strictness;
-use super::uses::Use;
+use super::super::layout::Strictness;
+use super::class_use::ClassUse;
+use super::{Check, CheckContext, Findings, Run, Scope};
 use crate::diagnostic::{Diagnostic, Kind, Severity, closest};
 use crate::hierarchy::{Catalogue, GroupIndex};
 use crate::model::{ClassName, EnvironmentName, Key};
 
+pub(super) const CHECK: Check = Check {
+    kinds: &[Kind::MissingClass, Kind::MissingParameter],
+    scope: Scope::Descendants,
+    run: Run::EachGroup(check),
+};
+
 /// Checks the classes that a group names against the catalogues of all environments in which they
 /// are set: its own, and those of its descendants.
-pub(super) fn check(ground: &Ground<'_>, source: GroupIndex, keep: &mut dyn FnMut(Diagnostic)) {
-    let (hierarchy, catalogues) = (ground.hierarchy, &ground.catalogues.classes);
-    let severity = match ground.strictness {
+fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings<'_>) {
+    let (hierarchy, catalogues) = (context.hierarchy, &context.catalogues.classes);
+    let severity = match context.policy.missing_referents {
         Strictness::Off => return,
         Strictness::Warn => Severity::Warning,
         Strictness::Error => Severity::Error,
@@ -24,29 +30,28 @@ pub(super) fn check(ground: &Ground<'_>, source: GroupIndex, keep: &mut dyn FnMu
     }
     let environments: BTreeSet<&EnvironmentName> =
         hierarchy.subtree(source).map(|it| &hierarchy.group(it).environment).collect();
-    let mut found = |it: Use<'_>, catalogue: &Catalogue| {
-        // The text of a finding that is only counted is never made.
-        if let Some(user) = it.user(hierarchy)
-            && ground.keeps(severity)
-            && let Some(mut found) = report(&it, user, ground, catalogue)
-        {
-            found.severity = severity;
-            keep(found);
+    let mut add = |it: ClassUse<'_>, catalogue: &Catalogue| {
+        if let Some(user) = it.user(hierarchy) {
+            findings.add_with(source, severity, || {
+                let mut found = report(&it, user, context, catalogue)?;
+                found.severity = severity;
+                Some(found)
+            });
         }
     };
     for environment in environments {
         let Some(catalogue) = catalogues.get(environment) else { continue };
         for (class, parameters) in classes {
-            let it = Use { source, class, parameter: None, environment };
+            let it = ClassUse { source, class, parameter: None, environment };
             match catalogue.classes.get(class) {
-                None => found(it, catalogue),
+                None => add(it, catalogue),
                 Some(known) => {
                     // A null removes an inherited value, which needs no parameter.
                     let unknown = parameters
                         .iter()
                         .filter(|(name, value)| !value.is_null() && !known.contains_key(*name));
                     for (parameter, _) in unknown {
-                        found(Use { parameter: Some(parameter), ..it }, catalogue);
+                        add(ClassUse { parameter: Some(parameter), ..it }, catalogue);
                     }
                 }
             }
@@ -56,15 +61,19 @@ pub(super) fn check(ground: &Ground<'_>, source: GroupIndex, keep: &mut dyn FnMu
 
 /// Reports what is missing and comes out first in the group `user`.
 fn report(
-    missing: &Use<'_>,
+    missing: &ClassUse<'_>,
     user: GroupIndex,
-    ground: &Ground<'_>,
+    context: &CheckContext<'_>,
     catalogue: &Catalogue,
 ) -> Option<Diagnostic> {
-    let Use { source, class, parameter, environment } = missing;
-    let group = ground.hierarchy.group(*source);
-    let written =
-        ground.places.of(group.id)?.classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
+    let ClassUse { source, class, parameter, environment } = missing;
+    let group = context.hierarchy.group(*source);
+    let written = context
+        .places
+        .of(group.id)?
+        .classes
+        .iter()
+        .find(|it| it.name.as_ref() == class.as_str())?;
     let (kind, place, message, similar) = match parameter {
         None => {
             let known = catalogue.classes.keys().map(ClassName::as_str);
@@ -82,13 +91,13 @@ fn report(
             (Kind::MissingParameter, &written.place, message, similar)
         }
     };
-    let heir = Some(ground.hierarchy.group(user)).filter(|_| user != *source);
+    let heir = Some(context.hierarchy.group(user)).filter(|_| user != *source);
     let message = match heir {
         Some(heir) => format!("{message}, where `{}` inherits it", heir.name),
         None => message,
     };
     let found = Diagnostic::new(kind, place.clone(), message).in_group(group.name.as_str());
-    let found = missing.show_user(user, found, ground);
+    let found = missing.show_user(user, found, context);
     Some(match similar {
         Some(similar) => found.with_help(format!("did you mean `{similar}`?")),
         None => found.with_help(format!(

@@ -3,9 +3,11 @@
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::super::paths::{PathId, ResolvedPaths, Seen};
+use super::super::paths::{PathId, PathValue, ResolvedPaths};
+use super::compiled::{
+    Base, GroupNumber, Index, LiteralSearch, NONE, Op, Patch, Program, Searched, Test,
+};
 use super::texts::{Side, TextId};
-use super::{Base, Finder, Index, NONE, Op, Patch, Place, Program, Searched, Test};
 use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::java_regex::{SHORT, SubjectKind};
@@ -16,7 +18,7 @@ use crate::rule::{EvaluationError, found, holds};
 type Few<T, const N: usize> = SmallVec<[T; N]>;
 
 /// The group whose rule could not be evaluated, and why.
-pub(super) type Failure = (Place, EvaluationError);
+pub(super) type Failure = (GroupNumber, EvaluationError);
 
 /// Names the group of a failure.
 pub(super) fn error(hierarchy: &Hierarchy, failure: Failure) -> ClassificationError {
@@ -26,10 +28,10 @@ pub(super) fn error(hierarchy: &Hierarchy, failure: Failure) -> ClassificationEr
 }
 
 /// One look.
-pub(super) struct Run<'r, 'n> {
+pub(super) struct Matcher<'r, 'n> {
     base: &'r Base,
     patch: Option<&'r Patch>,
-    sight: &'r ResolvedPaths<'n>,
+    resolved: &'r ResolvedPaths<'n>,
     /// What is known of the text at each path.
     texts: Few<Text, 24>,
     /// The outcomes of comparisons that several rules ask for.
@@ -47,15 +49,15 @@ struct Text {
 
 /// A group that has matched.
 struct Matched {
-    place: Place,
-    end: Place,
+    place: GroupNumber,
+    end: GroupNumber,
 }
 
-impl<'r, 'n> Run<'r, 'n> {
-    pub(super) fn new(index: &'r Index, sight: &'r ResolvedPaths<'n>) -> Self {
+impl<'r, 'n> Matcher<'r, 'n> {
+    pub(super) fn new(index: &'r Index, resolved: &'r ResolvedPaths<'n>) -> Self {
         let texts = smallvec![Text { id: NONE, kind: None }; index.paths.len()];
         let (base, patch) = (&index.base, index.patch.as_deref());
-        Self { base, patch, sight, texts, outcomes: HashMap::new() }
+        Self { base, patch, resolved, texts, outcomes: HashMap::new() }
     }
 
     /// Returns the groups that match, parents first.
@@ -88,7 +90,7 @@ impl<'r, 'n> Run<'r, 'n> {
     }
 
     /// Returns the code of a group.
-    fn code(&self, place: Place, start: u32) -> (&'r Program, u32) {
+    fn code(&self, place: GroupNumber, start: u32) -> (&'r Program, u32) {
         let patched = self.patch.and_then(|patch| {
             let at = patch.starts.binary_search_by_key(&place, |(it, _)| *it).ok()?;
             Some((&patch.program, patch.starts.get(at)?.1))
@@ -97,13 +99,13 @@ impl<'r, 'n> Run<'r, 'n> {
     }
 
     /// Returns the groups of whose guards a text is there, in order.
-    fn asked(&mut self) -> Few<Place, 64> {
-        let mut asked: Few<Place, 64> = SmallVec::new();
+    fn asked(&mut self) -> Few<GroupNumber, 64> {
+        let mut asked: Few<GroupNumber, 64> = SmallVec::new();
         let index = self.base;
         asked.extend(self.patch.iter().flat_map(|it| it.starts.iter().map(|(place, _)| *place)));
-        for ((path, about), seen) in (0..).zip(&index.about).zip(&self.sight.0) {
-            if about.is_compared
-                && let Seen::Text(text) | Seen::Scalar(text) = seen
+        for ((path, path_info), seen) in (0..).zip(&index.path_info).zip(&self.resolved.0) {
+            if path_info.is_compared
+                && let PathValue::Text(text) | PathValue::Scalar(text) = seen
                 && let Some(id) = index.texts.get(path, Side::Value, text)
             {
                 if let Some(known) = self.texts.get_mut(path as usize) {
@@ -111,8 +113,8 @@ impl<'r, 'n> Run<'r, 'n> {
                 }
                 asked.extend_from_slice(index.asked_by.get(id));
             }
-            if about.is_list
-                && let Seen::List(elements) = seen
+            if path_info.is_list
+                && let PathValue::List(elements) = seen
             {
                 for text in elements.iter().filter_map(text) {
                     let id = index.texts.get(path, Side::Element, text);
@@ -121,8 +123,8 @@ impl<'r, 'n> Run<'r, 'n> {
                 }
             }
         }
-        for finder in &index.finders {
-            self.search(finder, &mut asked);
+        for literals in &index.searches {
+            self.search(literals, &mut asked);
         }
         asked.sort_unstable();
         asked.dedup();
@@ -131,14 +133,15 @@ impl<'r, 'n> Run<'r, 'n> {
 
     /// Adds the groups to ask about values that are searched; what several paths have is searched
     /// once.
-    fn search(&mut self, finder: &Finder, asked: &mut Few<Place, 64>) {
-        let mut waiting: Few<&Searched, 2> = finder.paths.iter().collect();
+    fn search(&mut self, literals: &LiteralSearch, asked: &mut Few<GroupNumber, 64>) {
+        let mut waiting: Few<&Searched, 2> = literals.paths.iter().collect();
         while let Some(first) = waiting.pop() {
-            let Seen::Text(text) = self.sight.get(first.path) else { continue };
+            let PathValue::Text(text) = self.resolved.get(first.path) else { continue };
             let kind = SubjectKind::of(text);
             let mut together: Few<&Searched, 2> = smallvec![first];
             waiting.retain(|it| {
-                let is_same = matches!(self.sight.get(it.path), Seen::Text(it) if it == text);
+                let is_same =
+                    matches!(self.resolved.get(it.path), PathValue::Text(it) if it == text);
                 if is_same {
                     together.push(it);
                 }
@@ -148,9 +151,9 @@ impl<'r, 'n> Run<'r, 'n> {
                 if let Some(known) = self.texts.get_mut(searched.path as usize) {
                     known.kind = Some(kind);
                 }
-                searched.add_unknown(text, kind, finder.literals.is_none(), asked);
+                searched.add_unknown(text, kind, literals.literals.is_none(), asked);
             }
-            for found in finder.literals.iter().flat_map(|it| it.find_overlapping_iter(&**text)) {
+            for found in literals.literals.iter().flat_map(|it| it.find_overlapping_iter(&**text)) {
                 for searched in &together {
                     asked.extend_from_slice(searched.asked_by.get(found.pattern().as_u32()));
                 }
@@ -217,8 +220,8 @@ impl<'r, 'n> Run<'r, 'n> {
     }
 
     fn compare(&mut self, test: &Test) -> Result<bool, EvaluationError> {
-        let seen = self.sight.get(test.path);
-        if let (Comparison::Finds(pattern), Seen::Text(text)) = (&test.comparison, seen) {
+        let seen = self.resolved.get(test.path);
+        if let (Comparison::Finds(pattern), PathValue::Text(text)) = (&test.comparison, seen) {
             let known = self.texts.get_mut(test.path as usize).map(|it| &mut it.kind);
             let kind = match known {
                 Some(known) => *known.get_or_insert_with(|| SubjectKind::of(text)),
@@ -233,24 +236,24 @@ impl<'r, 'n> Run<'r, 'n> {
 /// The groups that are still to be asked.
 struct Queue<'q> {
     /// Those of whose guards a text is there.
-    asked: &'q [Place],
+    asked: &'q [GroupNumber],
     /// Those to ask because a group has matched; no list is empty.
-    dependents: Few<&'q [Place], 8>,
+    dependents: Few<&'q [GroupNumber], 8>,
 }
 
 impl<'q> Queue<'q> {
-    fn add(&mut self, dependents: &'q [Place]) {
+    fn add(&mut self, dependents: &'q [GroupNumber]) {
         if !dependents.is_empty() {
             self.dependents.push(dependents);
         }
     }
 
     /// Takes the group that stands first.
-    fn next(&mut self) -> Option<Place> {
-        let first = |it: &[Place]| it.first().copied().unwrap_or(NONE);
+    fn next(&mut self) -> Option<GroupNumber> {
+        let first = |it: &[GroupNumber]| it.first().copied().unwrap_or(NONE);
         let waiting = self.dependents.iter().map(|it| first(it)).min().unwrap_or(NONE);
         let place = waiting.min(first(self.asked));
-        let without = |list: &'q [Place]| match list.split_first() {
+        let without = |list: &'q [GroupNumber]| match list.split_first() {
             Some((first, rest)) if *first == place => rest,
             _ => list,
         };
@@ -272,7 +275,7 @@ impl Searched {
         value: &str,
         kind: SubjectKind,
         unknown: bool,
-        asked: &mut Few<Place, 64>,
+        asked: &mut Few<GroupNumber, 64>,
     ) {
         if unknown || kind == SubjectKind::Odd {
             asked.extend_from_slice(&self.odd);

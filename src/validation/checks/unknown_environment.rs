@@ -2,17 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use super::findings::Ground;
-use super::layout::Strictness;
+use super::super::layout::Strictness;
+use super::{Check, CheckContext, Findings, Run, Scope};
 use crate::diagnostic::{Diagnostic, Kind, closest};
 use crate::hierarchy::GroupIndex;
 use crate::model::EnvironmentName;
 
+pub(super) const CHECK: Check =
+    Check { kinds: &[Kind::SuspiciousValue], scope: Scope::Group, run: Run::Once(check) };
+
+fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {
+    for it in unknown(context) {
+        if let Some(found) = report(&it, context) {
+            findings.add(it.first, found);
+        }
+    }
+}
+
 /// The groups of an environment that no file describes.
-pub(super) struct Unknown<'h> {
+struct Unknown<'h> {
     name: &'h EnvironmentName,
     /// The first group that names it.
-    pub(super) first: GroupIndex,
+    first: GroupIndex,
     others: usize,
 }
 
@@ -20,14 +31,14 @@ pub(super) struct Unknown<'h> {
 ///
 /// They may exist: r10k makes one of each branch. So this is a warning, once for each environment.
 /// `production` exists wherever Puppet runs.
-pub(super) fn unknown<'h>(ground: &Ground<'h>) -> Vec<Unknown<'h>> {
-    let files = ground.catalogues.files.as_ref();
-    if files.is_empty() || ground.strictness == Strictness::Off {
+fn unknown<'h>(context: &CheckContext<'h>) -> Vec<Unknown<'h>> {
+    let files = context.catalogues.files.as_ref();
+    if files.is_empty() || context.policy.missing_referents == Strictness::Off {
         return Vec::new();
     }
     let mut found: BTreeMap<&EnvironmentName, Unknown<'h>> = BTreeMap::new();
-    for index in ground.hierarchy.indexes() {
-        let name = &ground.hierarchy.group(index).environment;
+    for index in context.hierarchy.indexes() {
+        let name = &context.hierarchy.group(index).environment;
         if files.contains_key(name) || matches!(name.as_str(), "production" | "agent-specified") {
             continue;
         }
@@ -38,16 +49,16 @@ pub(super) fn unknown<'h>(ground: &Ground<'h>) -> Vec<Unknown<'h>> {
 }
 
 /// Reports an environment at the first group that names it.
-pub(super) fn report(it: &Unknown<'_>, ground: &Ground<'_>) -> Option<Diagnostic> {
-    let group = ground.hierarchy.group(it.first);
-    let place = ground.places.of(group.id)?.environment.clone()?;
+fn report(it: &Unknown<'_>, context: &CheckContext<'_>) -> Option<Diagnostic> {
+    let group = context.hierarchy.group(it.first);
+    let place = context.places.of(group.id)?.environment.clone()?;
     let others = match it.others {
         0 => String::new(),
         1 => ", which another group names too".to_owned(),
         more => format!(", which {more} more groups name too"),
     };
     let message = format!("no file describes the environment `{}`{others}", it.name);
-    let known = ground.catalogues.files.keys().map(EnvironmentName::as_str);
+    let known = context.catalogues.files.keys().map(EnvironmentName::as_str);
     let help = match closest(it.name.as_str(), known.chain(["production"])) {
         Some(similar) => format!("did you mean `{similar}`?"),
         None => format!(

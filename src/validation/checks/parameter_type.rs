@@ -2,22 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use super::findings::Ground;
-use super::layout::Strictness;
-use super::uses::Use;
+use super::super::layout::Strictness;
+use super::class_use::ClassUse;
+use super::{Check, CheckContext, Findings, Run, Scope};
 use crate::diagnostic::{Diagnostic, Kind, closest};
 use crate::hierarchy::GroupIndex;
 use crate::model::{EnvironmentName, Value};
 use crate::puppet::{Aliases, Argument, DataType, TypeFault, fault_of, has_type};
 
+pub(super) const CHECK: Check =
+    Check { kinds: &[Kind::ParameterType], scope: Scope::Descendants, run: Run::EachGroup(check) };
+
 /// Checks the values that a group sets against the types of all environments where they count: its
-/// own, and those of descendants that inherit it unchanged.
-pub(super) fn check(ground: &Ground<'_>, source: GroupIndex) -> Vec<Diagnostic> {
-    let (hierarchy, types) = (ground.hierarchy, &ground.catalogues.types);
+/// own, and those of descendants that do not override them.
+fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings<'_>) {
+    let (hierarchy, types) = (context.hierarchy, &context.catalogues.types);
     let classes = hierarchy.group(source).classes.as_ref();
-    let mut found = Vec::new();
-    if types.is_empty() || classes.is_empty() || ground.strictness == Strictness::Off {
-        return found;
+    let is_off = context.policy.missing_referents == Strictness::Off;
+    if types.is_empty() || classes.is_empty() || is_off {
+        return;
     }
     let environments: BTreeSet<&EnvironmentName> =
         hierarchy.subtree(source).map(|it| &hierarchy.group(it).environment).collect();
@@ -28,33 +31,33 @@ pub(super) fn check(ground: &Ground<'_>, source: GroupIndex) -> Vec<Diagnostic> 
             for (parameter, value) in parameters.iter().filter(|(_, value)| !value.is_null()) {
                 let Some(data_type) = of_class.get(parameter) else { continue };
                 let Some(fault) = fault_of(data_type, value, &known.aliases) else { continue };
-                let it = Use { source, class, parameter: Some(parameter), environment };
-                if let Some(user) = it.user(hierarchy) {
-                    let reported = report(&it, &fault, &known.aliases, ground);
-                    found.extend(reported.map(|found| it.show_user(user, found, ground)));
+                let it = ClassUse { source, class, parameter: Some(parameter), environment };
+                if let Some(user) = it.user(hierarchy)
+                    && let Some(found) = report(&it, &fault, &known.aliases, context)
+                {
+                    findings.add(source, it.show_user(user, found, context));
                 }
             }
         }
     }
-    found
 }
 
 fn report(
-    it: &Use<'_>,
+    it: &ClassUse<'_>,
     fault: &TypeFault,
     aliases: &Aliases,
-    ground: &Ground<'_>,
+    context: &CheckContext<'_>,
 ) -> Option<Diagnostic> {
-    let Use { source, class, parameter, environment } = it;
+    let ClassUse { source, class, parameter, environment } = it;
     let parameter = (*parameter)?;
-    let group = ground.hierarchy.group(*source);
-    let classes = &ground.places.of(group.id)?.classes;
+    let group = context.hierarchy.group(*source);
+    let classes = &context.places.of(group.id)?.classes;
     let written = classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
     let place = &written.parameters.iter().find(|it| it.name.as_ref() == parameter.as_str())?.value;
     let TypeFault { way, wanted, found } = fault;
     let message = format!(
         "`{parameter}{way}` of the class `{class}` is {}; the environment `{environment}` wants `{wanted}`",
-        sort(found)
+        describe(found)
     );
     let diagnostic =
         Diagnostic::new(Kind::ParameterType, place.clone(), message).in_group(group.name.as_str());
@@ -104,7 +107,7 @@ fn enumerated<'d>(data_type: &'d DataType, words: &mut Vec<&'d str>) {
 }
 
 /// Names a value so that it can be told from others.
-fn sort(value: &Value) -> String {
+fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => format!("the boolean {value}"),

@@ -1,0 +1,9 @@
+//! A stretch of text that is replaced.
+
+/// A stretch of the text, and what takes its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) with: String,
+}

@@ -1,0 +1,24 @@
+//! The two states, and how a node is classified in one.
+
+use crate::classification::{ClassificationError, Explanation};
+
+/// How a node is classified.
+pub(super) type Result<'e> = std::result::Result<Explanation<'e>, ClassificationError>;
+
+/// One of the two states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Version {
+    /// The state before.
+    Base,
+    /// The state after.
+    Head,
+}
+
+impl Version {
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::Base => Self::Head,
+            Self::Head => Self::Base,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The fault that ends the reading of a rule.
+
+use std::ops::Range;
+
+use super::super::fault::{FaultKind, RuleFault};
+
+/// The fault that ends the reading.
+pub(super) type Fault = Box<RuleFault>;
+
+#[expect(
+    clippy::unnecessary_box_returns,
+    reason = "the results of the descent carry it on every level"
+)]
+pub(super) fn fault(
+    characters: Range<usize>,
+    message: impl Into<String>,
+    help: Option<&str>,
+) -> Fault {
+    Box::new(RuleFault {
+        kind: FaultKind::Grammar,
+        element: Vec::new(),
+        characters: Some(characters),
+        message: message.into(),
+        help: help.map(str::to_owned),
+    })
+}

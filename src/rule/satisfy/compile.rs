@@ -1,0 +1,199 @@
+//! Compiling rules into formulas.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::formula::{Formula, Test, Trial, Variable};
+use super::place::{Place, Relation};
+use super::solver::Solver;
+use crate::model::{Comparison, Condition, Order, Path, Segment, has_exponent};
+
+/// How the terms of a formula are joined.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Junction {
+    And,
+    Or,
+}
+
+impl Solver {
+    /// The variable of the certname.
+    pub(super) const NAME: Variable = 0;
+
+    pub(super) fn formula(&mut self, condition: &Condition, wanted: bool) -> Formula {
+        match (condition, wanted) {
+            (Condition::And(terms), true) | (Condition::Or(terms), false) => {
+                self.join(terms, wanted, Junction::And)
+            }
+            (Condition::Or(terms), true) | (Condition::And(terms), false) => {
+                self.join(terms, wanted, Junction::Or)
+            }
+            (Condition::Not(inner), _) => self.formula(inner, !wanted),
+            (Condition::Test(test), _) => match self.variable(&test.path) {
+                Some(variable) if finds_everything(&test.comparison) && variable == Self::NAME => {
+                    constant(wanted)
+                }
+                Some(variable) => {
+                    let test = self.comparison(&test.comparison);
+                    Formula::Demand(variable, test, wanted)
+                }
+                // Nothing is ever found there.
+                None => constant(!wanted),
+            },
+        }
+    }
+
+    /// Joins terms into one level, and the texts that one value may equal, or may not, into one
+    /// test.
+    fn join(&mut self, terms: &[Condition], wanted: bool, junction: Junction) -> Formula {
+        let (neutral, decisive) = match junction {
+            Junction::And => (Formula::True, Formula::False),
+            Junction::Or => (Formula::False, Formula::True),
+        };
+        let mut joined: Vec<Formula> = Vec::new();
+        for term in terms {
+            match (self.formula(term, wanted), junction) {
+                (term, _) if term == decisive => return decisive,
+                (term, _) if term == neutral => {}
+                (Formula::And(inner), Junction::And) | (Formula::Or(inner), Junction::Or) => {
+                    joined.extend(inner);
+                }
+                (term, _) => joined.push(term),
+            }
+        }
+        let mut texts: BTreeMap<Variable, BTreeSet<Arc<str>>> = BTreeMap::new();
+        let is_alternative = junction == Junction::Or;
+        let mut rest = Vec::new();
+        for term in joined {
+            match self.texts(&term, is_alternative) {
+                Some((variable, more)) => texts.entry(variable).or_default().extend(more),
+                None => rest.push(term),
+            }
+        }
+        for (variable, texts) in texts {
+            let test = self.one_of(texts);
+            rest.push(Formula::Demand(variable, test, is_alternative));
+        }
+        match (rest.pop(), junction) {
+            (None, _) => neutral,
+            (Some(only), _) if rest.is_empty() => only,
+            (Some(last), Junction::And) => {
+                rest.push(last);
+                Formula::And(rest)
+            }
+            (Some(last), Junction::Or) => {
+                rest.push(last);
+                Formula::Or(rest)
+            }
+        }
+    }
+
+    /// Returns the texts that a formula compares a value with, if it does nothing else.
+    fn texts(&self, formula: &Formula, wanted: bool) -> Option<(Variable, Vec<Arc<str>>)> {
+        let Formula::Demand(variable, test, is) = formula else { return None };
+        let texts = match self.tests.get(*test)? {
+            Trial::Comparison(Comparison::Equals(text)) if !has_exponent(text) => {
+                vec![Arc::clone(text)]
+            }
+            Trial::OneOf(texts) => texts.to_vec(),
+            Trial::Comparison(_) => return None,
+        };
+        (*is == wanted).then_some((*variable, texts))
+    }
+
+    /// Returns the variable of a path at which something can be found.
+    fn variable(&mut self, path: &Path) -> Option<Variable> {
+        let key = |text: &str| Segment::Key(text.into());
+        let mut way: Vec<Segment> = match path {
+            Path::Name => vec![key("name")],
+            Path::Bare(_) => return None,
+            Path::Segments(segments) => segments.to_vec(),
+        };
+        match way.as_mut_slice() {
+            [Segment::Key(root)] if root.as_ref() == "name" => {}
+            [Segment::Key(root), Segment::Key(first), rest @ ..] => match root.as_ref() {
+                "facts" => *root = "fact".into(),
+                "fact" => {}
+                "trusted" if first.as_ref() == "certname" => {
+                    // A name has nothing below it.
+                    if !rest.is_empty() {
+                        return None;
+                    }
+                    way = vec![key("name")];
+                }
+                "trusted" => {}
+                _ => return None,
+            },
+            _ => return None,
+        }
+        if self.places.is_empty() {
+            self.add_place(vec![key("name")]);
+        }
+        match self.variables.get(&way) {
+            Some(known) => Some(*known),
+            None => Some(self.add_place(way)),
+        }
+    }
+
+    fn add_place(&mut self, way: Vec<Segment>) -> Variable {
+        let variable = self.places.len();
+        let mut related = Vec::new();
+        for (other, place) in self.places.iter_mut().enumerate() {
+            if let Some(relation) = Relation::of(&way, &place.way) {
+                related.push((other, relation));
+                place.related.push((variable, relation.inverse()));
+            }
+        }
+        self.variables.insert(way.clone(), variable);
+        self.places.push(Place { way, related });
+        variable
+    }
+
+    fn comparison(&mut self, comparison: &Comparison) -> Test {
+        let operator = match comparison {
+            Comparison::Equals(_) => 0,
+            Comparison::Finds(_) => 1,
+            Comparison::Contains(_) => 2,
+            Comparison::Number { order: Order::Greater, .. } => 3,
+            Comparison::Number { order: Order::AtLeast, .. } => 4,
+            Comparison::Number { order: Order::Less, .. } => 5,
+            Comparison::Number { order: Order::AtMost, .. } => 6,
+        };
+        let key = (operator, comparison.operand().to_owned());
+        let test = self.test(key, || Trial::Comparison(comparison.clone()));
+        if let Comparison::Contains(text) = comparison
+            && !self.of_elements.contains_key(&test)
+        {
+            let equal = self.comparison(&Comparison::Equals(Arc::clone(text)));
+            self.of_elements.insert(test, equal);
+        }
+        test
+    }
+
+    fn one_of(&mut self, texts: BTreeSet<Arc<str>>) -> Test {
+        let texts: Vec<Arc<str>> = texts.into_iter().collect();
+        if let [only] = texts.as_slice() {
+            return self.comparison(&Comparison::Equals(Arc::clone(only)));
+        }
+        let key = format!("{texts:?}");
+        self.test((7, key), || Trial::OneOf(texts.into()))
+    }
+
+    fn test(&mut self, key: (u8, String), trial: impl FnOnce() -> Trial) -> Test {
+        if let Some(known) = self.test_ids.get(&key) {
+            return *known;
+        }
+        let test = self.tests.len();
+        self.test_ids.insert(key, test);
+        self.tests.push(trial());
+        test
+    }
+}
+
+fn constant(holds: bool) -> Formula {
+    if holds { Formula::True } else { Formula::False }
+}
+
+/// Returns whether a comparison holds for every name, as that of the root group.
+fn finds_everything(comparison: &Comparison) -> bool {
+    matches!(comparison, Comparison::Finds(pattern) if matches!(pattern.as_str(), ".*" | ""))
+}

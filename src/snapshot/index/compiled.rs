@@ -1,0 +1,129 @@
+//! The rules of all groups, compiled together.
+
+use std::sync::Arc;
+
+use aho_corasick::AhoCorasick;
+
+use super::super::lists::Lists;
+use super::super::paths::{PathId, Paths};
+use super::texts::{TextId, Texts};
+use crate::model::Comparison;
+
+/// The place of a group, as the index writes it.
+pub(super) type GroupNumber = u32;
+
+/// No group, or no text.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// The rules of all groups, compiled together.
+#[derive(Clone, Debug)]
+pub struct Index {
+    pub(super) paths: Arc<Paths>,
+    pub(super) base: Arc<Base>,
+    pub(super) patch: Option<Arc<Patch>>,
+}
+
+/// The rules of all groups of a commit.
+#[derive(Debug)]
+pub(super) struct Base {
+    /// What is known of each path.
+    pub(super) path_info: Box<[PathInfo]>,
+    pub(super) searches: Box<[LiteralSearch]>,
+    pub(super) texts: Texts,
+    /// The groups that ask for a text.
+    pub(super) asked_by: Lists,
+    pub(super) members: Box<[GroupEntry]>,
+    /// The groups to ask when a group has matched; the last list is of those to ask always.
+    pub(super) dependents: Lists,
+    pub(super) program: Program,
+}
+
+/// The rules of groups that later commits have changed. These groups are asked about every node
+/// whom their nearest ancestor with a rule matches.
+#[derive(Debug)]
+pub(super) struct Patch {
+    /// The groups in order, and where their code starts.
+    pub(super) starts: Box<[(GroupNumber, u32)]>,
+    pub(super) program: Program,
+}
+
+/// Rules as code.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) code: Box<[Op]>,
+    /// The members of each set of texts, in order.
+    pub(super) sets: Box<[TextId]>,
+    /// Each distinct comparison that is more than being equal to a text.
+    pub(super) tests: Box<[Test]>,
+}
+
+/// What rules ask of a path.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PathInfo {
+    /// Whether its text is compared with others.
+    pub(super) is_compared: bool,
+    /// Whether its elements are.
+    pub(super) is_list: bool,
+}
+
+/// Finds the literals of patterns in the values of paths that mostly have the same value, as the
+/// name of a node and that of its certificate have: then it is searched once.
+#[derive(Debug)]
+pub(super) struct LiteralSearch {
+    /// None if there are too many of them; then they are never looked for.
+    pub(super) literals: Option<AhoCorasick>,
+    pub(super) paths: Box<[Searched]>,
+}
+
+/// Who asks for literals at a path.
+#[derive(Debug)]
+pub(super) struct Searched {
+    pub(super) path: PathId,
+    /// The groups that ask for a literal.
+    pub(super) asked_by: Lists,
+    /// The groups to ask where a value is not one line.
+    pub(super) odd: Box<[GroupNumber]>,
+    /// The groups to ask where it is not one line in ASCII.
+    pub(super) not_ascii: Box<[GroupNumber]>,
+    /// The groups to ask where it is long.
+    pub(super) long: Box<[GroupNumber]>,
+}
+
+/// A group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GroupEntry {
+    /// The nearest ancestor with a rule.
+    pub(super) above: GroupNumber,
+    /// The first place behind the descendants.
+    pub(super) end: GroupNumber,
+    /// Where its code starts.
+    pub(super) start: u32,
+}
+
+/// A part of a rule. Its parts follow it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Op {
+    /// All parts up to the end hold.
+    And { end: u32 },
+    /// A part up to the end holds.
+    Or { end: u32 },
+    /// The part that follows does not hold.
+    Not,
+    /// It never holds.
+    Never,
+    /// The value at a path has a text.
+    Is { path: PathId, text: TextId },
+    /// The value at a path has one of several texts.
+    OneOf { path: PathId, first: u32, end: u32 },
+    /// Another comparison, by its number.
+    Test(u32),
+}
+
+/// A comparison.
+#[derive(Clone, Debug)]
+pub(super) struct Test {
+    pub(super) path: PathId,
+    pub(super) comparison: Comparison,
+    /// Whether more than one rule asks for it.
+    pub(super) is_shared: bool,
+}

@@ -1,0 +1,76 @@
+//! The checks of groups among each other, in one list.
+//!
+//! [`run`] runs the list over a commit, [`rerun`] over what a change affects; a check states on what
+//! its findings depend ([`Scope`]), and that alone decides what is checked again. A new check is a
+//! file here, with its module and its entry in [`CHECKS`]. Pairs of groups that can conflict are
+//! searched for by [`overlap`](super::overlap), which no change narrows down.
+
+mod affected;
+mod check;
+mod class_use;
+mod context;
+mod missing_referent;
+mod never_matches;
+mod parameter_type;
+mod required_keys;
+mod scope;
+mod unknown_environment;
+
+use rayon::prelude::*;
+
+pub(super) use affected::{Affected, Selection};
+pub(super) use check::{Check, Finding, Findings, Run};
+pub(super) use context::CheckContext;
+use scope::Scope;
+
+use crate::hierarchy::GroupIndex;
+
+/// Every check.
+pub(super) const CHECKS: &[Check] = &[
+    missing_referent::CHECK,
+    parameter_type::CHECK,
+    unknown_environment::CHECK,
+    required_keys::CHECK,
+    never_matches::CHECK,
+];
+
+/// Runs every check over all groups.
+pub(super) fn run(context: &CheckContext<'_>) -> Vec<Finding> {
+    CHECKS.iter().flat_map(|check| run_check(check, context, Selection::All)).collect()
+}
+
+/// Brings earlier findings up to date: drops those that a change affects, and runs every check over
+/// the groups concerned.
+pub(super) fn rerun(
+    context: &CheckContext<'_>,
+    affected: &Affected<'_>,
+    mut findings: Vec<Finding>,
+) -> Vec<Finding> {
+    findings.retain(|it| !affected.has(it.scope, it.group));
+    let selection = Selection::Affected(affected);
+    findings.extend(CHECKS.iter().flat_map(|check| run_check(check, context, selection)));
+    findings
+}
+
+fn run_check(check: &Check, context: &CheckContext<'_>, selection: Selection<'_>) -> Vec<Finding> {
+    let findings = || Findings::new(check, selection, context.meter);
+    let mut found = findings();
+    match check.run {
+        Run::Once(function) => function(context, &mut found),
+        Run::EachGroup(function) => {
+            for group in selection.groups(check.scope, context.hierarchy) {
+                function(context, group, &mut found);
+            }
+        }
+        Run::EachSubtree(function) => {
+            let tops: Vec<GroupIndex> = selection.tops(context.hierarchy);
+            let of_subtree = |top: GroupIndex| {
+                let mut found = findings();
+                function(context, top, &mut found);
+                found.into_vec()
+            };
+            return tops.into_par_iter().flat_map_iter(of_subtree).collect();
+        }
+    }
+    found.into_vec()
+}

@@ -1,0 +1,35 @@
+//! Keys that the policy of the repository requires of every group.
+
+use super::super::layout::Policy;
+use super::{Check, CheckContext, Findings, Run, Scope};
+use crate::diagnostic::{Diagnostic, Kind};
+
+pub(super) const CHECK: Check =
+    Check { kinds: &[Kind::SchemaViolation], scope: Scope::Group, run: Run::Once(check) };
+
+/// Checks every group as written: of several groups with one id, the tree has only one.
+fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {
+    let Policy { require_ids, require_description, .. } = context.policy;
+    if !require_ids && !require_description {
+        return;
+    }
+    for file in context.places.readings.iter().flat_map(|it| it.groups()) {
+        let Some(group) = &file.group else { continue };
+        let Some(index) = context.hierarchy.find(group.id) else { continue };
+        let diagnostic = |message: &str, help: &str| {
+            Diagnostic::new(Kind::SchemaViolation, file.place.clone(), message)
+                .in_group(group.name.as_str())
+                .with_help(help)
+        };
+        if require_ids && file.id_place.is_none() {
+            let help =
+                format!("write `id: {}`, which it has now, or run `clade fmt --ids`", group.id);
+            let message = "the policy of this repository requires an `id`";
+            findings.add(index, diagnostic(message, &help));
+        }
+        if require_description && group.description.is_none() {
+            let message = "the policy of this repository requires a `description`";
+            findings.add(index, diagnostic(message, "say what the group is for"));
+        }
+    }
+}

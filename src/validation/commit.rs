@@ -1,0 +1,44 @@
+//! Findings about a commit as a whole.
+
+use std::sync::Arc;
+
+use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
+use crate::document::Span;
+use crate::model::{BudgetItem, Exceeded, Meter};
+
+/// Says that a commit costs more than it may.
+pub fn too_large(exceeded: Exceeded) -> Diagnostic {
+    let item = exceeded.item;
+    let place = Place { file: Arc::from("."), span: Span::START };
+    Diagnostic::new(Kind::CommitTooLarge, place, format!("the commit is too large: {exceeded}"))
+        .with_help(format!(
+            "remove what should not be there, or raise the limit with `--commit-budget {item}=NUMBER`"
+        ))
+}
+
+/// Says that there are no node groups.
+pub fn no_groups(place: Arc<str>, message: String) -> Diagnostic {
+    Diagnostic::new(Kind::NoGroups, Place { file: place, span: Span::START }, message).with_help(
+        "check the directory of groups and `--path`; write `allow_empty: true` into `clade.yaml` if it is meant",
+    )
+}
+
+/// Says how many findings were only counted. They make a commit invalid if errors are among them.
+pub(super) fn dropped(meter: &Meter) -> Option<Diagnostic> {
+    let dropped = meter.dropped();
+    if dropped.is_none() {
+        return None;
+    }
+    let limit = meter.budget().limit(BudgetItem::Findings);
+    let message = format!(
+        "there are more than {limit} findings: {} errors and {} warnings more are not shown",
+        dropped.errors, dropped.warnings
+    );
+    let place = Place { file: Arc::from("."), span: Span::START };
+    let mut found = Diagnostic::new(Kind::CommitTooLarge, place, message)
+        .with_help("mend what is shown, or raise the limit with `--commit-budget findings=NUMBER`");
+    if dropped.errors == 0 {
+        found.severity = Severity::Warning;
+    }
+    Some(found)
+}

@@ -1,0 +1,108 @@
+//! Each check finds after a change what it finds in all files, shown with the example of its page.
+
+use super::super::checks::CHECKS;
+use super::*;
+use crate::diagnostic::{Kind, Severity};
+use crate::model::{Budget, Meter};
+
+/// Returns files in which a check finds a kind: the example on its page, or one of what the check finds
+/// among the other findings of the kind.
+fn example(kind: Kind) -> Vec<(String, String)> {
+    let owned = |(path, text): &(&str, &str)| ((*path).to_owned(), (*text).to_owned());
+    let mut files = match kind {
+        Kind::SchemaViolation => {
+            return [
+                ("clade.yaml", "policy: {require_description: true}\n"),
+                ("groups/web.yaml", "name: Web\ndescription: Serves pages\n"),
+            ]
+            .iter()
+            .map(owned)
+            .collect();
+        }
+        Kind::SuspiciousValue => [
+            ("environments/production.yaml", "name: production\n"),
+            ("groups/web.yaml", "name: Web\nclasses: {}\nenvironment: produktion\n"),
+        ]
+        .iter()
+        .map(owned)
+        .collect(),
+        kind => of_page(kind),
+    };
+    if kind.severity() == Severity::Error {
+        // A commit with errors is always checked as a whole.
+        files.push(owned(&("clade.yaml", "policy: {missing_referents: warn}\n")));
+    }
+    files
+}
+
+#[expect(clippy::disallowed_methods, reason = "the page is read as it is published")]
+fn of_page(kind: Kind) -> Vec<(String, String)> {
+    let page = format!("{}/docs/reference/diagnostics/{kind}.md", env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(page).unwrap();
+    page.split("<!-- file: ")
+        .skip(1)
+        .map(|part| {
+            let (path, rest) = part.split_once(" -->\n```yaml\n").unwrap();
+            (path.to_owned(), rest.split_once("```").unwrap().0.to_owned())
+        })
+        .collect()
+}
+
+/// Leaves a group nothing but what places it in the tree.
+fn bare(document: &str) -> String {
+    let keys = ["name:", "id:", "parent:", "environment:"];
+    let kept = document.lines().filter(|line| keys.iter().any(|key| line.starts_with(key)));
+    kept.map(|line| format!("{line}\n")).collect()
+}
+
+fn files(texts: &[(String, String)]) -> Vec<SourceFile> {
+    let file = |(path, text): &(String, String)| SourceFile {
+        path: path.as_str().into(),
+        content: SourceContent::Bytes(text.as_bytes().into()),
+    };
+    texts.iter().map(file).collect()
+}
+
+/// Checks what changed since `before`, and compares with a check of everything.
+fn compare(before: &Checked, texts: &[(String, String)], changed: usize, kind: Kind) -> Checked {
+    let files = files(texts);
+    let all = validate(&files, Search::Decisive);
+    let reading = Arc::new(read_file(&files[changed], FileKind::Groups));
+    match before.incremental(&[reading], &Meter::new(Budget::DEFAULT)) {
+        Some(found) => {
+            assert_eq!(found.diagnostics, all.diagnostics, "{kind}");
+            assert!(all.is_valid(), "{kind}");
+        }
+        // An error makes a commit invalid, which is found out from all files.
+        None => assert!(!all.is_valid() || !before.is_valid(), "{kind}"),
+    }
+    all
+}
+
+#[test]
+fn every_check_finds_after_a_change_what_it_finds_in_all_files() {
+    for kind in CHECKS.iter().flat_map(|it| it.kinds) {
+        let texts = example(*kind);
+        let found = |checked: &Checked| -> Vec<Diagnostic> {
+            checked.diagnostics.iter().filter(|it| it.kind == *kind).cloned().collect()
+        };
+        let whole = validate(&files(&texts), Search::Decisive);
+        let groups = (0..texts.len()).filter(|at| texts[*at].0.starts_with("groups/"));
+        let mut differ = false;
+        for at in groups {
+            let documents: Vec<&str> = texts[at].1.split("---\n").collect();
+            for number in 0..documents.len() {
+                let document = |(at, text): (usize, &&str)| {
+                    if at == number { bare(text) } else { (*text).to_owned() }
+                };
+                let documents: Vec<String> = documents.iter().enumerate().map(document).collect();
+                let mut changed = texts.clone();
+                changed[at].1 = documents.join("---\n");
+                let without = compare(&whole, &changed, at, *kind);
+                let with = compare(&without, &texts, at, *kind);
+                differ |= found(&without) != found(&with);
+            }
+        }
+        assert!(differ, "no change to the example of {kind} makes a difference");
+    }
+}

@@ -1,0 +1,141 @@
+//! Validating all files of a commit.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::checked::Checked;
+use super::checks::{self, CheckContext};
+use super::commit::{dropped, no_groups, too_large};
+use super::evidence::of_tests;
+use super::gather::{are_warnings, gather};
+use super::group::GroupFile;
+use super::layout::{Layout, Strictness};
+use super::overlap::{self, Shown};
+use super::places::{Origins, Places};
+use super::reading::{FileReading, Parts, read_file_within};
+use super::search::Search;
+use super::settings::read_layout;
+use super::shape::weight;
+use super::source::SourceFile;
+use super::{catalogue, individual, test_case, tree};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::hierarchy::Estate;
+use crate::model::{Budget, Exceeded, Meter, Room};
+
+/// Validates the files of one commit.
+pub fn validate(files: &[SourceFile], search: Search) -> Checked {
+    validate_within(files, search, &Arc::new(Meter::new(Budget::DEFAULT)))
+}
+
+/// Validates the files of one commit within a budget.
+pub fn validate_within(files: &[SourceFile], search: Search, meter: &Arc<Meter>) -> Checked {
+    let (layout, mut settings) = read_layout(files);
+    let readings: Result<Vec<Arc<FileReading>>, Exceeded> = files
+        .par_iter()
+        .filter_map(|file| Some(read_file_within(file, layout.kind_of(file)?, meter).map(Arc::new)))
+        .collect();
+    match readings {
+        Ok(mut readings) => {
+            readings.extend(settings.take().map(Arc::new));
+            check(&layout, &readings, search, meter)
+        }
+        Err(exceeded) => Checked::rejected(too_large(exceeded), &layout, search),
+    }
+}
+
+/// Checks files together that have been read one by one.
+pub fn check(
+    layout: &Layout,
+    readings: &[Arc<FileReading>],
+    search: Search,
+    meter: &Arc<Meter>,
+) -> Checked {
+    let mut readings = readings.to_vec();
+    readings.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut groups: Vec<&GroupFile> = Vec::new();
+    let mut individuals = Vec::new();
+    let mut catalogues = Vec::new();
+    for reading in &readings {
+        match &reading.parts {
+            Parts::Nothing | Parts::Tests(_) => {}
+            Parts::Groups(found) => groups.extend(found),
+            Parts::Node(found) => individuals.push(found.as_ref()),
+            Parts::Environment(found) => catalogues.push(found.as_ref()),
+        }
+    }
+    let origin = |it: &&GroupFile| Some((it.group.as_ref()?.id, it.place.clone()));
+    let origins: Origins = groups.iter().filter_map(origin).collect();
+    let mut others = Vec::new();
+    let individuals = individual::join(&individuals, &mut others);
+    let catalogues = catalogue::join(&catalogues, &mut others);
+    let hierarchy = tree::build(&groups, &mut others);
+    let places = Places { origins: &origins, readings: &readings };
+    let findings = hierarchy.as_ref().map_or_else(Vec::new, |hierarchy| {
+        let policy = layout.policy;
+        checks::run(&CheckContext {
+            hierarchy,
+            catalogues: &catalogues,
+            places,
+            policy,
+            search,
+            meter,
+        })
+    });
+    if search != Search::Decisive {
+        // Tests decide nothing about what a commit answers, so the daemon ignores them.
+        let tests = readings.iter().flat_map(|it| it.tests());
+        others.extend(tests.filter_map(test_case::empty_expectation));
+    }
+    if groups.is_empty() && !layout.allow_empty && are_read(&readings) {
+        let message = format!("there is no node group below `{}/`", layout.groups);
+        others.push(no_groups(layout.groups.as_str().into(), message));
+    }
+    let valid = are_warnings(&others)
+        && readings.iter().all(|it| are_warnings(&it.diagnostics))
+        && findings.iter().all(|it| it.diagnostic.severity != Severity::Error);
+    let mut estate = hierarchy.filter(|_| valid).map(|hierarchy| Estate {
+        hierarchy,
+        individuals: Arc::new(individuals),
+        environments: Arc::clone(&catalogues.files),
+        catalogues: Arc::clone(&catalogues.classes),
+    });
+    let strictness = layout.policy.potential_conflicts;
+    let is_searched = match search {
+        Search::Decisive => strictness == Strictness::Error,
+        Search::Everything => true,
+        Search::WithoutConflicts => false,
+    };
+    if let Some(estate) = estate.as_ref().filter(|_| is_searched) {
+        let evidence = of_tests(estate, &readings);
+        others.extend(overlap::check(estate, places, strictness, &evidence, Shown::Page));
+    }
+    let mut diagnostics = gather(&readings, &findings, bounded(others, meter));
+    diagnostics.extend(dropped(meter));
+    estate = estate.filter(|_| are_warnings(&diagnostics));
+    Checked {
+        estate,
+        groups: groups.len(),
+        diagnostics,
+        layout: layout.clone(),
+        search,
+        types: catalogues.types,
+        findings,
+        origins: Arc::new(origins),
+        readings,
+        counts: meter.counts(),
+    }
+}
+
+/// Returns whether every file of node groups could be read: what is wrong with one that could not
+/// is said, and groups may be in it.
+fn are_read(readings: &[Arc<FileReading>]) -> bool {
+    let has_groups = |it: &Arc<FileReading>| matches!(it.parts, Parts::Groups(_) | Parts::Nothing);
+    readings.iter().filter(|it| has_groups(it)).all(|it| are_warnings(&it.diagnostics))
+}
+
+/// Keeps the findings that there is room for.
+fn bounded(found: Vec<Diagnostic>, meter: &Meter) -> Vec<Diagnostic> {
+    let fits = |it: &Diagnostic| meter.finding(weight(it.severity)) == Room::Kept;
+    found.into_iter().filter(fits).collect()
+}
