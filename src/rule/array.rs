@@ -119,11 +119,11 @@ impl Reader {
         }
         let [path, operand] = rest else {
             let message = format!(
-                "`{operator}` takes a path and a value, here {}",
+                "`{operator}` takes a path and a value, found {}",
                 if rest.len() == 1 {
-                    "is one element".to_owned()
+                    "one element".to_owned()
                 } else {
-                    format!("are {} elements", rest.len())
+                    format!("{} elements", rest.len())
                 }
             );
             return self.fault(message, None);
