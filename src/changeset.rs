@@ -1,7 +1,7 @@
 //! What a write through the classifier API changes in the files of the repository.
 //!
 //! Every write comes down to a new set of groups. [`compute`] checks it as the API promises, and
-//! turns the difference into changed files: texts are edited, not written anew, a new group gets
+//! turns the difference into changed files: texts are edited in place, a new group gets
 //! the file that follows from the hierarchy, and groups that name their parent by a name that
 //! changes are changed with it.
 
@@ -33,11 +33,11 @@ pub use outcome::{Changeset, WriteOutcome};
 pub use rejection::{Rejection, Status};
 pub use scope::Scope;
 
-/// Finds out what a write changes. One of the client's scopes must allow it as a whole.
+/// Computes what a write changes. One of the client's scopes must allow it as a whole.
 ///
 /// # Errors
 ///
-/// Returns why the write is refused.
+/// Returns why the write is rejected.
 pub fn compute(
     context: &WriteContext<'_>,
     operation: &Operation,

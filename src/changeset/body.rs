@@ -29,7 +29,7 @@ pub(super) const READ_ONLY: &[&str] =
 
 const MALFORMED_RULE: &str = "([:rule \"The rule is malformed. Please consult the group documentation for details on the rule grammar.\"])";
 
-/// Refuses a body that is no object or has keys that no group has, as Puppet Enterprise says it.
+/// Refuses a body that is not an object or has keys that no group has, as Puppet Enterprise says it.
 pub(super) fn object<'b>(
     body: &'b Value,
     schema: &str,

@@ -1,4 +1,4 @@
-//! What a write is planned against.
+//! The state that a write is computed against.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::hierarchy::Estate;
 use crate::model::GroupId;
 use crate::validation::Layout;
 
-/// The state of the repository that a write meets.
+/// The state of the repository that a write is computed against.
 pub struct WriteContext<'g> {
     /// The groups.
     pub estate: &'g Estate,

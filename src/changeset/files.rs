@@ -39,7 +39,7 @@ pub(super) fn changes(
     }
     for index in new.indexes() {
         let group = new.group(index);
-        // A root group that nobody wrote is there all the same.
+        // A root group that no file has is there all the same.
         if old.find(group.id).is_none() {
             draft.create(index, new);
         }
@@ -86,7 +86,7 @@ impl Draft<'_> {
     }
 
     /// Returns the file of a group, its text, and the number of its document; none for a root group
-    /// that nobody wrote.
+    /// that no file has.
     fn find(&self, group: &Group) -> Result<Option<(Arc<str>, String, usize)>, Rejection> {
         let Some(place) = self.context.origins.get(&group.id) else { return Ok(None) };
         let path = Arc::clone(&place.file);

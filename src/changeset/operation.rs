@@ -71,7 +71,7 @@ pub enum Operation {
         /// The groups as sent.
         body: Value,
     },
-    /// Have an environment exist that no group names and whose classes nobody knows.
+    /// Have an environment exist that no group names and that has no class catalogue.
     MakeEnvironment {
         /// The environment.
         name: EnvironmentName,
@@ -151,7 +151,7 @@ pub(super) fn plan(
     }
 }
 
-/// What is no matter of groups leaves them as they are.
+/// Returns the groups as they are, for a write that changes none.
 fn unchanged(hierarchy: &Hierarchy, answer: WriteOutcome) -> Planned {
     Planned { groups: hierarchy.groups().cloned().collect(), answer }
 }

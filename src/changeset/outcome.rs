@@ -1,4 +1,4 @@
-//! What a write comes to.
+//! The result of a write.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::model::{EnvironmentName, GroupId};
 
-/// What a write comes to.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changeset {
     /// The files that change, with their new text; none for one that goes. Empty if everything is
@@ -15,11 +15,11 @@ pub struct Changeset {
     pub files: BTreeMap<String, Option<String>>,
     /// One line on what changes.
     pub subject: String,
-    /// What the client is told.
+    /// What the response says.
     pub answer: WriteOutcome,
 }
 
-/// What a client is told when its change is in effect.
+/// What the response says once the change is in effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteOutcome {
@@ -29,7 +29,7 @@ pub enum WriteOutcome {
     Put(GroupId),
     /// A group was changed.
     Edited(GroupId),
-    /// There is nothing to say.
+    /// The response has no body.
     Done,
     /// From which groups nodes were unpinned.
     Unpinned(Value),
@@ -40,7 +40,7 @@ pub enum WriteOutcome {
 }
 
 impl WriteOutcome {
-    /// Returns the group that the client is told of.
+    /// Returns the group that the response is about.
     pub fn group(&self) -> Option<GroupId> {
         match self {
             Self::Created(id) | Self::Put(id) | Self::Edited(id) => Some(*id),

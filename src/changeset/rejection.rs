@@ -1,8 +1,8 @@
-//! Why a write is refused.
+//! Why a write is rejected.
 
 use serde_json::{Value, json};
 
-/// Why a write is refused, in the words of the API.
+/// Why a write is rejected, in the words of the API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejection {
     /// What sort of rejection.
@@ -15,18 +15,18 @@ pub struct Rejection {
     pub details: Value,
 }
 
-/// The sorts of refusals, named as HTTP names them.
+/// The classes of rejections, named as HTTP names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The request says nothing that could be done.
+    /// The request is malformed.
     BadRequest,
-    /// The client may not do it.
+    /// The client lacks the permission.
     Forbidden,
-    /// There is no such thing.
+    /// What the request names does not exist.
     NotFound,
-    /// It is about what is not there any more.
+    /// The request relies on a state that has changed.
     Conflict,
-    /// It does not fit what is there.
+    /// The request does not fit the present state.
     Unprocessable,
 }
 
@@ -48,7 +48,7 @@ impl Rejection {
         Self::new(Status::Unprocessable, kind, message, details)
     }
 
-    /// What was submitted has not the shape that it must have.
+    /// The submitted value does not conform to its schema.
     pub fn schema_violation(submitted: &Value, schema: &str, error: &Value) -> Self {
         let problem = match error {
             Value::String(text) => text.clone(),
@@ -61,7 +61,7 @@ impl Rejection {
         Self::new(Status::BadRequest, "schema-violation", message, details)
     }
 
-    /// Who asks may not do what is asked for, such as `update classes`.
+    /// The client lacks the permission for what it asks, such as `update classes`.
     pub fn denied(what: &str, details: impl Into<Value>) -> Self {
         let message = format!("Sorry, but you don't have permission to {what}.");
         Self::new(Status::Forbidden, "permission-denied", message, details)
@@ -72,7 +72,7 @@ impl Rejection {
         Self::new(Status::BadRequest, "malformed-uuid", message, text)
     }
 
-    /// Which path was asked for is known to the adapter alone.
+    /// The adapter adds the path, which only it knows.
     pub(super) fn not_found() -> Self {
         let message = "The resource could not be found.";
         Self::new(Status::NotFound, "not-found", message, Value::Null)

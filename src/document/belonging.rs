@@ -244,7 +244,7 @@ fn comment_behind(line: &str, start: usize, scalars: &[(usize, usize)]) -> Optio
     all.map(|at| start + at).find(|at| !is_in(scalars, *at))
 }
 
-/// Collects items, and the stretches in which a `#` is no comment.
+/// Collects items, and the stretches in which a `#` does not start a comment.
 struct Survey<'t> {
     text: &'t str,
     /// Where each line begins.

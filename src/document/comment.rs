@@ -22,7 +22,7 @@ pub(super) fn is_ignore(line: &str) -> bool {
     comment.is_some_and(|it| it.trim_start().starts_with(MARK))
 }
 
-/// Finds the comments in a text; `scalars` are the stretches of bytes in which a `#` is no comment.
+/// Finds the comments in a text; `scalars` are the stretches of bytes in which a `#` does not start a comment.
 ///
 /// Comments may be stacked: the next line that is neither blank nor a comment is meant.
 pub(super) fn find(text: &str, scalars: &[(u32, u32)], index: &Index) -> Vec<Ignore> {

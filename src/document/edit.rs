@@ -4,7 +4,7 @@
 //! and touches the lines that differ: comments, order, quoting and layout of everything else are
 //! kept. The result is read again; where it is not what was wanted (an alias that followed a
 //! change of its anchor, say), what still differs is changed in turn, and as a last resort the
-//! document is written anew.
+//! document is written from scratch.
 
 mod align;
 mod block;
@@ -29,7 +29,7 @@ pub enum EditError {
     /// The file has faults, or not so many documents.
     #[error("the file has faults, so it cannot be edited")]
     Unreadable,
-    /// Even written anew, it would not read as wanted.
+    /// Even written from scratch, it would not read as wanted.
     #[error("the file would not be read as what was to be written")]
     Unwritable,
 }
@@ -51,7 +51,7 @@ pub fn edit(
     target: &Value,
     layout: &dyn Fn(&[&str]) -> Layout,
 ) -> Result<String, EditError> {
-    // A byte-order mark is no character of the first line.
+    // A byte-order mark is not a character of the first line.
     if let Some(rest) = text.strip_prefix('\u{feff}') {
         return edit(rest, document, target, layout).map(|it| format!("\u{feff}{it}"));
     }

@@ -52,7 +52,7 @@ struct Reading {
 
 impl Reading {
     fn of(text: &str) -> Option<Self> {
-        // A byte-order mark is no character of the first line.
+        // A byte-order mark is not a character of the first line.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let documents = documents(text)?;
         let comments = Belonging::of(text, &documents).summary();
@@ -276,7 +276,7 @@ fn spaces(text: &str, node: &Node, changes: &mut Vec<(usize, usize, String)>) {
     let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
     let token = text.get(start..end).unwrap_or_default();
     if token.starts_with(['[', '{']) {
-        // What has comments, anchors or several lines is somebody's own layout.
+        // What has comments, anchors or several lines has a layout that its author chose.
         if !token.contains(['\n', '#', '&', '*']) {
             changes.push((start, end, inline(&node.to_value())));
         }

@@ -106,7 +106,7 @@ impl Index {
         Position {
             offset: offset.unwrap_or(character) + self.skipped_bytes,
             line: u32::try_from(line + 1).unwrap_or(u32::MAX),
-            // A byte-order mark is no character of the first line to any editor.
+            // A byte-order mark is not a character of the first line to any editor.
             column: character - start + 1,
         }
     }

@@ -101,7 +101,7 @@ fn places_are_those_of_the_tokens() {
     assert_eq!(at(classes.get("ü").unwrap().get("p").unwrap()), "'q'");
     assert_eq!(classes.get("ü").unwrap().span.start.column, 6);
     assert_eq!(root.entry("last").unwrap().key_span.start.line, 8);
-    // A comment behind a bracket is no part of it, and the bracket begins the value.
+    // A comment behind a bracket does not belong to it, and the bracket begins the value.
     let text = "a: &x { # of a\n  b: [ # of b\n    1 ] } # end\n";
     let contents = read(text.as_bytes(), &Limits::DEFAULT);
     let a = contents.documents[0].get("a").unwrap();

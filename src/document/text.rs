@@ -126,7 +126,7 @@ fn join_surrogates(text: &str) -> Joined<'_> {
             joined.pairs.push(at);
             at += PAIR;
         } else {
-            // A backslash takes the next character with it: another one is no escape.
+            // A backslash takes the next character with it: another one does not escape.
             let taken: String = escape.chars().take(2).collect();
             written += u32::try_from(taken.chars().count()).unwrap_or_default();
             at += taken.len();

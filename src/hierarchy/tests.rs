@@ -100,7 +100,7 @@ fn the_root_group_keeps_its_rule() {
 }
 
 #[test]
-fn a_deep_chain_is_no_problem() {
+fn a_deep_chain_is_built() {
     let id = |number: u32| -> GroupId {
         format!("00000000-0000-4000-9000-{number:012}").parse().unwrap()
     };

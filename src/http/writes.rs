@@ -20,7 +20,7 @@ use super::error::ApiError;
 use super::groups::{find, show};
 use super::server::{FlushCallback, Room};
 use super::types::{Environment, ErrorKind, Proposed, ProposedBranch};
-use crate::changeset::{WriteOutcome, Operation, Status};
+use crate::changeset::{Operation, Status, WriteOutcome};
 use crate::hierarchy::View;
 use crate::history::Edit;
 use crate::model::{AGENT_SPECIFIED, EnvironmentName, GroupId, NODE_VALUES, NameError};

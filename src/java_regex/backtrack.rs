@@ -199,7 +199,7 @@ impl Run<'_> {
             return Ok(None);
         };
         let mut choices: Vec<Choice> = Vec::new();
-        // What has matched once is no failure to a later run, so its states are taken back.
+        // What has matched once is not a failure to a later run, so its states are taken back.
         let mut tried: Vec<State> = Vec::new();
         let mut state = Some((start, place, 0_u32));
         let found = loop {

@@ -27,7 +27,7 @@ pub enum Example {
     Text(String),
     /// There is none.
     Nothing,
-    /// Nobody can tell with reasonable effort.
+    /// It cannot be decided with reasonable effort.
     Unknown,
 }
 

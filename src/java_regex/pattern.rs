@@ -105,7 +105,7 @@ impl Pattern {
     /// Returns what `PostgreSQL` does not have, as the end of a sentence.
     pub fn to_postgres(&self) -> Result<String, &'static str> {
         // What was read once is read again the same.
-        let parsed = parse::parse(&self.0.text).map_err(|_| "it is no pattern")?;
+        let parsed = parse::parse(&self.0.text).map_err(|_| "it is not a pattern")?;
         postgres::write(&parsed.ast)
     }
 

@@ -46,7 +46,7 @@ pub fn suspicions(text: &str) -> Vec<Suspicion> {
     });
     if ends_as_glob && let Some(pattern) = from_glob(text) {
         let at = characters.len() - 1;
-        let message = "this repeats the character before it: a regular expression is no glob";
+        let message = "this repeats the character before it: a regular expression is not a glob";
         add(at..at + 1, message, format!("for the glob write `{pattern}`"));
     }
     if text.starts_with("^*") {

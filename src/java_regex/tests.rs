@@ -81,7 +81,7 @@ fn evil_patterns_are_answered() {
 }
 
 #[test]
-fn a_budget_overrun_is_no_answer() {
+fn a_budget_overrun_is_an_error() {
     let subject = format!("{}!", "a".repeat(10_000));
     assert_eq!(Pattern::parse(r"^(a|aa)+\1b").unwrap().is_found_in(&subject), Err(Overrun));
 }
@@ -133,7 +133,7 @@ fn the_known_differences_are_as_documented() {
     assert_eq!(found("(?iu)aß", "aẞ"), None);
     // Java keeps the group of a look-ahead that was backtracked over: found from 1.
     assert_eq!(found("(?=(a))*b\\1", "aba"), None);
-    // U+16AC0 was assigned in Unicode 14: to Java 17 it is no digit, and so it is none here.
+    // U+16AC0 was assigned in Unicode 14: to Java 17 it is not a digit, and so it is none here.
     assert_eq!(found("\\p{Nd}", "\u{16ac0}"), None);
     for refused in ["\\N{DIGIT ONE}", "(?c)a", "[a&&]", "(?:a{1000}){1000}"] {
         assert!(Pattern::parse(refused).is_err(), "{refused}");

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_decimal_number() {
+    fn rejects_what_is_not_a_decimal_number() {
         for text in [
             "", " ", "0x10", "0b11", "1/2", "5L", "5d", "5f", "inf", "NaN", "Infinity", "1_000",
             "1,000", "1 000", "1.0.0", "10K", ".", "-", "+-5", "e5", "1e", "1e+", "٥", "--5",

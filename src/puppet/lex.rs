@@ -159,7 +159,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Returns whether an operand may follow a token, so that a slash is no division.
+/// Returns whether an operand may follow a token, so that a slash is not a division.
 fn operand_follows(before: Option<&Token<'_>>) -> bool {
     match before.map(|it| &it.sort) {
         None | Some(Sort::Mark('}')) => true,

@@ -107,7 +107,7 @@ impl Reader {
     }
 
     fn test(&mut self, operator: &str, rest: &[Value]) -> Option<Condition> {
-        // The operator is looked at first: with another one the shape may be meant otherwise.
+        // The operator comes first: with another one the shape may be meant otherwise.
         if comparison(operator, "").is_none() {
             let second = rest.first().and_then(Value::as_str);
             let help = match second.filter(|it| comparison(it, "").is_some()) {

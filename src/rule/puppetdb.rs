@@ -171,14 +171,14 @@ fn name_query(comparison: &Comparison) -> Result<Option<Value>, &'static str> {
         Comparison::Equals(text) => json!(["=", "certname", text]),
         Comparison::Finds(pattern) if pattern.as_str() == ".*" => return Ok(None),
         Comparison::Finds(pattern) => json!(["~", "certname", pattern.to_postgres()?]),
-        Comparison::Contains(_) => return Err("a name is no array"),
+        Comparison::Contains(_) => return Err("a name is not an array"),
         Comparison::Number { .. } => json!(["~", "certname", number_pattern(comparison)?]),
     }))
 }
 
 fn number_pattern(comparison: &Comparison) -> Result<String, &'static str> {
     let Comparison::Number { order, number: Some(number), .. } = comparison else {
-        return Err("its value is no number");
+        return Err("its value is not a number");
     };
     number::pattern(*order, number).ok_or("its number has too many digits")
 }

@@ -174,7 +174,7 @@ impl<'b> Scanner<'b> {
         self.text.get(start..end)
     }
 
-    /// Takes a value that nobody looks at.
+    /// Skips a value that no rule reads.
     fn skip(&mut self) -> Option<()> {
         self.at = scan::value(self.bytes, self.at, self.depth)?;
         Some(())

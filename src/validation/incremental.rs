@@ -1,6 +1,6 @@
 //! Checking again after a change to a few files.
 //!
-//! Most commits change what a group or two say: nobody's name, environment or parent. Then the tree
+//! Most commits change what a group or two set, and no name, environment or parent. Then the tree
 //! stays as it is, and so does what was found of groups that the change does not reach.
 
 use std::sync::Arc;

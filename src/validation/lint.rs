@@ -225,7 +225,7 @@ fn check_operand(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
     }
     match &test.comparison {
         Comparison::Number { operand, number: None, .. } => {
-            let message = format!("`{operand}` is no number, so the comparison is never true");
+            let message = format!("`{operand}` is not a number, so the comparison is never true");
             let help = "numbers are decimal, without unit: 1024, 0.5, 1e3".to_owned();
             shape.add(Kind::SuspiciousValue, parts.operand().span, message).help = Some(help);
         }

@@ -125,7 +125,7 @@ pub fn read_file_within(
     }
     shape.cost = shape.cost.with(BudgetItem::DocumentBytes, bytes.len() as u64);
     let broken = !contents.faults.is_empty();
-    // Nobody but this program reads the settings, so nobody reads them differently.
+    // Only this program reads the settings, so no other reader can differ.
     let counts = |it: &Fault| kind != FileKind::Settings || it.kind != FaultKind::AmbiguousScalar;
     for fault in contents.faults.into_iter().filter(counts) {
         shape.push(from_fault(&file.path, fault));

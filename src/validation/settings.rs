@@ -54,7 +54,7 @@ fn read_document(document: &Node, layout: &mut Layout, shape: &mut Shape) {
             || path.starts_with('/')
             || path.split('/').any(|it| matches!(it, "" | "." | ".."))
         {
-            let message = format!("`{path}` is no directory below the root of the repository");
+            let message = format!("`{path}` is not a directory below the root of the repository");
             shape.add(Kind::SchemaViolation, node.span, message);
         } else {
             path.clone_into(directory);

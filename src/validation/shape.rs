@@ -278,7 +278,7 @@ impl Shape {
 
     pub(super) fn variables(&mut self, node: &Node) -> Table<VariableName, Value> {
         for entry in node.entries().iter().filter(|it| !is_readable(&it.key)) {
-            // What is no name at all is an error, which is enough.
+            // What is not a name at all is an error, which is enough.
             if entry.key.parse::<VariableName>().is_ok() {
                 let message = format!("no Puppet code can read a variable `{}`", entry.key);
                 let help =

@@ -44,7 +44,7 @@ pub struct Expectation {
     pub variables: Table<VariableName, Value>,
     /// Config data that must be there.
     pub config_data: Classes,
-    /// Whether leaves must differ; none is no, too, but not said.
+    /// Whether leaves must differ; none stands for no, too, but is not written.
     pub conflict: Option<bool>,
 }
 

@@ -262,7 +262,7 @@ fn rules_are_checked_with_the_place_of_the_fault() {
         ),
         (
             "[\">=\", [fact, n], 10K]",
-            "1:19 suspicious-value `10K` is no number, so the comparison is never true // numbers are decimal, without unit: 1024, 0.5, 1e3",
+            "1:19 suspicious-value `10K` is not a number, so the comparison is never true // numbers are decimal, without unit: 1024, 0.5, 1e3",
         ),
         ("a = x and a = y", "1:1 never-matches no node matches: `a` cannot be both `x` and `y`"),
     ] {
@@ -692,14 +692,14 @@ fn settings_move_directories_and_demand_more() {
         findings(&[("clade.yaml", "group: x\nnodes: ../up\npolicy: {missing_referents: never}\n")]),
         [
             "clade.yaml:1:1 schema-violation unknown key `group` in `clade.yaml` // did you mean `groups`?",
-            "clade.yaml:2:8 schema-violation `../up` is no directory below the root of the repository",
+            "clade.yaml:2:8 schema-violation `../up` is not a directory below the root of the repository",
             "clade.yaml:3:29 schema-violation `missing_referents` must be `error`, `warn` or `\"off\"`",
         ]
     );
 }
 
 #[test]
-fn what_is_no_file_is_not_followed() {
+fn what_is_not_a_file_is_not_followed() {
     let file = |path: &str, content| SourceFile { path: path.into(), content };
     let checked = validate(
         &[

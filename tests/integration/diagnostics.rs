@@ -84,7 +84,11 @@ fn the_scaffold_writes_a_check_its_kind_and_its_page() {
     assert!(page.starts_with("# `unused-example`\n\nA warning: "), "{page}");
     assert!(example(&page).is_some(), "{page}");
     for name in ["unused-example", "Unused", "a--b", ""] {
-        assert_eq!(scaffold(name).status.code(), Some(if name.is_empty() { 1 } else { 2 }), "{name}");
+        assert_eq!(
+            scaffold(name).status.code(),
+            Some(if name.is_empty() { 1 } else { 2 }),
+            "{name}"
+        );
     }
 }
 

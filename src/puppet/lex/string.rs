@@ -66,7 +66,7 @@ impl Lexer<'_> {
         Err(self.fault(start, "an expression in a string is not closed"))
     }
 
-    /// Takes what follows a backslash between double quotes; nothing if it is no character.
+    /// Takes what follows a backslash between double quotes; nothing if it is not a character.
     fn escape(&mut self) -> Option<String> {
         let plain = match self.advance()? {
             'n' => '\n',

@@ -133,7 +133,7 @@ impl Solver {
     }
 }
 
-/// Returns what must be met for a formula to hold, as far as it is no choice.
+/// Returns what must be met for a formula to hold, as far as it leaves no choice.
 fn demands(formula: &Formula) -> Demands {
     match formula {
         Formula::Demand(variable, test, wanted) => vec![(*variable, (*test, *wanted))],

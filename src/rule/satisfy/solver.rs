@@ -17,7 +17,7 @@ pub enum Verdict {
     Together(Box<Node>),
     /// No node meets all of them.
     Never,
-    /// Nobody can tell with reasonable effort.
+    /// It cannot be decided with reasonable effort.
     Undecided,
 }
 
@@ -48,7 +48,7 @@ struct Asked {
     demands: HashMap<Variable, Vec<Demand>>,
     trail: Vec<Variable>,
     steps: usize,
-    /// Whether a branch was left because nobody could tell.
+    /// Whether a branch was left because it could not be decided.
     unsure: bool,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Compiler {
     pub(super) tests: Vec<Test>,
     /// How many conditions ask for each text.
     pub(super) uses: Vec<u32>,
-    /// Whether texts are compared one by one, since nobody looks up their numbers.
+    /// Whether texts are compared one by one, since their numbers are never looked up.
     apart: bool,
     known: HashTable<u32>,
     hasher: DefaultHashBuilder,

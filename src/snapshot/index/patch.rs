@@ -1,4 +1,4 @@
-//! Changing the rules of a few groups without compiling all others anew.
+//! Changing the rules of a few groups without compiling all others again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::compiled::{GroupNumber, Index, NONE, Patch, Program};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Comparison, Condition};
 
-/// How many groups may be asked without regard to guards before all are compiled anew.
+/// How many groups may be asked without regard to guards before all are compiled again.
 const GROUPS: usize = 64;
 
 /// How many comparisons they may have together.
@@ -16,7 +16,7 @@ const TESTS: usize = 1024;
 
 impl Index {
     /// Returns the index of a hierarchy that differs from the one of this index in what some groups
-    /// say; `None` if it should be compiled anew.
+    /// say; `None` if it should be compiled from scratch.
     pub fn amended(
         &self,
         before: &Hierarchy,

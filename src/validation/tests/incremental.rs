@@ -52,7 +52,7 @@ fn of_page(kind: Kind) -> Vec<(String, String)> {
 fn bare(document: &str) -> String {
     let keys = ["name:", "id:", "parent:", "environment:"];
     let kept = document.lines().filter(|line| keys.iter().any(|key| line.starts_with(key)));
-    kept.map(|line| format!("{line}\n")).collect()
+    kept.flat_map(|line| [line, "\n"]).collect()
 }
 
 fn files(texts: &[(String, String)]) -> Vec<SourceFile> {
