@@ -59,6 +59,9 @@ pub trait RowRoom {
     /// Waits for what this row takes, unless the room for it is there already. Returns at once for a
     /// large row.
     fn admits_row(&self, row: &[u8]) -> bool;
+
+    /// Frees the memory of all admitted rows: the caller has dropped what it read.
+    fn release(&self);
 }
 
 /// For those who read one row at a time.
@@ -73,4 +76,6 @@ impl RowRoom for Unlimited {
     fn admits_row(&self, _: &[u8]) -> bool {
         true
     }
+
+    fn release(&self) {}
 }

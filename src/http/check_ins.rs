@@ -19,7 +19,7 @@ use super::server::Room;
 use super::streamed::{Piece, streamed};
 use super::types::{self, CheckInEntry, ErrorKind, GroupNodes};
 use crate::classification;
-use crate::facts::Unlimited;
+use crate::facts::RowRoom;
 use crate::hierarchy::{GroupIndex, inherited_rule};
 use crate::model::Node;
 use crate::reconcile::Controller;
@@ -59,8 +59,15 @@ pub(super) async fn list(
     let limit = parameters.number("limit")?.unwrap_or(PAGE);
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
     let first = blocking(&reader.check_ins, move |it| it.name_at(offset)).await?;
-    let mut list =
-        NodeList { reader, from: first, rows: None, left: limit, facts, progress: Progress::Start };
+    let mut list = NodeList {
+        reader,
+        from: first,
+        rows: None,
+        room: Box::new(Room::for_lists()),
+        left: limit,
+        facts,
+        progress: Progress::Start,
+    };
     streamed(&LISTS, CHUNK, move || list.piece()).await
 }
 
@@ -84,6 +91,8 @@ struct NodeList {
     from: Option<String>,
     /// Those that were read and are not written yet.
     rows: Option<Box<dyn Iterator<Item = Listed> + Send>>,
+    /// The room of a large row, until the row is written.
+    room: Box<dyn RowRoom + Send>,
     left: usize,
     facts: WithFacts,
     progress: Progress,
@@ -102,12 +111,20 @@ impl NodeList {
                 return Ok(Some(listed));
             }
             let Some(name) = self.from.take() else { return Ok(None) };
-            self.rows = Some(Box::new(self.reader.check_ins.some_from(&name)?));
+            self.room.release();
+            self.rows = Some(Box::new(self.reader.check_ins.some_from(&name, &*self.room)?));
         }
     }
 
     /// Writes some nodes. Blocking.
     fn piece(&mut self) -> Result<Piece, StoreError> {
+        let piece = self.write();
+        // The client may take its time with what is written.
+        self.room.release();
+        piece
+    }
+
+    fn write(&mut self) -> Result<Piece, StoreError> {
         let mut text = Vec::new();
         if self.progress == Progress::Start {
             text.push(b'[');
@@ -209,7 +226,8 @@ fn members(
     let (mut members, mut settled, mut bare) = (BTreeSet::new(), HashSet::new(), Vec::new());
     let puppetdb = facts.puppetdb.as_deref();
     let mut lost = None;
-    let read = check_ins.for_each(|listed| {
+    let room = Room::for_lists();
+    let read = check_ins.for_each(&room, |listed| {
         let CheckIn { node, .. } = match whole(check_ins, listed) {
             Ok(check_in) => check_in,
             Err(error) => {
@@ -258,10 +276,11 @@ fn members(
     for node in unknown {
         let has_facts = |it: Node| !it.fact.is_empty();
         if !members.contains(&node.name)
-            && !ask(puppetdb, &node.name, &Unlimited)?.is_some_and(has_facts)
+            && !ask(puppetdb, &node.name, &room)?.is_some_and(has_facts)
         {
             members.insert(node.name);
         }
+        room.release();
     }
     Ok(members)
 }

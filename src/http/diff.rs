@@ -13,6 +13,7 @@ use super::answer::lookup;
 use super::check_ins::whole;
 use super::error::ApiError;
 use super::node_lookup::FactsPolicy;
+use super::server::Room;
 use super::types::{Diff, DiffSide};
 use crate::impact::{Comparison, Files, Impact, Side, Survey};
 use crate::model::Node;
@@ -22,8 +23,11 @@ use crate::store::{CheckIn, CheckIns};
 /// How many nodes are compared together at most.
 const BATCH: usize = 512;
 
-/// How many values of facts they have together, or one node alone: some fifteen megabytes.
-const BATCH_VALUES: usize = 50_000;
+/// How many bytes their facts take together; one node may take more.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// What one value takes beside its text, in bytes.
+const VALUE: usize = 300;
 
 /// Comparisons run one at a time: each reads the facts of the whole fleet.
 static COMPARISON: Semaphore = Semaphore::const_new(1);
@@ -75,17 +79,17 @@ fn compare(
         let compare = |node: Node| (node.name.clone(), comparison.node(&node));
         survey.extend(batch.par_drain(..).map(compare).collect::<Vec<_>>());
     };
-    let mut values = 0;
+    let mut bytes = 0;
     let mut add = |node: Node| {
-        values += node.fact.values().chain(node.trusted.values()).map(count).sum::<usize>();
+        bytes += node.fact.values().chain(node.trusted.values()).map(bytes_of).sum::<usize>();
         batch.push(node);
-        if batch.len() == BATCH || values > BATCH_VALUES {
+        if batch.len() == BATCH || bytes > BATCH_BYTES {
             flush(&mut batch);
-            values = 0;
+            bytes = 0;
         }
     };
     let (mut unreadable, mut bare) = (Vec::new(), Vec::new());
-    check_ins.for_each(|listed| match whole(check_ins, listed) {
+    check_ins.for_each(&Room::for_lists(), |listed| match whole(check_ins, listed) {
         Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
         Ok(CheckIn { node, .. }) => add(node),
         Err(error) => unreadable.push(error.to_string()),
@@ -116,11 +120,15 @@ fn compare(
     Ok(Diff { base: side(base, old.commit), head: side(head, new.commit), impact, unreadable })
 }
 
-/// Counts the values of facts, nested ones too.
-fn count(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(elements) => elements.iter().map(count).sum(),
-        Value::Object(fields) => fields.values().map(count).sum(),
-        _ => 0,
-    }
+/// Returns about how many bytes a value takes.
+fn bytes_of(value: &Value) -> usize {
+    VALUE
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(elements) => elements.iter().map(bytes_of).sum(),
+            Value::Object(fields) => {
+                fields.iter().map(|(key, value)| key.len() + bytes_of(value)).sum()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
 }

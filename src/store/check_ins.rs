@@ -225,34 +225,58 @@ impl CheckIns {
         database.name_at(offset).map_err(|error| self.0.fail(&database, error))
     }
 
-    /// Returns some check-ins by name, from a name on; none after the last. As many as are read at
-    /// once in little memory. One that cannot be read is an error of its own. Blocking.
+    /// Returns some check-ins by name, from a name on; none after the last. Small rows come as many
+    /// as fit into [`READ`], a large one comes alone, once there is room for it. A row that cannot be
+    /// read is an error of its own. Blocking.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read.
+    /// Returns an error if the store cannot be read, or there is no room.
     pub fn some_from(
         &self,
         name: &str,
+        room: &dyn RowRoom,
     ) -> Result<impl Iterator<Item = Listed> + Send + use<>, StoreError> {
         let database = self.0.database()?;
-        let rows = database.rows(name, READ).map_err(|error| self.0.fail(&database, error))?;
-        Ok(rows.into_iter().map(|(name, row)| Listed { check_in: read(&name, &row), name }))
+        let failed = |error| self.0.fail(&database, error);
+        let (mut large, mut from) = (None, name.to_owned());
+        while let Some((name, bytes)) = database.first_from(&from).map_err(failed)?
+            && bytes >= LARGE_ROW
+        {
+            large = self.0.read_large(&database, &name, bytes, room)?;
+            if large.is_some() {
+                break;
+            }
+            // The node was forgotten after its name was read.
+            from = after(&name);
+        }
+        let rows = match large {
+            Some(_) => Vec::new(),
+            None => database.rows(&from, READ).map_err(failed)?,
+        };
+        let small = rows.into_iter();
+        let small = small.map(|(name, row)| Listed { check_in: read(&name, &row), name });
+        Ok(large.into_iter().chain(small))
     }
 
-    /// Calls `each` with every check-in, by name. Blocking.
+    /// Calls `each` with every check-in, by name; `each` keeps no large one. Blocking.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read.
-    pub fn for_each(&self, mut each: impl FnMut(Listed)) -> Result<(), StoreError> {
+    /// Returns an error if the store cannot be read, or there is no room.
+    pub fn for_each(
+        &self,
+        room: &dyn RowRoom,
+        mut each: impl FnMut(Listed),
+    ) -> Result<(), StoreError> {
         self.0.flush()?;
         let mut from = Some(String::new());
         while let Some(name) = from.take() {
-            for listed in self.some_from(&name)? {
+            for listed in self.some_from(&name, room)? {
                 from = Some(after(&listed.name));
                 each(listed);
             }
+            room.release();
         }
         Ok(())
     }
@@ -315,6 +339,11 @@ pub(crate) fn after(name: &str) -> String {
     format!("{name}\0")
 }
 
+fn admit(is_admitted: bool) -> Result<(), StoreError> {
+    let reason = "too many large nodes are read; try again soon";
+    is_admitted.then_some(()).ok_or_else(|| StoreError::new(Fault::Busy, "read", reason))
+}
+
 fn kibibytes(row: &Row) -> u32 {
     u32::try_from(row.bytes.len() / 1024 + 1).unwrap_or(u32::MAX)
 }
@@ -369,10 +398,6 @@ impl Inner {
 
     /// Returns what the row of a node says, if there is room for it.
     fn latest<R: Content>(&self, name: &str, room: &dyn RowRoom) -> Result<Option<R>, StoreError> {
-        let admit = |is_admitted: bool| {
-            let reason = "too many large nodes are read; try again soon";
-            is_admitted.then_some(()).ok_or_else(|| StoreError::new(Fault::Busy, "read", reason))
-        };
         let admit_and_read = |bytes: &[u8]| {
             admit(room.admits_bytes(bytes.len()))?;
             admit(room.admits_row(bytes))?;
@@ -401,6 +426,23 @@ impl Inner {
             (_, Some(fresh)) => admit_and_read(&fresh.row.bytes).map(Some),
             (found, None) => Ok(found),
         }
+    }
+
+    /// Returns the check-in of a large row once there is room for it; none if it is gone.
+    fn read_large(
+        &self,
+        database: &Arc<Database>,
+        name: &str,
+        bytes: usize,
+        room: &dyn RowRoom,
+    ) -> Result<Option<Listed>, StoreError> {
+        admit(room.admits_bytes(bytes))?;
+        let read = |row: &[u8]| {
+            admit(room.admits_row(row))?;
+            Ok(Listed { name: name.to_owned(), check_in: read(name, row) })
+        };
+        let listed = database.with_row(name, read).map_err(|error| self.fail(database, error))?;
+        listed.transpose()
     }
 
     /// Returns an error if a damaged file is put aside that may hold facts or trusted data which the

@@ -245,6 +245,19 @@ impl Database {
         })
     }
 
+    /// Returns the first name from a name on and how many bytes its row has, without reading the row.
+    pub(super) fn first_from(&self, from: &str) -> Result<Option<(String, usize)>, StoreError> {
+        guarded("read", || {
+            let reading = self.inner.begin_read().map_err(failed("read"))?;
+            let table = reading.open_table(SEEN).map_err(failed("read"))?;
+            let first = table.range(from..).map_err(storage("read"))?.next();
+            let Some(entry) = first else { return Ok(None) };
+            let (name, seen) = entry.map_err(storage("read"))?;
+            let bytes = usize::try_from(seen.value().2).unwrap_or(usize::MAX);
+            Ok(Some((name.value().to_owned(), bytes)))
+        })
+    }
+
     /// Returns rows by name from a name on, until they have so many bytes; at least one, if there is
     /// one.
     pub(super) fn rows(

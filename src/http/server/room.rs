@@ -60,6 +60,15 @@ impl Rooms {
         let waited = tokio::time::timeout(WAIT, self.room.acquire_many(wanted)).await;
         waited.ok().and_then(Result::ok).ok_or(NoRoom)
     }
+
+    /// Waits for so many KiB however long it takes, with nothing in memory yet.
+    async fn admit_at_last(
+        &'static self,
+        kibibytes: usize,
+    ) -> Result<SemaphorePermit<'static>, NoRoom> {
+        let wanted = permits(kibibytes.min(self.most));
+        self.room.acquire_many(wanted).await.map_err(|_| NoRoom)
+    }
 }
 
 static ORDINARY: Rooms = Rooms::new(32 << 10, 16 << 10, 64);
@@ -98,13 +107,25 @@ impl Room {
     /// Returns an error if too much waits already, or it waited too long.
     async fn make(&self, expansion: Expansion) -> Result<(), NoRoom> {
         let permit = expansion.admit().await?;
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(permit);
+        self.keep(permit);
         Ok(())
+    }
+
+    fn keep(&self, permit: SemaphorePermit<'static>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(permit);
     }
 
     /// Returns the room for a row of the store. It belongs to the request that is being answered.
     pub(in crate::http) fn for_rows() -> impl RowRoom + Send + 'static {
-        StoredRows { room: Self::of_request(), runtime: Handle::current() }
+        let (room, runtime) = (Self::of_request(), Handle::current());
+        StoredRows { room, patience: Patience::Limited, runtime }
+    }
+
+    /// Returns the room for rows that are read one after the other, apart from that of the request. An
+    /// answer that has begun cannot become a 503, so it waits for each row as long as it must.
+    pub(in crate::http) fn for_lists() -> impl RowRoom + Send + 'static {
+        let (room, runtime) = (Self::default(), Handle::current());
+        StoredRows { room, patience: Patience::Unlimited, runtime }
     }
 
     /// Gives back what was taken last beyond what a text needs.
@@ -130,15 +151,29 @@ impl Room {
     }
 }
 
+/// How long a reader of rows waits for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    Limited,
+    Unlimited,
+}
+
 /// The room that rows take which are read for a request.
 struct StoredRows {
     room: Room,
+    patience: Patience,
     runtime: Handle,
 }
 
 impl StoredRows {
     fn admits(&self, expansion: Expansion) -> bool {
-        self.runtime.block_on(self.room.make(expansion)).is_ok()
+        let room = async {
+            match self.patience {
+                Patience::Limited => expansion.admit().await,
+                Patience::Unlimited => expansion.admit_at_last().await,
+            }
+        };
+        self.runtime.block_on(room).map(|permit| self.room.keep(permit)).is_ok()
     }
 }
 
@@ -155,6 +190,10 @@ impl RowRoom for StoredRows {
         }
         self.room.shrink_last(Expansion::of(row));
         true
+    }
+
+    fn release(&self) {
+        self.room.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -189,9 +228,15 @@ impl Expansion {
     }
 
     async fn admit(self) -> Result<SemaphorePermit<'static>, NoRoom> {
-        let kibibytes = self.kibibytes();
-        let rooms = if kibibytes < IS_LARGE { &ORDINARY } else { &LARGE };
-        rooms.admit(kibibytes, self.bytes / 1024).await
+        self.rooms().admit(self.kibibytes(), self.bytes / 1024).await
+    }
+
+    async fn admit_at_last(self) -> Result<SemaphorePermit<'static>, NoRoom> {
+        self.rooms().admit_at_last(self.kibibytes()).await
+    }
+
+    fn rooms(self) -> &'static Rooms {
+        if self.kibibytes() < IS_LARGE { &ORDINARY } else { &LARGE }
     }
 }
 
@@ -255,7 +300,7 @@ mod tests {
             taken.0.lock().unwrap().iter().map(SemaphorePermit::num_permits).sum()
         };
         let read = move || {
-            let rows = StoredRows { room, runtime };
+            let rows = StoredRows { room, patience: Patience::Limited, runtime };
             let row = vec![b'x'; 300 << 10];
             assert!(rows.admits_bytes(LARGE_ROW - 1));
             assert_eq!(taken(), 0, "a small row is read at once");
@@ -265,8 +310,24 @@ mod tests {
             assert_eq!(taken(), 300 * TEXTS);
             assert!(rows.admits_row(b"{}"));
             assert_eq!(taken(), 300 * TEXTS + 1);
+            rows.release();
+            assert_eq!(taken(), 0);
         };
         tokio::task::spawn_blocking(read).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_list_waits_where_too_many_requests_wait_already() {
+        let rooms: &'static Rooms = Box::leak(Box::new(Rooms::new(100, 10, 1)));
+        let all = rooms.admit(100, 0).await.unwrap();
+        let request = tokio::spawn(rooms.admit(100, 10));
+        while rooms.waiting.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let list = tokio::spawn(rooms.admit_at_last(500));
+        drop(all);
+        drop(request.await.unwrap().unwrap());
+        assert_eq!(list.await.unwrap().unwrap().num_permits(), 100);
     }
 
     #[test]

@@ -29,7 +29,7 @@ fn opened(path: Option<&Path>) -> CheckIns {
 
 fn all(store: &CheckIns) -> Vec<CheckIn> {
     let mut all = Vec::new();
-    store.for_each(|it| all.push(it.check_in.unwrap())).unwrap();
+    store.for_each(&Unlimited, |it| all.push(it.check_in.unwrap())).unwrap();
     all
 }
 
@@ -43,6 +43,7 @@ struct Asked {
     most: usize,
     bytes: Mutex<Vec<usize>>,
     rows: Mutex<Vec<usize>>,
+    released: Mutex<usize>,
 }
 
 impl RowRoom for Asked {
@@ -54,6 +55,10 @@ impl RowRoom for Asked {
     fn admits_row(&self, row: &[u8]) -> bool {
         self.rows.lock().unwrap().push(row.len());
         true
+    }
+
+    fn release(&self) {
+        *self.released.lock().unwrap() += 1;
     }
 }
 
@@ -75,6 +80,34 @@ fn a_row_is_read_when_there_is_room_for_its_size() {
         assert_eq!(*room.bytes.lock().unwrap(), *room.rows.lock().unwrap(), "{state}");
         store.0.take_turn().unwrap();
     }
+}
+
+#[test]
+fn a_list_reads_a_large_row_alone_and_when_there_is_room_for_it() {
+    let store = opened(None);
+    let mut large = check_in("b", 1);
+    large.node.fact.insert("text".to_owned(), "x".repeat(LARGE_ROW).into());
+    let expected = [check_in("a", 1), large.clone(), check_in("c", 1), check_in("d", 1)];
+    for check_in in &expected {
+        store.note(check_in);
+    }
+    let room = Asked { most: 2 * LARGE_ROW, ..Asked::default() };
+    let mut batches = vec![Vec::new()];
+    let mut released = 0;
+    store
+        .for_each(&room, |it| {
+            if std::mem::replace(&mut released, *room.released.lock().unwrap()) != released {
+                batches.push(Vec::new());
+            }
+            batches.last_mut().unwrap().push(it.check_in.unwrap());
+        })
+        .unwrap();
+    let [a, b, c, d] = expected;
+    assert_eq!(batches, [vec![a], vec![b], vec![c, d]]);
+    assert_eq!(room.bytes.lock().unwrap().len(), 1, "small rows take no room");
+    assert_eq!(*room.bytes.lock().unwrap(), *room.rows.lock().unwrap());
+    let error = store.for_each(&Asked::default(), drop).unwrap_err();
+    assert_eq!(error.fault, Fault::Busy, "a row is not left out");
 }
 
 #[test]
@@ -109,7 +142,7 @@ fn the_latest_check_in_of_a_node_is_kept() {
     assert_eq!(all(&store), [check_in("a", 1), check_in("b", 2)]);
     assert_eq!(store.name_at(1).unwrap().as_deref(), Some("b"));
     assert_eq!(store.name_at(2).unwrap(), None);
-    let rest = store.some_from(&after("a")).unwrap().map(|it| it.check_in.unwrap());
+    let rest = store.some_from(&after("a"), &Unlimited).unwrap().map(|it| it.check_in.unwrap());
     assert_eq!(rest.collect::<Vec<_>>(), [check_in("b", 2)]);
     store.note(&check_in("b", 3));
     assert_eq!(store.get("b").unwrap().check_in, Some(check_in("b", 3)));
@@ -164,7 +197,7 @@ fn a_row_that_would_expand_is_an_error_of_its_own() {
         store.0.take_turn().unwrap();
     }
     let mut listed = Vec::new();
-    store.for_each(|it| listed.push((it.name, it.check_in.is_ok()))).unwrap();
+    store.for_each(&Unlimited, |it| listed.push((it.name, it.check_in.is_ok()))).unwrap();
     let expected = [("a", true), ("b", false), ("c", true)];
     assert_eq!(listed, expected.map(|(name, read)| (name.to_owned(), read)));
     store.note(&check_in("b", 2));
