@@ -29,6 +29,13 @@ pub(crate) const FAULTS: &[Fault] = &[
         speed: Speed::Slow,
         run: old_commits,
     },
+    Fault {
+        name: "memory::comparison-of-large-nodes",
+        promise: "a comparison and a list hold one large node at a time: below 256 MiB",
+        injection: "24 nodes with one fact of 9 MB each; `/controller/diff` and `/v1/nodes?facts=1`, four of each at once",
+        speed: Speed::Slow,
+        run: large_nodes,
+    },
 ];
 
 /// The peak of a release build under all attacks at once, and a tenth more.
@@ -36,6 +43,9 @@ const LIMIT_MIB: u64 = 704;
 
 /// What old commits of a large estate may take.
 const OLD_COMMITS_MIB: u64 = 512;
+
+/// What comparisons and lists of nodes with 216 MB of facts may take.
+const LARGE_NODES_MIB: u64 = 256;
 
 /// How long each attack runs alone; `CLADE_MEMORY_ALONE` sets other seconds, to search for a cause.
 const ALONE: u64 = 8;
@@ -116,6 +126,19 @@ fn old_commits() -> Seen {
     site.assert_alive();
     peaks.assert_within(OLD_COMMITS_MIB);
     Seen::Held(format!("{peaks}; {statuses} in {} s", began.elapsed().as_secs()))
+}
+
+fn large_nodes() -> Seen {
+    let site = Site::new(Size { groups: 1_000, nodes: 0 });
+    let mut peaks = Peaks::default();
+    attacks::store_large_nodes(&site, 24);
+    site.reset_peak();
+    let statuses = attacks::read_large_nodes(&site, 4);
+    peaks.note("8 readers", &site);
+    site.assert_alive();
+    assert_eq!(statuses.to_string(), "8 × 200");
+    peaks.assert_within(LARGE_NODES_MIB);
+    Seen::Held(peaks.to_string())
 }
 
 /// The peak memory of the daemon in each phase, in MiB.

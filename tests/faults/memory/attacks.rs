@@ -114,6 +114,35 @@ pub(super) fn read_each_old_commit(site: &Site, clients: usize) -> Counts {
     counts
 }
 
+/// Uploads nodes with one fact of 9 MB each.
+pub(super) fn store_large_nodes(site: &Site, nodes: usize) {
+    let (stop, text) = (Stop::new(Duration::from_mins(5)), &*TEXT);
+    for node in 0..nodes {
+        let body = format!(r#"{{"name": "large{node}", "facts": {{"more": "{text}"}}}}"#);
+        while post(site, &stop, "/api/hosts/facts", &body, Reading::Fast) != 201 {
+            assert!(!stop.is_over(), "node {node} is not stored");
+        }
+    }
+}
+
+/// Compares two commits and lists all nodes, by so many clients each; returns how that ended.
+pub(super) fn read_large_nodes(site: &Site, clients: usize) -> Counts {
+    let stop = Stop::new(Duration::from_mins(10));
+    let diff = format!("/controller/diff/{}/{}", site.commits[0], site.commits[1]);
+    let mut counts = Counts::default();
+    std::thread::scope(|scope| {
+        let (stop, diff) = (&stop, &diff);
+        let readers: Vec<_> = (0..2 * clients)
+            .map(|client| if client % 2 == 0 { diff } else { "/v1/nodes?facts=1" })
+            .map(|path| scope.spawn(move || get(site, stop, path, Reading::Fast)))
+            .collect();
+        for reader in readers {
+            counts.count(reader.join().unwrap());
+        }
+    });
+    counts
+}
+
 fn diffs(site: &Site, client: usize, stop: &Stop) -> Counts {
     go_on(stop, |turn| {
         let (base, head) = (&site.commits[client], &site.commits[COMMITS - turn % COMMITS]);
