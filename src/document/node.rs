@@ -48,6 +48,28 @@ impl Node {
         }
     }
 
+    /// Returns the value without places. Lists are made within the memory of this one.
+    pub fn into_value(self) -> Value {
+        match self.content {
+            Content::Scalar(value) => value,
+            Content::Sequence(elements) => {
+                Value::Array(elements.into_iter().map(Self::into_value).collect())
+            }
+            Content::Mapping(entries) => {
+                let fields = entries.into_iter().map(|it| (it.key, it.value.into_value()));
+                Value::Object(fields.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// Takes the value of a mapping's key out; null with the same place stays.
+    pub fn take(&mut self, key: &str) -> Option<Self> {
+        let Content::Mapping(entries) = &mut self.content else { return None };
+        let value = &mut entries.iter_mut().find(|entry| entry.key == key)?.value;
+        let null = Content::Scalar(Value::Null);
+        Some(Self { span: value.span, content: std::mem::replace(&mut value.content, null) })
+    }
+
     /// Returns the entries of a mapping; none for any other value.
     pub fn entries(&self) -> &[Entry] {
         match &self.content {

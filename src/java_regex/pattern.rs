@@ -124,6 +124,10 @@ impl Pattern {
     ///
     /// Returns [`Overrun`] if that could not be found out within the step budget.
     pub fn is_found_in_kind(&self, subject: &str, kind: SubjectKind) -> Result<bool, Overrun> {
+        // A matcher takes kilobytes: none is made for a subject in which it would find nothing.
+        if self.0.linear.get().is_none() && self.0.is_lacking(subject, kind) {
+            return Ok(false);
+        }
         match self.0.linear_for(kind) {
             Some(linear) => Ok(linear.is_match(subject)),
             None => Ok(self.0.backtrack(subject)?.is_some()),
@@ -169,6 +173,11 @@ fn program_of(text: &str) -> Result<(Ast, Program), PatternError> {
 }
 
 impl Inner {
+    /// Returns whether a subject is known to lack what the pattern requires.
+    fn is_lacking(&self, subject: &str, kind: SubjectKind) -> bool {
+        self.required.as_ref().is_some_and(|it| it.is_missing_in(subject, kind))
+    }
+
     /// Returns the matcher in linear time, if it may be asked about the subject.
     fn linear_for(&self, kind: SubjectKind) -> Option<&::regex::Regex> {
         let linear = self.linear.get_or_init(|| {

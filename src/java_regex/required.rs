@@ -18,6 +18,19 @@ pub struct Required {
     pub of: Subjects,
 }
 
+impl Required {
+    /// Returns whether the pattern is known not to be found in a subject, which is of this kind.
+    pub(super) fn is_missing_in(&self, subject: &str, kind: SubjectKind) -> bool {
+        let is_known = match self.of {
+            Subjects::Lines => kind >= SubjectKind::Line,
+            Subjects::AsciiLines => kind == SubjectKind::AsciiLine,
+            Subjects::Short => subject.len() <= SHORT,
+        };
+        let is_absent = |set: &[Box<str>]| !set.iter().any(|text| subject.contains(&**text));
+        is_known && self.texts.iter().any(|set| is_absent(set))
+    }
+}
+
 /// Subjects about which a pattern can be asked without failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subjects {

@@ -96,8 +96,10 @@ fn read_class(node: &Node, shape: &mut Shape) -> (Table<Key, Value>, Table<Key, 
     if node.is_null() || shape.mapping(node, "a class", &["parameters", "types"]).is_none() {
         return (Table::default(), Table::default());
     }
-    let parameters: Table<Key, Value> =
-        node.get("parameters").map(|it| shape.values(it, "`parameters`")).unwrap_or_default();
+    let parameters: Table<Key, Value> = node
+        .get("parameters")
+        .map(|it| shape.values(it.clone(), "`parameters`"))
+        .unwrap_or_default();
     let mut types = Vec::new();
     for entry in node.get("types").map(|it| shape.free_mapping(it, "`types`")).unwrap_or_default() {
         let Some(data_type) = shape.parsed::<DataType>(&entry.value, "a type") else { continue };

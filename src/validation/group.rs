@@ -82,9 +82,11 @@ const KEYS: &[&str] = &[
 ];
 
 /// Reads the groups of a file, one a document.
-pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Vec<GroupFile> {
+///
+/// The values are taken out of the documents: a copy of them would take as much memory again.
+pub(super) fn read(documents: &mut [Node], shape: &mut Shape) -> Vec<GroupFile> {
     documents
-        .iter()
+        .iter_mut()
         .filter(|document| !document.is_null())
         .map_while(|document| {
             shape.charge(BudgetItem::Groups, 1)?;
@@ -133,7 +135,7 @@ fn familiar(entry: &Entry) -> Option<String> {
     Some(format!("did you mean `{meant}`?"))
 }
 
-fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
+fn read_group(document: &mut Node, shape: &mut Shape) -> Option<GroupFile> {
     let errors_before = shape.errors;
     shape.mapping_or(document, "a group", KEYS, &familiar)?;
     let name: Option<GroupName> = match document.get("name") {
@@ -170,9 +172,11 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
         .filter(|node| !node.is_null())
         .and_then(|node| shape.text(node, "`description`"))
         .map(Arc::from);
-    let classes = document.get("classes").map(|node| shape.classes(node, "`classes`"));
-    let config_data = document.get("config_data").map(|node| shape.config_data(node));
-    let variables = document.get("variables").map(|node| shape.variables(node)).unwrap_or_default();
+    let class_places = class_places(document, shape);
+    let classes = document.take("classes").map(|node| shape.classes(node, "`classes`"));
+    let config_data = document.take("config_data").map(|node| shape.config_data(node));
+    let variables =
+        document.take("variables").map(|node| shape.variables(node)).unwrap_or_default();
     let parent = document
         .get("parent")
         .filter(|node| !node.is_null())
@@ -206,7 +210,7 @@ fn read_group(document: &Node, shape: &mut Shape) -> Option<GroupFile> {
         parent,
         rule: place("rule"),
         pinned: pinned.collect(),
-        classes: class_places(document, shape),
+        classes: class_places,
     })
 }
 

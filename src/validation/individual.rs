@@ -27,8 +27,11 @@ impl NodeFile {
 pub(super) const KEYS: &[&str] = &["name", "classes", "variables", "config_data"];
 
 /// Reads the one document of a node's file.
-pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<NodeFile> {
-    let document = single(documents, shape)?;
+///
+/// The values are taken out of the document: a copy of them would take as much memory again.
+pub(super) fn read(documents: &mut [Node], shape: &mut Shape) -> Option<NodeFile> {
+    single(documents, shape)?;
+    let document = documents.iter_mut().find(|document| !document.is_null())?;
     shape.mapping(document, "a node", KEYS)?;
     let name = match document.get("name") {
         Some(node) => shape.text(node, "`name`")?.to_owned(),
@@ -36,11 +39,11 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<NodeFile> {
     };
     let span = document.get("name").map_or(document.span, |node| node.span);
     certname::check(&name, certname::Role::Node, span, shape);
-    let classes = document.get("classes").map(|node| shape.classes(node, "`classes`"));
-    let config_data = document.get("config_data").map(|node| shape.config_data(node));
+    let classes = document.take("classes").map(|node| shape.classes(node, "`classes`"));
+    let config_data = document.take("config_data").map(|node| shape.config_data(node));
     let individual = Individual {
         classes: classes.unwrap_or_default(),
-        variables: document.get("variables").map(|node| shape.variables(node)).unwrap_or_default(),
+        variables: document.take("variables").map(|node| shape.variables(node)).unwrap_or_default(),
         config_data: config_data.unwrap_or_default(),
     };
     Some(NodeFile { name, place: shape.place(span), individual })

@@ -114,7 +114,7 @@ pub fn read_file_within(
         }
     };
     let mut shape = Shape::new(Arc::clone(&file.path), meter);
-    let contents = document::read_counted(bytes, &Limits::DEFAULT, &mut |nodes| match shape
+    let mut contents = document::read_counted(bytes, &Limits::DEFAULT, &mut |nodes| match shape
         .charge(BudgetItem::YamlNodes, nodes as u64)
     {
         Some(()) => Count::Continue,
@@ -133,8 +133,8 @@ pub fn read_file_within(
     comments(&contents.ignores, &contents.in_place_of_values, &mut shape);
     let parts = match kind {
         FileKind::Settings => Parts::Nothing,
-        FileKind::Groups => Parts::Groups(group::read(&contents.documents, &mut shape)),
-        FileKind::Node => individual::read(&contents.documents, &mut shape)
+        FileKind::Groups => Parts::Groups(group::read(&mut contents.documents, &mut shape)),
+        FileKind::Node => individual::read(&mut contents.documents, &mut shape)
             .map_or(Parts::Nothing, |it| Parts::Node(Box::new(it))),
         FileKind::Environment => catalogue::read(&contents.documents, &mut shape)
             .map_or(Parts::Nothing, |it| Parts::Environment(Box::new(it))),

@@ -236,14 +236,14 @@ impl Shape {
     }
 
     /// Reads class -> parameter -> value; null is a class without parameters.
-    pub(super) fn classes(&mut self, node: &Node, what: impl Display + Copy) -> Classes {
+    pub(super) fn classes(&mut self, node: Node, what: impl Display + Copy) -> Classes {
         let mut classes = BTreeMap::new();
-        for entry in self.free_mapping(node, what) {
-            let Some(name) = self.key::<ClassName>(entry) else { continue };
+        for entry in self.into_entries(node, what) {
+            let Some(name) = self.key::<ClassName>(&entry) else { continue };
             let parameters = if entry.value.is_null() {
                 Table::default()
             } else {
-                self.values::<Key>(&entry.value, format_args!("the parameters of `{name}`"))
+                self.values::<Key>(entry.value, format_args!("the parameters of `{name}`"))
             };
             if classes.insert(name.clone(), parameters).is_some() {
                 let message =
@@ -255,28 +255,28 @@ impl Shape {
     }
 
     /// Reads class -> key -> value. A class without keys says nothing, as in Puppet Enterprise.
-    pub(super) fn config_data(&mut self, node: &Node) -> Classes {
+    pub(super) fn config_data(&mut self, node: Node) -> Classes {
         let all = self.classes(node, "`config_data`");
         let with_keys = all.iter().filter(|(_, keys)| !keys.is_empty());
         with_keys.map(|(class, keys)| (class.clone(), keys.clone())).collect()
     }
 
     /// Reads name -> value.
-    pub(super) fn values<K>(&mut self, node: &Node, what: impl Display + Copy) -> Table<K, Value>
+    pub(super) fn values<K>(&mut self, node: Node, what: impl Display + Copy) -> Table<K, Value>
     where
         K: FromStr<Err = NameError> + Ord,
     {
         let mut values = Vec::new();
-        for entry in self.free_mapping(node, what) {
+        for entry in self.into_entries(node, what) {
             self.inner_keys(&entry.value);
-            if let Some(key) = self.key::<K>(entry) {
-                values.push((key, entry.value.to_value()));
+            if let Some(key) = self.key::<K>(&entry) {
+                values.push((key, entry.value.into_value()));
             }
         }
         values.into_iter().collect()
     }
 
-    pub(super) fn variables(&mut self, node: &Node) -> Table<VariableName, Value> {
+    pub(super) fn variables(&mut self, node: Node) -> Table<VariableName, Value> {
         for entry in node.entries().iter().filter(|it| !is_readable(&it.key)) {
             // What is not a name at all is an error, which is enough.
             if entry.key.parse::<VariableName>().is_ok() {
@@ -288,6 +288,16 @@ impl Shape {
             }
         }
         self.values(node, "`variables`")
+    }
+
+    /// Takes a mapping with any keys apart; null has none.
+    fn into_entries(&mut self, node: Node, what: impl Display + Copy) -> Vec<Entry> {
+        // It says what is wrong with anything else.
+        self.free_mapping(&node, what);
+        match node.content {
+            Content::Mapping(entries) => entries,
+            Content::Scalar(_) | Content::Sequence(_) => Vec::new(),
+        }
     }
 
     /// Returns the entries of a mapping with any keys; null has none.

@@ -167,13 +167,14 @@ fn read_expectation(node: &Node, shape: &mut Shape) -> Option<Expectation> {
     shape.mapping(node, "`expect`", EXPECT)?;
     let groups = node.get("groups").and_then(|it| shape.texts(it, "`groups`"));
     let classes = |key: &str, shape: &mut Shape| {
-        node.get(key).map_or_else(Classes::default, |it| shape.classes(it, format_args!("`{key}`")))
+        node.get(key)
+            .map_or_else(Classes::default, |it| shape.classes(it.clone(), format_args!("`{key}`")))
     };
     let expectation = Expectation {
         groups: groups.map(|groups| groups.iter().map(ToString::to_string).collect()),
         environment: node.get("environment").and_then(|it| shape.parsed(it, "`environment`")),
         classes: classes("classes", shape),
-        variables: node.get("variables").map(|it| shape.variables(it)).unwrap_or_default(),
+        variables: node.get("variables").map(|it| shape.variables(it.clone())).unwrap_or_default(),
         config_data: classes("config_data", shape),
         conflict: node.get("conflict").and_then(|it| shape.boolean(it, "`conflict`")),
     };
