@@ -238,7 +238,7 @@ impl Shape {
     /// Reads class -> parameter -> value; null is a class without parameters.
     pub(super) fn classes(&mut self, node: Node, what: impl Display + Copy) -> Classes {
         let mut classes = BTreeMap::new();
-        for entry in self.into_entries(node, what) {
+        for entry in self.entries_of(node, what) {
             let Some(name) = self.key::<ClassName>(&entry) else { continue };
             let parameters = if entry.value.is_null() {
                 Table::default()
@@ -267,7 +267,7 @@ impl Shape {
         K: FromStr<Err = NameError> + Ord,
     {
         let mut values = Vec::new();
-        for entry in self.into_entries(node, what) {
+        for entry in self.entries_of(node, what) {
             self.inner_keys(&entry.value);
             if let Some(key) = self.key::<K>(&entry) {
                 values.push((key, entry.value.into_value()));
@@ -290,8 +290,8 @@ impl Shape {
         self.values(node, "`variables`")
     }
 
-    /// Takes a mapping with any keys apart; null has none.
-    fn into_entries(&mut self, node: Node, what: impl Display + Copy) -> Vec<Entry> {
+    /// Returns the entries of a mapping with any keys, without copying them; null has none.
+    fn entries_of(&mut self, node: Node, what: impl Display + Copy) -> Vec<Entry> {
         // It says what is wrong with anything else.
         self.free_mapping(&node, what);
         match node.content {
