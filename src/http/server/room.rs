@@ -317,6 +317,7 @@ mod tests {
     }
 
     #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "the test waits for its task")]
     async fn a_list_waits_where_too_many_requests_wait_already() {
         let rooms: &'static Rooms = Box::leak(Box::new(Rooms::new(100, 10, 1)));
         let all = rooms.admit(100, 0).await.unwrap();
