@@ -203,7 +203,7 @@ fn read_commit(named: &HeaderValue) -> Result<CommitId, ApiError> {
 
 /// Reads a time as RFC 3339 has it; seconds may be left out.
 fn read_time(text: &str) -> Result<Timestamp, ApiError> {
-    // A `+` that nobody encoded arrives as a blank.
+    // A `+` that the client did not encode arrives as a blank.
     text.replace(' ', "+").parse().map_err(|_| {
         let message = format!("`{text}` is not a time such as 2026-10-03T02:10:00Z.");
         ApiError::new(ErrorKind::MalformedRequest, message, "at")
