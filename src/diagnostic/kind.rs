@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Severity {
     /// The commit is not valid and never answers.
     Error,
-    /// The commit is valid; someone should look.
+    /// The commit is valid; an author should check it.
     Warning,
 }
 

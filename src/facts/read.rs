@@ -34,7 +34,7 @@ pub enum FactsError {
     /// A part of a request body is something else.
     #[error("`{0}` must be an object")]
     PartNotAnObject(&'static str),
-    /// It is an object of Ruby's that is no facts.
+    /// It is a Ruby object without facts.
     #[error("the file holds a `{0}`, not a `!ruby/object:Puppet::Node::Facts`")]
     WrongTag(String),
     /// It ends before its end.
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn a_value_that_is_not_an_object_is_refused() {
         for (text, message) in [
             ("[1]", "facts: expected an object, found a list"),
             ("", "facts: expected an object, found nothing"),

@@ -40,7 +40,7 @@ pub enum StatusState {
     Success,
     /// It is not.
     Failure,
-    /// Nobody can tell: something failed that is not the commit's fault.
+    /// Unknown: a failure that the commit did not cause.
     Error,
 }
 

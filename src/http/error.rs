@@ -157,7 +157,7 @@ impl ApiError {
         self.0.kind
     }
 
-    /// Nobody said who they are, or nobody knows them.
+    /// No credentials, or unknown ones.
     pub(super) fn unauthenticated() -> Self {
         let message = "Route requires authentication: show a token or a client certificate.";
         Self::new(ErrorKind::UserUnauthenticated, message, Value::Null)

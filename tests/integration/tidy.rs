@@ -36,20 +36,15 @@ const WRITTEN_BY_TOOLS: &[&str] = &["target", "corpus", "artifacts", "node_modul
 
 /// Files and directories that are still to be rewritten, with those that show their messages. This list only shrinks.
 const NOT_YET: &[&str] = &[
-    "src",
-    "docs/guides/security.md",
-    "docs/reference/commands.md",
-    "docs/reference/diagnostics/suspicious-value.md",
     "docs/reference/http.md",
-    "docs/reference/metrics.md",
-    "docs/reference/settings.md",
+    "src/cli/serve/start.rs",
+    "src/config/puppet.rs",
+    "src/git",
+    "src/http",
+    "src/internals.rs",
+    "src/reconcile",
     "tests/integration/commands.rs",
-    "tests/integration/controller/operators.rs",
-    "tests/integration/diff.rs",
-    "tests/integration/enc/servers.rs",
     "tests/integration/git/transports.rs",
-    "tests/integration/puppetdb/rules.rs",
-    "tests/integration/writes/classes.rs",
 ];
 
 /// A file or directory with a text that stays as it is, and why.

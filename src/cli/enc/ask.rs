@@ -78,7 +78,7 @@ fn judge(reply: Reply, server: &str) -> Result<Answer> {
         let is_object =
             |key| body.as_ref().and_then(|it| it.get(key)).is_some_and(Value::is_object);
         if !is_object("classes") || !is_object("parameters") {
-            bail!("`{server}` answers {} with what is no ENC document", reply.status);
+            bail!("`{server}` answers {} with an invalid ENC document", reply.status);
         }
         return Ok(Answer::Document { text: reply.text, commit: reply.commit });
     }

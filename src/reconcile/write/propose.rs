@@ -13,7 +13,7 @@ use crate::reconcile::settings::Target;
 impl Writer {
     pub(super) fn propose(&self, job: Job) {
         let Job { request, reply } = job;
-        // The same request gets the same branch, so nobody has to remember it.
+        // The same request gets the same branch, so it needs no record.
         reply(self.proposed(&request));
     }
 

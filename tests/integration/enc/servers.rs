@@ -59,11 +59,11 @@ fn another_daemon_is_asked_when_one_cannot_answer() {
         ("", "timeout: "),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n<html>\n",
-            "answers 200 OK with what is no ENC document",
+            "answers 200 OK with an invalid ENC document",
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
-            "answers 200 OK with what is no ENC document",
+            "answers 200 OK with an invalid ENC document",
         ),
         ("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"classes\": {}", "broke off"),
         (
