@@ -18,6 +18,7 @@ mod json_list;
 mod node_lookup;
 mod node_request;
 mod observe;
+mod openapi;
 mod router;
 mod routes;
 mod server;

@@ -15,13 +15,17 @@ use super::compute::LISTS;
 use super::error::{ApiError, sentence};
 use super::groups::find;
 use super::node_lookup::{FactsPolicy, ask, for_each};
+use super::openapi::errors::{
+    FactsErrors, MalformedId, NotFound, PageErrors, SnapshotErrors, StoreErrors,
+};
+use super::openapi::parameters::{FactsSwitch, Page, SnapshotParameters};
 use super::server::Room;
 use super::streamed::{Piece, streamed};
 use super::types::{self, CheckInEntry, ErrorKind, GroupNodes};
 use crate::classification;
 use crate::facts::RowRoom;
 use crate::hierarchy::{GroupIndex, inherited_rule};
-use crate::model::Node;
+use crate::model::{GroupId, Node};
 use crate::reconcile::Controller;
 use crate::rule::{QueryFormat, to_covering_query};
 use crate::snapshot::Snapshot;
@@ -50,7 +54,16 @@ where
     }
 }
 
-/// Lists nodes: read, written and sent some at a time, so that a list takes the memory of one node.
+/// Lists the nodes that have checked in.
+#[utoipa::path(
+    get, path = "/v1/nodes", operation_id = "list_check_ins", tag = "Check-ins",
+    params(Page, FactsSwitch),
+    responses(
+        (status = 200, body = [types::CheckIn]),
+        PageErrors,
+        StoreErrors,
+    ),
+)]
 pub(super) async fn list(
     State(reader): State<CheckInReader>,
     parameters: Parameters,
@@ -164,6 +177,16 @@ fn unreadable(name: &str, error: &StoreError) -> types::CheckIn {
     }
 }
 
+/// Shows the check-ins of a node.
+#[utoipa::path(
+    get, path = "/v1/nodes/{name}", operation_id = "check_in", tag = "Check-ins",
+    params(("name" = String, Path), FactsSwitch),
+    responses(
+        (status = 200, body = types::CheckIn),
+        NotFound,
+        StoreErrors,
+    ),
+)]
 pub(super) async fn one(
     State(reader): State<CheckInReader>,
     uri: OriginalUri,
@@ -180,8 +203,19 @@ pub(super) async fn one(
     found.await?.map(Json).ok_or_else(|| ApiError::not_found(&uri))
 }
 
-/// Returns the names of the nodes that are in a group now: of those that have checked in, and of
-/// those that `PuppetDB` knows.
+/// Names the nodes in a group: of those that have checked in and, with `--puppetdb`, of those it knows.
+#[utoipa::path(
+    get, path = "/v1/groups/{id}/nodes", operation_id = "group_nodes", tag = "Groups",
+    params(("id" = GroupId, Path), SnapshotParameters, Page),
+    responses(
+        (status = 200, body = GroupNodes),
+        MalformedId,
+        PageErrors,
+        NotFound,
+        FactsErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn of_group(
     State(check_ins): State<CheckIns>,
     State(facts): State<FactsPolicy>,

@@ -12,6 +12,11 @@ use super::compute::{GROUP, NODES, TOOLS, weight};
 use super::error::ApiError;
 use super::node_lookup::{NodeLookup, TrustedSource};
 use super::node_request::{NodeRequest, ProvedNode};
+use super::openapi::errors::{
+    BodyErrors, ClassificationErrors, EvaluationErrors, FactsErrors, SnapshotErrors, UnknownNode,
+};
+use super::openapi::parameters::SnapshotParameters;
+use super::types::{self, ClassifiedV2, NodeBody};
 use crate::classification::{self, Explanation, Final, Outcome, Version};
 use crate::model::NODE_VALUES;
 use crate::snapshot::ResolvedPaths;
@@ -121,6 +126,18 @@ fn short(
     }
 }
 
+/// Classifies a node by the facts of the request.
+#[utoipa::path(
+    post, path = "/v1/classified/nodes/{name}", operation_id = "classify_v1", tag = "Classification",
+    params(("name" = String, Path), SnapshotParameters),
+    request_body = NodeBody,
+    responses(
+        (status = 200, body = types::Classified),
+        BodyErrors,
+        ClassificationErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn v1(
     State(recorder): State<CheckInRecorder>,
     context: SnapshotContext,
@@ -130,6 +147,18 @@ pub(super) async fn v1(
     document(recorder, context, request, body, Version::V1).await
 }
 
+/// Classifies a node by the facts of the request.
+#[utoipa::path(
+    post, path = "/v2/classified/nodes/{name}", operation_id = "classify_v2", tag = "Classification",
+    params(("name" = String, Path), SnapshotParameters),
+    request_body = NodeBody,
+    responses(
+        (status = 200, body = ClassifiedV2),
+        BodyErrors,
+        ClassificationErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn v2(
     State(recorder): State<CheckInRecorder>,
     context: SnapshotContext,
@@ -139,7 +168,16 @@ pub(super) async fn v2(
     document(recorder, context, request, body, Version::V2).await
 }
 
-/// A GET has no facts, whatever its body.
+/// Classifies a node by its name.
+#[utoipa::path(
+    get, path = "/v1/classified/nodes/{name}", operation_id = "classify_by_name_v1", tag = "Classification",
+    params(("name" = String, Path), SnapshotParameters),
+    responses(
+        (status = 200, body = types::Classified),
+        ClassificationErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn v1_without_facts(
     State(recorder): State<CheckInRecorder>,
     context: SnapshotContext,
@@ -148,7 +186,16 @@ pub(super) async fn v1_without_facts(
     document(recorder, context, request, Body::empty(), Version::V1).await
 }
 
-/// A GET has no facts, whatever its body.
+/// Classifies a node by its name.
+#[utoipa::path(
+    get, path = "/v2/classified/nodes/{name}", operation_id = "classify_by_name_v2", tag = "Classification",
+    params(("name" = String, Path), SnapshotParameters),
+    responses(
+        (status = 200, body = ClassifiedV2),
+        ClassificationErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn v2_without_facts(
     State(recorder): State<CheckInRecorder>,
     context: SnapshotContext,
@@ -157,6 +204,18 @@ pub(super) async fn v2_without_facts(
     document(recorder, context, request, Body::empty(), Version::V2).await
 }
 
+/// Explains a classification; a conflict is no error.
+#[utoipa::path(
+    post, path = "/v1/classified/nodes/{name}/explanation", operation_id = "explain", tag = "Classification",
+    params(("name" = String, Path), SnapshotParameters),
+    request_body = NodeBody,
+    responses(
+        (status = 200, body = types::Explanation),
+        BodyErrors,
+        EvaluationErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn explanation(
     context: SnapshotContext,
     request: NodeRequest,
@@ -171,7 +230,18 @@ pub(super) async fn explanation(
     TOOLS.run(weight, explain).await?
 }
 
-/// Explains the classification of a node by what is known of it; the name alone explains nothing.
+/// Explains the classification of a node by what is known of it.
+#[utoipa::path(
+    get, path = "/v1/classified/nodes/{name}/explanation", operation_id = "explain_by_name", tag = "Classification",
+    params(("name" = String, Path), SnapshotParameters),
+    responses(
+        (status = 200, body = types::Explanation),
+        UnknownNode,
+        EvaluationErrors,
+        FactsErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn explanation_by_name(
     State(lookup): State<NodeLookup>,
     context: SnapshotContext,

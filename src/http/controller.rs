@@ -12,14 +12,31 @@ use super::access::{Caller, Role};
 use super::answer::{Parameters, blocking, blocking_at_once};
 use super::body::read_json;
 use super::error::ApiError;
-use super::types::{Commit, Pinned, Requested, Status};
+use super::openapi::errors::{
+    BodyErrors, CommitErrors, JournalErrors, LookupErrors, PageErrors, ValidCommitErrors,
+};
+use super::openapi::parameters::Page;
+use super::types::{Commit, PinRequest, Pinned, Requested, Status};
 use crate::reconcile::{Controller, Trigger};
 
+/// The state of the controller.
+#[utoipa::path(
+    get, path = "/controller/status", operation_id = "status", tag = "Controller",
+    responses(
+        (status = 200, body = Status),
+    ),
+)]
 pub(super) async fn status(State(controller): State<Arc<Controller>>) -> Json<Status> {
     Json(controller.status().into())
 }
 
-/// Fetches the branch now.
+/// Has the branch fetched now.
+#[utoipa::path(
+    post, path = "/controller/reconcile", operation_id = "reconcile", tag = "Controller",
+    responses(
+        (status = 202, body = Requested),
+    ),
+)]
 pub(super) async fn reconcile(
     State(controller): State<Arc<Controller>>,
 ) -> (StatusCode, Json<Requested>) {
@@ -27,7 +44,17 @@ pub(super) async fn reconcile(
     (StatusCode::ACCEPTED, Json(Requested { requested: true }))
 }
 
-/// Keeps a commit answering.
+/// Keeps a commit answering, on this replica.
+#[utoipa::path(
+    post, path = "/controller/pin", operation_id = "pin", tag = "Controller",
+    request_body = PinRequest,
+    responses(
+        (status = 200, body = Pinned),
+        BodyErrors,
+        ValidCommitErrors,
+        JournalErrors,
+    ),
+)]
 pub(super) async fn pin(
     State(controller): State<Arc<Controller>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -44,6 +71,13 @@ pub(super) async fn pin(
 }
 
 /// Follows the branch again.
+#[utoipa::path(
+    post, path = "/controller/resume", operation_id = "resume", tag = "Controller",
+    responses(
+        (status = 202, body = Pinned),
+        JournalErrors,
+    ),
+)]
 pub(super) async fn resume(
     State(controller): State<Arc<Controller>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -52,6 +86,16 @@ pub(super) async fn resume(
     Ok((StatusCode::ACCEPTED, Json(Pinned { pinned: None })))
 }
 
+/// The snapshots that are known, newest first.
+#[utoipa::path(
+    get, path = "/controller/commits", operation_id = "list_commits", tag = "Controller",
+    params(Page),
+    responses(
+        (status = 200, body = [Commit]),
+        PageErrors,
+        LookupErrors,
+    ),
+)]
 pub(super) async fn commits(
     State(controller): State<Arc<Controller>>,
     parameters: Parameters,
@@ -60,6 +104,15 @@ pub(super) async fn commits(
     Ok(Json(parameters.page(commits.iter().map(Commit::from).collect())?))
 }
 
+/// What became of a commit.
+#[utoipa::path(
+    get, path = "/controller/commits/{revision}", operation_id = "commit", tag = "Controller",
+    params(("revision" = String, Path)),
+    responses(
+        (status = 200, body = Commit),
+        CommitErrors,
+    ),
+)]
 pub(super) async fn commit(
     State(controller): State<Arc<Controller>>,
     Path(revision): Path<String>,

@@ -13,6 +13,7 @@ use super::answer::lookup;
 use super::check_ins::whole;
 use super::error::ApiError;
 use super::node_lookup::FactsPolicy;
+use super::openapi::errors::{StoreErrors, ValidCommitErrors};
 use super::server::Room;
 use super::types::{Diff, DiffSide};
 use crate::impact::{Comparison, Files, Impact, Side, Survey};
@@ -41,7 +42,16 @@ async fn turn() -> Result<[SemaphorePermit<'static>; 2], ApiError> {
     Ok([request, comparison])
 }
 
-/// Compares what the nodes get at two revisions.
+/// What a change does to the nodes that have checked in.
+#[utoipa::path(
+    get, path = "/controller/diff/{base}/{head}", operation_id = "diff", tag = "Controller",
+    params(("base" = String, Path), ("head" = String, Path)),
+    responses(
+        (status = 200, body = Diff),
+        ValidCommitErrors,
+        StoreErrors,
+    ),
+)]
 pub(super) async fn diff(
     State(controller): State<Arc<Controller>>,
     State(check_ins): State<CheckIns>,

@@ -20,8 +20,13 @@ use super::enc_cache::EncCache;
 use super::error::ApiError;
 use super::node_lookup::{FactsPolicy, FactsSource, Known, NodeLookup, TrustedSource};
 use super::node_request::{NodeRequest, ProvedNode};
+use super::openapi::errors::{
+    BodyErrors, ClassificationErrors, FactsErrors, KeepErrors, NotFound, SnapshotErrors,
+    UnknownNode,
+};
+use super::openapi::parameters::SnapshotParameters;
 use super::server::Room;
-use super::types::StoredFacts;
+use super::types::{EncDocument, FactsUpload, NodeBody, StoredFacts};
 use crate::classification;
 use crate::model::NODE_VALUES;
 use crate::store::Received;
@@ -76,6 +81,18 @@ async fn by_name(
     Ok(respond(&context, document))
 }
 
+/// The ENC document of a node, by the facts that it checked in with.
+#[utoipa::path(
+    get, path = "/enc/{certname}", operation_id = "enc", tag = "Puppet Server and Hiera",
+    params(("certname" = String, Path), SnapshotParameters),
+    responses(
+        (status = 200, body = EncDocument, content_type = "text/yaml"),
+        UnknownNode,
+        ClassificationErrors,
+        FactsErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn without_facts(
     State(lookup): State<NodeLookup>,
     State(cache): State<EncCache>,
@@ -86,6 +103,42 @@ pub(super) async fn without_facts(
     by_name(&lookup, &cache, context, &uri, request).await
 }
 
+/// The same, for Foreman's clients.
+#[utoipa::path(
+    get, path = "/node/{certname}", operation_id = "foreman_node", tag = "Puppet Server and Hiera",
+    params(("certname" = String, Path), SnapshotParameters),
+    responses(
+        (status = 200, body = EncDocument, content_type = "text/yaml"),
+        UnknownNode,
+        ClassificationErrors,
+        FactsErrors,
+        SnapshotErrors,
+    ),
+)]
+pub(super) async fn for_foreman(
+    State(lookup): State<NodeLookup>,
+    State(cache): State<EncCache>,
+    context: SnapshotContext,
+    uri: OriginalUri,
+    request: NodeRequest,
+) -> Result<Response, ApiError> {
+    by_name(&lookup, &cache, context, &uri, request).await
+}
+
+/// The ENC document of a node, by the facts of the request.
+#[utoipa::path(
+    post, path = "/enc/{certname}", operation_id = "enc_with_facts", tag = "Puppet Server and Hiera",
+    params(("certname" = String, Path), SnapshotParameters),
+    request_body = NodeBody,
+    responses(
+        (status = 200, body = EncDocument, content_type = "text/yaml"),
+        BodyErrors,
+        NotFound,
+        ClassificationErrors,
+        FactsErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn with_facts(
     State(lookup): State<NodeLookup>,
     State(cache): State<EncCache>,
@@ -167,7 +220,16 @@ fn as_facts(mut body: Value) -> Value {
     body
 }
 
-/// Takes facts from Foreman's clients: `{"name", "facts", …}`. They are the node's from now on.
+/// Stores facts, as Foreman's clients send them: on disk before the answer.
+#[utoipa::path(
+    post, path = "/api/hosts/facts", operation_id = "foreman_facts", tag = "Puppet Server and Hiera",
+    request_body = FactsUpload,
+    responses(
+        (status = 201, body = StoredFacts, description = "The facts are on disk, or in memory without `--data-dir`"),
+        BodyErrors,
+        KeepErrors,
+    ),
+)]
 pub(super) async fn upload_facts(
     State(lookup): State<NodeLookup>,
     State(recorder): State<CheckInRecorder>,
@@ -229,6 +291,18 @@ fn uploaded(mut body: Value) -> Result<(String, String), ApiError> {
     Ok((name, text))
 }
 
+/// Config data for Hiera: `{"class::key": value}`.
+#[utoipa::path(
+    get, path = "/hiera/{certname}", operation_id = "hiera", tag = "Puppet Server and Hiera",
+    params(("certname" = String, Path), SnapshotParameters),
+    responses(
+        (status = 200, body = Object),
+        UnknownNode,
+        ClassificationErrors,
+        FactsErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn hiera(
     State(lookup): State<NodeLookup>,
     context: SnapshotContext,
@@ -238,8 +312,20 @@ pub(super) async fn hiera(
     config_data_by_name(&lookup, context, &uri, &request).await
 }
 
-/// Returns the config data of a node whose facts come along: any daemon can answer, whichever the
-/// node has checked in with. Nothing is kept.
+/// Config data for Hiera, by the facts of the request: any daemon can answer; nothing is kept.
+#[utoipa::path(
+    post, path = "/hiera/{certname}", operation_id = "hiera_with_facts", tag = "Puppet Server and Hiera",
+    params(("certname" = String, Path), SnapshotParameters),
+    request_body = NodeBody,
+    responses(
+        (status = 200, body = Object),
+        BodyErrors,
+        NotFound,
+        ClassificationErrors,
+        FactsErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn hiera_with_facts(
     State(lookup): State<NodeLookup>,
     context: SnapshotContext,

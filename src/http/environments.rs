@@ -5,21 +5,53 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::answer::{Parameters, SnapshotContext};
 use super::error::ApiError;
+use super::openapi::errors::{NotFound, PageErrors, SnapshotErrors};
+use super::openapi::parameters::{Page, SnapshotParameters};
 use super::types::{Class, Environment};
 use crate::reconcile::Controller;
 
+/// Lists the classes of all environments.
+#[utoipa::path(
+    get, path = "/v1/classes", operation_id = "list_classes", tag = "Classes and environments",
+    params(SnapshotParameters, Page),
+    responses(
+        (status = 200, body = [Class]),
+        PageErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn classes(context: SnapshotContext, parameters: Parameters) -> Response {
     let catalogues = &context.snapshot.estate.catalogues;
     let all = catalogues.iter().flat_map(|(name, catalogue)| Class::all_of(name, catalogue));
     context.json(parameters.page(all.collect()))
 }
 
+/// Lists the environments.
+#[utoipa::path(
+    get, path = "/v1/environments", operation_id = "list_environments", tag = "Classes and environments",
+    params(SnapshotParameters, Page),
+    responses(
+        (status = 200, body = [Environment]),
+        PageErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn environments(context: SnapshotContext, parameters: Parameters) -> Response {
     let known = context.snapshot.estate.environment_names();
     let all = known.into_iter().cloned().map(Environment::named).collect();
     context.json(parameters.page(all))
 }
 
+/// Shows an environment.
+#[utoipa::path(
+    get, path = "/v1/environments/{environment}", operation_id = "environment", tag = "Classes and environments",
+    params(("environment" = String, Path), SnapshotParameters),
+    responses(
+        (status = 200, body = Environment),
+        NotFound,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn environment(
     context: SnapshotContext,
     uri: OriginalUri,
@@ -30,6 +62,16 @@ pub(super) async fn environment(
     context.json(found.map(Environment::named).ok_or_else(|| ApiError::not_found(&uri)))
 }
 
+/// Lists the classes of an environment.
+#[utoipa::path(
+    get, path = "/v1/environments/{environment}/classes", operation_id = "list_environment_classes", tag = "Classes and environments",
+    params(("environment" = String, Path), SnapshotParameters, Page),
+    responses(
+        (status = 200, body = [Class]),
+        PageErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn environment_classes(
     context: SnapshotContext,
     parameters: Parameters,
@@ -40,6 +82,16 @@ pub(super) async fn environment_classes(
     context.json(parameters.page(classes.collect()))
 }
 
+/// Shows a class.
+#[utoipa::path(
+    get, path = "/v1/environments/{environment}/classes/{class}", operation_id = "environment_class", tag = "Classes and environments",
+    params(("environment" = String, Path), ("class" = String, Path), SnapshotParameters),
+    responses(
+        (status = 200, body = Class),
+        NotFound,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn environment_class(
     context: SnapshotContext,
     uri: OriginalUri,

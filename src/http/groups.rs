@@ -14,6 +14,10 @@ use super::body::{RULE_VALUES, read, to_json_within};
 use super::compute::{GROUP, TOOLS};
 use super::error::ApiError;
 use super::json_list::JsonList;
+use super::openapi::errors::{
+    BodyErrors, DepthErrors, MalformedId, NotFound, PageErrors, SnapshotErrors, TranslationErrors,
+};
+use super::openapi::parameters::{Depth, Format, Inherited, Page, SnapshotParameters};
 use super::streamed::streamed;
 use super::types::{ErrorKind, Group, GroupRules, GroupTree, Query, TranslatedRule};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule};
@@ -65,6 +69,16 @@ fn weight(context: &SnapshotContext) -> usize {
     context.snapshot.estate.hierarchy.len() * GROUP
 }
 
+/// Lists the groups.
+#[utoipa::path(
+    get, path = "/v1/groups", operation_id = "list_groups", tag = "Groups",
+    params(SnapshotParameters, Page, Inherited),
+    responses(
+        (status = 200, body = [Group]),
+        PageErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn list(
     State(controller): State<Arc<Controller>>,
     context: SnapshotContext,
@@ -104,6 +118,17 @@ pub(super) async fn list(
     }
 }
 
+/// Shows a group.
+#[utoipa::path(
+    get, path = "/v1/groups/{id}", operation_id = "group", tag = "Groups",
+    params(("id" = GroupId, Path), SnapshotParameters, Inherited),
+    responses(
+        (status = 200, body = Group),
+        MalformedId,
+        NotFound,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn one(
     State(controller): State<Arc<Controller>>,
     context: SnapshotContext,
@@ -122,6 +147,18 @@ pub(super) async fn one(
     TOOLS.run(weight, write).await
 }
 
+/// Shows what is below a group, as a tree.
+#[utoipa::path(
+    get, path = "/v1/group-children/{id}", operation_id = "group_children", tag = "Groups",
+    params(("id" = GroupId, Path), SnapshotParameters, Depth),
+    responses(
+        (status = 200, body = [GroupTree]),
+        MalformedId,
+        DepthErrors,
+        NotFound,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn children(
     State(controller): State<Arc<Controller>>,
     context: SnapshotContext,
@@ -163,6 +200,17 @@ fn tree(shown: &Shown<'_>, top: GroupIndex, depth: usize) -> Option<GroupTree> {
     written.remove(&top)
 }
 
+/// Shows a group's rules, also as PuppetDB queries.
+#[utoipa::path(
+    get, path = "/v1/groups/{id}/rules", operation_id = "group_rules", tag = "Groups",
+    params(("id" = GroupId, Path), SnapshotParameters),
+    responses(
+        (status = 200, body = GroupRules),
+        MalformedId,
+        NotFound,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn rules(
     context: SnapshotContext,
     uri: OriginalUri,
@@ -193,6 +241,17 @@ fn translated(rule: Option<&Condition>, format: QueryFormat) -> Value {
     rule.and_then(|rule| to_query(rule, format).ok().flatten()).unwrap_or_default()
 }
 
+/// Translates a rule into a PuppetDB query.
+#[utoipa::path(
+    post, path = "/v1/rules/translate", operation_id = "translate_rule", tag = "Groups",
+    params(Format),
+    request_body = Condition,
+    responses(
+        (status = 200, body = Query),
+        BodyErrors,
+        TranslationErrors,
+    ),
+)]
 pub(super) async fn translate(parameters: Parameters, body: Body) -> Result<Response, ApiError> {
     let format = match parameters.get("format") {
         None | Some("nodes") => QueryFormat::Nodes,

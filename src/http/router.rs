@@ -1,16 +1,17 @@
 //! All routes on one page, each with what it requires of callers.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use axum::Router;
 use axum::extract::FromRef as _;
+use axum::{Extension, Router};
 
 use super::access::{Access, Requirement, Role};
 use super::observe::observed;
 use super::routes::Routes;
+use super::service_status::WriteDocument;
 use super::state::{AppState, Services};
 use super::{
-    check_ins, classify, controller, diff, enc, environments, groups, service_status,
+    check_ins, classify, controller, diff, enc, environments, groups, openapi, service_status,
     update_classes, validate, webhook, writes,
 };
 
@@ -30,8 +31,13 @@ pub fn router(services: Arc<Services>, set: RouteSet) -> Router {
     let metrics = Arc::clone(&services.metrics);
     let state = AppState::new(services);
     let routes = routes(&Arc::from_ref(&state), set);
-    observed(routes.into_router(), metrics).with_state(state)
+    let document = Extension(WriteDocument(|| DOCUMENT.as_str()));
+    observed(routes.into_router().layer(document), metrics).with_state(state)
 }
+
+/// The document of all routes, whatever the address has of them.
+static DOCUMENT: LazyLock<String> =
+    LazyLock::new(|| openapi::write(routes(&Arc::default(), RouteSet::Whole).declared()));
 
 const PROBE: Requirement = Requirement::Probe;
 const PUBLIC: Requirement = Requirement::Public;
@@ -74,7 +80,7 @@ fn public(new: &impl Fn() -> Routes) -> Routes {
         // Puppet Server, Hiera, and the clients of Foreman
         .get("/enc/{certname}", CLASSIFY_NODE, enc::without_facts)
         .post("/enc/{certname}", CLASSIFY_NODE, enc::with_facts)
-        .get("/node/{certname}", CLASSIFY_NODE, enc::without_facts)
+        .get("/node/{certname}", CLASSIFY_NODE, enc::for_foreman)
         .post("/api/hosts/facts", CHECK_IN, enc::upload_facts)
         .get("/hiera/{certname}", CLASSIFY_NODE, enc::hiera)
         .post("/hiera/{certname}", CLASSIFY_NODE, enc::hiera_with_facts)

@@ -34,6 +34,13 @@ pub(super) struct Route {
     pub(super) requirement: Requirement,
 }
 
+impl Route {
+    /// Returns whether a path of the document is this one: a parameter for the rest is one as others there.
+    pub(super) fn is_at(&self, path: &str) -> bool {
+        self.path.replace("{*", "{") == path
+    }
+}
+
 impl Routes {
     pub(super) fn new(access: Arc<Access>) -> Self {
         Self { router: Router::new(), declared: Vec::new(), access }
@@ -105,7 +112,6 @@ impl Routes {
         self
     }
 
-    #[cfg(test)]
     pub(super) fn declared(&self) -> &[Route] {
         &self.declared
     }

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
 use indexmap::IndexMap;
 
 use super::answer::Parameters;
 use super::error::ApiError;
+use super::openapi::errors::{NotFound, ReadyErrors, WordErrors};
+use super::openapi::parameters::Level;
 use super::types::{DetailLevel, ErrorKind, Service, ServiceState};
 use crate::reconcile::{Controller, Freshness, LookupError, OnStale};
 use crate::telemetry::Metrics;
@@ -47,6 +49,16 @@ fn code(controller: &Controller) -> StatusCode {
     }
 }
 
+/// The state of the services, as Puppet has it.
+#[utoipa::path(
+    get, path = "/status/v1/services", operation_id = "services", tag = "Status",
+    params(Level),
+    responses(
+        (status = 200, body = BTreeMap<String, Service>),
+        (status = 503, body = BTreeMap<String, Service>, description = "No commit answers"),
+        WordErrors,
+    ),
+)]
 pub(super) async fn services(
     State(controller): State<Arc<Controller>>,
     parameters: Parameters,
@@ -57,6 +69,17 @@ pub(super) async fn services(
     Ok((code(&controller), Json(all)).into_response())
 }
 
+/// The state of one service.
+#[utoipa::path(
+    get, path = "/status/v1/services/{service}", operation_id = "service", tag = "Status",
+    params(("service" = String, Path), Level),
+    responses(
+        (status = 200, body = Service),
+        (status = 503, body = Service, description = "No commit answers"),
+        WordErrors,
+        NotFound,
+    ),
+)]
 pub(super) async fn one_service(
     State(controller): State<Arc<Controller>>,
     parameters: Parameters,
@@ -72,6 +95,14 @@ pub(super) async fn one_service(
     }
 }
 
+/// `running`, or 503 and `error`.
+#[utoipa::path(
+    get, path = "/status/v1/simple", operation_id = "simple", tag = "Status",
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+        (status = 503, body = String, content_type = "text/plain", description = "No commit answers"),
+    ),
+)]
 pub(super) async fn simple(
     State(controller): State<Arc<Controller>>,
 ) -> (StatusCode, &'static str) {
@@ -79,6 +110,16 @@ pub(super) async fn simple(
     (code, if code == StatusCode::OK { "running" } else { "error" })
 }
 
+/// The same, for one service.
+#[utoipa::path(
+    get, path = "/status/v1/simple/{service}", operation_id = "simple_service", tag = "Status",
+    params(("service" = String, Path)),
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+        (status = 503, body = String, content_type = "text/plain", description = "No commit answers"),
+        NotFound,
+    ),
+)]
 pub(super) async fn simple_service(
     State(controller): State<Arc<Controller>>,
     uri: OriginalUri,
@@ -91,12 +132,26 @@ pub(super) async fn simple_service(
     }
 }
 
-/// Liveness probe.
+/// Liveness probe: the process answers.
+#[utoipa::path(
+    get, path = "/livez", operation_id = "livez", tag = "Status",
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+    ),
+)]
 pub(super) async fn livez() -> &'static str {
     "ok\n"
 }
 
 /// The metrics, in the text format of OpenMetrics.
+///
+/// On `--admin-listen` no role is needed, and the other address has no such route.
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "metrics", tag = "Status",
+    responses(
+        (status = 200, body = String, content_type = "application/openmetrics-text"),
+    ),
+)]
 pub(super) async fn metrics(
     State(metrics): State<Arc<Metrics>>,
     State(controller): State<Arc<Controller>>,
@@ -105,12 +160,29 @@ pub(super) async fn metrics(
     ([(header::CONTENT_TYPE, format)], metrics.render(&controller.scrape())).into_response()
 }
 
-/// Every route, for programs; a test compares it with the router.
-pub(super) async fn openapi() -> ([(header::HeaderName, &'static str); 1], &'static str) {
-    ([(header::CONTENT_TYPE, "application/json")], include_str!("openapi.json"))
+/// Writes the document of all routes, which the router alone knows.
+#[derive(Clone, Copy)]
+pub(super) struct WriteDocument(pub(super) fn() -> &'static str);
+
+/// This document.
+#[utoipa::path(
+    get, path = "/openapi.json", operation_id = "openapi", tag = "Status",
+    responses((status = 200, body = Object))
+)]
+pub(super) async fn openapi(
+    Extension(WriteDocument(write)): Extension<WriteDocument>,
+) -> ([(header::HeaderName, &'static str); 1], &'static str) {
+    ([(header::CONTENT_TYPE, "application/json")], write())
 }
 
-/// A commit answers, and policy does not mind its age.
+/// Readiness probe: a commit answers, and is not older than it may be.
+#[utoipa::path(
+    get, path = "/readyz", operation_id = "readyz", tag = "Status",
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+        ReadyErrors,
+    ),
+)]
 pub(super) async fn readyz(
     State(controller): State<Arc<Controller>>,
 ) -> Result<&'static str, ApiError> {

@@ -39,10 +39,12 @@ pub use error::{
 pub use error_kind::ErrorKind;
 pub use finding::{Finding, RelatedPlace};
 pub use group::{Group, GroupNodes, GroupRules, GroupTree, Query, TranslatedRule};
-pub use node::{NodeBody, StoredFacts};
+pub use node::{FactsUpload, NodeBody, StoredFacts};
 pub use service::{DetailLevel, Service, ServiceState};
 pub use status::{
     ActiveCommit, Condition, ConditionStatus, FailedCommit, ObservedCommit, Remote, Repository,
     Status,
 };
-pub use write::{NodesRequest, Proposed, ProposedBranch, ProposedKind};
+pub use write::{
+    NodesRequest, Proposed, ProposedBranch, ProposedKind, Unpinned, UnpinnedGroup, UnpinnedNode,
+};

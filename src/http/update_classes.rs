@@ -15,7 +15,9 @@ use serde_json::Value;
 use super::access::Caller;
 use super::answer::{Parameters, SnapshotContext};
 use super::error::ApiError;
-use super::types::{ErrorKind, LastClassUpdate, UnexpectedResponse};
+use super::openapi::errors::{EnvironmentErrors, PullErrors, SnapshotErrors, WriteErrors};
+use super::openapi::parameters::{OneEnvironment, SnapshotParameters};
+use super::types::{ErrorKind, LastClassUpdate, Proposed, UnexpectedResponse};
 use super::writes::{Writing, environment_of};
 use crate::changeset::{NewCatalogue, Operation, check_may_update_classes, etag_of};
 use crate::model::EnvironmentName;
@@ -149,8 +151,18 @@ fn failed(environment: &EnvironmentName, error: ClassListError) -> ApiError {
     }
 }
 
-/// Pulls classes from the Puppet Server and commits what changed. Without one, catalogues are files
-/// of the repository that others write: to update them is to look at it.
+/// Pulls classes from the Puppet Server of `--puppet-server` and commits what changed; without one, has the repository fetched. Needs `write` without `groups` and `keys`.
+#[utoipa::path(
+    post, path = "/v1/update-classes", operation_id = "update_classes", tag = "Classes and environments",
+    params(OneEnvironment),
+    responses(
+        (status = 201, description = "The catalogues are as the Puppet Server says; without `--puppet-server`, the repository will be fetched"),
+        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
+        EnvironmentErrors,
+        WriteErrors,
+        PullErrors,
+    ),
+)]
 pub(super) async fn update(
     State(server): State<Option<ClassUpdater>>,
     State(controller): State<Arc<Controller>>,
@@ -190,7 +202,17 @@ pub(super) async fn update(
     Ok(response)
 }
 
-/// Says when classes were last updated: by a request here, or by a commit that changed a catalogue.
+/// Says when classes were updated last.
+///
+/// The later of two times: that of the last request to this daemon to update classes that found them or brought them up to date, and that of the last commit, up to the one that answers, that made or edited a class catalogue. Null if there is neither, or the history is not known yet.
+#[utoipa::path(
+    get, path = "/v1/last-class-update", operation_id = "last_class_update", tag = "Classes and environments",
+    params(SnapshotParameters),
+    responses(
+        (status = 200, body = LastClassUpdate),
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn last(
     State(server): State<Option<ClassUpdater>>,
     State(controller): State<Arc<Controller>>,

@@ -11,13 +11,26 @@ use super::answer::{SnapshotContext, lookup};
 use super::body::{read, to_groups};
 use super::compute::TOOLS;
 use super::error::ApiError;
+use super::openapi::errors::{BodyErrors, GroupErrors, SnapshotErrors};
+use super::openapi::parameters::SnapshotParameters;
 use super::server::Room;
 use super::types;
 use crate::changeset::{Operation, read_group};
 use crate::model::{Group, GroupId, NODE_VALUES};
 use crate::reconcile::Controller;
 
-/// Answers with the group, or with the error that the write of it would get.
+/// Checks a group without changing anything.
+#[utoipa::path(
+    post, path = "/v1/validate/group", operation_id = "validate_group", tag = "Groups",
+    params(SnapshotParameters),
+    request_body = Object,
+    responses(
+        (status = 200, body = types::Group),
+        BodyErrors,
+        GroupErrors,
+        SnapshotErrors,
+    ),
+)]
 pub(super) async fn group(
     State(controller): State<Arc<Controller>>,
     context: SnapshotContext,

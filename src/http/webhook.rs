@@ -28,6 +28,7 @@ use self::payload::{Interest, Provider};
 use self::secret::Secret;
 use self::signature::Check;
 use super::error::ApiError;
+use super::openapi::errors::DeliveryErrors;
 use super::types::{Delivery, DeliveryAction, ErrorKind};
 use crate::config::watched::{Cause, Ending, Reloaded, WatchError, Watched, WatchedFile};
 use crate::reconcile::Controller;
@@ -91,6 +92,17 @@ fn secrets(bytes: &[u8]) -> std::io::Result<Vec<Secret>> {
     Ok(secrets)
 }
 
+/// A push, told by a forge: the branch is fetched now.
+#[utoipa::path(
+    post, path = "/webhook/{provider}", operation_id = "webhook", tag = "Webhooks",
+    params(("provider" = String, Path)),
+    request_body = Object,
+    responses(
+        (status = 200, body = Delivery, description = "Nothing to do: `duplicate` or `ignored`"),
+        (status = 202, body = Delivery, description = "The branch is fetched"),
+        DeliveryErrors,
+    ),
+)]
 pub(super) async fn receive(
     State(webhooks): State<Arc<Webhooks>>,
     State(controller): State<Arc<Controller>>,

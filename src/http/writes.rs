@@ -18,8 +18,15 @@ use super::answer::{Parameters, name_commit};
 use super::body::{HIERARCHY_VALUES, read_groups, read_json};
 use super::error::ApiError;
 use super::groups::{find, show};
+use super::openapi::errors::{
+    BodyErrors, DeltaErrors, EnvironmentErrors, GroupErrors, MalformedId, NodesErrors, NotFound,
+    RemovalErrors, WriteErrors,
+};
+use super::openapi::parameters::Nodes;
 use super::server::{FlushCallback, Room};
-use super::types::{Environment, ErrorKind, Proposed, ProposedBranch};
+use super::types::{
+    Environment, ErrorKind, Group, NodesRequest, Proposed, ProposedBranch, Unpinned,
+};
 use crate::changeset::{Operation, Status, WriteOutcome};
 use crate::hierarchy::View;
 use crate::history::Edit;
@@ -157,12 +164,40 @@ fn id_of(text: &str) -> Result<GroupId, ApiError> {
     text.parse().map_err(|_| ApiError::malformed_uuid(text))
 }
 
+/// Makes a group.
+#[utoipa::path(
+    post, path = "/v1/groups", operation_id = "create_group", tag = "Writes",
+    request_body = Object,
+    responses(
+        (status = 303, description = "Made; `Location` is the path of the group", headers(("Location" = String))),
+        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
+        BodyErrors,
+        GroupErrors,
+        WriteErrors,
+    ),
+)]
 pub(super) async fn create(writing: Writing, body: Body) -> Result<Response, ApiError> {
     let body = read_groups(body, NODE_VALUES, "Group").await?;
     let id = GroupId::from_random(fastrand::u128(..));
     writing.perform(body, |body| Operation::Create { id, body }).await
 }
 
+/// Makes or replaces a group.
+#[utoipa::path(
+    put, path = "/v1/groups/{id}", operation_id = "put_group", tag = "Writes",
+    params(("id" = GroupId, Path)),
+    request_body = Object,
+    responses(
+        (status = 200, body = Group, description = "It was so already"),
+        (status = 201, body = Group, description = "Made or replaced"),
+        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
+        BodyErrors,
+        MalformedId,
+        NotFound,
+        GroupErrors,
+        WriteErrors,
+    ),
+)]
 pub(super) async fn put(
     writing: Writing,
     Path(id): Path<String>,
@@ -173,6 +208,22 @@ pub(super) async fn put(
     writing.perform(body, |body| Operation::Put { id, body }).await
 }
 
+/// Changes parts of a group.
+#[utoipa::path(
+    post, path = "/v1/groups/{id}", operation_id = "update_group", tag = "Writes",
+    params(("id" = GroupId, Path)),
+    request_body = Object,
+    responses(
+        (status = 200, body = Group, description = "The group as it is now"),
+        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
+        BodyErrors,
+        MalformedId,
+        NotFound,
+        GroupErrors,
+        WriteErrors,
+        DeltaErrors,
+    ),
+)]
 pub(super) async fn edit(
     writing: Writing,
     Path(id): Path<String>,
@@ -183,6 +234,19 @@ pub(super) async fn edit(
     writing.perform(delta, |delta| Operation::Edit { id, delta }).await
 }
 
+/// Removes a group.
+#[utoipa::path(
+    delete, path = "/v1/groups/{id}", operation_id = "delete_group", tag = "Writes",
+    params(("id" = GroupId, Path)),
+    responses(
+        (status = 204, description = "Done"),
+        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
+        MalformedId,
+        NotFound,
+        GroupErrors,
+        WriteErrors,
+    ),
+)]
 pub(super) async fn delete(writing: Writing, Path(id): Path<String>) -> Result<Response, ApiError> {
     let id = id_of(&id)?;
     writing.perform(Value::Null, |_| Operation::Delete { id }).await
@@ -199,6 +263,22 @@ async fn with_nodes(
     writing.perform(body, |_| operation(nodes)).await
 }
 
+/// Pins nodes to a group.
+#[utoipa::path(
+    post, path = "/v1/groups/{id}/pin", operation_id = "pin_nodes", tag = "Writes",
+    params(("id" = GroupId, Path), Nodes),
+    request_body = NodesRequest,
+    responses(
+        (status = 204, description = "Done"),
+        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
+        BodyErrors,
+        NodesErrors,
+        MalformedId,
+        NotFound,
+        GroupErrors,
+        WriteErrors,
+    ),
+)]
 pub(super) async fn pin(
     writing: Writing,
     parameters: Parameters,
@@ -209,6 +289,22 @@ pub(super) async fn pin(
     with_nodes(writing, &parameters, body, |nodes| Operation::Pin { id, nodes }).await
 }
 
+/// Unpins nodes from a group.
+#[utoipa::path(
+    post, path = "/v1/groups/{id}/unpin", operation_id = "unpin_nodes", tag = "Writes",
+    params(("id" = GroupId, Path), Nodes),
+    request_body = NodesRequest,
+    responses(
+        (status = 204, description = "Done"),
+        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
+        BodyErrors,
+        NodesErrors,
+        MalformedId,
+        NotFound,
+        GroupErrors,
+        WriteErrors,
+    ),
+)]
 pub(super) async fn unpin(
     writing: Writing,
     parameters: Parameters,
@@ -219,6 +315,20 @@ pub(super) async fn unpin(
     with_nodes(writing, &parameters, body, |nodes| Operation::Unpin { id, nodes }).await
 }
 
+/// Unpins nodes from all groups.
+#[utoipa::path(
+    post, path = "/v1/commands/unpin-from-all", operation_id = "unpin_from_all", tag = "Writes",
+    params(Nodes),
+    request_body = NodesRequest,
+    responses(
+        (status = 200, body = Unpinned, description = "The nodes, and the groups that they were taken from"),
+        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
+        BodyErrors,
+        NodesErrors,
+        GroupErrors,
+        WriteErrors,
+    ),
+)]
 pub(super) async fn unpin_from_all(
     writing: Writing,
     parameters: Parameters,
@@ -227,6 +337,18 @@ pub(super) async fn unpin_from_all(
     with_nodes(writing, &parameters, body, |nodes| Operation::UnpinFromAll { nodes }).await
 }
 
+/// Replaces all groups.
+#[utoipa::path(
+    post, path = "/v1/import-hierarchy", operation_id = "import_hierarchy", tag = "Writes",
+    request_body = Vec<Object>,
+    responses(
+        (status = 204, description = "Done"),
+        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
+        BodyErrors,
+        GroupErrors,
+        WriteErrors,
+    ),
+)]
 pub(super) async fn import_hierarchy(writing: Writing, body: Body) -> Result<Response, ApiError> {
     let body = read_groups(body, HIERARCHY_VALUES, "[Group]").await?;
     writing.perform(body, |body| Operation::Import { body }).await
@@ -244,6 +366,18 @@ pub(super) fn environment_of(name: &str) -> Result<EnvironmentName, ApiError> {
     Ok(parsed)
 }
 
+/// Makes an environment.
+#[utoipa::path(
+    put, path = "/v1/environments/{environment}", operation_id = "put_environment", tag = "Writes",
+    params(("environment" = String, Path)),
+    responses(
+        (status = 200, body = Environment, description = "It exists, and nothing is committed"),
+        (status = 201, body = Environment, description = "It is made"),
+        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
+        EnvironmentErrors,
+        WriteErrors,
+    ),
+)]
 pub(super) async fn put_environment(
     writing: Writing,
     Path(name): Path<String>,
@@ -252,6 +386,19 @@ pub(super) async fn put_environment(
     writing.perform(Value::Null, |_| Operation::MakeEnvironment { name }).await
 }
 
+/// Removes an environment that no group has and that has no catalogue.
+#[utoipa::path(
+    delete, path = "/v1/environments/{environment}", operation_id = "delete_environment", tag = "Writes",
+    params(("environment" = String, Path)),
+    responses(
+        (status = 204, description = "Done"),
+        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
+        EnvironmentErrors,
+        NotFound,
+        RemovalErrors,
+        WriteErrors,
+    ),
+)]
 pub(super) async fn delete_environment(
     writing: Writing,
     Path(name): Path<String>,

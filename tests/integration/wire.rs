@@ -55,7 +55,12 @@ fn answers_are_what_their_types_write() {
         ("GET", &rules, "", rewrite::<GroupRules>),
         ("GET", &nodes, "", rewrite::<GroupNodes>),
         ("POST", "/v1/rules/translate", r#"["=", "name", "x"]"#, rewrite::<Query>),
-        ("POST", "/v1/validate/group", r#"{"name": "x", "classes": {}}"#, rewrite::<Group>),
+        (
+            "POST",
+            "/v1/validate/group",
+            r#"{"name": "x", "description": "d", "parent": "00000000-0000-4000-8000-000000000000", "classes": {}}"#,
+            rewrite::<Group>,
+        ),
         ("GET", "/v1/classes", "", rewrite::<Vec<Class>>),
         ("GET", "/v1/environments", "", rewrite::<Vec<Environment>>),
         ("GET", "/v1/environments/production/classes/ntp", "", rewrite::<Class>),

@@ -30,8 +30,7 @@ impl Requirement {
         Self::Role(if reads { Role::Read } else { Role::Write })
     }
 
-    /// Returns the role of the requirement, for the reference.
-    #[cfg(test)]
+    /// Returns the role of the requirement, for the document.
     pub(in crate::http) fn role(self) -> Option<Role> {
         match self {
             Self::Probe | Self::Public | Self::Signature => None,

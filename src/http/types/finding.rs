@@ -14,6 +14,7 @@ pub struct Finding {
     #[serde(default)]
     pub kind: Option<String>,
     /// `error` or `warning`.
+    #[schema(required)]
     #[serde(default)]
     pub severity: String,
     /// What is wrong, for people.

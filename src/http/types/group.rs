@@ -7,10 +7,12 @@ use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 use super::Values;
-use super::schema::{ClassValues, Condition};
+use super::schema::ClassValues;
 use crate::hierarchy::{Estate, GroupIndex, InheritedClass, View, deleted_classes, inherited_rule};
 use crate::history::Edit;
-use crate::model::{self, ClassName, Classes, EnvironmentName, GroupId, GroupName, Key, Table};
+use crate::model::{
+    self, ClassName, Classes, Condition, EnvironmentName, GroupId, GroupName, Key, Table,
+};
 use crate::rule;
 
 /// A node group.

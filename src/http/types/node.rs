@@ -19,6 +19,20 @@ pub struct NodeBody {
     pub transaction_uuid: Option<String>,
 }
 
+/// Facts as Foreman's clients send them. Unknown keys are ignored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FactsUpload {
+    /// The certname; without it, `name` is.
+    #[schema(nullable = false)]
+    pub certname: Option<String>,
+    /// The certname, where the body has no other.
+    #[schema(nullable = false)]
+    pub name: Option<String>,
+    /// The facts.
+    #[schema(value_type = Object)]
+    pub facts: Map<String, Value>,
+}
+
 /// Facts were stored, as Foreman's clients are told it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoredFacts {

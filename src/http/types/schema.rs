@@ -7,7 +7,7 @@ use utoipa::openapi::schema::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::model::{ClassName, CommitId, EnvironmentName, GroupId, GroupName};
+use crate::model::{ClassName, CommitId, Condition, EnvironmentName, GroupId, GroupName};
 
 fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
@@ -45,9 +45,6 @@ names! {
     EnvironmentName: "The name of an environment, or `agent-specified`",
     ClassName: "The name of a Puppet class, such as `profile::base`"
 }
-
-/// A rule, whose shape `rule` knows.
-pub(super) struct Condition;
 
 /// Class -> parameter -> value.
 pub(super) struct ClassValues;

@@ -32,6 +32,7 @@ pub struct Status {
     #[schema(required)]
     pub pinned: Option<CommitId>,
     /// Whose commits may answer: `off`, `head` or `range`.
+    #[schema(required)]
     #[serde(default)]
     pub verification: String,
     /// What holds; negative conditions are present only while they are true.
@@ -99,6 +100,7 @@ pub struct Remote {
     #[schema(required)]
     pub error: Option<String>,
     /// The commits that webhooks named and that are not fetched yet.
+    #[schema(required)]
     #[serde(default)]
     pub expected: Vec<CommitId>,
 }

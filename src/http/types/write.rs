@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::model::CommitId;
+use crate::model::{CommitId, EnvironmentName, GroupId, GroupName};
 
 /// The nodes that a group pins or unpins; the query parameter `nodes` may name them instead.
 ///
@@ -66,4 +66,31 @@ impl From<ProposedBranch> for Proposed {
             format!("The change waits for review{place}; nothing is changed until it is merged.");
         Self { kind: ProposedKind::Proposed, msg, details, branch, commit, url }
     }
+}
+
+/// The nodes that were unpinned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Unpinned {
+    /// Those that were pinned.
+    pub nodes: Vec<UnpinnedNode>,
+}
+
+/// A node that was unpinned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnpinnedNode {
+    /// Its certname.
+    pub name: String,
+    /// The groups that pinned it.
+    pub groups: Vec<UnpinnedGroup>,
+}
+
+/// A group that pinned a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnpinnedGroup {
+    /// Its id.
+    pub id: GroupId,
+    /// Its name.
+    pub name: GroupName,
+    /// Its environment.
+    pub environment: EnvironmentName,
 }

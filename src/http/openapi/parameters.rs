@@ -1,0 +1,106 @@
+//! Parameters of queries and headers, in sets that handlers name.
+//!
+//! Handlers read them by [`crate::http::answer::Parameters`]: its errors say what is wrong in the words of Puppet
+//! Enterprise, which a derived reader does not.
+
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::openapi::{Ref, RefOr, Required};
+use utoipa::{IntoParams, ToSchema as _};
+
+use crate::model::CommitId;
+
+/// Declares sets of parameters.
+macro_rules! parameters {
+    ($($(#[$doc:meta])* $set:ident { $($place:ident $name:literal $schema:expr => $said:literal;)* })*) => {$(
+        $(#[$doc])*
+        pub(in crate::http) enum $set {}
+
+        impl IntoParams for $set {
+            fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+                vec![$(parameter(ParameterIn::$place, $name, $schema, $said)),*]
+            }
+        }
+    )*};
+}
+
+parameters! {
+    /// Which snapshot answers.
+    SnapshotParameters {
+        Query "commit" text() => "A revision: the snapshot of that commit answers. A full id that is not here yet is a 503 `commit-not-here-yet`";
+        Query "at" time() => "A time: the snapshot that answered here then";
+        Header "X-Clade-Commit" commit() => "The full id of a commit, as an earlier answer named it: it answers, or 503 `commit-not-here-yet`";
+    }
+    /// A part of a list.
+    Page {
+        Query "limit" count() => "How many at most";
+        Query "offset" count() => "How many to leave out first";
+    }
+    /// Groups with what they inherit.
+    Inherited {
+        Query "inherited" switch() => "With what the ancestors give";
+    }
+    /// How much of a tree is shown.
+    Depth {
+        Query "depth" count() => "How many levels; default: all";
+    }
+    /// Which query is wanted.
+    Format {
+        Query "format" one_of(&["nodes", "inventory"]) => "Of the PuppetDB query";
+    }
+    /// How much is said of a service.
+    Level {
+        Query "level" one_of(&["critical", "info", "debug"]) => "How much to say";
+    }
+    /// One environment.
+    OneEnvironment {
+        Query "environment" text() => "The one environment that is meant; without it, all that are known";
+    }
+    /// Nodes with their facts.
+    FactsSwitch {
+        Query "facts" switch() => "With facts and trusted data";
+    }
+    /// Nodes that are pinned or unpinned.
+    Nodes {
+        Query "nodes" text() => "Certnames, with commas between; or `{\"nodes\": […]}` as the body";
+    }
+}
+
+fn parameter(place: ParameterIn, name: &str, schema: RefOr<Schema>, said: &str) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(place)
+        .required(Required::False)
+        .description(Some(said))
+        .schema(Some(schema))
+        .build()
+}
+
+fn of(kind: Type) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(kind)
+}
+
+fn text() -> RefOr<Schema> {
+    of(Type::String).into()
+}
+
+fn time() -> RefOr<Schema> {
+    of(Type::String).format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime))).into()
+}
+
+fn switch() -> RefOr<Schema> {
+    of(Type::Boolean).into()
+}
+
+/// The schema of a count.
+pub(super) fn count() -> RefOr<Schema> {
+    of(Type::Integer).minimum(Some(0)).into()
+}
+
+fn one_of(words: &[&'static str]) -> RefOr<Schema> {
+    of(Type::String).enum_values(Some(words.iter().copied())).into()
+}
+
+fn commit() -> RefOr<Schema> {
+    Ref::from_schema_name(CommitId::name()).into()
+}
