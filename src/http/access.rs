@@ -1,10 +1,10 @@
-//! Who may do what.
+//! Authentication and roles.
 //!
 //! A request comes with a token, a client certificate, both or neither. Each gives the caller
-//! [`Grant`]s, and each route needs one grant with its role. Without any authentication configured
+//! [`Grant`]s, and each route requires one grant with its role. Without any authentication configured
 //! every caller may do everything: the daemon then listens on the loopback interface alone, and
-//! refuses what a web page has a browser send. With `--allow-anonymous` every caller may classify and
-//! read.
+//! rejects the requests that a web page makes a browser send. With `--allow-anonymous` every caller may
+//! classify and read.
 
 mod browser;
 mod certificates;
@@ -35,7 +35,7 @@ use grants::{Grant, Held, Holder};
 use query_token::QueryToken;
 use roles::Roles;
 
-/// What is configured.
+/// The configured tokens, certificates and hosts.
 #[derive(Debug, Default)]
 pub struct Access {
     tokens: Option<Watched<Tokens, TokensError>>,
@@ -45,10 +45,10 @@ pub struct Access {
     hosts: Option<AllowedHosts>,
 }
 
-/// The files of access cannot be used.
+/// A file of tokens or certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// Those of tokens.
+    /// The file of tokens.
     #[error("the tokens in `{}` cannot be used", .path.display())]
     Tokens {
         /// The file.
@@ -57,7 +57,7 @@ pub enum AccessError {
         #[source]
         source: TokensError,
     },
-    /// Those of certificates.
+    /// The file of allowed certificates.
     #[error("the allowed certificates in `{}` cannot be used", .path.display())]
     Allowed {
         /// The file.
@@ -69,7 +69,7 @@ pub enum AccessError {
 }
 
 impl Access {
-    /// Reads what is configured.
+    /// Reads the files.
     ///
     /// # Errors
     ///
@@ -96,19 +96,19 @@ impl Access {
         Ok(access)
     }
 
-    /// Refuses requests that name any other host.
+    /// Rejects requests that name another host.
     #[must_use]
     pub fn for_hosts(self, hosts: AllowedHosts) -> Self {
         Self { hosts: Some(hosts), ..self }
     }
 
-    /// Returns whether clients need no authentication.
+    /// Returns whether no authentication is configured.
     pub fn is_open(&self) -> bool {
         self.tokens.is_none() && !self.certificates
     }
 
-    /// Loads files that changed. Returns what became of each, by its name; one that cannot be used leaves
-    /// what is known.
+    /// Loads files that changed, and returns the outcome of each by its name. A file that cannot be used
+    /// leaves the tokens or certificates as they are.
     pub fn reload(
         &self,
         cause: Cause,
@@ -122,8 +122,8 @@ impl Access {
         outcomes
     }
 
-    /// Warns if callers may classify but none may check in: what Puppet Server sends would silently not
-    /// be kept.
+    /// Warns if callers may classify but none may check in: the daemon would silently not keep what Puppet
+    /// Server sends.
     fn warn(&self) {
         if self.keeps_nothing() {
             tracing::warn!(
@@ -144,7 +144,7 @@ impl Access {
         roles().any(|it| it.has(Role::Classify)) && !roles().any(|it| it.has(Role::CheckIn))
     }
 
-    /// Returns who sends a request.
+    /// Authenticates a request.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl Access {
             hosts.check(uri, headers)?;
         }
         let token = token_in(headers).or_else(|| QueryToken::of(request.extensions()));
-        // A page has to know a token; a browser shows a certificate for any page.
+        // A page must know a token, but a browser sends a certificate for any page.
         if self.tokens.is_none() || token.is_none() || certificate.is_some() {
             browser::check_site(request.method(), uri, headers)?;
         }
@@ -170,7 +170,7 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// Returns 401 for an unknown token: its caller is never taken for an anonymous one.
+    /// Returns 401 for an unknown token: its caller is never treated as anonymous.
     fn caller(
         &self,
         token: Option<&[u8]>,
@@ -204,7 +204,7 @@ impl Access {
     }
 }
 
-/// Loads a file of rights, which is a list in YAML.
+/// Watches a file of grants, a list in YAML.
 fn watch<T: 'static>(
     path: &Path,
     parse: fn(&[u8]) -> Result<T, TokensError>,
@@ -221,8 +221,7 @@ fn watch<T: 'static>(
     })
 }
 
-/// Returns the token of a request, from the header of Puppet Enterprise's clients or from the one of
-/// RFC 6750.
+/// Returns the token of a request, from the header of Puppet Enterprise's clients or the one of RFC 6750.
 fn token_in(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = || {
         let (scheme, token) = headers.get(header::AUTHORIZATION)?.as_bytes().split_at_checked(7)?;
@@ -232,7 +231,7 @@ fn token_in(headers: &HeaderMap) -> Option<&[u8]> {
     own.map(HeaderValue::as_bytes).or_else(bearer)
 }
 
-/// Reads the list of certificates, and warns of entries that an agent can make its own.
+/// Reads the list of certificates, and warns of entries that an agent can meet by its own request.
 fn allowed_certificates(bytes: &[u8]) -> Result<Allowed, TokensError> {
     let allowed = Allowed::parse(bytes)?;
     for extension in allowed.chosen_by_agents() {
@@ -337,7 +336,7 @@ mod tests {
             token_in(&headers).map(<[u8]>::to_vec)
         };
         assert_eq!(of("x-authentication", b"abc"), Some(b"abc".to_vec()));
-        // An unknown token is refused; one that is not text must not look like none.
+        // An unknown token is rejected; a token that is not text must not count as absent.
         assert_eq!(of("x-authentication", b"a\xffc"), Some(b"a\xffc".to_vec()));
         assert_eq!(of("authorization", b"Bearer abc"), Some(b"abc".to_vec()));
         assert_eq!(of("authorization", b"bearer  abc"), Some(b"abc".to_vec()));

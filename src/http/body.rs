@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::compute::NODES;
 use super::error::ApiError;
 use super::node_request::{NodeRequest, ProvedNode};
-use super::server::{BodyTimeout, NoRoom};
+use super::server::{BodyTimeout, OverBudget};
 use crate::changeset::check_numbers;
 use crate::model::{NODE_VALUES, has_more_values};
 
@@ -59,7 +59,7 @@ async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
     Ok(text.into())
 }
 
-/// Waits for the end of a body that is whole: it comes when there is room for what the body takes.
+/// Waits for the end of a complete body: it comes when the budget has the memory for its values.
 async fn admitted(mut body: Body, whole: Bytes) -> Result<Bytes, ApiError> {
     while let Some(frame) = body.frame().await {
         frame.map_err(|error| unread(&error))?;
@@ -83,7 +83,7 @@ pub(super) fn unread(error: &axum::Error) -> ApiError {
         if error.is::<BodyTimeout>() {
             return ApiError::request_timeout();
         }
-        if error.is::<NoRoom>() {
+        if error.is::<OverBudget>() {
             return ApiError::busy();
         }
         cause = error.source();

@@ -19,7 +19,7 @@ use super::openapi::errors::{
     FactsErrors, MalformedId, NotFound, PageErrors, SnapshotErrors, StoreErrors,
 };
 use super::openapi::parameters::{FactsSwitch, Page, SnapshotParameters};
-use super::server::Room;
+use super::server::MemoryReservation;
 use super::streamed::{Piece, streamed};
 use super::types::{self, CheckInEntry, ErrorKind, GroupNodes};
 use crate::classification;
@@ -76,7 +76,7 @@ pub(super) async fn list(
         reader,
         from: first,
         rows: None,
-        room: Box::new(Room::for_lists()),
+        room: Box::new(MemoryReservation::for_lists()),
         left: limit,
         facts,
         progress: Progress::Start,
@@ -194,10 +194,10 @@ pub(super) async fn one(
     Path(name): Path<String>,
 ) -> Result<Json<types::CheckIn>, ApiError> {
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
-    let room = Room::for_rows();
+    let memory = MemoryReservation::for_rows();
     let check_ins = reader.check_ins.clone();
     let found = blocking(&check_ins, move |check_ins| {
-        let found = check_ins.get_within(&name, &room)?.whole()?;
+        let found = check_ins.get_within(&name, &memory)?.whole()?;
         Ok(found.map(|it| reader.show(it, facts)))
     });
     found.await?.map(Json).ok_or_else(|| ApiError::not_found(&uri))
@@ -260,7 +260,7 @@ fn members(
     let (mut members, mut settled, mut bare) = (BTreeSet::new(), HashSet::new(), Vec::new());
     let puppetdb = facts.puppetdb.as_deref();
     let mut lost = None;
-    let room = Room::for_lists();
+    let room = MemoryReservation::for_lists();
     let read = check_ins.for_each(&room, |listed| {
         let CheckIn { node, .. } = match whole(check_ins, listed) {
             Ok(check_in) => check_in,

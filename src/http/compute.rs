@@ -1,8 +1,8 @@
-//! Answers that take long to compute, on threads of their own.
+//! Runs long computations on threads of their own.
 //!
-//! The threads that read requests and write answers also answer probes and small requests. What may
-//! compute for long is computed elsewhere, in a lane: so many at a time, and so many bytes of requests
-//! that wait. What is light is computed at once: handing it over would cost more.
+//! The threads that read requests and write responses also answer probes and small requests. A long
+//! computation runs elsewhere, in a lane (a bulkhead): a lane bounds how many run at a time, and how many
+//! bytes of requests wait. A light computation runs at once: passing it to another thread would cost more.
 
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
@@ -12,40 +12,40 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::error::ApiError;
-use super::server::Room;
+use super::server::MemoryReservation;
 use crate::model::Node;
 
-/// Requests of one kind: those of one lane never wait for those of another.
+/// The computations for one kind of requests: those of one lane never wait for those of another.
 #[derive(Debug)]
 pub(super) struct Lane {
-    /// From this weight on, a request is computed on a thread of its own.
+    /// The weight from which a computation runs on a thread of its own.
     heavy: usize,
     running: Semaphore,
-    /// The KiB of requests that wait.
+    /// The KiB of waiting requests.
     waiting: Semaphore,
 }
 
-/// How many KiB of requests wait in one lane; more get 503.
+/// How many KiB of requests may wait in one lane; more get 503.
 const WAITING: usize = 64 << 10;
 
 /// How long a request waits.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// What agents wait for: classification.
+/// Classification, which agents wait for.
 pub(super) static NODES: LazyLock<Lane> = LazyLock::new(|| Lane::new(256 << 10, cores().min(16)));
 
-/// What people and tools ask: explanations, translations, lists of groups.
+/// Requests of people and tools: explanations, translations, lists of groups.
 pub(super) static TOOLS: LazyLock<Lane> =
     LazyLock::new(|| Lane::new(64 << 10, (cores() / 2).clamp(1, 4)));
 
-/// Lists of nodes, which read the store: one piece at a time, since one node can take 150 MiB.
+/// Lists of nodes, which read the store: one chunk at a time, since one node can take 150 MiB.
 pub(super) static LISTS: LazyLock<Lane> = LazyLock::new(|| Lane::new(0, 1));
 
 fn cores() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-/// What one group weighs where all groups are asked.
+/// The weight of one group where all groups are matched.
 pub(super) const GROUP: usize = 64;
 
 impl Lane {
@@ -53,7 +53,7 @@ impl Lane {
         Self { heavy, running: Semaphore::new(running), waiting: Semaphore::new(WAITING) }
     }
 
-    /// Computes an answer; the weight is about how many bytes are read for it.
+    /// Runs a computation; the weight is about how many bytes it reads.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Lane {
         hand_over(permit, work).await
     }
 
-    /// Computes a further piece of an answer that is being sent: it waits as long as it must.
+    /// Runs the computation of a further chunk of a response: it waits without a limit.
     pub(super) async fn go_on<T: Send + 'static>(
         &'static self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -90,23 +90,23 @@ impl Lane {
     }
 }
 
-/// Runs work on a thread that may block. It holds the permit: a client that goes away does not end
-/// the work.
+/// Runs work on a thread that may block. The thread holds the permit: the work goes on when its client
+/// disconnects.
 async fn hand_over<T: Send + 'static>(
     permit: SemaphorePermit<'static>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    // The memory that the request takes is taken until the end of the work, too.
-    let room = Room::of_request();
+    // The memory of the request is reserved until the end of the work as well.
+    let memory = MemoryReservation::of_request();
     let work = move || {
-        let _held = (permit, room);
+        let _held = (permit, memory);
         work()
     };
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|_| ApiError::internal("The answer could not be computed."))
 }
 
-/// Returns what a node weighs: about the bytes of its facts and trusted data.
+/// Returns the weight of a node: about the bytes of its facts and trusted data.
 pub(super) fn weight(node: &Node) -> usize {
     let values = node.fact.values().chain(node.trusted.values());
     values.map(weight_of).sum()

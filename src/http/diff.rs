@@ -14,7 +14,7 @@ use super::check_ins::whole;
 use super::error::ApiError;
 use super::node_lookup::FactsPolicy;
 use super::openapi::errors::{StoreErrors, ValidCommitErrors};
-use super::server::Room;
+use super::server::MemoryReservation;
 use super::types::{Diff, DiffSide};
 use crate::impact::{Comparison, Files, Impact, Side, Survey};
 use crate::model::Node;
@@ -99,10 +99,12 @@ fn compare(
         }
     };
     let (mut unreadable, mut bare) = (Vec::new(), Vec::new());
-    check_ins.for_each(&Room::for_lists(), |listed| match whole(check_ins, listed) {
-        Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
-        Ok(CheckIn { node, .. }) => add(node),
-        Err(error) => unreadable.push(error.to_string()),
+    check_ins.for_each(&MemoryReservation::for_lists(), |listed| {
+        match whole(check_ins, listed) {
+            Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
+            Ok(CheckIn { node, .. }) => add(node),
+            Err(error) => unreadable.push(error.to_string()),
+        }
     })?;
     for node in bare {
         let name = node.name.clone();

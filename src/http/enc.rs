@@ -18,14 +18,14 @@ use super::classify::classified;
 use super::compute::{NODES, weight};
 use super::enc_cache::EncCache;
 use super::error::ApiError;
-use super::node_lookup::{FactsPolicy, FactsSource, Known, NodeLookup, TrustedSource};
+use super::node_lookup::{FactsPolicy, FactsSource, KnownNode, NodeLookup, TrustedSource};
 use super::node_request::{NodeRequest, ProvedNode};
 use super::openapi::errors::{
     BodyErrors, ClassificationErrors, FactsErrors, KeepErrors, NotFound, SnapshotErrors,
     UnknownNode,
 };
 use super::openapi::parameters::SnapshotParameters;
-use super::server::Room;
+use super::server::MemoryReservation;
 use super::types::{EncDocument, FactsUpload, NodeBody, StoredFacts};
 use crate::classification;
 use crate::model::NODE_VALUES;
@@ -155,7 +155,7 @@ pub(super) async fn with_facts(
             let known = lookup.find(&request, TrustedSource::Request).await?;
             let kept_facts = match &known {
                 // Kept facts would hide what the file or `PuppetDB` says later.
-                Known::Facts(_, FactsSource::External) => KeptFacts::None,
+                KnownNode::Facts(_, FactsSource::External) => KeptFacts::None,
                 _ => KeptFacts::All,
             };
             let known = known.for_classification(&lookup.policy, &uri)?.into_node();
@@ -248,7 +248,7 @@ pub(super) async fn upload_facts(
         return Err(denied(&caller, Role::CheckIn));
     }
     // The store may be waited for: the values are gone.
-    Room::of_request().keep_text(fact.len());
+    MemoryReservation::of_request().keep_text(fact.len());
     let trusted = match request.proved_trusted() {
         Some(proved) => proved,
         // What the node proved before stays.

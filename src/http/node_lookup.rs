@@ -1,4 +1,4 @@
-//! What is known of a node that is asked about without its facts.
+//! Finds the facts of a node that a request names without them: in check-ins, files and `PuppetDB`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::error::ApiError;
 use super::node_request::{NodeRequest, ProvedNode};
-use super::server::Room;
+use super::server::MemoryReservation;
 use crate::facts::{FactsDirectory, NodeSource, NodeSourceError, RowRoom, Unlimited};
 use crate::model::Node;
 use crate::snapshot::Snapshot;
@@ -104,8 +104,8 @@ impl TrustedSource {
 }
 
 /// What is known of a node.
-pub(super) enum Known {
-    /// Its facts.
+pub(super) enum KnownNode {
+    /// Its facts, and where they were found.
     Facts(ProvedNode, FactsSource),
     /// It has checked in without facts, and neither files nor `PuppetDB` have any.
     NoFacts(ProvedNode),
@@ -122,7 +122,7 @@ pub(super) enum FactsSource {
     External,
 }
 
-impl Known {
+impl KnownNode {
     /// Returns the node to classify: its name and trusted data alone where facts are optional.
     pub(super) fn for_classification(
         self,
@@ -138,8 +138,8 @@ impl Known {
         }
     }
 
-    /// Returns the node if what it gets can be told: its facts are known, or no rule reads facts.
-    /// Anything else would show a node whose facts are not known as a node that has none.
+    /// Returns the node if its classification is certain: its facts are known, or no rule reads facts.
+    /// Otherwise a node whose facts are unknown would look like a node without facts.
     pub(super) fn for_lookup(
         self,
         snapshot: &Snapshot,
@@ -177,7 +177,7 @@ impl NodeLookup {
         &self,
         request: &NodeRequest,
         source: TrustedSource,
-    ) -> Result<Known, ApiError> {
+    ) -> Result<KnownNode, ApiError> {
         let prove = |Node { fact, trusted, .. }| request.node(fact, trusted);
         let Stored { check_in, lost } = self.stored(request.name()).await?;
         let last = check_in.map(|it| it.node);
@@ -188,30 +188,31 @@ impl NodeLookup {
         // A node can have asked without facts; then other sources may know some.
         let last = match last {
             Some(node) if !node.fact.is_empty() && is_enough(&node) => {
-                return Ok(Known::Facts(prove(node), FactsSource::CheckIn));
+                return Ok(KnownNode::Facts(prove(node), FactsSource::CheckIn));
             }
             last => last,
         };
         let (policy, name, room) =
-            (self.policy.clone(), request.name().to_owned(), Room::for_rows());
+            (self.policy.clone(), request.name().to_owned(), MemoryReservation::for_rows());
         let found = tokio::task::spawn_blocking(move || policy.find(&name, &room)).await;
         let found = found.map_err(|_| ApiError::internal("The facts could not be read."))??;
         let proved = last.as_ref().map(|it| it.trusted.clone()).unwrap_or_default();
         if let Some(node) = with_facts(found, &proved) {
             return match lost.clone().filter(|_| !is_enough(&node)) {
                 Some(error) => Err(error.into()),
-                None => Ok(Known::Facts(prove(node), FactsSource::External)),
+                None => Ok(KnownNode::Facts(prove(node), FactsSource::External)),
             };
         }
         match (lost, last) {
             (Some(error), _) => Err(error.into()),
-            (None, Some(node)) => Ok(Known::NoFacts(prove(node))),
-            (None, None) => Ok(Known::Name(request.node(Map::new(), Map::new()))),
+            (None, Some(node)) => Ok(KnownNode::NoFacts(prove(node))),
+            (None, None) => Ok(KnownNode::Name(request.node(Map::new(), Map::new()))),
         }
     }
 
     async fn stored(&self, name: &str) -> Result<Stored, StoreError> {
-        let (store, name, room) = (self.check_ins.clone(), name.to_owned(), Room::for_rows());
+        let (store, name, room) =
+            (self.check_ins.clone(), name.to_owned(), MemoryReservation::for_rows());
         let found = tokio::task::spawn_blocking(move || store.get_within(&name, &room)).await;
         found.unwrap_or_else(|_| Err(StoreError::interrupted()))
     }

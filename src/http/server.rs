@@ -2,15 +2,15 @@
 //!
 //! The transports are our own, on top of `hyper`: `tower-http` limits requests, and what has to be limited
 //! here comes before and after a request. [`connection_limit`] bounds connections and their buffers,
-//! [`client_timeout`] gives clients deadlines by the bytes that they move, `room` bounds the memory of parsed
-//! bodies, and [`on_flush`] runs callbacks once the kernel has a response.
+//! [`client_timeout`] gives clients deadlines by the bytes that they move, [`memory_budget`] bounds the memory of
+//! parsed bodies, and [`on_flush`] runs callbacks once the kernel has a response.
 
 mod client_timeout;
 mod connection;
 mod connection_limit;
+mod memory_budget;
 mod on_flush;
 mod refusal_log;
-mod room;
 mod streamed_body;
 mod tls;
 
@@ -24,8 +24,8 @@ use tokio_util::task::TaskTracker;
 
 pub(super) use client_timeout::BodyTimeout;
 pub(super) use connection::Peer;
+pub(super) use memory_budget::{MemoryReservation, OverBudget};
 pub(super) use on_flush::FlushCallback;
-pub(super) use room::{NoRoom, Room};
 pub use tls::{CrlPolicy, OnGap, Tls, TlsError, TlsFiles};
 
 use connection::{AcceptedStream, Connection};

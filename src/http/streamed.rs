@@ -1,6 +1,6 @@
-//! Answers that are computed while they are sent: piece by piece, as fast as the client reads.
+//! Responses that are computed while they are sent: chunk by chunk, as fast as the client reads.
 //!
-//! Each piece is computed on a thread that may block, which is free again while the client reads.
+//! Each chunk is computed on a thread that may block, and that is free while the client reads.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,24 +13,24 @@ use hyper::body::Frame;
 use super::compute::Lane;
 use super::error::ApiError;
 
-/// A part of an answer.
+/// A chunk of a response.
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// Others follow.
+    /// More chunks follow.
     More(Vec<u8>),
-    /// It is the end.
+    /// The last chunk.
     Last(Vec<u8>),
 }
 
-/// What writes the pieces of an answer. Blocking.
+/// Writes the next chunk of a response. Blocking.
 type Write<E> = Box<dyn FnMut() -> Result<Piece, E> + Send>;
 
-/// Sends a JSON text that is written piece by piece. The first piece may be an error; a later one
-/// breaks the connection off, so that no client takes a part for the whole.
+/// Sends JSON that is written chunk by chunk. An error instead of the first chunk is the response; a later
+/// one closes the connection, so that no client takes a part for the whole.
 ///
 /// # Errors
 ///
-/// Returns why there is no first piece.
+/// Returns the error of the first chunk.
 pub(super) async fn streamed<E>(
     lane: &'static Lane,
     weight: usize,
@@ -47,7 +47,7 @@ where
         })
         .await?;
     let body = match first.map_err(Into::into)? {
-        // An answer that is short has a length.
+        // A short response has a length.
         Piece::Last(text) => Body::from(text),
         Piece::More(text) => {
             Body::new(Streamed { lane, state: State::Ready { text: text.into(), write } })
@@ -59,7 +59,7 @@ where
     Ok(response)
 }
 
-/// The rest of an answer.
+/// The rest of a response.
 struct Streamed<E> {
     lane: &'static Lane,
     state: State<E>,
@@ -68,19 +68,19 @@ struct Streamed<E> {
 type Written<E> = Result<(Write<E>, Result<Piece, E>), ApiError>;
 
 enum State<E> {
-    /// A piece can be sent.
+    /// A chunk can be sent.
     Ready {
         text: Bytes,
         write: Write<E>,
     },
-    /// A piece is being written.
+    /// A chunk is being written.
     Writing(Pin<Box<dyn Future<Output = Written<E>> + Send>>),
     Ended,
 }
 
-/// An answer ended before its end.
+/// A response is incomplete.
 #[derive(Debug, thiserror::Error)]
-#[error("the rest of the answer cannot be written")]
+#[error("the rest of the response cannot be written")]
 struct BrokenOff;
 
 impl<E: std::error::Error + Send + 'static> HttpBody for Streamed<E> {
@@ -114,7 +114,7 @@ impl<E: std::error::Error + Send + 'static> HttpBody for Streamed<E> {
                     Poll::Ready(Some(Ok(Frame::data(text.into()))))
                 }
                 Poll::Ready(Ok((_, Err(error)))) => {
-                    tracing::warn!(%error, "an answer breaks off");
+                    tracing::warn!(%error, "a response is cut off");
                     Poll::Ready(Some(Err(BrokenOff)))
                 }
                 Poll::Ready(Err(_)) => Poll::Ready(Some(Err(BrokenOff))),

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "a pull of classes takes time")]
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Extension;
@@ -10,6 +10,7 @@ use axum::extract::{OriginalUri, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::access::Caller;
@@ -48,11 +49,11 @@ impl ClassUpdater {
     }
 
     fn last(&self) -> Option<Timestamp> {
-        *self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.last.lock()
     }
 
     fn note_update(&self) {
-        *self.0.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Timestamp::now());
+        *self.0.last.lock() = Some(Timestamp::now());
     }
 
     /// Asks for the classes of an environment, or of all that are known here; returns those that may

@@ -13,7 +13,7 @@ use super::compute::TOOLS;
 use super::error::ApiError;
 use super::openapi::errors::{BodyErrors, GroupErrors, SnapshotErrors};
 use super::openapi::parameters::SnapshotParameters;
-use super::server::Room;
+use super::server::MemoryReservation;
 use super::types;
 use crate::changeset::{Operation, read_group};
 use crate::model::{Group, GroupId, NODE_VALUES};
@@ -40,9 +40,9 @@ pub(super) async fn group(
     let weight = bytes.as_ref().map_or(0, Bytes::len);
     let (group, operation) = TOOLS.run(weight, move || operation_of(bytes.as_deref())).await??;
     let permit = lookup().await?;
-    let room = Room::of_request();
+    let memory = MemoryReservation::of_request();
     let check = move || {
-        let _held = (permit, room);
+        let _held = (permit, memory);
         match controller.check_write(&context.snapshot, &operation) {
             Ok(()) => context.respond(Json(types::Group::from(&group))),
             Err(error) => context.respond(ApiError::from(error).into_response()),

@@ -1,8 +1,8 @@
-//! Webhooks: a forge tells of a push, and the branch is looked at now.
+//! Webhooks: a forge reports a push, and the daemon fetches the branch now.
 //!
-//! The signature over the raw bytes is checked before anything is read of them, in constant time
-//! and memory. What the payload says is a hint at most: which commit to expect. The remote alone
-//! tells where the branch is, so replays, forgeries and disorder change nothing.
+//! The signature over the raw bytes is verified before they are parsed, in constant time and memory. The
+//! payload is a hint at most: which commit to expect. Only a fetch from the remote moves the branch, so
+//! replays, forgeries and disorder change nothing.
 
 mod deliveries;
 #[cfg(feature = "fuzzing")]
@@ -34,18 +34,18 @@ use crate::config::watched::{Cause, Ending, Reloaded, WatchError, Watched, Watch
 use crate::reconcile::Controller;
 use crate::telemetry::{Delivered, Metrics};
 
-/// The largest body that is taken: forges send 25 MiB at the most.
+/// The largest body: forges send at most 25 MiB.
 const LIMIT: usize = 26 << 20;
 
-/// The largest body that is read for its commit; larger ones only say that something happened.
+/// The largest body that is parsed for its commit; a larger one only triggers a fetch.
 const PARSED: usize = 1 << 20;
 
-/// What is configured for webhooks, and what came lately.
+/// The secrets and recent deliveries of webhooks.
 #[derive(Debug, Default)]
 pub struct Webhooks {
     secrets: Option<Watched<Vec<Secret>, std::io::Error>>,
     deliveries: Deliveries,
-    /// Whether refs of pull requests are fetched, so that news of them matter.
+    /// Whether refs of pull requests are fetched, so that their deliveries count.
     pull_requests: bool,
 }
 
@@ -71,18 +71,18 @@ impl Webhooks {
         Ok(Self { secrets, deliveries: Deliveries::default(), pull_requests })
     }
 
-    /// Loads the secrets if their file changed; a file that cannot be used leaves those that are known.
+    /// Loads the secrets if their file changed; a file that cannot be used leaves the secrets as they are.
     pub fn reload(&self, cause: Cause) -> Option<Result<Reloaded, WatchError<std::io::Error>>> {
         self.secrets.as_ref().map(|it| it.reload(cause))
     }
 }
 
-/// Reads secrets, one a line; several are for the time in which one is exchanged for another.
+/// Reads secrets, one a line; several allow for a rotation.
 fn secrets(bytes: &[u8]) -> std::io::Result<Vec<Secret>> {
     let text = std::str::from_utf8(bytes).map_err(std::io::Error::other)?;
     let secrets = Secret::parse_all(text).map_err(std::io::Error::other)?;
     if secrets.is_empty() {
-        return Err(std::io::Error::other("there is no secret in it"));
+        return Err(std::io::Error::other("the file has no secret"));
     }
     if secrets.iter().any(Secret::is_weak) {
         tracing::warn!(
@@ -178,7 +178,7 @@ async fn deliver(
     Ok(answer(StatusCode::ACCEPTED, Delivered::Accepted, DeliveryAction::Fetch))
 }
 
-/// Reads a body through the check; one that is too large to be looked into is not kept.
+/// Reads a body through the check, and keeps it if it is small enough to parse.
 async fn read(body: Body, check: &mut Check) -> Result<Option<Vec<u8>>, ApiError> {
     let mut body = body;
     let mut start = Some(Vec::new());

@@ -23,7 +23,7 @@ use super::openapi::errors::{
     RemovalErrors, WriteErrors,
 };
 use super::openapi::parameters::Nodes;
-use super::server::{FlushCallback, Room};
+use super::server::{FlushCallback, MemoryReservation};
 use super::types::{
     Environment, ErrorKind, Group, NodesRequest, Proposed, ProposedBranch, Unpinned,
 };
@@ -97,9 +97,9 @@ impl Writing {
         let request = WriteRequest { operation, scopes, actor, line: self.line, fingerprint };
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // A client that has gone is told nothing; its write stands.
-        let (waiting, room) = (waiting()?, Room::of_request());
+        let (waiting, memory) = (waiting()?, MemoryReservation::of_request());
         self.writer.submit(request, move |done| {
-            drop((waiting, room));
+            drop((waiting, memory));
             drop(sender.send(done));
         });
         let done = receiver.await.map_err(|_| ApiError::internal("The write was not decided."))?;

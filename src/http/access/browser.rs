@@ -1,9 +1,8 @@
-//! Requests that a web page makes a browser send.
+//! Rejects requests that a web page makes a browser send.
 //!
-//! Where the connection itself is enough to be allowed something (an open address on loopback, a
-//! client certificate), every page that a browser shows could use it: by a request across sites, or
-//! by a name of its own that it lets point to this machine (DNS rebinding). Other clients send none
-//! of the headers that are checked here.
+//! Where the connection itself authorizes a request (an open address on loopback, a client certificate),
+//! every page that a browser shows could use it: by a request across sites, or by a name of its own that
+//! resolves to this machine (DNS rebinding). Other clients send none of the headers that are checked here.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -86,10 +85,10 @@ const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The content types that a page can send to another site without asking it first.
+/// The content types that a page can send to another site without a preflight request.
 const FORMS: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
-/// Refuses what a page of another site makes a browser send. A link to here may be followed.
+/// Rejects requests that a page of another site makes a browser send. Links may be followed.
 ///
 /// # Errors
 ///
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_site_sends_is_refused() {
+    fn requests_from_another_site_are_rejected() {
         let json = ("content-type", "application/json");
         let form = ("content-type", "application/x-www-form-urlencoded");
         let site = |site| ("sec-fetch-site", site);

@@ -1,5 +1,4 @@
-//! Client certificates: who they name, and the list of those that may do more than ask for
-//! themselves.
+//! The list of client certificates that may do more than an agent's: by certname or by extension.
 //!
 //! ```yaml
 //! - certname: puppet.example.com
@@ -9,8 +8,8 @@
 //! ```
 //!
 //! An agent chooses the extensions of its own certificate request, and an authority with automatic signing
-//! signs them. Only those of the authorisation arc (1.3.6.1.4.1.34380.1.3) make it refuse, unless it is told
-//! otherwise.
+//! signs them. By default Puppet's authority refuses the extensions of the authorisation arc alone
+//! (1.3.6.1.4.1.34380.1.3).
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use super::roles::{Role, Roles};
 use super::tokens::{Fields, TokensError, entries, fault};
 use crate::facts::CertificateFacts;
 
-/// The certificates that may do more.
+/// The listed certificates.
 #[derive(Debug, Default)]
 pub(crate) struct Allowed(Vec<Entry>);
 
@@ -29,7 +28,7 @@ struct Entry {
     grant: Arc<Grant>,
 }
 
-/// Which certificates an entry is about.
+/// The certificates that an entry matches.
 #[derive(Debug)]
 enum Match {
     Certname(String),
@@ -37,7 +36,7 @@ enum Match {
 }
 
 impl Match {
-    fn is_met_by(&self, certificate: &CertificateFacts) -> bool {
+    fn matches(&self, certificate: &CertificateFacts) -> bool {
         match self {
             Self::Certname(name) => *name == certificate.certname,
             Self::Extension(name, value) => certificate.extensions.get(name) == Some(value),
@@ -56,14 +55,14 @@ impl Allowed {
                         Some((name, value)) => Match::Extension(name.to_owned(), value.to_owned()),
                         None => return Err(fault(node, "`extension` must be `NAME=VALUE`")),
                     },
-                    _ => return Err(fault(node, "either `certname` or `extension` must be there")),
+                    _ => return Err(fault(node, "expected either `certname` or `extension`")),
                 };
             Ok(Entry { certificate, grant: Arc::new(fields.grant()?) })
         };
         entries(bytes)?.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Returns the extensions that are worth `write` or `operate` though agents can choose them.
+    /// Returns the extensions that grant `write` or `operate` though agents can choose them.
     pub(super) fn chosen_by_agents(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|entry| match &entry.certificate {
             Match::Extension(name, _) if entry.is_powerful() && !is_authorisation(name) => {
@@ -78,9 +77,9 @@ impl Allowed {
         self.0.iter().map(|it| it.grant.roles)
     }
 
-    /// Returns the grants of a certificate: one for each entry that it meets.
+    /// Returns the grants of a certificate: one for each entry that matches it.
     pub(super) fn of(&self, certificate: &CertificateFacts) -> impl Iterator<Item = &Arc<Grant>> {
-        let met = self.0.iter().filter(|it| it.certificate.is_met_by(certificate));
+        let met = self.0.iter().filter(|it| it.certificate.matches(certificate));
         met.map(|it| &it.grant)
     }
 }
@@ -91,7 +90,7 @@ impl Entry {
     }
 }
 
-/// Returns whether Puppet's authority signs an extension only where it is told to: `pp_auth_role`,
+/// Returns whether Puppet's authority signs an extension only if it is configured to: `pp_auth_role`,
 /// `pp_authorization`, and everything else of their arc.
 fn is_authorisation(name: &str) -> bool {
     name == "pp_authorization"

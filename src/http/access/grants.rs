@@ -1,8 +1,8 @@
 //! Grants: what a caller may do.
 //!
-//! A grant is a set of roles, the nodes that it is about and the scope of its writes. A caller can
-//! have several: one for each entry that matches the certificate, one for the token. A request needs
-//! one grant that allows all of it; grants never add up.
+//! A grant is a set of roles, the nodes that it covers and the scope of its writes. A caller can have
+//! several: one for each entry that matches the certificate, one for the token. A request requires one
+//! grant that allows all of it; grants never add up.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Grant {
     }
 }
 
-/// A grant and who has it.
+/// A grant with its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) holder: Holder,
@@ -32,7 +32,7 @@ pub(super) struct Held {
     pub(super) grant: Arc<Grant>,
 }
 
-/// Who has a grant.
+/// The holder of a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
     /// Every caller.
@@ -43,7 +43,7 @@ pub(super) enum Holder {
     Certificate(Arc<CertificateFacts>),
 }
 
-/// The nodes that a grant is about.
+/// The nodes that a grant covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Nodes {
     /// Every node.
@@ -57,8 +57,8 @@ impl Held {
         Self { holder, nodes: Nodes::All, grant }
     }
 
-    /// Returns the grant of every agent with a certificate: to classify its own node, to have what it
-    /// reports kept, and to read that again.
+    /// Returns the grant of every agent with a certificate: to classify its own node, to check it in, and
+    /// to read that check-in.
     pub(super) fn own_node(certificate: &Arc<CertificateFacts>) -> Self {
         Self {
             holder: Holder::Certificate(Arc::clone(certificate)),
@@ -84,14 +84,14 @@ impl Held {
     }
 }
 
-/// Who sends a request, and what they may do.
+/// The sender of a request, with its grants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::http) struct Caller {
-    /// Those of the certificate before that of the token.
+    /// The grants of the certificate, then that of the token.
     pub(super) grants: Vec<Held>,
 }
 
-/// What becomes of the facts and trusted data that a request submits about a node.
+/// Whether the facts and trusted data that a request submits about a node are used as sent, and kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http) enum Submitted {
     /// They are used as sent, and kept.
@@ -129,13 +129,13 @@ impl Caller {
         self.grants.iter().rev().find_map(Held::name)
     }
 
-    /// Returns the name to record for what is done with a role: that of a grant that has it.
+    /// Returns the name to record for an action that requires a role: that of a grant that has it.
     pub(in crate::http) fn actor(&self, role: Role) -> Option<String> {
         let mut able = self.grants.iter().rev().filter(|it| it.grant.roles.has(role));
         able.find_map(Held::name).map(str::to_owned)
     }
 
-    /// Returns whether a grant has a role, for this node if the request is about one.
+    /// Returns whether a grant has a role, for this node if the request names one.
     pub(super) fn may(&self, role: Role, node: Option<&str>) -> bool {
         self.grants.iter().any(|it| {
             it.grant.roles.has(role)
@@ -151,12 +151,12 @@ impl Caller {
         self.grants.iter().any(|it| it.grant.roles.has(role))
     }
 
-    /// Returns what becomes of the data that a classification request submits about a node.
+    /// Returns how the data of a classification request about a node is used.
     pub(in crate::http) fn classifies(&self, node: &str) -> Submitted {
         self.submits(node, Roles::of(&[Role::Classify, Role::CheckIn]))
     }
 
-    /// Returns what becomes of the facts that an upload submits about a node.
+    /// Returns how the facts of an upload about a node are used.
     pub(in crate::http) fn uploads(&self, node: &str) -> Submitted {
         self.submits(node, Roles::of(&[Role::CheckIn]))
     }

@@ -3,7 +3,7 @@
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{Extensions, Request};
 
-/// A token that stood in the URL. It is never written anywhere.
+/// A token from the URL. It is never logged.
 #[derive(Clone)]
 pub(super) struct QueryToken(Vec<u8>);
 
@@ -19,15 +19,15 @@ impl QueryToken {
     }
 }
 
-/// Moves the token of a URL to where only authentication finds it, before a route, a log or an error
-/// can see the URL.
+/// Moves the token of a URL to an extension that only authentication reads, before a route, a log or an
+/// error sees the URL.
 pub(in crate::http) fn take_query_token<B>(request: &mut Request<B>) {
     let Some(query) = request.uri().query() else { return };
     let Some((token, rest)) = split(query) else { return };
     let path = request.uri().path();
     let target = if rest.is_empty() { path.to_owned() } else { format!("{path}?{rest}") };
     let mut parts = request.uri().clone().into_parts();
-    // What is left of a valid URI is one; if it were not, the path alone has no token in it.
+    // The rest of a valid URI is valid; if it were not, the path alone has no token in it.
     parts.path_and_query =
         PathAndQuery::try_from(target).or_else(|_| PathAndQuery::try_from(path)).ok();
     *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();

@@ -1,13 +1,13 @@
-//! The roles of a caller.
+//! Roles: what a caller may do.
 
 use std::str::FromStr;
 
-/// The roles of a caller.
+/// What a caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Classify any node, with any facts.
     Classify,
-    /// Have the facts and trusted data of a node kept for later requests.
+    /// Store the facts and trusted data of a node for later requests.
     CheckIn,
     /// Read groups, catalogues, check-ins, status and metrics.
     Read,

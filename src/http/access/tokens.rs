@@ -19,11 +19,11 @@ use crate::document::{self, Content, Limits, Node};
 use crate::hierarchy::GroupKey;
 use crate::model::GroupId;
 
-/// The tokens that are known.
+/// The known tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens(Vec<Token>);
 
-/// A token: nobody can tell from this what it is.
+/// A token, by its hash: the token itself is not stored.
 #[derive(Debug)]
 pub(super) struct Token {
     pub(super) name: Arc<str>,
@@ -37,7 +37,7 @@ pub enum TokensError {
     /// It cannot be read.
     #[error("it cannot be read")]
     Unreadable(#[source] std::io::Error),
-    /// It says something that it should not.
+    /// An entry is malformed.
     #[error("line {line}, column {column}: {message}")]
     Malformed {
         /// The line, from 1.
@@ -50,15 +50,14 @@ pub enum TokensError {
 }
 
 impl Tokens {
-    /// Reads the tokens of a file. A name may stand there twice, so that a token can be replaced
-    /// while the old one is still in use; a hash may not, since the caller would have two names.
+    /// Reads the tokens of a file. Two entries may share a name, so that a token can be replaced while the
+    /// old one is in use; they may not share a hash, since the caller would have two names.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, TokensError> {
         let mut tokens: Vec<Token> = Vec::new();
         for node in &entries(bytes)? {
             let token = token(node)?;
             if let Some(other) = tokens.iter().find(|it| it.hash == token.hash) {
-                let message =
-                    format!("this `sha256` is that of the entry `{}` already", other.name);
+                let message = format!("the entry `{}` has this `sha256` already", other.name);
                 return Err(fault(node, message));
             }
             tokens.push(token);
@@ -71,7 +70,7 @@ impl Tokens {
         self.0.iter().map(|it| it.grant.roles)
     }
 
-    /// Finds a token, in a time that does not depend on which or how much of it is right.
+    /// Finds a token, in a time that does not depend on which one it is or how much of it is correct.
     pub(super) fn find(&self, token: &[u8]) -> Option<&Token> {
         let hash: [u8; 32] = Sha256::digest(token).into();
         let mut found = None;
@@ -119,7 +118,7 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Node>, TokensError> {
         None => Ok(Vec::new()),
         Some(Node { content: Content::Sequence(items), .. }) => Ok(items),
         Some(node) if node.is_null() => Ok(Vec::new()),
-        Some(node) => Err(fault(&node, "there must be a list")),
+        Some(node) => Err(fault(&node, "expected a list")),
     }
 }
 
@@ -256,13 +255,13 @@ mod tests {
         assert!(read(&text).is_ok());
         let text = format!("- {{name: a, sha256: {HASH}}}\n- {{name: b, sha256: {HASH}}}\n");
         let error = read(&text).unwrap_err().to_string();
-        assert_eq!(error, "line 2, column 3: this `sha256` is that of the entry `a` already");
+        assert_eq!(error, "line 2, column 3: the entry `a` has this `sha256` already");
     }
 
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
         for (text, message) in [
-            ("a: b\n", "line 1, column 1: there must be a list"),
+            ("a: b\n", "line 1, column 1: expected a list"),
             ("- name: ci\n  sha256: abc\n", "line 1, column 3: `sha256` must be the SHA-256"),
             (
                 &format!("- name: \"ci\\nClade-Actor: root\"\n  sha256: {HASH}\n"),

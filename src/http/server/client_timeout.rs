@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use super::connection_limit::{ConnectionGuard, PendingBody, Phase};
-use super::room::{Admission, Expansion, Room};
+use super::memory_budget::{MemoryEstimate, MemoryReservation, PendingReservation};
 use crate::telemetry::ConnectionEnd;
 
 /// The rate in bytes a second at which a client earns more time.
@@ -65,8 +65,8 @@ pub(super) struct TimedBody {
     timeout: Duration,
     received: u64,
     waiting: Option<(Deadline, PendingBody)>,
-    room: Room,
-    expansion: Expansion,
+    reservation: MemoryReservation,
+    estimate: MemoryEstimate,
     arrival: Arrival,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct TimedBody {
 enum Arrival {
     Incomplete,
     /// All of it; it waits for memory.
-    Complete(Admission),
+    Complete(PendingReservation),
     Admitted,
 }
 
@@ -83,10 +83,10 @@ impl TimedBody {
         body: Incoming,
         guard: Arc<ConnectionGuard>,
         timeout: Duration,
-        room: Room,
+        reservation: MemoryReservation,
     ) -> Self {
-        let (expansion, arrival) = (Expansion::default(), Arrival::Incomplete);
-        Self { body, guard, timeout, received: 0, waiting: None, room, expansion, arrival }
+        let (estimate, arrival) = (MemoryEstimate::default(), Arrival::Incomplete);
+        Self { body, guard, timeout, received: 0, waiting: None, reservation, estimate, arrival }
     }
 
     /// Waits for the memory that a complete body needs; until then its bytes count as buffered.
@@ -96,10 +96,10 @@ impl TimedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, <Self as HttpBody>::Error>>> {
         if let Arrival::Incomplete = self.arrival {
             self.waiting = None;
-            self.arrival = if self.expansion.is_nothing() {
+            self.arrival = if self.estimate.is_nothing() {
                 Arrival::Admitted
             } else {
-                Arrival::Complete(Admission::new(&self.room, self.expansion))
+                Arrival::Complete(PendingReservation::new(&self.reservation, self.estimate))
             };
         }
         let admitted = match &mut self.arrival {
@@ -128,7 +128,7 @@ impl HttpBody for TimedBody {
             Poll::Ready(Some(Ok(frame))) => {
                 let data = frame.data_ref().map(Bytes::as_ref).unwrap_or_default();
                 this.received += data.len() as u64;
-                this.expansion.add(data);
+                this.estimate.add(data);
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(None) => this.poll_admission(cx),
@@ -150,7 +150,7 @@ impl HttpBody for TimedBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        let is_admitted = matches!(self.arrival, Arrival::Admitted) || self.expansion.is_nothing();
+        let is_admitted = matches!(self.arrival, Arrival::Admitted) || self.estimate.is_nothing();
         is_admitted && self.body.is_end_stream()
     }
 

@@ -22,9 +22,9 @@ use tower::ServiceExt as _;
 
 use super::client_timeout::{TimedBody, TimedStream};
 use super::connection_limit::{ClientKey, ConnectionGuard, Phase, READ_BUFFER};
+use super::memory_budget::MemoryReservation;
 use super::on_flush::{Flushed, PendingCallbacks};
 use super::refusal_log::RefusalLog;
-use super::room::Room;
 use super::streamed_body::StreamedBody;
 use super::tls::{ClientCertificate, Tls};
 use crate::facts::CertificateFacts;
@@ -196,14 +196,15 @@ impl Connection {
         let guard = Arc::clone(&self.guard);
         guard.release_buffered();
         guard.enter(Phase::Handling);
-        let room = Room::default();
-        let timed =
-            |it| Body::new(TimedBody::new(it, Arc::clone(&guard), self.timeout, room.clone()));
+        let reservation = MemoryReservation::default();
+        let timed = |it| {
+            Body::new(TimedBody::new(it, Arc::clone(&guard), self.timeout, reservation.clone()))
+        };
         let mut request: Request = request.map(timed);
         take_query_token(&mut request);
         request.extensions_mut().insert(peer);
         let response = self.routes.clone().oneshot(request);
-        room.scope(async move {
+        reservation.scope(async move {
             let response = response.await?;
             guard.begin_response(&response);
             let response = StreamedBody::watch(response, guard);

@@ -150,9 +150,9 @@ mod tests {
     /// Serves one connection that buffers so many bytes, with the same response each time.
     fn connect(
         answer: impl IntoResponse + Clone + Send + Sync + 'static,
-        room: usize,
+        capacity: usize,
     ) -> (DuplexStream, Ran) {
-        let (client, server) = tokio::io::duplex(room);
+        let (client, server) = tokio::io::duplex(capacity);
         let ran = Ran::default();
         let (callbacks, running) = (PendingCallbacks::default(), Arc::clone(&ran));
         let taking = callbacks.clone();

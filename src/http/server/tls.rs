@@ -1,4 +1,4 @@
-//! TLS: the daemon's certificate, and those of clients. Changed files are loaded again.
+//! TLS: the daemon's certificate and the verification of client certificates. Changed files are reloaded.
 
 mod authority;
 mod configure;
@@ -30,11 +30,11 @@ use verifier::REFUSED;
 use crate::config::watched::{Cause, Reloaded, WatchError, Watched};
 use crate::facts::{CertificateFacts, ExtensionNames};
 
-/// How often an open connection's certificate is checked again: it may expire, as may the list that
-/// vouches for it.
+/// How often the client certificate of an open connection is verified again: it may expire, as may its
+/// revocation list.
 const RECHECK: Duration = Duration::from_mins(1);
 
-/// How long a client whose handshake failed is given to read why.
+/// How long a client may take to read why its handshake failed.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// The files of TLS.
@@ -44,19 +44,19 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// The authorities of client certificates.
+    /// The authorities that sign client certificates.
     pub client_ca: Option<PathBuf>,
-    /// Their lists of revoked certificates.
+    /// Their revocation lists.
     pub client_crl: Option<PathBuf>,
-    /// What an absent or expired list does.
+    /// What happens without a valid list.
     pub policy: CrlPolicy,
 }
 
-/// What the files of TLS say now.
+/// The TLS settings in use.
 #[derive(Debug)]
 pub struct Tls {
     watched: Watched<Setup, TlsError>,
-    /// Ticks when other files are in use.
+    /// Notifies of reloaded files.
     reloads: watch::Sender<()>,
 }
 
@@ -71,7 +71,7 @@ pub enum TlsError {
         /// Why.
         reason: String,
     },
-    /// They do not fit together.
+    /// The key is not that of the certificate.
     #[error(
         "the certificate in `{}` and the private key in `{}` cannot be used together: {reason}",
         .certificate.display(),
@@ -87,7 +87,7 @@ pub enum TlsError {
     },
 }
 
-/// The certificate that a client showed.
+/// The certificate of a client.
 #[derive(Debug)]
 pub(super) struct ClientCertificate {
     pub(super) facts: CertificateFacts,
@@ -116,7 +116,7 @@ impl Tls {
         Ok(Self { watched, reloads: watch::Sender::new(()) })
     }
 
-    /// Loads files that changed, and has the certificates of open connections checked again.
+    /// Loads files that changed, and verifies the certificates of open connections again.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl Tls {
         Ok(reloaded)
     }
 
-    /// Returns what is wrong with the certificates and lists in use at this time, such as being expired.
+    /// Returns the warnings about the certificates and lists in use at a time, such as expiry.
     pub fn warnings(&self, now: jiff::Timestamp) -> Vec<String> {
         self.watched.load().warnings(now)
     }
@@ -169,7 +169,7 @@ impl Tls {
         Ok((stream, Some(certificate)))
     }
 
-    /// Runs a handshake and returns what the client's certificate was refused for, if it was.
+    /// Runs a handshake, and returns why the client certificate was refused, if it was.
     pub(super) async fn noting_refusals<T>(shake: impl Future<Output = T>) -> (T, Option<String>) {
         let noted = async {
             let done = shake.await;
@@ -178,7 +178,7 @@ impl Tls {
         REFUSED.scope(std::cell::RefCell::default(), noted).await
     }
 
-    /// Waits until a client certificate is not valid any more, and returns why.
+    /// Waits until a client certificate is no longer valid, and returns why.
     pub(super) async fn until_refused(&self, certificate: &ClientCertificate) -> String {
         let mut reloads = self.reloads.subscribe();
         loop {
@@ -199,7 +199,7 @@ impl Tls {
     }
 }
 
-/// Closes our half and reads what the client still sends.
+/// Closes the daemon's half of a connection, and reads what the client still sends.
 async fn drain(mut stream: TcpStream) -> io::Result<()> {
     stream.shutdown().await?;
     let mut left = 64 << 10;

@@ -1,12 +1,12 @@
-//! What a delivery is about. Its payload is a hint: nothing in it is trusted, and no person it names
-//! is contacted.
+//! Reads what changed from the payload of a delivery. The payload is a hint: nothing in it is trusted, and
+//! no address in it is contacted.
 
 use axum::http::HeaderMap;
 use serde_json::Value;
 
 use crate::model::CommitId;
 
-/// Who sends webhooks.
+/// A sender of webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Provider {
     GitHub,
@@ -19,14 +19,14 @@ pub(super) enum Provider {
     Standard,
 }
 
-/// Whether a delivery matters here.
+/// Whether a delivery is about the watched ref.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interest {
     /// It is about something else.
     None,
-    /// Something happened to what we watch.
+    /// The watched ref changed.
     Something,
-    /// What we watch is said to be at a commit.
+    /// The payload names the commit of the watched ref.
     Commit(CommitId),
 }
 
@@ -42,7 +42,7 @@ impl Provider {
         Self::Standard,
     ];
 
-    /// Returns the word of the route.
+    /// Returns the name in the route.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::GitHub => "github",
@@ -76,7 +76,7 @@ impl Provider {
     }
 }
 
-/// Decides whether a delivery concerns the followed ref.
+/// Returns whether a delivery is about the watched ref.
 pub(super) fn interest(
     provider: Provider,
     headers: &HeaderMap,
@@ -121,7 +121,7 @@ pub(super) fn interest(
             key if key.starts_with("pr:") => of_pull_request(),
             _ => Interest::None,
         },
-        // The sender is written by others and decides what it sends.
+        // Senders of these are written by users: the payload is what most forges send.
         Provider::Generic | Provider::Standard => simple_push(payload, watched),
     }
 }
@@ -134,7 +134,7 @@ fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// `ref` and `after`, as most forges have it; `create` and `delete` have a short name.
+/// Reads `ref` and `after`, as most forges send them; `create` and `delete` have a short name.
 fn simple_push(payload: &Value, watched: Option<&str>) -> Interest {
     let name = text(payload, "/ref");
     let full = match (name, text(payload, "/ref_type")) {
@@ -147,7 +147,7 @@ fn simple_push(payload: &Value, watched: Option<&str>) -> Interest {
 
 fn of_ref(name: Option<&str>, after: Option<&str>, watched: Option<&str>) -> Interest {
     match (name, watched) {
-        // Without either name this is unknown, so the branch is fetched.
+        // Without either name the delivery may be about the watched ref, so it counts.
         (Some(name), Some(watched)) if name != watched => Interest::None,
         _ => match after.and_then(|it| it.parse::<CommitId>().ok()) {
             Some(commit) if commit.as_bytes() != &[0; 20] => Interest::Commit(commit),
@@ -156,7 +156,7 @@ fn of_ref(name: Option<&str>, after: Option<&str>, watched: Option<&str>) -> Int
     }
 }
 
-/// Returns what matters most of several changes.
+/// Returns the most specific interest of several changes.
 fn any(all: impl Iterator<Item = Interest>) -> Interest {
     all.fold(Interest::None, |found, it| match (found, it) {
         (Interest::Commit(_), _) | (_, Interest::None) => found,

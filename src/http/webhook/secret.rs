@@ -5,10 +5,10 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// How many bytes a key has at least: fewer are an accident, such as a file that was cut short.
+/// The least length of a key in bytes: a shorter one is an accident, such as a truncated file.
 const LEAST: usize = 6;
 
-/// How many bytes make a key that cannot be guessed.
+/// The length in bytes from which a key cannot be guessed.
 const GOOD: usize = 16;
 
 /// A secret that signs deliveries.
@@ -18,7 +18,7 @@ pub(super) struct Secret {
     key: Vec<u8>,
 }
 
-/// A secret is too short to be one.
+/// A secret is too short.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: the secret has {bytes} bytes, expected at least {LEAST}")]
 pub(super) struct TooShort {

@@ -1,4 +1,4 @@
-//! Whether a delivery is signed with one of our secrets.
+//! Verifies that a delivery is signed with a configured secret.
 //!
 //! Sources: the documentation of each forge on its webhooks, and the Standard Webhooks
 //! specification for `webhook-signature`.
@@ -14,14 +14,14 @@ use subtle::{Choice, ConstantTimeEq as _};
 use super::payload::Provider;
 use super::secret::Secret;
 
-/// How far the clock of the sender may be off, in seconds.
+/// How far the sender's clock may differ, in seconds.
 const TOLERANCE: i64 = 300;
 
-/// A check that goes along with the bytes of a body.
+/// A signature check that is fed the bytes of a body.
 pub(super) struct Check {
     /// One for each secret.
     macs: Vec<Mac>,
-    /// What one of them must come to.
+    /// The signature that one of them must produce.
     expected: Vec<Vec<u8>>,
     /// What is known without the body.
     known: Option<Choice>,
@@ -40,7 +40,7 @@ enum Hash {
 }
 
 impl Check {
-    /// Begins the check of a delivery; `None` if it has no signature that could be right.
+    /// Begins the check of a delivery; `None` if it has no well-formed signature.
     pub(super) fn begin(
         provider: Provider,
         headers: &HeaderMap,
@@ -130,7 +130,7 @@ impl Check {
         }
     }
 
-    /// Returns whether a signature is right; how long that takes tells nothing about it.
+    /// Returns whether a signature is valid, in constant time.
     pub(super) fn passes(self) -> bool {
         if let Some(known) = self.known {
             return known.into();

@@ -1,4 +1,4 @@
-//! The authorities of client certificates, each with its list of revoked ones.
+//! The authorities of client certificates, each with its revocation list.
 
 use std::path::Path;
 
@@ -12,17 +12,17 @@ use super::described::{short, time};
 use super::rollback::{Issue, Issues, note};
 use crate::config::watched::Occasion;
 
-/// What a gap in the revocation lists does.
+/// What happens without a valid revocation list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnGap {
-    /// Certificates whose status is not known are refused.
+    /// Certificates of unknown status are refused.
     #[default]
     Refuse,
-    /// They are accepted, and the log warns.
+    /// Certificates of unknown status are accepted, with a warning in the log.
     Allow,
 }
 
-/// What absent and expired revocation lists do.
+/// What absent and expired revocation lists cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CrlPolicy {
     /// An authority has no list.
@@ -91,21 +91,23 @@ impl Lists {
         let now = jiff::Timestamp::now().as_second();
         let mut validity = Vec::new();
         for list in &lists {
-            let name = short(&list.issuer().to_string());
-            let Some(until) = list.next_update().map(|it| it.timestamp()) else {
-                return Err(refuse(format!(
-                    "the list of `{name}` does not say until when it is valid"
-                )));
-            };
-            // The one in use may be valid still.
+            let (name, until) = validity_of(list).map_err(refuse)?;
+            // The list in use may still be valid.
             if until < now && occasion == Occasion::Reload && policy.expired == OnGap::Refuse {
-                return Err(refuse(format!(
-                    "the revocation list of `{name}` expired at {}",
-                    time(until)
-                )));
+                let until = time(until);
+                return Err(refuse(format!("the revocation list of `{name}` expired at {until}")));
             }
             validity.push((name, until));
         }
         Ok(Self { ders, validity, issues, missing })
+    }
+}
+
+/// Returns the issuer of a list and the end of its validity, in seconds since 1970.
+fn validity_of(list: &CertificateRevocationList<'_>) -> Result<(String, i64), String> {
+    let name = short(&list.issuer().to_string());
+    match list.next_update() {
+        Some(until) => Ok((name, until.timestamp())),
+        None => Err(format!("the list of `{name}` does not say until when it is valid")),
     }
 }

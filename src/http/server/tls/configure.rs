@@ -1,4 +1,4 @@
-//! From the content of the files to what the TLS library needs.
+//! Makes the configuration of the TLS library from the contents of the files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::verifier::Noting;
 use super::{TlsError, TlsFiles};
 use crate::config::watched::{Ending, Occasion, WatchedFile};
 
-/// What the files come to.
+/// The configuration that the files make.
 pub(super) struct Setup {
     pub(super) config: Arc<ServerConfig>,
     pub(super) clients: Clients,
@@ -27,7 +27,7 @@ pub(super) struct Setup {
     own: Option<(String, i64, i64)>,
 }
 
-/// What client certificates are checked with.
+/// The authorities and lists that verify client certificates.
 #[derive(Default)]
 pub(super) struct Clients {
     pub(super) verifier: Option<Arc<dyn ClientCertVerifier>>,
@@ -154,7 +154,7 @@ pub(super) fn configure(
     Ok(Setup { config: Arc::new(config), policy: files.policy, own, clients })
 }
 
-/// Reads what client certificates are checked with.
+/// Reads the authorities and lists that verify client certificates.
 fn clients(
     files: &TlsFiles,
     ca: &Path,

@@ -1,4 +1,4 @@
-//! Certificates as people know them.
+//! Describes certificates for logs and warnings.
 
 use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
@@ -19,7 +19,7 @@ pub(in crate::http::server) fn described(der: &CertificateDer<'_>) -> String {
     )
 }
 
-/// Returns a name as it can stand in a line: clients choose theirs.
+/// Returns a name without line breaks: clients choose theirs.
 pub(super) fn short(name: &str) -> String {
     name.chars().take(200).flat_map(char::escape_debug).collect()
 }

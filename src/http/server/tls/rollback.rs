@@ -1,7 +1,7 @@
-//! Revocation lists that are older than the one in use.
+//! Rejects revocation lists that are older than the one in use.
 //!
-//! An older list is signed as well as a newer one, and admits again what was revoked since. Each list
-//! has a number that its authority increases; where one has none, the time of its issue stands in.
+//! An older list has a valid signature as well, and would admit certificates that were revoked since. Each
+//! list has a number that its authority increases; without a number, the time of issue replaces it.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use x509_parser::prelude::CertificateRevocationList;
 
 use super::described::time;
 
-/// Which list of an authority is in use.
+/// The issue of an authority's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Issue {
-    /// The authority, for people.
+    /// The authority, for messages.
     name: String,
     /// The number, as bytes without leading zeros.
     number: Option<Vec<u8>>,
@@ -30,7 +30,7 @@ impl Issue {
         Self { name, number, issued_at: list.last_update().timestamp() }
     }
 
-    /// Returns why this list must not take the place of another.
+    /// Returns why this list must not replace another.
     fn is_older_than(&self, other: &Self) -> Option<String> {
         let rank = |number: &Vec<u8>| (number.len(), number.clone());
         let ((this, that), is_older) = match (&self.number, &other.number) {
@@ -57,7 +57,7 @@ pub(super) fn note(issues: &mut Issues, key: &[u8], issue: Issue) {
     }
 }
 
-/// Returns why lists must not take the place of others.
+/// Returns why lists must not replace others.
 pub(super) fn rollback(new: &Issues, in_use: &Issues) -> Option<String> {
     new.iter().find_map(|(key, issue)| issue.is_older_than(in_use.get(key)?))
 }

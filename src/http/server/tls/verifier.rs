@@ -1,4 +1,4 @@
-//! Checking client certificates, and keeping why one was refused for the log.
+//! Verifies client certificates, and keeps the reason of a refusal for the log.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ tokio::task_local! {
     pub(super) static REFUSED: RefCell<Option<String>>;
 }
 
-/// A verifier that keeps why it refused.
+/// A verifier that keeps the reason of a refusal.
 #[derive(Debug)]
 pub(super) struct Noting(pub(super) Arc<dyn ClientCertVerifier>);
 

@@ -1,0 +1,341 @@
+//! Bounds the memory of parsed requests.
+//!
+//! Parsed JSON takes many times the memory of its text. So a complete body waits until the budget has the
+//! memory for its values, and the reservation is released when the response is made and no thread works on
+//! the request any longer. Ordinary requests never wait for large ones: each kind has a budget.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::facts::RowRoom;
+use crate::model::NODE_VALUES;
+use crate::store::LARGE_ROW;
+
+/// The size in KiB from which a request is large.
+const IS_LARGE: usize = 2 << 10;
+
+/// How long a request waits for memory.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// The memory of one value, in bytes: `{"":0}` has two values.
+const VALUE: usize = 300;
+
+/// How many copies of a text are in memory.
+const TEXTS: usize = 3;
+
+/// The memory for one kind of requests.
+struct MemoryBudget {
+    /// The free KiB.
+    free: Semaphore,
+    /// All KiB.
+    total: usize,
+    /// The KiB of waiting texts; more get 503.
+    waiting: Semaphore,
+    /// The least KiB that a waiting text counts, since a thread may wait with it.
+    least: usize,
+}
+
+impl MemoryBudget {
+    const fn new(total: usize, waiting: usize, least: usize) -> Self {
+        let (free, waiting) = (Semaphore::const_new(total), Semaphore::const_new(waiting));
+        Self { free, total, waiting, least }
+    }
+
+    /// Waits for so many KiB, with a text of so many KiB in memory. A request that needs more than the
+    /// budget gets all of it.
+    async fn admit(
+        &'static self,
+        kibibytes: usize,
+        text: usize,
+    ) -> Result<SemaphorePermit<'static>, OverBudget> {
+        let wanted = permits(kibibytes.min(self.total));
+        if let Ok(permit) = self.free.try_acquire_many(wanted) {
+            return Ok(permit);
+        }
+        let text = permits(text.max(self.least));
+        let _waiting = self.waiting.try_acquire_many(text).map_err(|_| OverBudget)?;
+        let waited = tokio::time::timeout(WAIT, self.free.acquire_many(wanted)).await;
+        waited.ok().and_then(Result::ok).ok_or(OverBudget)
+    }
+
+    /// Waits for so many KiB without a limit, with nothing in memory yet.
+    async fn admit_eventually(
+        &'static self,
+        kibibytes: usize,
+    ) -> Result<SemaphorePermit<'static>, OverBudget> {
+        let wanted = permits(kibibytes.min(self.total));
+        self.free.acquire_many(wanted).await.map_err(|_| OverBudget)
+    }
+}
+
+static ORDINARY: MemoryBudget = MemoryBudget::new(32 << 10, 16 << 10, 64);
+
+/// A request with the most values takes all of it.
+static LARGE: MemoryBudget = MemoryBudget::new(56 << 10, 16 << 10, 256);
+
+tokio::task_local! {
+    static CURRENT: MemoryReservation;
+}
+
+/// The budget has no memory for a request.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("too many large requests are worked on")]
+pub(in crate::http) struct OverBudget;
+
+/// The memory that a request has reserved. All clones share it; dropping the last one releases it.
+#[derive(Clone, Debug, Default)]
+pub(in crate::http) struct MemoryReservation(Arc<Mutex<Vec<SemaphorePermit<'static>>>>);
+
+impl MemoryReservation {
+    /// Returns the reservation of the current request. Work that outlives the request keeps it.
+    pub(in crate::http) fn of_request() -> Self {
+        CURRENT.try_with(Self::clone).unwrap_or_default()
+    }
+
+    /// Handles a request with this reservation.
+    pub(super) async fn scope<F: Future>(self, handling: F) -> F::Output {
+        CURRENT.scope(self, handling).await
+    }
+
+    /// Waits for the memory of a parsed text.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if too much waits already, or it waited too long.
+    async fn reserve(&self, estimate: MemoryEstimate) -> Result<(), OverBudget> {
+        let permit = estimate.admit().await?;
+        self.keep(permit);
+        Ok(())
+    }
+
+    fn keep(&self, permit: SemaphorePermit<'static>) {
+        self.0.lock().push(permit);
+    }
+
+    /// Returns what reserves memory for rows of the store, for the current request.
+    pub(in crate::http) fn for_rows() -> impl RowRoom + Send + 'static {
+        let (reservation, runtime) = (Self::of_request(), Handle::current());
+        StoredRows { reservation, wait: Wait::Limited, runtime }
+    }
+
+    /// Returns what reserves memory for rows that are read one after the other, apart from the request's
+    /// own. A response that has begun cannot become a 503, so each row waits without a limit.
+    pub(in crate::http) fn for_lists() -> impl RowRoom + Send + 'static {
+        let (reservation, runtime) = (Self::default(), Handle::current());
+        StoredRows { reservation, wait: Wait::Unlimited, runtime }
+    }
+
+    /// Releases what was reserved last beyond the memory of a text.
+    fn shrink_last(&self, estimate: MemoryEstimate) {
+        let mut permits = self.0.lock();
+        if let Some(last) = permits.last_mut() {
+            drop(last.split(last.num_permits().saturating_sub(estimate.kibibytes())));
+        }
+    }
+
+    /// Releases the memory of values: only the text is left.
+    pub(in crate::http) fn keep_text(&self, bytes: usize) {
+        let mut permits = self.0.lock();
+        let needed = MemoryEstimate { bytes, values: 0 }.kibibytes();
+        permits.retain_mut(|it| {
+            // An ordinary request waits for disks without a reservation: a few kilobytes for each connection.
+            if it.num_permits() < IS_LARGE {
+                return false;
+            }
+            drop(it.split(it.num_permits().saturating_sub(needed)));
+            true
+        });
+    }
+}
+
+/// How long a reader of rows waits for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    Limited,
+    Unlimited,
+}
+
+/// Reserves memory for the rows that are read for a request.
+struct StoredRows {
+    reservation: MemoryReservation,
+    wait: Wait,
+    runtime: Handle,
+}
+
+impl StoredRows {
+    fn admits(&self, estimate: MemoryEstimate) -> bool {
+        let admitted = self.runtime.block_on(async {
+            match self.wait {
+                Wait::Limited => estimate.admit().await,
+                Wait::Unlimited => estimate.admit_eventually().await,
+            }
+        });
+        admitted.map(|permit| self.reservation.keep(permit)).is_ok()
+    }
+}
+
+impl RowRoom for StoredRows {
+    /// Before a large row is read only its size is known, so the most that it can take is reserved.
+    fn admits_bytes(&self, bytes: usize) -> bool {
+        bytes < LARGE_ROW
+            || self.admits(MemoryEstimate { bytes, values: NODE_VALUES.min(bytes / 2) })
+    }
+
+    fn admits_row(&self, row: &[u8]) -> bool {
+        if row.len() < LARGE_ROW {
+            return self.admits(MemoryEstimate::of(row));
+        }
+        self.reservation.shrink_last(MemoryEstimate::of(row));
+        true
+    }
+
+    fn release(&self) {
+        self.reservation.0.lock().clear();
+    }
+}
+
+/// The memory that a JSON text takes once it is parsed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MemoryEstimate {
+    bytes: usize,
+    values: usize,
+}
+
+impl MemoryEstimate {
+    fn of(text: &[u8]) -> Self {
+        let mut all = Self::default();
+        all.add(text);
+        all
+    }
+
+    /// Adds a part of the text. Commas within strings count as well: telling them apart takes longer than
+    /// classifying a node.
+    pub(super) fn add(&mut self, text: &[u8]) {
+        self.bytes += text.len();
+        self.values += text.iter().filter(|it| matches!(it, b',' | b'[' | b'{')).count();
+    }
+
+    pub(super) fn is_nothing(self) -> bool {
+        self.bytes == 0
+    }
+
+    /// A text is in memory as it was received, as it was parsed, and as it is stored or sent.
+    fn kibibytes(self) -> usize {
+        (self.bytes * TEXTS).saturating_add(self.values.saturating_mul(VALUE)).div_ceil(1024)
+    }
+
+    async fn admit(self) -> Result<SemaphorePermit<'static>, OverBudget> {
+        self.budget().admit(self.kibibytes(), self.bytes / 1024).await
+    }
+
+    async fn admit_eventually(self) -> Result<SemaphorePermit<'static>, OverBudget> {
+        self.budget().admit_eventually(self.kibibytes()).await
+    }
+
+    fn budget(self) -> &'static MemoryBudget {
+        if self.kibibytes() < IS_LARGE { &ORDINARY } else { &LARGE }
+    }
+}
+
+fn permits(kibibytes: usize) -> u32 {
+    u32::try_from(kibibytes).unwrap_or(u32::MAX)
+}
+
+/// A complete body that waits for memory.
+pub(super) struct PendingReservation(Pin<Box<dyn Future<Output = Result<(), OverBudget>> + Send>>);
+
+impl PendingReservation {
+    pub(super) fn new(reservation: &MemoryReservation, estimate: MemoryEstimate) -> Self {
+        let reservation = reservation.clone();
+        Self(Box::pin(async move { reservation.reserve(estimate).await }))
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), OverBudget>> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "the test waits for its task")]
+    async fn requests_beyond_the_budget_wait_and_beyond_the_limit_of_waiting_ones_fail() {
+        let budget: &'static MemoryBudget = Box::leak(Box::new(MemoryBudget::new(100, 10, 1)));
+        let part = budget.admit(60, 5).await.unwrap();
+        let waiting = tokio::spawn(budget.admit(500, 10));
+        while budget.waiting.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(budget.admit(60, 0).await.is_err(), "too much waits");
+        drop(part);
+        let all = waiting.await.unwrap().unwrap();
+        assert_eq!((all.num_permits(), budget.waiting.available_permits()), (100, 10));
+    }
+
+    #[tokio::test]
+    async fn the_last_clone_releases_the_reservation() {
+        let reservation = MemoryReservation::default();
+        let outliving = reservation.clone().scope(async { MemoryReservation::of_request() }).await;
+        let large = vec![b','; 10_000];
+        reservation.reserve(MemoryEstimate::of(&large)).await.unwrap();
+        let taken =
+            || -> usize { outliving.0.lock().iter().map(SemaphorePermit::num_permits).sum() };
+        assert_eq!(taken(), (10_000 * (VALUE + TEXTS)).div_ceil(1024));
+        drop(reservation);
+        outliving.keep_text(large.len());
+        assert_eq!(taken(), (10_000 * TEXTS).div_ceil(1024));
+    }
+
+    #[tokio::test]
+    async fn a_large_row_takes_what_it_may_take_until_it_is_read() {
+        let reservation = MemoryReservation::default();
+        let (taken, runtime) = (reservation.clone(), Handle::current());
+        let taken =
+            move || -> usize { taken.0.lock().iter().map(SemaphorePermit::num_permits).sum() };
+        let read = move || {
+            let rows = StoredRows { reservation, wait: Wait::Limited, runtime };
+            let row = vec![b'x'; 300 << 10];
+            assert!(rows.admits_bytes(LARGE_ROW - 1));
+            assert_eq!(taken(), 0, "a small row is read at once");
+            assert!(rows.admits_bytes(row.len()));
+            assert_eq!(taken(), 300 * TEXTS + (150 << 10) * VALUE / 1024);
+            assert!(rows.admits_row(&row));
+            assert_eq!(taken(), 300 * TEXTS);
+            assert!(rows.admits_row(b"{}"));
+            assert_eq!(taken(), 300 * TEXTS + 1);
+            rows.release();
+            assert_eq!(taken(), 0);
+        };
+        tokio::task::spawn_blocking(read).await.unwrap();
+    }
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "the test waits for its task")]
+    async fn a_list_waits_where_too_many_requests_wait_already() {
+        let budget: &'static MemoryBudget = Box::leak(Box::new(MemoryBudget::new(100, 10, 1)));
+        let all = budget.admit(100, 0).await.unwrap();
+        let request = tokio::spawn(budget.admit(100, 10));
+        while budget.waiting.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let list = tokio::spawn(budget.admit_eventually(500));
+        drop(all);
+        drop(request.await.unwrap().unwrap());
+        assert_eq!(list.await.unwrap().unwrap().num_permits(), 100);
+    }
+
+    #[test]
+    fn ordinary_facts_are_no_large_request() {
+        let facts = vec![r#""name": {"a": "text of a fact", "b": [1, 2]}"#; 600].join(",");
+        assert!(facts.len() > 24_000);
+        assert!(MemoryEstimate::of(facts.as_bytes()).kibibytes() < IS_LARGE);
+    }
+}
