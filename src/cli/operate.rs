@@ -11,6 +11,7 @@ use super::client::{AnswerFormat, DaemonArgs};
 use super::output::Output;
 use super::why::{findings, resolve};
 use crate::client::Client;
+use crate::http::types::Finding;
 
 /// How long the daemon may take: it builds the commit that it pins.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -88,8 +89,9 @@ impl Pin {
             // What is wrong with the commit is what was asked for.
             Some("invalid-commit") => {
                 let details = answer.body.get("details").cloned().unwrap_or_default();
+                let found = serde_json::from_value::<Vec<Finding>>(details).unwrap_or_default();
                 let said = match self.asked.format {
-                    AnswerFormat::Human => findings(&details),
+                    AnswerFormat::Human => findings(&found),
                     AnswerFormat::Json => format!("{:#}\n", answer.body),
                 };
                 output.data(&said)?;

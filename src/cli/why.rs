@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -16,6 +16,7 @@ use super::output::Output;
 use crate::client::{Client, JsonReply};
 use crate::diagnostic::visible_up_to;
 use crate::git::Repository;
+use crate::http::types::{Commit, CommitState, Condition, ErrorKind, Finding, Status};
 use crate::model::CommitId;
 
 /// What a revision keeps as it is in a path.
@@ -57,29 +58,30 @@ pub(super) struct Wait {
 /// What the daemon knows of a commit.
 enum Answer {
     NotSeen,
-    Known(Value),
+    /// As it was sent, and as this program reads it.
+    Known(Value, Box<Commit>),
 }
 
 impl Answer {
     fn ask(daemon: &Client, commit: &str) -> Result<Self> {
         let revision = utf8_percent_encode(commit, PLAIN);
         let said = daemon.get_json(&format!("/controller/commits/{revision}"))?;
-        if said.kind() == Some("unknown-commit") {
+        if said.kind() == Some(ErrorKind::UnknownCommit.as_str()) {
             return Ok(Self::NotSeen);
         }
-        Ok(Self::Known(said.document()?))
+        let document = said.document()?;
+        let read = serde_json::from_value(document.clone());
+        let commit = read.with_context(|| format!("`{}` is not a daemon", daemon.name()))?;
+        Ok(Self::Known(document, commit))
     }
 
-    fn state(&self) -> &str {
+    /// Returns what became of the commit, if the daemon has it.
+    fn state(&self) -> Option<CommitState> {
         match self {
-            Self::NotSeen => "not-seen",
-            Self::Known(document) => text(document, "state"),
+            Self::NotSeen => None,
+            Self::Known(_, commit) => Some(commit.state),
         }
     }
-}
-
-fn text<'a>(document: &'a Value, key: &str) -> &'a str {
-    document.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the commit that a revision means here: in the repository of the working directory if there is
@@ -121,49 +123,49 @@ impl Why {
         let answer = Answer::ask(&daemon, &self.commit)?;
         check_seen(&answer, &self.commit, &daemon)?;
         let written = match (&answer, self.format) {
-            (Answer::Known(document), AnswerFormat::Json) => format!("{document:#}\n"),
+            (Answer::Known(document, _), AnswerFormat::Json) => format!("{document:#}\n"),
             (Answer::NotSeen, AnswerFormat::Json) => {
                 let document = serde_json::json!({"commit": self.commit, "state": "not-seen"});
                 format!("{document:#}\n")
             }
-            (Answer::Known(document), AnswerFormat::Human) => describe(document),
+            (Answer::Known(_, commit), AnswerFormat::Human) => describe(commit),
             (Answer::NotSeen, AnswerFormat::Human) => not_seen(&daemon, &self.commit),
         };
         output.data(&written)?;
-        Ok(if answer.state() == "rejected" { Exit::Findings } else { Exit::Fine })
+        let is_rejected = matches!(answer.state(), Some(CommitState::Rejected { .. }));
+        Ok(if is_rejected { Exit::Findings } else { Exit::Fine })
     }
 }
 
 /// Says what a commit is and what became of it, with what is wrong in it.
-fn describe(document: &Value) -> String {
-    let shown = |key: &str| visible_up_to(text(document, key), LONGEST);
+fn describe(commit: &Commit) -> String {
+    let shown = |text: &str| visible_up_to(text, LONGEST);
     let mut written = format!(
         "{} {} ({})\n{}\n",
-        shown("commit"),
-        shown("subject"),
-        shown("author"),
-        shown("message"),
+        commit.commit,
+        shown(&commit.subject),
+        shown(&commit.author),
+        shown(&commit.message),
     );
-    written.push_str(&document.get("diagnostics").map(findings).unwrap_or_default());
+    written.push_str(&findings(&commit.diagnostics));
     written
 }
 
 /// Writes findings, one a line; one about the whole commit has no place.
-pub(super) fn findings(diagnostics: &Value) -> String {
+pub(super) fn findings(findings: &[Finding]) -> String {
+    let shown = |text: &str| visible_up_to(text, LONGEST);
     let mut written = String::new();
-    for finding in diagnostics.as_array().into_iter().flatten() {
-        let number = |key: &str| finding.get(key).and_then(Value::as_u64).unwrap_or_default();
-        let shown = |key: &str| visible_up_to(text(finding, key), LONGEST);
-        if finding.get("file").is_some_and(Value::is_string) {
-            let (line, column) = (number("line"), number("column"));
+    for finding in findings {
+        if let Some(file) = &finding.file {
+            let (line, column) = (finding.line.unwrap_or(0), finding.column.unwrap_or(0));
             // A string takes all that is written to it.
-            write!(written, "{}:{line}:{column}: ", shown("file")).ok();
+            write!(written, "{}:{line}:{column}: ", shown(file)).ok();
         }
-        match finding.get("kind").and_then(Value::as_str) {
-            Some(_) => write!(written, "{}[{}]", shown("severity"), shown("kind")).ok(),
-            None => write!(written, "{}", shown("severity")).ok(),
+        match &finding.kind {
+            Some(kind) => write!(written, "{}[{}]", shown(&finding.severity), shown(kind)).ok(),
+            None => write!(written, "{}", shown(&finding.severity)).ok(),
         };
-        writeln!(written, ": {}", shown("message")).ok();
+        writeln!(written, ": {}", shown(&finding.message)).ok();
     }
     written
 }
@@ -172,13 +174,14 @@ pub(super) fn findings(diagnostics: &Value) -> String {
 fn not_seen(daemon: &Client, commit: &str) -> String {
     let mut written = format!("{commit}\nnot seen yet: the daemon has not fetched such a commit\n");
     let status = daemon.get_json("/controller/status").and_then(JsonReply::document);
-    let Ok(status) = status else { return written };
-    if let Some(contact) = status.pointer("/remote/last_contact").and_then(Value::as_str) {
+    let Some(status) = status.ok().and_then(|it| serde_json::from_value::<Status>(it).ok()) else {
+        return written;
+    };
+    if let Some(contact) = status.remote.last_contact {
         writeln!(written, "the branch was last seen at {contact}").ok();
     }
-    for condition in status.get("conditions").and_then(Value::as_array).into_iter().flatten() {
-        if text(condition, "type") != "Ready" {
-            let (kind, message) = (text(condition, "type"), text(condition, "message"));
+    for Condition { kind, message, .. } in &status.conditions {
+        if kind != "Ready" {
             writeln!(written, "{kind}: {message}").ok();
         }
     }
@@ -195,21 +198,21 @@ impl Wait {
             check_seen(&answer, &self.commit, &daemon)?;
             let end = match answer.state() {
                 // What was live was live; what came after it is another question.
-                "live" | "replaced" => Some(Exit::Fine),
-                "rejected" => Some(Exit::Findings),
+                Some(CommitState::Live { .. } | CommitState::Replaced { .. }) => Some(Exit::Fine),
+                Some(CommitState::Rejected { .. }) => Some(Exit::Findings),
                 // The daemon answers with a newer commit that contains it.
-                "superseded" => superseded(&daemon, &answer)?,
+                Some(CommitState::Superseded { by, .. }) => superseded(&daemon, by)?,
                 _ => None,
             };
             if let Some(exit) = end {
-                if let Answer::Known(document) = &answer {
-                    output.note(&describe(document));
+                if let Answer::Known(_, commit) = &answer {
+                    output.note(&describe(commit));
                 }
                 return Ok(exit);
             }
             if began.elapsed() >= self.timeout {
                 let said = match &answer {
-                    Answer::Known(document) => describe(document),
+                    Answer::Known(_, commit) => describe(commit),
                     Answer::NotSeen => not_seen(&daemon, &self.commit),
                 };
                 output.note(&format!("{said}it does not answer after {:?}", self.timeout));
@@ -221,11 +224,10 @@ impl Wait {
 }
 
 /// A commit that was overtaken answers as soon as the one that overtook it does.
-fn superseded(daemon: &Client, answer: &Answer) -> Result<Option<Exit>> {
-    let Answer::Known(document) = answer else { return Ok(None) };
-    Ok(match Answer::ask(daemon, text(document, "by"))?.state() {
-        "live" | "replaced" => Some(Exit::Fine),
-        "rejected" => Some(Exit::Findings),
+fn superseded(daemon: &Client, by: CommitId) -> Result<Option<Exit>> {
+    Ok(match Answer::ask(daemon, &by.to_string())?.state() {
+        Some(CommitState::Live { .. } | CommitState::Replaced { .. }) => Some(Exit::Fine),
+        Some(CommitState::Rejected { .. }) => Some(Exit::Findings),
         _ => None,
     })
 }
