@@ -14,6 +14,7 @@ mod libgit2;
 mod mirror;
 mod options;
 mod push;
+mod refs;
 mod remote;
 mod repository;
 mod signature;

@@ -1,52 +1,65 @@
 //! The control loop: from a branch of a repository to the snapshot that answers.
 //!
-//! Observe → fetch → verify → build and check → activate. [`Controller`] has the two threads that
-//! do it and what they share; each stage notes what it found in `state`, and the conditions of
-//! the status are computed there alone.
+//! Fetch → verify → build → activate. [`Controller`] runs the threads; each stage is a struct of its
+//! own that `stages` gives what it needs, and notes what it found in `state`, which decides what may be
+//! live and computes the conditions of the status.
 
-mod activate;
-mod admission;
+mod activator;
 mod build;
+mod build_queue;
 mod builder;
-mod cache;
 mod clock;
 mod commit_state;
 mod commit_status;
 mod controller;
 mod edit_history;
+mod errors;
 mod fetcher;
+mod file_costs;
 mod head_check;
-mod heads;
 mod journal;
 mod live;
 mod lookup;
-mod operate;
-mod recover;
-mod refs;
-mod repack;
+mod operator;
+mod other_refs;
+mod outcome;
+mod policy;
+mod pull_requests;
+mod read;
+mod reading_cache;
+mod recorder;
+mod recovery;
+mod repacker;
 mod schedule;
 mod settings;
+mod shared_state;
 mod snapshot_cache;
+mod snapshot_store;
+mod source;
+mod source_files;
+mod stages;
 mod state;
 mod status;
-mod storage;
 mod supervise;
-mod trial;
+mod tree_files;
 mod trigger;
-mod turns;
+mod verifier;
 mod write;
 
-pub use build::{BuildError, Outcome, Rejected, SourceError, load, meant_files, source_files};
 pub use commit_state::CommitState;
-pub use commit_status::Reporting;
-pub use controller::{Controller, LookupError, StartError, Threads};
+pub use controller::{Controller, StartError, Threads};
+pub use errors::{LookupError, StorageError};
 pub use head_check::{HeadCheck, HeadChecker, HeadVerdict, check_head};
 pub use journal::{Event, Journal, PushedWrite, Record, Stage};
-pub use lookup::Known;
-pub use settings::{OnRewrite, OnStale, Policy, Settings, Target};
+pub use lookup::CommitDetails;
+pub use outcome::{BuildError, Outcome, Rejected};
+pub use policy::{OnRewrite, OnStale, Policy};
+pub use read::load;
+pub use settings::{Reporting, Settings};
+pub use source::Target;
+pub use source_files::{SourceError, meant_files, source_files};
 pub use state::{CheckInsTrouble, Freshness};
 pub use status::{Active, Condition, ConditionKind, Observed, Reason, Status, Truth};
-pub use storage::StorageError;
 pub use trigger::Trigger;
 pub use write::{
     DeliveryReceipt, WriteError, WriteMode, WriteRequest, WriteSettings, Writer, Written,

@@ -6,7 +6,7 @@ use git2::{ErrorClass, ErrorCode};
 
 use super::remote::Remote;
 
-/// The remote could not be fetched.
+/// A fetch failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FetchError {
@@ -33,7 +33,7 @@ pub enum FetchFailure {
     Timeout,
     /// The repository is not there.
     RepositoryNotFound,
-    /// The remote redirects to another host, or to an address that is not a repository.
+    /// The remote redirects to another host, or to something else than a repository.
     RedirectRefused,
     /// The ref is not there.
     RefNotFound,

@@ -1,4 +1,4 @@
-//! What libgit2 is told once for the whole process.
+//! Settings of libgit2, made once for the whole process.
 #![expect(
     unsafe_code,
     reason = "settings of libgit2 are global, so git2 marks their setters unsafe"
@@ -32,7 +32,7 @@ fn set_up() -> Result<(), git2::Error> {
         // A mirror on a volume that belongs to another user must open (`fsGroup` in Kubernetes).
         // The check guards against hooks and commands in a foreign configuration; we run none.
         git2::opts::set_verify_owner_validation(false)?;
-        // Settings of the user must not change what is fetched (`url.<base>.insteadOf`).
+        // Settings of the user who starts the daemon must not change what is fetched (`url.<base>.insteadOf`).
         for level in [ConfigLevel::System, ConfigLevel::XDG, ConfigLevel::Global] {
             git2::opts::set_search_path(level, "")?;
         }

@@ -2,40 +2,43 @@
 //!
 //! Beside the branches (`refs/remotes/origin/*`) and tags of the remote it has refs of its own:
 //! `refs/clade/watched/<full name>` is where the watched ref was last, `refs/clade/live` is the
-//! commit that answers, and `HEAD` names the watched one.
+//! live commit, and `HEAD` names the watched one.
 
 mod advertised;
 mod directory;
+mod error;
 mod indexes;
 mod local;
 mod others;
 mod packs;
+mod parts;
 mod privacy;
 mod repair;
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
 
 use git2::{AutotagOption, Direction, FetchOptions, RemoteCallbacks};
+use parking_lot::{Mutex, MutexGuard};
 
 use self::advertised::Advertised;
 use self::directory::Directory;
 use self::local::Source;
-use self::others::{Others, Wanted};
-use self::packs::Joined;
+use self::parts::{Joined, Others, Wanted};
 use super::failure::{FetchError, FetchFailure};
 use super::libgit2;
 use super::options::MirrorOptions;
+use super::refs::{LIVE, WATCHED};
 use super::remote::Remote;
 use super::repository::{OpenError, ReadError, Repository, RevisionError, id_of, oid};
 use super::transport::Attempt;
 use crate::model::CommitId;
 
-pub use self::others::SkippedRef;
+pub use self::error::MirrorError;
 pub use self::packs::TidyError;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use self::packs::fuzz_join;
+pub use self::parts::SkippedRef;
 
 /// A bare copy of a remote repository, in a directory that one process owns.
 #[derive(Debug)]
@@ -49,29 +52,6 @@ pub struct Mirror {
     fetching: Mutex<()>,
     /// Held while refs are written, never while the remote is waited for.
     refs: Mutex<()>,
-}
-
-/// The mirror cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum MirrorError {
-    /// Another process has it.
-    #[error("the data directory `{}` is in use by another process", .0.display())]
-    Locked(PathBuf),
-    /// The directory cannot be used.
-    #[error("the data directory `{}` cannot be used", .path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// What the system says.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The scheme of the URL is not allowed.
-    #[error("repositories over `{0}://` are not allowed: they are not authenticated")]
-    SchemeNotAllowed(&'static str),
-    /// The repository in it cannot be used.
-    #[error(transparent)]
-    Repository(#[from] OpenError),
 }
 
 /// What the remote has.
@@ -105,13 +85,9 @@ pub enum Movement {
     Forward(CommitId),
     /// Back to an ancestor of the commit: a replica that lags, or history cut short.
     Behind(CommitId),
-    /// To a commit whose history does not contain it.
+    /// To a commit that does not contain the commit.
     Rewritten(CommitId),
 }
-
-/// The ref that names the commit that answers, so that a restart finds it.
-const LIVE: &str = "refs/clade/live";
-pub(super) const WATCHED: &str = "refs/clade/watched/";
 
 impl Mirror {
     /// Opens the mirror in a data directory, or makes it.
@@ -198,7 +174,7 @@ impl Mirror {
     /// then as it was.
     pub fn fetch_watched(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
         let fetched = {
-            let _one_at_a_time = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one_at_a_time = self.fetching.lock();
             self.fetch_into(&self.directory.repository(), branch)
         };
         match fetched {
@@ -216,7 +192,7 @@ impl Mirror {
     ///
     /// Returns an error if the remote cannot be fetched; the mirror is then as it was.
     pub fn renew(&self, branch: Option<&str>) -> Result<Fetched, FetchError> {
-        let one_at_a_time = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        let one_at_a_time = self.fetching.lock();
         let live = self.live();
         let io = |error: std::io::Error| {
             let failure = match error.kind() {
@@ -231,11 +207,11 @@ impl Mirror {
         let fetched = self.fetch_into(&fresh, branch)?;
         self.directory.replace_with(&fresh).map_err(io)?;
         drop(one_at_a_time);
-        // What answers may be on another branch.
+        // The live commit may be on another branch.
         if let Err(error) = self.fetch_others() {
             tracing::warn!(%error, "other refs are not fetched");
         }
-        // A commit that is gone from the remote cannot answer after the next restart.
+        // A commit that is gone from the remote cannot be live after the next restart.
         if let Some(live) = live {
             self.set_live(live).ok();
         }
@@ -248,7 +224,7 @@ impl Mirror {
 
     /// Locks the refs for writing, which takes no longer than the disk.
     pub(super) fn lock_refs(&self) -> MutexGuard<'_, ()> {
-        self.refs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.refs.lock()
     }
 
     pub(super) fn options(&self) -> &MirrorOptions {
@@ -297,12 +273,12 @@ impl Mirror {
         Ok(heads.into_iter().map(|(_, commit, is_merged)| (commit, is_merged)).collect())
     }
 
-    /// Returns the commit that answered last.
+    /// Returns the commit that was live last.
     pub fn live(&self) -> Option<CommitId> {
         self.repository().ok()?.target_of(LIVE)
     }
 
-    /// Notes the commit that answers.
+    /// Notes the live commit.
     ///
     /// # Errors
     ///

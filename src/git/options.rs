@@ -16,7 +16,7 @@ pub struct MirrorOptions {
     /// Refs to fetch beside all branches and tags: `refs/pull/*/head`, or with a destination of
     /// their own `+refs/pull/*/head:refs/remotes/origin/pull/*`.
     pub refspecs: Vec<String>,
-    /// How long one look at the remote may take as a whole, whatever the peer does.
+    /// How long one connection to the remote may take as a whole, whatever the peer does.
     pub timeout: Duration,
     /// How many bytes one look may bring over the network.
     pub max_bytes: u64,
@@ -89,7 +89,7 @@ pub struct HttpOptions {
     pub proxy: Proxy,
 }
 
-/// What `ssh` needs; both files are read again for each fetch.
+/// What `ssh` needs; both files are read again for each connection.
 #[derive(Clone, Debug, Default)]
 pub struct SshOptions {
     /// The private key, without a passphrase.
@@ -98,7 +98,7 @@ pub struct SshOptions {
     pub known_hosts_file: Option<PathBuf>,
 }
 
-/// The credentials for the remote. Files are read again for each fetch, so that a secret can
+/// Credentials for the remote. Files are read again for each connection, so that a secret can
 /// be changed while we run.
 #[derive(Clone, Debug, Default)]
 pub enum Credentials {

@@ -1,13 +1,14 @@
 //! Pushing commits: compare and swap, so that no other commit is lost.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use git2::{ErrorCode, PushOptions, RemoteCallbacks};
 
 use super::failure::{FetchError, FetchFailure};
-use super::mirror::{Mirror, WATCHED};
+use super::mirror::Mirror;
 use super::options::MirrorOptions;
+use super::refs::WATCHED;
 use super::remote::Remote;
 use super::repository::{Repository, id_of, oid};
 use super::transport::{Attempt, LOCAL_PUSH, check_owner, git_is_here};
@@ -16,16 +17,16 @@ use crate::model::CommitId;
 /// A push did not do what it should.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
-    /// The ref is not where it was thought to be.
+    /// The branch is not where the caller believes it is.
     #[error("the branch moved meanwhile")]
     Moved,
-    /// The remote does not take it; in its words.
+    /// The remote refuses it; in its words.
     #[error("the remote refuses the push: {0}")]
     Refused(String),
     /// Nothing changed at the remote.
     #[error("{0}")]
     Failed(FetchError),
-    /// It is unknown whether it arrived: the connection broke and the remote cannot be reached.
+    /// It is not known whether it is there: the connection broke and the remote cannot be asked.
     #[error("whether the push arrived is not known: {0}")]
     Unknown(FetchError),
 }
@@ -44,11 +45,11 @@ enum Try {
 impl Mirror {
     /// Pushes a commit to a branch that is at `expected`, or is not there yet for none.
     ///
-    /// When the connection breaks, the remote is asked what came of it.
+    /// When the connection breaks, the remote is asked where the branch is.
     ///
     /// # Errors
     ///
-    /// Returns why it did not arrive, or that this is unknown.
+    /// Returns why it is not there, or that this is not known.
     pub fn push(
         &self,
         branch: &str,
@@ -135,75 +136,104 @@ fn push_once(
     if let Err(error) = inner.reference(OUTGOING, oid(commit), true, "push") {
         return broken(error);
     }
-    // git runs the hooks of a repository on this machine; libgit2 would pass them by.
-    let address = match remote.as_path() {
-        Some(path) if git_is_here() => match check_owner(path) {
-            Ok(()) => format!("{LOCAL_PUSH}://here"),
-            Err(words) => return Try::Refused(words),
-        },
-        Some(path) if has_hooks(path) || has_other_hooks(path) => {
-            return Try::Refused(
-                "the repository has hooks and there is no `git` to run them".to_owned(),
-            );
-        }
-        _ => remote.address(),
+    let address = match push_address(remote) {
+        Ok(address) => address,
+        Err(words) => return Try::Refused(words),
     };
     let mut outlet = match inner.remote_anonymous(&address) {
         Ok(outlet) => outlet,
         Err(error) => return broken(error),
     };
-    let words: RefCell<String> = RefCell::default();
-    let refused: RefCell<Option<String>> = RefCell::default();
-    let moved = RefCell::new(false);
-    let mut callbacks = RemoteCallbacks::new();
-    callbacks.sideband_progress(|text| {
-        let mut words = words.borrow_mut();
-        if words.len() < 4096 {
-            words.push_str(&String::from_utf8_lossy(text));
-        }
-        true
-    });
-    callbacks.push_update_reference(|_, status| {
-        if let Some(status) = status {
-            *refused.borrow_mut() = Some(status.to_owned());
-        }
-        Ok(())
-    });
-    callbacks.push_negotiation(|updates| {
-        let found = updates.first().map(git2::PushUpdate::src);
-        let there = found.filter(|it| !it.is_zero()).map(id_of);
-        if there == expected {
-            return Ok(());
-        }
-        *moved.borrow_mut() = true;
-        Err(git2::Error::from_str("the branch moved meanwhile"))
-    });
+    let heard = Heard::default();
     let mut options = PushOptions::new();
-    options.remote_callbacks(callbacks);
+    options.remote_callbacks(heard.callbacks(expected));
     let pushed = outlet.push(&[format!("{OUTGOING}:{branch}")], Some(&mut options));
     drop(options);
-    if *moved.borrow() {
+    let Heard { words, refused, has_moved } = heard;
+    if has_moved.get() {
         return Try::Moved;
     }
-    let words = tidy(&words.borrow());
+    let words = on_one_line(&words.borrow());
     match (pushed, refused.into_inner()) {
         (_, Some(status)) if words.is_empty() => Try::Refused(status),
         (_, Some(status)) => Try::Refused(format!("{words} ({status})")),
         (Ok(()), None) => Try::Done,
-        (Err(error), None) if error.code() == ErrorCode::NotFastForward => Try::Moved,
-        (Err(error), None) => {
-            let explained = attempt.explain(&error);
-            match explained.failure {
-                // Who may read may not write: that is the remote's word, not the network's.
-                FetchFailure::AuthenticationFailed => Try::Refused(explained.message),
-                _ => Try::Broken(explained),
-            }
-        }
+        (Err(error), None) => failed_push(&attempt, &error),
     }
 }
 
-/// Puts what a remote says on one line.
-fn tidy(words: &str) -> String {
+/// What a remote said during a push.
+#[derive(Default)]
+struct Heard {
+    words: RefCell<String>,
+    /// Why it refuses the ref.
+    refused: RefCell<Option<String>>,
+    has_moved: Cell<bool>,
+}
+
+impl Heard {
+    /// The most bytes of the remote's words that are kept.
+    const WORDS: usize = 4096;
+
+    /// Returns callbacks that fill this in, and end the push where the branch is not as expected.
+    fn callbacks(&self, expected: Option<CommitId>) -> RemoteCallbacks<'_> {
+        let mut callbacks = RemoteCallbacks::new();
+        callbacks.sideband_progress(|text| {
+            let mut words = self.words.borrow_mut();
+            if words.len() < Self::WORDS {
+                words.push_str(&String::from_utf8_lossy(text));
+            }
+            true
+        });
+        callbacks.push_update_reference(|_, status| {
+            if let Some(status) = status {
+                *self.refused.borrow_mut() = Some(status.to_owned());
+            }
+            Ok(())
+        });
+        callbacks.push_negotiation(move |updates| {
+            let found = updates.first().map(git2::PushUpdate::src);
+            let there = found.filter(|it| !it.is_zero()).map(id_of);
+            if there == expected {
+                return Ok(());
+            }
+            self.has_moved.set(true);
+            Err(git2::Error::from_str("the branch moved meanwhile"))
+        });
+        callbacks
+    }
+}
+
+/// Returns the address that a push goes to, or why it cannot. git runs the hooks of a repository on this
+/// machine; libgit2 would pass them by.
+fn push_address(remote: &Remote) -> Result<String, String> {
+    match remote.as_path() {
+        Some(path) if git_is_here() => {
+            check_owner(path)?;
+            Ok(format!("{LOCAL_PUSH}://here"))
+        }
+        Some(path) if has_hooks(path) || has_other_hooks(path) => {
+            Err("the repository has hooks and there is no `git` to run them".to_owned())
+        }
+        _ => Ok(remote.address()),
+    }
+}
+
+/// Returns how a try ended that libgit2 has an error for.
+fn failed_push(attempt: &Attempt, error: &git2::Error) -> Try {
+    if error.code() == ErrorCode::NotFastForward {
+        return Try::Moved;
+    }
+    let explained = attempt.explain(error);
+    match explained.failure {
+        // A key that may read may not write: the remote says so, and the network is fine.
+        FetchFailure::AuthenticationFailed => Try::Refused(explained.message),
+        _ => Try::Broken(explained),
+    }
+}
+
+/// Writes the words of a remote on one line.
+fn on_one_line(words: &str) -> String {
     let lines: Vec<&str> =
         words.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join("; ").chars().filter(|it| !it.is_control()).take(1000).collect()

@@ -64,7 +64,7 @@ pub enum RemoteError {
         scheme: String,
     },
     /// The URL lacks a part, or has one too many.
-    #[error("the address of the repository is no URL to fetch from: it {0}")]
+    #[error("the address of the repository is not a URL to fetch from: it {0}")]
     Malformed(&'static str),
     /// There is nothing.
     #[error("the address of the repository is empty")]

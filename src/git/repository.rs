@@ -6,6 +6,7 @@ use git2::ObjectType;
 use jiff::Timestamp;
 
 use super::libgit2;
+use super::refs::WATCHED;
 use crate::model::{BlobId, CommitId};
 
 /// A repository that is read, bare or with a working tree.
@@ -247,7 +248,7 @@ impl Repository {
     pub fn head_ref(&self) -> Option<String> {
         let head = self.inner.find_reference("HEAD").ok()?;
         let target = head.symbolic_target().ok()??;
-        let name = target.strip_prefix(super::mirror::WATCHED).unwrap_or(target);
+        let name = target.strip_prefix(WATCHED).unwrap_or(target);
         (name != "HEAD").then(|| name.to_owned())
     }
 

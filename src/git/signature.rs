@@ -1,21 +1,22 @@
-//! Who signed a commit, and whether they may.
+//! Signatures of commits, and whether their keys are allowed.
 //!
-//! The keys come from files of the operator, never from the watched tree, and are read anew at each
-//! check: a key that is taken away counts at once.
+//! The keys come from files of the operator, never from the watched tree, and are read again at
+//! each check: a key that is taken away counts at once.
 #![expect(clippy::disallowed_methods, reason = "the files of allowed keys are read at each check")]
 
 mod openpgp;
+mod signed;
 mod ssh;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-
-use super::repository::{ReadError, Repository, oid};
+use self::signed::Signed;
+use super::repository::{ReadError, Repository};
 use crate::model::CommitId;
 
-/// Whose commits may answer.
+pub use signed::{FirstSeen, SignatureFault, Signer};
+
+/// Whose commits may be served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verification {
     /// Which commits must be signed.
@@ -49,58 +50,6 @@ impl VerifyMode {
     }
 }
 
-/// Who signed a commit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signer {
-    /// Whom the key belongs to, as the file of keys has it.
-    pub name: String,
-    /// The fingerprint of the key.
-    pub key: String,
-}
-
-impl fmt::Display for Signer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.name, self.key)
-    }
-}
-
-/// A commit is not signed by somebody who may.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SignatureFault {
-    /// There is no signature.
-    #[error("the commit {commit} is not signed")]
-    Missing {
-        /// The commit.
-        commit: CommitId,
-    },
-    /// The signature is not one over this commit by the key that it names.
-    #[error("the signature of the commit {commit} is not valid: {reason}")]
-    Invalid {
-        /// The commit.
-        commit: CommitId,
-        /// Why.
-        reason: String,
-    },
-    /// The key is not among the allowed ones.
-    #[error("the commit {commit} is signed by the key {key}, which is not allowed: {reason}")]
-    NotAllowed {
-        /// The commit.
-        commit: CommitId,
-        /// The fingerprint of the key.
-        key: String,
-        /// Why not.
-        reason: String,
-    },
-    /// The keys or the commit cannot be read, so nobody can tell.
-    #[error("the signature of the commit {commit} cannot be checked: {reason}")]
-    Unreadable {
-        /// The commit.
-        commit: CommitId,
-        /// Why.
-        reason: String,
-    },
-}
-
 /// What need not be verified again.
 #[derive(Clone, Copy, Debug)]
 pub enum Base<'a> {
@@ -109,9 +58,6 @@ pub enum Base<'a> {
     /// Everything that these commits contain is verified.
     Verified(&'a [CommitId]),
 }
-
-/// Tells when a commit was first seen here: the times in a commit are its author's to choose.
-pub type FirstSeen<'a> = &'a dyn Fn(CommitId) -> Timestamp;
 
 impl Verification {
     /// Checks the signatures that the mode asks for; without any, there is no signer.
@@ -189,57 +135,6 @@ pub fn check_openpgp_keys(path: &Path) -> Result<(), String> {
 
 fn read_text(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| error.to_string())
-}
-
-/// A commit with its signature taken out.
-struct Signed<'a> {
-    commit: CommitId,
-    signature: String,
-    content: Vec<u8>,
-    /// When it was made, by its committer's clock: keys have their times.
-    time: Timestamp,
-    seen: FirstSeen<'a>,
-}
-
-impl<'a> Signed<'a> {
-    fn read(
-        repository: &Repository,
-        commit: CommitId,
-        seen: FirstSeen<'a>,
-    ) -> Result<Self, SignatureFault> {
-        let unreadable = |reason: String| SignatureFault::Unreadable { commit, reason };
-        let time = repository.commit(commit).map_err(|error| unreadable(error.to_string()))?.time;
-        match repository.inner().extract_signature(&oid(commit), None) {
-            Ok((signature, content)) => Ok(Self {
-                commit,
-                signature: String::from_utf8_lossy(&signature).into_owned(),
-                content: content.to_vec(),
-                time,
-                seen,
-            }),
-            Err(error) if error.code() == git2::ErrorCode::NotFound => {
-                Err(SignatureFault::Missing { commit })
-            }
-            Err(error) => Err(unreadable(error.message().to_owned())),
-        }
-    }
-
-    /// Returns when the commit was first seen here.
-    fn first_seen(&self) -> Timestamp {
-        (self.seen)(self.commit)
-    }
-
-    fn invalid(&self, reason: impl fmt::Display) -> SignatureFault {
-        SignatureFault::Invalid { commit: self.commit, reason: reason.to_string() }
-    }
-
-    fn not_allowed(&self, key: String, reason: impl fmt::Display) -> SignatureFault {
-        SignatureFault::NotAllowed { commit: self.commit, key, reason: reason.to_string() }
-    }
-
-    fn unreadable(&self, reason: impl fmt::Display) -> SignatureFault {
-        SignatureFault::Unreadable { commit: self.commit, reason: reason.to_string() }
-    }
 }
 
 fn read_keys(

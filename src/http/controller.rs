@@ -40,7 +40,7 @@ pub(super) async fn status(State(controller): State<Arc<Controller>>) -> Json<St
 pub(super) async fn reconcile(
     State(controller): State<Arc<Controller>>,
 ) -> (StatusCode, Json<Requested>) {
-    controller.want(Trigger::Manual);
+    controller.request_fetch(Trigger::Manual);
     (StatusCode::ACCEPTED, Json(Requested { requested: true }))
 }
 
@@ -117,6 +117,6 @@ pub(super) async fn commit(
     State(controller): State<Arc<Controller>>,
     Path(revision): Path<String>,
 ) -> Result<Json<Commit>, ApiError> {
-    let known = blocking(&controller, move |controller| controller.known(&revision)).await?;
-    Ok(Json(Commit::from(&known)))
+    let details = blocking(&controller, move |it| it.commit_details(&revision)).await?;
+    Ok(Json(Commit::from(&details)))
 }

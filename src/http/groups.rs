@@ -49,7 +49,7 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn of(controller: &Controller, context: &'a SnapshotContext) -> Self {
-        let history = controller.edits(context.snapshot.commit);
+        let history = controller.edit_history(context.snapshot.commit);
         Self { estate: &context.snapshot.estate, history }
     }
 
@@ -105,7 +105,7 @@ pub(super) async fn list(
         // What groups inherit grows with the square of their number: it is never there as a whole.
         View::Inherited => {
             let snapshot = Arc::clone(&context.snapshot);
-            let history = controller.edits(snapshot.commit);
+            let history = controller.edit_history(snapshot.commit);
             let write = move |index: GroupIndex| {
                 let id = snapshot.estate.hierarchy.group(index).id;
                 let edit = history.as_ref().and_then(|history| history.edit(id));

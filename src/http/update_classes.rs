@@ -175,7 +175,7 @@ pub(super) async fn update(
     // Catalogues belong to no group, and to fetch the repository is an operator's matter.
     check_may_update_classes(&caller.write_scopes())?;
     let Some(server) = server else {
-        controller.want(Trigger::Manual);
+        controller.request_fetch(Trigger::Manual);
         return Ok(StatusCode::CREATED.into_response());
     };
     let writing = match writing {
@@ -222,6 +222,6 @@ pub(super) async fn last(
     let commit = context.snapshot.commit;
     let is_active = controller.snapshot().is_ok_and(|it| it.commit == commit);
     let here = server.as_ref().filter(|_| is_active).and_then(ClassUpdater::last);
-    let committed = controller.edits(commit).and_then(|it| it.last_catalogue());
+    let committed = controller.edit_history(commit).and_then(|it| it.last_catalogue());
     context.json(Ok(LastClassUpdate { last_update: here.max(committed) }))
 }

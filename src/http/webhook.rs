@@ -174,7 +174,7 @@ async fn deliver(
         Interest::Something => None,
         Interest::Commit(commit) => Some(commit),
     };
-    controller.expect(commit);
+    controller.expect_commit(commit);
     Ok(answer(StatusCode::ACCEPTED, Delivered::Accepted, DeliveryAction::Fetch))
 }
 

@@ -110,13 +110,13 @@ impl Writing {
             error => error.into(),
         })?;
         Ok(match done {
-            Written::Active { snapshot, answer, edit, changed, telling } => {
+            Written::Active { snapshot, answer, edit, changed, receipt } => {
                 let mut response =
                     respond(&snapshot, answer, edit, changed, &self.uri, self.prefix);
-                if let Some(telling) = telling {
+                if let Some(receipt) = receipt {
                     response
                         .extensions_mut()
-                        .insert(FlushCallback::new(move || telling.note_sent()));
+                        .insert(FlushCallback::new(move || receipt.note_sent()));
                 }
                 response
             }

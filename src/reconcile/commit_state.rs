@@ -1,30 +1,30 @@
-//! What became of a commit: the answer to "why is my change not live?".
+//! The state of a commit: the answer to "why is my change not live?".
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::journal::{Event, Journal, Stage};
+use super::journal::{Event, Journal, Record, Stage};
 use crate::model::CommitId;
 
-/// What became of a commit that the mirror has.
+/// The state of a commit that the mirror has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum CommitState {
-    /// It answers.
+    /// It is live.
     Live {
         /// Since when.
         since: Timestamp,
     },
-    /// It answered, and does so no more.
+    /// It was live, and another is now.
     Replaced {
-        /// Since when it answered, the last time.
+        /// Since when it was live, the last time.
         since: Timestamp,
         /// Until when.
         until: Timestamp,
         /// By what.
         by: CommitId,
     },
-    /// It is not valid and never answers.
+    /// It is not valid and never live.
     Rejected {
         /// When it was rejected.
         since: Timestamp,
@@ -38,7 +38,7 @@ pub enum CommitState {
         /// The newer one.
         by: CommitId,
     },
-    /// It is the head of the branch and will answer if it is valid.
+    /// It is the head of the branch and will be live if it is valid.
     Pending {
         /// Since when it is known.
         since: Option<Timestamp>,
@@ -54,7 +54,7 @@ pub enum CommitState {
     Elsewhere,
 }
 
-/// What the journal alone does not tell.
+/// What the journal does not have.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub(super) head: Option<CommitId>,
@@ -64,23 +64,64 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl CommitState {
-    /// Finds out what became of a commit.
+    /// Returns the state of a commit.
     pub(super) fn of(commit: CommitId, journal: &Journal, around: Surroundings<'_>) -> Self {
         let records = journal.records();
-        let last = records.iter().enumerate().rev().find(
-            |(_, it)| matches!(it.event, Event::Activated { commit: it, .. } if it == commit),
-        );
-        if let Some((index, record)) = last {
-            let next = records.iter().skip(index + 1).find_map(|it| match it.event {
-                Event::Activated { commit: by, .. } => Some((it.time, by)),
-                _ => None,
-            });
-            return match next {
-                None => Self::Live { since: record.time },
-                Some((until, by)) => Self::Replaced { since: record.time, until, by },
-            };
+        if let Some(decided) =
+            Self::live(commit, records).or_else(|| Self::decided(commit, records))
+        {
+            return decided;
         }
-        let decided = records.iter().rev().find_map(|it| match it.event {
+        let heads = || {
+            records.iter().filter_map(|it| match it.event {
+                Event::Fetched { commit } => Some((it.time, commit)),
+                _ => None,
+            })
+        };
+        let fetched = heads().find(|(_, head)| *head == commit).map(|(time, _)| time);
+        if around.held == Some(commit) {
+            return Self::Held { since: fetched };
+        }
+        let seen_last = heads().next_back().map(|(_, head)| head);
+        // The journal knows of a head a moment before the state does.
+        if around.head == Some(commit) || seen_last == Some(commit) {
+            return Self::Pending { since: fetched };
+        }
+        // The branch jumped over it: the first head that contains it came in its place.
+        let contains = |head: CommitId| (around.is_ancestor)(commit, head);
+        match heads().find(|(_, head)| *head != commit && contains(*head)) {
+            // The head that this daemon began with brings all of history along.
+            Some((since, by)) if records.first().is_some_and(|it| it.time < since) => {
+                Self::Superseded { since, by }
+            }
+            Some(_) => Self::Older,
+            None if around.head.is_some_and(contains) => Self::Older,
+            None => Self::Elsewhere,
+        }
+    }
+
+    /// Returns the state of a commit that is live, or was.
+    fn live(commit: CommitId, records: &[Record]) -> Option<Self> {
+        let mut activations = records.iter().rev().filter_map(|it| match it.event {
+            Event::Activated { commit, .. } => Some((it.time, commit)),
+            _ => None,
+        });
+        let mut next = None;
+        loop {
+            let (since, activated) = activations.next()?;
+            if activated == commit {
+                return Some(match next {
+                    None => Self::Live { since },
+                    Some((until, by)) => Self::Replaced { since, until, by },
+                });
+            }
+            next = Some((since, activated));
+        }
+    }
+
+    /// Returns the state of a commit that the builder decided about.
+    fn decided(commit: CommitId, records: &[Record]) -> Option<Self> {
+        records.iter().rev().find_map(|it| match it.event {
             Event::Rejected { commit: rejected, stage } if rejected == commit => {
                 Some(Self::Rejected { since: it.time, stage })
             }
@@ -88,46 +129,10 @@ impl CommitState {
                 Some(Self::Superseded { since: it.time, by })
             }
             _ => None,
-        });
-        if let Some(decided) = decided {
-            return decided;
-        }
-        let fetched = records.iter().find_map(|it| match it.event {
-            Event::Fetched { commit: fetched } if fetched == commit => Some(it.time),
-            _ => None,
-        });
-        if around.held == Some(commit) {
-            return Self::Held { since: fetched };
-        }
-        let seen_last = records.iter().rev().find_map(|it| match it.event {
-            Event::Fetched { commit } => Some(commit),
-            _ => None,
-        });
-        // The journal knows of a head a moment before anything else does.
-        if around.head == Some(commit) || seen_last == Some(commit) {
-            return Self::Pending { since: fetched };
-        }
-        // The branch jumped over it: the first head that contains it came in its place.
-        let heads = records.iter().filter_map(|it| match it.event {
-            Event::Fetched { commit } => Some((it.time, commit)),
-            _ => None,
-        });
-        let mut contained =
-            heads.filter(|(_, head)| *head != commit && (around.is_ancestor)(commit, *head));
-        match contained.next() {
-            // The head that this daemon began with brings all of history along.
-            Some((since, by)) if records.first().is_some_and(|it| it.time < since) => {
-                Self::Superseded { since, by }
-            }
-            Some(_) => Self::Older,
-            None if around.head.is_some_and(|head| (around.is_ancestor)(commit, head)) => {
-                Self::Older
-            }
-            None => Self::Elsewhere,
-        }
+        })
     }
 
-    /// Says it in one line.
+    /// Returns a sentence about it.
     pub fn in_words(&self) -> String {
         match self {
             Self::Live { since } => format!("live since {since}"),
@@ -166,15 +171,15 @@ mod tests {
         CommitId::from_bytes([digit; 20])
     }
 
-    fn word(fate: CommitState) -> String {
-        let value = serde_json::to_value(fate).unwrap();
+    fn word(state: CommitState) -> String {
+        let value = serde_json::to_value(state).unwrap();
         let by = value["by"].as_str().map(|by| by.get(..2).unwrap().to_owned());
-        let state = value["state"].as_str().unwrap();
-        by.map_or_else(|| state.to_owned(), |by| format!("{state} by {by}"))
+        let name = value["state"].as_str().unwrap();
+        by.map_or_else(|| name.to_owned(), |by| format!("{name} by {by}"))
     }
 
     #[test]
-    fn every_commit_has_one_fate() {
+    fn every_commit_has_one_state() {
         let mut journal = Journal::default();
         let mut now = Now::read();
         let activated = |digit| Event::Activated { commit: commit(digit), trigger: Trigger::Poll };

@@ -1,38 +1,40 @@
-//! Following a branch: two threads, what they share, and what operators may ask of them.
+//! The controller: runs the threads of the loop, and is what HTTP asks.
 //!
-//! The *looker* observes and fetches; the *builder* verifies, builds and activates the newest
-//! commit that the looker found. Polls, webhooks and operators only say "look now".
-#![expect(clippy::disallowed_methods, reason = "ages are measured by the clock")]
+//! A commit goes through the stages in this order: the [`Fetcher`] fetches the branch, the state decides
+//! whether its head is a candidate, the [`Builder`] has it verified and built and asks the `Activator` to
+//! make it live. [`Stages`] composes them.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::admission::Verified;
-use super::build::{BuildError, Rejected};
-use super::cache::Cache;
+use super::builder::Builder;
 use super::clock::Now;
 use super::commit_status::CommitStatusReporter;
-use super::edit_history::Edits;
-use super::heads::HeadChecks;
+use super::edit_history::EditHistory;
+use super::errors::{LookupError, StorageError};
+use super::fetcher::Fetcher;
 use super::journal::Journal;
-use super::live::LiveSnapshots;
-use super::schedule;
-use super::settings::{Settings, Target};
-use super::snapshot_cache::Retained;
-use super::state::{CheckInsTrouble, Freshness, ReconcileState, SourceKind};
-use super::status::{Remote, Status, Watched};
-use super::storage::StorageError;
-use super::supervise::{supervise, supervised};
+use super::lookup::CommitDetails;
+use super::other_refs::OtherRefs;
+use super::policy::{OnStale, Policy};
+use super::pull_requests::PullRequestChecker;
+use super::recorder::Recorder;
+use super::repacker::Repacker;
+use super::settings::Settings;
+use super::stages::{ForgeStages, Stages};
+use super::state::{CheckInsTrouble, Freshness, SourceKind};
+use super::status::{Status, Watched};
+use super::supervise::supervise;
 use super::trigger::Trigger;
-use super::turns::Turns;
-use crate::git::{
-    FetchError, MirrorError, OpenError, ReadError, Repository, RevisionError, SignatureFault,
-};
+use super::write::{WriteError, WriteSettings, Writer};
+use crate::changeset::Operation;
+use crate::git::{FetchError, MirrorError, OpenError};
+use crate::history::History;
 use crate::model::CommitId;
 use crate::snapshot::{LiveSnapshot, Snapshot};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Scrape};
 
 /// The controller cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +45,7 @@ pub enum StartError {
     /// The repository cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The remote cannot be fetched, and nothing is there from before.
+    /// The repository of this machine cannot be read, or lacks the branch.
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// The journal cannot be used.
@@ -54,127 +56,43 @@ pub enum StartError {
     Thread(#[source] std::io::Error),
 }
 
-/// No snapshot answers for a revision.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum LookupError {
-    /// No commit answers yet.
-    #[error("no commit answers yet")]
-    NoSnapshot,
-    /// The snapshot that answered is too old to do so.
-    #[error("the branch was last seen {} s ago, longer than answers may be old", .0.as_secs())]
-    Stale(Duration),
-    /// There is no such commit.
-    #[error(transparent)]
-    Unknown(#[from] RevisionError),
-    /// A commit that answered elsewhere has not arrived.
-    #[error("the commit {0} is not here yet")]
-    NotHereYet(CommitId),
-    /// The commit is not valid.
-    #[error("the commit {} is not valid", .0.commit)]
-    Rejected(Arc<Rejected>),
-    /// The commit is not signed as the settings demand.
-    #[error(transparent)]
-    Unverified(#[from] SignatureFault),
-    /// What was asked for could not be written to disk.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// Too many wait for other commits to be built.
-    #[error("other commits are being built: try again soon")]
-    Busy,
-    /// No commit answered at a time.
-    #[error("no commit answered here at {0}")]
-    NothingThen(Timestamp),
-    /// The repository cannot be read.
-    #[error("{0}")]
-    Unreadable(String),
-}
-
-/// Follows a branch and hands out snapshots.
+/// Follows a branch and serves its snapshots.
 #[derive(Debug)]
 pub struct Controller {
-    pub(super) settings: Settings,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) live_snapshots: LiveSnapshots,
-    pub(super) retained: Mutex<Retained>,
-    pub(super) journal: Mutex<Journal>,
-    pub(super) cache: Cache,
-    pub(super) turns: Turns,
-    pub(super) edits: Edits,
-    pub(super) reporter: CommitStatusReporter,
-    pub(super) head_checks: HeadChecks,
-    state: Mutex<ReconcileState>,
-    pub(super) changed: Condvar,
-    /// Held while the branch is fetched and its head accepted, never while something is pushed.
-    talking: Mutex<()>,
-    /// Held while the commit that answers is changed.
-    activating: Mutex<()>,
-    pub(super) verified: Verified,
+    policy: Policy,
     started_at: Timestamp,
+    stages: Stages,
 }
 
 impl Controller {
     /// Prepares to follow a branch.
     ///
-    /// What answered last answers again, from the mirror and without a look at the remote. A
-    /// repository of this machine is looked at once; a remote is left to the threads.
+    /// The commit that was live last is live again, from the mirror and without a fetch. A
+    /// repository of this machine is read once; a remote is left to the threads.
     ///
     /// # Errors
     ///
     /// Returns an error if a repository of this machine or the journal cannot be used.
     pub fn start(settings: Settings, metrics: Arc<Metrics>) -> Result<Arc<Self>, StartError> {
+        let now = Now::read();
         let journal = match &settings.data {
-            Some(data) => {
-                Journal::open(&data.join("journal"), Now::read()).map_err(StartError::Journal)?
-            }
+            Some(data) => Journal::open(&data.join("journal"), now).map_err(StartError::Journal)?,
             None => Journal::default(),
         };
-        let now = Now::read();
-        let source = match &settings.target {
-            Target::Local(_) => SourceKind::Local,
-            Target::Remote(_) => SourceKind::Remote,
-        };
-        let state = ReconcileState::new(settings.policy, source, now);
-        let controller = Arc::new(Self {
-            settings,
-            metrics,
-            live_snapshots: LiveSnapshots::default(),
-            retained: Mutex::default(),
-            journal: Mutex::new(journal),
-            cache: Cache::default(),
-            turns: Turns::default(),
-            edits: Edits::default(),
-            reporter: CommitStatusReporter::default(),
-            head_checks: HeadChecks::default(),
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            talking: Mutex::default(),
-            activating: Mutex::default(),
-            verified: Verified::default(),
-            started_at: now.wall,
-        });
-        controller.check_storage();
-        controller.recover();
-        if controller.live_snapshots.commit().is_some() {
-            // A remote that is slow or dead must not delay the first answer.
-            controller.want(Trigger::Startup);
-            return Ok(controller);
-        }
-        match &controller.settings.target {
-            Target::Remote(_) => controller.want(Trigger::Startup),
-            // What is wrong with a repository of this machine will not mend itself.
-            Target::Local(_) => {
-                controller.look(Trigger::Startup)?;
-                controller.build_candidate();
+        let policy = settings.policy;
+        let stages = Stages::compose(settings, journal, metrics, now);
+        stages.recorder.check_storage();
+        stages.recovery().run();
+        match stages.source.kind() {
+            // What is wrong with a repository of this machine does not go away by itself.
+            SourceKind::Local if stages.live.commit().is_none() => {
+                stages.fetcher.fetch(Trigger::Startup)?;
+                stages.builder.build_candidate();
             }
+            // A remote that is slow or dead must not delay the first answer.
+            SourceKind::Local | SourceKind::Remote => stages.state.request_fetch(Trigger::Startup),
         }
-        Ok(controller)
-    }
-
-    /// Waits until it is known whether there is something to answer from. Blocking.
-    pub fn wait_until_decided(&self, longest: Duration) {
-        let undecided = |it: &mut ReconcileState| it.is_undecided();
-        // Whether it was in time shows in the answers.
-        let _decided = self.changed.wait_timeout_while(self.state(), longest, undecided);
+        Ok(Arc::new(Self { policy, started_at: now.wall, stages }))
     }
 
     /// Starts the threads.
@@ -182,284 +100,267 @@ impl Controller {
     /// # Errors
     ///
     /// Returns an error if one cannot be started.
-    pub fn spawn(self: &Arc<Self>) -> Result<Threads, StartError> {
-        let start = |name: &'static str, work: fn(&Self)| {
-            let controller = Arc::clone(self);
-            std::thread::Builder::new()
-                .name(name.to_owned())
-                .spawn(move || {
-                    supervise(
-                        name,
-                        || work(&controller),
-                        |longest| controller.stops_within(longest),
-                    );
-                })
-                .map_err(StartError::Thread)
-        };
+    pub fn spawn(&self) -> Result<Threads, StartError> {
+        let stages = &self.stages;
         let mut threads = vec![
-            start("looker", Self::keep_looking)?,
-            start("builder", Self::keep_building)?,
-            start("edits", Self::keep_edits)?,
-            start("journal", Self::keep_journal)?,
+            self.thread("fetcher", &stages.fetcher, Fetcher::run)?,
+            self.thread("builder", &stages.builder, Builder::run)?,
+            self.thread("edit-history", &stages.edits, EditHistory::run)?,
+            self.thread("journal", &stages.recorder, Recorder::run)?,
         ];
         if self.follows_a_remote() {
-            threads.push(start("tidier", Self::keep_tidy)?);
-            threads.push(start("refs", Self::keep_others)?);
+            threads.push(self.thread("repacker", &stages.repacker, Repacker::run)?);
+            threads.push(self.thread("other-refs", &stages.other_refs, OtherRefs::run)?);
         }
-        if self.settings.reporting.is_some() {
-            threads.push(start("reporter", Self::keep_reporting)?);
-            threads.push(start("heads", Self::keep_checking_heads)?);
+        if let Some(ForgeStages { reporter, pull_requests, .. }) = &stages.forge {
+            threads.push(self.thread("commit-status", reporter, CommitStatusReporter::run)?);
+            threads.push(self.thread("pull-requests", pull_requests, PullRequestChecker::run)?);
         }
         Ok(Threads(threads))
     }
 
-    /// Waits until the daemon stops, or so long; returns whether it stops.
-    fn stops_within(&self, longest: Duration) -> bool {
-        let goes_on = |it: &mut ReconcileState| !it.stopping;
-        let waited = self.changed.wait_timeout_while(self.state(), longest, goes_on);
-        waited.unwrap_or_else(PoisonError::into_inner).0.stopping
+    fn thread<S: Send + Sync + 'static>(
+        &self,
+        name: &'static str,
+        stage: &Arc<S>,
+        run: fn(&S),
+    ) -> Result<std::thread::JoinHandle<()>, StartError> {
+        let (stage, state) = (Arc::clone(stage), Arc::clone(&self.stages.state));
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || supervise(name, || run(&stage), |longest| state.stops_within(longest)))
+            .map_err(StartError::Thread)
     }
 
-    fn keep_looking(&self) {
-        let mut wait =
-            if self.state().requested_fetch.is_some() { Duration::ZERO } else { self.next_look() };
-        let mut asked: Option<Instant> = None;
-        loop {
-            let until = Instant::now() + wait;
-            let trigger = {
-                let mut state = self.state();
-                loop {
-                    if state.stopping {
-                        return;
-                    }
-                    let left = until.saturating_duration_since(Instant::now());
-                    let left = match state.requested_fetch {
-                        None => left,
-                        Some(Trigger::Startup) => Duration::ZERO,
-                        Some(_) => schedule::until_asked(asked.map(|it| it.elapsed())).min(left),
-                    };
-                    if left.is_zero() {
-                        break;
-                    }
-                    let waited = self.changed.wait_timeout(state, left);
-                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
-                }
-                if state.requested_fetch.is_some_and(|it| it != Trigger::Startup) {
-                    asked = Some(Instant::now());
-                }
-                let again = state.failure.is_some() || !state.expected.is_empty();
-                let itself = if again { Trigger::Retry } else { Trigger::Poll };
-                state.requested_fetch.take().unwrap_or(itself)
-            };
-            if let Err(error) = self.look(trigger) {
-                tracing::warn!(%error, "the branch could not be looked at");
-            }
-            wait = self.next_look();
-        }
+    /// Returns a writer to the branch that is followed.
+    pub fn writer(&self, settings: WriteSettings) -> Writer {
+        Writer::new(settings, self.stages.writer_parts())
     }
 
-    fn keep_building(&self) {
-        loop {
-            {
-                let idle = |it: &mut ReconcileState| !it.stopping && !it.has_pending();
-                let state = self
-                    .changed
-                    .wait_while(self.state(), idle)
-                    .unwrap_or_else(PoisonError::into_inner);
-                if state.stopping {
-                    return;
-                }
-            }
-            if supervised("builder", || self.build_candidate()).is_none() {
-                self.note_panic();
-            }
-        }
+    /// Waits until it is known whether there is something to answer from. Blocking.
+    pub fn wait_until_decided(&self, longest: Duration) {
+        // Whether it was in time shows in the answers.
+        drop(self.stages.state.wait_while_for(longest, |it| it.is_undecided()));
     }
 
-    /// Has the branch looked at now.
-    pub fn want(&self, trigger: Trigger) {
-        self.state().requested_fetch = Some(trigger);
-        self.changed.notify_all();
+    /// Requests a fetch.
+    pub fn request_fetch(&self, trigger: Trigger) {
+        self.stages.state.request_fetch(trigger);
     }
 
-    /// Has the branch looked at now, and again for a while until a commit is there.
-    pub fn expect(&self, commit: Option<CommitId>) {
-        if let Some(commit) = commit {
-            self.state().expect(commit, Now::read());
-        }
-        self.want(Trigger::Webhook);
+    /// Requests a fetch, and more of them until the remote shows a commit.
+    pub fn expect_commit(&self, commit: Option<CommitId>) {
+        self.stages.state.expect_commit(commit);
     }
 
     /// Ends what is under way with the remote, pushes included: their time is up.
     pub fn interrupt(&self) {
-        self.settings.transport.interrupt.interrupt();
+        self.stages.source.interrupt();
     }
 
     /// Ends the threads.
     pub fn stop(&self) {
-        self.state().stopping = true;
-        self.changed.notify_all();
-        self.reporter.stop();
-        self.head_checks.stop();
+        self.stages.state.stop();
+        if let Some(ForgeStages { statuses, pull_requests, .. }) = &self.stages.forge {
+            statuses.stop();
+            pull_requests.stop();
+        }
     }
 
-    /// Returns the snapshot that answers.
+    /// Returns the live snapshot.
     ///
     /// # Errors
     ///
-    /// Returns an error if no commit answers yet, or the one that did is too old.
+    /// Returns an error if no commit is live yet, or the live one is too old.
     pub fn snapshot(&self) -> Result<Arc<Snapshot>, LookupError> {
         self.live().map(|it| Arc::clone(it.snapshot()))
     }
 
-    /// Returns the same with the responses that it has written.
+    /// Returns the live snapshot with the responses that it has written.
     ///
     /// # Errors
     ///
     /// As [`Controller::snapshot`].
     pub fn live(&self) -> Result<Arc<LiveSnapshot>, LookupError> {
-        let live = self.live_snapshots.stable().ok_or(LookupError::NoSnapshot)?;
+        let live = self.stages.live.stable().ok_or(LookupError::NoSnapshot)?;
         match self.freshness() {
-            Freshness::Stale(age, super::OnStale::Refuse) => Err(LookupError::Stale(age)),
+            Freshness::Stale(age, OnStale::Refuse) => Err(LookupError::Stale(age)),
             Freshness::Stale(..) | Freshness::Fresh => Ok(live),
         }
     }
 
     /// Returns how fresh the answers are.
     pub fn freshness(&self) -> Freshness {
-        // Where nobody minds, no lock is taken on the way to an answer.
-        if self.settings.policy.max_staleness.is_none() {
+        // Without `max_staleness`, no lock is taken on the way to an answer.
+        if self.policy.max_staleness.is_none() {
             return Freshness::Fresh;
         }
-        self.state().freshness(Now::read())
+        self.stages.state.lock().freshness(Now::read())
     }
 
-    /// Returns whether the daemon is ready: a commit answers, and policy does not mind its age.
-    pub fn is_ready(&self) -> bool {
-        self.live_snapshots.commit().is_some()
-            && matches!(
-                self.freshness(),
-                Freshness::Fresh | Freshness::Stale(_, super::OnStale::Serve)
-            )
-    }
-
-    /// Returns how things stand.
+    /// Returns the status document.
     pub fn status(&self) -> Status {
-        let branch = self.settings.branch.clone().or_else(|| self.repository().ok()?.head_branch());
+        let watched = Watched {
+            url: self.stages.source.address().to_owned(),
+            branch: self.stages.source.branch_name(),
+            path: self.stages.source.path().to_owned(),
+        };
         let now = Now::read();
-        let mut state = self.state();
-        let conditions = state.conditions(now);
-        let staleness = state.last_contact.map(|it| now.since(it).as_secs());
+        let mut state = self.stages.state.lock();
         Status {
             version: env!("CARGO_PKG_VERSION"),
             started_at: self.started_at,
-            repository: Watched {
-                url: self.settings.address.clone(),
-                branch,
-                path: self.settings.path.clone(),
-            },
+            repository: watched,
             active: state.active.clone(),
             observed: state.observed,
-            remote: Remote {
-                last_attempt: state.last_attempt,
-                last_contact: state.observed.map(|it| it.fetched_at),
-                last_change: state.last_change,
-                staleness_seconds: staleness,
-                consecutive_failures: state.failures,
-                error: state.failure.as_ref().map(|(_, message)| message.clone()),
-                expected: state.expected.iter().map(|it| it.commit).collect(),
-            },
+            remote: state.remote(now),
             last_failed: state.last_failed().cloned(),
             pinned: state.pinned(),
-            verification: self.settings.verification.mode.as_str(),
-            conditions,
+            verification: self.stages.verifier.mode().as_str(),
+            conditions: state.conditions(now),
         }
+    }
+
+    /// Returns the status, for metrics.
+    pub fn scrape(&self) -> Scrape {
+        self.status().scrape(self.stages.store.all().len())
     }
 
     /// Notes what is wrong with the store of check-ins, for the status.
     pub fn note_check_ins(&self, trouble: CheckInsTrouble) {
-        self.state().check_ins = trouble;
+        self.stages.state.lock().check_ins = trouble;
     }
 
-    /// Returns the head of the branch if no commit answers and it lacks the directory of the groups.
+    /// Returns the head of the branch if no commit is live and it lacks the directory of the groups.
     pub fn lacks_path(&self) -> Option<CommitId> {
-        if self.live_snapshots.commit().is_some() {
+        if self.stages.live.commit().is_some() {
             return None;
         }
         let head = {
-            let state = self.state();
+            let state = self.stages.state.lock();
             // The head of before the restart says nothing: the branch may have the directory by now.
             state.last_contact?;
             state.head()?
         };
-        let repository = self.repository().ok()?;
-        let has =
-            repository.has_directory(head, &self.settings.path, &self.settings.budget).ok()?;
-        (!has).then_some(head)
+        let repository = self.stages.source.repository().ok()?;
+        let has_path =
+            self.stages.source.has_path(&repository, head, &self.stages.store.budget()).ok()?;
+        (!has_path).then_some(head)
     }
 
-    /// Returns where the groups come from, for messages.
+    /// Returns the address of the repository for messages, without credentials.
     pub fn address(&self) -> &str {
-        &self.settings.address
+        self.stages.source.address()
     }
 
     /// Returns the directory of the groups in the repository.
     pub fn path(&self) -> &str {
-        &self.settings.path
+        self.stages.source.path()
     }
 
-    /// Opens the repository that is followed.
+    /// Returns whether commits come from a remote, rather than from a repository of this machine.
+    pub fn follows_a_remote(&self) -> bool {
+        self.stages.source.kind() == SourceKind::Remote
+    }
+
+    /// Returns the full name of the ref that is followed, if there is one.
+    pub fn watched_ref(&self) -> Option<String> {
+        self.stages.source.watched_ref()
+    }
+
+    /// Returns the text of a file in a commit, by its path from the root of the groups; none if the
+    /// commit lacks it. Blocking.
+    pub fn text(&self, commit: CommitId, path: &str) -> Option<String> {
+        self.stages.source.text(&self.stages.source.repository().ok()?, commit, path)
+    }
+
+    /// Returns when and how often groups were edited up to a commit; none where it is not known (yet).
+    pub fn edit_history(&self, commit: CommitId) -> Option<Arc<History>> {
+        self.stages.edits.of(commit)
+    }
+
+    /// Makes a commit live until [`Controller::resume`]. Blocking.
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be opened.
-    pub fn repository(&self) -> Result<Repository, OpenError> {
-        match &self.settings.target {
-            Target::Local(path) => Repository::discover(path),
-            Target::Remote(mirror) => mirror.repository(),
-        }
+    /// Returns an error if there is no such commit, if it may not be live, or if the pin cannot be
+    /// written to disk; then nothing is changed.
+    pub fn pin(&self, revision: &str, actor: Option<String>) -> Result<CommitId, LookupError> {
+        self.stages.operator.pin(revision, actor)
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, ReconcileState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Follows the branch again, also where it left its history.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be written to disk; then nothing is changed.
+    pub fn resume(&self, actor: Option<String>) -> Result<(), StorageError> {
+        self.stages.operator.resume(actor)
     }
 
-    pub(super) fn journal(&self) -> MutexGuard<'_, Journal> {
-        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Checks whether a write to a snapshot's commit would be accepted, regardless of rights. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the write.
+    pub fn check_write(&self, base: &Snapshot, operation: &Operation) -> Result<(), WriteError> {
+        self.stages.planner.check(base, operation)
     }
 
-    pub(super) fn talking(&self) -> MutexGuard<'_, ()> {
-        self.talking.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the snapshot of a revision, building it if need be. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit, or it is not valid or not signed as demanded.
+    pub fn snapshot_at(&self, revision: &str) -> Result<Arc<Snapshot>, LookupError> {
+        self.stages.lookup.snapshot_at(revision)
     }
 
-    /// Waits until no commit is on its way to answer. Blocking.
-    pub(super) fn wait_until_idle(&self) {
-        let busy = |it: &mut ReconcileState| it.is_deciding() && !it.stopping;
-        drop(self.changed.wait_while(self.state(), busy).unwrap_or_else(PoisonError::into_inner));
+    /// Returns the snapshot of a revision to compare with another, signed or not. It must not answer
+    /// agents. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit, or it is not valid.
+    pub fn snapshot_to_compare(&self, revision: &str) -> Result<Arc<Snapshot>, LookupError> {
+        self.stages.lookup.snapshot_to_compare(revision)
     }
 
-    pub(super) fn activating(&self) -> MutexGuard<'_, ()> {
-        self.activating.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the snapshot of a commit that was live on another replica, and requests a fetch if the
+    /// commit has not arrived. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is not here yet, or not valid.
+    pub fn snapshot_from_elsewhere(&self, commit: CommitId) -> Result<Arc<Snapshot>, LookupError> {
+        self.stages.lookup.snapshot_from_elsewhere(commit)
     }
 
-    pub(super) fn notify(&self) {
-        self.changed.notify_all();
+    /// Returns the snapshot that was live here at a time. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if none was, or the time has not come.
+    pub fn snapshot_then(&self, time: Timestamp) -> Result<Arc<Snapshot>, LookupError> {
+        self.stages.lookup.snapshot_then(time)
     }
-}
 
-impl From<BuildError> for LookupError {
-    fn from(error: BuildError) -> Self {
-        match error {
-            BuildError::Unreadable { source, .. } => Self::Unreadable(source.to_string()),
-            BuildError::Busy => Self::Busy,
-            BuildError::Cancelled(_) => Self::Unreadable(error.to_string()),
-        }
+    /// Returns the details of a revision, building it if need be. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit or it cannot be read.
+    pub fn commit_details(&self, revision: &str) -> Result<CommitDetails, LookupError> {
+        self.stages.lookup.details(revision)
     }
-}
 
-impl From<ReadError> for LookupError {
-    fn from(error: ReadError) -> Self {
-        Self::Unreadable(error.to_string())
+    /// Returns the commits that are kept built, newest first. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the repository cannot be opened.
+    pub fn commits(&self) -> Result<Vec<CommitDetails>, LookupError> {
+        self.stages.lookup.commits()
     }
 }
 
@@ -472,7 +373,7 @@ impl Threads {
     pub fn join(self) {
         for thread in self.0 {
             if thread.join().is_err() {
-                tracing::error!("a thread of the control loop failed");
+                tracing::error!("a thread of the reconcile loop panicked");
             }
         }
     }

@@ -1,23 +1,26 @@
-//! When and how often groups were edited, found out from the commits behind the one that answers.
+//! When and how often groups were edited, found out from the commits behind the live one.
 //!
 //! A thread of its own walks back along first parents to a commit whose history is known, and forward
-//! again: of each commit only the files are read that its parent does not have so. What it found is
-//! kept in the data directory. Nothing waits for it: who asks for what is not known yet is told so.
-//! The writer alone knows more: a commit that it made is one step from one that is known.
-#![expect(clippy::disallowed_methods, reason = "what was found out is kept in a file")]
+//! again: of each commit only the files are read that differ from its parent. The result is kept in the
+//! data directory. No request waits for it: an answer says so where the history is not known yet. The
+//! writer alone knows more: a commit that it made is one step from one that is known.
+#![expect(clippy::disallowed_methods, reason = "the history is kept in a file")]
 
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indexmap::IndexMap;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::build::{File, source_file};
-use super::controller::Controller;
+use super::shared_state::SharedState;
+use super::snapshot_store::SnapshotStore;
+use super::source::Source;
 use super::state::ReconcileState;
+use super::tree_files::{TreeFile, source_file};
 use crate::git::{FilesError, Repository, TreeEntry};
 use crate::history::{Digested, History};
 use crate::model::{BudgetItem, CommitId, Meter};
@@ -30,23 +33,31 @@ const LONGEST: usize = 10_000;
 /// How many histories of commits that were written just now are kept.
 const RECENT: usize = 8;
 
-/// How often at most what is known is written to the data directory.
+/// How often at most the history is written to the data directory.
 const SAVED_EVERY: Duration = Duration::from_secs(30);
 
-/// How long at most nothing is done where nothing happens.
+/// The longest sleep where nothing happens.
 const IDLE: Duration = Duration::from_hours(1);
 
-/// The histories that are known.
-#[derive(Debug, Default)]
-pub(super) struct Edits {
-    shelf: Mutex<Shelf>,
-    /// Held by who walks.
+/// The name of the file in the data directory.
+const FILE: &str = "edits.json";
+
+/// Finds out when groups were edited.
+#[derive(Debug)]
+pub(super) struct EditHistory {
+    source: Arc<Source>,
+    state: Arc<SharedState>,
+    store: Arc<SnapshotStore>,
+    /// Where the history is kept; none keeps it in memory.
+    file: Option<PathBuf>,
+    known: Mutex<Histories>,
+    /// Held during a walk.
     walking: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
-    /// That of the commit that answers, or of one before it.
+struct Histories {
+    /// That of the live commit, or of one before it.
     walked: Option<(CommitId, Arc<History>)>,
     /// Those of commits that were written just now, the latest at the end.
     recent: IndexMap<CommitId, Arc<History>>,
@@ -63,62 +74,59 @@ struct Saved {
     groups: Arc<History>,
 }
 
-impl Edits {
-    /// Returns the history up to a commit, if it is known.
-    pub(super) fn of(&self, commit: CommitId) -> Option<Arc<History>> {
-        let shelf = self.shelf();
-        let walked = shelf.walked.as_ref().filter(|it| it.0 == commit).map(|it| &it.1);
-        walked.or_else(|| shelf.recent.get(&commit)).cloned()
+impl EditHistory {
+    /// Keeps the history in a data directory, if there is one.
+    pub(super) fn new(
+        source: Arc<Source>,
+        state: Arc<SharedState>,
+        store: Arc<SnapshotStore>,
+        data: Option<&Path>,
+    ) -> Self {
+        let file = data.map(|it| it.join(FILE));
+        let (known, walking) = (Mutex::default(), Mutex::default());
+        Self { source, state, store, file, known, walking }
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the history up to a commit, if it is known.
+    pub(super) fn of(&self, commit: CommitId) -> Option<Arc<History>> {
+        let known = self.known.lock();
+        let walked = known.walked.as_ref().filter(|it| it.0 == commit).map(|it| &it.1);
+        walked.or_else(|| known.recent.get(&commit)).cloned()
     }
 
     fn keep_recent(&self, commit: CommitId, history: Arc<History>) {
-        let mut shelf = self.shelf();
-        shelf.recent.shift_remove(&commit);
-        shelf.recent.insert(commit, history);
-        if shelf.recent.len() > RECENT {
-            shelf.recent.shift_remove_index(0);
+        let mut known = self.known.lock();
+        known.recent.shift_remove(&commit);
+        known.recent.insert(commit, history);
+        if known.recent.len() > RECENT {
+            known.recent.shift_remove_index(0);
         }
-    }
-}
-
-impl Controller {
-    /// Returns when and how often groups were edited up to a commit; none where it is not known (yet).
-    pub fn edits(&self, commit: CommitId) -> Option<Arc<History>> {
-        self.edits.of(commit)
     }
 
     /// Returns the history up to a commit that follows another, if that of the other is known.
-    pub(super) fn edits_after(
+    pub(super) fn after(
         &self,
         repository: &Repository,
         before: CommitId,
         commit: CommitId,
     ) -> Option<Arc<History>> {
-        if let Some(known) = self.edits.of(commit) {
+        if let Some(known) = self.of(commit) {
             return Some(known);
         }
-        let mut walk = Walk::from(self, repository, before, self.edits.of(before)?);
+        let mut walk = Walk::from(self, repository, before, self.of(before)?);
         walk.step(commit).ok()?;
         let history = walk.history;
-        self.edits.keep_recent(commit, Arc::clone(&history));
+        self.keep_recent(commit, Arc::clone(&history));
         Some(history)
     }
 
     /// Returns the history up to a commit, having walked there if need be. Blocking.
-    pub(super) fn edits_up_to(
-        &self,
-        repository: &Repository,
-        commit: CommitId,
-    ) -> Option<Arc<History>> {
-        if let Some(known) = self.edits.of(commit) {
+    pub(super) fn up_to(&self, repository: &Repository, commit: CommitId) -> Option<Arc<History>> {
+        if let Some(known) = self.of(commit) {
             return Some(known);
         }
-        let _one_at_a_time = self.edits.walking.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = self.edits.of(commit) {
+        let _one_at_a_time = self.walking.lock();
+        if let Some(known) = self.of(commit) {
             return Some(known);
         }
         let walked = self.walk(repository, commit);
@@ -126,7 +134,7 @@ impl Controller {
             tracing::warn!(%commit, %error, "the history of the groups cannot be read");
         }
         let (reached, history) = walked.ok()?;
-        self.edits.shelf().walked = reached.map(|it| (it, Arc::clone(&history)));
+        self.known.lock().walked = reached.map(|it| (it, Arc::clone(&history)));
         Some(history).filter(|_| reached == Some(commit))
     }
 
@@ -142,7 +150,7 @@ impl Controller {
         let mut next = Some(commit);
         let mut reaches_start = !repository.is_shallow();
         while let Some(id) = next {
-            known = self.edits.of(id).map(|history| (id, history));
+            known = self.of(id).map(|history| (id, history));
             if known.is_some() {
                 break;
             }
@@ -163,7 +171,7 @@ impl Controller {
             None => Walk::begin(self, repository, reaches_start),
         };
         for id in chain.into_iter().rev() {
-            if self.state().stopping {
+            if self.state.lock().stopping {
                 break;
             }
             match walk.step(id) {
@@ -178,11 +186,10 @@ impl Controller {
         Ok((walk.at, walk.history))
     }
 
-    /// Keeps up with the commit that answers until told to stop.
-    pub(super) fn keep_edits(&self) {
-        let file = self.settings.data.as_ref().map(|it| it.join("edits.json"));
-        if let Some(saved) = file.as_deref().and_then(|file| self.saved(file)) {
-            self.edits.shelf().walked = Some(saved);
+    /// Keeps up with the live commit until the daemon stops.
+    pub(super) fn run(&self) {
+        if let Some(saved) = self.file.as_deref().and_then(|file| self.load(file)) {
+            self.known.lock().walked = Some(saved);
         }
         let mut done = None;
         let mut saved: Option<(CommitId, Instant)> = None;
@@ -190,65 +197,65 @@ impl Controller {
             let unsaved = |done: Option<CommitId>| saved.map(|it| it.0) != done;
             let pause =
                 saved.map_or(Duration::ZERO, |it| SAVED_EVERY.saturating_sub(it.1.elapsed()));
-            let pause = if file.is_some() && unsaved(done) { pause } else { IDLE };
-            let (active, stopping) = self.wait_for_edits(done, pause);
+            let pause = if self.file.is_some() && unsaved(done) { pause } else { IDLE };
+            let (active, stopping) = self.wait_for_commit(done, pause);
             if let Some(active) = active.filter(|it| Some(*it) != done && !stopping) {
-                if let Ok(repository) = self.repository() {
-                    self.follow_edits(&repository, active);
+                if let Ok(repository) = self.source.repository() {
+                    self.follow(&repository, active);
                 }
                 done = Some(active);
             }
-            let due = saved.is_none_or(|it| it.1.elapsed() >= SAVED_EVERY) || self.state().stopping;
-            if let Some(file) = file.as_deref().filter(|_| due && unsaved(done)) {
+            let due =
+                saved.is_none_or(|it| it.1.elapsed() >= SAVED_EVERY) || self.state.lock().stopping;
+            if let Some(file) = self.file.as_deref().filter(|_| due && unsaved(done)) {
                 saved = done.map(|it| (it, Instant::now()));
                 if let Err(error) = self.save(file) {
-                    tracing::warn!(%error, "the history of the groups cannot be kept");
+                    tracing::warn!(%error, "the history of the groups cannot be written");
                 }
             }
-            if self.state().stopping {
+            if self.state.lock().stopping {
                 return;
             }
         }
     }
 
-    /// Waits until another commit answers than the one whose history is known, the daemon is to stop,
-    /// or time is up; returns which commit answers, and whether it is to stop. Blocking.
-    fn wait_for_edits(
+    /// Waits until another commit is live than the one whose history is known, the daemon stops, or time
+    /// is up; returns the live commit, and whether the daemon stops. Blocking.
+    fn wait_for_commit(
         &self,
         known: Option<CommitId>,
         longest: Duration,
     ) -> (Option<CommitId>, bool) {
         let active = |it: &ReconcileState| it.active.as_ref().map(|it| it.commit);
         let idle = |it: &mut ReconcileState| !it.stopping && active(it) == known;
-        let waited = self.changed.wait_timeout_while(self.state(), longest, idle);
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.wait_while_for(longest, idle);
         (active(&state), state.stopping)
     }
 
-    fn follow_edits(&self, repository: &Repository, commit: CommitId) {
+    fn follow(&self, repository: &Repository, commit: CommitId) {
         let began = Instant::now();
-        if let Some(history) = self.edits_up_to(repository, commit) {
-            // It may have been written here; the walk goes on from it.
-            self.edits.shelf().walked = Some((commit, history));
+        if let Some(history) = self.up_to(repository, commit) {
+            // A write of this process may have made it; the walk goes on from it.
+            self.known.lock().walked = Some((commit, history));
             let took = began.elapsed();
             tracing::debug!(%commit, ?took, "the history of the groups is known");
         }
     }
 
-    /// Returns what an earlier run of this version kept.
-    fn saved(&self, file: &Path) -> Option<(CommitId, Arc<History>)> {
+    /// Returns the history that an earlier run of this version kept.
+    fn load(&self, file: &Path) -> Option<(CommitId, Arc<History>)> {
         let bytes = std::fs::read(file).ok()?;
         let saved: Saved = serde_json::from_slice(&bytes).ok()?;
-        let fits = saved.version == env!("CARGO_PKG_VERSION") && saved.path == self.settings.path;
+        let fits = saved.version == env!("CARGO_PKG_VERSION") && saved.path == self.source.path();
         fits.then_some((saved.commit, saved.groups))
     }
 
     fn save(&self, file: &Path) -> io::Result<()> {
-        let Some((commit, groups)) = self.edits.shelf().walked.clone() else { return Ok(()) };
+        let Some((commit, groups)) = self.known.lock().walked.clone() else { return Ok(()) };
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let path = self.settings.path.clone();
+        let path = self.source.path().to_owned();
         let bytes = serde_json::to_vec(&Saved { version, path, commit, groups })?;
-        // What is cut short by a crash is not read, and found out anew.
+        // A file that a crash cut short is not read, and the history is walked again.
         let fresh: PathBuf = file.with_extension("new");
         let mut options = std::fs::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
@@ -259,7 +266,7 @@ impl Controller {
 
 /// A walk along first parents, from the oldest commit to the newest.
 struct Walk<'w> {
-    controller: &'w Controller,
+    edits: &'w EditHistory,
     repository: &'w Repository,
     /// The commit before; none at the beginning.
     at: Option<CommitId>,
@@ -270,28 +277,28 @@ struct Walk<'w> {
 }
 
 impl<'w> Walk<'w> {
-    fn begin(controller: &'w Controller, repository: &'w Repository, is_whole: bool) -> Self {
+    fn begin(edits: &'w EditHistory, repository: &'w Repository, is_whole: bool) -> Self {
         let (layout, history) = (Layout::default(), Arc::default());
-        Self { controller, repository, at: None, layout, history, is_whole }
+        Self { edits, repository, at: None, layout, history, is_whole }
     }
 
     fn from(
-        controller: &'w Controller,
+        edits: &'w EditHistory,
         repository: &'w Repository,
         at: CommitId,
         history: Arc<History>,
     ) -> Self {
-        let mut walk = Self { history, at: Some(at), ..Self::begin(controller, repository, true) };
-        walk.layout = controller.layout_at(repository, at);
+        let mut walk = Self { history, at: Some(at), ..Self::begin(edits, repository, true) };
+        walk.layout = edits.source.layout(repository, at);
         walk
     }
 
     /// Takes the next commit in.
     fn step(&mut self, commit: CommitId) -> Result<(), FilesError> {
         // A commit that is too large never answers, and is left out.
-        let meter = Arc::new(Meter::new(self.controller.settings.budget));
-        let directory = self.controller.path();
-        let layout = self.controller.layout_at(self.repository, commit);
+        let meter = Arc::new(Meter::new(self.edits.store.budget()));
+        let directory = self.edits.source.path();
+        let layout = self.edits.source.layout(self.repository, commit);
         let before = self.at.filter(|_| layout == self.layout);
         let changed = self.repository.changed_files(before, commit, directory, &meter)?;
         let digested = |it: FileReading| it.groups().iter().map(Digested::of).collect();
@@ -301,7 +308,7 @@ impl<'w> Walk<'w> {
         let catalogues = if before == self.at {
             self.read_each(&changed, &layout, FileKind::Environment, &meter, is_catalogue)?
         } else {
-            // Another layout or policy is no edit of what stays as it was.
+            // Another layout or policy does not count as an edit of what stays as it was.
             let changed = self.repository.changed_files(self.at, commit, directory, &meter)?;
             self.read_each(&changed, &layout, FileKind::Environment, &meter, is_catalogue)?
         };
@@ -331,10 +338,10 @@ impl<'w> Walk<'w> {
     ) -> Result<Vec<T>, FilesError> {
         let mut kept = Vec::new();
         for entry in files {
-            if File::of(entry, layout).is_some_and(|it| it.kind == kind) {
+            if TreeFile::of(entry, layout).is_some_and(|it| it.kind == kind) {
                 let file = source_file(self.repository, entry)?;
                 meter.charge(BudgetItem::DocumentBytes, file.size())?;
-                kept.push(self.controller.cache.read(&file, kind, meter, &keep)?);
+                kept.push(self.edits.store.readings().read(&file, kind, meter, &keep)?);
             }
         }
         Ok(kept)

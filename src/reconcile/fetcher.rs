@@ -1,141 +1,173 @@
-//! Looking at the branch: observe, fetch, and what follows from where it is.
+//! The first stage: fetches the branch, and hands its head to the builder.
 #![expect(clippy::disallowed_methods, reason = "ages are measured by the clock")]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::admission::Trust;
+use parking_lot::Mutex;
+
 use super::clock::Now;
-use super::controller::Controller;
 use super::journal::Event;
-use super::settings::Target;
-use super::state::{Ancestry, FetchBegan, FetchedHead, Following, Outdated};
+use super::other_refs::OtherRefs;
+use super::pull_requests::PullRequestChecker;
+use super::recorder::Recorder;
+use super::schedule;
+use super::shared_state::SharedState;
+use super::source::{Fetched, Source};
+use super::state::{FetchBegan, FetchedHead, Following, Outdated};
 use super::status::Observed;
 use super::trigger::Trigger;
+use super::verifier::{Trust, Verifier};
 use crate::git::{FetchError, FetchFailure, Repository};
 use crate::model::CommitId;
+use crate::telemetry::Metrics;
 
-/// Where the branch is.
-struct Seen {
-    repository: Repository,
-    head: CommitId,
+/// Fetches the branch: at intervals, and when it is requested.
+#[derive(Debug)]
+pub(super) struct Fetcher {
+    pub(super) source: Arc<Source>,
+    pub(super) state: Arc<SharedState>,
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) verifier: Arc<Verifier>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) other_refs: Arc<OtherRefs>,
+    pub(super) pull_requests: Option<Arc<PullRequestChecker>>,
+    /// The time between two fetches that nothing requests.
+    pub(super) interval: Duration,
+    /// Held while the branch is fetched and its head accepted, never while something is pushed.
+    pub(super) remote_lock: Mutex<()>,
 }
 
-impl Controller {
-    /// Looks at the branch and hands its commit to the builder, if it is a new one.
-    pub(super) fn look(&self, trigger: Trigger) -> Result<(), FetchError> {
-        let _talking = self.talking();
-        self.look_now(trigger)
+impl Fetcher {
+    /// Fetches until the daemon stops.
+    pub(super) fn run(&self) {
+        let is_requested = self.state.lock().requested_fetch.is_some();
+        let mut wait = if is_requested { Duration::ZERO } else { self.pause() };
+        let mut requested: Option<Instant> = None;
+        while let Some(trigger) = self.wait_for_trigger(Instant::now() + wait, &mut requested) {
+            if let Err(error) = self.fetch(trigger) {
+                tracing::warn!(%error, "fetch failed");
+            }
+            wait = self.pause();
+        }
     }
 
-    /// The same for who talks with the remote already.
-    pub(super) fn look_now(&self, trigger: Trigger) -> Result<(), FetchError> {
-        let began = Instant::now();
-        let fetch = self.state().fetch_began(Now::read());
-        let seen = self.observe();
-        self.state().fetch_ended();
-        let outcome = match &seen {
+    /// Waits until the branch is to be fetched, and returns why; none when the daemon stops.
+    /// `requested` is when the last requested fetch began. Blocking.
+    fn wait_for_trigger(&self, until: Instant, requested: &mut Option<Instant>) -> Option<Trigger> {
+        let mut state = self.state.lock();
+        loop {
+            if state.stopping {
+                return None;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let left = match state.requested_fetch {
+                None => left,
+                Some(Trigger::Startup) => Duration::ZERO,
+                Some(_) => schedule::until_requested(requested.map(|it| it.elapsed())).min(left),
+            };
+            if left.is_zero() {
+                break;
+            }
+            self.state.wait_for(&mut state, left);
+        }
+        if state.requested_fetch.is_some_and(|it| it != Trigger::Startup) {
+            *requested = Some(Instant::now());
+        }
+        let retries = state.failure.is_some() || !state.expected.is_empty();
+        let own = if retries { Trigger::Retry } else { Trigger::Poll };
+        Some(state.requested_fetch.take().unwrap_or(own))
+    }
+
+    /// Fetches the branch, and hands its head to the builder if it is a new one. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the branch cannot be fetched.
+    pub(super) fn fetch(&self, trigger: Trigger) -> Result<(), FetchError> {
+        let _remote = self.remote_lock.lock();
+        let began_at = Instant::now();
+        let began = self.state.lock().fetch_began(Now::read());
+        let fetched = self.source.fetch();
+        self.state.lock().fetch_ended();
+        let outcome = match &fetched {
             Err(error) => Err(error.failure),
-            Ok(seen) => Ok(self.state().head() != Some(seen.head)),
+            Ok(fetched) => Ok(self.state.lock().head() != Some(fetched.head)),
         };
         self.metrics.count_fetch(
             trigger.as_str(),
             outcome.map_err(FetchFailure::reason),
-            began.elapsed(),
+            began_at.elapsed(),
         );
-        match seen {
-            Ok(seen) => {
-                self.accept(&seen, trigger, fetch);
-                self.request_head_checks();
-                self.want_others();
+        match fetched {
+            Ok(fetched) => {
+                // Where a write was published since the fetch began, what it found is older than the
+                // live commit.
+                if self.accept(&fetched, trigger, began).is_err() {
+                    self.state.request_fetch(trigger);
+                }
+                if let Some(pull_requests) = &self.pull_requests {
+                    pull_requests.request();
+                }
+                self.other_refs.request();
                 Ok(())
             }
             Err(error) => {
-                self.state().fetch_failed(&error);
-                self.notify();
+                self.state.lock().fetch_failed(&error);
+                self.state.notify();
                 Err(error)
             }
         }
     }
 
-    /// Returns the repository and the commit of the branch.
-    fn observe(&self) -> Result<Seen, FetchError> {
-        let branch = self.settings.branch.as_deref();
-        match &self.settings.target {
-            Target::Local(path) => {
-                let fail = |failure, message: String| FetchError { failure, message };
-                let repository = Repository::discover(path)
-                    .map_err(|error| fail(FetchFailure::RepositoryNotFound, error.to_string()))?;
-                let head = repository.branch_head(branch).map_err(|_| {
-                    fail(
-                        FetchFailure::RefNotFound,
-                        match branch {
-                            Some(branch) => format!("the repository has no branch `{branch}`"),
-                            None => "the repository has no commit yet".to_owned(),
-                        },
-                    )
-                })?;
-                Ok(Seen { repository, head })
-            }
-            Target::Remote(mirror) => {
-                let fetched = mirror.fetch_watched(branch)?;
-                let repository = mirror.repository().map_err(|error| FetchError {
-                    failure: FetchFailure::CorruptObjects,
-                    message: error.to_string(),
-                })?;
-                Ok(Seen { repository, head: fetched.head })
-            }
-        }
-    }
-
-    /// Takes in where the branch is, unless a write was published since the fetch began: what it saw is
-    /// then older than what answers, and the branch is fetched again.
-    fn accept(&self, seen: &Seen, trigger: Trigger, began: FetchBegan) {
-        if self.take_in(seen, trigger, began).is_err() {
-            self.want(trigger);
-        }
-    }
-
-    fn take_in(&self, seen: &Seen, trigger: Trigger, began: FetchBegan) -> Result<(), Outdated> {
-        let Seen { repository, head } = seen;
+    /// Takes in where the branch is.
+    fn accept(
+        &self,
+        fetched: &Fetched,
+        trigger: Trigger,
+        began: FetchBegan,
+    ) -> Result<(), Outdated> {
+        let Fetched { repository, head } = fetched;
         let (head, live, moved) = {
-            let state = self.state();
+            let state = self.state.lock();
             state.check_current(began)?;
             (*head, state.live(), state.head() != Some(*head))
         };
-        if moved && self.journal().live() != Some(head) {
-            self.note(Event::Fetched { commit: head });
+        if moved && self.recorder.journal().live() != Some(head) {
+            self.recorder.note(Event::Fetched { commit: head });
         }
-        // A key that was taken away counts for what answers, too.
-        let signed = live.map(|live| self.signer_of(repository, live));
+        // A key that was taken away counts for the live commit, too.
+        let signed = live.map(|live| self.verifier.signer_of(repository, live));
         let fetched = FetchedHead { began, head, ancestry: repository, signed };
         let following = self.following(repository, head, trigger, began);
         let has_candidate = {
-            let (mut state, now) = (self.state(), Now::read());
+            let (mut state, now) = (self.state.lock(), Now::read());
             // In one step: a writer that sees the new head must see what becomes of it.
             state.fetched(fetched, now)?;
             state.follow(&following, now)?
         };
         if has_candidate {
-            self.notify();
+            self.state.notify();
         }
         Ok(())
     }
 
     /// Follows the head that an earlier run fetched.
     pub(super) fn follow_recovered(&self, repository: &Repository, observed: Observed) {
-        let began = self.state().published();
+        let began = self.state.lock().published();
         let following = self.following(repository, observed.commit, Trigger::Startup, began);
         let has_candidate = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.recovered_head(observed);
             state.follow(&following, Now::read())
         };
         if has_candidate == Ok(true) {
-            self.notify();
+            self.state.notify();
         }
     }
 
-    /// Returns what decides whether the builder gets a head of the branch, and whether it may answer then.
+    /// Returns what decides whether the builder gets a head of the branch, and whether it may be live
+    /// then.
     fn following<'r>(
         &self,
         repository: &'r Repository,
@@ -143,18 +175,18 @@ impl Controller {
         trigger: Trigger,
         began: FetchBegan,
     ) -> Following<'r> {
-        let (answered_last, followed_last, accepted) = {
-            let journal = self.journal();
+        let (live_last, followed_last, accepted) = {
+            let journal = self.recorder.journal();
             (journal.live(), journal.followed(), journal.accepted())
         };
         let pinned_late = self.pinned_late(repository);
-        let is_signed_now = self.verifies_now(repository, pinned_late.unwrap_or(head));
+        let is_signed_now = self.is_signed_now(repository, pinned_late.unwrap_or(head));
         Following {
             began,
             head,
             trigger,
             ancestry: repository,
-            answered_last,
+            live_last,
             followed_last,
             accepted,
             pinned_late,
@@ -162,35 +194,29 @@ impl Controller {
         }
     }
 
-    /// Returns the pinned commit if it has arrived and does not answer yet: the mirror was lost.
+    /// Returns the pinned commit if it has arrived and is not live yet: the mirror was lost.
     fn pinned_late(&self, repository: &Repository) -> Option<CommitId> {
         let (pinned, live) = {
-            let state = self.state();
+            let state = self.state.lock();
             (state.pinned()?, state.live())
         };
         (live != Some(pinned) && repository.commit(pinned).is_ok()).then_some(pinned)
     }
 
-    /// Returns whether a candidate that was rejected for a signature has a good one now: a key was
+    /// Returns whether a candidate that was rejected for its signature has a good one now: a key was
     /// added, or the file of keys can be read again.
-    fn verifies_now(&self, repository: &Repository, head: CommitId) -> bool {
-        let was_refused = self.state().was_refused_unsigned(head);
-        was_refused && self.admit(repository, head, Trust::Begin).is_ok()
+    fn is_signed_now(&self, repository: &Repository, head: CommitId) -> bool {
+        let was_rejected = self.state.lock().was_refused_unsigned(head);
+        was_rejected && self.verifier.verify(repository, head, Trust::Begin).is_ok()
     }
 
     /// Returns how long to wait until the next fetch.
-    pub(super) fn next_look(&self) -> Duration {
+    fn pause(&self) -> Duration {
         let (wait, gone) =
-            self.state().next_fetch(self.settings.interval, fastrand::f64(), Now::read());
+            self.state.lock().next_fetch(self.interval, fastrand::f64(), Now::read());
         if let Some(commit) = gone {
             tracing::warn!(%commit, "a webhook announced a commit that the remote never showed");
         }
         wait
-    }
-}
-
-impl Ancestry for Repository {
-    fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> bool {
-        Self::is_ancestor(self, ancestor, descendant).unwrap_or(false)
     }
 }

@@ -8,16 +8,14 @@
 mod checker;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::build::{BuildError, Changes, read};
-use super::cache::Cache;
-use super::commit_status::in_short;
+use super::outcome::summary;
+use super::read::check_commit;
 use crate::diagnostic::{Severity, visible_up_to};
 use crate::git::Repository;
-use crate::model::{Budget, BudgetOverride, CommitId, Meter};
+use crate::model::{Budget, BudgetOverride, CommitId};
 use crate::validation::Checked;
 
 pub use checker::HeadChecker;
@@ -79,16 +77,11 @@ pub fn check_head(mirror: &Path, check: &HeadCheck) -> HeadVerdict {
         Ok(repository) => repository,
         Err(error) => return unreadable(&error),
     };
-    match checked(&repository, check) {
+    let budget = Budget::DEFAULT.with(&check.budget);
+    match check_commit(&repository, check.commit, &check.directory, budget) {
         Ok(checked) => verdict(&checked),
         Err(error) => unreadable(&error),
     }
-}
-
-fn checked(repository: &Repository, check: &HeadCheck) -> Result<Checked, BuildError> {
-    let meter = Arc::new(Meter::new(Budget::DEFAULT.with(&check.budget)));
-    let (unchanged, cache) = (Changes::new(), Cache::default());
-    read(repository, check.commit, &check.directory, &unchanged, &cache, &meter, &|| true)
 }
 
 fn verdict(checked: &Checked) -> HeadVerdict {
@@ -97,7 +90,7 @@ fn verdict(checked: &Checked) -> HeadVerdict {
         None => {
             let all = &checked.diagnostics;
             let errors = all.iter().filter(|it| it.severity == Severity::Error).count();
-            HeadVerdict::Invalid { errors, summary: visible_up_to(&in_short(all), LONGEST) }
+            HeadVerdict::Invalid { errors, summary: visible_up_to(&summary(all), LONGEST) }
         }
     }
 }

@@ -1,164 +1,28 @@
-//! The journal: what became of commits here, and when.
+//! The journal: what happened to commits here, and when.
 //!
 //! One JSON object a line, appended and synced before it takes effect. A crash leaves the last
 //! record whole or cuts it short; a record cut short is dropped when the journal is opened again.
-//! Everything that must survive a restart beside the commits themselves is read from here: what
-//! answers, what is pinned, what answered at a given time.
+//! Everything that must survive a restart beside the commits themselves is read from here: which commit
+//! is live, which is pinned, which was live at a given time.
 
 mod disk;
+mod event;
 mod file;
+mod queries;
 mod timeline;
 
-use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 
 pub(super) use self::disk::Disk;
 use self::disk::OsDisk;
 use self::file::{JournalFile, Location};
 use super::clock::Now;
-use super::trigger::Trigger;
-use crate::changeset::WriteOutcome;
-use crate::forge::StatusState;
-use crate::model::CommitId;
 
-/// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    /// When, by the clock of this machine.
-    pub time: Timestamp,
-    /// What.
-    #[serde(flatten)]
-    pub event: Event,
-}
-
-/// What can happen to a commit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Event {
-    /// The watched branch was seen at it.
-    Fetched {
-        /// The commit.
-        commit: CommitId,
-    },
-    /// It began to answer.
-    Activated {
-        /// The commit.
-        commit: CommitId,
-        /// What brought it here.
-        trigger: Trigger,
-    },
-    /// It was found wanting, and never answers.
-    Rejected {
-        /// The commit.
-        commit: CommitId,
-        /// Where it failed.
-        stage: Stage,
-    },
-    /// A newer one came before it was built.
-    Superseded {
-        /// The commit.
-        commit: CommitId,
-        /// The newer one.
-        by: CommitId,
-    },
-    /// The forge was told what it came to.
-    Reported {
-        /// The commit.
-        commit: CommitId,
-        /// What the status is about.
-        context: String,
-        /// What it came to.
-        state: StatusState,
-    },
-    /// A check of it, the head of a pull request, begins in a process of its own.
-    HeadCheckBegan {
-        /// The commit.
-        commit: CommitId,
-    },
-    /// That check was stopped with the daemon.
-    HeadCheckStopped {
-        /// The commit.
-        commit: CommitId,
-    },
-    /// That check ended; the forge is told next.
-    HeadChecked {
-        /// The commit.
-        commit: CommitId,
-        /// What it came to.
-        state: StatusState,
-        /// A sentence about it.
-        description: String,
-    },
-    /// An operator keeps it answering.
-    Pinned {
-        /// The commit.
-        commit: CommitId,
-        /// Who.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        actor: Option<String>,
-    },
-    /// An operator has the branch followed again.
-    Resumed {
-        /// Who.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        actor: Option<String>,
-        /// The head that they accept although it does not descend from what answered.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        accepts: Option<CommitId>,
-    },
-    /// Its signatures are what `--verify` demands.
-    Verified {
-        /// The commit.
-        commit: CommitId,
-        /// Whose key signed it.
-        signer: String,
-    },
-    /// The clock of this machine was set.
-    ClockSet {
-        /// What it showed last before.
-        until: Timestamp,
-        /// The earliest that it can have shown after.
-        since: Timestamp,
-    },
-    /// Writes of clients are about to be pushed.
-    Pushing {
-        /// The writes, in order.
-        writes: Vec<PushedWrite>,
-    },
-    /// The clients of writes were told.
-    Answered {
-        /// The commits of the writes.
-        commits: Vec<CommitId>,
-    },
-}
-
-/// A write of a client that may be at the remote.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PushedWrite {
-    /// The same for the same request of the same client.
-    pub fingerprint: String,
-    /// The commit.
-    pub commit: CommitId,
-    /// What the client is told.
-    pub answer: WriteOutcome,
-}
-
-/// Where a commit can fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stage {
-    /// Its signature.
-    Verify,
-    /// It could not be read.
-    Load,
-    /// Its files.
-    Check,
-}
+pub use self::event::{Event, PushedWrite, Record, Stage};
 
 /// The journal of a data directory, or of this process alone.
 #[derive(Debug, Default)]
@@ -288,102 +152,7 @@ impl Journal {
     pub fn records(&self) -> &[Record] {
         &self.records
     }
-
-    /// Returns the commit that answered last.
-    pub fn live(&self) -> Option<CommitId> {
-        self.activations().next_back().map(|(_, commit)| commit)
-    }
-
-    /// Returns the commit of the branch that answered last, a pinned one aside.
-    pub fn followed(&self) -> Option<CommitId> {
-        let (mut pinned, mut followed) = (None, None);
-        for record in &self.records {
-            match record.event {
-                Event::Pinned { commit, .. } => pinned = Some(commit),
-                Event::Resumed { .. } => pinned = None,
-                Event::Activated { commit, .. } if pinned != Some(commit) => {
-                    followed = Some(commit);
-                }
-                _ => {}
-            }
-        }
-        followed
-    }
-
-    /// Returns the commit that answered at a time: the later one if the clock showed the time twice.
-    pub(super) fn live_at(&mut self, time: Timestamp, now: Now) -> Option<CommitId> {
-        self.check_clock(now);
-        timeline::live_at(&self.records, time, now.wall)
-    }
-
-    /// Returns the commit that an operator keeps answering, and since when.
-    pub fn pinned(&self) -> Option<(CommitId, Timestamp)> {
-        let last = self
-            .records
-            .iter()
-            .rev()
-            .find(|it| matches!(it.event, Event::Pinned { .. } | Event::Resumed { .. }))?;
-        match last.event {
-            Event::Pinned { commit, .. } => Some((commit, last.time)),
-            _ => None,
-        }
-    }
-
-    /// Returns the head that an operator accepts although it does not descend from what answered.
-    pub fn accepted(&self) -> Option<CommitId> {
-        self.records.iter().rev().find_map(|it| match it.event {
-            Event::Resumed { accepts, .. } => Some(accepts),
-            Event::Pinned { .. } => Some(None),
-            _ => None,
-        })?
-    }
-
-    /// Returns the writes that were to be pushed not long ago and whose clients were not told, the
-    /// newest first, among the newest [`REPEATABLE`] writes.
-    pub(super) fn unanswered(&mut self, within: SignedDuration, now: Now) -> Vec<PushedWrite> {
-        self.check_clock(now);
-        self.unanswered_at(now.wall, within)
-    }
-
-    fn unanswered_at(&self, now: Timestamp, within: SignedDuration) -> Vec<PushedWrite> {
-        let since = now.saturating_sub(within).unwrap_or(Timestamp::MIN);
-        let mut answered: HashSet<CommitId> = HashSet::new();
-        let mut found = Vec::new();
-        let mut seen = 0;
-        // How far the clock was set back since a record. It shows less now than it did then.
-        let mut ahead = SignedDuration::ZERO;
-        for record in self.records.iter().rev() {
-            match &record.event {
-                Event::ClockSet { until, since: from } => {
-                    ahead = ahead.saturating_add(until.duration_since(*from));
-                }
-                Event::Answered { commits } => answered.extend(commits),
-                Event::Pushing { writes } => {
-                    seen += writes.len();
-                    let is_new = record.time.saturating_sub(ahead).is_ok_and(|it| it >= since);
-                    let untold = writes.iter().rev().filter(|it| !answered.contains(&it.commit));
-                    found.extend(untold.filter(|_| is_new).cloned());
-                }
-                _ => {}
-            }
-            if seen >= REPEATABLE {
-                break;
-            }
-        }
-        found
-    }
-
-    /// Returns since when which commits answered, oldest first.
-    pub fn activations(&self) -> impl DoubleEndedIterator<Item = (Timestamp, CommitId)> {
-        self.records.iter().filter_map(|it| match it.event {
-            Event::Activated { commit, .. } => Some((it.time, commit)),
-            _ => None,
-        })
-    }
 }
-
-/// How many writes are known again when they are sent again.
-const REPEATABLE: usize = 1_000;
 
 fn lines<'r>(records: impl Iterator<Item = &'r Record>) -> io::Result<Vec<u8>> {
     let mut lines = Vec::new();
@@ -412,6 +181,9 @@ fn before(time: Timestamp, passed: Duration) -> Timestamp {
 #[expect(clippy::disallowed_methods, reason = "the tests read and damage the file")]
 mod tests {
     use super::*;
+    use crate::changeset::WriteOutcome;
+    use crate::model::CommitId;
+    use crate::reconcile::trigger::Trigger;
 
     fn commit(digit: u8) -> CommitId {
         CommitId::from_bytes([digit; 20])
@@ -507,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_nobody_understands_are_passed_over() {
+    fn lines_of_unknown_events_are_skipped() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
         Journal::open(&path, Now::read()).unwrap().append(activated(1), Now::read()).unwrap();

@@ -1,4 +1,4 @@
-//! When the branch is looked at next. Pure: chance is an argument.
+//! When the branch is fetched next. Pure: chance is an argument.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ const LONGEST: Duration = Duration::from_mins(5);
 /// The least wait after a refused login: forges lock accounts.
 const AFTER_REFUSAL: Duration = Duration::from_secs(30);
 
-/// Returns when to look again after a look that went well: the interval, ten per cent more or less,
-/// so that many daemons do not look at the same time. `chance` lies in 0..1.
+/// Returns how long to wait after a successful fetch: the interval, ten per cent more or less, so that
+/// many daemons do not fetch at the same time. `chance` lies in 0..1.
 pub(super) fn after_success(interval: Duration, chance: f64) -> Duration {
     interval.mul_f64(0.9 + 0.2 * chance)
 }
 
-/// Returns when to look again after the n-th failure in a row: twice as late each time, up to five
+/// Returns how long to wait after the n-th failure in a row: twice as long each time, up to five
 /// minutes or the interval if that is longer, and anywhere in the later half of that.
 pub(super) fn after_failure(
     interval: Duration,
@@ -34,29 +34,35 @@ pub(super) fn after_failure(
     }
 }
 
-/// The least time between two looks that something asks for: webhooks, operators, clients that want
-/// a commit which is not here yet. However many ask, they share one.
-const ASKED: Duration = Duration::from_secs(1);
+/// The least time between two fetches that are requested: by webhooks, operators, and clients that want
+/// a commit which is not here yet. All requests share one fetch.
+const REQUESTED: Duration = Duration::from_secs(1);
 
-/// Returns how long a look that is asked for waits, given how long ago the last one began; after a
-/// quiet time it does not wait.
-pub(super) fn until_asked(since_last: Option<Duration>) -> Duration {
-    since_last.map_or(Duration::ZERO, |it| ASKED.saturating_sub(it))
+/// Returns how long a requested fetch waits, given how long ago the last one began; after a quiet time
+/// it does not wait.
+pub(super) fn until_requested(since_last: Option<Duration>) -> Duration {
+    since_last.map_or(Duration::ZERO, |it| REQUESTED.saturating_sub(it))
 }
 
-/// Returns how long the next look for expected commits waits. One commit is looked for soon; many
-/// at once share a look a second.
+/// Returns how long the next fetch for expected commits waits. For one commit it comes soon; many share
+/// a fetch a second.
 pub(super) fn until_expected(soonest: Duration, expected: usize) -> Duration {
-    if expected > 1 { soonest.max(ASKED) } else { soonest }
+    if expected > 1 { soonest.max(REQUESTED) } else { soonest }
 }
 
-/// After these times, in milliseconds, a look is repeated that did not show the commit that a
-/// webhook told of: forges tell of pushes before all of their replicas show them.
+/// After these times, in milliseconds, a fetch is repeated that lacked the commit that a webhook
+/// announced: forges announce pushes before all of their replicas show them.
 const VISIBILITY: [u64; 9] = [200, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
 
-/// Returns when to look for an expected commit again, counted from the webhook; none ends it.
-pub(super) fn look_for_expected(tries: usize) -> Option<Duration> {
+/// Returns when to fetch again for an expected commit, counted from the webhook; none ends it.
+pub(super) fn next_try_for_expected(tries: usize) -> Option<Duration> {
     VISIBILITY.get(tries).copied().map(Duration::from_millis)
+}
+
+/// Returns how long to wait after a try that failed: one second, then twice as long each time, up to
+/// five minutes.
+pub(super) fn backoff(tries: u32) -> Duration {
+    Duration::from_secs(1_u64 << tries.min(9)).min(LONGEST)
 }
 
 #[cfg(test)]
@@ -94,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_comes_at_once_and_then_once_a_second() {
+    fn requested_fetches_come_at_once_and_then_once_a_second() {
         let millis = Duration::from_millis;
         for (since_last, wait) in [
             (None, millis(0)),
@@ -102,7 +108,7 @@ mod tests {
             (Some(millis(400)), millis(600)),
             (Some(millis(5000)), millis(0)),
         ] {
-            assert_eq!(until_asked(since_last), wait);
+            assert_eq!(until_requested(since_last), wait);
         }
         assert_eq!(until_expected(millis(200), 1), millis(200));
         assert_eq!(until_expected(millis(200), 2), millis(1000));
@@ -110,9 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn an_expected_commit_is_looked_for_for_a_minute() {
-        assert_eq!(look_for_expected(0), Some(Duration::from_millis(200)));
-        assert_eq!(look_for_expected(8), Some(Duration::from_mins(1)));
-        assert_eq!(look_for_expected(9), None);
+    fn an_expected_commit_is_fetched_for_a_minute() {
+        assert_eq!(next_try_for_expected(0), Some(Duration::from_millis(200)));
+        assert_eq!(next_try_for_expected(8), Some(Duration::from_mins(1)));
+        assert_eq!(next_try_for_expected(9), None);
     }
 }

@@ -3,18 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::commit_status::Reporting;
-use crate::git::{Mirror, MirrorOptions, Verification};
-use crate::model::Budget;
-
-/// Where the branch is.
-#[derive(Debug)]
-pub enum Target {
-    /// In a repository of this machine that is read as it is.
-    Local(PathBuf),
-    /// At a remote that a mirror follows.
-    Remote(Mirror),
-}
+use super::head_check::HeadChecker;
+use super::policy::Policy;
+use super::source::Target;
+use crate::forge::{CommitStatus, Forge, StatusState};
+use crate::git::{MirrorOptions, Verification};
+use crate::model::{Budget, CommitId};
 
 /// What the controller follows.
 #[derive(Debug)]
@@ -27,66 +21,52 @@ pub struct Settings {
     pub branch: Option<String>,
     /// The directory of the groups in the repository.
     pub path: String,
-    /// How often the branch is looked at.
+    /// How often the branch is fetched.
     pub interval: Duration,
     /// Where the journal is kept; none keeps it in memory.
     pub data: Option<PathBuf>,
-    /// What is done where there is a choice.
+    /// How choices are made.
     pub policy: Policy,
-    /// How remotes are talked to: the deadline of a push, and what interrupts one.
+    /// How remotes are reached: the deadline of a push, and what interrupts one.
     pub transport: Box<MirrorOptions>,
     /// What one commit may cost.
     pub budget: Budget,
-    /// How many bytes the snapshots of other commits may take beside the one that answers.
+    /// How many bytes the snapshots of other commits may take beside the live one.
     pub snapshot_cache: u64,
-    /// Whose commits may answer.
+    /// Whose commits may be served.
     pub verification: Verification,
-    /// The forge to tell what commits came to.
+    /// The forge that gets commit statuses.
     pub reporting: Option<Reporting>,
 }
 
-/// What is done where there is a choice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// What a rewritten history does.
-    pub on_rewrite: OnRewrite,
-    /// How long a head that is older than the commit that answers is taken for a replica's lag.
-    pub rewind_grace: Duration,
-    /// After how long without a successful look at the remote the answers are stale.
-    pub max_staleness: Option<Duration>,
-    /// What being stale does.
-    pub on_stale: OnStale,
+/// The forge that gets commit statuses, and how they are named.
+#[derive(Clone, Debug)]
+pub struct Reporting {
+    /// The forge.
+    pub forge: Forge,
+    /// The name of this daemon among those that follow the same repository.
+    pub instance: String,
+    /// The address of this daemon for readers of the status.
+    pub public_url: Option<String>,
+    /// What checks heads of pull requests.
+    pub head_checker: HeadChecker,
 }
 
-/// What a rewritten history does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnRewrite {
-    /// It is followed, and reported.
-    #[default]
-    Follow,
-    /// It waits until an operator resumes, or the branch comes back.
-    Hold,
-}
+impl Reporting {
+    /// Returns a status of a commit.
+    pub(super) fn status(
+        &self,
+        commit: CommitId,
+        context: &str,
+        state: StatusState,
+        description: String,
+    ) -> CommitStatus {
+        let (context, link) = (context.to_owned(), self.link(commit));
+        CommitStatus { commit, context, state, description, link }
+    }
 
-/// What being stale does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnStale {
-    /// Answers go on, with a header that says so.
-    #[default]
-    Serve,
-    /// The same, and the daemon is not ready.
-    Unready,
-    /// There are no answers.
-    Refuse,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            on_rewrite: OnRewrite::Follow,
-            rewind_grace: Duration::from_secs(30),
-            max_staleness: None,
-            on_stale: OnStale::Serve,
-        }
+    fn link(&self, commit: CommitId) -> Option<String> {
+        let base = self.public_url.as_deref()?.trim_end_matches('/');
+        Some(format!("{base}/controller/commits/{commit}"))
     }
 }

@@ -1,26 +1,27 @@
-//! The commits that are kept built.
+//! The builds that are kept.
 
 use indexmap::IndexMap;
 
-use super::build::{Built, Outcome};
+use super::build::Built;
+use super::outcome::Outcome;
 use crate::model::CommitId;
 
 /// How many commits are kept built; they share the files that they have in common.
 const KEPT: usize = 256;
 
-/// What came of the commits used last, the latest at the end.
+/// The builds of the commits used last, the latest at the end.
 #[derive(Debug, Default)]
-pub(super) struct Retained(IndexMap<CommitId, Built>);
+pub(super) struct SnapshotCache(IndexMap<CommitId, Built>);
 
-impl Retained {
-    /// Returns what came of a commit, which is then the latest used.
+impl SnapshotCache {
+    /// Returns the outcome of a commit, which is then the latest used.
     pub(super) fn get(&mut self, commit: CommitId) -> Option<Outcome> {
         let index = self.0.get_index_of(&commit)?;
         self.0.move_index(index, self.0.len() - 1);
         self.0.get(&commit).map(|it| it.outcome.clone())
     }
 
-    /// Returns what is kept of a commit.
+    /// Returns the build of a commit.
     pub(super) fn built(&self, commit: CommitId) -> Option<&Built> {
         self.0.get(&commit)
     }
@@ -33,8 +34,8 @@ impl Retained {
         near.next().or_else(|| self.0.values().rev().find(is_valid)).cloned()
     }
 
-    /// Keeps a commit, and as many of those used last as fit into so many bytes beside it and the one
-    /// that answers.
+    /// Keeps a build, and as many of those used last as fit into so many bytes beside it and the live
+    /// one.
     pub(super) fn insert(
         &mut self,
         commit: CommitId,
@@ -54,7 +55,7 @@ impl Retained {
         }
     }
 
-    /// Removes a commit. What others share with it stays in memory, and counts for one of them from
+    /// Evicts a build. What others share with it stays in memory, and counts for one of them from
     /// then on.
     fn evict(&mut self, index: usize) {
         let Some((evicted, gone)) = self.0.shift_remove_index(index) else { return };
@@ -86,7 +87,7 @@ mod tests {
 
     use super::*;
     use crate::model::{Budget, Meter};
-    use crate::reconcile::Rejected;
+    use crate::reconcile::outcome::Rejected;
     use crate::validation::{Layout, Search, check};
 
     fn id(digit: u8) -> CommitId {
@@ -105,32 +106,29 @@ mod tests {
         }
     }
 
-    fn kept(retained: &Retained) -> Vec<(CommitId, u64)> {
-        retained.0.iter().map(|(commit, it)| (*commit, it.bytes)).collect()
+    fn kept(cache: &SnapshotCache) -> Vec<(CommitId, u64)> {
+        cache.0.iter().map(|(commit, it)| (*commit, it.bytes)).collect()
     }
 
     #[test]
-    fn those_used_last_are_kept_with_the_one_that_answers() {
-        let mut retained = Retained::default();
+    fn those_used_last_are_kept_with_the_live_one() {
+        let mut cache = SnapshotCache::default();
         for digit in b'1'..=b'5' {
-            retained.insert(id(digit), built(digit, 40, None), Some(id(b'1')), 100);
-            retained.get(id(b'2'));
+            cache.insert(id(digit), built(digit, 40, None), Some(id(b'1')), 100);
+            cache.get(id(b'2'));
         }
-        assert_eq!(
-            kept(&retained),
-            [(id(b'1'), 40), (id(b'4'), 40), (id(b'5'), 40), (id(b'2'), 40)]
-        );
+        assert_eq!(kept(&cache), [(id(b'1'), 40), (id(b'4'), 40), (id(b'5'), 40), (id(b'2'), 40)]);
     }
 
     #[test]
     fn what_is_shared_with_an_evicted_commit_still_counts() {
-        let mut retained = Retained::default();
-        retained.insert(id(b'1'), built(b'1', 60, None), None, 100);
-        retained.insert(id(b'2'), built(b'2', 1, Some(b'1')), None, 100);
-        retained.insert(id(b'3'), built(b'3', 1, Some(b'1')), None, 100);
-        retained.insert(id(b'4'), built(b'4', 60, None), None, 100);
-        retained.insert(id(b'5'), built(b'5', 1, Some(b'4')), None, 100);
+        let mut cache = SnapshotCache::default();
+        cache.insert(id(b'1'), built(b'1', 60, None), None, 100);
+        cache.insert(id(b'2'), built(b'2', 1, Some(b'1')), None, 100);
+        cache.insert(id(b'3'), built(b'3', 1, Some(b'1')), None, 100);
+        cache.insert(id(b'4'), built(b'4', 60, None), None, 100);
+        cache.insert(id(b'5'), built(b'5', 1, Some(b'4')), None, 100);
         // The second and third hold the memory of the first: only without them it is free.
-        assert_eq!(kept(&retained), [(id(b'4'), 60), (id(b'5'), 1)]);
+        assert_eq!(kept(&cache), [(id(b'4'), 60), (id(b'5'), 1)]);
     }
 }

@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-pub(super) use self::activation::{Cause, Kept, Pushed};
-pub(super) use self::build::{BuildJob, is_error, reason_of};
+pub(super) use self::activation::{Cause, Pushed, Withheld};
+pub(super) use self::build::{BuildJob, reason_of};
 pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated};
 use super::clock::Now;
-use super::settings::{OnStale, Policy};
+use super::policy::{OnStale, Policy};
 use super::status::{Active, Condition, ConditionKind, LastFailed, Observed, Reason};
 use super::trigger::Trigger;
 use crate::git::{FetchFailure, SignatureFault, Signer};
@@ -32,14 +32,14 @@ pub(super) struct ReconcileState {
     policy: Policy,
     source: SourceKind,
     started: Instant,
-    /// The commit that answers.
+    /// The live commit.
     live: Option<CommitId>,
     pub(super) active: Option<Active>,
     pub(super) observed: Option<Observed>,
-    /// The newest commit, as long as it does not answer.
+    /// The newest commit, as long as it is not live.
     pub(super) candidate: Option<Candidate>,
     pinned: Option<CommitId>,
-    /// The commit that answered before the restart, with why it does not answer now.
+    /// The commit that was live before the restart, with why it is not live now.
     pub(super) unrecovered: Option<(CommitId, String)>,
     pub(super) last_attempt: Option<Timestamp>,
     pub(super) last_change: Option<Timestamp>,
@@ -68,7 +68,7 @@ pub(super) struct ReconcileState {
     /// Why the branch is to be fetched now.
     pub(super) requested_fetch: Option<Trigger>,
     pub(super) stopping: bool,
-    /// As they were computed last: the time of a transition is kept while nothing changes.
+    /// As computed last: the time of a transition is kept while nothing changes.
     conditions: BTreeMap<ConditionKind, Condition>,
 }
 
@@ -108,10 +108,10 @@ pub(super) struct Candidate {
     pub(super) fallback: Fallback,
 }
 
-/// What answers where a candidate is not valid.
+/// What is live where a candidate is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fallback {
-    /// What answered before.
+    /// What was live before.
     Live,
     /// The newest valid commit behind it: an operator resumed.
     NewestValid,
@@ -136,7 +136,7 @@ pub(super) enum Progress {
     Pending,
     /// The builder has it.
     Building,
-    /// It never answers.
+    /// It was rejected.
     Failed(LastFailed, Reason),
     /// It is valid and waits for an operator, or for a remote that may lag.
     Held,
@@ -147,11 +147,11 @@ pub(super) enum Progress {
 struct Rewrite {
     from: CommitId,
     to: CommitId,
-    /// Whether it may answer: an operator accepts it, or it contains the commit that answers.
+    /// Whether it may be live: an operator accepts it, or it contains the live commit.
     accepted: bool,
 }
 
-/// The remote shows an ancestor of what answers.
+/// The remote shows an ancestor of the live commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Behind {
     head: CommitId,
@@ -211,7 +211,7 @@ impl ReconcileState {
         }
     }
 
-    /// Returns the commit that answers.
+    /// Returns the live commit.
     pub(super) fn live(&self) -> Option<CommitId> {
         self.live
     }
@@ -226,13 +226,13 @@ impl ReconcileState {
         self.pinned
     }
 
-    /// Returns the valid commit that does not answer yet.
+    /// Returns the valid commit that is not live yet.
     pub(super) fn held(&self) -> Option<CommitId> {
         let held = self.candidate.as_ref().filter(|it| matches!(it.progress, Progress::Held));
         held.map(|it| it.commit)
     }
 
-    /// Returns the candidate that never answers.
+    /// Returns the candidate that was rejected.
     pub(super) fn last_failed(&self) -> Option<&LastFailed> {
         match &self.candidate.as_ref()?.progress {
             Progress::Failed(failed, _) => Some(failed),
@@ -246,7 +246,7 @@ impl ReconcileState {
         matches!(progress, Some(Progress::Pending | Progress::Building))
     }
 
-    /// Returns whether it is still open if there will be something to answer from.
+    /// Returns whether it is still open if a commit will be live.
     pub(super) fn is_undecided(&self) -> bool {
         let may_be_fetched = self.failure.is_none();
         let on_its_way = match &self.candidate {

@@ -2,12 +2,15 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::journal::Stage;
+use super::outcome::Rejected;
 use super::trigger::Trigger;
+use crate::diagnostic;
 use crate::git::FetchFailure;
 use crate::model::CommitId;
+use crate::telemetry::Scrape;
 
 /// The status document.
 #[derive(Clone, Debug, Serialize)]
@@ -16,25 +19,25 @@ pub struct Status {
     pub version: &'static str,
     /// When it started.
     pub started_at: Timestamp,
-    /// What is watched.
+    /// The branch that is followed.
     pub repository: Watched,
-    /// The commit that answers.
+    /// The live commit.
     pub active: Option<Active>,
     /// The newest commit of the branch.
     pub observed: Option<Observed>,
-    /// How looking at the repository goes.
+    /// How fetching goes.
     pub remote: Remote,
-    /// The newest commit, if it does not answer.
+    /// The newest commit, if it was rejected.
     pub last_failed: Option<LastFailed>,
     /// The commit an operator pinned.
     pub pinned: Option<CommitId>,
-    /// Whose commits may answer: `off`, `head` or `range`.
+    /// Which commits must be signed: `off`, `head` or `range`.
     pub verification: &'static str,
-    /// How things stand; negative conditions are present only while they are true.
+    /// The conditions; negative ones are present only while they are true.
     pub conditions: Vec<Condition>,
 }
 
-/// What is watched.
+/// The branch that is followed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Watched {
     /// Where the repository is, without credentials.
@@ -45,7 +48,7 @@ pub struct Watched {
     pub path: String,
 }
 
-/// The commit that answers.
+/// The live commit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Active {
     /// Its id.
@@ -56,11 +59,11 @@ pub struct Active {
     pub time: Timestamp,
     /// The first line of its message.
     pub subject: String,
-    /// Since when it answers here.
+    /// Since when it is live here.
     pub activated_at: Timestamp,
     /// How many groups it has, the root group counted.
     pub groups: usize,
-    /// What brought it here.
+    /// What made it live.
     pub trigger: Trigger,
 }
 
@@ -69,11 +72,11 @@ pub struct Active {
 pub struct Observed {
     /// Its id.
     pub commit: CommitId,
-    /// When the branch was looked at last.
+    /// When the branch was fetched last.
     pub fetched_at: Timestamp,
 }
 
-/// How looking at the repository goes.
+/// How fetching goes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Remote {
     /// When it was tried last.
@@ -88,22 +91,79 @@ pub struct Remote {
     pub consecutive_failures: u32,
     /// What the last one failed with.
     pub error: Option<String>,
-    /// The commits that webhooks told of and that are not to be seen yet.
+    /// The commits that webhooks announced and that the remote does not show yet.
     pub expected: Vec<CommitId>,
 }
 
-/// A commit that does not answer.
+/// A commit that was rejected.
 #[derive(Clone, Debug, Serialize)]
 pub struct LastFailed {
     /// Its id.
     pub commit: CommitId,
     /// Where it failed.
     pub stage: Stage,
-    /// What is wrong with it.
+    /// The findings.
     pub diagnostics: Vec<Value>,
 }
 
-/// How one thing stands.
+impl LastFailed {
+    /// Returns a problem of the commit as a whole, in the shape of a diagnostic.
+    pub(super) fn of_commit(
+        commit: CommitId,
+        stage: Stage,
+        problem: &dyn std::fmt::Display,
+    ) -> Self {
+        let problem = json!({"kind": null, "severity": "error", "message": problem.to_string()});
+        Self { commit, stage, diagnostics: vec![problem] }
+    }
+
+    /// Returns the findings that reject a commit.
+    pub(super) fn of_rejected(rejected: &Rejected) -> Self {
+        let diagnostics = rejected.diagnostics.iter().map(diagnostic::to_value).collect();
+        Self { commit: rejected.commit, stage: Stage::Check, diagnostics }
+    }
+
+    /// Returns how many errors there are.
+    pub(super) fn errors(&self) -> usize {
+        self.diagnostics.iter().filter(|it| is_error(it)).count()
+    }
+
+    /// Returns the first error, and how many there are.
+    pub(super) fn in_short(&self) -> String {
+        let first = self.diagnostics.iter().find_map(|it| it.get("message")?.as_str());
+        match (self.errors(), first) {
+            (0 | 1, Some(message)) => message.to_owned(),
+            (errors, Some(message)) => format!("{errors} errors, the first: {message}"),
+            (_, None) => "it cannot be used".to_owned(),
+        }
+    }
+}
+
+fn is_error(diagnostic: &Value) -> bool {
+    diagnostic.get("severity").and_then(Value::as_str) == Some("error")
+}
+
+impl Status {
+    /// Returns what the metrics show of it, and how many builds are kept.
+    pub(super) fn scrape(&self, retained: usize) -> Scrape {
+        let second = |time: Option<Timestamp>| time.map(Timestamp::as_second);
+        let is_true = |it: &Condition| (format!("{:?}", it.kind), it.status == Truth::True);
+        Scrape {
+            revision: self.active.as_ref().map(|it| it.commit.to_string()),
+            groups: self.active.as_ref().map_or(0, |it| it.groups),
+            retained,
+            conditions: self.conditions.iter().map(is_true).collect(),
+            last_attempt: second(self.remote.last_attempt),
+            last_contact: second(self.remote.last_contact),
+            last_change: second(self.remote.last_change),
+            last_activation: second(self.active.as_ref().map(|it| it.activated_at)),
+            staleness: self.remote.staleness_seconds,
+            failures: self.remote.consecutive_failures,
+        }
+    }
+}
+
+/// One condition of the daemon.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Condition {
     /// What it is about.
@@ -119,10 +179,10 @@ pub struct Condition {
     pub last_transition: Timestamp,
 }
 
-/// What a condition is about, in the order that people are shown them.
+/// The types of conditions, in the order of the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum ConditionKind {
-    /// A commit answers.
+    /// A commit is live.
     Ready,
     /// A new commit is on its way.
     Reconciling,
@@ -134,13 +194,13 @@ pub enum ConditionKind {
     RefMissing,
     /// Refs beside the watched one cannot be fetched.
     RefsSkipped,
-    /// The remote shows an older commit than the one that answers, or not yet what a webhook told.
+    /// The remote shows an older commit than the live one, or not yet one that a webhook announced.
     RemoteBehind,
     /// The branch does not contain the commit that it was at.
     HistoryRewritten,
-    /// A valid commit does not answer, since an operator or a policy holds it.
+    /// A valid commit is not live, since an operator or a policy holds it.
     PromotionHeld,
-    /// The branch was not seen for too long.
+    /// The last fetch is too long ago.
     Stale,
     /// A push has been under way for long.
     PushStalled,
@@ -150,7 +210,7 @@ pub enum ConditionKind {
     CheckInsFailed,
     /// A damaged file of check-ins was put aside.
     CheckInsLost,
-    /// The commit that answers is signed by somebody who may.
+    /// The live commit is signed by an allowed key.
     SourceVerified,
 }
 

@@ -1,7 +1,7 @@
-//! Stages of the loop that panic: each begins again.
+//! Restarts stages of the loop that panic.
 //!
-//! A thread that is gone would leave the daemon answering from an old commit, or writes waiting for
-//! ever, with nothing in the status to say why.
+//! A thread that is gone would leave the daemon serving an old commit, or writes waiting for ever, and
+//! the status would not say why.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;

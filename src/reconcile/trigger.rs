@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What says "look now".
+/// What requests a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
@@ -10,11 +10,11 @@ pub enum Trigger {
     Startup,
     /// The interval passed.
     Poll,
-    /// A forge told of a push.
+    /// A forge announced a push.
     Webhook,
     /// An operator asked.
     Manual,
-    /// The look before failed, or did not show what it should.
+    /// The fetch before failed, or lacked an announced commit.
     Retry,
     /// A write through the API.
     Write,

@@ -33,7 +33,7 @@ use crate::http::{
 use crate::model::Budget;
 use crate::reconcile::{
     CheckInsTrouble, Controller, HeadChecker, OnRewrite, Policy, Reason, Reporting, Settings,
-    Target, WriteMode, WriteSettings, Writer,
+    Target, WriteMode, WriteSettings,
 };
 use crate::store::{CheckIns, Fault, Health, Limits, StoreSettings};
 use crate::telemetry::{Log, Metrics};
@@ -386,8 +386,8 @@ async fn run_within(serve_settings: Serve, prepared: Prepared, again: Again) -> 
         move || Controller::start(settings, metrics)
     });
     let controller = starting.await.context("the controller failed")??;
-    let writes = writer_settings(&serve_settings, &prepared)
-        .map(|it| Arc::new(Writer::new(Arc::clone(&controller), it)));
+    let writes =
+        writer_settings(&serve_settings, &prepared).map(|it| Arc::new(controller.writer(it)));
     let services = Arc::new(Services {
         controller: Arc::clone(&controller),
         writer: writes.clone(),

@@ -30,7 +30,7 @@ impl Advertised {
         let mut refs = BTreeMap::new();
         let mut head = None;
         for it in connection.list()? {
-            // A ref whose name cannot be written cannot be followed.
+            // A ref whose name is not UTF-8 cannot be named in the settings, so it cannot be watched.
             let Some((name, target)) = names(it) else { continue };
             if name == "HEAD" {
                 head = target;

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::error::MirrorError;
+use super::indexes;
 use super::privacy::narrow;
 use super::repair::{is_mirror_of, note_remote, repair};
-use super::{MirrorError, indexes};
 use crate::git::remote::Remote;
 use crate::git::repository::OpenError;
 

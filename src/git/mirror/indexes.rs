@@ -95,6 +95,24 @@ pub(super) fn check(index: &Path, depth: Depth) -> Result<(), Damage> {
     Ok(())
 }
 
+/// Reads the number of objects up to each first byte of a name, of a pack of so many objects.
+fn check_fanout<R: Read>(index: &mut Hashing<R>, count: u32) -> Result<[u32; 256], Damage> {
+    let mut below = 0;
+    let mut fanout = [0_u32; 256];
+    for slot in &mut fanout {
+        *slot = u32::from_be_bytes(take(index)?);
+        if *slot < below {
+            return Err(Damage::Wrong("the fan-out table of the index decreases"));
+        }
+        below = *slot;
+    }
+    if below == count {
+        Ok(fanout)
+    } else {
+        Err(Damage::Wrong("the index has another number of objects than the pack"))
+    }
+}
+
 /// Checks an index of so many bytes for a pack of so many objects that end at an offset.
 fn check_index<R: Read>(
     index: &mut Hashing<R>,
@@ -106,18 +124,7 @@ fn check_index<R: Read>(
     if take(index)? != INDEX_HEAD {
         return Err(Damage::Wrong("the index does not begin as one of version 2"));
     }
-    let mut below = 0;
-    let mut fanout = [0_u32; 256];
-    for slot in &mut fanout {
-        *slot = u32::from_be_bytes(take(index)?);
-        if *slot < below {
-            return Err(Damage::Wrong("the fan-out table of the index decreases"));
-        }
-        below = *slot;
-    }
-    if below != count {
-        return Err(Damage::Wrong("the index has another number of objects than the pack"));
-    }
+    let fanout = check_fanout(index, count)?;
     let fixed = 8 + 4 * 256 + u64::from(count) * (HASH as u64 + 4 + 4) + 2 * HASH as u64;
     let long = bytes.checked_sub(fixed).filter(|it| it % 8 == 0).map(|it| it / 8);
     let long = long.ok_or(Damage::Wrong("the index is cut short or too long"))?;

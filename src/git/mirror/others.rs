@@ -4,13 +4,14 @@
 //! cannot be fetched or kept never stops another: a batch that fails is halved until the ref that
 //! spoils it is found. That one is left out until it moves.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::PoisonError;
+use std::collections::HashSet;
 
 use git2::{ErrorCode, Oid, Reference};
+use parking_lot::MutexGuard;
 
 use super::Mirror;
 use super::advertised::Advertised;
+use super::parts::{Others, SkippedRef, Wanted};
 use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::repository::Repository;
 use crate::git::transport::Attempt;
@@ -20,34 +21,6 @@ const BATCH: usize = 512;
 
 /// How many connections are made for one round; what is left waits for the next.
 const TRIES: usize = 48;
-
-/// A ref that is not fetched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SkippedRef {
-    /// Its full name at the remote.
-    pub name: String,
-    /// What is wrong with it.
-    pub failure: FetchFailure,
-    /// The same for people.
-    pub message: String,
-}
-
-/// A ref of the remote, and its name in the mirror.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
-    pub(super) source: String,
-    pub(super) kept: String,
-    pub(super) target: Oid,
-}
-
-/// What is known of the refs beside the watched one.
-#[derive(Debug, Default)]
-pub(super) struct Others {
-    /// By the name in the mirror: what the ref named when it was skipped.
-    skipped: BTreeMap<String, (Oid, SkippedRef)>,
-    /// Whether some have moved since they were fetched.
-    moved: bool,
-}
 
 impl Mirror {
     /// Returns whether refs beside the watched one have moved since they were fetched.
@@ -191,8 +164,8 @@ impl Mirror {
         Ok(())
     }
 
-    fn others(&self) -> std::sync::MutexGuard<'_, Others> {
-        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    fn others(&self) -> MutexGuard<'_, Others> {
+        self.others.lock()
     }
 }
 

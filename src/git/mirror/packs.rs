@@ -2,15 +2,14 @@
 //!
 //! Small packs are joined until each is at least twice as large as all smaller ones together, so
 //! that their number grows with the logarithm of what is fetched and an object is copied that often.
-//! Nothing is dropped, and readers have time to read again: packs that have been joined lie
-//! there for a while.
+//! Nothing is dropped: packs that have been joined stay for a while, so that readers that have them
+//! open can go on.
 #![expect(clippy::disallowed_methods, reason = "packs are files, and their age is measured")]
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Mirror;
@@ -21,10 +20,6 @@ const MOST: usize = 24;
 
 /// How long packs stay that have been joined; who reads opens a repository for less.
 const GRACE: Duration = Duration::from_mins(2);
-
-/// Packs that have been joined, and when.
-#[derive(Debug, Default)]
-pub(super) struct Joined(Mutex<Vec<(PathBuf, Instant)>>);
 
 /// A pack, by its index.
 #[derive(Debug)]
@@ -64,7 +59,7 @@ impl Mirror {
     }
 
     fn join_packs_over(&self, most: usize, grace: Duration) -> Result<usize, TidyError> {
-        let mut joined = self.joined.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut joined = self.joined.0.lock();
         let (gone, kept): (Vec<_>, Vec<_>) =
             joined.drain(..).partition(|(_, since)| since.elapsed() >= grace);
         *joined = kept;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use git2::Reference;
 
-use super::WATCHED;
+use crate::git::refs::WATCHED;
 use crate::git::remote::Remote;
 
 /// The setting in the mirror's configuration that names its remote.

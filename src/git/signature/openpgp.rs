@@ -9,7 +9,7 @@ use pgp::packet::Signature;
 use pgp::types::{Fingerprint, KeyDetails as _, KeyId};
 
 use self::self_signed::SelfSigned;
-use super::{SignatureFault, Signed, Signer};
+use super::signed::{SignatureFault, Signed, Signer};
 
 /// Checks an OpenPGP signature against armoured public keys.
 pub(super) fn check(signed: &Signed<'_>, keys: &str) -> Result<Signer, SignatureFault> {

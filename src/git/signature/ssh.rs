@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use russh::keys::ssh_key::SshSig;
 use russh::keys::{HashAlg, PublicKey};
 
-use super::{SignatureFault, Signed, Signer};
+use super::signed::{SignatureFault, Signed, Signer};
 
 /// What git signs with.
 const NAMESPACE: &str = "git";
@@ -230,7 +230,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_line_is_too_odd_to_be_judged(line in "([ -~é]{0,12}[ ,=]){0,8}") {
-            // An invalid key is a fault, and never a key that may sign.
+            // Text that is not a key is a fault, and never an allowed key.
             proptest::prop_assert!(Entry::parse(&line).is_err());
         }
     }

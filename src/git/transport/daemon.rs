@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream};
 
-use super::Attempt;
+use super::attempt::Attempt;
 use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::remote::Url;
 

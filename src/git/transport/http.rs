@@ -3,13 +3,14 @@
 mod session;
 
 use std::io::{self, Read, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream};
+use parking_lot::Mutex;
 use ureq::BodyReader;
 
 use self::session::{Session, tell};
-use super::Attempt;
+use super::attempt::Attempt;
 use crate::git::failure::FetchError;
 
 pub(super) struct Http {
@@ -24,7 +25,7 @@ impl Http {
     }
 
     fn open(&self, service: Service) -> Result<Stream, FetchError> {
-        let mut slot = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.session.lock();
         if let (Service::UploadPack | Service::ReceivePack, Some(session)) =
             (service, slot.as_ref())
         {
@@ -52,7 +53,7 @@ impl SmartSubtransport for Http {
     }
 
     fn close(&self) -> Result<(), git2::Error> {
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.session.lock() = None;
         Ok(())
     }
 }

@@ -4,10 +4,11 @@ mod known_hosts;
 
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream};
+use parking_lot::Mutex;
 use russh::client::{self, Handle, Msg};
 use russh::keys::{
     HashAlg, PrivateKeyWithHashAlg, PublicKey, PublicKeyOrCertificate, load_secret_key,
@@ -16,7 +17,7 @@ use russh::{Channel, ChannelMsg};
 use tokio::runtime::{self, Runtime};
 
 use self::known_hosts::{KnownHosts, Verdict};
-use super::Attempt;
+use super::attempt::Attempt;
 use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::remote::Url;
 
@@ -116,7 +117,7 @@ async fn connect(
     };
     let options = &attempt.ssh;
     let file = options.known_hosts_file.as_deref().ok_or_else(|| {
-        let detail = "no file of known hosts is configured, so the remote cannot be authenticated";
+        let detail = "no file of known hosts is configured, so the host key cannot be verified";
         attempt.error(FetchFailure::HostKeyMismatch, detail)
     })?;
     let known = KnownHosts::read(file, host, port)
@@ -132,7 +133,7 @@ async fn connect(
     let client = Client { known, host: host.to_owned(), refused: Arc::clone(&refused) };
     let mut session =
         client::connect(Arc::new(config), (host, port), client).await.map_err(|error| {
-            let refused = refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let refused = refused.lock().take();
             refused.map_or_else(
                 || tell(attempt, &error),
                 |detail: String| attempt.error(FetchFailure::HostKeyMismatch, detail),
@@ -229,7 +230,7 @@ impl client::Handler for Client {
             Verdict::Revoked => "is revoked",
         };
         let detail = format!("the host key {fingerprint} of `{}` {why}", self.host);
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(detail);
+        *self.refused.lock() = Some(detail);
         Ok(false)
     }
 }

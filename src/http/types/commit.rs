@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::Finding;
 use crate::model::CommitId;
-use crate::reconcile::{self, Known, Outcome};
+use crate::reconcile::{self, CommitDetails, Outcome};
 
 /// A commit, whether it is valid, and what became of it here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -135,9 +135,9 @@ impl From<reconcile::CommitState> for CommitState {
     }
 }
 
-impl From<&Known> for Commit {
-    fn from(known: &Known) -> Self {
-        let Known { info, outcome, fate } = known;
+impl From<&CommitDetails> for Commit {
+    fn from(details: &CommitDetails) -> Self {
+        let CommitDetails { info, outcome, state } = details;
         let (groups, diagnostics) = match outcome {
             Outcome::Valid(snapshot) => (Some(snapshot.estate.hierarchy.len()), &snapshot.warnings),
             Outcome::Rejected(rejected) => (None, &rejected.diagnostics),
@@ -150,8 +150,8 @@ impl From<&Known> for Commit {
             valid: groups.is_some(),
             groups,
             diagnostics: diagnostics.iter().map(Finding::from).collect(),
-            message: fate.in_words(),
-            state: (*fate).into(),
+            message: state.in_words(),
+            state: (*state).into(),
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Which commit answered at a time, though the clock may have been set in between.
+//! Which commit was live at a time, though the clock may have been set in between.
 //!
 //! The order of what happened is that of the journal. Times are what the clock of this machine showed:
 //! when it is set, it may show a time twice, or never. Of a time that it showed twice, the later
-//! commit answers; of one that it never showed, the last commit that can have answered then.
+//! commit counts; of one that it never showed, the last commit that can have been live then.
 
 use jiff::Timestamp;
 
-use super::{Event, Record};
+use super::event::{Event, Record};
 use crate::model::CommitId;
 
-/// How long the clock ran undisturbed while a commit answered.
+/// How long the clock ran undisturbed while a commit was live.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     commit: CommitId,
@@ -17,12 +17,12 @@ struct Span {
     end: End,
 }
 
-/// The time until which a commit answered.
+/// The time until which a commit was live.
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// The next commit answers at it.
+    /// The next commit is live at it.
     Before(Timestamp),
-    /// The commit answers at it, and the clock was set then.
+    /// The commit is live at it, and the clock was set then.
     At(Timestamp),
 }
 
@@ -36,7 +36,7 @@ impl Span {
     }
 }
 
-/// Returns the commit that answered at a time, which is not later than `now` unless the clock ran
+/// Returns the commit that was live at a time, which is not later than `now` unless the clock ran
 /// ahead.
 pub(super) fn live_at(records: &[Record], time: Timestamp, now: Timestamp) -> Option<CommitId> {
     let spans = spans(records, now);
@@ -80,8 +80,9 @@ mod tests {
 
     use jiff::SignedDuration;
 
-    use super::super::{Journal, Now};
+    use super::super::Journal;
     use super::*;
+    use crate::reconcile::clock::Now;
     use crate::reconcile::trigger::Trigger;
 
     fn commit(number: u16) -> CommitId {

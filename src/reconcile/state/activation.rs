@@ -1,31 +1,32 @@
-//! Whether a commit may answer, and what follows when it does.
+//! Whether a commit may be live, and what follows when it is.
 
 use super::{Ancestry, Candidate, Progress, ReconcileState};
 use crate::git::Signer;
 use crate::model::CommitId;
 use crate::reconcile::clock::Now;
-use crate::reconcile::settings::OnRewrite;
+use crate::reconcile::policy::OnRewrite;
 use crate::reconcile::status::Active;
 use crate::reconcile::trigger::Trigger;
 
-/// What asks for a commit to answer.
+/// What asks for a commit to be made live.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::reconcile) enum Cause {
-    /// The branch is at it, or it is what an operator pinned and answers late.
+    /// The branch is at it, or an operator pinned it and it arrived late.
     Followed(Trigger),
-    /// The branch is at a commit that is not valid, and an operator resumed: the newest valid one answers.
+    /// The branch is at a commit that is not valid, and an operator resumed: the newest valid one is made
+    /// live.
     Fallback(CommitId),
     /// A write pushed it.
     Written,
     /// An operator pinned it.
     Pinned,
-    /// It answered before the restart.
+    /// It was live before the restart.
     Recovered,
 }
 
-/// Why a valid commit does not answer.
+/// Why a valid commit is not made live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::reconcile) enum Kept {
+pub(in crate::reconcile) enum Withheld {
     /// An operator pinned another.
     Pinned(CommitId),
     /// It waits for an operator, or for a remote that may lag.
@@ -36,13 +37,13 @@ pub(in crate::reconcile) enum Kept {
     Stopping,
 }
 
-/// What becomes of a write that was pushed.
+/// What follows for a write that was pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::reconcile) enum Pushed {
-    /// It answers already: the branch was fetched while the remote finished the push.
-    Answers,
-    /// It may answer, if nothing else keeps it.
-    MayAnswer,
+    /// It is live already: the branch was fetched while the remote finished the push.
+    IsLive,
+    /// It may be live, unless something withholds it.
+    MayActivate,
 }
 
 impl Cause {
@@ -68,19 +69,19 @@ impl ReconcileState {
         commit: CommitId,
         ancestry: &dyn Ancestry,
         now: Now,
-    ) -> Result<Pushed, Kept> {
+    ) -> Result<Pushed, Withheld> {
         if self.live.is_some_and(|live| ancestry.is_ancestor(commit, live)) {
-            return Ok(Pushed::Answers);
+            return Ok(Pushed::IsLive);
         }
         match self.head() {
             // What others put on top of it follows.
             Some(head) if ancestry.is_ancestor(commit, head) => {}
             Some(head) if !ancestry.is_ancestor(head, commit) => {
-                return Err(Kept::Superseded(head));
+                return Err(Withheld::Superseded(head));
             }
             Some(_) | None => self.note_written(commit, now),
         }
-        Ok(Pushed::MayAnswer)
+        Ok(Pushed::MayActivate)
     }
 
     /// The branch is at a commit that was pushed from here.
@@ -92,52 +93,52 @@ impl ReconcileState {
         self.expected.retain(|it| it.commit != commit);
     }
 
-    /// Decides whether a valid commit may answer now; one that may not is held.
+    /// Decides whether a valid commit may be live now; one that may not is held.
     ///
     /// A pin, a held rewrite or a newer head may have come while it was built or pushed.
     ///
     /// # Errors
     ///
-    /// Returns what keeps it from answering.
-    pub(in crate::reconcile) fn may_answer(
+    /// Returns what withholds it.
+    pub(in crate::reconcile) fn may_activate(
         &mut self,
         commit: CommitId,
         cause: Cause,
         now: Now,
-    ) -> Result<(), Kept> {
+    ) -> Result<(), Withheld> {
         if self.stopping {
-            return Err(Kept::Stopping);
+            return Err(Withheld::Stopping);
         }
         match cause {
             Cause::Pinned | Cause::Recovered => Ok(()),
-            Cause::Written => self.may_answer_written(commit, now),
-            Cause::Fallback(head) => self.may_answer_behind(commit, head),
-            Cause::Followed(_) => self.may_answer_followed(commit),
+            Cause::Written => self.may_activate_written(commit, now),
+            Cause::Fallback(head) => self.may_activate_behind(commit, head),
+            Cause::Followed(_) => self.may_activate_followed(commit),
         }
     }
 
-    fn may_answer_written(&mut self, commit: CommitId, now: Now) -> Result<(), Kept> {
+    fn may_activate_written(&mut self, commit: CommitId, now: Now) -> Result<(), Withheld> {
         let Some(pinned) = self.pinned_instead_of(commit) else { return Ok(()) };
         let held = Candidate::new(commit, Trigger::Write, now.monotonic);
         self.candidate.get_or_insert(held.with(Progress::Held));
-        Err(Kept::Pinned(pinned))
+        Err(Withheld::Pinned(pinned))
     }
 
-    fn may_answer_behind(&self, commit: CommitId, head: CommitId) -> Result<(), Kept> {
+    fn may_activate_behind(&self, commit: CommitId, head: CommitId) -> Result<(), Withheld> {
         if let Some(pinned) = self.pinned_instead_of(commit) {
-            return Err(Kept::Pinned(pinned));
+            return Err(Withheld::Pinned(pinned));
         }
         match self.candidate.as_ref().map(|it| it.commit) {
             Some(candidate) if candidate == head => Ok(()),
-            Some(newer) => Err(Kept::Superseded(newer)),
-            None => Err(Kept::Superseded(head)),
+            Some(newer) => Err(Withheld::Superseded(newer)),
+            None => Err(Withheld::Superseded(head)),
         }
     }
 
-    fn may_answer_followed(&mut self, commit: CommitId) -> Result<(), Kept> {
+    fn may_activate_followed(&mut self, commit: CommitId) -> Result<(), Withheld> {
         let wanted = self.candidate.as_ref().map(|it| it.commit);
         if let Some(newer) = wanted.filter(|it| *it != commit) {
-            return Err(Kept::Superseded(newer));
+            return Err(Withheld::Superseded(newer));
         }
         if self.pinned == Some(commit) {
             return Ok(());
@@ -145,20 +146,20 @@ impl ReconcileState {
         let is_rewrite_held = self.policy.on_rewrite == OnRewrite::Hold
             && self.rewritten.is_some_and(|it| it.to == commit && !it.accepted);
         let lags = self.behind.is_some_and(|it| it.head == commit);
-        let kept = match (self.pinned, wanted, self.head()) {
-            (Some(pinned), ..) => Kept::Pinned(pinned),
+        let withheld = match (self.pinned, wanted, self.head()) {
+            (Some(pinned), ..) => Withheld::Pinned(pinned),
             // A write replaced it meanwhile.
-            (None, None, Some(head)) => Kept::Superseded(head),
-            (None, Some(_), _) if lags || is_rewrite_held => Kept::Held,
+            (None, None, Some(head)) => Withheld::Superseded(head),
+            (None, Some(_), _) if lags || is_rewrite_held => Withheld::Held,
             (None, ..) => return Ok(()),
         };
         if let Some(candidate) = &mut self.candidate {
             candidate.progress = Progress::Held;
         }
-        Err(kept)
+        Err(withheld)
     }
 
-    /// A commit answers.
+    /// A commit is live.
     pub(in crate::reconcile) fn activated(
         &mut self,
         commit: CommitId,

@@ -2,8 +2,6 @@
 
 use std::time::Instant;
 
-use serde_json::Value;
-
 use super::{Candidate, Fallback, Progress, ReconcileState};
 use crate::git::SignatureFault;
 use crate::model::CommitId;
@@ -50,7 +48,7 @@ impl ReconcileState {
         !self.stopping && self.is_candidate(commit)
     }
 
-    /// The candidate was built, and never answers.
+    /// The candidate was rejected.
     pub(in crate::reconcile) fn build_failed(&mut self, failed: LastFailed, reason: Reason) {
         if let Some(candidate) = self.candidate.as_mut().filter(|it| it.commit == failed.commit) {
             candidate.progress = Progress::Failed(failed, reason);
@@ -64,7 +62,7 @@ impl ReconcileState {
         }
     }
 
-    /// Returns whether the newest valid commit behind a rejected one is to answer: an operator resumed,
+    /// Returns whether the newest valid commit behind a rejected one is to be live: an operator resumed,
     /// maybe while it was built.
     pub(in crate::reconcile) fn falls_back(&self, rejected: CommitId) -> bool {
         self.candidate
@@ -72,7 +70,7 @@ impl ReconcileState {
             .is_some_and(|it| it.commit == rejected && it.fallback == Fallback::NewestValid)
     }
 
-    /// A commit answered before the restart and is rejected now.
+    /// A commit was live before the restart and is rejected now.
     pub(in crate::reconcile) fn recovery_failed(
         &mut self,
         failed: LastFailed,
@@ -86,23 +84,6 @@ impl ReconcileState {
     pub(super) fn is_candidate(&self, commit: CommitId) -> bool {
         self.candidate.as_ref().is_some_and(|it| it.commit == commit)
     }
-}
-
-impl LastFailed {
-    pub(in crate::reconcile) fn in_short(&self) -> String {
-        let errors = self.diagnostics.iter().filter(|it| is_error(it)).count();
-        let first = self.diagnostics.iter().find_map(|it| it.get("message")?.as_str());
-        match (errors, first) {
-            (0 | 1, Some(message)) => message.to_owned(),
-            (_, Some(message)) => format!("{errors} errors, the first: {message}"),
-            (_, None) => "it cannot be used".to_owned(),
-        }
-    }
-}
-
-/// Returns whether a diagnostic of the status document is an error.
-pub(in crate::reconcile) fn is_error(diagnostic: &Value) -> bool {
-    diagnostic.get("severity").and_then(Value::as_str) == Some("error")
 }
 
 /// Returns the reason of a condition about a signature.

@@ -1,18 +1,38 @@
 //! The conditions of the status, computed from the state.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Freshness, Progress, ReconcileState, Rewrite, reason_of};
 use crate::git::FetchFailure;
 use crate::reconcile::clock::Now;
-use crate::reconcile::settings::{OnRewrite, OnStale};
-use crate::reconcile::status::{Condition, ConditionKind, Reason, Truth};
+use crate::reconcile::policy::{OnRewrite, OnStale};
+use crate::reconcile::status::{Condition, ConditionKind as Kind, Reason, Remote, Truth};
 
 /// How long a fetch or a push may take before a condition says so.
 const SLOW: Duration = Duration::from_secs(2);
 
+/// A condition without the time of its last transition.
+type Finding = (Kind, Truth, Reason, String);
+
+fn holds(kind: Kind, reason: Reason, message: String) -> Finding {
+    (kind, Truth::True, reason, message)
+}
+
 impl ReconcileState {
+    /// Returns how fetching goes.
+    pub(in crate::reconcile) fn remote(&self, now: Now) -> Remote {
+        Remote {
+            last_attempt: self.last_attempt,
+            last_contact: self.observed.map(|it| it.fetched_at),
+            last_change: self.last_change,
+            staleness_seconds: self.last_contact.map(|it| now.since(it).as_secs()),
+            consecutive_failures: self.failures,
+            error: self.failure.as_ref().map(|(_, message)| message.clone()),
+            expected: self.expected.iter().map(|it| it.commit).collect(),
+        }
+    }
+
     /// Returns the conditions; the time of a last transition stays while only the message changes.
     pub(in crate::reconcile) fn conditions(&mut self, now: Now) -> Vec<Condition> {
         let freshness = self.freshness(now);
@@ -30,106 +50,132 @@ impl ReconcileState {
         self.conditions.values().cloned().collect()
     }
 
-    fn found(&self, freshness: Freshness, now: Now) -> Vec<(ConditionKind, Truth, Reason, String)> {
-        use ConditionKind as Kind;
-
+    fn found(&self, freshness: Freshness, now: Now) -> Vec<Finding> {
         let mut all = vec![self.ready(freshness)];
-        let mut holds = |kind, reason, message| all.push((kind, Truth::True, reason, message));
+        all.extend(self.of_candidate());
+        all.extend(self.slow(now));
+        all.extend(self.of_remote());
+        all.extend(self.of_history(freshness));
+        all.extend(self.of_storage());
+        all.extend(self.of_signature());
+        all
+    }
+
+    fn of_candidate(&self) -> Option<Finding> {
+        let candidate = self.candidate.as_ref()?;
+        let commit = candidate.commit;
         let serving = match &self.active {
             Some(active) => format!("still serving {}", active.commit),
             None => "no commit answers".to_owned(),
         };
-        if let Some(candidate) = &self.candidate {
-            let commit = candidate.commit;
-            match &candidate.progress {
-                Progress::Pending | Progress::Building => {
-                    holds(Kind::Reconciling, Reason::Building, format!("{commit} is being built"));
-                }
-                Progress::Failed(failed, reason) => {
-                    let message = format!("{commit}: {}; {serving}", failed.in_short());
-                    holds(Kind::CandidateRejected, *reason, message);
-                }
-                Progress::Held => {
-                    let (reason, why) = if self.pinned.is_some() {
-                        (Reason::Pinned, "an operator pinned another; resume to follow the branch")
-                    } else if self.behind.is_some() {
-                        (Reason::OlderThanLive, "it is older than the commit that answers")
-                    } else {
-                        (Reason::OnRewriteHold, "the history was rewritten; resume to accept it")
-                    };
-                    let message = format!("{commit} waits: {why}; {serving}");
-                    holds(Kind::PromotionHeld, reason, message);
-                }
+        Some(match &candidate.progress {
+            Progress::Pending | Progress::Building => {
+                let message = format!("{commit} is being built");
+                holds(Kind::Reconciling, Reason::Building, message)
             }
-        }
-        if let Some(since) = self.pushing.filter(|it| now.since(*it) >= SLOW) {
+            Progress::Failed(failed, reason) => {
+                let message = format!("{commit}: {}; {serving}", failed.in_short());
+                holds(Kind::CandidateRejected, *reason, message)
+            }
+            Progress::Held => {
+                let (reason, why) = if self.pinned.is_some() {
+                    (Reason::Pinned, "an operator pinned another; resume to follow the branch")
+                } else if self.behind.is_some() {
+                    (Reason::OlderThanLive, "it is older than the commit that answers")
+                } else {
+                    (Reason::OnRewriteHold, "the history was rewritten; resume to accept it")
+                };
+                let message = format!("{commit} waits: {why}; {serving}");
+                holds(Kind::PromotionHeld, reason, message)
+            }
+        })
+    }
+
+    /// Returns the pushes and fetches that take long.
+    fn slow(&self, now: Now) -> Vec<Finding> {
+        let is_slow = |it: &Instant| now.since(*it) >= SLOW;
+        let pushing = self.pushing.filter(is_slow).map(|since| {
             let message = format!(
                 "a push has been under way for {} s; other writes wait, answers do not",
                 now.since(since).as_secs()
             );
-            holds(Kind::PushStalled, Reason::Pushing, message);
-        }
-        if let Some(since) = self.fetching.filter(|it| now.since(*it) >= SLOW)
-            && self.candidate.is_none()
-        {
+            holds(Kind::PushStalled, Reason::Pushing, message)
+        });
+        let fetching = self.fetching.filter(is_slow).filter(|_| self.candidate.is_none());
+        let fetching = fetching.map(|since| {
             let message = format!("fetching for {} s", now.since(since).as_secs());
-            holds(Kind::Reconciling, Reason::Fetching, message);
-        }
-        if let Some((failure, message)) = &self.failure {
+            holds(Kind::Reconciling, Reason::Fetching, message)
+        });
+        pushing.into_iter().chain(fetching).collect()
+    }
+
+    fn of_remote(&self) -> Vec<Finding> {
+        let failed = self.failure.as_ref().map(|(failure, message)| {
             let kind = match failure {
                 FetchFailure::RefNotFound => Kind::RefMissing,
                 _ => Kind::FetchFailed,
             };
-            holds(kind, (*failure).into(), message.clone());
-        }
-        if let Some((reason, message)) = &self.skipped_refs {
-            holds(Kind::RefsSkipped, *reason, message.clone());
-        }
-        if let Some(behind) = self.behind {
-            let message = format!(
-                "the remote shows {}, an ancestor of the commit that answers: taken for lag for {:?}",
-                behind.head, self.policy.rewind_grace
-            );
-            holds(Kind::RemoteBehind, Reason::OlderThanLive, message);
-        } else if let Some(commit) = self.invisible {
-            let message = format!("a webhook told of {commit}, which the remote does not show");
-            holds(Kind::RemoteBehind, Reason::WebhookCommitNotVisible, message);
-        }
-        if let Some(Rewrite { from, to, accepted }) = self.rewritten {
+            holds(kind, (*failure).into(), message.clone())
+        });
+        let skipped = self
+            .skipped_refs
+            .as_ref()
+            .map(|(reason, message)| holds(Kind::RefsSkipped, *reason, message.clone()));
+        let behind = match (self.behind, self.invisible) {
+            (Some(behind), _) => {
+                let message = format!(
+                    "the remote shows {}, an ancestor of the commit that answers: taken for lag for {:?}",
+                    behind.head, self.policy.rewind_grace
+                );
+                Some(holds(Kind::RemoteBehind, Reason::OlderThanLive, message))
+            }
+            (None, Some(commit)) => {
+                let message = format!("a webhook told of {commit}, which the remote does not show");
+                Some(holds(Kind::RemoteBehind, Reason::WebhookCommitNotVisible, message))
+            }
+            (None, None) => None,
+        };
+        failed.into_iter().chain(skipped).chain(behind).collect()
+    }
+
+    fn of_history(&self, freshness: Freshness) -> Vec<Finding> {
+        let rewritten = self.rewritten.map(|Rewrite { from, to, accepted }| {
             let held =
                 self.pinned.is_some() || (self.policy.on_rewrite == OnRewrite::Hold && !accepted);
             let done = if held { "held" } else { "followed" };
             let message = format!("the branch went from {from} to {to}, which lacks it: {done}");
-            holds(Kind::HistoryRewritten, Reason::HistoryRewritten, message);
-        }
-        if let Freshness::Stale(age, _) = freshness {
-            let message = format!("the branch was last seen {} s ago", age.as_secs());
-            holds(Kind::Stale, Reason::MaxStalenessExceeded, message);
-        }
-        if let Some((reason, message)) = &self.storage {
-            holds(Kind::StorageFailed, *reason, message.clone());
-        }
-        if let Some((reason, message)) = &self.check_ins.failing {
-            holds(Kind::CheckInsFailed, *reason, message.clone());
-        }
-        if let Some(message) = &self.check_ins.put_aside {
-            holds(Kind::CheckInsLost, Reason::Damaged, message.clone());
-        }
-        match &self.verified {
-            None => {}
-            Some(Ok(signer)) => {
-                holds(Kind::SourceVerified, Reason::SignatureGood, format!("signed by {signer}"));
+            holds(Kind::HistoryRewritten, Reason::HistoryRewritten, message)
+        });
+        let stale = match freshness {
+            Freshness::Stale(age, _) => {
+                let message = format!("the branch was last seen {} s ago", age.as_secs());
+                Some(holds(Kind::Stale, Reason::MaxStalenessExceeded, message))
             }
-            Some(Err(fault)) => {
-                let reason = reason_of(fault);
-                all.push((Kind::SourceVerified, Truth::False, reason, fault.to_string()));
-            }
-        }
-        all
+            Freshness::Fresh => None,
+        };
+        rewritten.into_iter().chain(stale).collect()
     }
 
-    fn ready(&self, freshness: Freshness) -> (ConditionKind, Truth, Reason, String) {
-        let kind = ConditionKind::Ready;
+    fn of_storage(&self) -> Vec<Finding> {
+        let of = |kind, fault: &(Reason, String)| holds(kind, fault.0, fault.1.clone());
+        let storage = self.storage.as_ref().map(|it| of(Kind::StorageFailed, it));
+        let failing = self.check_ins.failing.as_ref().map(|it| of(Kind::CheckInsFailed, it));
+        let lost = self.check_ins.put_aside.as_ref();
+        let lost = lost.map(|it| holds(Kind::CheckInsLost, Reason::Damaged, it.clone()));
+        storage.into_iter().chain(failing).chain(lost).collect()
+    }
+
+    fn of_signature(&self) -> Option<Finding> {
+        Some(match self.verified.as_ref()? {
+            Ok(signer) => {
+                holds(Kind::SourceVerified, Reason::SignatureGood, format!("signed by {signer}"))
+            }
+            Err(fault) => (Kind::SourceVerified, Truth::False, reason_of(fault), fault.to_string()),
+        })
+    }
+
+    fn ready(&self, freshness: Freshness) -> Finding {
+        let kind = Kind::Ready;
         match (&self.active, freshness) {
             (None, _) => {
                 let message = match &self.unrecovered {

@@ -7,8 +7,8 @@ use crate::git::{FetchError, SignatureFault, Signer};
 use crate::model::CommitId;
 use crate::reconcile::clock::Now;
 use crate::reconcile::journal::Stage;
+use crate::reconcile::policy::OnRewrite;
 use crate::reconcile::schedule;
-use crate::reconcile::settings::OnRewrite;
 use crate::reconcile::status::Observed;
 use crate::reconcile::trigger::Trigger;
 
@@ -31,7 +31,7 @@ pub(in crate::reconcile) struct FetchedHead<'a> {
     pub(in crate::reconcile) began: FetchBegan,
     pub(in crate::reconcile) head: CommitId,
     pub(in crate::reconcile) ancestry: &'a dyn Ancestry,
-    /// Who signed the commit that answers; a key may have been taken away since.
+    /// Who signed the live commit; a key may have been taken away since.
     pub(in crate::reconcile) signed: Option<Result<Option<Signer>, SignatureFault>>,
 }
 
@@ -41,14 +41,14 @@ pub(in crate::reconcile) struct Following<'a> {
     pub(in crate::reconcile) head: CommitId,
     pub(in crate::reconcile) trigger: Trigger,
     pub(in crate::reconcile) ancestry: &'a dyn Ancestry,
-    /// The commit that answered last, by the journal: it knows also where the mirror was lost.
-    pub(in crate::reconcile) answered_last: Option<CommitId>,
-    /// The commit of the branch that answered last, by the journal: a pinned one says nothing of the
-    /// branch, which is compared with what answered before the pin.
+    /// The commit that was live last, by the journal: it knows also where the mirror was lost.
+    pub(in crate::reconcile) live_last: Option<CommitId>,
+    /// The commit of the branch that was live last, by the journal: a pinned one says nothing of the
+    /// branch, which is compared with the live commit of before the pin.
     pub(in crate::reconcile) followed_last: Option<CommitId>,
-    /// The head that an operator accepted although it does not descend from what answered.
+    /// The head that an operator accepted although it does not descend from the live commit.
     pub(in crate::reconcile) accepted: Option<CommitId>,
-    /// The pinned commit if it has arrived and does not answer yet: the mirror was lost.
+    /// The pinned commit if it has arrived and is not live yet: the mirror was lost.
     pub(in crate::reconcile) pinned_late: Option<CommitId>,
     /// Whether a head that was rejected for its signature has a good one now.
     pub(in crate::reconcile) is_signed_now: bool,
@@ -117,7 +117,7 @@ impl ReconcileState {
             |it: &Rewrite| self.live.is_some_and(|live| ancestry.is_ancestor(it.to, live));
         let accepted = self.rewritten.filter(|it| it.accepted && !answers(it));
         self.rewritten = match accepted.filter(|it| ancestry.is_ancestor(it.to, head)) {
-            // What an operator accepted did not answer yet when the branch went on.
+            // What an operator accepted was not live yet when the branch went on.
             Some(rewrite) => Some(Rewrite { to: head, ..rewrite }),
             None => is_lost.then_some(Rewrite { from: before, to: head, accepted: false }),
         };
@@ -128,7 +128,7 @@ impl ReconcileState {
         self.last_failed().is_some_and(|it| it.commit == commit && it.stage == Stage::Verify)
     }
 
-    /// Decides whether the builder gets a head of the branch, and whether it may answer then. Returns
+    /// Decides whether the builder gets a head of the branch, and whether it may be live then. Returns
     /// whether there is a new candidate.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ impl ReconcileState {
         let is_pinned = self.pinned.is_some();
         let last = match is_pinned {
             true => following.followed_last,
-            false => self.live.or(following.answered_last),
+            false => self.live.or(following.live_last),
         };
         if self.live == Some(head) {
             self.accept_rewrite(head);
@@ -163,7 +163,7 @@ impl ReconcileState {
         let from = last.filter(|last| *last != head);
         let is_rewound = from.is_some_and(|last| ancestry.is_ancestor(head, last));
         let is_off = from.is_some_and(|last| !is_rewound && !ancestry.is_ancestor(last, head));
-        // Waiting for a replica gains nothing where nothing answers.
+        // Waiting for a replica gains nothing where no commit is live.
         let lags = is_rewound && self.live.is_some() && !is_pinned;
         let lost = from.filter(|_| is_off || (is_rewound && !is_pinned));
         if lost.is_none() {
@@ -183,7 +183,7 @@ impl ReconcileState {
     }
 
     /// A webhook announced a commit.
-    pub(in crate::reconcile) fn expect(&mut self, commit: CommitId, now: Now) {
+    pub(in crate::reconcile) fn expect_commit(&mut self, commit: CommitId, now: Now) {
         let is_known =
             self.head() == Some(commit) || self.expected.iter().any(|it| it.commit == commit);
         if !is_known && self.expected.len() < MOST_EXPECTED {
@@ -212,16 +212,16 @@ impl ReconcileState {
         let count = self.expected.len();
         for expected in &mut self.expected {
             let age = now.since(expected.since);
-            while schedule::look_for_expected(expected.tries).is_some_and(|at| at <= age) {
+            while schedule::next_try_for_expected(expected.tries).is_some_and(|at| at <= age) {
                 expected.tries += 1;
             }
-            if let Some(at) = schedule::look_for_expected(expected.tries) {
+            if let Some(at) = schedule::next_try_for_expected(expected.tries) {
                 wait = wait.min(schedule::until_expected(at.saturating_sub(age), count));
             }
         }
         let (expected, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.expected)
             .into_iter()
-            .partition(|it| schedule::look_for_expected(it.tries).is_some());
+            .partition(|it| schedule::next_try_for_expected(it.tries).is_some());
         self.expected = expected;
         let gone = gone.last().map(|it| it.commit);
         self.invisible = gone.or(self.invisible);
@@ -244,7 +244,7 @@ impl ReconcileState {
         self.observed = Some(observed);
     }
 
-    /// The head of the branch answers.
+    /// The head of the branch is live.
     fn settle(&mut self) {
         self.candidate = None;
         self.behind = None;
@@ -253,8 +253,8 @@ impl ReconcileState {
         }
     }
 
-    /// A rewritten branch that contains the commit that answers takes nothing away: what it lost
-    /// never answered, and no operator is needed.
+    /// A rewritten branch that contains the live commit takes nothing away: what it lost was never
+    /// live, and no operator is needed.
     fn accept_rewrite(&mut self, head: CommitId) {
         if let Some(rewrite) = self.rewritten.as_mut().filter(|it| it.to == head) {
             rewrite.accepted = true;
@@ -266,7 +266,7 @@ impl ReconcileState {
         self.expected.iter().find(|it| it.commit == commit).map(|it| it.since)
     }
 
-    /// Returns whether a head that is older than what answers is taken for a replica's lag.
+    /// Returns whether a head that is older than the live commit is taken for a replica's lag.
     fn holds_rewind(&mut self, head: CommitId, is_rewound: bool, now: Now) -> bool {
         // A repository of this machine has no replicas.
         if !is_rewound || self.source == SourceKind::Local {
@@ -282,7 +282,7 @@ impl ReconcileState {
         lags
     }
 
-    /// Returns whether a head that lacks what answers waits for an operator.
+    /// Returns whether a head that lacks the live commit waits for an operator.
     fn holds_rewrite(
         &mut self,
         head: CommitId,

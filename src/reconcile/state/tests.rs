@@ -6,8 +6,8 @@ mod world;
 use std::time::Duration;
 
 use self::world::{Commits, World, name};
-use crate::reconcile::settings::{OnRewrite, Policy};
-use crate::reconcile::state::{Following, Kept};
+use crate::reconcile::policy::{OnRewrite, Policy};
+use crate::reconcile::state::{Following, Withheld};
 use crate::reconcile::status::ConditionKind::{Reconciling, RemoteBehind};
 use crate::reconcile::trigger::Trigger;
 
@@ -114,7 +114,7 @@ fn a_write_during_a_fetch_makes_the_fetch_outdated() {
     assert_eq!((world.answers, world.state.head().map(name)), (Some('c'), Some('c')));
     // What is pushed twice answers once; what the branch left is superseded.
     assert_eq!(world.push('b'), Ok(()));
-    assert_eq!(world.push('x'), Err(Kept::Superseded(world::id('c'))));
+    assert_eq!(world.push('x'), Err(Withheld::Superseded(world::id('c'))));
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn announced_commits_are_fetched_often_and_then_given_up() {
     world.fetch('b');
     world.build();
     let interval = Duration::from_secs(30);
-    world.state.expect(world::id('c'), world.now());
-    world.state.expect(world::id('b'), world.now());
+    world.state.expect_commit(world::id('c'), world.now());
+    world.state.expect_commit(world::id('b'), world.now());
     assert_eq!(world.state.expected.len(), 1, "the head is not expected");
     let now = world.now();
     assert_eq!(world.state.next_fetch(interval, 0.5, now), (Duration::from_millis(200), None));
@@ -160,7 +160,7 @@ fn a_resume_after_the_pin_was_read_follows_the_head() {
         head: world::id('c'),
         trigger: Trigger::Poll,
         ancestry: &world.commits,
-        answered_last: Some(world::id('b')),
+        live_last: Some(world::id('b')),
         followed_last: Some(world::id('b')),
         accepted: None,
         pinned_late: Some(world::id('a')),

@@ -1,57 +1,69 @@
-//! Requests that are sent again because their client was not told what became of them.
+//! Requests that are sent again because their client got no answer.
 //!
-//! The journal has every write before it is pushed, and again when its client was told. What is
-//! only there once may be at the remote all the same: the connection broke, the client had gone, or
-//! the daemon was killed. Whoever sends the same again is then answered as the first time.
+//! The journal has every write before it is pushed, and again when its client was answered. A write
+//! that is only there once may be at the remote all the same: the connection broke, the client had
+//! gone, or the daemon was killed. The same request again then gets the answer of the first.
+
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 
-use super::{Applied, WriteRequest, Writer};
+use super::receipt::Deliveries;
+use super::request::WriteRequest;
 use crate::git::Repository;
 use crate::model::CommitId;
 use crate::reconcile::clock::Now;
+use crate::reconcile::errors::StorageError;
 use crate::reconcile::journal::{Event, PushedWrite};
-use crate::reconcile::storage::StorageError;
+use crate::reconcile::recorder::Recorder;
 
 /// How long a request is known again; later it is a new one that says the same.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 
-impl Writer {
-    /// Notes what is about to be pushed.
+/// Knows the writes whose clients got no answer.
+pub(super) struct Idempotency {
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) deliveries: Arc<Deliveries>,
+}
+
+impl Idempotency {
+    /// Records what is about to be pushed.
     ///
     /// # Errors
     ///
     /// Returns an error if it is not on disk: a write that is sent again would not be known.
-    pub(super) fn note_pushing(&self, applied: &[Applied]) -> Result<(), StorageError> {
-        let writes: Vec<PushedWrite> = applied
-            .iter()
-            .filter(|it| it.told_of == Some(it.snapshot.commit))
-            .map(|it| PushedWrite {
-                fingerprint: it.job.request.fingerprint.clone(),
-                commit: it.snapshot.commit,
-                answer: it.changeset.answer.clone(),
-            })
-            .collect();
+    pub(super) fn record_pushing(&self, writes: Vec<PushedWrite>) -> Result<(), StorageError> {
         if writes.is_empty() {
             return Ok(());
         }
-        self.controller.record(Event::Pushing { writes })
+        self.recorder.record(Event::Pushing { writes })
     }
 
-    /// Returns the write of the same client that is on the branch and of which it was not told.
+    /// Returns the write of the same client that is on the branch and unanswered, unless another
+    /// request of the batch repeats it already.
     pub(super) fn repeated(
         &self,
         repository: &Repository,
         request: &WriteRequest,
         tip: CommitId,
-        applied: &[Applied],
+        is_taken: impl Fn(CommitId) -> bool,
     ) -> Option<PushedWrite> {
-        let unanswered = self.controller.journal().unanswered(REMEMBERED, Now::read());
+        let unanswered = self.recorder.journal().unanswered(REMEMBERED, Now::read());
         unanswered.into_iter().find(|it| {
             it.fingerprint == request.fingerprint
-                && !self.desk.tells_of(it.commit)
-                && !applied.iter().any(|other| other.told_of == Some(it.commit))
+                && !self.deliveries.contains(it.commit)
+                && !is_taken(it.commit)
                 && repository.is_ancestor(it.commit, tip).unwrap_or(false)
         })
+    }
+
+    /// Notes the commits whose clients have their answers.
+    pub(super) fn note_delivered(&self, commits: &[CommitId]) {
+        if commits.is_empty() {
+            return;
+        }
+        self.recorder.note(Event::Answered { commits: commits.to_vec() });
+        // From now on the journal knows.
+        self.deliveries.forget(commits);
     }
 }

@@ -1,9 +1,9 @@
-//! What the commit of a write says.
+//! The author and message of a write's commit.
 
-use super::WriteRequest;
+use super::request::WriteRequest;
 use crate::git::Person;
 
-/// Returns whose change it is: the client's, under its own name.
+/// Returns the author: the client, under its own name.
 pub(super) fn author(request: &WriteRequest, committer: &Person) -> Person {
     let Some(actor) = &request.actor else { return committer.clone() };
     let name: String = one_line(actor).chars().filter(|it| !"<>".contains(*it)).collect();

@@ -1,6 +1,6 @@
 //! What a key says of itself (RFC 9580, 5.2.3.10): of each thing that it signed, each user id, each
 //! subkey and the key as a whole, the newest valid self-signature decides. Signatures of others,
-//! which anyone can add to a key, do not count.
+//! which others can add to a key, do not count.
 
 use jiff::Timestamp;
 use pgp::composed::{SignedPublicKey, SignedPublicSubKey};

@@ -10,11 +10,11 @@ use ureq::http::{HeaderMap, Response, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, BodyReader};
 
-use super::super::Attempt;
 use crate::config::{read_authorities, read_secret};
 use crate::git::failure::{FetchError, FetchFailure};
 use crate::git::options::{Credentials, Proxy};
 use crate::git::remote::{Scheme, Url};
+use crate::git::transport::attempt::Attempt;
 
 const REDIRECTS: usize = 5;
 
@@ -159,16 +159,16 @@ fn redirected(
     let (scheme, rest) = match whole.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
-        _ => return Err(refuse("it redirects to an invalid URL".to_owned())),
+        _ => return Err(refuse("it redirects to something that is not a URL".to_owned())),
     };
     // A query may hold secrets: only what stands before it is shown.
     let Some(repository) = rest.strip_suffix(&query(service)) else {
         let shown = rest.split(['?', '#']).next().unwrap_or_default();
         let shown = shown.rsplit_once('@').map_or(shown, |(_, it)| it);
-        return Err(refuse(format!("it redirects to `{shown}`, which is no repository")));
+        return Err(refuse(format!("it redirects to `{shown}`, which is not a repository")));
     };
     let to = Url::parse(scheme, repository)
-        .map_err(|_| refuse("it redirects to an invalid URL".to_owned()))?;
+        .map_err(|_| refuse("it redirects to something that is not a URL".to_owned()))?;
     if same_host(from, &to) {
         Ok(Url { user: None, ..to })
     } else {

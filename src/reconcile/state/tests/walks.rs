@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::world::{Commits, World, name};
 use crate::reconcile::journal::Event;
-use crate::reconcile::settings::{OnRewrite, Policy};
+use crate::reconcile::policy::{OnRewrite, Policy};
 
 const WALKS: u64 = 4_000;
 const STEPS: usize = 40;

@@ -9,9 +9,9 @@ use crate::git::{FetchError, FetchFailure};
 use crate::model::CommitId;
 use crate::reconcile::clock::Now;
 use crate::reconcile::journal::{Event, Journal, Stage};
-use crate::reconcile::settings::Policy;
+use crate::reconcile::policy::Policy;
 use crate::reconcile::state::{
-    Ancestry, BuildJob, Cause, FetchedHead, Following, Kept, Pushed, ReconcileState, SourceKind,
+    Ancestry, BuildJob, Cause, FetchedHead, Following, Pushed, ReconcileState, SourceKind, Withheld,
 };
 use crate::reconcile::status::{Active, ConditionKind, LastFailed, Observed, Reason};
 use crate::reconcile::trigger::Trigger;
@@ -129,7 +129,7 @@ impl World {
             head: id(head),
             trigger,
             ancestry: &self.commits,
-            answered_last: self.journal.live(),
+            live_last: self.journal.live(),
             followed_last: self.journal.followed(),
             accepted: self.journal.accepted(),
             pinned_late,
@@ -173,9 +173,9 @@ impl World {
         }
     }
 
-    pub(super) fn activate(&mut self, commit: char, cause: Cause) -> Result<(), Kept> {
+    pub(super) fn activate(&mut self, commit: char, cause: Cause) -> Result<(), Withheld> {
         let now = self.now();
-        self.state.may_answer(id(commit), cause, now)?;
+        self.state.may_activate(id(commit), cause, now)?;
         if self.journal.live() != Some(id(commit)) {
             let event = Event::Activated { commit: id(commit), trigger: cause.trigger() };
             self.journal.append(event, now).unwrap();
@@ -207,11 +207,11 @@ impl World {
     }
 
     /// A write was pushed; the remote has it.
-    pub(super) fn push(&mut self, commit: char) -> Result<(), Kept> {
+    pub(super) fn push(&mut self, commit: char) -> Result<(), Withheld> {
         let now = self.now();
         match self.state.pushed(id(commit), &self.commits, now)? {
-            Pushed::Answers => Ok(()),
-            Pushed::MayAnswer => self.activate(commit, Cause::Written),
+            Pushed::IsLive => Ok(()),
+            Pushed::MayActivate => self.activate(commit, Cause::Written),
         }
     }
 

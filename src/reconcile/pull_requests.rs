@@ -1,41 +1,59 @@
 //! Checking heads of pull requests, one at a time, in a thread of its own.
 //!
-//! Each head is checked once. The journal knows of a check before it begins and what came of it, so a
+//! Each head is checked once. The journal knows of a check before it begins and how it ended, so a
 //! restart repeats the verdict without another check, and a head that ends the daemon with it (as where
 //! the system ends a whole container when memory runs out) is given up after a few tries.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::build::{BuildError, Outcome};
-use super::commit_status::{Reporting, VALIDATE, backoff, in_short};
-use super::controller::Controller;
+use parking_lot::{Condvar, Mutex};
+
+use super::commit_status::{StatusQueue, VALIDATE, Verdict};
 use super::head_check::{CheckFailure, Head, HeadVerdict};
 use super::journal::{Event, Journal};
-use super::settings::Target;
-use crate::forge::StatusState;
-use crate::git::Repository;
+use super::outcome::BuildError;
+use super::recorder::Recorder;
+use super::schedule::backoff;
+use super::settings::Reporting;
+use super::snapshot_store::SnapshotStore;
+use super::source::Source;
+use crate::git::{Mirror, Repository};
 use crate::model::CommitId;
+use crate::telemetry::Metrics;
 
 /// After how many checks that ended with the daemon a head is given up.
 const TRIES: u32 = 3;
 
+/// Checks heads of pull requests.
+#[derive(Debug)]
+pub(super) struct PullRequestChecker {
+    pub(super) reporting: Arc<Reporting>,
+    pub(super) source: Arc<Source>,
+    pub(super) store: Arc<SnapshotStore>,
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) statuses: Arc<StatusQueue>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) requests: Requests,
+}
+
 /// Whether heads are to be checked.
 #[derive(Debug, Default)]
-pub(super) struct HeadChecks {
+pub(super) struct Requests {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    wanted: bool,
+    requested: bool,
     stopping: bool,
 }
 
 /// What is known of heads.
 #[derive(Debug, Default)]
-struct Known {
+struct CheckedHeads {
     /// Those that need no check: the forge has their status, or the branch has the commit.
     done: HashSet<CommitId>,
     verdicts: HashMap<CommitId, Verdict>,
@@ -54,59 +72,42 @@ enum Unchecked {
     NotStarted,
 }
 
-type Verdict = (StatusState, String);
-
-impl HeadChecks {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.state().stopping
-    }
-
-    pub(super) fn stop(&self) {
-        self.state().stopping = true;
-        self.changed.notify_all();
+impl Requests {
+    /// Waits for a request, or for the pause before the next try; returns whether to go on. Blocking.
+    fn wait(&self, pause: Option<Duration>) -> bool {
+        let mut state = self.state.lock();
+        match pause {
+            None => self.changed.wait_while(&mut state, |it| !it.requested && !it.stopping),
+            Some(pause) => {
+                self.changed.wait_while_for(&mut state, |it| !it.stopping, pause);
+            }
+        }
+        state.requested = false;
+        !state.stopping
     }
 }
 
-impl Controller {
-    /// Has the heads of pull requests checked, if there are any and a forge is to be told.
-    pub(super) fn request_head_checks(&self) {
-        let fetches = match &self.settings.target {
-            Target::Remote(mirror) => mirror.fetches_more(),
-            Target::Local(_) => false,
-        };
-        if fetches && self.settings.reporting.is_some() {
-            self.head_checks.state().wanted = true;
-            self.head_checks.changed.notify_all();
+impl PullRequestChecker {
+    /// Requests a check of the heads, if the mirror has any.
+    pub(super) fn request(&self) {
+        if self.source.mirror().is_some_and(Mirror::fetches_more) {
+            self.requests.state.lock().requested = true;
+            self.requests.changed.notify_all();
         }
     }
 
-    /// Checks heads of pull requests until the controller is stopped.
-    pub(super) fn keep_checking_heads(&self) {
-        let Some(reporting) = &self.settings.reporting else { return };
-        let mut known = Known::of(&self.journal());
+    /// Ends [`PullRequestChecker::run`], and the check that runs.
+    pub(super) fn stop(&self) {
+        self.requests.state.lock().stopping = true;
+        self.requests.changed.notify_all();
+    }
+
+    /// Checks heads whenever it is requested, until it is stopped.
+    pub(super) fn run(&self) {
+        let mut known = CheckedHeads::of(&self.recorder.journal());
         let mut pause = None;
-        loop {
-            let state = self.head_checks.state();
-            let changed = &self.head_checks.changed;
-            let mut state = match pause {
-                None => changed
-                    .wait_while(state, |it| !it.wanted && !it.stopping)
-                    .unwrap_or_else(PoisonError::into_inner),
-                Some(pause) => {
-                    let waited = changed.wait_timeout_while(state, pause, |it| !it.stopping);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-            if state.stopping {
-                return;
-            }
-            state.wanted = false;
-            drop(state);
-            pause = match self.check_heads(reporting, &mut known) {
+        while self.requests.wait(pause) {
+            pause = match self.check_heads(&mut known) {
                 Ok(()) | Err(Unchecked::Stopped) => None,
                 Err(Unchecked::NotStarted) => {
                     known.not_started += 1;
@@ -116,17 +117,17 @@ impl Controller {
         }
     }
 
-    fn check_heads(&self, reporting: &Reporting, known: &mut Known) -> Result<(), Unchecked> {
-        let Target::Remote(mirror) = &self.settings.target else { return Ok(()) };
-        let Ok(repository) = self.repository() else { return Ok(()) };
+    fn check_heads(&self, known: &mut CheckedHeads) -> Result<(), Unchecked> {
+        let Some(mirror) = self.source.mirror() else { return Ok(()) };
+        let Ok(repository) = self.source.repository() else { return Ok(()) };
         let heads = mirror.heads_of_more(&|it| known.done.contains(&it)).unwrap_or_default();
         known.done.extend(heads.iter().filter(|(_, merged)| *merged).map(|(head, _)| *head));
         for (head, _) in heads.into_iter().filter(|(_, merged)| !merged) {
-            let (state, description) = self.verdict_of(reporting, &repository, head, known)?;
+            let Verdict { state, description } = self.verdict(&repository, head, known)?;
             known.done.insert(head);
-            self.report_head(reporting.status(head, VALIDATE, state, description));
+            self.statuses.push_head(self.reporting.status(head, VALIDATE, state, description));
             // The refs may have moved: the newest head is the next one.
-            if self.head_checks.state().wanted {
+            if self.requests.state.lock().requested {
                 break;
             }
         }
@@ -134,67 +135,61 @@ impl Controller {
     }
 
     /// Returns whether a head is valid.
-    fn verdict_of(
+    fn verdict(
         &self,
-        reporting: &Reporting,
         repository: &Repository,
         head: CommitId,
-        known: &mut Known,
+        known: &mut CheckedHeads,
     ) -> Result<Verdict, Unchecked> {
         if let Some(verdict) = known.verdicts.remove(&head) {
             return Ok(verdict);
         }
-        if let Some(outcome) = self.outcome_if_known(head) {
-            return Ok(verdict_in_words(&outcome));
+        if let Some(outcome) = self.store.cached(head) {
+            return Ok(Verdict::of(&outcome));
         }
         let verdict = if known.began.get(&head).is_some_and(|it| *it >= TRIES) {
-            unchecked(&format!("the daemon ended during {TRIES} checks of it"))
+            Verdict::unchecked(&format!("the daemon ended during {TRIES} checks of it"))
         } else {
-            self.note(Event::HeadCheckBegan { commit: head });
-            match self.check_apart(reporting, repository, head) {
+            self.recorder.note(Event::HeadCheckBegan { commit: head });
+            match self.check_apart(repository, head) {
                 Ok(verdict) => verdict,
                 Err(unchecked) => {
-                    self.note(Event::HeadCheckStopped { commit: head });
+                    self.recorder.note(Event::HeadCheckStopped { commit: head });
                     return Err(unchecked);
                 }
             }
         };
         known.not_started = 0;
-        let (state, description) = verdict.clone();
-        self.note(Event::HeadChecked { commit: head, state, description });
+        let Verdict { state, description } = verdict.clone();
+        self.recorder.note(Event::HeadChecked { commit: head, state, description });
         Ok(verdict)
     }
 
     /// Checks a head in a process of its own.
-    fn check_apart(
-        &self,
-        reporting: &Reporting,
-        repository: &Repository,
-        head: CommitId,
-    ) -> Result<Verdict, Unchecked> {
-        let budget = match self.budget_of_head(repository, head) {
+    fn check_apart(&self, repository: &Repository, head: CommitId) -> Result<Verdict, Unchecked> {
+        let budget = match self.store.budget_of_head(repository, head) {
             Ok(budget) => budget,
-            Err(error @ BuildError::Unreadable { .. }) => return Ok(unchecked(&error)),
+            Err(error @ BuildError::Unreadable { .. }) => return Ok(Verdict::unchecked(&error)),
             Err(BuildError::Busy | BuildError::Cancelled(_)) => return Err(Unchecked::Stopped),
         };
-        let checked = reporting.head_checker.check(
+        let checked = self.reporting.head_checker.check(
             Head {
                 mirror: repository.directory(),
                 commit: head,
-                directory: self.path(),
+                directory: self.source.path(),
                 budget: &budget,
             },
-            &|| self.head_checks.is_stopping(),
+            &|| self.requests.state.lock().stopping,
         );
         let (result, verdict) = match checked {
-            Ok(HeadVerdict::Valid { groups }) => ("valid", valid(groups)),
+            Ok(HeadVerdict::Valid { groups }) => ("valid", Verdict::valid(groups)),
             Ok(HeadVerdict::Invalid { errors, summary }) => {
                 tracing::info!(commit = %head, errors, first = summary, "the head of a pull request is not valid");
-                ("invalid", (StatusState::Failure, summary))
+                ("invalid", Verdict::invalid(summary))
             }
             Ok(HeadVerdict::Unreadable { reason }) => {
                 tracing::warn!(commit = %head, reason, "the head of a pull request cannot be read");
-                ("failed", unchecked(&reason))
+                ("failed", Verdict::unchecked(&reason))
             }
             Err(CheckFailure::Stopping) => return Err(Unchecked::Stopped),
             Err(error @ CheckFailure::NotStarted(_)) => {
@@ -204,7 +199,7 @@ impl Controller {
             }
             Err(failure) => {
                 tracing::error!(commit = %head, error = %failure, "the head of a pull request could not be checked");
-                ("failed", unchecked(&failure))
+                ("failed", Verdict::unchecked(&failure))
             }
         };
         self.metrics.count_head_check(result);
@@ -212,7 +207,7 @@ impl Controller {
     }
 }
 
-impl Known {
+impl CheckedHeads {
     fn of(journal: &Journal) -> Self {
         let mut known = Self::default();
         for record in journal.records() {
@@ -228,7 +223,10 @@ impl Known {
                 }
                 Event::HeadChecked { commit, state, description } => {
                     known.began.remove(commit);
-                    known.verdicts.insert(*commit, (*state, description.clone()));
+                    known.verdicts.insert(
+                        *commit,
+                        Verdict { state: *state, description: description.clone() },
+                    );
                 }
                 _ => {}
             }
@@ -238,25 +236,10 @@ impl Known {
     }
 }
 
-/// Returns an outcome in the words of a status.
-pub(super) fn verdict_in_words(outcome: &Outcome) -> Verdict {
-    match outcome {
-        Outcome::Valid(snapshot) => valid(snapshot.estate.hierarchy.len()),
-        Outcome::Rejected(rejected) => (StatusState::Failure, in_short(&rejected.diagnostics)),
-    }
-}
-
-fn valid(groups: usize) -> Verdict {
-    (StatusState::Success, format!("valid, {groups} groups"))
-}
-
-fn unchecked(why: &dyn std::fmt::Display) -> Verdict {
-    (StatusState::Error, format!("could not be checked: {why}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forge::StatusState;
     use crate::reconcile::clock::Now;
 
     #[test]
@@ -284,9 +267,9 @@ mod tests {
         ] {
             journal.append(event, Now::read()).unwrap();
         }
-        let known = Known::of(&journal);
+        let known = CheckedHeads::of(&journal);
         assert_eq!(known.done, HashSet::from([commit(1)]));
-        let verdict = (state, "could not be checked: x".to_owned());
+        let verdict = Verdict { state, description: "could not be checked: x".to_owned() };
         assert_eq!(known.verdicts, HashMap::from([(commit(2), verdict)]));
         assert_eq!(known.began, HashMap::from([(commit(3), 2)]));
     }

@@ -1,49 +1,50 @@
 //! Writes for review: a branch each, and a pull request where a forge is known.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Job, WriteError, WriteRequest, Writer, Written, message};
+use super::applier::Applier;
+use super::message;
+use super::request::{WriteError, WriteRequest, WriteSettings, Written};
 use crate::changeset::{Changeset, Operation};
 use crate::forge::PullRequest;
 use crate::git::PushError;
-use crate::reconcile::settings::Target;
+use crate::reconcile::edit_history::EditHistory;
+use crate::reconcile::shared_state::SharedState;
+use crate::reconcile::source::Source;
 
-impl Writer {
-    pub(super) fn propose(&self, job: Job) {
-        let Job { request, reply } = job;
-        // The same request gets the same branch, so it needs no record.
-        reply(self.proposed(&request));
-    }
+/// Proposes writes. The same request gets the same branch, so proposals need no record.
+pub(super) struct Proposer {
+    pub(super) applier: Arc<Applier>,
+    pub(super) source: Arc<Source>,
+    pub(super) state: Arc<SharedState>,
+    pub(super) edits: Arc<EditHistory>,
+    pub(super) settings: Arc<WriteSettings>,
+}
 
-    fn proposed(&self, request: &WriteRequest) -> Result<Written, WriteError> {
-        let tip = self.tip()?;
-        let (snapshot, changeset) = self.apply(&tip.repository, &tip.snapshot, request)?;
+impl Proposer {
+    /// Pushes a write to a branch of its own.
+    pub(super) fn propose(&self, request: &WriteRequest) -> Result<Written, WriteError> {
+        let tip = self.applier.tip()?;
+        let (snapshot, changeset) = self.applier.apply(&tip.repository, &tip.snapshot, request)?;
         let commit = snapshot.commit;
         if commit == tip.commit {
             let answer = changeset.answer;
-            let edit = answer.group().and_then(|group| self.controller.edits(commit)?.edit(group));
-            return Ok(Written::Active { snapshot, answer, edit, changed: false, telling: None });
+            let edit = answer.group().and_then(|group| self.edits.of(commit)?.edit(group));
+            return Ok(Written::Active { snapshot, answer, edit, changed: false, receipt: None });
         }
         let branch = format!("clade/{}", change_id(request, &changeset));
         let full = format!("refs/heads/{branch}");
-        let shown = self.controller.show_push();
-        let pushed = match &self.controller.settings.target {
-            Target::Remote(mirror) => mirror.push(&full, commit, None, None),
-            Target::Local(_) => {
-                let options = &self.controller.settings.transport;
-                tip.repository.advance(&full, commit, None, &[], options)
-            }
-        };
+        let shown = self.state.show_push();
+        let pushed = self.source.push_new_branch(&tip.repository, &full, commit);
         drop(shown);
         let commit = match pushed {
             Ok(()) => commit,
             // The same was proposed before.
             Err(PushError::Moved) => tip.repository.resolve(&branch).unwrap_or(commit),
-            Err(PushError::Refused(words)) => return Err(WriteError::RemoteRefuses(words)),
-            Err(PushError::Failed(error)) => return Err(WriteError::Unreachable(error)),
-            Err(PushError::Unknown(error)) => return Err(WriteError::Unknown(error)),
+            Err(error) => return Err(error.into()),
         };
         let url = self.open(request, &changeset, &branch, &tip.branch);
         Ok(Written::Proposed { branch, commit, url })
@@ -69,7 +70,7 @@ impl Writer {
         match opened {
             Ok(url) => url,
             Err(error) => {
-                tracing::warn!(branch, %error, "no pull request could be opened");
+                tracing::warn!(branch, %error, "opening the pull request failed");
                 None
             }
         }

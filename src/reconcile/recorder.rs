@@ -1,25 +1,53 @@
 //! Writing to the journal, and what happens when the disk does not take it.
 
 use std::io;
-use std::sync::PoisonError;
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
+
 use super::clock::Now;
-use super::controller::Controller;
-use super::journal::Event;
-use super::settings::Target;
+use super::commit_status::StatusQueue;
+use super::errors::StorageError;
+use super::journal::{Event, Journal};
+use super::shared_state::SharedState;
+use super::source::Source;
 use super::status::Reason;
 
 /// How often the clock and the journal's file are checked.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Something could not be written to disk, so it did not happen.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the journal cannot be written, so nothing was changed: {0}")]
-pub struct StorageError(String);
+/// Records events in the journal, and hands them on to the commit statuses.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    journal: Mutex<Journal>,
+    state: Arc<SharedState>,
+    source: Arc<Source>,
+    /// Where a forge gets commit statuses.
+    statuses: Option<Arc<StatusQueue>>,
+}
 
-impl Controller {
-    /// Records what an operator or a client is told next: on disk, or it does not happen.
+impl Recorder {
+    pub(super) fn new(
+        journal: Journal,
+        state: Arc<SharedState>,
+        source: Arc<Source>,
+        statuses: Option<Arc<StatusQueue>>,
+    ) -> Self {
+        Self { journal: Mutex::new(journal), state, source, statuses }
+    }
+
+    /// Locks the journal for reading.
+    pub(super) fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock()
+    }
+
+    /// Records an event of which an operator or a client is told next: it is on disk, or it does not
+    /// happen.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be written.
     pub(super) fn record(&self, event: Event) -> Result<(), StorageError> {
         let written = self.journal().append(event, Now::read());
         let failed = written.as_ref().err().map(|error| StorageError(error.to_string()));
@@ -27,13 +55,14 @@ impl Controller {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Records what has happened anyway. Where the disk does not take it, answers go on, the status
-    /// says so, and it is written as soon as the disk does.
+    /// Records an event that has happened anyway. Where the disk does not take it, answers go on, the
+    /// status says so, and it is written as soon as the disk does.
     pub(super) fn note(&self, event: Event) {
         let written = {
             let mut journal = self.journal();
-            let before = journal.live();
-            self.report(&event, before);
+            if let Some(statuses) = &self.statuses {
+                statuses.push_event(&event, journal.live());
+            }
             journal.keep(event, Now::read())
         };
         self.note_storage(written);
@@ -54,11 +83,9 @@ impl Controller {
                 };
                 Some((reason, format!("the journal cannot be written: {error}")))
             }
-            Ok(()) => self.temporary_mirror(),
+            Ok(()) => self.source.storage_fault(),
         };
-        let mut state = self.state();
-        let before = std::mem::replace(&mut state.storage, storage.clone());
-        drop(state);
+        let before = std::mem::replace(&mut self.state.lock().storage, storage.clone());
         match (before, storage) {
             (None, Some((_, message))) => tracing::warn!("{message}"),
             (Some(_), None) => tracing::info!("the journal can be written again"),
@@ -66,22 +93,13 @@ impl Controller {
         }
     }
 
-    /// Returns what the condition says while fetched commits do not go to the data directory.
-    fn temporary_mirror(&self) -> Option<(Reason, String)> {
-        let Target::Remote(mirror) = &self.settings.target else { return None };
-        let message = "the data directory was read-only at the start, so fetched commits are kept in a \
-                       temporary directory: restart the daemon";
-        mirror.is_temporary().then(|| (Reason::WriteFailed, message.to_owned()))
-    }
-
-    /// Writes what the disk did not take, and notices when the clock is set, until the controller is
-    /// stopped.
-    pub(super) fn keep_journal(&self) {
+    /// Writes what the disk did not take, and notices when the clock is set, until the daemon stops.
+    pub(super) fn run(&self) {
         loop {
-            let waited = self.changed.wait_timeout_while(self.state(), INTERVAL, |it| !it.stopping);
-            let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            let (stopping, failing) = (state.stopping, state.storage.is_some());
-            drop(state);
+            let (stopping, failing) = {
+                let state = self.state.wait_while_for(INTERVAL, |it| !it.stopping);
+                (state.stopping, state.storage.is_some())
+            };
             let written = {
                 let mut journal = self.journal();
                 journal.check_clock(Now::read());

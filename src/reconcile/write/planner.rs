@@ -1,29 +1,46 @@
-//! Whether a write would be accepted, without writing anything.
+//! What a write changes, and whether it would be accepted.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use super::build::{Built, Changes, counts_without, read};
-use super::controller::{Controller, LookupError};
-use super::turns::Urgency;
-use super::write::WriteError;
+use super::request::WriteError;
 use crate::changeset::{Changeset, Operation, Scope, WriteContext, compute};
 use crate::diagnostic::Diagnostic;
 use crate::git::Repository;
 use crate::history::History;
 use crate::model::{Budget, BudgetItem, Meter};
+use crate::reconcile::build::counts_without;
+use crate::reconcile::build_queue::Priority;
+use crate::reconcile::edit_history::EditHistory;
+use crate::reconcile::errors::LookupError;
+use crate::reconcile::read::{Changes, Reading};
+use crate::reconcile::snapshot_store::SnapshotStore;
+use crate::reconcile::source::Source;
 use crate::snapshot::Snapshot;
 use crate::validation::{Checked, FileReading, Layout, SourceContent, SourceFile, read_file};
 
-impl Controller {
-    /// Checks what a write to a snapshot's commit would be refused for, regardless of rights. Blocking.
+/// Plans writes.
+#[derive(Debug)]
+pub(in crate::reconcile) struct WritePlanner {
+    pub(in crate::reconcile) source: Arc<Source>,
+    pub(in crate::reconcile) store: Arc<SnapshotStore>,
+    pub(in crate::reconcile) edits: Arc<EditHistory>,
+}
+
+impl WritePlanner {
+    /// Checks whether a write to a snapshot's commit would be accepted, regardless of rights. Blocking.
     ///
     /// # Errors
     ///
-    /// Returns the error that the write would be answered with.
-    pub fn check_write(&self, base: &Snapshot, operation: &Operation) -> Result<(), WriteError> {
-        let repository = self.repository().map_err(|it| WriteError::Internal(it.to_string()))?;
+    /// Returns the error of the write.
+    pub(in crate::reconcile) fn check(
+        &self,
+        base: &Snapshot,
+        operation: &Operation,
+    ) -> Result<(), WriteError> {
+        let repository =
+            self.source.repository().map_err(|it| WriteError::Internal(it.to_string()))?;
         let history = self.history_for(&repository, base, operation);
-        let _turn = self.turns.take(Urgency::Reads).ok_or(LookupError::Busy)?;
+        let _slot = self.store.queue().take(Priority::Reads).ok_or(LookupError::Busy)?;
         let scopes = [Scope::default()];
         let changeset =
             self.amend_now(&repository, base, operation, &scopes, history.as_deref())?;
@@ -36,9 +53,9 @@ impl Controller {
         }
     }
 
-    /// Returns what a write changes in the files of a snapshot's commit. It takes a turn: a large write
-    /// takes as much memory as a commit.
-    pub(super) fn changeset(
+    /// Returns what a write changes in the files of a snapshot's commit. It takes a build slot: a large
+    /// write takes as much memory as a commit.
+    pub(super) fn plan(
         &self,
         repository: &Repository,
         base: &Snapshot,
@@ -46,19 +63,19 @@ impl Controller {
         scopes: &[Scope],
     ) -> Result<Changeset, WriteError> {
         let history = self.history_for(repository, base, operation);
-        let _turn = self.turns.take(Urgency::Decides);
+        let _slot = self.store.queue().take(Priority::Decides);
         self.amend_now(repository, base, operation, scopes, history.as_deref())
     }
 
-    /// Returns how often groups were edited, where a write asks. It is found out before the write takes its
-    /// turn: builds must not wait for a walk through thousands of commits.
+    /// Returns the edits of groups, where a write depends on them. They are found out before the write
+    /// takes its slot: builds must not wait for a walk through thousands of commits.
     fn history_for(
         &self,
         repository: &Repository,
         base: &Snapshot,
         operation: &Operation,
     ) -> Option<Arc<History>> {
-        if operation.says_serial() { self.edits_up_to(repository, base.commit) } else { None }
+        if operation.says_serial() { self.edits.up_to(repository, base.commit) } else { None }
     }
 
     fn amend_now(
@@ -69,8 +86,8 @@ impl Controller {
         scopes: &[Scope],
         history: Option<&History>,
     ) -> Result<Changeset, WriteError> {
-        let read = |path: &str| repository.text(base.commit, &self.path_of(path));
-        let layout = self.layout_at(repository, base.commit);
+        let read = |path: &str| self.source.text(repository, base.commit, path);
+        let layout = self.source.layout(repository, base.commit);
         let serial = |group| history?.edit(group)?.serial;
         let context = WriteContext {
             estate: &base.estate,
@@ -89,26 +106,26 @@ impl Controller {
         base: &Snapshot,
         files: &Changes,
     ) -> Result<Option<Vec<Diagnostic>>, WriteError> {
-        let budget = self.settings.budget;
-        let layout = self.layout_at(repository, base.commit);
+        let budget = self.store.budget();
+        let layout = self.source.layout(repository, base.commit);
         let changed = read_changed(&layout, files);
-        let built = {
-            let retained = self.retained.lock().unwrap_or_else(PoisonError::into_inner);
-            retained.base([base.commit])
-        };
         // Most writes change what files say, and are checked in no time.
-        let is_same = |it: &Built| it.outcome.commit() == base.commit;
         if changed.len() == files.len()
-            && let Some(built) = built.filter(is_same)
+            && let Some(built) = self.store.cached_build(base.commit)
             && let Some(meter) = charged(&built.checked, &changed, budget)
             && built.checked.incremental(&changed, &meter).is_some()
         {
             return Ok(None);
         }
-        let meter = Arc::new(Meter::new(budget));
-        let (commit, path) = (base.commit, &self.settings.path);
-        let checked = read(repository, commit, path, files, &self.cache, &meter, &|| true)
-            .map_err(|it| WriteError::Internal(it.to_string()))?;
+        let reading = Reading {
+            repository,
+            commit: base.commit,
+            directory: self.source.path(),
+            cache: self.store.readings(),
+            meter: &Arc::new(Meter::new(budget)),
+            is_wanted: &|| true,
+        };
+        let checked = reading.check(files).map_err(|it| WriteError::Internal(it.to_string()))?;
         Ok((!checked.is_valid()).then_some(checked.diagnostics))
     }
 }
@@ -125,7 +142,7 @@ fn charged(checked: &Checked, changed: &[Arc<FileReading>], budget: Budget) -> O
     Some(Arc::new(meter))
 }
 
-/// Reads the changed files that have a part in the repository.
+/// Reads the changed files that the groups are made of.
 fn read_changed(layout: &Layout, files: &Changes) -> Vec<Arc<FileReading>> {
     let mut readings = Vec::new();
     for (path, text) in files {

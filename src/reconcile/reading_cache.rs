@@ -1,18 +1,19 @@
 //! Files that have been read, and the reading of large ones.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use hashbrown::HashMap;
+use parking_lot::Mutex;
 
-use super::build::File;
-use crate::model::{BlobId, Exceeded, Meter};
+use super::tree_files::{Key, TreeFile};
+use crate::model::{Exceeded, Meter};
 use crate::validation::{FileKind, FileReading, SourceFile, read_file_within};
 
 /// Files that have been read, by content and path; a commit reads only what it changes, and
 /// snapshots share what they have in common.
 #[derive(Debug, Default)]
-pub(super) struct Cache {
-    readings: Mutex<Shelf>,
+pub(super) struct ReadingCache {
+    readings: Mutex<Entries>,
     /// Held while a large file is read.
     large: Mutex<()>,
 }
@@ -22,23 +23,21 @@ pub(super) struct Cache {
 const LARGE: u64 = 64 << 10;
 
 #[derive(Debug, Default)]
-struct Shelf {
+struct Entries {
     readings: HashMap<Key, Weak<FileReading>>,
     /// At this size, dead entries are swept.
     clean_at: usize,
 }
 
-/// What a reading is known by.
-pub(super) type Key = (BlobId, Arc<str>, FileKind);
-
-impl Cache {
-    /// Returns what is known of each file.
-    pub(super) fn get(&self, files: &[File<'_>]) -> Vec<Option<Arc<FileReading>>> {
-        let shelf = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
-        if shelf.readings.is_empty() {
+impl ReadingCache {
+    /// Returns the reading of each file that is known.
+    pub(super) fn get(&self, files: &[TreeFile<'_>]) -> Vec<Option<Arc<FileReading>>> {
+        let entries = self.readings.lock();
+        if entries.readings.is_empty() {
             return vec![None; files.len()];
         }
-        let known = |file: &File<'_>| shelf.readings.get(&file.key()?).and_then(Weak::upgrade);
+        let known =
+            |file: &TreeFile<'_>| entries.readings.get(&file.key()?).and_then(Weak::upgrade);
         files.iter().map(known).collect()
     }
 
@@ -50,27 +49,30 @@ impl Cache {
         meter: &Arc<Meter>,
         keep: impl FnOnce(FileReading) -> T,
     ) -> Result<T, Exceeded> {
-        let _one_at_a_time = (file.size() >= LARGE)
-            .then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner));
+        let _one_at_a_time = (file.size() >= LARGE).then(|| self.large.lock());
         read_file_within(file, kind, meter).map(keep)
     }
 
-    pub(super) fn keep<'f>(
+    pub(super) fn insert<'f>(
         &self,
-        fresh: impl Iterator<Item = (&'f File<'f>, &'f Arc<FileReading>)>,
+        fresh: impl Iterator<Item = (&'f TreeFile<'f>, &'f Arc<FileReading>)>,
     ) {
-        let mut shelf = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.readings.extend(
+        let mut entries = self.readings.lock();
+        entries.readings.extend(
             fresh.filter_map(|(file, reading)| Some((file.key()?, Arc::downgrade(reading)))),
         );
-        if shelf.readings.len() >= shelf.clean_at {
-            shelf.readings.retain(|_, reading| reading.strong_count() > 0);
-            shelf.clean_at = 2 * shelf.readings.len() + 1024;
+        if entries.readings.len() >= entries.clean_at {
+            entries.readings.retain(|_, reading| reading.strong_count() > 0);
+            entries.clean_at = 2 * entries.readings.len() + 1024;
         }
     }
 
-    pub(super) fn keep_one(&self, file: &File<'_>, reading: Arc<FileReading>) -> Arc<FileReading> {
-        self.keep(std::iter::once((file, &reading)));
+    pub(super) fn insert_one(
+        &self,
+        file: &TreeFile<'_>,
+        reading: Arc<FileReading>,
+    ) -> Arc<FileReading> {
+        self.insert(std::iter::once((file, &reading)));
         reading
     }
 }
@@ -83,16 +85,16 @@ mod tests {
 
     #[test]
     fn large_files_are_read_one_at_a_time() {
-        let cache = Cache::default();
+        let cache = ReadingCache::default();
         let meter = Arc::new(Meter::new(Budget::DEFAULT));
         for (bytes, alone) in [(100, false), (LARGE, true)] {
             let text = format!("name: A\n# {}\n", "x".repeat(usize::try_from(bytes).unwrap()));
             let content = SourceContent::Bytes(text.into_bytes().into());
             let file = SourceFile { path: "groups/a.yaml".into(), content };
-            let is_taken = |_| cache.large.try_lock().is_err();
+            let is_taken = |_| cache.large.try_lock().is_none();
             let taken = cache.read(&file, FileKind::Groups, &meter, is_taken).unwrap();
             assert_eq!(taken, alone, "{bytes}");
-            assert!(cache.large.try_lock().is_ok(), "another may be read");
+            assert!(cache.large.try_lock().is_some(), "another may be read");
         }
     }
 }

@@ -1,0 +1,42 @@
+//! What a mirror remembers of its refs and packs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use git2::Oid;
+use parking_lot::Mutex;
+
+use crate::git::failure::FetchFailure;
+
+/// A ref that is not fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedRef {
+    /// Its full name at the remote.
+    pub name: String,
+    /// What is wrong with it.
+    pub failure: FetchFailure,
+    /// The same for people.
+    pub message: String,
+}
+
+/// A ref of the remote, and its name in the mirror.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) source: String,
+    pub(super) kept: String,
+    pub(super) target: Oid,
+}
+
+/// What is known of the refs beside the watched one.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    /// By the name in the mirror: what the ref named when it was skipped.
+    pub(super) skipped: BTreeMap<String, (Oid, SkippedRef)>,
+    /// Whether some have moved since they were fetched.
+    pub(super) moved: bool,
+}
+
+/// Packs that have been joined, and when.
+#[derive(Debug, Default)]
+pub(super) struct Joined(pub(super) Mutex<Vec<(PathBuf, Instant)>>);

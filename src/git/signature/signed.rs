@@ -1,0 +1,114 @@
+//! A signed commit, and what can be wrong with its signature.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::git::repository::{Repository, oid};
+use crate::model::CommitId;
+
+/// Who signed a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signer {
+    /// The owner of the key, by the file of keys.
+    pub name: String,
+    /// The fingerprint of the key.
+    pub key: String,
+}
+
+impl fmt::Display for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.key)
+    }
+}
+
+/// A commit is not signed by an allowed key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureFault {
+    /// There is no signature.
+    #[error("the commit {commit} is not signed")]
+    Missing {
+        /// The commit.
+        commit: CommitId,
+    },
+    /// The signature is not one over this commit by the key that it names.
+    #[error("the signature of the commit {commit} is not valid: {reason}")]
+    Invalid {
+        /// The commit.
+        commit: CommitId,
+        /// Why.
+        reason: String,
+    },
+    /// The key is not among the allowed ones.
+    #[error("the commit {commit} is signed by the key {key}, which is not allowed: {reason}")]
+    NotAllowed {
+        /// The commit.
+        commit: CommitId,
+        /// The fingerprint of the key.
+        key: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The keys or the commit cannot be read, so the signature cannot be checked.
+    #[error("the signature of the commit {commit} cannot be checked: {reason}")]
+    Unreadable {
+        /// The commit.
+        commit: CommitId,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Tells when a commit was first seen here: the times in a commit are its author's to choose.
+pub type FirstSeen<'a> = &'a dyn Fn(CommitId) -> Timestamp;
+
+/// A commit without its signature, and the signature.
+pub(super) struct Signed<'a> {
+    pub(super) commit: CommitId,
+    pub(super) signature: String,
+    pub(super) content: Vec<u8>,
+    /// When it was made, by its committer's clock: keys have their times.
+    pub(super) time: Timestamp,
+    seen: FirstSeen<'a>,
+}
+
+impl<'a> Signed<'a> {
+    pub(super) fn read(
+        repository: &Repository,
+        commit: CommitId,
+        seen: FirstSeen<'a>,
+    ) -> Result<Self, SignatureFault> {
+        let unreadable = |reason: String| SignatureFault::Unreadable { commit, reason };
+        let time = repository.commit(commit).map_err(|error| unreadable(error.to_string()))?.time;
+        match repository.inner().extract_signature(&oid(commit), None) {
+            Ok((signature, content)) => Ok(Self {
+                commit,
+                signature: String::from_utf8_lossy(&signature).into_owned(),
+                content: content.to_vec(),
+                time,
+                seen,
+            }),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => {
+                Err(SignatureFault::Missing { commit })
+            }
+            Err(error) => Err(unreadable(error.message().to_owned())),
+        }
+    }
+
+    /// Returns when the commit was first seen here.
+    pub(super) fn first_seen(&self) -> Timestamp {
+        (self.seen)(self.commit)
+    }
+
+    pub(super) fn invalid(&self, reason: impl fmt::Display) -> SignatureFault {
+        SignatureFault::Invalid { commit: self.commit, reason: reason.to_string() }
+    }
+
+    pub(super) fn not_allowed(&self, key: String, reason: impl fmt::Display) -> SignatureFault {
+        SignatureFault::NotAllowed { commit: self.commit, key, reason: reason.to_string() }
+    }
+
+    pub(super) fn unreadable(&self, reason: impl fmt::Display) -> SignatureFault {
+        SignatureFault::Unreadable { commit: self.commit, reason: reason.to_string() }
+    }
+}

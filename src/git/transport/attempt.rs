@@ -1,0 +1,159 @@
+//! One connection to a remote, and the thread that it belongs to.
+//!
+//! libgit2 makes a transport from a URL alone, in the thread that fetches. What else a transport
+//! needs (deadline, credentials, limits) and its typed errors are in the [`Attempt`] that this thread
+//! has entered.
+#![expect(clippy::disallowed_methods, reason = "deadlines are measured by the clock")]
+
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::guard::{Excess, Guard};
+use crate::git::failure::{FetchError, FetchFailure};
+use crate::git::options::{HttpOptions, Interrupt, MirrorOptions, SshOptions};
+use crate::git::remote::Remote;
+
+/// One connection to a remote: list its refs, and fetch or push.
+#[derive(Debug)]
+pub(in crate::git) struct Attempt {
+    pub(super) remote: Remote,
+    pub(super) http: HttpOptions,
+    pub(super) ssh: SshOptions,
+    timeout: Duration,
+    deadline: Instant,
+    max_bytes: u64,
+    interrupt: Interrupt,
+    /// Checks what a fetch brings; none for a push.
+    guard: Option<Mutex<Guard>>,
+    received: AtomicU64,
+    /// The first thing that went wrong: what libgit2 says afterwards only follows from it.
+    failure: OnceLock<FetchError>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Attempt>>> = const { RefCell::new(None) };
+}
+
+/// Ends the attempt of this thread when dropped.
+#[derive(Debug)]
+pub(in crate::git) struct Entered(());
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.set(None);
+    }
+}
+
+impl Attempt {
+    /// Begins a fetch; the clock runs from here.
+    pub(in crate::git) fn fetch(remote: &Remote, options: &MirrorOptions) -> Arc<Self> {
+        let guard = Some(Mutex::new(Guard::new(options.objects)));
+        Arc::new(Self { guard, ..Self::begin(remote, options) })
+    }
+
+    /// Begins a push; the clock runs from here.
+    pub(in crate::git) fn push(remote: &Remote, options: &MirrorOptions) -> Arc<Self> {
+        Arc::new(Self::begin(remote, options))
+    }
+
+    fn begin(remote: &Remote, options: &MirrorOptions) -> Self {
+        Self {
+            remote: remote.clone(),
+            http: options.http.clone(),
+            ssh: options.ssh.clone(),
+            timeout: options.timeout,
+            deadline: Instant::now() + options.timeout,
+            max_bytes: options.max_bytes,
+            interrupt: options.interrupt.clone(),
+            guard: None,
+            received: AtomicU64::new(0),
+            failure: OnceLock::new(),
+        }
+    }
+
+    /// Has the transports of this thread work for this attempt.
+    pub(in crate::git) fn enter(self: &Arc<Self>) -> Entered {
+        CURRENT.set(Some(Arc::clone(self)));
+        Entered(())
+    }
+
+    /// Returns the time that is left.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is none, or the daemon must stop.
+    pub(in crate::git) fn remaining(&self) -> Result<Duration, FetchError> {
+        if self.interrupt.is_interrupted() {
+            return Err(self.error(FetchFailure::Other, "the daemon is stopping"));
+        }
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(self.timed_out()) } else { Ok(left) }
+    }
+
+    /// Returns the error that fits what libgit2 says.
+    pub(in crate::git) fn explain(&self, error: &git2::Error) -> FetchError {
+        self.failure.get().cloned().unwrap_or_else(|| FetchError::of(&self.remote, error))
+    }
+
+    /// Notes what went wrong.
+    pub(in crate::git) fn note(&self, error: FetchError) {
+        // A later one only follows from the first.
+        self.failure.set(error).ok();
+    }
+
+    pub(super) fn timed_out(&self) -> FetchError {
+        self.error(FetchFailure::Timeout, format_args!("it took longer than {:?}", self.timeout))
+    }
+
+    pub(in crate::git) fn error(&self, failure: FetchFailure, detail: impl Display) -> FetchError {
+        FetchError::at(&self.remote, failure, detail)
+    }
+
+    /// Checks bytes from the network, before libgit2 has them.
+    pub(super) fn check(&self, bytes: &[u8]) -> Result<(), FetchError> {
+        self.count(bytes.len())?;
+        let Some(guard) = &self.guard else { return Ok(()) };
+        let taken = guard.lock().take(bytes);
+        taken.map_err(|excess| match excess {
+            Excess::Limit(detail) => self.error(FetchFailure::LimitExceeded, detail),
+            Excess::Malformed(detail) => self.error(FetchFailure::CorruptObjects, detail),
+        })
+    }
+
+    /// Counts bytes that are brought.
+    pub(in crate::git) fn count(&self, bytes: usize) -> Result<(), FetchError> {
+        let before = self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+        if before + bytes as u64 > self.max_bytes {
+            let detail = format_args!("it sends more than {} bytes", self.max_bytes);
+            return Err(self.error(FetchFailure::LimitExceeded, detail));
+        }
+        Ok(())
+    }
+
+    /// Notes an error and returns what libgit2 is given instead.
+    pub(super) fn fail(&self, error: FetchError) -> git2::Error {
+        let stand_in = git2::Error::from_str(&error.message);
+        self.note(error);
+        stand_in
+    }
+
+    /// The same for a stream.
+    pub(super) fn fail_io(&self, error: FetchError) -> io::Error {
+        let stand_in = io::Error::other(error.message.clone());
+        self.note(error);
+        stand_in
+    }
+}
+
+/// Returns the attempt that this thread has entered.
+pub(super) fn current() -> Result<Arc<Attempt>, git2::Error> {
+    CURRENT
+        .with_borrow(Clone::clone)
+        .ok_or_else(|| git2::Error::from_str("this thread has entered no attempt"))
+}

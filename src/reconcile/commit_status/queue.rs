@@ -1,0 +1,132 @@
+//! The queue of the reporter: what it makes statuses of, and the statuses that wait for the forge.
+#![expect(clippy::disallowed_methods, reason = "the time of a next try is measured by the clock")]
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::forge::{CommitStatus, StatusState};
+use crate::model::CommitId;
+use crate::reconcile::journal::Event;
+
+/// How many statuses wait at most; the oldest go first.
+const WAITING: usize = 1_000;
+
+/// The state that the forge has of each commit, by context.
+pub(super) type Posted = HashMap<(CommitId, String), StatusState>;
+
+/// What the reporter has to do.
+#[derive(Debug, Default)]
+pub(in crate::reconcile) struct StatusQueue {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    waiting: Vec<Waiting>,
+    stopping: bool,
+}
+
+/// Something that statuses follow from.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// An event, and the commit that was live before it.
+    Event(Event, Option<CommitId>),
+    /// The head of a pull request was checked.
+    HeadChecked(CommitStatus),
+}
+
+/// A status that the forge has not taken yet.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) status: CommitStatus,
+    pub(super) tries: u32,
+    pub(super) due: Instant,
+}
+
+/// What the reporter does next.
+pub(super) enum Next {
+    Job(Job),
+    Post(Waiting),
+    Stop,
+}
+
+impl StatusQueue {
+    /// Queues an event, if statuses follow from it; `before` is the commit that was live before.
+    pub(in crate::reconcile) fn push_event(&self, event: &Event, before: Option<CommitId>) {
+        let has_status = matches!(
+            event,
+            Event::Activated { .. } | Event::Rejected { .. } | Event::Superseded { .. }
+        );
+        if has_status {
+            self.push(Job::Event(event.clone(), before));
+        }
+    }
+
+    /// Queues the status of the head of a pull request.
+    pub(in crate::reconcile) fn push_head(&self, status: CommitStatus) {
+        self.push(Job::HeadChecked(status));
+    }
+
+    fn push(&self, job: Job) {
+        self.queue.lock().jobs.push_back(job);
+        self.changed.notify_all();
+    }
+
+    /// Ends the reporter.
+    pub(in crate::reconcile) fn stop(&self) {
+        self.queue.lock().stopping = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for something to do; jobs come before posts. Blocking.
+    pub(super) fn next(&self) -> Next {
+        let mut queue = self.queue.lock();
+        loop {
+            if queue.stopping {
+                return Next::Stop;
+            }
+            if let Some(job) = queue.jobs.pop_front() {
+                return Next::Job(job);
+            }
+            if let Some(due) = queue.take_due() {
+                return Next::Post(due);
+            }
+            match queue.waiting.iter().map(|it| it.due).min() {
+                Some(due) => drop(self.changed.wait_until(&mut queue, due)),
+                None => self.changed.wait(&mut queue),
+            }
+        }
+    }
+
+    /// Has a status posted, in the place of an older one about the same.
+    pub(super) fn add(&self, status: CommitStatus, posted: &Posted) {
+        if posted.get(&(status.commit, status.context.clone())) == Some(&status.state) {
+            return;
+        }
+        let mut queue = self.queue.lock();
+        queue
+            .waiting
+            .retain(|it| it.status.commit != status.commit || it.status.context != status.context);
+        if queue.waiting.len() >= WAITING {
+            queue.waiting.remove(0);
+        }
+        queue.waiting.push(Waiting { status, tries: 0, due: Instant::now() });
+    }
+
+    /// Has a status posted again later.
+    pub(super) fn retry(&self, waiting: Waiting) {
+        self.queue.lock().waiting.push(waiting);
+    }
+}
+
+impl Queue {
+    fn take_due(&mut self) -> Option<Waiting> {
+        let now = Instant::now();
+        let index = self.waiting.iter().position(|it| it.due <= now)?;
+        Some(self.waiting.remove(index))
+    }
+}

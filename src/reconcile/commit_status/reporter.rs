@@ -1,0 +1,207 @@
+//! Making commit statuses of what happened, and posting them.
+#![expect(clippy::disallowed_methods, reason = "the time of a next try is measured by the clock")]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::queue::{Job, Next, Posted, StatusQueue, Waiting};
+use super::verdict::{VALIDATE, Verdict};
+use crate::forge::{CommitStatus, StatusState};
+use crate::git::Repository;
+use crate::model::CommitId;
+use crate::reconcile::build_queue::Priority;
+use crate::reconcile::journal::{Event, Journal, Stage};
+use crate::reconcile::recorder::Recorder;
+use crate::reconcile::schedule::backoff;
+use crate::reconcile::settings::Reporting;
+use crate::reconcile::snapshot_store::SnapshotStore;
+use crate::reconcile::source::Source;
+use crate::telemetry::Metrics;
+
+/// How many events from before a start are reported again.
+const REPLAYED: usize = 50;
+
+/// How many commits get a status at once: those between two heads.
+const MOST: usize = 100;
+
+/// How often a status is tried: more than a day of a forge that is down.
+const TRIES: u32 = 300;
+
+/// Posts commit statuses to the forge.
+#[derive(Debug)]
+pub(in crate::reconcile) struct CommitStatusReporter {
+    pub(in crate::reconcile) reporting: Arc<Reporting>,
+    pub(in crate::reconcile) queue: Arc<StatusQueue>,
+    pub(in crate::reconcile) source: Arc<Source>,
+    pub(in crate::reconcile) store: Arc<SnapshotStore>,
+    pub(in crate::reconcile) recorder: Arc<Recorder>,
+    pub(in crate::reconcile) metrics: Arc<Metrics>,
+}
+
+impl CommitStatusReporter {
+    /// Posts statuses until the queue is stopped.
+    pub(in crate::reconcile) fn run(&self) {
+        let mut posted = posted(&self.recorder.journal());
+        for (event, before) in recent(&self.recorder.journal()) {
+            self.queue.push_event(&event, before);
+        }
+        loop {
+            match self.queue.next() {
+                Next::Stop => return,
+                Next::Job(job) => {
+                    for status in self.statuses(job, &posted) {
+                        self.queue.add(status, &posted);
+                    }
+                }
+                Next::Post(waiting) => self.post(waiting, &mut posted),
+            }
+        }
+    }
+
+    fn post(&self, mut waiting: Waiting, posted: &mut Posted) {
+        let forge = &self.reporting.forge;
+        let provider = forge.provider.as_str();
+        let CommitStatus { commit, context, state, .. } = &waiting.status;
+        match forge.post_status(&waiting.status) {
+            Ok(()) => {
+                posted.insert((*commit, context.clone()), *state);
+                self.recorder.note(Event::Reported {
+                    commit: *commit,
+                    context: context.clone(),
+                    state: *state,
+                });
+                self.metrics.count_commit_status(provider, "posted");
+            }
+            Err(error) if error.is_passing() && waiting.tries < TRIES => {
+                self.metrics.count_commit_status(provider, "retried");
+                tracing::warn!(%commit, %error, "posting the commit status failed: it is retried");
+                waiting.due = Instant::now() + backoff(waiting.tries);
+                waiting.tries += 1;
+                self.queue.retry(waiting);
+            }
+            Err(error) => {
+                self.metrics.count_commit_status(provider, "refused");
+                tracing::error!(%commit, %error, "posting the commit status failed");
+            }
+        }
+    }
+
+    /// Returns the statuses that follow from a job.
+    fn statuses(&self, job: Job, posted: &Posted) -> Vec<CommitStatus> {
+        let (event, before) = match job {
+            Job::HeadChecked(status) => return vec![status],
+            Job::Event(event, before) => (event, before),
+        };
+        let Ok(repository) = self.source.repository() else { return Vec::new() };
+        let live = format!("clade/live/{}", self.reporting.instance);
+        match event {
+            Event::Activated { commit, .. } => {
+                self.of_activated(&repository, commit, before, &live, posted)
+            }
+            Event::Rejected { commit, stage } => {
+                self.of_rejected(&repository, commit, stage, &live, posted)
+            }
+            Event::Superseded { commit, by } => {
+                let by = format!("superseded by {}", short(by));
+                vec![self.reporting.status(commit, &live, StatusState::Success, by)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the statuses of a commit that became live, and of those between it and the one before.
+    fn of_activated(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        before: Option<CommitId>,
+        live: &str,
+        posted: &Posted,
+    ) -> Vec<CommitStatus> {
+        let mut all = Vec::new();
+        let passed = before.and_then(|it| repository.between(it, commit).ok());
+        for passed in passed.unwrap_or_default().into_iter().rev().take(MOST) {
+            // What was rejected or live has its status already.
+            if passed != commit && !posted.contains_key(&(passed, live.to_owned())) {
+                let by = format!("superseded by {}", short(commit));
+                all.push(self.reporting.status(passed, live, StatusState::Success, by));
+            }
+        }
+        // After a restart, a commit is not built again only to post the same status.
+        if !is_posted(posted, commit, VALIDATE, StatusState::Success) {
+            let Verdict { state, description } = self.verdict(repository, commit);
+            all.push(self.reporting.status(commit, VALIDATE, state, description));
+        }
+        all.push(self.reporting.status(commit, live, StatusState::Success, "answers".to_owned()));
+        all
+    }
+
+    fn of_rejected(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        stage: Stage,
+        live: &str,
+        posted: &Posted,
+    ) -> Vec<CommitStatus> {
+        let state = match stage {
+            Stage::Load => StatusState::Error,
+            Stage::Verify | Stage::Check => StatusState::Failure,
+        };
+        if is_posted(posted, commit, VALIDATE, state) && is_posted(posted, commit, live, state) {
+            return Vec::new();
+        }
+        let why = match stage {
+            Stage::Verify => "not signed by an allowed key".to_owned(),
+            Stage::Load => "the commit cannot be read".to_owned(),
+            Stage::Check => self.verdict(repository, commit).description,
+        };
+        vec![
+            self.reporting.status(commit, VALIDATE, state, why.clone()),
+            self.reporting.status(commit, live, state, format!("rejected: {why}")),
+        ]
+    }
+
+    /// Returns whether a commit of the branch is valid.
+    fn verdict(&self, repository: &Repository, commit: CommitId) -> Verdict {
+        match self.store.read_unverified(repository, commit, Priority::Reports) {
+            Ok(outcome) => Verdict::of(&outcome),
+            Err(error) => Verdict::error(error.to_string()),
+        }
+    }
+}
+
+fn is_posted(posted: &Posted, commit: CommitId, context: &str, state: StatusState) -> bool {
+    posted.get(&(commit, context.to_owned())) == Some(&state)
+}
+
+fn posted(journal: &Journal) -> Posted {
+    let of = |event: &Event| match event {
+        Event::Reported { commit, context, state } => Some(((*commit, context.clone()), *state)),
+        _ => None,
+    };
+    journal.records().iter().filter_map(|it| of(&it.event)).collect()
+}
+
+/// Returns the last events, each with the commit that was live before it.
+fn recent(journal: &Journal) -> Vec<(Event, Option<CommitId>)> {
+    let mut before = None;
+    let mut all = Vec::new();
+    for record in journal.records() {
+        match record.event {
+            Event::Activated { commit, .. } => {
+                all.push((record.event.clone(), before));
+                before = Some(commit);
+            }
+            Event::Rejected { .. } | Event::Superseded { .. } => {
+                all.push((record.event.clone(), None));
+            }
+            _ => {}
+        }
+    }
+    all.split_off(all.len().saturating_sub(REPLAYED))
+}
+
+fn short(commit: CommitId) -> String {
+    commit.to_string().chars().take(7).collect()
+}

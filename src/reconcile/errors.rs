@@ -1,0 +1,78 @@
+//! Why a request about a commit cannot be answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::outcome::{BuildError, Rejected};
+use crate::git::{OpenError, ReadError, RevisionError, SignatureFault};
+use crate::model::CommitId;
+
+/// No snapshot answers for a revision.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LookupError {
+    /// No commit is live yet.
+    #[error("no commit answers yet")]
+    NoSnapshot,
+    /// The live snapshot is too old to answer.
+    #[error("the branch was last seen {} s ago, longer than answers may be old", .0.as_secs())]
+    Stale(Duration),
+    /// There is no such commit.
+    #[error(transparent)]
+    Unknown(#[from] RevisionError),
+    /// A commit that another replica serves has not arrived.
+    #[error("the commit {0} is not here yet")]
+    NotHereYet(CommitId),
+    /// The commit is not valid.
+    #[error("the commit {} is not valid", .0.commit)]
+    Rejected(Arc<Rejected>),
+    /// The commit is not signed as the settings demand.
+    #[error(transparent)]
+    Unverified(#[from] SignatureFault),
+    /// What was asked for could not be written to disk.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// Too many requests wait for other commits to be built.
+    #[error("other commits are being built: try again soon")]
+    Busy,
+    /// No commit was live at a time.
+    #[error("no commit answered here at {0}")]
+    NothingThen(Timestamp),
+    /// The repository cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+/// Something could not be written to disk, so it did not happen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the journal cannot be written, so nothing was changed: {0}")]
+pub struct StorageError(pub(super) String);
+
+impl From<Arc<Rejected>> for LookupError {
+    fn from(rejected: Arc<Rejected>) -> Self {
+        Self::Rejected(rejected)
+    }
+}
+
+impl From<BuildError> for LookupError {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Unreadable { source, .. } => Self::Unreadable(source.to_string()),
+            BuildError::Busy => Self::Busy,
+            BuildError::Cancelled(_) => Self::Unreadable(error.to_string()),
+        }
+    }
+}
+
+impl From<OpenError> for LookupError {
+    fn from(error: OpenError) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+}
+
+impl From<ReadError> for LookupError {
+    fn from(error: ReadError) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+}

@@ -1,0 +1,143 @@
+//! What the journal records.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::changeset::WriteOutcome;
+use crate::forge::StatusState;
+use crate::model::CommitId;
+use crate::reconcile::trigger::Trigger;
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// When, by the clock of this machine.
+    pub time: Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What can happen to a commit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The watched branch was seen at it.
+    Fetched {
+        /// The commit.
+        commit: CommitId,
+    },
+    /// It became live.
+    Activated {
+        /// The commit.
+        commit: CommitId,
+        /// What brought it here.
+        trigger: Trigger,
+    },
+    /// It was rejected, and is never live.
+    Rejected {
+        /// The commit.
+        commit: CommitId,
+        /// Where it failed.
+        stage: Stage,
+    },
+    /// A newer one came before it was built.
+    Superseded {
+        /// The commit.
+        commit: CommitId,
+        /// The newer one.
+        by: CommitId,
+    },
+    /// The forge has its commit status.
+    Reported {
+        /// The commit.
+        commit: CommitId,
+        /// What the status is about.
+        context: String,
+        /// What it came to.
+        state: StatusState,
+    },
+    /// A check of it, the head of a pull request, begins in a process of its own.
+    HeadCheckBegan {
+        /// The commit.
+        commit: CommitId,
+    },
+    /// That check was stopped with the daemon.
+    HeadCheckStopped {
+        /// The commit.
+        commit: CommitId,
+    },
+    /// That check ended; its commit status follows.
+    HeadChecked {
+        /// The commit.
+        commit: CommitId,
+        /// What it came to.
+        state: StatusState,
+        /// A sentence about it.
+        description: String,
+    },
+    /// An operator pinned it.
+    Pinned {
+        /// The commit.
+        commit: CommitId,
+        /// Who.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+    },
+    /// An operator has the branch followed again.
+    Resumed {
+        /// Who.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+        /// The head that they accept although it does not descend from what answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        accepts: Option<CommitId>,
+    },
+    /// Its signatures are what `--verify` demands.
+    Verified {
+        /// The commit.
+        commit: CommitId,
+        /// Whose key signed it.
+        signer: String,
+    },
+    /// The clock of this machine was set.
+    ClockSet {
+        /// What it showed last before.
+        until: Timestamp,
+        /// The earliest that it can have shown after.
+        since: Timestamp,
+    },
+    /// Writes of clients are about to be pushed.
+    Pushing {
+        /// The writes, in order.
+        writes: Vec<PushedWrite>,
+    },
+    /// The clients of writes have their answers.
+    Answered {
+        /// The commits of the writes.
+        commits: Vec<CommitId>,
+    },
+}
+
+/// A write of a client that may be at the remote.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PushedWrite {
+    /// The same for the same request of the same client.
+    pub fingerprint: String,
+    /// The commit.
+    pub commit: CommitId,
+    /// The answer to the client.
+    pub answer: WriteOutcome,
+}
+
+/// Where a commit can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Its signature.
+    Verify,
+    /// It could not be read.
+    Load,
+    /// Its files.
+    Check,
+}

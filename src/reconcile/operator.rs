@@ -1,0 +1,76 @@
+//! What operators ask for: to keep a commit live, and to follow the branch again.
+//!
+//! Each is on disk before it takes effect and before the operator gets an answer.
+#![expect(clippy::disallowed_methods, reason = "activations are measured by the clock")]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::activator::Activator;
+use super::clock::Now;
+use super::errors::{LookupError, StorageError};
+use super::journal::Event;
+use super::recorder::Recorder;
+use super::shared_state::SharedState;
+use super::snapshot_store::SnapshotStore;
+use super::source::Source;
+use super::state::{Cause, Withheld};
+use super::verifier::{Trust, Verifier};
+use crate::model::CommitId;
+
+/// Does what operators ask for.
+#[derive(Debug)]
+pub(super) struct Operator {
+    pub(super) source: Arc<Source>,
+    pub(super) state: Arc<SharedState>,
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) verifier: Arc<Verifier>,
+    pub(super) store: Arc<SnapshotStore>,
+    pub(super) activator: Arc<Activator>,
+}
+
+impl Operator {
+    /// Makes a commit live until [`Operator::resume`]. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit, if it may not be live, or if the pin cannot be
+    /// written to disk; then nothing is changed.
+    pub(super) fn pin(
+        &self,
+        revision: &str,
+        actor: Option<String>,
+    ) -> Result<CommitId, LookupError> {
+        let repository = self.source.repository()?;
+        let commit = repository.resolve(revision)?;
+        let verified = self.verifier.verify(&repository, commit, Trust::Begin)?;
+        let snapshot = self.store.build(&repository, &verified)?.into_result()?;
+        let activation = self.activator.begin();
+        self.recorder.record(Event::Pinned { commit, actor })?;
+        self.state.lock().set_pinned(Some(commit));
+        let activated = activation.activate(&repository, snapshot, Cause::Pinned, Instant::now());
+        if activated == Err(Withheld::Stopping) {
+            // It is on disk, and live after the restart.
+            tracing::info!(%commit, "the daemon stops before the pinned commit is live");
+        }
+        tracing::info!(%commit, "an operator pinned the commit");
+        Ok(commit)
+    }
+
+    /// Follows the branch again, also where it left its history. Where its head is not valid, the
+    /// newest valid commit behind it is made live.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be written to disk; then nothing is changed.
+    pub(super) fn resume(&self, actor: Option<String>) -> Result<(), StorageError> {
+        let activation = self.activator.begin();
+        let accepts = self.state.lock().head();
+        self.recorder.record(Event::Resumed { actor, accepts })?;
+        self.state.lock().resumed(Now::read());
+        drop(activation);
+        self.state.notify();
+        tracing::info!("an operator resumed following the branch");
+        Ok(())
+    }
+}

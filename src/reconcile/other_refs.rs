@@ -1,0 +1,77 @@
+//! Fetching the refs beside the watched one, in a thread of its own: they may be large, slow or broken,
+//! and the watched one is followed all the same.
+
+use std::sync::Arc;
+
+use super::pull_requests::PullRequestChecker;
+use super::shared_state::SharedState;
+use super::source::Source;
+use super::status::Reason;
+use crate::git::{Mirror, SkippedRef};
+
+/// How many refs the message of the condition names.
+const NAMED: usize = 3;
+
+/// How many characters of a name are shown.
+const SHOWN: usize = 80;
+
+/// Fetches the refs beside the watched one.
+#[derive(Debug)]
+pub(super) struct OtherRefs {
+    pub(super) source: Arc<Source>,
+    pub(super) state: Arc<SharedState>,
+    /// Checks the heads of pull requests among them.
+    pub(super) pull_requests: Option<Arc<PullRequestChecker>>,
+}
+
+impl OtherRefs {
+    /// Requests a fetch of them if some have moved.
+    pub(super) fn request(&self) {
+        if self.source.mirror().is_some_and(Mirror::others_moved) {
+            self.state.lock().other_refs_requested = true;
+            self.state.notify();
+        }
+    }
+
+    /// Fetches them whenever it is requested, until the daemon stops.
+    pub(super) fn run(&self) {
+        let Some(mirror) = self.source.mirror() else { return };
+        loop {
+            {
+                let mut state =
+                    self.state.wait_while(|it| !it.stopping && !it.other_refs_requested);
+                if state.stopping {
+                    return;
+                }
+                state.other_refs_requested = false;
+            }
+            match mirror.fetch_others() {
+                Ok(skipped) => self.state.lock().skipped_refs = in_short(&skipped),
+                // The next successful fetch of the branch tries again.
+                Err(error) => {
+                    let message = format!("other refs are not fetched: {error}");
+                    tracing::warn!("{message}");
+                    self.state.lock().skipped_refs = Some((error.failure.into(), message));
+                }
+            }
+            if let Some(pull_requests) = &self.pull_requests {
+                pull_requests.request();
+            }
+        }
+    }
+}
+
+/// Returns reason and message of the condition.
+fn in_short(skipped: &[SkippedRef]) -> Option<(Reason, String)> {
+    let reason = skipped.first()?.failure.into();
+    let shown = |it: &SkippedRef| {
+        let name: String = it.name.chars().take(SHOWN).collect();
+        format!("`{name}` ({})", it.message)
+    };
+    let named: Vec<String> = skipped.iter().take(NAMED).map(shown).collect();
+    let more = match skipped.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    Some((reason, format!("refs that are not fetched: {}{more}", named.join("; "))))
+}

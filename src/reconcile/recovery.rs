@@ -1,0 +1,109 @@
+//! The start: what was live before is live again, and what was known is known again.
+#![expect(clippy::disallowed_methods, reason = "activations are measured by the clock")]
+
+use std::time::Instant;
+
+use super::activator::Activator;
+use super::fetcher::Fetcher;
+use super::journal::{Event, Stage};
+use super::outcome::Outcome;
+use super::recorder::Recorder;
+use super::shared_state::SharedState;
+use super::snapshot_store::SnapshotStore;
+use super::source::Source;
+use super::state::{Cause, reason_of};
+use super::status::{LastFailed, Observed};
+use super::verifier::{Trust, Verifier};
+use crate::git::{Repository, SignatureFault};
+use crate::model::CommitId;
+
+/// Recovers what was known before the restart, without the remote.
+pub(super) struct Recovery<'r> {
+    pub(super) source: &'r Source,
+    pub(super) state: &'r SharedState,
+    pub(super) recorder: &'r Recorder,
+    pub(super) verifier: &'r Verifier,
+    pub(super) store: &'r SnapshotStore,
+    pub(super) activator: &'r Activator,
+    pub(super) fetcher: &'r Fetcher,
+}
+
+impl Recovery<'_> {
+    /// Makes the commit live that was live before the restart, if the mirror has it, and follows the
+    /// head that was fetched last.
+    pub(super) fn run(&self) {
+        let pinned = self.recorder.journal().pinned().map(|(commit, _)| commit);
+        self.state.lock().set_pinned(pinned);
+        let last =
+            pinned.or_else(|| self.recorder.journal().live()).or_else(|| self.source.noted_live());
+        let repository = match self.source.repository() {
+            Ok(repository) => repository,
+            Err(error) => {
+                if let Some(commit) = last {
+                    let reason = format!("the repository cannot be read: {error}");
+                    self.note_unrecovered(commit, reason);
+                }
+                return;
+            }
+        };
+        if let Some(commit) = last
+            && let Err(reason) = self.recover_live(&repository, commit)
+        {
+            self.note_unrecovered(commit, reason);
+        }
+        // Also where no commit is live: the head may be valid, and the remote out of reach.
+        if self.source.mirror().is_some()
+            && let Some(observed) = self.observed_last(&repository)
+        {
+            self.fetcher.follow_recovered(&repository, observed);
+        }
+    }
+
+    /// Keeps for the status why the commit that was live before is not.
+    fn note_unrecovered(&self, commit: CommitId, reason: String) {
+        tracing::error!(%commit, reason, "the commit that was live before the restart is not live now");
+        self.state.lock().unrecovered = Some((commit, reason));
+    }
+
+    /// Makes the commit live that was so before, or returns why it cannot be.
+    fn recover_live(&self, repository: &Repository, commit: CommitId) -> Result<(), String> {
+        let verified = match self.verifier.verify(repository, commit, Trust::Begin) {
+            Ok(verified) => verified,
+            Err(SignatureFault::Unreadable { reason, .. })
+                if repository.commit(commit).is_err() =>
+            {
+                return Err(format!("it is not in the mirror: {reason}"));
+            }
+            Err(fault) => {
+                let failed = LastFailed::of_commit(commit, Stage::Verify, &fault);
+                let reason = reason_of(&fault);
+                self.state.lock().recovery_failed(failed, reason, Instant::now());
+                return Err(fault.to_string());
+            }
+        };
+        match self.store.build(repository, &verified) {
+            Ok(Outcome::Valid(snapshot)) => self
+                .activator
+                .activate(repository, snapshot, Cause::Recovered, Instant::now())
+                .map_err(|withheld| format!("{withheld:?}")),
+            Ok(Outcome::Rejected(rejected)) => {
+                let failed = LastFailed::of_rejected(&rejected);
+                Err(format!("it is not valid any more: {}", failed.in_short()))
+            }
+            Err(error) => Err(format!("it cannot be read: {error}")),
+        }
+    }
+
+    /// Returns the head that the mirror was at last, with when that was, as far as the journal knows.
+    fn observed_last(&self, repository: &Repository) -> Option<Observed> {
+        let head = repository.resolve("HEAD").ok()?;
+        let journal = self.recorder.journal();
+        let when = journal.records().iter().rev().find(|it| match &it.event {
+            Event::Fetched { commit } | Event::Activated { commit, .. } => *commit == head,
+            // A write that is held, such as by a pin, was neither fetched nor activated.
+            Event::Pushing { writes } => writes.iter().any(|it| it.commit == head),
+            _ => false,
+        });
+        Some(Observed { commit: head, fetched_at: when?.time })
+    }
+}

@@ -1,0 +1,106 @@
+//! The state of the loop, as its threads share it.
+
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::clock::Now;
+use super::state::ReconcileState;
+use super::trigger::Trigger;
+use crate::model::CommitId;
+
+/// The state behind its lock, and what wakes the threads that wait for a change of it.
+#[derive(Debug)]
+pub(super) struct SharedState {
+    state: Mutex<ReconcileState>,
+    changed: Condvar,
+}
+
+impl SharedState {
+    pub(super) fn new(state: ReconcileState) -> Self {
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Locks the state. The lock is never held across IO.
+    pub(super) fn lock(&self) -> MutexGuard<'_, ReconcileState> {
+        self.state.lock()
+    }
+
+    /// Wakes the threads that wait for a change.
+    pub(super) fn notify(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits as long as something holds. Blocking.
+    pub(super) fn wait_while(
+        &self,
+        holds: impl FnMut(&mut ReconcileState) -> bool,
+    ) -> MutexGuard<'_, ReconcileState> {
+        let mut state = self.lock();
+        self.changed.wait_while(&mut state, holds);
+        state
+    }
+
+    /// Waits as long as something holds, at most so long. Blocking.
+    pub(super) fn wait_while_for(
+        &self,
+        longest: Duration,
+        holds: impl FnMut(&mut ReconcileState) -> bool,
+    ) -> MutexGuard<'_, ReconcileState> {
+        let mut state = self.lock();
+        self.changed.wait_while_for(&mut state, holds, longest);
+        state
+    }
+
+    /// Waits for the next change, at most so long. Blocking.
+    pub(super) fn wait_for(&self, state: &mut MutexGuard<'_, ReconcileState>, longest: Duration) {
+        self.changed.wait_for(state, longest);
+    }
+
+    /// Waits until the daemon stops, at most so long; returns whether it stops. Blocking.
+    pub(super) fn stops_within(&self, longest: Duration) -> bool {
+        self.wait_while_for(longest, |it| !it.stopping).stopping
+    }
+
+    /// Waits until no candidate is being built. Blocking.
+    pub(super) fn wait_until_idle(&self) {
+        drop(self.wait_while(|it| it.is_deciding() && !it.stopping));
+    }
+
+    /// Requests a fetch.
+    pub(super) fn request_fetch(&self, trigger: Trigger) {
+        self.lock().requested_fetch = Some(trigger);
+        self.notify();
+    }
+
+    /// Requests a fetch, and more of them until the remote shows a commit.
+    pub(super) fn expect_commit(&self, commit: Option<CommitId>) {
+        if let Some(commit) = commit {
+            self.lock().expect_commit(commit, Now::read());
+        }
+        self.request_fetch(Trigger::Webhook);
+    }
+
+    /// Ends the threads that wait for changes.
+    pub(super) fn stop(&self) {
+        self.lock().stopping = true;
+        self.notify();
+    }
+}
+
+/// A push that the status shows, until it is dropped.
+pub(super) struct ShownPush<'s>(&'s SharedState);
+
+impl SharedState {
+    /// Shows in the status how long a push takes.
+    pub(super) fn show_push(&self) -> ShownPush<'_> {
+        self.lock().push_began(Now::read());
+        ShownPush(self)
+    }
+}
+
+impl Drop for ShownPush<'_> {
+    fn drop(&mut self) {
+        self.0.lock().push_ended();
+    }
+}

@@ -1,0 +1,258 @@
+//! The store of snapshots: builds them, one at a time, and keeps those used last.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::build::{Build, Built};
+use super::build_queue::{BuildQueue, Priority};
+use super::live::LiveSnapshots;
+use super::outcome::{BuildError, Outcome};
+use super::reading_cache::ReadingCache;
+use super::shared_state::SharedState;
+use super::snapshot_cache::SnapshotCache;
+use super::verifier::VerifiedCommit;
+use crate::git::{Repository, Signer};
+use crate::model::{Budget, CommitId};
+use crate::snapshot::Snapshot;
+
+/// The snapshot of a commit whose signatures are verified: it may be made live. Only
+/// [`SnapshotStore::build`] makes one, from a [`VerifiedCommit`].
+#[derive(Clone, Debug)]
+pub(super) struct VerifiedSnapshot {
+    snapshot: Arc<Snapshot>,
+    signer: Option<Signer>,
+}
+
+impl VerifiedSnapshot {
+    pub(super) fn commit(&self) -> CommitId {
+        self.snapshot.commit
+    }
+
+    /// Returns the snapshot, and who signed its commit where that is demanded.
+    pub(super) fn into_parts(self) -> (Arc<Snapshot>, Option<Signer>) {
+        (self.snapshot, self.signer)
+    }
+
+    pub(super) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+}
+
+/// Builds snapshots and keeps them.
+#[derive(Debug)]
+pub(super) struct SnapshotStore {
+    /// The directory of the groups in the repository.
+    path: String,
+    budget: Budget,
+    /// How many bytes the snapshots of other commits may take beside the live one.
+    cache_bytes: u64,
+    live: Arc<LiveSnapshots>,
+    state: Arc<SharedState>,
+    cache: Mutex<SnapshotCache>,
+    readings: ReadingCache,
+    queue: BuildQueue,
+}
+
+impl SnapshotStore {
+    pub(super) fn new(
+        path: String,
+        budget: Budget,
+        cache_bytes: u64,
+        live: Arc<LiveSnapshots>,
+        state: Arc<SharedState>,
+    ) -> Self {
+        Self {
+            path,
+            budget,
+            cache_bytes,
+            live,
+            state,
+            cache: Mutex::default(),
+            readings: ReadingCache::default(),
+            queue: BuildQueue::default(),
+        }
+    }
+
+    /// Returns the outcome of a commit that may become live, building it before anything that is only
+    /// read. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the commit cannot be read.
+    pub(super) fn build(
+        &self,
+        repository: &Repository,
+        commit: &VerifiedCommit,
+    ) -> Result<Outcome<VerifiedSnapshot>, BuildError> {
+        self.build_while(repository, commit, &|| true)
+    }
+
+    /// The same, as long as the outcome is wanted.
+    pub(super) fn build_while(
+        &self,
+        repository: &Repository,
+        commit: &VerifiedCommit,
+        is_wanted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Outcome<VerifiedSnapshot>, BuildError> {
+        let outcome = self.decide(repository, commit.id(), is_wanted)?;
+        let signer = commit.signer().cloned();
+        Ok(outcome.map(|snapshot| VerifiedSnapshot { snapshot, signer }))
+    }
+
+    /// Returns the outcome of a commit that a write made and that is not on the branch yet. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the commit cannot be read.
+    pub(super) fn build_written(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<Outcome, BuildError> {
+        self.decide(repository, commit, &|| true)
+    }
+
+    fn decide(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        is_wanted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Outcome, BuildError> {
+        if let Some(known) = self.cached(commit) {
+            return Ok(known);
+        }
+        let _slot = self.queue.take(Priority::Decides);
+        self.build_now(repository, commit, self.budget, is_wanted)
+    }
+
+    /// Returns the outcome of a commit that is only read, building it when nothing else is built.
+    /// Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the commit cannot be read, or too many wait for that.
+    pub(super) fn read(
+        &self,
+        repository: &Repository,
+        commit: &VerifiedCommit,
+    ) -> Result<Outcome, BuildError> {
+        self.read_unverified(repository, commit.id(), Priority::Reads)
+    }
+
+    /// The same for a commit that must not answer agents, whatever its signatures. A commit that the
+    /// branch does not have, such as the head of a pull request, gets a tenth of the budget beyond what
+    /// the live one costs. Blocking.
+    pub(super) fn read_unverified(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        priority: Priority,
+    ) -> Result<Outcome, BuildError> {
+        /// How often a build gives way to those that decide.
+        const TRIES: usize = 8;
+        if let Some(known) = self.cached(commit) {
+            return Ok(known);
+        }
+        let is_wanted = || !self.queue.is_awaited();
+        for _ in 0..TRIES {
+            let slot = self.queue.take(priority).ok_or(BuildError::Busy)?;
+            let built = self
+                .budget_to_read(repository, commit)
+                .and_then(|budget| self.build_now(repository, commit, budget, &is_wanted));
+            drop(slot);
+            match built {
+                Err(BuildError::Cancelled(_)) => {}
+                done => return done,
+            }
+        }
+        Err(BuildError::Busy)
+    }
+
+    /// Returns what the head of a pull request may cost. Blocking.
+    pub(super) fn budget_of_head(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<Budget, BuildError> {
+        let _slot = self.queue.take(Priority::Reports);
+        self.budget_to_read(repository, commit)
+    }
+
+    /// Returns what a commit that is only read may cost. Called with a build slot.
+    fn budget_to_read(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<Budget, BuildError> {
+        let live = self.live.commit();
+        let head = self.state.lock().head();
+        let is_part = |of: CommitId| repository.is_ancestor(commit, of).unwrap_or(false);
+        if head.into_iter().chain(live).any(is_part) {
+            return Ok(self.budget);
+        }
+        let Some(live) = live else { return Ok(self.budget.for_unreviewed(None)) };
+        // Evicted between its build and its activation: without its counts, heads that are as large
+        // would be rejected.
+        if self.cache.lock().built(live).is_none() {
+            self.build_now(repository, live, self.budget, &|| true)?;
+        }
+        let counts = self.cache.lock().built(live).map(|it| it.checked.counts());
+        Ok(self.budget.for_unreviewed(counts.as_ref()))
+    }
+
+    /// Builds a commit with a build slot, unless the one before built it.
+    fn build_now(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        budget: Budget,
+        is_wanted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Outcome, BuildError> {
+        if let Some(known) = self.cached(commit) {
+            return Ok(known);
+        }
+        let near = repository.parents(commit).unwrap_or_default();
+        let base = self.cache.lock().base(near.into_iter().chain(self.live.commit()));
+        let (directory, cache) = (&*self.path, &self.readings);
+        let build = Build { repository, commit, directory, cache, budget, is_wanted };
+        let built = build.run(base.as_ref())?;
+        let outcome = built.outcome.clone();
+        // What is too large for a smaller budget may be valid once the branch has it.
+        if budget == self.budget || !outcome.is_too_large() {
+            let live = self.live.commit();
+            self.cache.lock().insert(commit, built, live, self.cache_bytes);
+        }
+        Ok(outcome)
+    }
+
+    /// Returns the outcome of a commit if it is kept.
+    pub(super) fn cached(&self, commit: CommitId) -> Option<Outcome> {
+        self.cache.lock().get(commit)
+    }
+
+    /// Returns the build of a valid commit if it is kept.
+    pub(super) fn cached_build(&self, commit: CommitId) -> Option<Built> {
+        let built = self.cache.lock().base([commit]);
+        built.filter(|it| it.outcome.commit() == commit)
+    }
+
+    /// Returns the outcomes that are kept.
+    pub(super) fn all(&self) -> Vec<(CommitId, Outcome)> {
+        self.cache.lock().all()
+    }
+
+    /// Returns the queue of builds.
+    pub(super) fn queue(&self) -> &BuildQueue {
+        &self.queue
+    }
+
+    /// Returns the files that have been read.
+    pub(super) fn readings(&self) -> &ReadingCache {
+        &self.readings
+    }
+
+    pub(super) fn budget(&self) -> Budget {
+        self.budget
+    }
+}

@@ -1,0 +1,292 @@
+//! Where the groups come from: a repository of this machine, or a remote that a mirror follows.
+
+use std::path::PathBuf;
+
+use super::state::{Ancestry, SourceKind};
+use super::status::Reason;
+use super::tree_files::SETTINGS_FILES;
+use crate::git::{
+    FetchError, FetchFailure, FilesError, Mirror, MirrorOptions, OpenError, PushError, Repository,
+    RevisionError,
+};
+use crate::model::{Budget, CommitId};
+use crate::validation::{Layout, SourceContent, SourceFile, read_layout};
+
+/// Where the branch is.
+#[derive(Debug)]
+pub enum Target {
+    /// In a repository of this machine that is read as it is.
+    Local(PathBuf),
+    /// At a remote that a mirror follows.
+    Remote(Mirror),
+}
+
+/// One branch of a repository, and the directory of the groups in it.
+#[derive(Debug)]
+pub(super) struct Source {
+    target: Target,
+    address: String,
+    branch: Option<String>,
+    path: String,
+    transport: Box<MirrorOptions>,
+}
+
+/// Where a fetch found the branch.
+pub(super) struct Fetched {
+    pub(super) repository: Repository,
+    pub(super) head: CommitId,
+}
+
+/// The branch that writes go to.
+pub(super) struct WriteBranch {
+    /// Its full name, `refs/heads/…`; none where the followed ref is not a branch.
+    pub(super) name: Option<String>,
+    /// Its newest commit; none before the first fetch.
+    pub(super) head: Option<CommitId>,
+}
+
+impl Source {
+    /// Returns the source; `branch` is none for what HEAD names, and `address` has no credentials.
+    pub(super) fn new(
+        target: Target,
+        address: String,
+        branch: Option<String>,
+        path: String,
+        transport: Box<MirrorOptions>,
+    ) -> Self {
+        Self { target, address, branch, path, transport }
+    }
+
+    /// Fetches the branch from a remote, or reads where it is in a repository of this machine.
+    /// Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the repository cannot be read or does not have the branch.
+    pub(super) fn fetch(&self) -> Result<Fetched, FetchError> {
+        let branch = self.branch.as_deref();
+        match &self.target {
+            Target::Local(path) => {
+                let fail = |failure, message: String| FetchError { failure, message };
+                let repository = Repository::discover(path)
+                    .map_err(|error| fail(FetchFailure::RepositoryNotFound, error.to_string()))?;
+                let head = repository.branch_head(branch).map_err(|_| {
+                    let message = match branch {
+                        Some(branch) => format!("the repository has no branch `{branch}`"),
+                        None => "the repository has no commit yet".to_owned(),
+                    };
+                    fail(FetchFailure::RefNotFound, message)
+                })?;
+                Ok(Fetched { repository, head })
+            }
+            Target::Remote(mirror) => {
+                let head = mirror.fetch_watched(branch)?.head;
+                let repository = mirror.repository().map_err(|error| FetchError {
+                    failure: FetchFailure::CorruptObjects,
+                    message: error.to_string(),
+                })?;
+                Ok(Fetched { repository, head })
+            }
+        }
+    }
+
+    /// Fetches everything again into a fresh mirror, since objects of the old one are damaged.
+    /// Returns whether that helped: a repository of this machine is not ours to mend. Blocking.
+    pub(super) fn refetch(&self) -> bool {
+        self.mirror().is_some_and(|it| it.renew(self.branch.as_deref()).is_ok())
+    }
+
+    /// Moves the branch to a commit, if it is still where the caller believes it is. `files` are the
+    /// files that the commit changes, from the root of the groups. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the branch is not moved, or that this is not known.
+    pub(super) fn push<'f>(
+        &self,
+        repository: &Repository,
+        branch: &str,
+        commit: CommitId,
+        expected: CommitId,
+        files: impl Iterator<Item = &'f String>,
+    ) -> Result<(), PushError> {
+        match &self.target {
+            Target::Remote(mirror) => {
+                mirror.push(branch, commit, Some(expected), self.branch.as_deref())
+            }
+            Target::Local(_) => {
+                let mut files: Vec<String> = files.map(|path| self.path_of(path)).collect();
+                files.sort_unstable();
+                files.dedup();
+                let files: Vec<&str> = files.iter().map(String::as_str).collect();
+                repository.advance(branch, commit, Some(expected), &files, &self.transport)
+            }
+        }
+    }
+
+    /// Makes a branch for a commit, beside the one that is followed. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is no such branch; [`PushError::Moved`] if there was one before.
+    pub(super) fn push_new_branch(
+        &self,
+        repository: &Repository,
+        branch: &str,
+        commit: CommitId,
+    ) -> Result<(), PushError> {
+        match &self.target {
+            Target::Remote(mirror) => mirror.push(branch, commit, None, None),
+            Target::Local(_) => repository.advance(branch, commit, None, &[], &self.transport),
+        }
+    }
+
+    /// Ends what is under way with the remote, pushes included: their time is up.
+    pub(super) fn interrupt(&self) {
+        self.transport.interrupt.interrupt();
+    }
+
+    /// Opens the repository for reading.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be opened.
+    pub(super) fn repository(&self) -> Result<Repository, OpenError> {
+        match &self.target {
+            Target::Local(path) => Repository::discover(path),
+            Target::Remote(mirror) => mirror.repository(),
+        }
+    }
+
+    /// Returns the mirror of a remote.
+    pub(super) fn mirror(&self) -> Option<&Mirror> {
+        match &self.target {
+            Target::Local(_) => None,
+            Target::Remote(mirror) => Some(mirror),
+        }
+    }
+
+    pub(super) fn kind(&self) -> SourceKind {
+        match &self.target {
+            Target::Local(_) => SourceKind::Local,
+            Target::Remote(_) => SourceKind::Remote,
+        }
+    }
+
+    /// Returns the address for messages, without credentials.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Returns the directory of the groups in the repository.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the branch as people name it; none for a detached HEAD.
+    pub(super) fn branch_name(&self) -> Option<String> {
+        self.branch.clone().or_else(|| self.repository().ok()?.head_branch())
+    }
+
+    /// Returns the full name of the ref that is followed, if there is one.
+    pub(super) fn watched_ref(&self) -> Option<String> {
+        match &self.branch {
+            Some(name) => Some(full_name(name.clone())),
+            None => self.repository().ok()?.head_ref(),
+        }
+    }
+
+    /// Returns the branch that writes go to; `observed` is where the last fetch found it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a repository of this machine does not have it.
+    pub(super) fn write_branch(
+        &self,
+        repository: &Repository,
+        observed: Option<CommitId>,
+    ) -> Result<WriteBranch, RevisionError> {
+        let (name, head) = match &self.target {
+            Target::Local(_) => {
+                let head = repository.branch_head(self.branch.as_deref())?;
+                (self.branch.clone().or_else(|| repository.head_ref()), Some(head))
+            }
+            Target::Remote(_) => (repository.head_ref(), observed),
+        };
+        let name = name.map(full_name).filter(|it| it.starts_with("refs/heads/"));
+        Ok(WriteBranch { name, head })
+    }
+
+    /// Returns the path in the repository of a file, given from the root of the groups.
+    pub(super) fn path_of(&self, path: &str) -> String {
+        match self.path.trim_matches('/') {
+            "" | "." => path.to_owned(),
+            directory => format!("{directory}/{path}"),
+        }
+    }
+
+    /// Returns whether a commit has the directory of the groups.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the commit cannot be read within the budget.
+    pub(super) fn has_path(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        budget: &Budget,
+    ) -> Result<bool, FilesError> {
+        repository.has_directory(commit, &self.path, budget)
+    }
+
+    /// Returns the text of a file in a commit, by its path from the root of the groups; none if the
+    /// commit lacks it.
+    pub(super) fn text(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        path: &str,
+    ) -> Option<String> {
+        repository.text(commit, &self.path_of(path))
+    }
+
+    /// Returns the layout and policy of a commit.
+    pub(super) fn layout(&self, repository: &Repository, commit: CommitId) -> Layout {
+        let settings = SETTINGS_FILES.into_iter().find_map(|path| {
+            let text = self.text(repository, commit, path)?;
+            let content = SourceContent::Bytes(text.into_bytes().into());
+            Some(SourceFile { path: path.into(), content })
+        });
+        read_layout(settings.as_slice()).0
+    }
+
+    /// Returns the live commit that the mirror names, which outlives the journal.
+    pub(super) fn noted_live(&self) -> Option<CommitId> {
+        self.mirror()?.live()
+    }
+
+    /// Names the live commit in the mirror.
+    pub(super) fn note_live(&self, commit: CommitId) {
+        if self.mirror().is_some_and(|it| it.set_live(commit).is_err()) {
+            tracing::warn!(%commit, "the mirror does not name the live commit: writing its ref failed");
+        }
+    }
+
+    /// Returns what the status says while fetched commits do not go to the data directory.
+    pub(super) fn storage_fault(&self) -> Option<(Reason, String)> {
+        let message = "the data directory was read-only at the start, so fetched commits are kept in a \
+                       temporary directory: restart the daemon";
+        self.mirror()?.is_temporary().then(|| (Reason::WriteFailed, message.to_owned()))
+    }
+}
+
+/// Returns the full name of a ref; a short name is a branch.
+fn full_name(name: String) -> String {
+    if name.starts_with("refs/") { name } else { format!("refs/heads/{name}") }
+}
+
+impl Ancestry for Repository {
+    fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> bool {
+        Self::is_ancestor(self, ancestor, descendant).unwrap_or(false)
+    }
+}

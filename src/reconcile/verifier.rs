@@ -1,0 +1,152 @@
+//! The one place where signatures are verified.
+//!
+//! What is served to an agent comes from a [`VerifiedCommit`], which only [`Verifier`] makes: a snapshot
+//! that is made live, pinned, written or asked for by its commit. The exceptions answer people about
+//! commits, and their snapshots cannot be made live: comparisons and findings take heads of pull
+//! requests ([`SnapshotStore::read_unverified`](super::snapshot_store::SnapshotStore::read_unverified)).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use super::live::LiveSnapshots;
+use super::recorder::Recorder;
+use crate::git::{Base, Repository, SignatureFault, Signer, Verification, VerifyMode};
+use crate::model::CommitId;
+
+/// How many verified commits are taken from the journal, newest first: one would do for a branch that
+/// only grows, and more are needed after rewrites and pins.
+const VERIFIED: usize = 64;
+
+/// How many commits are remembered whose history is verified.
+const REMEMBERED: usize = 4_096;
+
+/// A commit whose signatures are what `--verify` demands.
+#[derive(Clone, Debug)]
+pub(super) struct VerifiedCommit {
+    id: CommitId,
+    signer: Option<Signer>,
+}
+
+impl VerifiedCommit {
+    pub(super) fn id(&self) -> CommitId {
+        self.id
+    }
+
+    /// Returns who signed it, where that is demanded.
+    pub(super) fn signer(&self) -> Option<&Signer> {
+        self.signer.as_ref()
+    }
+}
+
+/// What vouches for a commit where nothing is verified yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// It is the head of the branch or an operator's choice: its own signature vouches for what it
+    /// contains.
+    Begin,
+    /// Any caller may have asked for it: everything that it contains must be signed.
+    Nothing,
+}
+
+/// Verifies signatures.
+#[derive(Debug)]
+pub(super) struct Verifier {
+    verification: Verification,
+    recorder: Arc<Recorder>,
+    live: Arc<LiveSnapshots>,
+    /// Commits whose whole history is verified.
+    verified: Mutex<HashSet<CommitId>>,
+}
+
+impl Verifier {
+    pub(super) fn new(
+        verification: Verification,
+        recorder: Arc<Recorder>,
+        live: Arc<LiveSnapshots>,
+    ) -> Self {
+        Self { verification, recorder, live, verified: Mutex::default() }
+    }
+
+    pub(super) fn mode(&self) -> VerifyMode {
+        self.verification.mode
+    }
+
+    /// Verifies a commit.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with its signature or one in its history.
+    pub(super) fn verify(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+        trust: Trust,
+    ) -> Result<VerifiedCommit, SignatureFault> {
+        if self.mode() == VerifyMode::Off {
+            return Ok(VerifiedCommit { id: commit, signer: None });
+        }
+        // The history of a verified commit does not change; whether its key is still allowed may.
+        let signer = if self.verified.lock().contains(&commit) {
+            self.signer_of(repository, commit)?
+        } else {
+            let known = self.known(repository);
+            let base = match trust {
+                Trust::Begin if known.is_empty() => Base::Trusted,
+                Trust::Begin | Trust::Nothing => Base::Verified(&known),
+            };
+            let seen = |it| self.first_seen(repository, it);
+            let signer = self.verification.check(repository, commit, base, &seen)?;
+            self.remember(commit);
+            signer
+        };
+        Ok(VerifiedCommit { id: commit, signer })
+    }
+
+    /// Returns who signed the live commit, whatever its history: a key may have been taken away since
+    /// it was verified.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with its signature.
+    pub(super) fn signer_of(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<Option<Signer>, SignatureFault> {
+        let seen = |it| self.first_seen(repository, it);
+        self.verification.check(repository, commit, Base::Trusted, &seen)
+    }
+
+    /// Returns the verified commits that the repository has.
+    fn known(&self, repository: &Repository) -> Vec<CommitId> {
+        let mut known = self.recorder.journal().verified(VERIFIED);
+        known.extend(self.live.commit());
+        known.retain(|it| repository.commit(*it).is_ok());
+        known
+    }
+
+    fn remember(&self, commit: CommitId) {
+        let mut verified = self.verified.lock();
+        if verified.len() >= REMEMBERED {
+            verified.clear();
+        }
+        verified.insert(commit);
+    }
+
+    /// Returns when a commit was first seen here: with the first head of the branch that contains it,
+    /// or now.
+    fn first_seen(&self, repository: &Repository, commit: CommitId) -> Timestamp {
+        let heads = self.recorder.journal().seen();
+        if let Some((time, _)) = heads.iter().find(|(_, head)| *head == commit) {
+            return *time;
+        }
+        // Where the branch only grew, every head after the first that has the commit has it too; after a
+        // rewrite a later one may be found, which is on the safe side.
+        let lacks = |head: CommitId| !repository.is_ancestor(commit, head).unwrap_or(false);
+        let first = heads.partition_point(|(_, head)| lacks(*head));
+        heads.get(first).map_or_else(Timestamp::now, |(time, _)| *time)
+    }
+}

@@ -1,0 +1,140 @@
+//! Applying writes: the tip of the branch, and the next commit on it.
+
+use std::sync::Arc;
+
+use super::message;
+use super::planner::WritePlanner;
+use super::request::{WriteError, WriteRequest, WriteSettings};
+use crate::changeset::Changeset;
+use crate::git::{Draft, ReadError, Repository};
+use crate::model::CommitId;
+use crate::reconcile::errors::LookupError;
+use crate::reconcile::fetcher::Fetcher;
+use crate::reconcile::outcome::Outcome;
+use crate::reconcile::shared_state::SharedState;
+use crate::reconcile::snapshot_store::{SnapshotStore, VerifiedSnapshot};
+use crate::reconcile::source::{Source, WriteBranch};
+use crate::reconcile::trigger::Trigger;
+use crate::reconcile::verifier::{Trust, Verifier};
+use crate::snapshot::Snapshot;
+
+/// The newest commit of the branch, which writes are applied to.
+pub(super) struct Tip {
+    pub(super) repository: Repository,
+    /// The full name of the branch.
+    pub(super) branch: String,
+    pub(super) commit: CommitId,
+    pub(super) snapshot: Arc<Snapshot>,
+}
+
+/// Makes commits of writes.
+pub(super) struct Applier {
+    pub(super) source: Arc<Source>,
+    pub(super) state: Arc<SharedState>,
+    pub(super) fetcher: Arc<Fetcher>,
+    pub(super) verifier: Arc<Verifier>,
+    pub(super) store: Arc<SnapshotStore>,
+    pub(super) planner: Arc<WritePlanner>,
+    pub(super) settings: Arc<WriteSettings>,
+}
+
+impl Applier {
+    /// Returns the newest commit of the branch, which must be valid.
+    pub(super) fn tip(&self) -> Result<Tip, WriteError> {
+        // After a restart an older commit is live at once, before the branch is fetched.
+        let was_fetched = self.state.lock().last_contact.is_some();
+        if !was_fetched {
+            self.fetcher.fetch(Trigger::Write).map_err(WriteError::Unreachable)?;
+        }
+        self.state.wait_until_idle();
+        let repository = self.source.repository().map_err(|it| WriteError::internal(&it))?;
+        let observed = self.observed_unless_blocked()?;
+        let WriteBranch { name, head } = self
+            .source
+            .write_branch(&repository, observed)
+            .map_err(|it| WriteError::internal(&it))?;
+        let commit = head.ok_or(WriteError::Lookup(LookupError::NoSnapshot))?;
+        let verified =
+            self.verifier.verify(&repository, commit, Trust::Begin).map_err(LookupError::from)?;
+        let Some(branch) = name else {
+            let message = "what is followed is not a branch, so it cannot be written to";
+            return Err(WriteError::Blocked(message.to_owned()));
+        };
+        let outcome =
+            self.store.build(&repository, &verified).map_err(|it| WriteError::internal(&it))?;
+        let valid = outcome.into_result().map_err(LookupError::from)?;
+        let snapshot = Arc::clone(valid.snapshot());
+        Ok(Tip { repository, branch, commit, snapshot })
+    }
+
+    /// Returns where the last fetch found the branch, unless an operator has to resume before writes.
+    fn observed_unless_blocked(&self) -> Result<Option<CommitId>, WriteError> {
+        let state = self.state.lock();
+        if let Some(pinned) = state.pinned() {
+            let message = format!("an operator pinned the commit {pinned}: resume to write again");
+            return Err(WriteError::Blocked(message));
+        }
+        if state.held().is_some() {
+            let message = "the branch waits for an operator: resume to write again";
+            return Err(WriteError::Blocked(message.to_owned()));
+        }
+        Ok(state.head())
+    }
+
+    /// Applies a write to a commit: makes the next one, and builds it.
+    pub(super) fn apply(
+        &self,
+        repository: &Repository,
+        base: &Arc<Snapshot>,
+        request: &WriteRequest,
+    ) -> Result<(Arc<Snapshot>, Changeset), WriteError> {
+        let WriteRequest { operation, scopes, .. } = request;
+        let changeset = self.planner.plan(repository, base, operation, scopes)?;
+        if changeset.files.is_empty() {
+            return Ok((Arc::clone(base), changeset));
+        }
+        let commit = self
+            .commit(repository, base.commit, request, &changeset)
+            .map_err(|it| WriteError::internal(&it))?;
+        let outcome = self.store.build_written(repository, commit);
+        match outcome.map_err(|it| WriteError::internal(&it))? {
+            Outcome::Valid(snapshot) => Ok((snapshot, changeset)),
+            Outcome::Rejected(rejected) => Err(WriteError::Invalid(rejected.diagnostics.clone())),
+        }
+    }
+
+    fn commit(
+        &self,
+        repository: &Repository,
+        parent: CommitId,
+        request: &WriteRequest,
+        changeset: &Changeset,
+    ) -> Result<CommitId, ReadError> {
+        let files = changeset
+            .files
+            .iter()
+            .map(|(path, text)| (self.source.path_of(path), text.clone()))
+            .collect();
+        let committer = &self.settings.committer;
+        repository.write_commit(&Draft {
+            parent,
+            files: &files,
+            author: &message::author(request, committer),
+            committer,
+            message: &message::text(request, &changeset.subject, &self.settings.trailers),
+        })
+    }
+
+    /// Returns the snapshot of a commit that writes made, if it may be live: it is about to be pushed.
+    pub(super) fn admit(
+        &self,
+        repository: &Repository,
+        commit: CommitId,
+    ) -> Result<VerifiedSnapshot, WriteError> {
+        let verified =
+            self.verifier.verify(repository, commit, Trust::Begin).map_err(LookupError::from)?;
+        let outcome =
+            self.store.build(repository, &verified).map_err(|it| WriteError::internal(&it))?;
+        Ok(outcome.into_result().map_err(LookupError::from)?)
+    }
+}

@@ -1,0 +1,146 @@
+//! Writes as clients send them, and their outcomes.
+
+use std::sync::Arc;
+
+use super::receipt::DeliveryReceipt;
+use crate::changeset::{Operation, Rejection, Scope, WriteOutcome};
+use crate::diagnostic::Diagnostic;
+use crate::forge::Forge;
+use crate::git::{FetchError, Person, PushError};
+use crate::history::Edit;
+use crate::model::CommitId;
+use crate::reconcile::errors::{LookupError, StorageError};
+use crate::snapshot::Snapshot;
+
+/// How writes are made.
+#[derive(Clone, Debug)]
+pub struct WriteSettings {
+    /// What a write becomes.
+    pub mode: WriteMode,
+    /// The committer of the commits.
+    pub committer: Person,
+    /// Lines at the end of every message, such as `Change-Kind: data`.
+    pub trailers: Vec<String>,
+    /// How often a write is applied again when another push came first.
+    pub retries: usize,
+    /// Where pull requests are opened.
+    pub forge: Option<Forge>,
+}
+
+/// What a write becomes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteMode {
+    /// A refusal: groups change by commits alone.
+    #[default]
+    Off,
+    /// A commit on the branch.
+    Commit,
+    /// A commit on a branch of its own, for review.
+    Propose,
+}
+
+/// A write, and the client that sent it.
+#[derive(Clone, Debug)]
+pub struct WriteRequest {
+    /// The operation.
+    pub operation: Operation,
+    /// What each grant of the client allows to change; one must allow all of it.
+    pub scopes: Vec<Scope>,
+    /// The client; none without authentication.
+    pub actor: Option<String>,
+    /// The request in one line, for the message: `POST /v1/groups`.
+    pub line: String,
+    /// The same for the same request of the same client.
+    pub fingerprint: String,
+}
+
+/// A write that is in effect, or proposed.
+#[derive(Clone, Debug)]
+pub enum Written {
+    /// It is at the remote and live.
+    Active {
+        /// The live snapshot.
+        snapshot: Arc<Snapshot>,
+        /// The answer to the client.
+        answer: WriteOutcome,
+        /// When and how often the group of the answer was edited, if that is known.
+        edit: Option<Edit>,
+        /// Whether a commit was made; none is if everything was as wanted.
+        changed: bool,
+        /// Takes note when the answer was sent; none where there was nothing to write.
+        receipt: Option<Arc<DeliveryReceipt>>,
+    },
+    /// It waits for review.
+    Proposed {
+        /// The branch.
+        branch: String,
+        /// The commit.
+        commit: CommitId,
+        /// The pull request.
+        url: Option<String>,
+    },
+}
+
+/// A write is not in effect.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WriteError {
+    /// It cannot be done as asked.
+    #[error("{}", .0.message)]
+    Refused(Rejection),
+    /// The groups would not be valid.
+    #[error("the groups would not be valid")]
+    Invalid(Vec<Diagnostic>),
+    /// The state of the branch does not allow writes.
+    #[error("{0}")]
+    Blocked(String),
+    /// Other pushes came first too often.
+    #[error("others changed the branch meanwhile, {0} times in a row")]
+    Conflict(usize),
+    /// The remote does not take it.
+    #[error("the remote refuses the change: {0}")]
+    RemoteRefuses(String),
+    /// The remote cannot be reached; nothing changed.
+    #[error("nothing was changed: {0}")]
+    Unreachable(FetchError),
+    /// It is not known whether it is at the remote.
+    #[error("whether the change is at the remote is not known, sending it again is safe: {0}")]
+    Unknown(FetchError),
+    /// It is on the branch, and an operator pinned another commit while it was pushed.
+    #[error(
+        "the change is on the branch as the commit {commit} and does not answer, since an operator \
+         pinned {pinned} meanwhile: it answers after a resume"
+    )]
+    Kept {
+        /// The commit of the change.
+        commit: CommitId,
+        /// The live commit.
+        pinned: CommitId,
+    },
+    /// It could not be noted on disk before it was pushed, so it was not.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// No commit is live.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// Something failed here.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl WriteError {
+    /// Returns the error of something that fails only through a defect or a damaged disk.
+    pub(super) fn internal(error: &dyn std::fmt::Display) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
+impl From<PushError> for WriteError {
+    fn from(error: PushError) -> Self {
+        match error {
+            PushError::Moved => Self::Conflict(1),
+            PushError::Refused(words) => Self::RemoteRefuses(words),
+            PushError::Failed(error) => Self::Unreachable(error),
+            PushError::Unknown(error) => Self::Unknown(error),
+        }
+    }
+}

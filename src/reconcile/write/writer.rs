@@ -1,0 +1,355 @@
+//! The thread that makes commits of writes, pushes them and makes them live.
+#![expect(clippy::disallowed_methods, reason = "activations are measured by the clock")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use super::applier::{Applier, Tip};
+use super::idempotency::Idempotency;
+use super::planner::WritePlanner;
+use super::proposer::Proposer;
+use super::queue::{Job, Message, WriteQueue};
+use super::receipt::{Deliveries, DeliveryReceipt};
+use super::request::{WriteError, WriteMode, WriteRequest, WriteSettings, Written};
+use crate::changeset::{Changeset, WriteOutcome};
+use crate::git::{PushError, Repository};
+use crate::history::Edit;
+use crate::model::CommitId;
+use crate::reconcile::activator::Activator;
+use crate::reconcile::clock::Now;
+use crate::reconcile::edit_history::EditHistory;
+use crate::reconcile::fetcher::Fetcher;
+use crate::reconcile::journal::PushedWrite;
+use crate::reconcile::recorder::Recorder;
+use crate::reconcile::shared_state::SharedState;
+use crate::reconcile::snapshot_store::{SnapshotStore, VerifiedSnapshot};
+use crate::reconcile::source::Source;
+use crate::reconcile::state::{Cause, Pushed, Withheld};
+use crate::reconcile::supervise::supervised;
+use crate::reconcile::trigger::Trigger;
+use crate::reconcile::verifier::Verifier;
+use crate::snapshot::Snapshot;
+
+/// The parts of the loop that a writer uses.
+pub(in crate::reconcile) struct WriterParts {
+    pub(in crate::reconcile) source: Arc<Source>,
+    pub(in crate::reconcile) state: Arc<SharedState>,
+    pub(in crate::reconcile) recorder: Arc<Recorder>,
+    pub(in crate::reconcile) fetcher: Arc<Fetcher>,
+    pub(in crate::reconcile) verifier: Arc<Verifier>,
+    pub(in crate::reconcile) store: Arc<SnapshotStore>,
+    pub(in crate::reconcile) planner: Arc<WritePlanner>,
+    pub(in crate::reconcile) activator: Arc<Activator>,
+    pub(in crate::reconcile) edits: Arc<EditHistory>,
+}
+
+/// Takes writes and makes commits of them.
+pub struct Writer {
+    settings: Arc<WriteSettings>,
+    source: Arc<Source>,
+    state: Arc<SharedState>,
+    fetcher: Arc<Fetcher>,
+    activator: Arc<Activator>,
+    edits: Arc<EditHistory>,
+    applier: Arc<Applier>,
+    proposer: Proposer,
+    idempotency: Idempotency,
+    queue: WriteQueue,
+    deliveries: Arc<Deliveries>,
+    receiver: Mutex<Option<Receiver<Message>>>,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// How many writes are pushed at once.
+const BATCH: usize = 64;
+
+/// A write that was applied and is not pushed yet.
+struct Applied {
+    job: Job,
+    snapshot: Arc<Snapshot>,
+    changeset: Changeset,
+    /// The commit that its client is answered with, unless nothing had to change.
+    answered_with: Option<CommitId>,
+    edit: Option<Edit>,
+}
+
+/// Why applied writes are not live.
+enum Failure {
+    /// They were not pushed.
+    Unpushed(WriteError),
+    /// The push failed, or its end is not known.
+    Push(PushError),
+    /// They are on the branch.
+    Withheld(Withheld),
+}
+
+impl Writer {
+    /// Prepares to write; [`Writer::run`] does it.
+    pub(in crate::reconcile) fn new(settings: WriteSettings, parts: WriterParts) -> Self {
+        let settings = Arc::new(settings);
+        let WriterParts {
+            source,
+            state,
+            recorder,
+            fetcher,
+            verifier,
+            store,
+            planner,
+            activator,
+            edits,
+        } = parts;
+        let (queue, receiver) = WriteQueue::new();
+        let deliveries = Arc::new(queue.deliveries());
+        let applier = Arc::new(Applier {
+            source: Arc::clone(&source),
+            state: Arc::clone(&state),
+            fetcher: Arc::clone(&fetcher),
+            verifier,
+            store,
+            planner,
+            settings: Arc::clone(&settings),
+        });
+        let proposer = Proposer {
+            applier: Arc::clone(&applier),
+            source: Arc::clone(&source),
+            state: Arc::clone(&state),
+            edits: Arc::clone(&edits),
+            settings: Arc::clone(&settings),
+        };
+        let idempotency = Idempotency { recorder, deliveries: Arc::clone(&deliveries) };
+        Self {
+            settings,
+            source,
+            state,
+            fetcher,
+            activator,
+            edits,
+            applier,
+            proposer,
+            idempotency,
+            queue,
+            deliveries,
+            receiver: Mutex::new(Some(receiver)),
+        }
+    }
+
+    /// Queues a write; `reply` is called when it is decided.
+    pub fn submit(
+        &self,
+        request: WriteRequest,
+        reply: impl FnOnce(Result<Written, WriteError>) + Send + 'static,
+    ) {
+        let job = Message::Write(Box::new(Job { request, reply: Box::new(reply) }));
+        if let Err(Message::Write(job)) = self.queue.send(job) {
+            (job.reply)(Err(WriteError::Blocked("the daemon is stopping".to_owned())));
+        }
+    }
+
+    /// Ends [`Writer::run`] when the queued writes are done.
+    pub fn stop(&self) {
+        self.queue.close();
+    }
+
+    /// Makes commits of writes until it is stopped. Blocking.
+    pub fn run(&self) {
+        let Some(receiver) = self.receiver.lock().take() else { return };
+        while let Ok(first) = receiver.recv() {
+            let (mut jobs, mut delivered) = (Vec::new(), Vec::new());
+            for message in std::iter::once(first).chain(receiver.try_iter().take(BATCH - 1)) {
+                match message {
+                    Message::Write(job) => jobs.push(*job),
+                    Message::Delivered(commit) => delivered.push(commit),
+                }
+            }
+            // A panic drops the writes, and their clients get the error for writes that were not decided.
+            supervised("writer", || {
+                self.idempotency.note_delivered(&delivered);
+                match self.settings.mode {
+                    _ if jobs.is_empty() => {}
+                    WriteMode::Propose => {
+                        for Job { request, reply } in jobs {
+                            reply(self.proposer.propose(&request));
+                        }
+                    }
+                    WriteMode::Off | WriteMode::Commit => self.write(jobs),
+                }
+            });
+        }
+    }
+
+    /// Applies writes to the tip and pushes them, again as often as other pushes come first.
+    fn write(&self, mut jobs: Vec<Job>) {
+        for _ in 0..=self.settings.retries {
+            let tip = match self.applier.tip() {
+                Ok(tip) => tip,
+                Err(error) => return fail_all(jobs, &error),
+            };
+            let since = Instant::now();
+            let applied = self.apply_all(&tip, jobs);
+            let Some(last) = applied.last().map(|it| it.snapshot.commit) else { return };
+            if last == tip.commit {
+                return self.answer_all(applied, tip.commit);
+            }
+            match self.push_and_activate(&tip, &applied, last, since) {
+                Ok(()) => return self.answer_all(applied, tip.commit),
+                Err(Failure::Withheld(withheld)) => return answer_withheld(applied, withheld),
+                Err(Failure::Push(PushError::Moved)) => {
+                    jobs = jobs_of(applied);
+                    self.catch_up();
+                }
+                Err(Failure::Push(PushError::Refused(_))) if applied.len() > 1 => {
+                    // The remote may refuse only one of them.
+                    return jobs_of(applied).into_iter().for_each(|it| self.write(vec![it]));
+                }
+                Err(Failure::Push(error)) => return fail_all(jobs_of(applied), &error.into()),
+                Err(Failure::Unpushed(error)) => return fail_all(jobs_of(applied), &error),
+            }
+        }
+        fail_all(jobs, &WriteError::Conflict(self.settings.retries + 1));
+    }
+
+    /// Applies writes, each to what the one before left; clients of refused ones are answered.
+    fn apply_all(&self, tip: &Tip, jobs: Vec<Job>) -> Vec<Applied> {
+        let mut applied: Vec<Applied> = Vec::new();
+        for job in jobs {
+            let base = Arc::clone(applied.last().map_or(&tip.snapshot, |it| &it.snapshot));
+            let is_taken = |commit| applied.iter().any(|it| it.answered_with == Some(commit));
+            let repeated =
+                self.idempotency.repeated(&tip.repository, &job.request, tip.commit, is_taken);
+            let known = repeated.as_ref().map(|it| it.commit);
+            let done = match repeated {
+                Some(write) => {
+                    let (files, subject) = (BTreeMap::new(), String::new());
+                    Ok((Arc::clone(&base), Changeset { files, subject, answer: write.answer }))
+                }
+                None => self.applier.apply(&tip.repository, &base, &job.request),
+            };
+            match done {
+                Ok((snapshot, changeset)) => {
+                    let edit = self.edit(&tip.repository, &base, &snapshot, &changeset.answer);
+                    let made = Some(snapshot.commit).filter(|it| *it != base.commit);
+                    let answered_with = known.or(made);
+                    applied.push(Applied { job, snapshot, changeset, answered_with, edit });
+                }
+                Err(error) => (job.reply)(Err(error)),
+            }
+        }
+        applied
+    }
+
+    /// Returns when and how often a group was edited, the write included.
+    fn edit(
+        &self,
+        repository: &Repository,
+        base: &Snapshot,
+        written: &Snapshot,
+        answer: &WriteOutcome,
+    ) -> Option<Edit> {
+        // The next write starts from here, whatever this one was about.
+        let history = self.edits.after(repository, base.commit, written.commit)?;
+        history.edit(answer.group()?)
+    }
+
+    /// Pushes the last of some commits and makes it live.
+    fn push_and_activate(
+        &self,
+        tip: &Tip,
+        applied: &[Applied],
+        last: CommitId,
+        since: Instant,
+    ) -> Result<(), Failure> {
+        let snapshot = self.applier.admit(&tip.repository, last).map_err(Failure::Unpushed)?;
+        let pushing = applied.iter().filter_map(Applied::pushing).collect();
+        self.idempotency.record_pushing(pushing).map_err(|it| Failure::Unpushed(it.into()))?;
+        let shown = self.state.show_push();
+        let files = applied.iter().flat_map(|it| it.changeset.files.keys());
+        let pushed = self.source.push(&tip.repository, &tip.branch, last, tip.commit, files);
+        drop(shown);
+        pushed.map_err(Failure::Push)?;
+        self.activate_pushed(&tip.repository, snapshot, since).map_err(Failure::Withheld)
+    }
+
+    /// Makes a commit live that was pushed just now.
+    fn activate_pushed(
+        &self,
+        repository: &Repository,
+        snapshot: VerifiedSnapshot,
+        since: Instant,
+    ) -> Result<(), Withheld> {
+        let activation = self.activator.begin();
+        match self.state.lock().pushed(snapshot.commit(), repository, Now::read())? {
+            Pushed::IsLive => return Ok(()),
+            Pushed::MayActivate => {}
+        }
+        activation.activate(repository, snapshot, Cause::Written, since)
+    }
+
+    /// Answers each client with the commit that its write made or found; the live one contains it.
+    fn answer_all(&self, applied: Vec<Applied>, tip: CommitId) {
+        let mut before = tip;
+        for Applied { job, snapshot, changeset, edit, answered_with } in applied {
+            let changed = snapshot.commit != before;
+            before = snapshot.commit;
+            let answer = changeset.answer;
+            let receipt =
+                answered_with.map(|it| Arc::new(DeliveryReceipt::new(it, &self.deliveries)));
+            (job.reply)(Ok(Written::Active { snapshot, answer, edit, changed, receipt }));
+        }
+    }
+
+    /// Fetches the branch after another push moved it; what it brought is made live first.
+    fn catch_up(&self) {
+        if let Err(error) = self.fetcher.fetch(Trigger::Write) {
+            tracing::warn!(%error, "fetch failed");
+        }
+    }
+}
+
+impl Applied {
+    /// Returns what the journal has of it before it is pushed, if it made a commit.
+    fn pushing(&self) -> Option<PushedWrite> {
+        (self.answered_with == Some(self.snapshot.commit)).then(|| PushedWrite {
+            fingerprint: self.job.request.fingerprint.clone(),
+            commit: self.snapshot.commit,
+            answer: self.changeset.answer.clone(),
+        })
+    }
+}
+
+fn jobs_of(applied: Vec<Applied>) -> Vec<Job> {
+    applied.into_iter().map(|it| it.job).collect()
+}
+
+/// Answers each client that its write is on the branch and not live. The same request again is safe:
+/// after a resume it gets the first answer.
+fn answer_withheld(applied: Vec<Applied>, withheld: Withheld) {
+    for Applied { job, snapshot, answered_with, .. } in applied {
+        let commit = answered_with.unwrap_or(snapshot.commit);
+        let error = match withheld {
+            Withheld::Pinned(pinned) => WriteError::Kept { commit, pinned },
+            Withheld::Superseded(by) => WriteError::Blocked(format!(
+                "the change was pushed as the commit {commit}, and the branch went to {by}, which \
+                 lacks it, before it answered"
+            )),
+            Withheld::Held | Withheld::Stopping => WriteError::Blocked(format!(
+                "the change is on the branch as the commit {commit} and does not answer yet"
+            )),
+        };
+        (job.reply)(Err(error));
+    }
+}
+
+fn fail_all(jobs: Vec<Job>, error: &WriteError) {
+    for job in jobs {
+        (job.reply)(Err(error.clone()));
+    }
+}
