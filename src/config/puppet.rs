@@ -70,7 +70,7 @@ impl PuppetSettings {
     /// The places where `puppet.conf` may be.
     pub const FILES: [&str; 2] = ["/etc/puppetlabs/puppet/puppet.conf", "/etc/puppet/puppet.conf"];
 
-    /// Reads the text of `puppet.conf`; what is no setting says nothing, as it does to Puppet.
+    /// Reads the text of `puppet.conf`; unknown lines are ignored, as Puppet does.
     pub fn new(file: &Path, text: &str) -> Self {
         let confdir = file.parent().unwrap_or(Path::new("/"));
         let [usual, ..] = PACKAGINGS;

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn a_value_that_is_not_an_object_is_refused() {
         for body in [
             json!([]),
             json!("x"),

@@ -204,7 +204,7 @@ pub(super) async fn v2_without_facts(
     document(recorder, context, request, Body::empty(), Version::V2).await
 }
 
-/// Explains a classification; a conflict is no error.
+/// Explains a classification; a conflict is not an error.
 #[utoipa::path(
     post, path = "/v1/classified/nodes/{name}/explanation", operation_id = "explain", tag = "Classification",
     params(("name" = String, Path), SnapshotParameters),

@@ -133,7 +133,7 @@ fn catalogue(
 }
 
 fn why(environment: &EnvironmentName, error: &ClassListError) -> String {
-    format!("The classes of {environment} cannot be had: {error}.")
+    format!("The classes of {environment} cannot be fetched: {error}.")
 }
 
 fn failed(environment: &EnvironmentName, error: ClassListError) -> ApiError {
@@ -196,7 +196,7 @@ pub(super) async fn update(
     // that one wrote may have been undone since.
     let once = Value::from(fastrand::u64(..));
     let response = writing.perform(once, |_| Operation::UpdateClasses { catalogues }).await?;
-    // What waits for review is no update yet.
+    // A proposal is not an update yet.
     if response.status() == StatusCode::CREATED {
         server.note_update();
     }

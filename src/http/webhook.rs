@@ -156,7 +156,7 @@ async fn deliver(
         Some(bytes) => {
             let branch = controller.watched_ref();
             let payload = serde_json::from_slice(&bytes).map_err(|error| {
-                ApiError::malformed_request("", &format!("the payload is no JSON: {error}"))
+                ApiError::malformed_request("", &format!("the payload is not JSON: {error}"))
             })?;
             payload::interest(
                 provider,

@@ -46,7 +46,7 @@ impl Build<'_> {
     /// Returns an error if the commit cannot be read or is not wanted any more; a commit that is not
     /// valid is not an error.
     pub(super) fn run(&self, base: Option<&Built>) -> Result<Built, BuildError> {
-        // The other commit may be gone from the repository: that is no fault of this one.
+        // The other commit may be gone from the repository: this one is not at fault.
         if let Some(Ok(Some(built))) = base.map(|base| self.amend(base)) {
             return Ok(built);
         }

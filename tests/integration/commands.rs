@@ -389,7 +389,7 @@ fn a_command_that_cannot_run_says_why_on_one_line() {
         ),
         (
             &["serve", "--repo", "ssh://git.example.com/x.git"],
-            "error: `--ssh-known-hosts-file FILE` is missing: without it nobody could tell who answers\n",
+            "error: `--ssh-known-hosts-file FILE` is missing: without it the remote cannot be authenticated\n",
         ),
         (
             &["serve", "--repo", "http://git.example.com/x.git", "--data-dir", "/tmp/never"],

@@ -44,7 +44,7 @@ const FIRST_ANSWER: Duration = Duration::from_secs(10);
 /// How long the threads have at least to end when requests in flight have used up the grace period.
 const LEAST_WORK: Duration = Duration::from_millis(200);
 
-/// How long work that nobody waits for may hold up the end.
+/// How long background work may delay the end.
 const LAST_WORK: Duration = Duration::from_secs(1);
 
 /// What is ready before anything is opened.
@@ -68,7 +68,7 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
     let remote = Remote::parse(repo)?;
     if let Some(scheme) = remote.scheme().filter(|it| !schemes(serve).contains(it)) {
         bail!(
-            "repositories over `{}://` are not allowed, since anybody on the way could change them: \
+            "repositories over `{}://` are not allowed, because they are not authenticated: \
              use `https` or `ssh`, or pass --allow-insecure-remotes",
             scheme.as_str()
         );
@@ -76,7 +76,7 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
     if remote.scheme() == Some(Scheme::Ssh) {
         if serve.ssh_known_hosts_file.is_none() {
             bail!(
-                "`--ssh-known-hosts-file FILE` is missing: without it nobody could tell who answers"
+                "`--ssh-known-hosts-file FILE` is missing: without it the remote cannot be authenticated"
             );
         }
         if serve.ssh_key_file.is_none() {
@@ -94,7 +94,7 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
     }
     if serve.writes == WriteMode::Commit && serve.verify != VerifyMode::Off {
         bail!(
-            "`--writes commit` makes commits that nobody signed, which `--verify` would refuse: use `--writes propose`"
+            "`--writes commit` makes unsigned commits, which `--verify` refuses: use `--writes propose`"
         );
     }
     if serve.writes != WriteMode::Off && remote.scheme() == Some(Scheme::Git) {
@@ -179,9 +179,9 @@ fn reporting(serve: &Serve, remote: &Remote) -> Result<Option<Reporting>> {
     let api = match (&serve.forge_url, remote.host()) {
         (Some(url), _) => url.trim_end_matches('/').to_owned(),
         (None, Some(host)) => provider.api_at(host),
-        (None, None) => bail!(
-            "`--forge-url URL` is missing: nobody can tell from `{remote}` where the forge's API is"
-        ),
+        (None, None) => {
+            bail!("`--forge-url URL` is missing: `{remote}` does not say where the forge's API is")
+        }
     };
     if !is_private(&api) && !serve.allow_insecure_remotes {
         bail!(
@@ -192,7 +192,7 @@ fn reporting(serve: &Serve, remote: &Remote) -> Result<Option<Reporting>> {
         (Some(repository), _) => repository.clone(),
         (None, Some(path)) => provider.repository_at(path),
         (None, None) => bail!(
-            "`--forge-repository NAME` is missing: nobody can tell from `{remote}` what the forge calls it"
+            "`--forge-repository NAME` is missing: `{remote}` does not say the repository's name at the forge"
         ),
     };
     if provider.needs_link() && serve.public_url.is_none() {
@@ -344,7 +344,7 @@ pub(super) fn run(serve: Serve, layering: Layering) -> Result<Exit> {
         .context("cannot start the runtime")?;
     allocator::keep_trimming().context("cannot start a thread")?;
     let done = runtime.block_on(run_within(serve, prepared, Again { log, layering }));
-    // A Puppet Server may still be waited for, whose answer nobody wants any more.
+    // A request to a Puppet Server may still run; its answer is not needed any more.
     runtime.shutdown_timeout(LAST_WORK);
     done
 }
@@ -580,7 +580,7 @@ fn socket(path: &Path) -> Result<UnixListener> {
             }
             std::fs::remove_file(path).with_context(|| format!("cannot replace `{shown}`"))?;
         }
-        Ok(_) => bail!("`{shown}` is there and is no socket"),
+        Ok(_) => bail!("`{shown}` exists and is not a socket"),
         Err(_) => {}
     }
     let listener =

@@ -68,7 +68,7 @@ errors! {
     /// Of a word of the query.
     WordErrors { SchemaViolation }
     /// Of the name of an environment.
-    EnvironmentErrors { SchemaViolation: "this is no name of an environment" }
+    EnvironmentErrors { SchemaViolation: "this is not a name of an environment" }
     /// Of rules as queries.
     TranslationErrors { UntranslatableRule, Busy }
     /// Of every write.

@@ -215,7 +215,7 @@ fn redirects_are_followed_on_the_same_host_only() {
     for (name, detail) in [
         ("loop.git", "it redirects without end".to_owned()),
         ("away.git", format!("it redirects to another host, `http://127.0.0.1:{port}`")),
-        ("login.git", format!("it redirects to `{host}/users/sign_in`, which is no repository")),
+        ("login.git", format!("it redirects to `{host}/users/sign_in`, which is not a repository")),
     ] {
         let error = fetch(name).unwrap_err();
         let message = format!("`http://{host}/{name}` cannot be fetched: {detail}");
