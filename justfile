@@ -46,6 +46,10 @@ bench:
 faults:
     UPDATE_DOCS=1 cargo test --test faults -- --all
 
+# Replay a world of the simulation (tests/simulation): what happened in it, and the promise that was broken
+simulate SEED:
+    CLADE_SIMULATION_SEED={{SEED}} cargo test --lib simulation -- --nocapture
+
 # Every fuzz target for MINUTES, one after the other
 fuzz MINUTES:
     fuzz/run {{MINUTES}}

@@ -46,6 +46,10 @@ mod trigger;
 mod verifier;
 mod write;
 
+#[cfg(test)]
+#[path = "../tests/simulation/mod.rs"]
+mod simulation;
+
 pub use commit_state::CommitState;
 pub use controller::{Controller, StartError, Threads};
 pub use errors::{LookupError, StorageError};
@@ -56,7 +60,7 @@ pub use outcome::{BuildError, Outcome, Rejected};
 pub use policy::{OnRewrite, OnStale, Policy};
 pub use read::load;
 pub use settings::{Reporting, Settings};
-pub use source::Target;
+pub use source::{Target, Upstream};
 pub use source_files::{SourceError, meant_files, source_files};
 pub use state::{CheckInsTrouble, Freshness};
 pub use status::{Active, Condition, ConditionKind, Observed, Reason, Status, Truth};

@@ -18,7 +18,12 @@ impl Now {
     /// Reads the clocks at the same moment: a thread that is preempted between them for long reads
     /// them again, since the journal would take the difference for a clock that was set.
     pub(super) fn read() -> Self {
+        /// How far two readings of one moment may be apart.
         const SAME_MOMENT: Duration = Duration::from_millis(100);
+        #[cfg(test)]
+        if let Some(now) = SIMULATED.get() {
+            return now;
+        }
         loop {
             let before = Instant::now();
             let wall = Timestamp::now();
@@ -39,4 +44,22 @@ impl Now {
     pub(super) fn since(self, then: Instant) -> Duration {
         self.monotonic.saturating_duration_since(then)
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    static SIMULATED: std::cell::Cell<Option<Now>> = const { std::cell::Cell::new(None) };
+}
+
+/// Has this thread read a time from now on, until the guard is dropped.
+#[cfg(test)]
+pub(super) fn simulate(now: Now) -> impl Drop {
+    struct Real;
+    impl Drop for Real {
+        fn drop(&mut self) {
+            SIMULATED.set(None);
+        }
+    }
+    SIMULATED.set(Some(now));
+    Real
 }

@@ -19,6 +19,8 @@ use jiff::{SignedDuration, Timestamp};
 
 pub(super) use self::disk::Disk;
 use self::disk::OsDisk;
+#[cfg(test)]
+pub(super) use self::disk::{Access, DiskFile, FileMetadata};
 use self::file::{JournalFile, Location};
 use super::clock::Now;
 

@@ -70,7 +70,7 @@ impl Recorder {
 
     /// Finds out at the start whether the journal can be written.
     pub(super) fn check_storage(&self) {
-        let written = self.journal().save_all();
+        let written = self.journal().retry();
         self.note_storage(written);
     }
 
@@ -96,19 +96,22 @@ impl Recorder {
     /// Writes what the disk did not take, and notices when the clock is set, until the daemon stops.
     pub(super) fn run(&self) {
         loop {
-            let (stopping, failing) = {
-                let state = self.state.wait_while_for(INTERVAL, |it| !it.stopping);
-                (state.stopping, state.storage.is_some())
-            };
-            let written = {
-                let mut journal = self.journal();
-                journal.check_clock(Now::read());
-                if failing { journal.retry() } else { journal.save_all() }
-            };
-            self.note_storage(written);
+            let stopping = self.state.stops_within(INTERVAL);
+            self.tick();
             if stopping {
                 return;
             }
         }
+    }
+
+    /// Writes what the disk did not take, and notices when the clock is set.
+    pub(super) fn tick(&self) {
+        let failing = self.state.lock().storage.is_some();
+        let written = {
+            let mut journal = self.journal();
+            journal.check_clock(Now::read());
+            if failing { journal.retry() } else { journal.save_all() }
+        };
+        self.note_storage(written);
     }
 }

@@ -11,7 +11,7 @@ use super::recorder::Recorder;
 use super::shared_state::SharedState;
 use super::snapshot_store::SnapshotStore;
 use super::source::Source;
-use super::state::{Cause, reason_of};
+use super::state::{Cause, SourceKind, reason_of};
 use super::status::{LastFailed, Observed};
 use super::verifier::{Trust, Verifier};
 use crate::git::{Repository, SignatureFault};
@@ -52,7 +52,7 @@ impl Recovery<'_> {
             self.note_unrecovered(commit, reason);
         }
         // Also where no commit is live: the head may be valid, and the remote out of reach.
-        if self.source.mirror().is_some()
+        if self.source.kind() == SourceKind::Remote
             && let Some(observed) = self.observed_last(&repository)
         {
             self.fetcher.follow_recovered(&repository, observed);

@@ -36,6 +36,8 @@ impl SharedState {
         &self,
         holds: impl FnMut(&mut ReconcileState) -> bool,
     ) -> MutexGuard<'_, ReconcileState> {
+        #[cfg(test)]
+        run_instead_of_waiting();
         let mut state = self.lock();
         self.changed.wait_while(&mut state, holds);
         state
@@ -102,5 +104,25 @@ impl SharedState {
 impl Drop for ShownPush<'_> {
     fn drop(&mut self) {
         self.0.lock().push_ended();
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    static INSTEAD_OF_WAITING: std::cell::RefCell<Option<std::rc::Rc<dyn Fn()>>> =
+        const { std::cell::RefCell::new(None) };
+}
+
+/// Has this thread do the work of another one where it would wait for it: a simulation has no threads.
+#[cfg(test)]
+pub(super) fn instead_of_waiting(work: Option<std::rc::Rc<dyn Fn()>>) {
+    INSTEAD_OF_WAITING.set(work);
+}
+
+#[cfg(test)]
+fn run_instead_of_waiting() {
+    let work = INSTEAD_OF_WAITING.with_borrow(Clone::clone);
+    if let Some(work) = work {
+        work();
     }
 }

@@ -18,7 +18,95 @@ pub enum Target {
     /// In a repository of this machine that is read as it is.
     Local(PathBuf),
     /// At a remote that a mirror follows.
-    Remote(Mirror),
+    Remote(Box<dyn Upstream>),
+}
+
+/// A remote and the mirror of it, as the controller uses them.
+pub trait Upstream: std::fmt::Debug + Send + Sync {
+    /// Fetches the watched branch, and returns its head. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the branch cannot be fetched.
+    fn fetch_watched(&self, branch: Option<&str>) -> Result<CommitId, FetchError>;
+
+    /// Opens the mirror for reading.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be opened.
+    fn repository(&self) -> Result<Repository, OpenError>;
+
+    /// Moves a branch of the remote to a commit if it is at `expected`; none is for a new branch.
+    /// Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the branch is not moved, or that this is not known.
+    fn push(
+        &self,
+        branch: &str,
+        commit: CommitId,
+        expected: Option<CommitId>,
+        watched: Option<&str>,
+    ) -> Result<(), PushError>;
+
+    /// Fetches everything again into a fresh mirror; returns whether that worked. Blocking.
+    fn renew(&self, branch: Option<&str>) -> bool;
+
+    /// Returns the live commit that the mirror names.
+    fn live(&self) -> Option<CommitId>;
+
+    /// Names the live commit in the mirror; returns whether that worked.
+    fn set_live(&self, commit: CommitId) -> bool;
+
+    /// Returns whether the mirror is lost with the process.
+    fn is_temporary(&self) -> bool;
+
+    /// Returns the mirror, for stages that work on its directory and its other refs.
+    fn mirror(&self) -> Option<&Mirror> {
+        None
+    }
+}
+
+impl Upstream for Mirror {
+    fn fetch_watched(&self, branch: Option<&str>) -> Result<CommitId, FetchError> {
+        Self::fetch_watched(self, branch).map(|it| it.head)
+    }
+
+    fn repository(&self) -> Result<Repository, OpenError> {
+        Self::repository(self)
+    }
+
+    fn push(
+        &self,
+        branch: &str,
+        commit: CommitId,
+        expected: Option<CommitId>,
+        watched: Option<&str>,
+    ) -> Result<(), PushError> {
+        Self::push(self, branch, commit, expected, watched)
+    }
+
+    fn renew(&self, branch: Option<&str>) -> bool {
+        Self::renew(self, branch).is_ok()
+    }
+
+    fn live(&self) -> Option<CommitId> {
+        Self::live(self)
+    }
+
+    fn set_live(&self, commit: CommitId) -> bool {
+        Self::set_live(self, commit).is_ok()
+    }
+
+    fn is_temporary(&self) -> bool {
+        Self::is_temporary(self)
+    }
+
+    fn mirror(&self) -> Option<&Mirror> {
+        Some(self)
+    }
 }
 
 /// One branch of a repository, and the directory of the groups in it.
@@ -80,7 +168,7 @@ impl Source {
                 Ok(Fetched { repository, head })
             }
             Target::Remote(mirror) => {
-                let head = mirror.fetch_watched(branch)?.head;
+                let head = mirror.fetch_watched(branch)?;
                 let repository = mirror.repository().map_err(|error| FetchError {
                     failure: FetchFailure::CorruptObjects,
                     message: error.to_string(),
@@ -93,7 +181,7 @@ impl Source {
     /// Fetches everything again into a fresh mirror, since objects of the old one are damaged.
     /// Returns whether that helped: a repository of this machine is not ours to mend. Blocking.
     pub(super) fn refetch(&self) -> bool {
-        self.mirror().is_some_and(|it| it.renew(self.branch.as_deref()).is_ok())
+        self.upstream().is_some_and(|it| it.renew(self.branch.as_deref()))
     }
 
     /// Moves the branch to a commit, if it is still where the caller believes it is. `files` are the
@@ -158,12 +246,16 @@ impl Source {
         }
     }
 
-    /// Returns the mirror of a remote.
-    pub(super) fn mirror(&self) -> Option<&Mirror> {
+    fn upstream(&self) -> Option<&dyn Upstream> {
         match &self.target {
             Target::Local(_) => None,
-            Target::Remote(mirror) => Some(mirror),
+            Target::Remote(upstream) => Some(upstream.as_ref()),
         }
+    }
+
+    /// Returns the mirror of a remote.
+    pub(super) fn mirror(&self) -> Option<&Mirror> {
+        self.upstream()?.mirror()
     }
 
     pub(super) fn kind(&self) -> SourceKind {
@@ -262,12 +354,12 @@ impl Source {
 
     /// Returns the live commit that the mirror names, which outlives the journal.
     pub(super) fn noted_live(&self) -> Option<CommitId> {
-        self.mirror()?.live()
+        self.upstream()?.live()
     }
 
     /// Names the live commit in the mirror.
     pub(super) fn note_live(&self, commit: CommitId) {
-        if self.mirror().is_some_and(|it| it.set_live(commit).is_err()) {
+        if self.upstream().is_some_and(|it| !it.set_live(commit)) {
             tracing::warn!(%commit, "the mirror does not name the live commit: writing its ref failed");
         }
     }
@@ -276,7 +368,7 @@ impl Source {
     pub(super) fn storage_fault(&self) -> Option<(Reason, String)> {
         let message = "the data directory was read-only at the start, so fetched commits are kept in a \
                        temporary directory: restart the daemon";
-        self.mirror()?.is_temporary().then(|| (Reason::WriteFailed, message.to_owned()))
+        self.upstream()?.is_temporary().then(|| (Reason::WriteFailed, message.to_owned()))
     }
 }
 

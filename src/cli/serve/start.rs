@@ -303,7 +303,7 @@ fn target(serve: &Serve, remote: &Remote, options: &MirrorOptions) -> Result<Tar
             if let Some(path) = path.filter(|_| !was_here) {
                 open_local(path)?;
             }
-            Ok(Target::Remote(mirror))
+            Ok(Target::Remote(Box::new(mirror)))
         }
         (None, None) => Err(anyhow!("`--data-dir DIR` is missing")),
     }

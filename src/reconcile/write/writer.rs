@@ -163,26 +163,40 @@ impl Writer {
     pub fn run(&self) {
         let Some(receiver) = self.receiver.lock().take() else { return };
         while let Ok(first) = receiver.recv() {
-            let (mut jobs, mut delivered) = (Vec::new(), Vec::new());
-            for message in std::iter::once(first).chain(receiver.try_iter().take(BATCH - 1)) {
-                match message {
-                    Message::Write(job) => jobs.push(*job),
-                    Message::Delivered(commit) => delivered.push(commit),
+            let messages: Vec<_> =
+                std::iter::once(first).chain(receiver.try_iter().take(BATCH - 1)).collect();
+            // A panic drops the writes, and their clients get the error for writes that were not decided.
+            supervised("writer", || self.handle(messages));
+        }
+    }
+
+    /// Handles the messages that wait, in the thread of the caller.
+    #[cfg(test)]
+    pub(in crate::reconcile) fn run_waiting(&self) {
+        let messages = match self.receiver.lock().as_ref() {
+            Some(receiver) => receiver.try_iter().collect(),
+            None => Vec::new(),
+        };
+        self.handle(messages);
+    }
+
+    fn handle(&self, messages: Vec<Message>) {
+        let (mut jobs, mut delivered) = (Vec::new(), Vec::new());
+        for message in messages {
+            match message {
+                Message::Write(job) => jobs.push(*job),
+                Message::Delivered(commit) => delivered.push(commit),
+            }
+        }
+        self.idempotency.note_delivered(&delivered);
+        match self.settings.mode {
+            _ if jobs.is_empty() => {}
+            WriteMode::Propose => {
+                for Job { request, reply } in jobs {
+                    reply(self.proposer.propose(&request));
                 }
             }
-            // A panic drops the writes, and their clients get the error for writes that were not decided.
-            supervised("writer", || {
-                self.idempotency.note_delivered(&delivered);
-                match self.settings.mode {
-                    _ if jobs.is_empty() => {}
-                    WriteMode::Propose => {
-                        for Job { request, reply } in jobs {
-                            reply(self.proposer.propose(&request));
-                        }
-                    }
-                    WriteMode::Off | WriteMode::Commit => self.write(jobs),
-                }
-            });
+            WriteMode::Off | WriteMode::Commit => self.write(jobs),
         }
     }
 
