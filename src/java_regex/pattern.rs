@@ -223,4 +223,21 @@ mod tests {
             "nothing is compiled before it is looked for"
         );
     }
+
+    #[test]
+    fn a_matcher_is_made_for_subjects_that_have_what_the_pattern_requires() {
+        for (pattern, without, with) in [
+            ("^web01[a-z]+x$", "db01ax", "web01ax"),
+            (r"(?:web|app)\d+\.ams", "web1.nyc", "app1.ams"),
+            (r"\w+\.ams", "été.nyc", "a.ams"),
+        ] {
+            let parsed = Pattern::parse(pattern).unwrap();
+            assert_eq!(parsed.is_found_in(without), Ok(false), "{pattern}");
+            assert!(parsed.0.linear.get().is_none(), "{pattern} is not compiled");
+            assert_eq!(parsed.find(without), Ok(None), "{pattern}: its matcher says the same");
+            assert!(parsed.0.linear.get().is_some(), "{pattern} is compiled");
+            assert_eq!(parsed.is_found_in(with), Ok(true), "{pattern}");
+            assert_eq!(parsed.is_found_in(without), Ok(false), "{pattern}");
+        }
+    }
 }
