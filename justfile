@@ -2,6 +2,10 @@
 
 check: fmt clippy doc test
 
+# Installs what the tests need, on Debian or Ubuntu; the tests of what is missing say so and pass
+setup:
+    .ci/setup
+
 fmt:
     cargo fmt --check
 
