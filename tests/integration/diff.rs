@@ -573,9 +573,9 @@ fn validation_asks_the_fleet() {
         .map(|it| format!("{} {} {}", it["severity"], it["kind"], it["message"]).replace('"', ""))
         .collect();
     insta::assert_snapshot!(found.join("\n"), @r#"
-    error potential-conflict `db1`: The node was classified into groups named \Base\ and \Loud\ that defined conflicting values for the class parameters \ntp::servers\.
     warning never-matches no node of the 6 that are known is in this group
     warning suspicious-value no node of the 6 that are known has `site.code`
+    error potential-conflict `db1`: The node was classified into groups named \Base\ and \Loud\ that defined conflicting values for the class parameters \ntp::servers\.
     "#);
     std::fs::write(fleet.facts.path().join("half.json"), "{").unwrap();
     assert_eq!(validate(&[]).status, 2);
