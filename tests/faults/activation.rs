@@ -368,6 +368,10 @@ fn branch_called_head() -> Seen {
     let data = tempfile::tempdir().unwrap();
     let daemon = start(&repository, data.path(), &[]);
     wait_for(&daemon, &second);
+    // Refs beside the watched one are fetched after it.
+    daemon.wait_until("the other branches are there", |it| {
+        it.get("/v1/groups?commit=refs/heads/HEAD").status == 200
+    });
     for (revision, commit) in [
         ("HEAD", &second),
         ("@", &second),
