@@ -7,6 +7,6 @@ pub enum Search {
     Decisive,
     /// Everything, also what takes time and is for people alone.
     Everything,
-    /// Everything but groups that could conflict: [`Checked::find_conflicts`] looks for them.
+    /// Everything but groups that could conflict: [`find_conflicts`](crate::validation::Checked::find_conflicts) looks for them.
     WithoutConflicts,
 }
