@@ -136,6 +136,7 @@ impl World {
     }
 
     fn note_pin(&mut self, pinned: Option<CommitId>) {
+        self.in_doubt.clear();
         self.pinned = pinned;
         self.may_leave = true;
     }
@@ -202,6 +203,7 @@ impl World {
         let ticked = self.as_daemon(|it| it.stages.recorder.tick());
         if ticked.is_some() && self.disk.is_whole() {
             (self.unsaved, self.lost_journal) = (false, false);
+            self.in_doubt.clear();
         }
         "a second of housekeeping".to_owned()
     }

@@ -114,7 +114,7 @@ impl World {
             self.open_writes.clear();
         }
         let pinned = self.daemon.as_ref().unwrap().stages.state.lock().pinned();
-        let in_doubt = std::mem::take(&mut self.in_doubt);
+        let mut in_doubt = std::mem::take(&mut self.in_doubt);
         if pinned != self.pinned && !in_doubt.contains(&pinned) && !self.lost_journal {
             let acknowledged = self.pinned;
             self.break_promise(&format!(
@@ -122,6 +122,11 @@ impl World {
             ));
         }
         self.may_leave |= !in_doubt.is_empty() || self.lost_journal;
+        if self.unsaved && pinned != self.pinned {
+            // The disk does not sync, so a power failure may still take the record back.
+            in_doubt.push(self.pinned);
+            self.in_doubt = in_doubt;
+        }
         self.pinned = pinned;
         self.log.push("start".to_owned());
     }
