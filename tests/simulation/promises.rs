@@ -21,6 +21,9 @@ impl World {
         self.check_live(live);
         self.check_times(live);
         self.check_writes();
+        if self.live != live {
+            self.log.push(format!("  … {live:?} is live"));
+        }
         self.live = live;
         self.ever_live.extend(live);
         self.lost_records = false;
@@ -56,7 +59,7 @@ impl World {
             if !self.contains(from, to) && !is_free && !is_former {
                 self.break_promise(&format!("a rewrite is held: {from} was live, {to} is"));
             }
-            self.may_leave = self.pinned.is_some();
+            self.may_leave = self.pinned.is_some() || self.lost_records;
         }
     }
 
@@ -110,8 +113,9 @@ impl World {
         self.shown.clear();
         self.start();
         if self.lost_records {
-            // Times and writes of before may be missing.
+            // Times, writes and activations of before may be missing: what a resume allowed may be done again.
             self.open_writes.clear();
+            self.may_leave = true;
         }
         let pinned = self.daemon.as_ref().unwrap().stages.state.lock().pinned();
         let mut in_doubt = std::mem::take(&mut self.in_doubt);
@@ -122,7 +126,7 @@ impl World {
             ));
         }
         self.may_leave |= !in_doubt.is_empty() || self.lost_journal;
-        if self.unsaved && pinned != self.pinned {
+        if self.unsaved && (pinned != self.pinned || !in_doubt.is_empty()) {
             // The disk does not sync, so a power failure may still take the record back.
             in_doubt.push(self.pinned);
             self.in_doubt = in_doubt;

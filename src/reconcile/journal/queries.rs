@@ -55,10 +55,13 @@ impl Journal {
     }
 
     /// Returns the head that an operator accepts although it does not descend from the live commit.
+    ///
+    /// It is accepted once: as soon as a commit is live after the resume, the branch is followed, and a
+    /// return to that head is a rewrite like any other.
     pub fn accepted(&self) -> Option<CommitId> {
         self.records.iter().rev().find_map(|it| match it.event {
             Event::Resumed { accepts, .. } => Some(accepts),
-            Event::Pinned { .. } => Some(None),
+            Event::Pinned { .. } | Event::Activated { .. } => Some(None),
             _ => None,
         })?
     }

@@ -57,6 +57,7 @@ a held rewrite is accepted | hold | fetch c, build, fetch x, build, resume, buil
 an accepted rewrite goes on before it is built | hold | fetch c, build, fetch x, build, resume, fetch y, build | y - HistoryRewritten
 a held rewrite after a restart | hold | fetch c, build, fetch x, build, restart, build | c x HistoryRewritten PromotionHeld
 an accepted rewrite after a restart | hold | fetch c, build, fetch x, build, resume, restart, build | x - HistoryRewritten
+an acceptance is for one rewrite | hold | fetch c, build, fetch x, build, resume, build, fetch y, build, restart, fetch x, build, pass 31, fetch x, build | y x HistoryRewritten PromotionHeld
 a replica lags | follow | fetch c, build, fetch b, build | c b RemoteBehind PromotionHeld
 a rewind is meant | follow | fetch c, build, fetch b, build, pass 31, fetch b, build | b - HistoryRewritten
 a rewind is held | hold | fetch c, build, fetch b, build, pass 31, fetch b, build | c b HistoryRewritten PromotionHeld
