@@ -89,7 +89,10 @@ impl Pin {
             // What is wrong with the commit is what was asked for.
             Some("invalid-commit") => {
                 let details = answer.body.get("details").cloned().unwrap_or_default();
-                let found = serde_json::from_value::<Vec<Finding>>(details).unwrap_or_default();
+                // One that this program cannot read does not hide the others.
+                let found = details.as_array().into_iter().flatten();
+                let found: Vec<Finding> =
+                    found.filter_map(|it| serde_json::from_value(it.clone()).ok()).collect();
                 let said = match self.asked.format {
                     AnswerFormat::Human => findings(&found),
                     AnswerFormat::Json => format!("{:#}\n", answer.body),

@@ -57,7 +57,7 @@ impl Status {
 /// type that is not known here counts as one.
 fn needs_attention(condition: &Condition) -> bool {
     match condition.kind.as_str() {
-        "Ready" | "SourceVerified" => condition.status == ConditionStatus::False,
+        "Ready" | "SourceVerified" => condition.status != ConditionStatus::True,
         "Reconciling" => false,
         _ => condition.status == ConditionStatus::True,
     }

@@ -140,15 +140,14 @@ impl Fetcher {
         let signed = live.map(|live| self.verifier.signer_of(repository, live));
         let fetched = FetchedHead { began, head, ancestry: repository, signed };
         let following = self.following(repository, head, trigger, began);
-        let has_candidate = {
+        {
             let (mut state, now) = (self.state.lock(), Now::read());
             // In one step: a writer that sees the new head must see what becomes of it.
             state.fetched(fetched, now)?;
-            state.follow(&following, now)?
-        };
-        if has_candidate {
-            self.state.notify();
+            state.follow(&following, now)?;
         }
+        // Also where no candidate is left: a writer may wait for the decision about the one before.
+        self.state.notify();
         Ok(())
     }
 

@@ -143,7 +143,9 @@ impl Journal {
                         file.append(&lines)?;
                     }
                 }
-                Location::Gone => file.recreate(&lines(self.records.iter().chain(more))?)?,
+                Location::Gone | Location::Unsynced => {
+                    file.recreate(&lines(self.records.iter().chain(more))?)?
+                }
             }
         }
         self.saved = self.records.len();

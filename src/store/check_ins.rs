@@ -247,7 +247,9 @@ impl CheckIns {
             if large.is_some() {
                 break;
             }
-            // The node was forgotten after its name was read.
+            // The node was forgotten after its name was read; the next large row must not wait for memory
+            // that this thread holds.
+            room.release();
             from = after(&name);
         }
         let rows = match large {
@@ -438,7 +440,10 @@ impl Inner {
     ) -> Result<Option<Listed>, StoreError> {
         admit(room.admits_bytes(bytes))?;
         let read = |row: &[u8]| {
-            admit(room.admits_row(row))?;
+            // A row that was replaced by a small one needs no more than was admitted.
+            if row.len() >= LARGE_ROW {
+                admit(room.admits_row(row))?;
+            }
             Ok(Listed { name: name.to_owned(), check_in: read(name, row) })
         };
         let listed = database.with_row(name, read).map_err(|error| self.fail(database, error))?;

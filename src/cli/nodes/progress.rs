@@ -29,11 +29,11 @@ impl Progress {
         if !self.shown || !self.done.is_multiple_of(STEP) {
             return;
         }
-        let filled = WIDTH * self.done / self.total.max(1);
+        let filled = (WIDTH * self.done / self.total.max(1)).min(WIDTH);
         let bar = format!("{}{}", "█".repeat(filled), "░".repeat(WIDTH - filled));
         let elapsed = self.began.elapsed().as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
-        let left = elapsed * (self.total - self.done) as f64 / self.done as f64;
+        let left = elapsed * self.total.saturating_sub(self.done) as f64 / self.done as f64;
         // Without stderr there is no place for the bar.
         write!(std::io::stderr(), "\r{bar} {}/{} nodes, {left:.0} s left ", self.done, self.total)
             .ok();

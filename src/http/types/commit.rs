@@ -96,6 +96,9 @@ pub enum Stage {
     Load,
     /// Its files.
     Check,
+    /// A stage that this program does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 impl Stage {
@@ -105,6 +108,7 @@ impl Stage {
             Self::Verify => "verify",
             Self::Load => "load",
             Self::Check => "check",
+            Self::Unknown => "unknown",
         }
     }
 }

@@ -140,6 +140,9 @@ pub enum ConditionStatus {
     True,
     /// It does not.
     False,
+    /// It cannot be told, or the program that reads the status does not know the word.
+    #[serde(other)]
+    Unknown,
 }
 
 impl From<reconcile::Status> for Status {

@@ -13,6 +13,8 @@ pub(super) struct JournalFile {
     file: Handle,
     /// How many bytes of it are whole lines on disk.
     length: u64,
+    /// Whether the disk failed to sync what was read: a kernel reports that once.
+    is_unsynced: bool,
 }
 
 /// How the file is open.
@@ -31,6 +33,8 @@ enum Handle {
 pub(super) enum Location {
     /// At its path.
     InPlace,
+    /// At its path, and maybe not all of it on disk.
+    Unsynced,
     /// Its path has no file any more: it was deleted or moved away, maybe with its directory.
     Gone,
 }
@@ -48,7 +52,8 @@ impl JournalFile {
             Err(error) if is_read_only(&error) => match disk.open(&path, Access::Read) {
                 Ok(file) => (file, false),
                 Err(missing) if missing.kind() == io::ErrorKind::NotFound => {
-                    let file = Self { disk, path, file: Handle::Missing, length: 0 };
+                    let file =
+                        Self { disk, path, file: Handle::Missing, length: 0, is_unsynced: false };
                     return Ok((file, Vec::new()));
                 }
                 Err(error) => return Err(error),
@@ -63,13 +68,13 @@ impl JournalFile {
             if file.metadata()?.length != length {
                 file.set_len(length)?;
             }
-            // A kill may have come between a write and its sync: what is read here must survive. Where
-            // the disk fails, the daemon starts all the same: the probe of the start says so.
-            file.sync_data().ok();
             sync_directory(disk.as_ref(), &path)?;
         }
+        // A kill may have come between a write and its sync: what is read here must survive. Where the
+        // disk fails, the daemon starts all the same, and the next write writes everything again.
+        let is_unsynced = is_writable && file.sync_data().is_err();
         let file = if is_writable { Handle::Writable(file) } else { Handle::ReadOnly(file) };
-        Ok((Self { disk, path, file, length }, bytes))
+        Ok((Self { disk, path, file, length, is_unsynced }, bytes))
     }
 
     /// Returns where the open file is, and opens it for writing if it is not yet.
@@ -103,6 +108,9 @@ impl JournalFile {
                 return Err(changed());
             }
             self.file = Handle::Writable(file);
+        }
+        if self.is_unsynced {
+            return Ok(Location::Unsynced);
         }
         Ok(Location::InPlace)
     }
@@ -166,6 +174,7 @@ impl JournalFile {
         sync_directory(self.disk.as_ref(), &self.path)?;
         self.file = Handle::Writable(file);
         self.length = lines.len() as u64;
+        self.is_unsynced = false;
         Ok(())
     }
 }

@@ -15,19 +15,25 @@ fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {
     }
     for file in context.places.readings.iter().flat_map(|it| it.groups()) {
         let Some(group) = &file.group else { continue };
-        let Some(index) = context.hierarchy.find(group.id) else { continue };
+        let lacks_id = require_ids && file.id_place.is_none();
+        let lacks_description = require_description && group.description.is_none();
+        if !lacks_id && !lacks_description {
+            continue;
+        }
+        // Also a group that has no place in the tree, such as the second of a name.
+        let index = context.hierarchy.find(group.id).unwrap_or_else(|| context.hierarchy.root());
         let diagnostic = |message: &str, help: &str| {
             Diagnostic::new(Kind::SchemaViolation, file.place.clone(), message)
                 .in_group(group.name.as_str())
                 .with_help(help)
         };
-        if require_ids && file.id_place.is_none() {
+        if lacks_id {
             let help =
                 format!("write `id: {}`, which it has now, or run `clade fmt --ids`", group.id);
             let message = "the policy of this repository requires an `id`";
             findings.add(index, diagnostic(message, &help));
         }
-        if require_description && group.description.is_none() {
+        if lacks_description {
             let message = "the policy of this repository requires a `description`";
             findings.add(index, diagnostic(message, "say what the group is for"));
         }
