@@ -144,7 +144,7 @@ impl Journal {
                     }
                 }
                 Location::Gone | Location::Unsynced => {
-                    file.recreate(&lines(self.records.iter().chain(more))?)?
+                    file.recreate(&lines(self.records.iter().chain(more))?)?;
                 }
             }
         }
