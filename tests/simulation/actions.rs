@@ -367,3 +367,32 @@ impl World {
         is_open && self.now.since(write.since.monotonic) < Duration::from_mins(50)
     }
 }
+
+/// A writer waits for the decision about the newest commit, and must hear of it also where the branch
+/// returns to the live commit before that one is built.
+#[test]
+fn a_writer_goes_on_when_the_branch_returns_to_the_live_commit() {
+    let mut world = World::new(1, None);
+    world.others_push();
+    let live = world.make(world.remote.head().unwrap(), true);
+    world.remote.set_head(live);
+    world.fetch();
+    world.build();
+    assert_eq!(world.daemon_live(), Some(live));
+    let newer = world.make(live, true);
+    world.remote.set_head(newer);
+    world.fetch();
+    let stages = Arc::clone(&world.daemon.as_ref().unwrap().stages);
+    assert!(stages.state.lock().is_deciding());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let writer = std::thread::spawn(move || {
+        sender.send("waits").unwrap();
+        stages.state.wait_until_idle();
+        sender.send("goes on").unwrap();
+    });
+    assert_eq!(receiver.recv(), Ok("waits"));
+    world.remote.set_head(live);
+    world.fetch();
+    assert_eq!(receiver.recv_timeout(Duration::from_mins(1)), Ok("goes on"));
+    writer.join().unwrap();
+}
