@@ -23,7 +23,7 @@ pub use budget::{
 pub use commit::{BlobId, CommitId, ObjectIdError};
 pub use group::{Classes, Group, Individual};
 pub use id::{GroupId, GroupIdError};
-pub use json_values::{NODE_VALUES, count_values, has_more_values};
+pub use json_values::{NODE_VALUES, has_more_values, value_memory};
 pub use name::{
     AGENT_SPECIFIED, ClassName, EnvironmentName, GroupName, Key, NameError, VariableName,
 };

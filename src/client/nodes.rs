@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Client, ClientError};
 use crate::facts::{Listed, ListedNode, with_certname};
-use crate::model::{Map, NODE_VALUES, Node, count_values, has_more_values};
+use crate::model::{Map, NODE_VALUES, Node, has_more_values, value_memory};
 
 /// How many nodes a page has.
 pub const PAGE_NODES: usize = 512;
@@ -16,9 +16,6 @@ const MOST: usize = 10_000_000;
 
 /// The most bytes of text of a node, as in a request that brings its facts along.
 const NODE_BYTES: u64 = 16 << 20;
-
-/// The bytes of memory that a value takes, whatever its text.
-const VALUE_MEMORY: usize = 300;
 
 /// Uses a node of a list.
 type Take<'t> = &'t mut dyn FnMut(Listed);
@@ -94,15 +91,12 @@ pub fn read_page(
         let entry: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         take(match error_of(&entry) {
             Some(error) => Err(error),
-            None => Ok(ListedNode { node: node(entry, keys)?, memory: memory(text) }),
+            None => {
+                Ok(ListedNode { node: node(entry, keys)?, memory: value_memory(text.as_bytes()) })
+            }
         });
         Ok(())
     })
-}
-
-/// Returns about how many bytes of memory a node takes.
-fn memory(text: &str) -> usize {
-    text.len() + VALUE_MEMORY * count_values(text.as_bytes())
 }
 
 /// Returns why the daemon cannot read a node of its list.
@@ -152,8 +146,8 @@ mod tests {
     #[test]
     fn values_count_as_what_they_take_and_not_as_their_text() {
         let wide = format!("[{}]", vec!["0"; NODE_VALUES - 2].join(","));
-        assert!(memory(&wide) >= 64 << 20);
+        assert!(value_memory(wide.as_bytes()) >= 64 << 20);
         let usual = vec![r#""name": {"a": "text of a fact", "b": [1, 2]}"#; 500].join(",");
-        assert!((100..PAGE_NODES).contains(&((128 << 20) / memory(&usual))));
+        assert!((100..PAGE_NODES).contains(&((128 << 20) / value_memory(usual.as_bytes()))));
     }
 }

@@ -10,16 +10,13 @@ use super::cache::read_cached;
 use super::file::read_file;
 use super::read::{NodeFacts, read_facts, with_certname};
 use super::source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom};
-use crate::model::{Map, Node, Value, count_values};
+use crate::model::{Map, Node, Value, value_memory};
 
 /// The endings of facts files, in the order in which they are looked up.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// The most files that are in memory at once.
 const FILES_AT_ONCE: usize = 512;
-
-/// The bytes of memory that a value takes, whatever its text.
-const VALUE_MEMORY: usize = 300;
 
 /// Reads a file; none if it is absent.
 pub type ReadFile = fn(&Path) -> Result<Option<Vec<u8>>, String>;
@@ -208,7 +205,7 @@ fn any_form(path: &Path) -> Result<(NodeFacts, usize), String> {
         |error: &dyn std::fmt::Display| format!("`{}` cannot be read: {error}", path.display());
     let bytes = read_file(path).map_err(|error| fail(&error))?;
     let facts = read_facts(&bytes).map_err(|error| fail(&error))?;
-    Ok((facts, bytes.len() + VALUE_MEMORY * count_values(&bytes)))
+    Ok((facts, value_memory(&bytes)))
 }
 
 #[cfg(test)]
@@ -286,7 +283,7 @@ mod tests {
             Value::from(web1.node.trusted.clone()),
             json!({"extensions": {"pp_role": "web"}, "certname": "web1"})
         );
-        assert!(web1.memory > VALUE_MEMORY);
+        assert!(web1.memory > 300);
         assert!(listed[1].as_ref().unwrap_err().contains("web2.json` cannot be read: "));
     }
 }

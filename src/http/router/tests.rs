@@ -306,6 +306,8 @@ async fn what_no_route_answers_requires_a_role_as_well() {
         ("GET", "/nowhere", Some("read"), 404),
         ("POST", "/nowhere", Some("write"), 404),
         ("GET", "/classifier-api/nowhere", Some("read"), 404),
+        ("GET", "/status/v1/nowhere", Some("read"), 404),
+        ("POST", "/webhook/a/b", Some("write"), 404),
         ("POST", "/livez", None, 405),
         ("DELETE", "/webhook/github", None, 405),
         ("PUT", "/status/v1/simple", None, 405),

@@ -125,7 +125,8 @@ impl MemoryReservation {
     }
 
     /// Returns what reserves memory for rows that are read one after the other, apart from the request's
-    /// own. A response that has begun cannot become a 503, so each row waits without a limit.
+    /// own. A list that has begun cannot become a 503, and comparisons would start again from the first
+    /// row, so each row waits without a limit.
     pub(in crate::http) fn for_lists() -> impl RowRoom + Send + 'static {
         let (reservation, runtime) = (Self::default(), Handle::current());
         StoredRows { reservation, wait: Wait::Unlimited, runtime }

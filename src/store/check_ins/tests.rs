@@ -110,6 +110,56 @@ fn a_list_reads_a_large_row_alone_and_when_there_is_room_for_it() {
     assert_eq!(error.fault, Fault::Busy, "a row is not left out");
 }
 
+/// Changes the row of `b` when it is admitted; a second one must wait until the first is released.
+struct Changing<'s> {
+    store: &'s CheckIns,
+    change: fn(&CheckIns),
+    is_held: Mutex<bool>,
+}
+
+impl RowRoom for Changing<'_> {
+    fn admits_bytes(&self, _: usize) -> bool {
+        let was_held = std::mem::replace(&mut *self.is_held.lock().unwrap(), true);
+        assert!(!was_held, "a row waits for the memory of one that nothing uses any more");
+        (self.change)(self.store);
+        true
+    }
+
+    fn admits_row(&self, row: &[u8]) -> bool {
+        assert!(row.len() >= LARGE_ROW, "a small row waits for more memory");
+        true
+    }
+
+    fn release(&self) {
+        *self.is_held.lock().unwrap() = false;
+    }
+}
+
+#[test]
+fn a_large_row_that_changes_while_it_is_read_does_not_block_the_list() {
+    let forget: fn(&CheckIns) = |store| {
+        store.0.database().unwrap().forget(1_000).unwrap();
+    };
+    let replace: fn(&CheckIns) = |store| {
+        store.note(&check_in("b", 2));
+        store.0.take_turn().unwrap();
+    };
+    for (change, expected) in [(forget, ["c"].as_slice()), (replace, &["b", "c"])] {
+        let store = opened(None);
+        for (name, seconds) in [("b", 1), ("c", 2_000)] {
+            let mut large = check_in(name, 1);
+            large.time = Timestamp::from_second(seconds).unwrap();
+            large.node.fact.insert("text".to_owned(), "x".repeat(LARGE_ROW).into());
+            store.note(&large);
+        }
+        store.0.take_turn().unwrap();
+        let room = Changing { store: &store, change, is_held: Mutex::default() };
+        let mut names = Vec::new();
+        store.for_each(&room, |it| names.push(it.name)).unwrap();
+        assert_eq!(names, expected);
+    }
+}
+
 #[test]
 fn trusted_data_are_read_without_the_facts() {
     let store = opened(None);
