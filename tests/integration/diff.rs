@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::git::server::Server;
 use crate::program::{Daemon, GitRepository, run};
 
 const BASE: &str =
@@ -509,26 +510,6 @@ fn the_check_ins_of_a_daemon_are_nodes_too() {
     assert_eq!(daemon.get("/controller/diff/HEAD/nope").json()["kind"], "unknown-commit");
 }
 
-/// Answers every request with one document, as a `PuppetDB` does its inventory.
-fn serve(document: String) -> String {
-    use std::io::{Read as _, Write as _};
-
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let _some = stream.read(&mut [0; 4096]);
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-                document.len()
-            );
-            let sent = stream.write_all(head.as_bytes());
-            sent.and_then(|()| stream.write_all(document.as_bytes())).ok();
-        }
-    });
-    format!("http://{address}")
-}
-
 #[test]
 fn a_page_of_nodes_may_be_as_large_as_their_facts_are() {
     let fleet = Fleet::new();
@@ -539,7 +520,12 @@ fn a_page_of_nodes_may_be_as_large_as_their_facts_are() {
             json!({"certname": format!("web{number}"), "facts": facts, "trusted": trusted})
         })
         .collect();
-    let url = serve(Value::from(nodes).to_string());
+    let document = Value::from(nodes).to_string();
+    let puppetdb = Server::http(move |_| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", document.len());
+        [head.as_bytes(), document.as_bytes()].concat()
+    });
+    let url = format!("http://127.0.0.1:{}", puppetdb.port);
     let narrowed = WEB.replace("pp_role = web", "pp_role = web and name != web2");
     fleet.repository.commit("narrow", &[("groups/web.yaml", &narrowed)]);
     let repo = fleet.repository.text_path();

@@ -1,11 +1,12 @@
 //! Several daemons, ways to reach them, and where their names come from.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Authority, Machine, classes, https, repository, url};
+use crate::git::server::Request;
 use crate::program::{Daemon, clade};
 
 /// A server that gives every client the same answer, or none.
@@ -29,8 +30,10 @@ impl Stub {
                     silent.push(stream);
                     continue;
                 }
-                let _some = stream.read(&mut [0; 4096]);
-                stream.write_all(answer.as_bytes()).ok();
+                // An answer before the whole request would reset the connection.
+                if Request::read(&mut stream).is_some() {
+                    stream.write_all(answer.as_bytes()).ok();
+                }
             }
         });
         Self { url, asked }
