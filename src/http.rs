@@ -13,6 +13,7 @@ mod enc;
 mod enc_cache;
 mod environments;
 mod error;
+mod group_nodes;
 mod groups;
 mod json_list;
 mod node_lookup;

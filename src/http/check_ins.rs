@@ -1,6 +1,5 @@
 //! Check-ins: which nodes asked, and what they met.
 
-use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use axum::Json;
@@ -10,25 +9,17 @@ use axum::response::Response;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::answer::{LOOKUP_WAIT, Parameters, SnapshotContext};
+use super::answer::{LOOKUP_WAIT, Parameters};
 use super::compute::LISTS;
 use super::error::{ApiError, sentence};
-use super::groups::find;
-use super::node_lookup::{FactsPolicy, ask, for_each};
-use super::openapi::errors::{
-    FactsErrors, MalformedId, NotFound, PageErrors, SnapshotErrors, StoreErrors,
-};
-use super::openapi::parameters::{FactsSwitch, Page, SnapshotParameters};
+use super::openapi::errors::{NotFound, PageErrors, StoreErrors};
+use super::openapi::parameters::{FactsSwitch, Page};
 use super::server::MemoryReservation;
 use super::streamed::{Piece, streamed};
-use super::types::{self, CheckInEntry, ErrorKind, GroupNodes};
+use super::types::{self, CheckInEntry, ErrorKind};
 use crate::classification;
 use crate::facts::RowRoom;
-use crate::hierarchy::{GroupIndex, inherited_rule};
-use crate::model::{GroupId, Node};
 use crate::reconcile::Controller;
-use crate::rule::{QueryFormat, to_covering_query};
-use crate::snapshot::Snapshot;
 use crate::store::{CheckIn, CheckIns, Fault, Listed, StoreError, after};
 
 /// The largest page of a list that is made without being asked for a limit.
@@ -203,40 +194,6 @@ pub(super) async fn one(
     found.await?.map(Json).ok_or_else(|| ApiError::not_found(&uri))
 }
 
-/// Names the nodes in a group: of those that have checked in and, with `--puppetdb`, of those it knows.
-#[utoipa::path(
-    get, path = "/v1/groups/{id}/nodes", operation_id = "group_nodes", tag = "Groups",
-    params(("id" = GroupId, Path), SnapshotParameters, Page),
-    responses(
-        (status = 200, body = GroupNodes),
-        MalformedId,
-        PageErrors,
-        NotFound,
-        FactsErrors,
-        SnapshotErrors,
-    ),
-)]
-pub(super) async fn of_group(
-    State(check_ins): State<CheckIns>,
-    State(facts): State<FactsPolicy>,
-    context: SnapshotContext,
-    parameters: Parameters,
-    uri: OriginalUri,
-    Path(id): Path<String>,
-) -> Result<Response, ApiError> {
-    let index = find(&context.snapshot.estate.hierarchy, &id, &uri)?;
-    let snapshot = Arc::clone(&context.snapshot);
-    let permit = reading().await?;
-    let work = move || {
-        let _permit = permit;
-        members(&check_ins, &facts, &snapshot, index)
-    };
-    let names = tokio::task::spawn_blocking(work).await;
-    let names = names.map_err(|_| ApiError::internal("The nodes could not be read."))??;
-    let nodes = parameters.page(names.into_iter().collect())?;
-    Ok(context.json(Ok(GroupNodes { nodes })))
-}
-
 /// Returns a check-in that says all that was known of its node.
 pub(super) fn whole(
     check_ins: &CheckIns,
@@ -246,84 +203,11 @@ pub(super) fn whole(
     check_ins.lost(&check_in).map_or(Ok(check_in), Err)
 }
 
-/// Returns the nodes of a group. Facts come from the check-in, else from the sources of `/enc`.
-fn members(
-    check_ins: &CheckIns,
-    facts: &FactsPolicy,
-    snapshot: &Snapshot,
-    group: GroupIndex,
-) -> Result<BTreeSet<String>, ApiError> {
-    let is_member = |node: &Node| {
-        let explained = snapshot.classify(node);
-        explained.is_ok_and(|it| it.matches.iter().any(|it| it.group == group))
-    };
-    let (mut members, mut settled, mut bare) = (BTreeSet::new(), HashSet::new(), Vec::new());
-    let puppetdb = facts.puppetdb.as_deref();
-    let mut lost = None;
-    let room = MemoryReservation::for_lists();
-    let read = check_ins.for_each(&room, |listed| {
-        let CheckIn { node, .. } = match whole(check_ins, listed) {
-            Ok(check_in) => check_in,
-            Err(error) => {
-                lost.get_or_insert(error);
-                return;
-            }
-        };
-        if node.fact.is_empty() {
-            bare.push(node);
-            return;
-        }
-        if is_member(&node) {
-            members.insert(node.name.clone());
-        }
-        settled.insert(node.name);
-    });
-    read?;
-    // It is not known whether that node is in the group.
-    if let Some(lost) = lost {
-        return Err(lost.into());
-    }
-    let mut unknown = Vec::new();
-    for node in bare {
-        let Some(node) = facts.complete_by_file(&node)? else {
-            unknown.push(node);
-            continue;
-        };
-        if is_member(&node) {
-            members.insert(node.name.clone());
-        }
-        settled.insert(node.name);
-    }
-    // A name alone is classified only where facts are optional, as in `/enc`.
-    let unknown = unknown.into_iter().filter(|node| !facts.required && is_member(node));
-    let Some(puppetdb) = puppetdb else {
-        members.extend(unknown.map(|it| it.name));
-        return Ok(members);
-    };
-    let query = inherited_rule(&snapshot.estate.hierarchy, group)
-        .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
-    for_each(puppetdb, query.as_ref(), &mut |node| {
-        if !settled.contains(&node.name) && is_member(&node) {
-            members.insert(node.name);
-        }
-    })?;
-    for node in unknown {
-        let has_facts = |it: Node| !it.fact.is_empty();
-        if !members.contains(&node.name)
-            && !ask(puppetdb, &node.name, &room)?.is_some_and(has_facts)
-        {
-            members.insert(node.name);
-        }
-        room.release();
-    }
-    Ok(members)
-}
-
 /// How many requests read the store at once; each has a thread.
 static READERS: Semaphore = Semaphore::const_new(20);
 
 /// Waits until a request may read the store. Readers of commits do not take its place, nor it theirs.
-async fn reading() -> Result<SemaphorePermit<'static>, ApiError> {
+pub(super) async fn reading() -> Result<SemaphorePermit<'static>, ApiError> {
     let waited = tokio::time::timeout(LOOKUP_WAIT, READERS.acquire()).await;
     waited.ok().and_then(Result::ok).ok_or_else(ApiError::busy)
 }

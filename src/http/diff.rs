@@ -83,39 +83,7 @@ fn compare(
     let before = Side { estate: &old.estate, origins: &old.origins, node_origins: &unknown };
     let after = Side { estate: &new.estate, origins: &new.origins, node_origins: &unknown };
     let comparison = Comparison::new(before, after);
-    let mut batch: Vec<Node> = Vec::with_capacity(BATCH);
-    let mut survey = Survey::default();
-    let mut flush = |batch: &mut Vec<Node>| {
-        let compare = |node: Node| (node.name.clone(), comparison.node(&node));
-        survey.extend(batch.par_drain(..).map(compare).collect::<Vec<_>>());
-    };
-    let mut bytes = 0;
-    let mut add = |node: Node| {
-        bytes += node.fact.values().chain(node.trusted.values()).map(bytes_of).sum::<usize>();
-        batch.push(node);
-        if batch.len() == BATCH || bytes > BATCH_BYTES {
-            flush(&mut batch);
-            bytes = 0;
-        }
-    };
-    let (mut unreadable, mut bare) = (Vec::new(), Vec::new());
-    check_ins.for_each(&MemoryReservation::for_lists(), |listed| {
-        match whole(check_ins, listed) {
-            Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
-            Ok(CheckIn { node, .. }) => add(node),
-            Err(error) => unreadable.push(error.to_string()),
-        }
-    })?;
-    for node in bare {
-        let name = node.name.clone();
-        match facts.complete(node)? {
-            Some(node) => add(node),
-            None => unreadable.push(format!(
-                "`{name}` has checked in without facts, which `--enc-facts required` demands"
-            )),
-        }
-    }
-    flush(&mut batch);
+    let (survey, unreadable) = survey(check_ins, facts, &comparison)?;
     let (groups, node_files) = (comparison.groups(), comparison.node_files());
     let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
     let text = |commit, path: &str| controller.text(commit, path).map(String::into_bytes);
@@ -130,6 +98,69 @@ fn compare(
         _ => Map::new(),
     };
     Ok(Diff { base: side(base, old.commit), head: side(head, new.commit), impact, unreadable })
+}
+
+/// Compares every node that has checked in; returns as well why some could not be compared.
+fn survey(
+    check_ins: &CheckIns,
+    facts: &FactsPolicy,
+    comparison: &Comparison<'_>,
+) -> Result<(Survey, Vec<String>), ApiError> {
+    let mut batches = Batches::new(comparison);
+    let (mut unreadable, mut bare) = (Vec::new(), Vec::new());
+    check_ins.for_each(&MemoryReservation::for_lists(), |listed| {
+        match whole(check_ins, listed) {
+            Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
+            Ok(CheckIn { node, .. }) => batches.add(node),
+            Err(error) => unreadable.push(error.to_string()),
+        }
+    })?;
+    for node in bare {
+        let name = node.name.clone();
+        match facts.complete(node)? {
+            Some(node) => batches.add(node),
+            None => unreadable.push(format!(
+                "`{name}` has checked in without facts, which `--enc-facts required` demands"
+            )),
+        }
+    }
+    Ok((batches.finish(), unreadable))
+}
+
+/// Compares nodes in batches: only one batch of them is in memory.
+struct Batches<'a> {
+    comparison: &'a Comparison<'a>,
+    nodes: Vec<Node>,
+    /// About how many bytes the facts of the nodes take.
+    bytes: usize,
+    survey: Survey,
+}
+
+impl<'a> Batches<'a> {
+    fn new(comparison: &'a Comparison<'a>) -> Self {
+        Self { comparison, nodes: Vec::with_capacity(BATCH), bytes: 0, survey: Survey::default() }
+    }
+
+    fn add(&mut self, node: Node) {
+        let values = node.fact.values().chain(node.trusted.values());
+        self.bytes += values.map(bytes_of).sum::<usize>();
+        self.nodes.push(node);
+        if self.nodes.len() == BATCH || self.bytes > BATCH_BYTES {
+            self.compare();
+        }
+    }
+
+    fn compare(&mut self) {
+        let compare = |node: Node| (node.name.clone(), self.comparison.node(&node));
+        let compared: Vec<_> = self.nodes.par_drain(..).map(compare).collect();
+        self.survey.extend(compared);
+        self.bytes = 0;
+    }
+
+    fn finish(mut self) -> Survey {
+        self.compare();
+        self.survey
+    }
 }
 
 /// Returns about how many bytes a value takes.

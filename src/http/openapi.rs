@@ -24,7 +24,7 @@ use super::access::Role;
 use super::routes::Route;
 use super::types::Error;
 use super::{
-    check_ins, classify, controller, diff, enc, environments, groups, service_status,
+    check_ins, classify, controller, diff, enc, environments, group_nodes, groups, service_status,
     update_classes, validate, webhook, writes,
 };
 use crate::model::CommitId;
@@ -71,7 +71,7 @@ pub(super) fn write(declared: &[Route]) -> String {
         writes::edit,
         writes::delete,
         groups::rules,
-        check_ins::of_group,
+        group_nodes::list,
         groups::children,
         groups::translate,
         validate::group,

@@ -11,8 +11,8 @@ use super::routes::Routes;
 use super::service_status::WriteDocument;
 use super::state::{AppState, Services};
 use super::{
-    check_ins, classify, controller, diff, enc, environments, groups, openapi, service_status,
-    update_classes, validate, webhook, writes,
+    check_ins, classify, controller, diff, enc, environments, group_nodes, groups, openapi,
+    service_status, update_classes, validate, webhook, writes,
 };
 
 /// Which routes an address has.
@@ -114,7 +114,7 @@ fn classifier(routes: Routes) -> Routes {
         .get("/v1/groups", READ, groups::list)
         .get("/v1/groups/{id}", READ, groups::one)
         .get("/v1/groups/{id}/rules", READ, groups::rules)
-        .get("/v1/groups/{id}/nodes", READ, check_ins::of_group)
+        .get("/v1/groups/{id}/nodes", READ, group_nodes::list)
         .get("/v1/group-children/{id}", READ, groups::children)
         // They change nothing, whatever their method.
         .post("/v1/rules/translate", READ, groups::translate)

@@ -26,7 +26,7 @@ mod write;
 pub use check_in::{CheckIn, CheckInEntry};
 pub use classification::{
     Classified, ClassifiedV2, ConflictDetails, Difference, EncDocument, Explanation,
-    FinalClassification, GroupRef, IndividualClassification, Sourced, Sources, Values,
+    FinalClassification, GroupRef, IndividualClassification, Sourced, Sources,
 };
 pub use commit::{Commit, CommitState, Stage};
 pub use controller::{Delivery, DeliveryAction, PinRequest, Pinned, Requested};
@@ -40,6 +40,7 @@ pub use error_kind::ErrorKind;
 pub use finding::{Finding, RelatedPlace};
 pub use group::{Group, GroupNodes, GroupRules, GroupTree, Query, TranslatedRule};
 pub use node::{FactsUpload, NodeBody, StoredFacts};
+pub use schema::Values;
 pub use service::{DetailLevel, Service, ServiceState};
 pub use status::{
     ActiveCommit, Condition, ConditionStatus, FailedCommit, ObservedCommit, Remote, Repository,

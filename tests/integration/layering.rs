@@ -132,7 +132,7 @@ const PURE: &[&str] = &[
 ];
 
 /// Where files still use each other in a circle; the list only gets shorter.
-const CIRCLES: &[&str] = &["cli", "client", "http"];
+const CIRCLES: &[&str] = &["cli", "client"];
 
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")

@@ -10,10 +10,10 @@
 //! where this evicts the oldest wait.
 #![expect(clippy::disallowed_methods, reason = "clients are waited for")]
 
+mod client_key;
 mod slot;
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -22,6 +22,7 @@ use axum::body::HttpBody as _;
 use axum::response::Response;
 use parking_lot::Mutex;
 
+pub(super) use client_key::ClientKey;
 pub(super) use slot::{Phase, Slot};
 
 use crate::telemetry::{ConnectionEnd, Metrics};
@@ -44,29 +45,6 @@ const STREAMED_RESPONSE: usize = 512 << 10;
 
 /// How long a listener waits before it tries again while it can evict no connection.
 const RETRY: Duration = Duration::from_millis(20);
-
-/// The client that a connection counts for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum ClientKey {
-    /// An address; of IPv6 the network of 64 bits, which belongs to one site.
-    Address(IpAddr),
-    /// The certname of a client certificate.
-    Certificate(String),
-    /// A process on this machine, through the unix socket.
-    Local,
-}
-
-impl From<IpAddr> for ClientKey {
-    fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V6(it) => {
-                let network = it.to_bits() & !u128::from(u64::MAX);
-                Self::Address(IpAddr::V6(network.into()))
-            }
-            it @ IpAddr::V4(_) => Self::Address(it),
-        }
-    }
-}
 
 /// The connections of one listener, up to a limit.
 #[derive(Debug)]

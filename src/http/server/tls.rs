@@ -3,11 +3,12 @@
 mod authority;
 mod configure;
 mod described;
+mod error;
+mod files;
 mod rollback;
 mod verifier;
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,8 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-pub use authority::{CrlPolicy, OnGap};
+pub use error::TlsError;
+pub use files::{CrlPolicy, OnGap, TlsFiles};
 
 use configure::Setup;
 pub(super) use described::described;
@@ -37,54 +39,12 @@ const RECHECK: Duration = Duration::from_mins(1);
 /// How long a client may take to read why its handshake failed.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// The files of TLS.
-#[derive(Clone, Debug)]
-pub struct TlsFiles {
-    /// The daemon's certificate with its chain.
-    pub certificate: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-    /// The authorities that sign client certificates.
-    pub client_ca: Option<PathBuf>,
-    /// Their revocation lists.
-    pub client_crl: Option<PathBuf>,
-    /// What happens without a valid list.
-    pub policy: CrlPolicy,
-}
-
 /// The TLS settings in use.
 #[derive(Debug)]
 pub struct Tls {
     watched: Watched<Setup, TlsError>,
     /// Notifies of reloaded files.
     reloads: watch::Sender<()>,
-}
-
-/// TLS cannot be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A file cannot be used.
-    #[error("`{}` cannot be used: {reason}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// The key is not that of the certificate.
-    #[error(
-        "the certificate in `{}` and the private key in `{}` cannot be used together: {reason}",
-        .certificate.display(),
-        .key.display()
-    )]
-    Pair {
-        /// The file of the certificate.
-        certificate: PathBuf,
-        /// The file of the key.
-        key: PathBuf,
-        /// Why.
-        reason: String,
-    },
 }
 
 /// The certificate of a client.

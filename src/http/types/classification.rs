@@ -6,11 +6,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::Group;
-use super::schema::ClassValues;
+use super::schema::{ClassValues, Values};
 use crate::model::{EnvironmentName, GroupId, GroupName, Node};
-
-/// Class -> parameter -> value.
-pub type Values = IndexMap<String, Map<String, Value>>;
 
 /// What a node gets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -6,8 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
-use super::Values;
-use super::schema::ClassValues;
+use super::schema::{ClassValues, Values};
 use crate::hierarchy::{Estate, GroupIndex, InheritedClass, View, deleted_classes, inherited_rule};
 use crate::history::Edit;
 use crate::model::{

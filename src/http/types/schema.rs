@@ -1,5 +1,7 @@
-//! The schemas of names and ids: what `model` parses, as OpenAPI says it.
+//! The schemas of names, ids and values: what `model` parses, as OpenAPI says it.
 
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
     AdditionalProperties, ArrayBuilder, ArrayItems, ObjectBuilder, Schema, SchemaFormat,
@@ -47,6 +49,9 @@ names! {
 }
 
 /// Class -> parameter -> value.
+pub type Values = IndexMap<String, Map<String, Value>>;
+
+/// The schema of [`Values`].
 pub(super) struct ClassValues;
 
 impl PartialSchema for ClassValues {

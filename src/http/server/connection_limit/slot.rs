@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::ClientKey;
+use super::client_key::ClientKey;
 
 /// What a connection does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

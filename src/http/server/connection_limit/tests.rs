@@ -1,3 +1,5 @@
+use std::net::IpAddr;
+
 use super::*;
 
 fn limit(most: usize) -> Arc<ConnectionLimit> {

@@ -6,30 +6,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use x509_parser::prelude::{CertificateRevocationList, FromDer as _, X509Certificate};
 
-use super::TlsError;
-use super::configure::file_error;
 use super::described::{short, time};
+use super::error::{TlsError, file_error};
+use super::files::{CrlPolicy, OnGap};
 use super::rollback::{Issue, Issues, note};
 use crate::config::watched::Occasion;
-
-/// What happens without a valid revocation list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnGap {
-    /// Certificates of unknown status are refused.
-    #[default]
-    Refuse,
-    /// Certificates of unknown status are accepted, with a warning in the log.
-    Allow,
-}
-
-/// What absent and expired revocation lists cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CrlPolicy {
-    /// An authority has no list.
-    pub missing: OnGap,
-    /// The list of an authority is expired.
-    pub expired: OnGap,
-}
 
 /// Revocation lists that can be used.
 pub(super) struct Lists {

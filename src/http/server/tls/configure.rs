@@ -11,11 +11,12 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::authority::{CrlPolicy, Lists, OnGap};
+use super::authority::Lists;
 use super::described::{described, short, time};
+use super::error::{TlsError, file_error};
+use super::files::{CrlPolicy, OnGap, TlsFiles};
 use super::rollback::Issues;
 use super::verifier::Noting;
-use super::{TlsError, TlsFiles};
 use crate::config::watched::{Ending, Occasion, WatchedFile};
 
 /// The configuration that the files make.
@@ -196,10 +197,6 @@ fn clients(
 fn validity(der: &CertificateDer<'_>) -> Option<(String, i64)> {
     let (_, it) = X509Certificate::from_der(der).ok()?;
     Some((short(&it.subject().to_string()), it.validity().not_after.timestamp()))
-}
-
-pub(super) fn file_error<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> TlsError + '_ {
-    move |error| TlsError::File { path: path.to_owned(), reason: error.to_string() }
 }
 
 fn certificates(path: &Path, bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {

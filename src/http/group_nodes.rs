@@ -1,0 +1,160 @@
+//! The nodes in a group.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use axum::extract::{OriginalUri, Path, State};
+use axum::response::Response;
+
+use super::answer::{Parameters, SnapshotContext};
+use super::check_ins::{reading, whole};
+use super::error::ApiError;
+use super::groups::find;
+use super::node_lookup::{FactsPolicy, ask, for_each};
+use super::openapi::errors::{FactsErrors, MalformedId, NotFound, PageErrors, SnapshotErrors};
+use super::openapi::parameters::{Page, SnapshotParameters};
+use super::server::MemoryReservation;
+use super::types::GroupNodes;
+use crate::facts::{NodeSource, RowRoom};
+use crate::hierarchy::{GroupIndex, inherited_rule};
+use crate::model::{GroupId, Node};
+use crate::rule::{QueryFormat, to_covering_query};
+use crate::snapshot::Snapshot;
+use crate::store::{CheckIn, CheckIns};
+
+/// Names the nodes in a group: of those that have checked in and, with `--puppetdb`, of those it knows.
+#[utoipa::path(
+    get, path = "/v1/groups/{id}/nodes", operation_id = "group_nodes", tag = "Groups",
+    params(("id" = GroupId, Path), SnapshotParameters, Page),
+    responses(
+        (status = 200, body = GroupNodes),
+        MalformedId,
+        PageErrors,
+        NotFound,
+        FactsErrors,
+        SnapshotErrors,
+    ),
+)]
+pub(super) async fn list(
+    State(check_ins): State<CheckIns>,
+    State(facts): State<FactsPolicy>,
+    context: SnapshotContext,
+    parameters: Parameters,
+    uri: OriginalUri,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let index = find(&context.snapshot.estate.hierarchy, &id, &uri)?;
+    let snapshot = Arc::clone(&context.snapshot);
+    let permit = reading().await?;
+    let work = move || {
+        let _permit = permit;
+        GroupSearch::new(&check_ins, &facts, &snapshot, index).nodes()
+    };
+    let names = tokio::task::spawn_blocking(work).await;
+    let names = names.map_err(|_| ApiError::internal("The nodes could not be read."))??;
+    let nodes = parameters.page(names.into_iter().collect())?;
+    Ok(context.json(Ok(GroupNodes { nodes })))
+}
+
+/// Finds the nodes of a group. Facts come from the check-in, else from the sources of `/enc`.
+struct GroupSearch<'a> {
+    check_ins: &'a CheckIns,
+    facts: &'a FactsPolicy,
+    snapshot: &'a Snapshot,
+    group: GroupIndex,
+    members: BTreeSet<String>,
+    /// The nodes whose facts were found, in the group or not.
+    settled: HashSet<String>,
+}
+
+impl<'a> GroupSearch<'a> {
+    fn new(
+        check_ins: &'a CheckIns,
+        facts: &'a FactsPolicy,
+        snapshot: &'a Snapshot,
+        group: GroupIndex,
+    ) -> Self {
+        let (members, settled) = (BTreeSet::new(), HashSet::new());
+        Self { check_ins, facts, snapshot, group, members, settled }
+    }
+
+    /// Returns the names. Blocking.
+    fn nodes(mut self) -> Result<BTreeSet<String>, ApiError> {
+        let room = MemoryReservation::for_lists();
+        let bare = self.add_check_ins(&room)?;
+        let mut unknown = self.add_files(bare)?;
+        // A name alone is classified only where facts are optional, as in `/enc`.
+        unknown.retain(|node| !self.facts.required && self.is_member(node));
+        match self.facts.puppetdb.as_deref() {
+            Some(puppetdb) => self.add_puppetdb(puppetdb, unknown, &room)?,
+            None => self.members.extend(unknown.into_iter().map(|it| it.name)),
+        }
+        Ok(self.members)
+    }
+
+    fn is_member(&self, node: &Node) -> bool {
+        let explained = self.snapshot.classify(node);
+        explained.is_ok_and(|it| it.matches.iter().any(|it| it.group == self.group))
+    }
+
+    /// Adds a node whose facts are known, if it is in the group.
+    fn add(&mut self, node: Node) {
+        if self.is_member(&node) {
+            self.members.insert(node.name.clone());
+        }
+        self.settled.insert(node.name);
+    }
+
+    /// Adds nodes that have checked in with facts, and returns those without.
+    fn add_check_ins(&mut self, room: &dyn RowRoom) -> Result<Vec<Node>, ApiError> {
+        let (mut bare, mut lost) = (Vec::new(), None);
+        let check_ins = self.check_ins;
+        check_ins.for_each(room, |listed| match whole(check_ins, listed) {
+            Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
+            Ok(CheckIn { node, .. }) => self.add(node),
+            Err(error) => {
+                lost.get_or_insert(error);
+            }
+        })?;
+        // It is not known whether that node is in the group.
+        lost.map_or(Ok(bare), |lost| Err(lost.into()))
+    }
+
+    /// Adds nodes whose facts files have, and returns the others.
+    fn add_files(&mut self, bare: Vec<Node>) -> Result<Vec<Node>, ApiError> {
+        let mut unknown = Vec::new();
+        for node in bare {
+            match self.facts.complete_by_file(&node)? {
+                Some(node) => self.add(node),
+                None => unknown.push(node),
+            }
+        }
+        Ok(unknown)
+    }
+
+    /// Adds nodes whose facts `PuppetDB` knows, and of the others those that match by their names alone.
+    fn add_puppetdb(
+        &mut self,
+        puppetdb: &dyn NodeSource,
+        unknown: Vec<Node>,
+        room: &dyn RowRoom,
+    ) -> Result<(), ApiError> {
+        let query = inherited_rule(&self.snapshot.estate.hierarchy, self.group)
+            .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
+        for_each(puppetdb, query.as_ref(), &mut |node| {
+            if !self.settled.contains(&node.name) && self.is_member(&node) {
+                self.members.insert(node.name);
+            }
+        })?;
+        for node in unknown {
+            let has_facts = |it: Node| !it.fact.is_empty();
+            if !self.members.contains(&node.name)
+                && !ask(puppetdb, &node.name, room)?.is_some_and(has_facts)
+            {
+                self.members.insert(node.name);
+            }
+            room.release();
+        }
+        Ok(())
+    }
+}
