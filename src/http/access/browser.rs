@@ -144,7 +144,9 @@ fn is_cross_site(uri: &Uri, headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+    type Header = (&'static str, &'static str);
+
+    fn headers(pairs: &[Header]) -> HeaderMap {
         let pairs = pairs.iter().map(|(name, value)| (*name, *value));
         pairs.map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
     }
@@ -186,18 +188,18 @@ mod tests {
         assert!(allowed.check(&Uri::from_static("/"), &two).is_err());
     }
 
-    const JSON: (&str, &str) = ("content-type", "application/json");
-    const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
-    const SAME_ORIGIN: (&str, &str) = ("sec-fetch-site", "same-origin");
-    const SAME_SITE: (&str, &str) = ("sec-fetch-site", "same-site");
-    const CROSS_SITE: (&str, &str) = ("sec-fetch-site", "cross-site");
-    const USER: (&str, &str) = ("sec-fetch-site", "none");
-    const NAVIGATE: (&str, &str) = ("sec-fetch-mode", "navigate");
-    const DOCUMENT: (&str, &str) = ("sec-fetch-dest", "document");
-    const OWN: (&str, &str) = ("origin", "http://localhost:4433");
+    const JSON: Header = ("content-type", "application/json");
+    const FORM: Header = ("content-type", "application/x-www-form-urlencoded");
+    const SAME_ORIGIN: Header = ("sec-fetch-site", "same-origin");
+    const SAME_SITE: Header = ("sec-fetch-site", "same-site");
+    const CROSS_SITE: Header = ("sec-fetch-site", "cross-site");
+    const USER: Header = ("sec-fetch-site", "none");
+    const NAVIGATE: Header = ("sec-fetch-mode", "navigate");
+    const DOCUMENT: Header = ("sec-fetch-dest", "document");
+    const OWN: Header = ("origin", "http://localhost:4433");
 
     /// Checks requests by their method and headers.
-    fn check_requests(rows: &[(&str, &[(&'static str, &'static str)], bool)]) {
+    fn check_requests(rows: &[(&str, &[Header], bool)]) {
         for (method, pairs, is_allowed) in rows {
             let all = headers(&[pairs, &[("host", "localhost:4433")][..]].concat());
             let found = check_site(&method.parse().unwrap(), &Uri::from_static("/v1/groups"), &all);
