@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use clade::classification::Evidence;
-use clade::diagnostic::Place;
-use clade::impact::{Comparison, Impact, NodeComparison, Side, Survey};
-use clade::validation::{Checked, Search, SourceContent, SourceFile, validate};
+use clade::internals::classification::Evidence;
+use clade::internals::diagnostic::Place;
+use clade::internals::impact::{Comparison, Impact, NodeComparison, Side, Survey};
+use clade::internals::validation::{Checked, Search, SourceContent, SourceFile, validate};
 use rayon::prelude::*;
 use world::{Scale, estates, nodes};
 
@@ -166,7 +166,8 @@ fn mixed((what, rule): &Mix) {
     let checked = validate(&sources, Search::Decisive);
     let estate = checked.estate.as_ref().unwrap();
     let began = Instant::now();
-    let found = clade::classification::overlaps(estate, &Evidence::default(), &|_, _| false);
+    let found =
+        clade::internals::classification::overlaps(estate, &Evidence::default(), &|_, _| false);
     let took = began.elapsed();
     let pairs: usize = found.alarms.iter().map(|it| it.pairs.len()).sum();
     let ended = found.ended_at.map_or("to the end", |_| "**ended early**");

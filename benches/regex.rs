@@ -14,7 +14,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use clade::java_regex::Pattern;
+use clade::internals::java_regex::Pattern;
 
 /// Patterns as people write them, with a subject each.
 const REALISTIC: &[(&str, &str)] = &[

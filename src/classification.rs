@@ -29,9 +29,7 @@ pub use enc::{enc_document, to_yaml11};
 pub use error::ClassificationError;
 pub use matching::{Match, matches};
 pub use merge::{ClassSources, Final, Source, SourcedValue};
-pub use overlap::{
-    Acknowledged, Alarm, Differing, Evidence, Overlap, Overlaps, Pair, Rank, Setting, overlaps,
-};
+pub use overlap::{Alarm, Differing, Evidence, Overlap, Pair, Rank, Setting, overlaps};
 pub use published::{
     Version, classified, conflict_details, explanation, explanation_fields, explanation_with,
     final_classification, hiera, match_explanations,

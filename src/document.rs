@@ -25,7 +25,7 @@ mod write;
 pub use comment::Ignore;
 pub use contents::Contents;
 pub use count::Count;
-pub use edit::{EditError, edit, remove_document};
+pub use edit::{edit, remove_document};
 pub use fault::{Fault, FaultKind, bounded};
 pub use format::format;
 pub use limits::Limits;

@@ -8,9 +8,9 @@ mod read;
 mod source;
 mod trusted;
 
-pub use directory::{FactsDirectory, FactsFileError, ReadFile};
+pub use directory::FactsDirectory;
 pub use extensions::ExtensionNames;
 pub use file::{FILE_BYTES, read_file};
-pub use read::{FactsError, NodeFacts, read_facts, with_certname};
+pub use read::{NodeFacts, read_facts, with_certname};
 pub use source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom, Unlimited};
 pub use trusted::{CertificateFacts, trusted_data};

@@ -26,15 +26,15 @@ pub use failure::{FetchError, FetchFailure};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use mirror::fuzz_join;
-pub use mirror::{Fetched, Mirror, MirrorError, Movement, Observed, SkippedRef, TidyError};
+pub use mirror::{Fetched, Mirror, MirrorError, Movement, SkippedRef};
 pub use options::{
     Credentials, HttpOptions, Interrupt, MirrorOptions, ObjectLimits, Proxy, SshOptions,
 };
 pub use push::PushError;
 pub use remote::{Remote, RemoteError, Scheme};
-pub use repository::{CommitInfo, OpenError, Opener, ReadError, Repository, RevisionError};
+pub use repository::{CommitInfo, OpenError, ReadError, Repository, RevisionError};
 pub use signature::{
-    Base, FirstSeen, SignatureFault, Signer, Verification, VerifyMode, check_allowed_signers,
+    Base, SignatureFault, Signer, Verification, VerifyMode, check_allowed_signers,
     check_openpgp_keys,
 };
 pub use transport::{check_known_hosts, check_private_key};

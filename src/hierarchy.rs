@@ -20,9 +20,9 @@ use crate::model::{Group, GroupId};
 pub use build::{check, root_group};
 pub use estate::{Catalogue, Estate};
 pub use fault::{HierarchyFault, RootFault};
-pub use group_key::{GroupKey, GroupKeyError};
+pub use group_key::GroupKey;
 pub(crate) use group_key::{changed_keys, rule_and_pins};
-pub use inherit::{Inherited, InheritedClass, Sourced, inherited_rule};
+pub use inherit::{Inherited, InheritedClass, inherited_rule};
 pub(crate) use published::inherited_classes_to_value;
 pub use published::{View, classes_to_value, deleted_classes, group_to_value};
 

@@ -32,13 +32,11 @@ mod validate;
 mod webhook;
 mod writes;
 
-pub use access::{Access, AccessError, AllowedHosts, Host, HostError, TokensError};
+pub use access::{Access, AllowedHosts, Host};
 pub use enc_cache::EncCache;
 pub use node_lookup::FactsPolicy;
 pub use router::{RouteSet, router};
-pub use server::{
-    CrlPolicy, Endpoint, Listener, OnGap, ServeOptions, Tls, TlsError, TlsFiles, serve,
-};
+pub use server::{CrlPolicy, Endpoint, Listener, OnGap, ServeOptions, Tls, TlsFiles, serve};
 pub use state::Services;
 pub use update_classes::ClassUpdater;
 pub use webhook::Webhooks;

@@ -27,16 +27,13 @@ use crate::diagnostic::Place;
 use crate::hierarchy::Estate;
 use crate::model::GroupId;
 
-pub use changed_key::ChangedKey;
 pub use comparison::Comparison;
-pub use groups::{GroupChange, How, group_changes};
+pub use groups::How;
 pub use keys::Files;
-pub use node_files::NodeFileChange;
 pub use nodes::{
-    Causes, Change, ChangeRef, Difference, GroupName, NodeChange, NodeComparison, ProblemChange,
-    Standing, ValueChange, ValueKind,
+    Causes, Change, ChangeRef, Difference, GroupName, NodeComparison, ValueChange, ValueKind,
 };
-pub use report::{Cause, Counts, Entry, Impact, Survey};
+pub use report::{Cause, Entry, Impact, Survey};
 
 /// One of the two states that are compared.
 #[derive(Clone, Copy, Debug)]

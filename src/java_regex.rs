@@ -26,8 +26,8 @@ pub use example::{Ends, Example, Examples};
 pub use glob::from_glob;
 pub use pattern::Pattern;
 pub use postgres::postgres_literal;
-pub use required::{Required, SHORT, SubjectKind, Subjects as KnownSubjects};
-pub use suspicion::{Suspicion, suspicions};
+pub use required::{SHORT, SubjectKind, Subjects as KnownSubjects};
+pub use suspicion::suspicions;
 
 #[cfg(test)]
 mod tests;

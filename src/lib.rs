@@ -1,59 +1,119 @@
 //! Clade: a GitOps node classifier for Puppet and OpenVox.
 //!
-//! One commit of a git repository of node groups is compiled into one immutable
-//! [`snapshot`], and every question is answered from exactly one of them. The
-//! modules below are in reading order; the first block is pure (no IO, no clock,
-//! no async), the second adapts it to the world. `tests/integration/layering.rs`
-//! holds the table of which module may use which.
+//! One commit of a git repository of node groups becomes one immutable [`Snapshot`], and every request is
+//! answered from exactly one of them. What is listed here is the library: from files to classifications,
+//! without IO, clock or threads of its own.
+//!
+//! ```
+//! use clade::{Node, Outcome, Search, SourceContent, SourceFile, classify, validate};
+//!
+//! let group = "name: All Nodes\nid: 00000000-0000-4000-8000-000000000000\nclasses:\n  motd: {}\n";
+//! let file = SourceFile {
+//!     path: "groups/all-nodes.yaml".into(),
+//!     content: SourceContent::Bytes(group.as_bytes().into()),
+//! };
+//! let checked = validate(&[file], Search::Decisive);
+//! let estate = checked.estate.expect("the group is valid");
+//! let node = Node::named("web1.example.com".to_owned());
+//! let Outcome::Classified(result) = classify(&estate, &node)?.outcome else { panic!("a conflict") };
+//! assert!(result.classes.keys().any(|class| class.as_str() == "motd"));
+//! # Ok::<(), clade::ClassificationError>(())
+//! ```
+//!
+//! # Features
+//!
+//! - none: the library alone;
+//! - `daemon`: git, the control loop, HTTP, stores and clients;
+//! - `cli` (with `daemon`): the program.
+//!
+//! All modules are private, so that the compiler finds what is not used. `tests/integration/layering.rs` has
+//! the table of which module may use which; they stand here in reading order, the pure ones first.
+#![cfg_attr(
+    not(feature = "cli"),
+    expect(dead_code, unused_imports, reason = "the program uses more")
+)]
 
-pub mod java_regex;
+mod java_regex;
 
-pub mod model;
+mod model;
 
-pub mod rule;
+mod rule;
 
-pub mod hierarchy;
+mod hierarchy;
 
-pub mod classification;
+mod classification;
 
-pub mod document;
+mod document;
 
-pub mod puppet;
+mod puppet;
 
-pub mod diagnostic;
+mod diagnostic;
 
-pub mod validation;
+mod validation;
 
-pub mod changeset;
+mod changeset;
 
-pub mod history;
+mod history;
 
-pub mod snapshot;
+mod snapshot;
 
-pub mod impact;
+mod impact;
 
+#[cfg(feature = "daemon")]
 mod process;
 
-pub mod git;
+#[cfg(feature = "daemon")]
+mod config;
 
-pub mod forge;
+#[cfg(feature = "daemon")]
+mod telemetry;
 
-pub mod reconcile;
+#[cfg(feature = "daemon")]
+mod git;
 
-pub mod facts;
+#[cfg(feature = "daemon")]
+mod forge;
 
-pub mod client;
+#[cfg(feature = "daemon")]
+mod reconcile;
 
-pub mod puppetdb;
+#[cfg(feature = "daemon")]
+mod facts;
 
-pub mod puppet_server;
+#[cfg(feature = "daemon")]
+mod client;
 
-pub mod store;
+#[cfg(feature = "daemon")]
+mod puppetdb;
 
-pub mod http;
+#[cfg(feature = "daemon")]
+mod puppet_server;
 
-pub mod cli;
+#[cfg(feature = "daemon")]
+mod store;
 
-pub mod config;
+#[cfg(feature = "daemon")]
+mod http;
 
-pub mod telemetry;
+#[cfg(feature = "cli")]
+mod cli;
+
+pub use classification::{
+    ClassificationError, Conflicts, Explanation, Final, Match, Outcome, classify,
+};
+pub use diagnostic::{Diagnostic, Kind, Severity};
+pub use hierarchy::{Estate, Hierarchy};
+pub use java_regex::{Pattern, PatternError};
+pub use model::{
+    ClassName, CommitId, Condition, Decimal, EnvironmentName, Group, GroupId, GroupIdError, Map,
+    NameError, Node, Value,
+};
+pub use snapshot::Snapshot;
+pub use validation::{Checked, Search, SourceContent, SourceFile, validate};
+
+#[cfg(feature = "cli")]
+pub use cli::run;
+
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod internals;

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    clade::cli::run(std::env::args_os()).into()
+    clade::run(std::env::args_os()).into()
 }

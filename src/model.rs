@@ -16,11 +16,8 @@ mod rule;
 mod table;
 mod value;
 
-pub use budget::{
-    Budget, BudgetItem, BudgetOverride, BudgetOverrideError, Counts, Dropped, Exceeded, Meter,
-    Room, Weight,
-};
-pub use commit::{BlobId, CommitId, ObjectIdError};
+pub use budget::{Budget, BudgetItem, BudgetOverride, Counts, Exceeded, Meter, Room, Weight};
+pub use commit::{BlobId, CommitId};
 pub use group::{Classes, Group, Individual};
 pub use id::{GroupId, GroupIdError};
 pub use json_values::{NODE_VALUES, has_more_values, value_memory};
@@ -33,5 +30,5 @@ pub(crate) use number::Positions;
 pub use rule::{Comparison, Condition, Order, Path, Segment, Test};
 pub(crate) use rule::{is_bare_segment, write_quoted};
 pub use serde_json::{Map, Value};
-pub use table::{Entries, Table};
+pub use table::Table;
 pub use value::{has_exponent, is_written_as, same, text};

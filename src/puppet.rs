@@ -13,10 +13,10 @@ mod site;
 mod verdict;
 
 pub use class::{Code, Default, Parameter, PuppetClass, read};
-pub use data_type::{Argument, DataType, TypeError};
+pub use data_type::{Argument, DataType};
 pub use fault::CodeFault;
 pub use published::{Published, read_published};
-pub use site::{Modulepath, environment_settings, missing_modules};
+pub use site::{environment_settings, missing_modules};
 pub use verdict::{Aliases, TypeFault, fault_of, has_type};
 
 #[cfg(test)]

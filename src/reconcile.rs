@@ -51,20 +51,18 @@ mod write;
 mod simulation;
 
 pub use commit_state::CommitState;
-pub use controller::{Controller, StartError, Threads};
+pub use controller::Controller;
 pub use errors::{LookupError, StorageError};
-pub use head_check::{HeadCheck, HeadChecker, HeadVerdict, check_head};
-pub use journal::{Event, Journal, PushedWrite, Record, Stage};
+pub use head_check::{HeadCheck, HeadChecker, check_head};
+pub use journal::{Event, Journal, Record, Stage};
 pub use lookup::CommitDetails;
-pub use outcome::{BuildError, Outcome, Rejected};
+pub use outcome::Outcome;
 pub use policy::{OnRewrite, OnStale, Policy};
 pub use read::load;
 pub use settings::{Reporting, Settings};
-pub use source::{Target, Upstream};
+pub use source::Target;
 pub use source_files::{SourceError, meant_files, source_files};
 pub use state::{CheckInsTrouble, Freshness};
-pub use status::{Active, Condition, ConditionKind, Observed, Reason, Status, Truth};
+pub use status::{Active, Condition, Reason, Status, Truth};
 pub use trigger::Trigger;
-pub use write::{
-    DeliveryReceipt, WriteError, WriteMode, WriteRequest, WriteSettings, Writer, Written,
-};
+pub use write::{WriteError, WriteMode, WriteRequest, WriteSettings, Writer, Written};

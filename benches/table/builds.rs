@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clade::git::Verification;
-use clade::model::Budget;
-use clade::reconcile::{Controller, Policy, Settings, Target};
-use clade::telemetry::Metrics;
+use clade::internals::git::Verification;
+use clade::internals::model::Budget;
+use clade::internals::reconcile::{Controller, Policy, Settings, Target};
+use clade::internals::telemetry::Metrics;
 use git2::{IndexEntry, IndexTime, Repository, Signature, Time};
 
 use super::world::{Scale, estates};

@@ -22,11 +22,11 @@ mod builds;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use clade::classification::{self, Version};
-use clade::hierarchy::Estate;
-use clade::model::Node;
-use clade::snapshot::Snapshot;
-use clade::validation::{Search, SourceContent, SourceFile, validate};
+use clade::internals::classification::{self, Version};
+use clade::internals::hierarchy::Estate;
+use clade::internals::model::Node;
+use clade::internals::snapshot::Snapshot;
+use clade::internals::validation::{Search, SourceContent, SourceFile, validate};
 use serde::de::IgnoredAny;
 use world::{Scale, estates, nodes};
 

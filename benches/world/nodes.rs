@@ -1,6 +1,6 @@
 //! Nodes with about 116 facts, 24 KB of JSON.
 
-use clade::model::Node;
+use clade::internals::model::Node;
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clade::hierarchy::{Estate, Hierarchy};
-use clade::model::{Group, GroupId, Node};
-use clade::rule;
+use clade::internals::hierarchy::{Estate, Hierarchy};
+use clade::internals::model::{Group, GroupId, Node};
+use clade::internals::rule;
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
@@ -143,7 +143,7 @@ pub fn estate(rng: &mut Rng) -> Estate {
     let hierarchy = Hierarchy::build(groups.collect()).unwrap();
     let individuals = if rng.u8(..4) == 0 {
         let own = json!({"a": {"p": value(1, rng)}});
-        let individual = clade::model::Individual {
+        let individual = clade::internals::model::Individual {
             classes: serde_json::from_value(own).unwrap(),
             ..Default::default()
         };

@@ -6,8 +6,8 @@ mod bodies;
 
 use std::cell::RefCell;
 
-use clade::snapshot::Index;
-use clade::validation::{Search, SourceContent, SourceFile, validate};
+use clade::internals::snapshot::Index;
+use clade::internals::validation::{Search, SourceContent, SourceFile, validate};
 use libfuzzer_sys::fuzz_target;
 
 const GROUPS: &str = r#"
@@ -31,7 +31,7 @@ thread_local! {
 fuzz_target!(|bytes: &[u8]| {
     INDEX.with_borrow(|index| bodies::reads_the_same(index, bytes));
     if let Ok(value) = serde_json::from_slice(bytes) {
-        let _ = clade::changeset::read_group(&value);
+        let _ = clade::internals::changeset::read_group(&value);
     }
-    let _ = clade::facts::read_facts(bytes);
+    let _ = clade::internals::facts::read_facts(bytes);
 });

@@ -1,9 +1,9 @@
 //! Reading a file never panics, its places lie within it, and formatting keeps what it says.
 #![no_main]
 
-use clade::changeset::ORDER;
-use clade::document::{Limits, format, read};
-use clade::validation::{FileKind, Search, SourceContent, SourceFile, read_file, validate};
+use clade::internals::changeset::ORDER;
+use clade::internals::document::{Limits, format, read};
+use clade::internals::validation::{FileKind, Search, SourceContent, SourceFile, read_file, validate};
 use libfuzzer_sys::fuzz_target;
 
 const FILES: [(&str, FileKind); 5] = [

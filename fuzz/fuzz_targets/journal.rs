@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use clade::reconcile::{Event, Journal, Record};
+use clade::internals::reconcile::{Event, Journal, Record};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

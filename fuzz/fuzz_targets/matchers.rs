@@ -2,7 +2,7 @@
 //! changes no answer, but leaves only the backtracker.
 #![no_main]
 
-use clade::java_regex::Pattern;
+use clade::internals::java_regex::Pattern;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, &str)| {

@@ -16,6 +16,6 @@ fuzz_target!(|bytes: &[u8]| {
     let name = packs.join("pack-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     fs::write(name.with_extension("idx"), index).expect("there is room");
     fs::write(name.with_extension("pack"), pack).expect("there is room");
-    let _ = clade::git::fuzz_join(directory.path());
+    let _ = clade::internals::git::fuzz_join(directory.path());
     assert_eq!(fs::read(name.with_extension("pack")).expect("it stays"), pack);
 });

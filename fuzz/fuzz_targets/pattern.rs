@@ -1,7 +1,7 @@
 //! Reading a pattern never panics, whatever it is; nor does looking for it.
 #![no_main]
 
-use clade::java_regex::{Pattern, suspicions};
+use clade::internals::java_regex::{Pattern, suspicions};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, &str)| {

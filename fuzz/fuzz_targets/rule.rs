@@ -2,8 +2,8 @@
 //! same, and whatever is done with it agrees.
 #![no_main]
 
-use clade::model::Node;
-use clade::rule::{self, QueryFormat};
+use clade::internals::model::Node;
+use clade::internals::rule::{self, QueryFormat};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -16,6 +16,6 @@ fuzz_target!(|bytes: &[u8]| {
     for provider in PROVIDERS {
         // No input can know the secret.
         let secret = "7e1f2d6c8a904b35a1c6d8e0f2b4a697";
-        assert!(!clade::http::fuzz_delivery(provider, &headers, secret, body.as_bytes()));
+        assert!(!clade::internals::http::fuzz_delivery(provider, &headers, secret, body.as_bytes()));
     }
 });

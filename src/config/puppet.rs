@@ -50,7 +50,7 @@ const DERIVED: [(&str, &str); 9] = [
 /// The settings of a Puppet Server, as `puppet.conf` and its packaging have them.
 ///
 /// ```
-/// use clade::config::PuppetSettings;
+/// use clade::internals::config::PuppetSettings;
 ///
 /// let text = "[main]\ncertname = puppet.example.com\n[server]\nvardir = /srv/puppet\n";
 /// let settings = PuppetSettings::new("/etc/puppet/puppet.conf".as_ref(), text);

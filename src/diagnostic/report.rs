@@ -49,24 +49,6 @@ pub enum Colour {
     Plain,
 }
 
-impl Format {
-    /// Every format.
-    pub const ALL: &'static [Self] =
-        &[Self::Human, Self::Json, Self::Github, Self::Gitlab, Self::Sarif, Self::Junit];
-
-    /// Returns the name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Human => "human",
-            Self::Json => "json",
-            Self::Github => "github",
-            Self::Gitlab => "gitlab",
-            Self::Sarif => "sarif",
-            Self::Junit => "junit",
-        }
-    }
-}
-
 impl Report {
     /// Returns how many findings have a severity.
     pub fn count(&self, severity: Severity) -> usize {

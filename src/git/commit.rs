@@ -6,7 +6,7 @@ use std::path::Path;
 use git2::FileMode;
 use git2::build::TreeUpdateBuilder;
 
-use super::repository::{ReadError, Repository, id_of, oid};
+use super::repository::{ReadError, Repository, id_of};
 use crate::model::CommitId;
 
 /// The author of a commit.
@@ -88,11 +88,5 @@ impl Repository {
         }
         let blob = self.inner().find_blob(entry.id()).ok()?;
         String::from_utf8(blob.content().to_vec()).ok()
-    }
-
-    /// Returns whether two commits have the same files.
-    pub fn same_tree(&self, a: CommitId, b: CommitId) -> bool {
-        let tree = |id| self.inner().find_commit(oid(id)).map(|it| it.tree_id());
-        matches!((tree(a), tree(b)), (Ok(a), Ok(b)) if a == b)
     }
 }

@@ -34,7 +34,6 @@ use super::transport::Attempt;
 use crate::model::CommitId;
 
 pub use self::error::MirrorError;
-pub use self::packs::TidyError;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use self::packs::fuzz_join;

@@ -10,11 +10,11 @@ use percent_encoding::percent_decode_str;
 /// Credentials in a URL are kept apart and shown by neither `Display` nor `Debug`.
 ///
 /// ```
-/// use clade::git::Remote;
+/// use clade::internals::git::Remote;
 ///
 /// let remote = Remote::parse("https://ci:secret@git.example.com/groups.git")?;
 /// assert_eq!(remote.to_string(), "https://git.example.com/groups.git");
-/// # Ok::<(), clade::git::RemoteError>(())
+/// # Ok::<(), clade::internals::git::RemoteError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Remote(Place);

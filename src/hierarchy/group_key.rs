@@ -11,7 +11,6 @@ use crate::rule::{is_with_more_pins, split_pins};
 /// A key of a group, as files name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the keys of a group file")]
 pub enum GroupKey {
     Name,
     Description,

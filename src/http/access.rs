@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, Request, header};
 
-pub use browser::{AllowedHosts, Host, HostError};
+pub use browser::{AllowedHosts, Host};
 pub(crate) use certificates::Allowed;
 pub(in crate::http) use grants::{Caller, Submitted};
 pub(in crate::http) use query_token::take_query_token;

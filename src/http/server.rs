@@ -26,7 +26,7 @@ pub(super) use client_timeout::BodyTimeout;
 pub(super) use connection::Peer;
 pub(super) use memory_budget::{MemoryReservation, OverBudget};
 pub(super) use on_flush::FlushCallback;
-pub use tls::{CrlPolicy, OnGap, Tls, TlsError, TlsFiles};
+pub use tls::{CrlPolicy, OnGap, Tls, TlsFiles};
 
 use connection::{AcceptedStream, Connection};
 use connection_limit::{ClientKey, ConnectionLimit};

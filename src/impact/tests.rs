@@ -3,6 +3,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::groups::GroupChange;
+use super::nodes::{NodeChange, Standing};
 use super::*;
 use crate::classification::{Conflicts, Outcome, Version, classified, classify, conflict_details};
 use crate::hierarchy::Hierarchy;

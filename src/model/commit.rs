@@ -28,7 +28,7 @@ macro_rules! object_id {
             }
 
             /// Returns the id as it is written: 40 lowercase hexadecimal digits.
-            pub fn to_hex(&self) -> [u8; 40] {
+            pub fn to_hex(self) -> [u8; 40] {
                 hex(self.0)
             }
         }

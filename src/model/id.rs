@@ -11,12 +11,12 @@ use super::{EnvironmentName, GroupName};
 /// The id of a node group: a UUID, written in lower case.
 ///
 /// ```
-/// use clade::model::GroupId;
+/// use clade::GroupId;
 ///
 /// let id: GroupId = "58463036-0EFA-4365-B367-B5401C0711D3".parse()?;
 /// assert_eq!(id.to_string(), "58463036-0efa-4365-b367-b5401c0711d3");
 /// assert!("58463036".parse::<GroupId>().is_err());
-/// # Ok::<(), clade::model::GroupIdError>(())
+/// # Ok::<(), clade::GroupIdError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

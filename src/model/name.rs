@@ -129,12 +129,12 @@ name! {
     /// the same class compare equal.
     ///
     /// ```
-    /// use clade::model::ClassName;
+    /// use clade::ClassName;
     ///
     /// let name: ClassName = "::profile::base".parse()?;
     /// assert_eq!(name.as_str(), "profile::base");
     /// assert!("profile::Base".parse::<ClassName>().is_err());
-    /// # Ok::<(), clade::model::NameError>(())
+    /// # Ok::<(), clade::NameError>(())
     /// ```
     ClassName, "a class name", |text| {
         let name = text.strip_prefix("::").unwrap_or(text);

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 /// A decimal number of any size and precision, as rules compare it.
 ///
 /// ```
-/// use clade::model::Decimal;
+/// use clade::Decimal;
 ///
 /// let number = |text| Decimal::parse(text);
 /// assert!(number("0.1") == number(".10"));

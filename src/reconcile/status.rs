@@ -225,7 +225,6 @@ pub enum Truth {
 
 /// Why a condition is as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[expect(missing_docs, reason = "each is a word of the documentation's table of reasons")]
 pub enum Reason {
     Serving,
     NoSnapshotYet,

@@ -17,7 +17,6 @@ mod request;
 mod writer;
 
 pub(super) use planner::WritePlanner;
-pub use receipt::DeliveryReceipt;
 pub use request::{WriteError, WriteMode, WriteRequest, WriteSettings, Written};
 pub use writer::Writer;
 pub(super) use writer::WriterParts;

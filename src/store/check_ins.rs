@@ -178,10 +178,7 @@ impl CheckIns {
     }
 
     /// Returns what is known of a node. Blocking.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the store cannot be read.
+    #[cfg(test)]
     pub fn get(&self, name: &str) -> Result<Stored, StoreError> {
         self.get_within(name, &Unlimited)
     }

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use clade::classification::{self, Outcome, Version, classify};
-use clade::git::Repository;
-use clade::model::Node;
-use clade::reconcile::load;
+use clade::internals::classification::{self, Outcome, Version, classify};
+use clade::internals::git::Repository;
+use clade::internals::model::Node;
+use clade::internals::reconcile::load;
 use serde_json::json;
 
 use crate::hub::Hub;

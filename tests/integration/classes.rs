@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use clade::document::{self, Limits};
-use clade::puppet::DataType;
+use clade::internals::document::{self, Limits};
+use clade::internals::puppet::DataType;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clade::classification::{self, Outcome, Version, classify};
-use clade::hierarchy::{Estate, Hierarchy};
-use clade::model::{Group, Node};
-use clade::rule;
+use clade::internals::classification::{self, Outcome, Version, classify};
+use clade::internals::hierarchy::{Estate, Hierarchy};
+use clade::internals::model::{Group, Node};
+use clade::internals::rule;
 use serde_json::{Map, Value};
 
 /// Returns every line of the carried file, and of the shared one if it exists.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use clade::diagnostic::{Kind, Severity};
+use clade::internals::diagnostic::{Kind, Severity};
 
 use crate::program::{clade, root};
 

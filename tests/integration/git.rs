@@ -7,6 +7,6 @@ pub(crate) mod server;
 mod transports;
 
 /// Counts within the budget that holds unless settings say otherwise.
-pub(crate) fn meter() -> clade::model::Meter {
-    clade::model::Meter::new(clade::model::Budget::DEFAULT)
+pub(crate) fn meter() -> clade::internals::model::Meter {
+    clade::internals::model::Meter::new(clade::internals::model::Budget::DEFAULT)
 }

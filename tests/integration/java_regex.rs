@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use clade::java_regex::Pattern;
+use clade::internals::java_regex::Pattern;
 use serde_json::Value;
 
 use crate::conformance::cases;

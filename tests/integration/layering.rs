@@ -98,6 +98,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("cli", &["*"]),
+    ("internals", &["*"]),
 ];
 
 /// What a pure module never names.

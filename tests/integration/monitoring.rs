@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use clade::telemetry::{Description, Metrics};
+use clade::internals::telemetry::{Description, Metrics};
 use serde_json::Value;
 
 use crate::program::root;

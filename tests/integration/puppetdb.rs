@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::program::{Daemon, GitRepository, run};
-use clade::model::{Condition, Node};
-use clade::rule::{self, QueryFormat, evaluate, to_query};
+use clade::internals::model::{Condition, Node};
+use clade::internals::rule::{self, QueryFormat, evaluate, to_query};
 use rules::Seed;
 use server::{NOW, PuppetDb};
 

@@ -140,7 +140,7 @@ fn the_comment_of_the_tour_is_what_a_change_brings() {
 #[test]
 fn the_reference_of_commands_is_what_help_prints() {
     let mut help = String::new();
-    let names: Vec<String> = clade::cli::command()
+    let names: Vec<String> = clade::internals::cli::command()
         .get_subcommands()
         .filter(|it| !it.is_hide_set())
         .map(|it| it.get_name().to_owned())

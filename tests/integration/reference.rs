@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::Command;
 
-use clade::telemetry::Metrics;
+use clade::internals::telemetry::Metrics;
 use serde_json::Value;
 
 use crate::program::{Daemon, root};
@@ -270,7 +270,7 @@ fn the_page_of_metrics_is_the_catalogue() {
 
 #[test]
 fn the_page_of_settings_is_the_command_line() {
-    let command = clade::cli::command();
+    let command = clade::internals::cli::command();
     let serve = command.get_subcommands().find(|it| it.get_name() == "serve").unwrap();
     let mut text = String::new();
     let mut heading = None;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use clade::diagnostic::Kind;
-use clade::document::{self, Limits};
-use clade::validation::{Search, SourceContent, SourceFile, validate};
+use clade::internals::diagnostic::Kind;
+use clade::internals::document::{self, Limits};
+use clade::internals::validation::{Search, SourceContent, SourceFile, validate};
 use serde_json::{Value, json};
 
 use crate::program::root;

@@ -143,7 +143,7 @@ fn is_about_relations(done: &Done) -> bool {
 }
 
 fn commands_with_variables() -> Vec<Tried> {
-    let mut all = clade::cli::command();
+    let mut all = clade::internals::cli::command();
     all.build();
     let has_variables = |it: &&Command| it.get_arguments().any(|it| it.get_env().is_some());
     all.get_subcommands().filter(has_variables).map(Tried::new).collect()
@@ -236,7 +236,7 @@ fn settings_that_exclude_each_other_do_so_wherever_each_comes_from() {
 
 #[test]
 fn no_setting_of_a_file_is_required_by_the_command_line() {
-    let all = clade::cli::command();
+    let all = clade::internals::cli::command();
     for (name, without) in FILES {
         let command = all.find_subcommand(name).unwrap();
         for arg in command.get_opts().filter(|it| !without.contains(&it.get_id().as_str())) {

@@ -5,11 +5,11 @@ mod bodies;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use clade::classification::{self, ClassificationError, Outcome, Version};
-use clade::hierarchy::{Estate, GroupIndex};
-use clade::model::{Budget, BudgetItem, Meter, Node};
-use clade::snapshot::{Index, LiveSnapshot, Snapshot};
-use clade::validation::{
+use clade::internals::classification::{self, ClassificationError, Outcome, Version};
+use clade::internals::hierarchy::{Estate, GroupIndex};
+use clade::internals::model::{Budget, BudgetItem, Meter, Node};
+use clade::internals::snapshot::{Index, LiveSnapshot, Snapshot};
+use clade::internals::validation::{
     Checked, FileKind, Search, SourceContent, SourceFile, read_file, read_file_within, validate,
 };
 use fastrand::Rng;

@@ -1,6 +1,6 @@
 //! `clade test`: what it says of tests that fail, in every format.
 
-use clade::document::{Layout, write};
+use clade::internals::document::{Layout, write};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,7 @@
 //! Handlers mostly write the type itself. Classified documents, explanations, ENC documents, lists that are
 //! streamed and comparisons are written elsewhere; this holds them to the type that the document shows.
 
-use clade::http::types::{
+use clade::internals::http::types::{
     CheckIn, Class, Classified, ClassifiedV2, Commit, Diff, EncDocument, Environment, Error,
     ErrorKind, Explanation, Group, GroupNodes, GroupRules, GroupTree, LastClassUpdate, Pinned,
     Query, Requested, Service, Status, StoredFacts,

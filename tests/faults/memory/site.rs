@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use clade::model::Node;
+use clade::internals::model::Node;
 use serde_json::json;
 
 use super::client::{Counts, Stop};

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use clade::classification::to_yaml11;
-use clade::model::same;
+use clade::internals::classification::to_yaml11;
+use clade::internals::model::same;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;

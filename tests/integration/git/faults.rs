@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clade::git::{FetchError, FetchFailure, Mirror, MirrorOptions, Remote};
+use clade::internals::git::{FetchError, FetchFailure, Mirror, MirrorOptions, Remote};
 
 use super::server::{Request, Server, drip, has_git, http_backend, status};
 use super::transports::options;

@@ -3,10 +3,10 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use clade::git::{
+use clade::internals::git::{
     FetchFailure, Fetched, Mirror, MirrorError, MirrorOptions, Movement, Remote, Scheme,
 };
-use clade::model::CommitId;
+use clade::internals::model::CommitId;
 
 use super::meter;
 use crate::repository::{Origin, Put};

@@ -2,8 +2,8 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 
-use clade::git::{EntryKind, Repository};
-use clade::model::CommitId;
+use clade::internals::git::{EntryKind, Repository};
+use clade::internals::model::CommitId;
 use git2::Oid;
 
 use super::meter;

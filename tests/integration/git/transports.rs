@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use clade::git::{
+use clade::internals::git::{
     Credentials, FetchFailure, HttpOptions, Mirror, MirrorOptions, Movement, Proxy, Remote, Scheme,
 };
 

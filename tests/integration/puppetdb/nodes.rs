@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use clade::model::Node;
+use clade::internals::model::Node;
 
 use super::server::{NOW, PuppetDb};
 

@@ -1,7 +1,7 @@
 //! Bodies of classification requests, read selectively and in full; `fuzz/` uses it too.
 
-use clade::model::Node;
-use clade::snapshot::Index;
+use clade::internals::model::Node;
+use clade::internals::snapshot::Index;
 use serde_json::Value;
 
 /// What a body says, read in full: the node, and the id of the run.

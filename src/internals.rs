@@ -1,0 +1,52 @@
+//! What the tests, benchmarks and fuzz targets of this repository use of the private modules. It is not part
+//! of the library: items come and go without notice.
+
+macro_rules! internals {
+    ($($module:ident: $($item:ident)*;)*) => {
+        $(pub mod $module {
+            pub use crate::$module::{$($item),*};
+        })*
+    };
+}
+
+internals! {
+    changeset: ORDER read_group;
+    classification: ClassificationError Conflicts Evidence Outcome Version classified classify conflict_details
+        explanation matches overlaps to_yaml11;
+    config: PuppetSettings;
+    diagnostic: Kind Place Severity;
+    document: Layout Limits format read write;
+    facts: read_facts;
+    hierarchy: Estate GroupIndex Hierarchy;
+    impact: Comparison Impact NodeComparison Side Survey;
+    java_regex: Pattern suspicions;
+    model: Budget BudgetItem CommitId Condition Group GroupId Individual Meter Node same;
+    puppet: DataType;
+    reconcile: Controller Event Journal Policy Record Settings Target load;
+    rule: QueryFormat evaluate explain read read_console split_pins to_query to_value with_pins;
+    snapshot: Index LiveSnapshot Snapshot;
+    telemetry: Description Metrics;
+    validation: Checked FileKind Search SourceContent SourceFile read_file read_file_within validate;
+}
+
+pub mod cli {
+    pub use crate::cli::command;
+    #[cfg(feature = "fuzzing")]
+    pub use crate::cli::fuzz_answer;
+}
+
+pub mod git {
+    #[cfg(feature = "fuzzing")]
+    pub use crate::git::fuzz_join;
+    pub use crate::git::{
+        Credentials, EntryKind, FetchError, FetchFailure, Fetched, HttpOptions, Mirror,
+        MirrorError, MirrorOptions, Movement, Proxy, Remote, RemoteError, Repository, Scheme,
+        Verification,
+    };
+}
+
+pub mod http {
+    #[cfg(feature = "fuzzing")]
+    pub use crate::http::fuzz_delivery;
+    pub use crate::http::types;
+}
