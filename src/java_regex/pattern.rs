@@ -19,14 +19,14 @@ use super::{backtrack, parse, postgres};
 /// looked for; equal patterns share that.
 ///
 /// ```
-/// use clade::java_regex::Pattern;
+/// use clade::Pattern;
 ///
 /// let pattern = Pattern::parse(r"^web\d+$")?;
 /// // As in Java, `$` also matches before a final line break, and `\d` is ASCII.
 /// assert_eq!(pattern.is_found_in("web01\n"), Ok(true));
 /// assert_eq!(pattern.is_found_in("web٣"), Ok(false));
 /// assert!(Pattern::parse("web[").is_err());
-/// # Ok::<(), clade::java_regex::PatternError>(())
+/// # Ok::<(), clade::PatternError>(())
 /// ```
 #[derive(Clone)]
 pub struct Pattern(Arc<Inner>);
