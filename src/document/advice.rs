@@ -420,17 +420,10 @@ fn indentation(text: &str, at: usize) -> Option<Advice> {
         }
     }
     let (inner, column) = inner?;
-    let name = |start: usize| {
-        let it = line(text, start);
-        let content = it.trim_start().trim_start_matches("- ");
-        let name = content.split(':').next().unwrap_or_default();
-        let from = start + it.len() - content.len();
-        (name.to_owned(), (from, from + name.len()))
-    };
     let end = at + own.trim().split(':').next().unwrap_or_default().len();
     let advice = match outer {
         Some((outer, around)) => {
-            let (name, place) = name(outer);
+            let (name, place) = key_of(text, outer);
             let message = format!(
                 "this line is indented by {}, what is above it in `{name}` by {column}",
                 blanks(margin)
@@ -449,10 +442,20 @@ fn indentation(text: &str, at: usize) -> Option<Advice> {
                 blanks(margin)
             );
             let help = format!("indent it by {}, or none of the keys", blanks(column));
-            Advice::new((at, end), message, help).with_related(name(inner).1, "the keys begin here")
+            Advice::new((at, end), message, help)
+                .with_related(key_of(text, inner).1, "the keys begin here")
         }
     };
     Some(advice)
+}
+
+/// Returns the key that a line begins with, and where it stands.
+fn key_of(text: &str, start: usize) -> (String, (usize, usize)) {
+    let whole = line(text, start);
+    let content = whole.trim_start().trim_start_matches("- ");
+    let key = content.split(':').next().unwrap_or_default();
+    let from = start + whole.len() - content.len();
+    (key.to_owned(), (from, from + key.len()))
 }
 
 fn blanks(count: usize) -> String {

@@ -1,9 +1,10 @@
 //! The parser's events to values with places.
 
+mod mapping;
+
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
-use serde_json::Value;
 
 use super::advice::advise;
 use super::comment;
@@ -13,7 +14,8 @@ use super::scalar::{Resolved, resolve};
 use super::text::{Text, written_out};
 use super::token;
 use super::write::quote;
-use super::{Content, Contents, Count, Entry, Fault, FaultKind, Limits, Node, Position, Span};
+use super::{Content, Contents, Count, Fault, FaultKind, Limits, Node, Position, Span};
+use mapping::{Mapping, key_text};
 
 /// Reads every document of a text.
 pub(super) fn build(
@@ -50,7 +52,7 @@ pub(super) fn build(
             let at = builder.faults.last().map_or(Span::START, |it| it.span);
             let message =
                 format!("over {} faults: the rest of the file is not read", limits.faults);
-            builder.faults.push(malformed(at, message));
+            builder.faults.push(Fault::malformed(at, message));
             break;
         }
     }
@@ -73,14 +75,11 @@ struct Open {
 
 enum Items {
     Sequence(Vec<Node>),
-    Mapping { entries: Vec<Entry>, seen: HashMap<String, Span>, key: Option<(String, Span)> },
+    Mapping(Mapping),
 }
 
 /// How many values all anchors of a file may name: each keeps a copy, and they may lie in each other.
 const ANCHORED: usize = 1_000_000;
-
-/// Up to so many keys are compared one by one with the next; only then are they noted in `seen`.
-const FEW: usize = 16;
 
 struct Builder<'t> {
     text: &'t Text<'t>,
@@ -101,14 +100,6 @@ struct Builder<'t> {
 }
 
 type Stop = Box<Fault>;
-
-fn refused(span: Span, message: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::Refused, span, message)
-}
-
-fn malformed(span: Span, message: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::Malformed, span, message)
-}
 
 impl Builder<'_> {
     fn event(&mut self, event: Event<'_>, span: saphyr_parser::Span) -> Result<(), Stop> {
@@ -134,8 +125,7 @@ impl Builder<'_> {
                 if let Some(tag) = tag {
                     self.refuse_tag(&tag.to_string(), span);
                 }
-                let items = Items::Mapping { entries: Vec::new(), seen: HashMap::new(), key: None };
-                self.open(items, anchor, span)
+                self.open(Items::Mapping(Mapping::default()), anchor, span)
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 self.close(span);
@@ -153,7 +143,7 @@ impl Builder<'_> {
     fn counted(&mut self, nodes: usize, span: Span) -> Result<(), Stop> {
         match (self.count)(nodes) {
             Count::Continue => Ok(()),
-            Count::Stop => Err(Box::new(malformed(span, "the budget of values is used up"))),
+            Count::Stop => Err(Box::new(Fault::malformed(span, "the budget of values is used up"))),
         }
     }
 
@@ -175,23 +165,26 @@ impl Builder<'_> {
         }
         let span = self.span(at, end);
         let Some(advice) = advise(self.original, self.at(span.start)) else {
-            return Box::new(malformed(span, info));
+            return Box::new(Fault::malformed(span, info));
         };
         let span = |(start, end): (usize, usize)| Span {
             start: self.place(start),
             end: self.place(end.max(start)),
         };
-        let mut fault = malformed(span(advice.at), advice.message).with_help(advice.help);
+        let mut fault = Fault::malformed(span(advice.at), advice.message).with_help(advice.help);
         fault.related.extend(advice.related.map(|(place, message)| (span(place), message)));
         Box::new(fault)
     }
 
     fn too_deep(&self, span: Span) -> Fault {
-        malformed(span, format!("lists and mappings are nested over {} deep", self.limits.depth))
+        Fault::malformed(
+            span,
+            format!("lists and mappings are nested over {} deep", self.limits.depth),
+        )
     }
 
     fn refuse_tag(&mut self, tag: &str, span: Span) {
-        let fault = refused(span, format!("tags such as `{tag}` are not allowed"));
+        let fault = Fault::refused(span, format!("tags such as `{tag}` are not allowed"));
         self.faults.push(fault.with_help("write the value without it; quotes make a string"));
     }
 
@@ -215,7 +208,7 @@ impl Builder<'_> {
     /// Returns the place behind the key whose value is read.
     fn key_end(&self) -> Option<usize> {
         match &self.open.last()?.items {
-            Items::Mapping { key: Some((_, span)), .. } => Some(self.at(span.end)),
+            Items::Mapping(Mapping { key: Some((_, span)), .. }) => Some(self.at(span.end)),
             _ => None,
         }
     }
@@ -239,7 +232,7 @@ impl Builder<'_> {
                 let last = elements.last().map(|it| it.span.end);
                 (Content::Sequence(elements), last)
             }
-            Items::Mapping { mut entries, .. } => {
+            Items::Mapping(Mapping { mut entries, .. }) => {
                 entries.shrink_to_fit();
                 let last = entries.last().map(|it| it.value.span.end.max(it.key_span.end));
                 (Content::Mapping(entries), last)
@@ -318,7 +311,7 @@ impl Builder<'_> {
     fn behind_mark(&self, span: Span) -> Option<Span> {
         let open = self.open.last()?;
         let (from, mark) = match &open.items {
-            Items::Mapping { key: Some((_, key)), .. } => (key.end, b':'),
+            Items::Mapping(Mapping { key: Some((_, key)), .. }) => (key.end, b':'),
             Items::Sequence(elements) if !open.flow => {
                 (elements.last().map_or(open.span.start, |it| it.span.end), b'-')
             }
@@ -335,18 +328,18 @@ impl Builder<'_> {
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Stop> {
         let Some(node) = self.anchors.get(&anchor) else {
             let message = "an alias stands inside of what it refers to";
-            return Err(Box::new(malformed(span, message)));
+            return Err(Box::new(Fault::malformed(span, message)));
         };
         let (nodes, depth) = (node.count(), node.depth());
         self.alias_nodes += nodes;
         self.alias_bytes += node.text_bytes();
         if self.alias_nodes > self.limits.alias_nodes {
             let message = format!("aliases expand to over {} values", self.limits.alias_nodes);
-            return Err(Box::new(malformed(span, message)));
+            return Err(Box::new(Fault::malformed(span, message)));
         }
         if self.alias_bytes > self.limits.alias_bytes {
             let message = format!("aliases expand to over {} bytes", self.limits.alias_bytes);
-            return Err(Box::new(malformed(span, message)));
+            return Err(Box::new(Fault::malformed(span, message)));
         }
         if self.open.len() + depth > self.limits.depth {
             return Err(Box::new(self.too_deep(span)));
@@ -362,73 +355,31 @@ impl Builder<'_> {
     /// the documents. `plain` is the text of a plain scalar.
     fn put(&mut self, node: Node, anchor: usize, plain: Option<&str>) {
         if anchor > 0 {
-            self.anchored += node.count();
-            if self.anchored > ANCHORED {
-                let message = format!("anchors name over {ANCHORED} values in all");
-                self.faults.push(malformed(node.span, message));
-            } else {
-                self.anchors.insert(anchor, node.clone());
-            }
+            self.keep(anchor, &node);
         }
         match self.open.last_mut().map(|open| &mut open.items) {
             None => self.documents.push(node),
             Some(Items::Sequence(elements)) => elements.push(node),
-            Some(Items::Mapping { key: key @ None, .. }) => {
-                let found = node.type_name();
-                let text = match node.content {
-                    Content::Scalar(Value::String(text)) => {
-                        if plain == Some("<<") {
-                            let fault = refused(node.span, "merge keys are not allowed");
-                            self.faults.push(fault.with_help("write the keys out"));
-                        }
-                        text
-                    }
-                    Content::Scalar(_) => {
-                        let text = plain.unwrap_or_default();
-                        let message =
-                            format!("the key `{text}` is {found}, a key must be a string");
-                        let help = format!("put it in quotes: {}", quote(text));
-                        self.faults.push(refused(node.span, message).with_help(help));
-                        text.to_owned()
-                    }
-                    _ => {
-                        let message = format!("a key is {found}, it must be a string");
-                        let fault = malformed(node.span, message);
-                        let at = byte_of(self.index, node.span.start);
-                        self.faults.push(match template(self.original, at) {
-                            Some(help) => fault.with_help(help),
-                            None => fault,
-                        });
-                        // No other key is taken for the same.
-                        format!("\0{}", node.span.start.offset)
-                    }
-                };
-                *key = Some((text, node.span));
+            Some(Items::Mapping(mapping)) if mapping.key.is_none() => {
+                let span = node.span;
+                let from = byte_of(self.index, span.start).checked_sub(1);
+                let written = from.and_then(|from| self.original.get(from..));
+                let (text, fault) = key_text(node, plain, written);
+                mapping.key = Some((text, span));
+                self.faults.extend(fault);
             }
-            Some(Items::Mapping { entries, seen, key }) => {
-                let Some((key, key_span)) = key.take() else { return };
-                let first = match entries.len() < FEW {
-                    true => entries.iter().find(|it| it.key == key).map(|it| it.key_span),
-                    false => seen.get(&key).copied(),
-                };
-                if let Some(first) = first {
-                    let mut fault = Fault::new(
-                        FaultKind::DuplicateKey,
-                        key_span,
-                        format!("key `{key}` is set twice"),
-                    )
-                    .with_help("keep one of the two");
-                    fault.related.push((first, "first set here"));
-                    self.faults.push(fault);
-                    return;
-                }
-                entries.push(Entry { key, key_span, value: node });
-                if entries.len() >= FEW {
-                    let fresh = if seen.is_empty() { 0 } else { entries.len() - 1 };
-                    let fresh = entries.iter().skip(fresh);
-                    seen.extend(fresh.map(|it| (it.key.clone(), it.key_span)));
-                }
-            }
+            Some(Items::Mapping(mapping)) => self.faults.extend(mapping.add(node).err()),
+        }
+    }
+
+    /// Keeps the value of an anchor for the aliases that follow.
+    fn keep(&mut self, anchor: usize, node: &Node) {
+        self.anchored += node.count();
+        if self.anchored > ANCHORED {
+            let message = format!("anchors name over {ANCHORED} values in all");
+            self.faults.push(Fault::malformed(node.span, message));
+        } else {
+            self.anchors.insert(anchor, node.clone());
         }
     }
 }
@@ -436,12 +387,4 @@ impl Builder<'_> {
 /// Returns the byte of a text at a place.
 fn byte_of(index: &Index, place: Position) -> usize {
     place.offset.saturating_sub(index.position(0).offset) as usize
-}
-
-/// Returns what to do about a template such as `{{ x }}`, which reads as a mapping in a mapping.
-fn template(text: &str, inner: usize) -> Option<String> {
-    let rest = text.get(inner.checked_sub(1)?..).filter(|it| it.starts_with("{{"))?;
-    let line = rest.lines().next()?;
-    let written = quote(line.get(..line.find("}}")? + 2)?);
-    Some(format!("templates are not filled in; to keep it as text, put it in quotes: {written}"))
 }

@@ -23,6 +23,16 @@ impl Fault {
         Self { kind, message, span, help: None, related: Vec::new() }
     }
 
+    /// What is not YAML.
+    pub(super) fn malformed(span: Span, message: impl Into<String>) -> Self {
+        Self::new(FaultKind::Malformed, span, message)
+    }
+
+    /// What is YAML, but not allowed here.
+    pub(super) fn refused(span: Span, message: impl Into<String>) -> Self {
+        Self::new(FaultKind::Refused, span, message)
+    }
+
     pub(super) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(bounded(help.into()));
         self
@@ -34,8 +44,8 @@ impl Fault {
 pub enum FaultKind {
     /// The file is not YAML.
     Malformed,
-    /// The file is YAML but uses a part of it that is refused: tags, merge keys, keys that are no
-    /// strings.
+    /// The file is YAML but uses a part of it that is refused: tags, merge keys, keys that are
+    /// not strings.
     Refused,
     /// A key stands twice in one mapping.
     DuplicateKey,

@@ -86,6 +86,14 @@ impl Node {
         }
     }
 
+    /// Returns the elements of a list; none for any other value.
+    pub fn elements_mut(&mut self) -> &mut [Self] {
+        match &mut self.content {
+            Content::Sequence(elements) => elements,
+            _ => &mut [],
+        }
+    }
+
     /// Returns the entry of a mapping with this key.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().find(|entry| entry.key == key)

@@ -119,10 +119,11 @@ impl Failed {
     }
 
     /// Notes a state as tried; returns whether it was noted before.
-    fn note(&mut self, at: u32, place: usize, moved: u32) -> bool {
+    fn note(&mut self, state: State) -> bool {
         match self {
             Self::Unknown => false,
             Self::Bits { bits, width } => {
+                let (at, place, _) = state;
                 let state = at as usize * *width + place;
                 let Some(word) = bits.get_mut(state / 64) else { return false };
                 let bit = 1 << (state % 64);
@@ -130,12 +131,13 @@ impl Failed {
                 *word |= bit;
                 before
             }
-            Self::Set(states) => !states.insert((at, place, moved)),
+            Self::Set(states) => !states.insert(state),
         }
     }
 }
 
 /// What to go back to.
+#[derive(Clone, Copy)]
 enum Choice {
     State { at: u32, place: usize, moved: u32 },
     Opened { index: usize, before: usize },
@@ -169,6 +171,11 @@ struct Run<'r> {
     captures: Vec<Option<(usize, usize)>>,
 }
 
+/// Returns the state behind a part of the subject that an instruction took, if it did.
+fn behind((at, place, moved): State, end: Option<usize>) -> Option<State> {
+    end.map(|end| (at + 1, end, if end > place { u32::MAX } else { moved }))
+}
+
 impl Run<'_> {
     fn step(&mut self) -> Result<(), Overrun> {
         self.steps = self.steps.checked_sub(1).ok_or(Overrun)?;
@@ -198,76 +205,59 @@ impl Run<'_> {
         let Some(start) = self.program.starts.get(number as usize).copied() else {
             return Ok(None);
         };
-        let mut choices: Vec<Choice> = Vec::new();
-        // What has matched once is not a failure to a later run, so its states are taken back.
         let mut tried: Vec<State> = Vec::new();
-        let mut state = Some((start, place, 0_u32));
-        let found = loop {
-            let Some((at, place, moved)) = state else {
-                match choices.pop() {
-                    None => break None,
-                    Some(Choice::State { at, place, moved }) => state = Some((at, place, moved)),
-                    Some(Choice::Opened { index, before }) => {
-                        if let Some(value) = self.opened.get_mut(index) {
-                            *value = before;
-                        }
-                    }
-                    Some(Choice::Capture { index, before }) => {
-                        if let Some(value) = self.captures.get_mut(index) {
-                            *value = before;
-                        }
-                    }
-                }
+        let found = self.run((start, place, 0), goal, &mut tried)?;
+        if found.is_some() {
+            // What has matched once is not a failure to a later run.
+            self.forget(&tried);
+        }
+        Ok(found)
+    }
+
+    /// Executes instructions from a state on, and notes the states that it tried.
+    fn run(
+        &mut self,
+        from: State,
+        goal: &mut Goal,
+        tried: &mut Vec<State>,
+    ) -> Result<Option<usize>, Overrun> {
+        let code: &[Instruction] = &self.program.code;
+        let mut choices: Vec<Choice> = Vec::new();
+        let mut state = Some(from);
+        loop {
+            let Some(current) = state else {
+                let Some(choice) = choices.pop() else { return Ok(None) };
+                state = self.take_back(choice);
                 continue;
             };
+            let (at, place, moved) = current;
             self.step()?;
-            let Some(instruction) = self.program.code.get(at as usize) else { break None };
-            state = match instruction {
+            let Some(instruction) = code.get(at as usize) else { return Ok(None) };
+            let next = Some((at + 1, place, moved));
+            state = match *instruction {
                 Instruction::Match => match goal {
                     Goal::End(end, _) if *end != place => None,
-                    _ => break Some(place),
+                    _ => return Ok(Some(place)),
                 },
                 Instruction::Set(set) => {
-                    let set = self.program.sets.get(*set as usize);
-                    let character = self.subject.get(place);
-                    let taken =
-                        set.zip(character).is_some_and(|(set, it)| set.contains(u32::from(*it)));
-                    taken.then_some((at + 1, place + 1, u32::MAX))
+                    self.is_taken(set, place).then_some((at + 1, place + 1, u32::MAX))
                 }
-                Instruction::Jump(to) => Some((*to, place, moved)),
-                Instruction::Split(first, second) => {
-                    let (first, second) = (*first, *second);
-                    let has_failed = match goal {
-                        Goal::First => self.failed.note(at, place, moved),
-                        Goal::End(_, failed) => {
-                            self.program.captures == 0 && !failed.insert((at, place, moved))
-                        }
-                    };
-                    if has_failed {
-                        None
-                    } else {
-                        if matches!(goal, Goal::First) {
-                            tried.push((at, place, moved));
-                        }
-                        choices.push(Choice::State { at: second, place, moved });
-                        Some((first, place, moved))
-                    }
-                }
-                Instruction::Assert(assertion) => {
-                    self.holds(*assertion, place).then_some((at + 1, place, moved))
-                }
+                Instruction::Jump(to) => Some((to, place, moved)),
+                Instruction::Split(first, second) => self.note(current, goal, tried).then(|| {
+                    choices.push(Choice::State { at: second, place, moved });
+                    (first, place, moved)
+                }),
+                Instruction::Assert(assertion) => next.filter(|_| self.holds(assertion, place)),
                 Instruction::Open(index) => {
-                    choices.extend(self.open(*index as usize, place));
-                    Some((at + 1, place, moved))
+                    choices.extend(self.open(index as usize, place));
+                    next
                 }
                 Instruction::Close(index) => {
-                    choices.extend(self.close(*index as usize, place));
-                    Some((at + 1, place, moved))
+                    choices.extend(self.close(index as usize, place));
+                    next
                 }
                 Instruction::Reference(reference) => {
-                    let reference = *reference;
-                    let after = self.referenced(reference, place)?;
-                    after.map(|after| (at + 1, after, if after > place { u32::MAX } else { moved }))
+                    behind(current, self.referenced(reference, place)?)
                 }
                 Instruction::Grapheme => {
                     self.grapheme_end(place).map(|after| (at + 1, after, u32::MAX))
@@ -275,24 +265,57 @@ impl Run<'_> {
                 Instruction::Enter(bit) => Some((at + 1, place, moved & !(1 << bit))),
                 Instruction::Leave { bit, exit } => {
                     let has_moved = moved & (1 << bit) != 0;
-                    let to = if has_moved { Some(at + 1) } else { *exit };
-                    to.map(|to| (to, place, moved))
+                    if has_moved { next } else { exit.map(|to| (to, place, moved)) }
                 }
-                Instruction::Atomic(number) => {
-                    let after = self.first(*number, place)?;
-                    after.map(|after| (at + 1, after, if after > place { u32::MAX } else { moved }))
-                }
+                Instruction::Atomic(number) => behind(current, self.first(number, place)?),
                 Instruction::Look { program, direction, negative } => {
-                    let (number, direction, negative) = (*program, *direction, *negative);
-                    let found = self.look(number, direction, place)?;
-                    (found != negative).then_some((at + 1, place, moved))
+                    let found = self.look(program, direction, place)?;
+                    next.filter(|_| found != negative)
                 }
             };
-        };
-        if found.is_some() {
-            self.forget(&tried);
         }
-        Ok(found)
+    }
+
+    /// Returns the state that a choice leads to; none if it only restored a capture.
+    #[inline]
+    fn take_back(&mut self, choice: Choice) -> Option<State> {
+        match choice {
+            Choice::State { at, place, moved } => return Some((at, place, moved)),
+            Choice::Opened { index, before } => {
+                if let Some(value) = self.opened.get_mut(index) {
+                    *value = before;
+                }
+            }
+            Choice::Capture { index, before } => {
+                if let Some(value) = self.captures.get_mut(index) {
+                    *value = before;
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns whether the character at a place is one of a set.
+    #[inline]
+    fn is_taken(&self, set: u32, place: usize) -> bool {
+        let set = self.program.sets.get(set as usize);
+        let character = self.subject.get(place);
+        set.zip(character).is_some_and(|(set, it)| set.contains(u32::from(*it)))
+    }
+
+    /// Notes a state as tried; returns whether it was not tried before.
+    #[inline]
+    fn note(&mut self, state: State, goal: &mut Goal, tried: &mut Vec<State>) -> bool {
+        match goal {
+            Goal::First => {
+                let is_new = !self.failed.note(state);
+                if is_new {
+                    tried.push(state);
+                }
+                is_new
+            }
+            Goal::End(_, failed) => self.program.captures > 0 || failed.insert(state),
+        }
     }
 
     /// Notes where a capture starts; returns how to take that back.

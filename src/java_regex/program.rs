@@ -9,7 +9,7 @@ use super::set::{CodeSet, vertical};
 const LIMIT: usize = 50_000;
 
 /// One step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Instruction {
     /// Takes a character of the set.
     Set(u32),

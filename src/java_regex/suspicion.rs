@@ -17,74 +17,122 @@ pub struct Suspicion {
 
 /// Looks for mistakes in a pattern that is valid.
 pub fn suspicions(text: &str) -> Vec<Suspicion> {
-    let characters: Vec<char> = text.chars().collect();
-    let mut found = Vec::new();
-    let mut add = |range: Range<usize>, message: &str, help: String| {
-        found.push(Suspicion { range, message: message.to_owned(), help });
-    };
-    if text.is_empty() {
-        add(
-            0..0,
-            "the empty pattern is found in every string",
-            "for any value write `.+`".to_owned(),
-        );
+    let written = Written { text, characters: &text.chars().collect::<Vec<char>>() };
+    CHECKS.iter().filter_map(|check| check(&written)).collect()
+}
+
+/// A pattern as it is written.
+struct Written<'t> {
+    text: &'t str,
+    characters: &'t [char],
+}
+
+const CHECKS: [fn(&Written<'_>) -> Option<Suspicion>; 9] = [
+    empty,
+    in_slashes,
+    circumflex_letter,
+    glob,
+    repeated_start,
+    posix_class,
+    ascii_case,
+    host_name,
+    slow_look_around,
+];
+
+impl Suspicion {
+    fn new(range: Range<usize>, message: &str, help: impl Into<String>) -> Self {
+        Self { range, message: message.to_owned(), help: help.into() }
     }
-    if characters.len() > 2 && text.starts_with('/') && text.ends_with('/') {
-        let inner = text.trim_start_matches('/').trim_end_matches('/');
-        // A path such as `/srv/` is not a pattern in slashes.
-        if inner.starts_with('^') || inner.ends_with('$') {
-            let message = "the slashes are part of the pattern";
-            add(0..characters.len(), message, format!("write `{inner}`"));
-        }
+}
+
+fn empty(written: &Written<'_>) -> Option<Suspicion> {
+    if !written.text.is_empty() {
+        return None;
     }
-    if text.starts_with('\u{2c6}') {
-        let message = "this is the letter `ˆ` (U+02C6), not the anchor `^`";
-        add(0..1, message, "write `^`".to_owned());
+    let message = "the empty pattern is found in every string";
+    Some(Suspicion::new(0..0, message, "for any value write `.+`"))
+}
+
+fn in_slashes(written: &Written<'_>) -> Option<Suspicion> {
+    let (text, length) = (written.text, written.characters.len());
+    if length <= 2 || !text.starts_with('/') || !text.ends_with('/') {
+        return None;
     }
-    let ends_as_glob = characters.as_slice().split_last().is_some_and(|(last, before)| {
-        *last == '*' && before.last().is_some_and(|it| it.is_ascii_alphanumeric() || *it == '-')
-    });
-    if ends_as_glob && let Some(pattern) = from_glob(text) {
-        let at = characters.len() - 1;
-        let message = "this repeats the character before it: a regular expression is not a glob";
-        add(at..at + 1, message, format!("for the glob write `{pattern}`"));
+    let inner = text.trim_start_matches('/').trim_end_matches('/');
+    // A path such as `/srv/` is not a pattern in slashes.
+    if !inner.starts_with('^') && !inner.ends_with('$') {
+        return None;
     }
-    if text.starts_with("^*") {
-        add(
-            0..2,
-            "`^*` repeats the start of the string, which matches everywhere",
-            "write `^.*`, or leave it out".to_owned(),
-        );
+    let message = "the slashes are part of the pattern";
+    Some(Suspicion::new(0..length, message, format!("write `{inner}`")))
+}
+
+fn circumflex_letter(written: &Written<'_>) -> Option<Suspicion> {
+    if !written.text.starts_with('\u{2c6}') {
+        return None;
     }
-    if let Some(at) = find(&characters, "[[:").filter(|at| {
-        characters.get(*at..).unwrap_or_default().windows(2).any(|pair| pair == [':', ']'])
-    }) {
-        let name: String =
-            characters.iter().skip(at + 3).take_while(|it| it.is_ascii_alphabetic()).collect();
-        let mut java = name.clone();
-        if let Some(first) = java.get_mut(..1) {
-            first.make_ascii_uppercase();
-        }
-        let message = "Java has no such classes: this is a set of the characters in it";
-        add(at..at + 3 + name.len(), message, format!("write `\\p{{{java}}}`"));
+    let message = "this is the letter `ˆ` (U+02C6), not the anchor `^`";
+    Some(Suspicion::new(0..1, message, "write `^`"))
+}
+
+fn glob(written: &Written<'_>) -> Option<Suspicion> {
+    let (last, before) = written.characters.split_last()?;
+    let is_name = |it: &char| it.is_ascii_alphanumeric() || *it == '-';
+    if *last != '*' || !before.last().is_some_and(is_name) {
+        return None;
     }
-    if text.contains("(?i)") && !text.is_ascii() {
-        let at = find(&characters, "(?i)").unwrap_or_default();
-        let message = "`(?i)` ignores the case of ASCII letters only";
-        add(at..at + 4, message, "write `(?iu)`".to_owned());
+    let pattern = from_glob(written.text)?;
+    let message = "this repeats the character before it: a regular expression is not a glob";
+    let help = format!("for the glob write `{pattern}`");
+    Some(Suspicion::new(before.len()..before.len() + 1, message, help))
+}
+
+fn repeated_start(written: &Written<'_>) -> Option<Suspicion> {
+    if !written.text.starts_with("^*") {
+        return None;
     }
-    if let Some(at) = bare_dot(&characters) {
-        let message = "a dot matches any character, and this looks like a host name";
-        add(at..at + 1, message, "write `\\.`".to_owned());
+    let message = "`^*` repeats the start of the string, which matches everywhere";
+    Some(Suspicion::new(0..2, message, "write `^.*`, or leave it out"))
+}
+
+fn posix_class(written: &Written<'_>) -> Option<Suspicion> {
+    let at = find(written.characters, "[[:")?;
+    let rest = written.characters.get(at..)?;
+    if !rest.windows(2).any(|pair| pair == [':', ']']) {
+        return None;
     }
-    if ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|it| text.contains(it))
-        && !has_literal(&characters)
-    {
-        let message =
-            "look-around without any literal text cannot be indexed: every node pays for it";
-        add(0..characters.len(), message, "say the same with `not` and a plain pattern".to_owned());
+    let name: String = rest.iter().skip(3).take_while(|it| it.is_ascii_alphabetic()).collect();
+    let mut java = name.clone();
+    if let Some(first) = java.get_mut(..1) {
+        first.make_ascii_uppercase();
     }
-    found
+    let message = "Java has no such classes: this is a set of the characters in it";
+    Some(Suspicion::new(at..at + 3 + name.len(), message, format!("write `\\p{{{java}}}`")))
+}
+
+fn ascii_case(written: &Written<'_>) -> Option<Suspicion> {
+    let at = find(written.characters, "(?i)")?;
+    if written.text.is_ascii() {
+        return None;
+    }
+    let message = "`(?i)` ignores the case of ASCII letters only";
+    Some(Suspicion::new(at..at + 4, message, "write `(?iu)`"))
+}
+
+fn host_name(written: &Written<'_>) -> Option<Suspicion> {
+    let at = bare_dot(written.characters)?;
+    let message = "a dot matches any character, and this looks like a host name";
+    Some(Suspicion::new(at..at + 1, message, "write `\\.`"))
+}
+
+fn slow_look_around(written: &Written<'_>) -> Option<Suspicion> {
+    let has_look_around = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|it| written.text.contains(it));
+    if !has_look_around || has_literal(written.characters) {
+        return None;
+    }
+    let message = "look-around without any literal text cannot be indexed: every node pays for it";
+    let help = "say the same with `not` and a plain pattern";
+    Some(Suspicion::new(0..written.characters.len(), message, help))
 }
 
 fn find(characters: &[char], wanted: &str) -> Option<usize> {

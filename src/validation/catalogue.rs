@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::file_reader::FileReader;
 use super::individual::{first_of_each, single, stem};
-use super::shape::Shape;
 use crate::diagnostic::{Diagnostic, Kind, Place, closest};
 use crate::document::{Content, Node, Span};
 use crate::hierarchy::Catalogue;
@@ -40,17 +40,19 @@ pub(super) struct Types {
 pub(super) const KEYS: &[&str] = &["name", "classes", "type_aliases"];
 
 /// Reads the one document of an environment's file.
-pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<EnvironmentFile> {
+///
+/// The values are taken out of the document: a copy of them would take as much memory again.
+pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<EnvironmentFile> {
     // An empty file says no more than that the environment exists, as one without classes does.
-    let nothing = Node { content: Content::Mapping(Vec::new()), span: Span::START };
-    let document = single(documents, shape).unwrap_or(&nothing);
-    shape.mapping(document, "an environment", KEYS)?;
+    let mut nothing = Node { content: Content::Mapping(Vec::new()), span: Span::START };
+    let document = single(documents, reader).unwrap_or(&mut nothing);
+    reader.mapping(document, "an environment", KEYS)?;
     let name: EnvironmentName = match document.get("name") {
-        Some(node) => shape.parsed(node, "`name`")?,
-        None => match stem(&shape.file).parse() {
+        Some(node) => reader.parsed(node, "`name`")?,
+        None => match stem(&reader.file).parse() {
             Ok(name) => name,
             Err(error) => {
-                shape.add(Kind::SchemaViolation, document.span, format!("{error}")).help =
+                reader.add(Kind::SchemaViolation, document.span, format!("{error}")).help =
                     Some("rename the file, or write a `name`".to_owned());
                 return None;
             }
@@ -58,57 +60,65 @@ pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Option<EnvironmentF
     };
     if name.is_agent_specified() {
         let span = document.get("name").map_or(document.span, |node| node.span);
-        shape.add(Kind::SuspiciousValue, span, AGENT_SPECIFIED).help =
+        reader.add(Kind::SuspiciousValue, span, AGENT_SPECIFIED).help =
             Some("give the file the name of an environment, or remove it".to_owned());
     }
-    let mut known = Vec::new();
     let mut types = Types::default();
-    if let Some(classes) = document.get("classes") {
-        for entry in shape.free_mapping(classes, "`classes`") {
-            let (parameters, of_class) = read_class(&entry.value, shape);
-            match entry.key.parse::<ClassName>() {
-                Ok(name) => {
-                    if !of_class.is_empty() {
-                        types.parameters.insert(name.clone(), of_class);
-                    }
-                    known.push((name, parameters));
-                }
-                Err(error) => {
-                    shape.add(Kind::SchemaViolation, entry.key_span, error.to_string());
-                }
-            }
-        }
-    }
+    let classes = document.take("classes").map(|node| read_classes(node, &mut types, reader));
     if let Some(aliases) = document.get("type_aliases") {
-        for entry in shape.free_mapping(aliases, "`type_aliases`") {
-            if let Some(data_type) = shape.parsed(&entry.value, "a type") {
+        for entry in reader.free_mapping(aliases, "`type_aliases`") {
+            if let Some(data_type) = reader.parsed(&entry.value, "a type") {
                 types.aliases.insert(entry.key.clone(), data_type);
             }
         }
     }
-    let catalogue =
-        document.get("classes").map(|_| Catalogue { classes: known.into_iter().collect() });
+    let catalogue = classes.map(|classes| Catalogue { classes });
     let span = document.get("name").map_or(document.span, |node| node.span);
-    Some(EnvironmentFile { name, place: shape.place(span), catalogue, types: Arc::new(types) })
+    Some(EnvironmentFile { name, place: reader.place(span), catalogue, types: Arc::new(types) })
 }
 
-fn read_class(node: &Node, shape: &mut Shape) -> (Table<Key, Value>, Table<Key, DataType>) {
-    if node.is_null() || shape.mapping(node, "a class", &["parameters", "types"]).is_none() {
+fn read_classes(
+    node: Node,
+    types: &mut Types,
+    reader: &mut FileReader,
+) -> Table<ClassName, Table<Key, Value>> {
+    let mut classes = Vec::new();
+    for entry in reader.entries(node, "`classes`") {
+        let (parameters, of_class) = read_class(entry.value, reader);
+        match entry.key.parse::<ClassName>() {
+            Ok(name) => {
+                if !of_class.is_empty() {
+                    types.parameters.insert(name.clone(), of_class);
+                }
+                classes.push((name, parameters));
+            }
+            Err(error) => {
+                reader.add(Kind::SchemaViolation, entry.key_span, error.to_string());
+            }
+        }
+    }
+    classes.into_iter().collect()
+}
+
+fn read_class(
+    mut node: Node,
+    reader: &mut FileReader,
+) -> (Table<Key, Value>, Table<Key, DataType>) {
+    if node.is_null() || reader.mapping(&node, "a class", &["parameters", "types"]).is_none() {
         return (Table::default(), Table::default());
     }
-    let parameters: Table<Key, Value> = node
-        .get("parameters")
-        .map(|it| shape.values(it.clone(), "`parameters`"))
-        .unwrap_or_default();
+    let parameters: Table<Key, Value> =
+        node.take("parameters").map(|it| reader.values(it, "`parameters`")).unwrap_or_default();
     let mut types = Vec::new();
-    for entry in node.get("types").map(|it| shape.free_mapping(it, "`types`")).unwrap_or_default() {
-        let Some(data_type) = shape.parsed::<DataType>(&entry.value, "a type") else { continue };
+    for entry in node.get("types").map(|it| reader.free_mapping(it, "`types`")).unwrap_or_default()
+    {
+        let Some(data_type) = reader.parsed::<DataType>(&entry.value, "a type") else { continue };
         match parameters.keys().find(|it| it.as_str() == entry.key) {
             Some(parameter) => types.push((parameter.clone(), data_type)),
             None => {
                 let message = format!("`{}` has a type, but is not in `parameters`", entry.key);
                 let similar = closest(&entry.key, parameters.keys().map(Key::as_str));
-                shape.add(Kind::SchemaViolation, entry.key_span, message).help =
+                reader.add(Kind::SchemaViolation, entry.key_span, message).help =
                     Some(similar.map_or_else(
                         || "write the parameter with its default, or null".to_owned(),
                         |similar| format!("did you mean `{similar}`?"),

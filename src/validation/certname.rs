@@ -1,6 +1,6 @@
 //! Certnames that no node has.
 
-use super::shape::Shape;
+use super::file_reader::FileReader;
 use crate::diagnostic::Kind;
 use crate::document::{Span, quote};
 use crate::java_regex::from_glob;
@@ -17,13 +17,13 @@ pub(super) enum Role {
 }
 
 /// Warns of a certname that no node has.
-pub(super) fn check(name: &str, role: Role, span: Span, shape: &mut Shape) {
+pub(super) fn check(name: &str, role: Role, span: Span, reader: &mut FileReader) {
     let Some((message, help)) = suspicion(name, role) else { return };
     let kind = match role {
         Role::Pin | Role::Operand => Kind::SuspiciousRule,
         Role::Node => Kind::SuspiciousValue,
     };
-    shape.add(kind, span, message).help = Some(help);
+    reader.add(kind, span, message).help = Some(help);
 }
 
 /// Returns why no node has a certname, and what to do.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::certname;
+use super::file_reader::FileReader;
 use super::rule;
-use super::shape::Shape;
 use crate::diagnostic::{Kind, Place, closest};
 use crate::document::{Entry, Node, Span, bounded};
 use crate::hierarchy::root_group;
@@ -84,16 +84,16 @@ const KEYS: &[&str] = &[
 /// Reads the groups of a file, one a document.
 ///
 /// The values are taken out of the documents: a copy of them would take as much memory again.
-pub(super) fn read(documents: &mut [Node], shape: &mut Shape) -> Vec<GroupFile> {
+pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Vec<GroupFile> {
     documents
         .iter_mut()
         .filter(|document| !document.is_null())
         .map_while(|document| {
-            shape.charge(BudgetItem::Groups, 1)?;
+            reader.charge(BudgetItem::Groups, 1)?;
             let name = document.get("name").and_then(Node::as_str);
-            shape.group = name.map(|it| bounded(it.to_owned()));
-            let group = read_group(document, shape);
-            shape.group = None;
+            reader.group = name.map(|it| bounded(it.to_owned()));
+            let group = read_group(document, reader);
+            reader.group = None;
             Some(group)
         })
         .flatten()
@@ -135,63 +135,45 @@ fn familiar(entry: &Entry) -> Option<String> {
     Some(format!("did you mean `{meant}`?"))
 }
 
-fn read_group(document: &mut Node, shape: &mut Shape) -> Option<GroupFile> {
-    let errors_before = shape.errors;
-    shape.mapping_or(document, "a group", KEYS, &familiar)?;
-    let name: Option<GroupName> = match document.get("name") {
-        Some(node) => shape.parsed(node, "`name`"),
-        None => {
-            // A misspelt `name` has been said to be one.
-            let misspelt = |key: &str| closest(key, KEYS.iter().copied()) == Some("name");
-            if !document.entries().iter().take(KEYS.len()).any(|entry| misspelt(&entry.key)) {
-                let start = document.span.start;
-                let span = Span { start, end: start };
-                shape.add(Kind::SchemaViolation, span, "a group needs a `name`");
-            }
-            None
-        }
-    };
+fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile> {
+    let errors_before = reader.errors;
+    reader.mapping_or(document, "a group", KEYS, &familiar)?;
+    let name = read_name(document, reader);
     let environment: Option<EnvironmentName> = match document.get("environment") {
-        Some(node) => shape.parsed(node, "`environment`"),
+        Some(node) => reader.parsed(node, "`environment`"),
         None => "production".parse().ok(),
     };
-    let written_id = document.get("id").map(|node| read_id(node, shape));
+    let written_id = document.get("id").map(|node| read_id(node, reader));
     let id = match (&written_id, &name, &environment) {
         (Some(id), _, _) => *id,
         (None, Some(name), Some(environment)) => Some(implied_id(document, name, environment)),
         _ => None,
     };
-    let is_root = id == Some(GroupId::ROOT);
-    let rule = read_rule(document, is_root, shape);
-    let flag = |key: &str, shape: &mut Shape| {
-        document.get(key).and_then(|node| shape.boolean(node, format_args!("`{key}`")))
-    };
-    let environment_trumps = flag("environment_trumps", shape).unwrap_or(false);
+    let rule = read_rule(document, id, reader);
+    let trumps = document.get("environment_trumps");
+    let trumps = trumps.and_then(|node| reader.boolean(node, "`environment_trumps`"));
     let description = document
         .get("description")
         .filter(|node| !node.is_null())
-        .and_then(|node| shape.text(node, "`description`"))
+        .and_then(|node| reader.text(node, "`description`"))
         .map(Arc::from);
-    let class_places = class_places(document, shape);
-    let classes = document.take("classes").map(|node| shape.classes(node, "`classes`"));
-    let config_data = document.take("config_data").map(|node| shape.config_data(node));
+    let class_places = class_places(document, reader);
+    let classes = document.take("classes").map(|node| reader.classes(node, "`classes`"));
+    let config_data = document.take("config_data").map(|node| reader.config_data(node));
     let variables =
-        document.take("variables").map(|node| shape.variables(node)).unwrap_or_default();
-    let parent = document
-        .get("parent")
-        .filter(|node| !node.is_null())
-        .and_then(|node| Some((read_parent(node, shape)?, shape.place(node.span))));
+        document.take("variables").map(|node| reader.variables(node)).unwrap_or_default();
+    let parent = read_parent(document, reader);
     let pinned = document.get("pinned").map(Node::elements).unwrap_or_default().iter();
-    let pinned = pinned.filter_map(|it| Some((it.as_str()?.into(), shape.place(it.span))));
-    let place = |key: &str| document.get(key).map(|node| shape.place(node.span));
-    let valid = shape.errors == errors_before;
+    let pinned = pinned.filter_map(|it| Some((it.as_str()?.into(), reader.place(it.span))));
+    let place = |key: &str| document.get(key).map(|node| reader.place(node.span));
+    let valid = reader.errors == errors_before;
     let group = match (id, name.clone(), environment, rule) {
         (Some(id), Some(name), Some(environment), Some(rule)) if valid => Some(Group {
             id,
             name,
             parent: GroupId::ROOT,
             environment,
-            environment_trumps,
+            environment_trumps: trumps.unwrap_or(false),
             description,
             rule: rule.map(Arc::new),
             classes: Arc::new(classes.unwrap_or_default()),
@@ -201,7 +183,7 @@ fn read_group(document: &mut Node, shape: &mut Shape) -> Option<GroupFile> {
         _ => None,
     };
     Some(GroupFile {
-        place: shape.place(document.get("name").map_or(document.span, |node| node.span)),
+        place: reader.place(document.get("name").map_or(document.span, |node| node.span)),
         group,
         name,
         id,
@@ -214,13 +196,26 @@ fn read_group(document: &mut Node, shape: &mut Shape) -> Option<GroupFile> {
     })
 }
 
-fn read_id(node: &Node, shape: &mut Shape) -> Option<GroupId> {
-    let text = shape.text(node, "`id`")?;
+fn read_name(document: &Node, reader: &mut FileReader) -> Option<GroupName> {
+    if let Some(node) = document.get("name") {
+        return reader.parsed(node, "`name`");
+    }
+    // A misspelt `name` has been said to be one.
+    let is_misspelt = |key: &str| closest(key, KEYS.iter().copied()) == Some("name");
+    if !document.entries().iter().take(KEYS.len()).any(|entry| is_misspelt(&entry.key)) {
+        let start = document.span.start;
+        reader.add(Kind::SchemaViolation, Span { start, end: start }, "a group needs a `name`");
+    }
+    None
+}
+
+fn read_id(node: &Node, reader: &mut FileReader) -> Option<GroupId> {
+    let text = reader.text(node, "`id`")?;
     match text.parse() {
         Ok(id) => Some(id),
         Err(error) => {
             let help = "leave `id` out: it then follows from environment and name";
-            shape.add(Kind::MalformedUuid, node.span, format!("{error}")).help =
+            reader.add(Kind::MalformedUuid, node.span, format!("{error}")).help =
                 Some(help.to_owned());
             None
         }
@@ -238,51 +233,58 @@ fn implied_id(document: &Node, name: &GroupName, environment: &EnvironmentName) 
 
 /// Reads rule and pinned nodes; the inner `None` is a group that has neither.
 #[expect(clippy::option_option, reason = "a rule that is absent is not one that cannot be read")]
-fn read_rule(document: &Node, is_root: bool, shape: &mut Shape) -> Option<Option<Condition>> {
+fn read_rule(
+    document: &Node,
+    id: Option<GroupId>,
+    reader: &mut FileReader,
+) -> Option<Option<Condition>> {
+    let is_root = id == Some(GroupId::ROOT);
     let pinned = match document.get("pinned").filter(|node| !node.is_null()) {
         Some(node) if is_root => {
             let message = "nodes cannot be pinned to the root group, every node is in it";
-            shape.add(Kind::RootGroup, node.span, message);
+            reader.add(Kind::RootGroup, node.span, message);
             None
         }
         Some(node) => {
             for pin in node.elements() {
                 if let Some(name) = pin.as_str() {
-                    certname::check(name, certname::Role::Pin, pin.span, shape);
+                    certname::check(name, certname::Role::Pin, pin.span, reader);
                 }
             }
-            shape.texts(node, "`pinned`")
+            reader.texts(node, "`pinned`")
         }
         None => Some(Vec::new()),
     };
     let rule = match document.get("rule").filter(|node| !node.is_null()) {
-        Some(node) => rule::read(node, shape).map(Some),
+        Some(node) => rule::read(node, reader).map(Some),
         None if is_root => root_group().map(|root| root.rule.as_deref().cloned()),
         None => Some(None),
     };
     let pinned = pinned?;
-    shape.charge(BudgetItem::RuleTerms, pinned.len() as u64)?;
+    reader.charge(BudgetItem::RuleTerms, pinned.len() as u64)?;
     Some(with_pins(rule?, &pinned))
 }
 
-fn read_parent(node: &Node, shape: &mut Shape) -> Option<ParentName> {
-    let text = shape.text(node, "`parent`")?;
-    Some(text.parse().map_or_else(|_| ParentName::Name(text.into()), ParentName::Id))
+fn read_parent(document: &Node, reader: &mut FileReader) -> Option<(ParentName, Place)> {
+    let node = document.get("parent").filter(|node| !node.is_null())?;
+    let text = reader.text(node, "`parent`")?;
+    let parent = text.parse().map_or_else(|_| ParentName::Name(text.into()), ParentName::Id);
+    Some((parent, reader.place(node.span)))
 }
 
-fn class_places(document: &Node, shape: &Shape) -> Vec<ClassPlace> {
+fn class_places(document: &Node, reader: &FileReader) -> Vec<ClassPlace> {
     let entries = document.get("classes").map(Node::entries).unwrap_or_default();
     let class = |entry: &Entry| ClassPlace {
         name: entry.key.strip_prefix("::").unwrap_or(&entry.key).into(),
-        place: shape.place(entry.key_span),
+        place: reader.place(entry.key_span),
         parameters: entry
             .value
             .entries()
             .iter()
             .map(|it| ParameterPlace {
                 name: it.key.as_str().into(),
-                place: shape.place(it.key_span),
-                value: shape.place(it.value.span),
+                place: reader.place(it.key_span),
+                value: reader.place(it.value.span),
             })
             .collect(),
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::certname;
-use super::shape::Shape;
+use super::file_reader::FileReader;
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::Node;
 use crate::model::Individual;
@@ -29,33 +29,38 @@ pub(super) const KEYS: &[&str] = &["name", "classes", "variables", "config_data"
 /// Reads the one document of a node's file.
 ///
 /// The values are taken out of the document: a copy of them would take as much memory again.
-pub(super) fn read(documents: &mut [Node], shape: &mut Shape) -> Option<NodeFile> {
-    single(documents, shape)?;
-    let document = documents.iter_mut().find(|document| !document.is_null())?;
-    shape.mapping(document, "a node", KEYS)?;
+pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<NodeFile> {
+    let document = single(documents, reader)?;
+    reader.mapping(document, "a node", KEYS)?;
     let name = match document.get("name") {
-        Some(node) => shape.text(node, "`name`")?.to_owned(),
-        None => stem(&shape.file).to_owned(),
+        Some(node) => reader.text(node, "`name`")?.to_owned(),
+        None => stem(&reader.file).to_owned(),
     };
     let span = document.get("name").map_or(document.span, |node| node.span);
-    certname::check(&name, certname::Role::Node, span, shape);
-    let classes = document.take("classes").map(|node| shape.classes(node, "`classes`"));
-    let config_data = document.take("config_data").map(|node| shape.config_data(node));
+    certname::check(&name, certname::Role::Node, span, reader);
+    let classes = document.take("classes").map(|node| reader.classes(node, "`classes`"));
+    let config_data = document.take("config_data").map(|node| reader.config_data(node));
     let individual = Individual {
         classes: classes.unwrap_or_default(),
-        variables: document.take("variables").map(|node| shape.variables(node)).unwrap_or_default(),
+        variables: document
+            .take("variables")
+            .map(|node| reader.variables(node))
+            .unwrap_or_default(),
         config_data: config_data.unwrap_or_default(),
     };
-    Some(NodeFile { name, place: shape.place(span), individual })
+    Some(NodeFile { name, place: reader.place(span), individual })
 }
 
 /// Returns the document of a file that must have one at the most.
-pub(super) fn single<'n>(documents: &'n [Node], shape: &mut Shape) -> Option<&'n Node> {
-    let mut documents = documents.iter().filter(|document| !document.is_null());
+pub(super) fn single<'n>(
+    documents: &'n mut [Node],
+    reader: &mut FileReader,
+) -> Option<&'n mut Node> {
+    let mut documents = documents.iter_mut().filter(|document| !document.is_null());
     let first = documents.next()?;
     if let Some(second) = documents.next() {
         let message = "the file has a second document, one is allowed";
-        shape.add(Kind::SchemaViolation, second.span, message);
+        reader.add(Kind::SchemaViolation, second.span, message);
     }
     Some(first)
 }

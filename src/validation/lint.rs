@@ -5,7 +5,7 @@ mod structure;
 
 use super::certname;
 use super::element::{element, part_of};
-use super::shape::Shape;
+use super::file_reader::FileReader;
 use crate::diagnostic::Kind;
 use crate::document::{Node, Span, quote};
 use crate::java_regex::{from_glob, suspicions};
@@ -14,13 +14,13 @@ use crate::rule::opens_foreign_quote;
 use structure::Structure;
 
 /// Looks for mistakes in a rule that is valid.
-pub(super) fn rule(condition: &Condition, node: &Node, shape: &mut Shape) {
+pub(super) fn rule(condition: &Condition, node: &Node, reader: &mut FileReader) {
     let array_form = node.as_str().is_none();
     let mut way = Vec::new();
     walk(condition, &mut way, &mut |test, way| {
         let parts = Parts { whole: node, test: array_form.then(|| element(node, way)) };
-        check_path(test, &parts, shape);
-        check_operand(test, &parts, shape);
+        check_path(test, &parts, reader);
+        check_operand(test, &parts, reader);
     });
 }
 
@@ -78,20 +78,14 @@ impl<'n> Parts<'n> {
     }
 }
 
-fn check_path(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
+fn check_path(test: &Test, parts: &Parts<'_>, reader: &mut FileReader) {
     let mut warn = |message: String, help: String| {
-        shape.add(Kind::SuspiciousRule, parts.path(), message).help = Some(help);
+        reader.add(Kind::SuspiciousRule, parts.path(), message).help = Some(help);
     };
     let segments = match &test.path {
         Path::Name => return,
         Path::Bare(text) => {
-            let help = if matches!(text.as_ref(), "clientcert" | "nodename" | "certname" | "fqdn") {
-                "the certname is `name`".to_owned()
-            } else {
-                let keys: Vec<String> = text.split('.').map(|it| format!("\"{it}\"")).collect();
-                format!("for a fact write [\"fact\", {}]", keys.join(", "))
-            };
-            return warn(format!("nothing is ever found at the path `{text}`"), help);
+            return warn(format!("nothing is ever found at the path `{text}`"), bare_help(text));
         }
         Path::Segments(segments) => segments,
     };
@@ -129,16 +123,7 @@ fn check_path(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
                 let help = "write `fact`".to_owned();
                 warn("Puppet Enterprise never finds anything below `facts`".to_owned(), help);
             }
-            if let Some(split) = legacy::dotted(fact) {
-                let help = format!("write {}", parts.show("fact", split));
-                warn(format!("the fact `{fact}` has dots in its name; is a path meant?"), help);
-            } else if let Some(modern) = legacy::replacement(fact).filter(|_| rest.is_empty()) {
-                let note = modern.note.map_or(String::new(), |note| format!(", {note}"));
-                let help = format!("write {}{note}", parts.show("fact", modern.path));
-                warn(format!("the legacy fact `{fact}` is gone by default since Puppet 8"), help);
-            } else {
-                check_structure(test, "fact", segments, parts, &mut warn);
-            }
+            check_fact(test, fact, rest, segments, parts, &mut warn);
         }
         ["trusted", field, ..] => match legacy::dotted(field) {
             Some(split) => {
@@ -151,6 +136,36 @@ fn check_path(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
             None => check_structure(test, "trusted", segments, parts, &mut warn),
         },
         _ => {}
+    }
+}
+
+/// Returns what to write for a path that is a bare word.
+fn bare_help(text: &str) -> String {
+    if matches!(text, "clientcert" | "nodename" | "certname" | "fqdn") {
+        return "the certname is `name`".to_owned();
+    }
+    let keys: Vec<String> = text.split('.').map(|it| format!("\"{it}\"")).collect();
+    format!("for a fact write [\"fact\", {}]", keys.join(", "))
+}
+
+/// Warns of a fact with dots in its name, one that Puppet 8 no longer has, or a whole mapping or list.
+fn check_fact(
+    test: &Test,
+    fact: &str,
+    rest: &[&str],
+    segments: &[Segment],
+    parts: &Parts<'_>,
+    warn: &mut dyn FnMut(String, String),
+) {
+    if let Some(split) = legacy::dotted(fact) {
+        let help = format!("write {}", parts.show("fact", split));
+        warn(format!("the fact `{fact}` has dots in its name; is a path meant?"), help);
+    } else if let Some(modern) = legacy::replacement(fact).filter(|_| rest.is_empty()) {
+        let note = modern.note.map_or(String::new(), |note| format!(", {note}"));
+        let help = format!("write {}{note}", parts.show("fact", modern.path));
+        warn(format!("the legacy fact `{fact}` is gone by default since Puppet 8"), help);
+    } else {
+        check_structure(test, "fact", segments, parts, warn);
     }
 }
 
@@ -210,24 +225,24 @@ fn is_certname(path: &Path) -> bool {
     }
 }
 
-fn check_operand(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
+fn check_operand(test: &Test, parts: &Parts<'_>, reader: &mut FileReader) {
     let operand = test.comparison.operand();
     if let Some(inside) = opens_foreign_quote(operand) {
         let message = format!("the quotes of `{operand}` are letters of the value here");
         let help = format!("write it in straight quotes: {}", quote(inside));
-        shape.add(Kind::SuspiciousRule, parts.operand().span, message).help = Some(help);
+        reader.add(Kind::SuspiciousRule, parts.operand().span, message).help = Some(help);
     }
     let is_arrow = |rule: &str| operand.starts_with('>') && rule.contains(&format!("={operand}"));
     if parts.test.is_none() && parts.whole.as_str().is_some_and(is_arrow) {
         let message = format!("`=>` is not an operator: this asks for the text `{operand}`");
         let help = "at least is `>=`; to ask for the text, put it in quotes".to_owned();
-        shape.add(Kind::SuspiciousRule, parts.operand().span, message).help = Some(help);
+        reader.add(Kind::SuspiciousRule, parts.operand().span, message).help = Some(help);
     }
     match &test.comparison {
         Comparison::Number { operand, number: None, .. } => {
             let message = format!("`{operand}` is not a number, so the comparison is never true");
             let help = "numbers are decimal, without unit: 1024, 0.5, 1e3".to_owned();
-            shape.add(Kind::SuspiciousValue, parts.operand().span, message).help = Some(help);
+            reader.add(Kind::SuspiciousValue, parts.operand().span, message).help = Some(help);
         }
         Comparison::Finds(pattern) => {
             for found in suspicions(pattern.as_str()) {
@@ -235,17 +250,17 @@ fn check_operand(test: &Test, parts: &Parts<'_>, shape: &mut Shape) {
                     Some(_) => part_of(parts.operand(), found.range.start, found.range.end),
                     None => parts.operand().span,
                 };
-                shape.add(Kind::SuspiciousRegex, span, found.message).help = Some(found.help);
+                reader.add(Kind::SuspiciousRegex, span, found.message).help = Some(found.help);
             }
         }
         Comparison::Equals(text) => {
             if is_certname(&test.path) {
-                certname::check(text, certname::Role::Operand, parts.operand().span, shape);
+                certname::check(text, certname::Role::Operand, parts.operand().span, reader);
             }
             if let Some(pattern) = from_glob(text).filter(|_| text.contains('*')) {
                 let message = format!("`=` compares the whole text, so `{text}` is not a pattern");
                 let help = format!("write `~` with the regular expression `{pattern}`");
-                shape.add(Kind::SuspiciousRule, parts.operand().span, message).help = Some(help);
+                reader.add(Kind::SuspiciousRule, parts.operand().span, message).help = Some(help);
             }
         }
         _ => {}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::commit::too_large;
-use super::shape::Shape;
+use super::file_reader::FileReader;
 use super::source::{FileKind, SourceContent, SourceFile};
 use super::test_case::TestCase;
 use super::{catalogue, group, individual, test_case};
@@ -92,87 +92,95 @@ pub fn read_file_within(
     kind: FileKind,
     meter: &Arc<Meter>,
 ) -> Result<FileReading, Exceeded> {
-    let place = || Place { file: Arc::clone(&file.path), span: Span::START };
-    let nothing = |diagnostic: Diagnostic| Ok(FileReading::broken(&file.path, diagnostic));
-    let bytes = match &file.content {
-        SourceContent::Bytes(bytes) => bytes,
-        SourceContent::TooLarge(size) => {
-            let message =
-                format!("the file has {size} bytes, {} are allowed", Limits::DEFAULT.file_bytes);
-            let diagnostic = Diagnostic::new(Kind::FileTooLarge, place(), message);
-            return nothing(diagnostic.with_help("split it into several files"));
-        }
-        SourceContent::Link => {
-            let message = "this is a symbolic link; it is not followed";
-            let diagnostic = Diagnostic::new(Kind::NotAFile, place(), message);
-            return nothing(diagnostic.with_help("put the file itself here"));
-        }
-        SourceContent::Submodule => {
-            let message = "this is a submodule; it is not followed";
-            let diagnostic = Diagnostic::new(Kind::NotAFile, place(), message);
-            return nothing(diagnostic.with_help("put the files themselves here"));
-        }
+    let bytes = match bytes_of(file) {
+        Ok(bytes) => bytes,
+        Err(diagnostic) => return Ok(FileReading::broken(&file.path, *diagnostic)),
     };
-    let mut shape = Shape::new(Arc::clone(&file.path), meter);
-    let mut contents = document::read_counted(bytes, &Limits::DEFAULT, &mut |nodes| match shape
+    let mut reader = FileReader::new(Arc::clone(&file.path), meter);
+    let mut contents = document::read_counted(bytes, &Limits::DEFAULT, &mut |nodes| match reader
         .charge(BudgetItem::YamlNodes, nodes as u64)
     {
         Some(()) => Count::Continue,
         None => Count::Stop,
     });
-    if let Some(exceeded) = shape.exceeded {
+    if let Some(exceeded) = reader.exceeded {
         return Err(exceeded);
     }
-    shape.cost = shape.cost.with(BudgetItem::DocumentBytes, bytes.len() as u64);
-    let broken = !contents.faults.is_empty();
+    reader.cost = reader.cost.with(BudgetItem::DocumentBytes, bytes.len() as u64);
+    reader.is_broken = !contents.faults.is_empty();
     // Only this program reads the settings, so no other reader can differ.
     let counts = |it: &Fault| kind != FileKind::Settings || it.kind != FaultKind::AmbiguousScalar;
     for fault in contents.faults.into_iter().filter(counts) {
-        shape.push(from_fault(&file.path, fault));
+        reader.push(from_fault(&file.path, fault));
     }
-    comments(&contents.ignores, &contents.in_place_of_values, &mut shape);
-    let parts = match kind {
-        FileKind::Settings => Parts::Nothing,
-        FileKind::Groups => Parts::Groups(group::read(&mut contents.documents, &mut shape)),
-        FileKind::Node => individual::read(&mut contents.documents, &mut shape)
-            .map_or(Parts::Nothing, |it| Parts::Node(Box::new(it))),
-        FileKind::Environment => catalogue::read(&contents.documents, &mut shape)
-            .map_or(Parts::Nothing, |it| Parts::Environment(Box::new(it))),
-        FileKind::Tests => Parts::Tests(test_case::read(&contents.documents, &mut shape)),
-    };
-    if !broken && let Some(what) = missing(kind, &parts, &contents.documents) {
+    comments(&contents.ignores, &contents.in_place_of_values, &mut reader);
+    let parts = parts_of(kind, &mut contents.documents, &mut reader);
+    if !reader.is_broken
+        && let Some(what) = missing(kind, &parts, &contents.documents)
+    {
         let message = format!("the file has no effect: there is no {what} in it");
         let help = "write what is missing, or remove the file";
-        shape.add(Kind::UnreadFile, Span::START, message).help = Some(help.to_owned());
+        reader.add(Kind::UnreadFile, Span::START, message).help = Some(help.to_owned());
     }
-    if broken {
-        // What a broken document lacks is not worth a finding: the fault may have swallowed it.
-        shape
-            .diagnostics
-            .retain(|it| it.kind != Kind::SchemaViolation || it.message.starts_with("unknown key"));
-    }
-    if let Some(exceeded) = shape.exceeded {
+    if let Some(exceeded) = reader.exceeded {
         return Err(exceeded);
     }
-    shape.cost = shape.cost.with(BudgetItem::Findings, shape.diagnostics.len() as u64);
+    reader.cost = reader.cost.with(BudgetItem::Findings, reader.diagnostics.len() as u64);
     Ok(FileReading {
         path: Arc::clone(&file.path),
-        diagnostics: shape.diagnostics,
+        diagnostics: reader.diagnostics,
         ignores: contents.ignores,
         parts,
-        cost: shape.cost,
+        cost: reader.cost,
     })
 }
 
+/// Returns the bytes of a file, or why there are none.
+fn bytes_of(file: &SourceFile) -> Result<&Arc<[u8]>, Box<Diagnostic>> {
+    let found = |kind: Kind, message: String, help: &str| {
+        let place = Place { file: Arc::clone(&file.path), span: Span::START };
+        Err(Box::new(Diagnostic::new(kind, place, message).with_help(help)))
+    };
+    match &file.content {
+        SourceContent::Bytes(bytes) => Ok(bytes),
+        SourceContent::TooLarge(size) => {
+            let limit = Limits::DEFAULT.file_bytes;
+            let message = format!("the file has {size} bytes, {limit} are allowed");
+            found(Kind::FileTooLarge, message, "split it into several files")
+        }
+        SourceContent::Link => {
+            let message = "this is a symbolic link; it is not followed".to_owned();
+            found(Kind::NotAFile, message, "put the file itself here")
+        }
+        SourceContent::Submodule => {
+            let message = "this is a submodule; it is not followed".to_owned();
+            found(Kind::NotAFile, message, "put the files themselves here")
+        }
+    }
+}
+
+/// Reads what the documents of a file say.
+fn parts_of(kind: FileKind, documents: &mut [Node], reader: &mut FileReader) -> Parts {
+    match kind {
+        FileKind::Settings => Parts::Nothing,
+        FileKind::Groups => Parts::Groups(group::read(documents, reader)),
+        FileKind::Node => individual::read(documents, reader)
+            .map_or(Parts::Nothing, |it| Parts::Node(Box::new(it))),
+        FileKind::Environment => catalogue::read(documents, reader)
+            .map_or(Parts::Nothing, |it| Parts::Environment(Box::new(it))),
+        FileKind::Tests => Parts::Tests(test_case::read(documents, reader)),
+    }
+}
+
 /// Warns of comments that were most likely not meant as such, or silence nothing.
-fn comments(ignores: &[Ignore], in_place_of_values: &[(Span, String)], shape: &mut Shape) {
+fn comments(ignores: &[Ignore], in_place_of_values: &[(Span, String)], reader: &mut FileReader) {
     for (span, comment) in in_place_of_values {
         let message = format!("`{comment}` is a comment, so there is no value here");
         let help = format!(
             "put a value in quotes: {}; a comment has a blank behind its `#`",
             quote(comment)
         );
-        shape.add(Kind::SuspiciousValue, *span, message).help = Some(help);
+        reader.add(Kind::SuspiciousValue, *span, message).help = Some(help);
     }
     for ignore in ignores {
         for kind in &ignore.kinds {
@@ -185,7 +193,7 @@ fn comments(ignores: &[Ignore], in_place_of_values: &[(Span, String)], shape: &m
                 Some(similar) => format!("did you mean `{similar}`?"),
                 None => "a warning names its kind in brackets".to_owned(),
             };
-            shape.add(Kind::SuspiciousValue, ignore.span, message).help = Some(help);
+            reader.add(Kind::SuspiciousValue, ignore.span, message).help = Some(help);
         }
     }
 }

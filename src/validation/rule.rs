@@ -1,19 +1,19 @@
 //! Rules as written, with the places of their faults.
 
 use super::element::{element, part_of};
+use super::file_reader::FileReader;
 use super::lint;
-use super::shape::Shape;
 use crate::diagnostic::Kind;
 use crate::document::{Node, Span};
 use crate::model::{BudgetItem, Comparison, Condition};
 use crate::rule::{self, FaultKind, RuleFault};
 
 /// Reads a rule in either notation.
-pub(super) fn read(node: &Node, shape: &mut Shape) -> Option<Condition> {
+pub(super) fn read(node: &Node, reader: &mut FileReader) -> Option<Condition> {
     match rule::read(&node.to_value()) {
         Ok(condition) => {
-            shape.charge(BudgetItem::RuleTerms, terms(&condition))?;
-            lint::rule(&condition, node, shape);
+            reader.charge(BudgetItem::RuleTerms, terms(&condition))?;
+            lint::rule(&condition, node, reader);
             Some(condition)
         }
         Err(faults) => {
@@ -23,7 +23,7 @@ pub(super) fn read(node: &Node, shape: &mut Shape) -> Option<Condition> {
                     FaultKind::Pattern => Kind::InvalidRegex,
                 };
                 let span = span_of(node, &fault);
-                shape.add(kind, span, fault.message).help = fault.help;
+                reader.add(kind, span, fault.message).help = fault.help;
             }
             None
         }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::file_reader::FileReader;
 use super::individual::single;
 use super::layout::{Layout, Policy, Strictness};
 use super::reading::{FileReading, Parts, read_file};
-use super::shape::Shape;
 use super::source::{FileKind, SourceContent, SourceFile};
 use crate::diagnostic::Kind;
 use crate::document::{self, Limits, Node};
@@ -25,20 +25,20 @@ pub fn read_layout(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
     };
     let mut reading = read_file(file, FileKind::Settings);
     if let SourceContent::Bytes(bytes) = &file.content {
-        let contents = document::read(bytes, &Limits::DEFAULT);
+        let mut contents = document::read(bytes, &Limits::DEFAULT);
         let meter = Arc::new(Meter::new(Budget::DEFAULT));
-        let mut shape = Shape::new(Arc::clone(&file.path), &meter);
-        if let Some(document) = single(&contents.documents, &mut shape) {
-            read_document(document, &mut layout, &mut shape);
+        let mut reader = FileReader::new(Arc::clone(&file.path), &meter);
+        if let Some(document) = single(&mut contents.documents, &mut reader) {
+            read_document(document, &mut layout, &mut reader);
         }
-        reading.diagnostics.append(&mut shape.diagnostics);
+        reading.diagnostics.append(&mut reader.diagnostics);
         reading.parts = Parts::Nothing;
     }
     (layout, Some(reading))
 }
 
-fn read_document(document: &Node, layout: &mut Layout, shape: &mut Shape) {
-    if shape.mapping(document, "`clade.yaml`", KEYS).is_none() {
+fn read_document(document: &Node, layout: &mut Layout, reader: &mut FileReader) {
+    if reader.mapping(document, "`clade.yaml`", KEYS).is_none() {
         return;
     }
     for (key, directory) in [
@@ -48,29 +48,29 @@ fn read_document(document: &Node, layout: &mut Layout, shape: &mut Shape) {
         ("tests", &mut layout.tests),
     ] {
         let Some(node) = document.get(key) else { continue };
-        let Some(path) = shape.text(node, format_args!("`{key}`")) else { continue };
+        let Some(path) = reader.text(node, format_args!("`{key}`")) else { continue };
         let path = path.trim_end_matches('/');
         if path.is_empty()
             || path.starts_with('/')
             || path.split('/').any(|it| matches!(it, "" | "." | ".."))
         {
             let message = format!("`{path}` is not a directory below the root of the repository");
-            shape.add(Kind::SchemaViolation, node.span, message);
+            reader.add(Kind::SchemaViolation, node.span, message);
         } else {
             path.clone_into(directory);
         }
     }
     if let Some(node) = document.get("allow_empty") {
-        let flag = shape.boolean(node, format_args!("`allow_empty`"));
+        let flag = reader.boolean(node, format_args!("`allow_empty`"));
         layout.allow_empty = flag.unwrap_or(layout.allow_empty);
     }
     if let Some(policy) = document.get("policy") {
-        read_policy(policy, &mut layout.policy, shape);
+        read_policy(policy, &mut layout.policy, reader);
     }
 }
 
-fn read_policy(node: &Node, policy: &mut Policy, shape: &mut Shape) {
-    if shape.mapping(node, "`policy`", POLICY).is_none() {
+fn read_policy(node: &Node, policy: &mut Policy, reader: &mut FileReader) {
+    if reader.mapping(node, "`policy`", POLICY).is_none() {
         return;
     }
     for (key, strictness) in [
@@ -84,7 +84,7 @@ fn read_policy(node: &Node, policy: &mut Policy, shape: &mut Shape) {
             Some("off") => *strictness = Strictness::Off,
             _ => {
                 let message = format!("`{key}` must be `error`, `warn` or `\"off\"`");
-                shape.add(Kind::SchemaViolation, node.span, message);
+                reader.add(Kind::SchemaViolation, node.span, message);
             }
         }
     }
@@ -93,7 +93,7 @@ fn read_policy(node: &Node, policy: &mut Policy, shape: &mut Shape) {
         ("require_description", &mut policy.require_description),
     ] {
         if let Some(node) = node.get(key) {
-            *flag = shape.boolean(node, format_args!("`{key}`")).unwrap_or(*flag);
+            *flag = reader.boolean(node, format_args!("`{key}`")).unwrap_or(*flag);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::certname;
-use super::shape::Shape;
+use super::file_reader::FileReader;
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::Node;
 use crate::model::{Classes, EnvironmentName, Map, Table, Value, VariableName};
@@ -60,47 +60,52 @@ const EXPECT: &[&str] =
     &["groups", "environment", "classes", "variables", "config_data", "conflict"];
 
 /// Reads the tests of a file: a list a document.
-pub(super) fn read(documents: &[Node], shape: &mut Shape) -> Vec<TestCase> {
+///
+/// The values are taken out of the documents: a copy of them would take as much memory again.
+pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Vec<TestCase> {
     let mut tests = Vec::new();
-    for document in documents.iter().filter(|document| !document.is_null()) {
-        for test in shape.list(document, "a file of tests").unwrap_or_default() {
-            tests.extend(read_test(test, shape));
-        }
+    for document in documents.iter_mut().filter(|document| !document.is_null()) {
+        // It says what is wrong with anything else; that has no elements.
+        reader.list(document, "a file of tests");
+        tests.extend(document.elements_mut().iter_mut().filter_map(|it| read_test(it, reader)));
     }
     tests
 }
 
-fn read_test(test: &Node, shape: &mut Shape) -> Option<TestCase> {
-    shape.mapping(test, "a test", KEYS)?;
-    let required = |key: &str, shape: &mut Shape| match test.get(key) {
-        Some(node) => Some(shape.text(node, format_args!("`{key}`"))?.to_owned()),
+fn read_test(test: &mut Node, reader: &mut FileReader) -> Option<TestCase> {
+    reader.mapping(test, "a test", KEYS)?;
+    let required = |key: &str, reader: &mut FileReader| match test.get(key) {
+        Some(node) => Some(reader.text(node, format_args!("`{key}`"))?.to_owned()),
         None => {
-            shape.add(Kind::SchemaViolation, test.span, format!("a test needs `{key}`"));
+            reader.add(Kind::SchemaViolation, test.span, format!("a test needs `{key}`"));
             None
         }
     };
-    let (name, node) = (required("name", shape), required("node", shape));
+    let (name, node) = (required("name", reader), required("node", reader));
     if let (Some(name), Some(written)) = (&node, test.get("node")) {
-        certname::check(name, certname::Role::Node, written.span, shape);
+        certname::check(name, certname::Role::Node, written.span, reader);
     }
-    let facts = test.get("facts").map(|node| object(node, "`facts`", shape));
-    let facts_file = test.get("facts_file").and_then(|node| facts_file(node, shape));
+    let facts = test.take("facts").map(|node| object(node, "`facts`", reader));
+    let facts_file = test.get("facts_file").and_then(|node| facts_file(node, reader));
     if let (Some(_), Some(file)) = (&facts, test.entry("facts_file")) {
-        shape.add(
+        reader.add(
             Kind::SchemaViolation,
             file.key_span,
             "a test has `facts` or `facts_file`, not both",
         );
     }
-    let trusted = test.get("trusted").map(|node| object(node, "`trusted`", shape));
-    let (expect, expect_place) = match test.get("expect") {
-        Some(node) => (read_expectation(node, shape)?, shape.place(node.span)),
+    let trusted = test.take("trusted").map(|node| object(node, "`trusted`", reader));
+    let (expect, expect_place) = match test.take("expect") {
+        Some(node) => {
+            let place = reader.place(node.span);
+            (read_expectation(node, reader)?, place)
+        }
         None => {
-            shape.add(Kind::SchemaViolation, test.span, "a test needs `expect`");
+            reader.add(Kind::SchemaViolation, test.span, "a test needs `expect`");
             return None;
         }
     };
-    let place = shape.place(test.get("name").map_or(test.span, |node| node.span));
+    let place = reader.place(test.get("name").map_or(test.span, |node| node.span));
     Some(TestCase {
         name: name?,
         place,
@@ -127,12 +132,12 @@ pub(super) fn empty_expectation(test: &TestCase) -> Option<Diagnostic> {
 /// Reads the path of a file of facts, relative to the groups. `clade test` runs on the changes of
 /// strangers: an absolute path is an error, and so is one to the credentials in `.git`. Where the
 /// repository ends, only `clade test` knows.
-fn facts_file(node: &Node, shape: &mut Shape) -> Option<Arc<str>> {
-    let path = shape.text(node, "`facts_file`")?;
-    let resolved = resolve(&shape.place(node.span).file, path);
+fn facts_file(node: &Node, reader: &mut FileReader) -> Option<Arc<str>> {
+    let path = reader.text(node, "`facts_file`")?;
+    let resolved = resolve(&reader.place(node.span).file, path);
     if resolved.is_none() {
         let message = "`facts_file` must be a path in the repository, relative to this file";
-        shape.add(Kind::SchemaViolation, node.span, message);
+        reader.add(Kind::SchemaViolation, node.span, message);
     }
     resolved.map(Into::into)
 }
@@ -158,26 +163,25 @@ fn resolve(file: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-fn object(node: &Node, what: &str, shape: &mut Shape) -> Map<String, Value> {
-    shape.free_mapping(node, what).iter().map(|it| (it.key.clone(), it.value.to_value())).collect()
+fn object(node: Node, what: &str, reader: &mut FileReader) -> Map<String, Value> {
+    reader.entries(node, what).into_iter().map(|it| (it.key, it.value.into_value())).collect()
 }
 
-fn read_expectation(node: &Node, shape: &mut Shape) -> Option<Expectation> {
-    let errors_before = shape.errors;
-    shape.mapping(node, "`expect`", EXPECT)?;
-    let groups = node.get("groups").and_then(|it| shape.texts(it, "`groups`"));
-    let classes = |key: &str, shape: &mut Shape| {
-        node.get(key)
-            .map_or_else(Classes::default, |it| shape.classes(it.clone(), format_args!("`{key}`")))
-    };
+fn read_expectation(mut node: Node, reader: &mut FileReader) -> Option<Expectation> {
+    let errors_before = reader.errors;
+    reader.mapping(&node, "`expect`", EXPECT)?;
+    let groups = node.get("groups").and_then(|it| reader.texts(it, "`groups`"));
+    let classes = node.take("classes").map(|it| reader.classes(it, "`classes`"));
+    let variables = node.take("variables").map(|it| reader.variables(it));
+    let config_data = node.take("config_data").map(|it| reader.classes(it, "`config_data`"));
     let expectation = Expectation {
         groups: groups.map(|groups| groups.iter().map(ToString::to_string).collect()),
-        environment: node.get("environment").and_then(|it| shape.parsed(it, "`environment`")),
-        classes: classes("classes", shape),
-        variables: node.get("variables").map(|it| shape.variables(it.clone())).unwrap_or_default(),
-        config_data: classes("config_data", shape),
-        conflict: node.get("conflict").and_then(|it| shape.boolean(it, "`conflict`")),
+        environment: node.get("environment").and_then(|it| reader.parsed(it, "`environment`")),
+        classes: classes.unwrap_or_default(),
+        variables: variables.unwrap_or_default(),
+        config_data: config_data.unwrap_or_default(),
+        conflict: node.get("conflict").and_then(|it| reader.boolean(it, "`conflict`")),
     };
     // What could not be read is not what the test says nothing about.
-    (shape.errors == errors_before).then_some(expectation)
+    (reader.errors == errors_before).then_some(expectation)
 }

@@ -80,82 +80,84 @@ fn move_to_top(groups: &mut [Group], at: usize) {
 }
 
 fn report(fault: &HierarchyFault, members: &[&GroupFile]) -> Option<Diagnostic> {
-    let name = |at: usize| members.get(at).and_then(|it| it.name.as_ref()).map(ToString::to_string);
-    let diagnostic = |kind: Kind, at: usize, message: String| -> Option<Diagnostic> {
-        let file = members.get(at)?;
-        Some(Diagnostic::new(kind, file.place.clone(), message).in_group(name(at)?))
-    };
+    let at = |at: &usize| members.get(*at).copied();
     match fault {
-        HierarchyFault::DuplicateId { first, second } => {
-            let (a, b) = (members.get(*first)?, members.get(*second)?);
-            let same_name =
-                a.name == b.name && a.group.as_ref()?.environment == b.group.as_ref()?.environment;
-            // An id that is not written follows from the name.
-            let is_implied = b.id_place.is_none();
-            if is_implied && same_name {
-                let (message, help) = duplicate_name(b)?;
-                let found = diagnostic(Kind::UniquenessViolation, *second, message)?;
-                return Some(
-                    found.with_help(help).with_related(a.place.clone(), "first used here"),
-                );
-            }
-            let (message, help) = if is_implied {
-                let message = format!("the id `{}` of this name is that of another group", b.id?);
-                (message, "write another `id` into one of the groups")
-            } else {
-                let message = format!("the id `{}` is that of another group", b.id?);
-                (message, "give one of the groups another id, or leave it out")
-            };
-            let mut found = diagnostic(Kind::UniquenessViolation, *second, message)?;
-            let at = |it: &GroupFile| it.id_place.as_ref().unwrap_or(&it.place).clone();
-            found.place = at(b);
-            Some(found.with_help(help).with_related(at(a), "first used here"))
-        }
-        HierarchyFault::DuplicateName { first, second } => {
-            let (a, b) = (members.get(*first)?, members.get(*second)?);
-            let (message, help) = duplicate_name(b)?;
-            let found = diagnostic(Kind::UniquenessViolation, *second, message)?;
-            Some(found.with_help(help).with_related(a.place.clone(), "first used here"))
-        }
+        HierarchyFault::DuplicateId { first, second } => duplicate_id(at(first)?, at(second)?),
+        HierarchyFault::DuplicateName { first, second } => duplicate_name(at(first)?, at(second)?),
         HierarchyFault::Cycle { groups } => {
-            let way: Vec<String> =
-                groups.iter().chain(groups.first()).filter_map(|it| name(*it)).collect();
-            let message = match groups.as_slice() {
-                [_] => "the group is its own parent".to_owned(),
-                _ => format!("inheritance cycle: `{}`", way.join("` -> `")),
-            };
-            let first = *groups.first()?;
-            let mut found = diagnostic(Kind::InheritanceCycle, first, message)?
-                .with_help("give one of them a parent that is not below it");
-            found.place =
-                members.get(first)?.parent.as_ref().map_or(found.place, |(_, place)| place.clone());
-            for at in groups.iter().skip(1) {
-                let (_, place) = members.get(*at)?.parent.as_ref()?;
-                found = found.with_related(place.clone(), "which has this parent");
-            }
-            Some(found)
+            cycle(&groups.iter().map(at).collect::<Option<Vec<_>>>()?)
         }
-        HierarchyFault::Root { group, fault } => {
-            let mut found = diagnostic(Kind::RootGroup, *group, fault.to_string())?;
-            let file = members.get(*group)?;
-            let (place, help) = match fault {
-                RootFault::Rule => {
-                    (file.rule.as_ref(), "leave `rule` out, or write [\"~\", \"name\", \".*\"]")
-                }
-                RootFault::Parent => {
-                    (file.parent.as_ref().map(|(_, place)| place), "leave `parent` out")
-                }
-            };
-            found.place = place.cloned().unwrap_or(found.place);
-            Some(found.with_help(help))
-        }
+        HierarchyFault::Root { group, fault } => root(at(group)?, *fault),
         HierarchyFault::MissingParent { .. } => None,
     }
 }
 
-fn duplicate_name(file: &GroupFile) -> Option<(String, String)> {
-    let group = file.group.as_ref()?;
+/// Starts a diagnostic at the name of a group.
+fn diagnostic(kind: Kind, file: &GroupFile, message: String) -> Option<Diagnostic> {
+    let name = file.name.as_ref()?;
+    Some(Diagnostic::new(kind, file.place.clone(), message).in_group(name.to_string()))
+}
+
+fn duplicate_id(first: &GroupFile, second: &GroupFile) -> Option<Diagnostic> {
+    let environment = |it: &GroupFile| Some(it.group.as_ref()?.environment.clone());
+    let has_same_name = first.name == second.name && environment(first)? == environment(second)?;
+    // An id that is not written follows from the name.
+    let is_implied = second.id_place.is_none();
+    if is_implied && has_same_name {
+        return duplicate_name(first, second);
+    }
+    let id = second.id?;
+    let (message, help) = if is_implied {
+        let message = format!("the id `{id}` of this name is that of another group");
+        (message, "write another `id` into one of the groups")
+    } else {
+        let message = format!("the id `{id}` is that of another group");
+        (message, "give one of the groups another id, or leave it out")
+    };
+    let mut found = diagnostic(Kind::UniquenessViolation, second, message)?;
+    let at = |it: &GroupFile| it.id_place.as_ref().unwrap_or(&it.place).clone();
+    found.place = at(second);
+    Some(found.with_help(help).with_related(at(first), "first used here"))
+}
+
+fn duplicate_name(first: &GroupFile, second: &GroupFile) -> Option<Diagnostic> {
+    let group = second.group.as_ref()?;
     let message =
         format!("the environment `{}` has a second group `{}`", group.environment, group.name);
-    Some((message, "a name must be unique within its environment: rename one of them".to_owned()))
+    let found = diagnostic(Kind::UniquenessViolation, second, message)?;
+    let help = "a name must be unique within its environment: rename one of them";
+    Some(found.with_help(help).with_related(first.place.clone(), "first used here"))
+}
+
+fn cycle(groups: &[&GroupFile]) -> Option<Diagnostic> {
+    let first = *groups.first()?;
+    let path: Vec<String> = groups
+        .iter()
+        .chain(groups.first())
+        .filter_map(|it| it.name.as_ref().map(ToString::to_string))
+        .collect();
+    let message = match groups {
+        [_] => "the group is its own parent".to_owned(),
+        _ => format!("inheritance cycle: `{}`", path.join("` -> `")),
+    };
+    let mut found = diagnostic(Kind::InheritanceCycle, first, message)?
+        .with_help("give one of them a parent that is not below it");
+    found.place = first.parent.as_ref().map_or(found.place, |(_, place)| place.clone());
+    for file in groups.iter().skip(1) {
+        let (_, place) = file.parent.as_ref()?;
+        found = found.with_related(place.clone(), "which has this parent");
+    }
+    Some(found)
+}
+
+fn root(file: &GroupFile, fault: RootFault) -> Option<Diagnostic> {
+    let mut found = diagnostic(Kind::RootGroup, file, fault.to_string())?;
+    let (place, help) = match fault {
+        RootFault::Rule => {
+            (file.rule.as_ref(), "leave `rule` out, or write [\"~\", \"name\", \".*\"]")
+        }
+        RootFault::Parent => (file.parent.as_ref().map(|(_, place)| place), "leave `parent` out"),
+    };
+    found.place = place.cloned().unwrap_or(found.place);
+    Some(found.with_help(help))
 }

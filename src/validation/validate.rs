@@ -4,19 +4,21 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::catalogue::EnvironmentFile;
 use super::checked::Checked;
 use super::checks::{self, CheckContext};
 use super::commit::{dropped, no_groups, too_large};
 use super::evidence::of_tests;
+use super::file_reader::weight;
 use super::gather::{are_warnings, gather};
 use super::group::GroupFile;
+use super::individual::NodeFile;
 use super::layout::{Layout, Strictness};
 use super::overlap::{self, Shown};
 use super::places::{Origins, Places};
 use super::reading::{FileReading, Parts, read_file_within};
 use super::search::Search;
 use super::settings::read_layout;
-use super::shape::weight;
 use super::source::SourceFile;
 use super::{catalogue, individual, test_case, tree};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -53,17 +55,7 @@ pub fn check(
 ) -> Checked {
     let mut readings = readings.to_vec();
     readings.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut groups: Vec<&GroupFile> = Vec::new();
-    let mut individuals = Vec::new();
-    let mut catalogues = Vec::new();
-    for reading in &readings {
-        match &reading.parts {
-            Parts::Nothing | Parts::Tests(_) => {}
-            Parts::Groups(found) => groups.extend(found),
-            Parts::Node(found) => individuals.push(found.as_ref()),
-            Parts::Environment(found) => catalogues.push(found.as_ref()),
-        }
-    }
+    let Sorted { groups, individuals, catalogues } = Sorted::of(&readings);
     let origin = |it: &&GroupFile| Some((it.group.as_ref()?.id, it.place.clone()));
     let origins: Origins = groups.iter().filter_map(origin).collect();
     let mut others = Vec::new();
@@ -71,36 +63,22 @@ pub fn check(
     let catalogues = catalogue::join(&catalogues, &mut others);
     let hierarchy = tree::build(&groups, &mut others);
     let places = Places { origins: &origins, readings: &readings };
+    let policy = layout.policy;
     let findings = hierarchy.as_ref().map_or_else(Vec::new, |hierarchy| {
-        let policy = layout.policy;
-        checks::run(&CheckContext {
-            hierarchy,
-            catalogues: &catalogues,
-            places,
-            policy,
-            search,
-            meter,
-        })
+        let catalogues = &catalogues;
+        checks::run(&CheckContext { hierarchy, catalogues, places, policy, search, meter })
     });
-    if search != Search::Decisive {
-        // Tests decide nothing about what a commit answers, so the daemon ignores them.
-        let tests = readings.iter().flat_map(|it| it.tests());
-        others.extend(tests.filter_map(test_case::empty_expectation));
-    }
-    if groups.is_empty() && !layout.allow_empty && are_read(&readings) {
-        let message = format!("there is no node group below `{}/`", layout.groups);
-        others.push(no_groups(layout.groups.as_str().into(), message));
-    }
-    let valid = are_warnings(&others)
+    others.extend(of_commit(layout, &readings, search));
+    let is_valid = are_warnings(&others)
         && readings.iter().all(|it| are_warnings(&it.diagnostics))
         && findings.iter().all(|it| it.diagnostic.severity != Severity::Error);
-    let mut estate = hierarchy.filter(|_| valid).map(|hierarchy| Estate {
+    let mut estate = hierarchy.filter(|_| is_valid).map(|hierarchy| Estate {
         hierarchy,
         individuals: Arc::new(individuals),
         environments: Arc::clone(&catalogues.files),
         catalogues: Arc::clone(&catalogues.classes),
     });
-    let strictness = layout.policy.potential_conflicts;
+    let strictness = policy.potential_conflicts;
     let is_searched = match search {
         Search::Decisive => strictness == Strictness::Error,
         Search::Everything => true,
@@ -125,6 +103,45 @@ pub fn check(
         readings,
         counts: meter.counts(),
     }
+}
+
+/// The parts of all files, by what they are.
+#[derive(Default)]
+struct Sorted<'r> {
+    groups: Vec<&'r GroupFile>,
+    individuals: Vec<&'r NodeFile>,
+    catalogues: Vec<&'r EnvironmentFile>,
+}
+
+impl<'r> Sorted<'r> {
+    fn of(readings: &'r [Arc<FileReading>]) -> Self {
+        let mut sorted = Self::default();
+        for reading in readings {
+            match &reading.parts {
+                Parts::Nothing | Parts::Tests(_) => {}
+                Parts::Groups(found) => sorted.groups.extend(found),
+                Parts::Node(found) => sorted.individuals.push(found),
+                Parts::Environment(found) => sorted.catalogues.push(found),
+            }
+        }
+        sorted
+    }
+}
+
+/// Returns what is wrong with the files together, whatever the groups are.
+fn of_commit(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    if search != Search::Decisive {
+        // Tests decide nothing about what a commit answers, so the daemon ignores them.
+        let tests = readings.iter().flat_map(|it| it.tests());
+        found.extend(tests.filter_map(test_case::empty_expectation));
+    }
+    let has_groups = readings.iter().any(|it| !it.groups().is_empty());
+    if !has_groups && !layout.allow_empty && are_read(readings) {
+        let message = format!("there is no node group below `{}/`", layout.groups);
+        found.push(no_groups(layout.groups.as_str().into(), message));
+    }
+    found
 }
 
 /// Returns whether every file of node groups could be read: what is wrong with one that could not

@@ -27,11 +27,8 @@ impl Parser {
             '=' | '!' => {
                 self.source.at += 1;
                 let body = self.alternatives()?;
-                Ast::Look(Box::new(Look {
-                    body,
-                    direction: Direction::Ahead,
-                    negative: kind == '!',
-                }))
+                let negative = kind == '!';
+                Ast::Look(Box::new(Look { body, direction: Direction::Ahead, negative }))
             }
             '>' => {
                 self.source.at += 1;
@@ -39,31 +36,13 @@ impl Parser {
             }
             '<' => {
                 self.source.at += 1;
-                match self.peek() {
-                    Some(Token::Plain(sign @ ('=' | '!'))) => {
-                        self.source.at += 1;
-                        let body = self.alternatives()?;
-                        let lengths = study(&body);
-                        if !lengths.is_bounded {
-                            let message =
-                                "look-behind group does not have an obvious maximum length";
-                            return Err(self.error_at(opened, message));
-                        }
-                        let (least, most) = (lengths.least, lengths.most);
-                        let direction = Direction::Behind { least, most };
-                        Ast::Look(Box::new(Look { body, direction, negative: sign == '!' }))
-                    }
-                    _ => {
-                        let name = self.group_name()?;
-                        if self.names.iter().any(|(known, _)| *known == name) {
-                            let message =
-                                format!("named capturing group `{name}` is already defined");
-                            return Err(self.error_at(opened, message));
-                        }
-                        self.names.push((name, self.captures + 1));
-                        return self.capture(flags).map(Some);
-                    }
-                }
+                let Some(Token::Plain(sign @ ('=' | '!'))) = self.peek() else {
+                    self.name_capture(opened)?;
+                    return self.capture(flags).map(Some);
+                };
+                self.source.at += 1;
+                let (body, direction) = self.behind(opened)?;
+                Ast::Look(Box::new(Look { body, direction, negative: sign == '!' }))
             }
             '$' | '@' => return Err(self.error_here("unknown group type")),
             _ => {
@@ -80,6 +59,28 @@ impl Parser {
         };
         self.close(flags)?;
         Ok(Some(ast))
+    }
+
+    /// Reads the body of a look-behind, whose text must have a bounded length.
+    fn behind(&mut self, opened: usize) -> Parsing<(Ast, Direction)> {
+        let body = self.alternatives()?;
+        let lengths = study(&body);
+        if !lengths.is_bounded {
+            let message = "look-behind group does not have an obvious maximum length";
+            return Err(self.error_at(opened, message));
+        }
+        Ok((body, Direction::Behind { least: lengths.least, most: lengths.most }))
+    }
+
+    /// Reads the name of the capture that follows.
+    fn name_capture(&mut self, opened: usize) -> Parsing<()> {
+        let name = self.group_name()?;
+        if self.names.iter().any(|(known, _)| *known == name) {
+            let message = format!("named capturing group `{name}` is already defined");
+            return Err(self.error_at(opened, message));
+        }
+        self.names.push((name, self.captures + 1));
+        Ok(())
     }
 
     fn capture(&mut self, flags: Flags) -> Parsing<Ast> {

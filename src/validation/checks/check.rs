@@ -1,6 +1,6 @@
 //! What a check is, and what it finds.
 
-use super::super::shape::weight;
+use super::super::file_reader::weight;
 use super::affected::Selection;
 use super::context::CheckContext;
 use super::scope::Scope;

@@ -12,8 +12,8 @@ use crate::document::{Content, Entry, Node, Span, quote};
 use crate::model::{BudgetItem, Counts, Exceeded, Meter, Room, Weight};
 use crate::model::{ClassName, Classes, Key, NameError, Table, Value, VariableName};
 
-/// Collects the findings of one file.
-pub(super) struct Shape {
+/// Reads the parts of one file, and collects its findings.
+pub(super) struct FileReader {
     pub(super) file: Arc<str>,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// How many errors were found, kept or not.
@@ -23,6 +23,8 @@ pub(super) struct Shape {
     /// The limit that the file went over, if it did: nothing of it is used then.
     pub(super) exceeded: Option<Exceeded>,
     meter: Arc<Meter>,
+    /// Whether the document has a fault of syntax, which may have swallowed some of it.
+    pub(super) is_broken: bool,
     /// The last finding that was only counted.
     dropped: Option<Diagnostic>,
     /// The name of the group that is being read.
@@ -37,7 +39,7 @@ pub(super) fn weight(severity: Severity) -> Weight {
     }
 }
 
-impl Shape {
+impl FileReader {
     pub(super) fn new(file: Arc<str>, meter: &Arc<Meter>) -> Self {
         Self {
             file,
@@ -46,6 +48,7 @@ impl Shape {
             cost: Counts::default(),
             exceeded: None,
             meter: Arc::clone(meter),
+            is_broken: false,
             dropped: None,
             group: None,
         }
@@ -68,8 +71,18 @@ impl Shape {
         self.errors > 0 && self.meter.counts().get(item) >= self.meter.budget().limit(item)
     }
 
-    /// Keeps a finding, or counts it where too many were found, and hands it out.
+    /// Adds a finding. A violation of the schema in a broken document is not worth one: what is missing
+    /// may have been swallowed.
     pub(super) fn push(&mut self, diagnostic: Diagnostic) -> &mut Diagnostic {
+        if self.is_broken && diagnostic.kind == Kind::SchemaViolation {
+            self.errors += 1;
+            return self.dropped.insert(diagnostic);
+        }
+        self.keep(diagnostic)
+    }
+
+    /// Keeps a finding, or only counts it if there are too many.
+    fn keep(&mut self, diagnostic: Diagnostic) -> &mut Diagnostic {
         let weight = weight(diagnostic.severity);
         if weight == Weight::Error {
             self.errors += 1;
@@ -150,7 +163,11 @@ impl Shape {
                     },
                 );
             let message = format!("unknown key `{}` in {what}", entry.key);
-            self.add(Kind::SchemaViolation, entry.key_span, message).help = Some(help);
+            let mut found =
+                Diagnostic::new(Kind::SchemaViolation, self.place(entry.key_span), message);
+            found.group.clone_from(&self.group);
+            found.help = Some(help);
+            self.keep(found);
         }
         Some(entries)
     }
@@ -238,7 +255,7 @@ impl Shape {
     /// Reads class -> parameter -> value; null is a class without parameters.
     pub(super) fn classes(&mut self, node: Node, what: impl Display + Copy) -> Classes {
         let mut classes = BTreeMap::new();
-        for entry in self.entries_of(node, what) {
+        for entry in self.entries(node, what) {
             let Some(name) = self.key::<ClassName>(&entry) else { continue };
             let parameters = if entry.value.is_null() {
                 Table::default()
@@ -267,7 +284,7 @@ impl Shape {
         K: FromStr<Err = NameError> + Ord,
     {
         let mut values = Vec::new();
-        for entry in self.entries_of(node, what) {
+        for entry in self.entries(node, what) {
             self.inner_keys(&entry.value);
             if let Some(key) = self.key::<K>(&entry) {
                 values.push((key, entry.value.into_value()));
@@ -291,7 +308,7 @@ impl Shape {
     }
 
     /// Returns the entries of a mapping with any keys, without copying them; null has none.
-    fn entries_of(&mut self, node: Node, what: impl Display + Copy) -> Vec<Entry> {
+    pub(super) fn entries(&mut self, node: Node, what: impl Display + Copy) -> Vec<Entry> {
         // It says what is wrong with anything else.
         self.free_mapping(&node, what);
         match node.content {

@@ -1,0 +1,91 @@
+//! A mapping that is being read: its keys, and what is wrong with them.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::document::write::quote;
+use crate::document::{Content, Entry, Fault, FaultKind, Node, Span};
+
+/// Up to so many keys are compared one by one with the next; only then are they noted in `seen`.
+const FEW: usize = 16;
+
+/// A mapping that is being read.
+#[derive(Default)]
+pub(super) struct Mapping {
+    pub(super) entries: Vec<Entry>,
+    /// The key whose value comes next.
+    pub(super) key: Option<(String, Span)>,
+    seen: HashMap<String, Span>,
+}
+
+impl Mapping {
+    /// Adds the value of the key that was read last.
+    ///
+    /// # Errors
+    ///
+    /// Returns a fault if the mapping has the key already; the first value stays.
+    pub(super) fn add(&mut self, value: Node) -> Result<(), Fault> {
+        let Some((key, key_span)) = self.key.take() else { return Ok(()) };
+        let first = match self.entries.len() < FEW {
+            true => self.entries.iter().find(|it| it.key == key).map(|it| it.key_span),
+            false => self.seen.get(&key).copied(),
+        };
+        if let Some(first) = first {
+            let message = format!("key `{key}` is set twice");
+            let mut fault = Fault::new(FaultKind::DuplicateKey, key_span, message)
+                .with_help("keep one of the two");
+            fault.related.push((first, "first set here"));
+            return Err(fault);
+        }
+        self.entries.push(Entry { key, key_span, value });
+        if self.entries.len() >= FEW {
+            let fresh = if self.seen.is_empty() { 0 } else { self.entries.len() - 1 };
+            let fresh = self.entries.iter().skip(fresh);
+            self.seen.extend(fresh.map(|it| (it.key.clone(), it.key_span)));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the text of a key, also of one that must not be one, and what is wrong with it. `plain` is the
+/// text of a plain scalar, `written` the file from the key's first byte but one on.
+pub(super) fn key_text(
+    node: Node,
+    plain: Option<&str>,
+    written: Option<&str>,
+) -> (String, Option<Fault>) {
+    let found = node.type_name();
+    match node.content {
+        Content::Scalar(Value::String(text)) => {
+            let fault = (plain == Some("<<")).then(|| {
+                Fault::refused(node.span, "merge keys are not allowed")
+                    .with_help("write the keys out")
+            });
+            (text, fault)
+        }
+        Content::Scalar(_) => {
+            let text = plain.unwrap_or_default();
+            let message = format!("the key `{text}` is {found}, a key must be a string");
+            let help = format!("put it in quotes: {}", quote(text));
+            (text.to_owned(), Some(Fault::refused(node.span, message).with_help(help)))
+        }
+        Content::Sequence(_) | Content::Mapping(_) => {
+            let message = format!("a key is {found}, it must be a string");
+            let fault = Fault::malformed(node.span, message);
+            let fault = match written.and_then(template) {
+                Some(help) => fault.with_help(help),
+                None => fault,
+            };
+            // No other key is taken for the same.
+            (format!("\0{}", node.span.start.offset), Some(fault))
+        }
+    }
+}
+
+/// Returns what to do about a template such as `{{ x }}`, which reads as a mapping in a mapping.
+fn template(written: &str) -> Option<String> {
+    let line = written.lines().next().filter(|it| it.starts_with("{{"))?;
+    let template = quote(line.get(..line.find("}}")? + 2)?);
+    Some(format!("templates are not filled in; to keep it as text, put it in quotes: {template}"))
+}
