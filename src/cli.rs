@@ -6,9 +6,12 @@ mod check_head;
 mod classes;
 mod classify;
 mod client;
+mod command_line;
 mod completions;
 mod diff;
+mod duration;
 mod enc;
+mod exit;
 mod export;
 mod fmt;
 mod import;
@@ -31,13 +34,15 @@ mod values;
 mod why;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use clap::{FromArgMatches as _, Parser, Subcommand};
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use enc::fuzz_answer;
+pub use exit::Exit;
+
+use command_line::CommandLine;
 use output::Output;
 
 /// GitOps node classifier for Puppet and OpenVox
@@ -80,38 +85,14 @@ enum Command {
     CheckHead(check_head::CheckHead),
 }
 
-/// How a command ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// 0: fine.
-    Fine,
-    /// 1: errors in validation, failed tests, a conflict.
-    Findings,
-    /// 2: it could not run.
-    Failed,
-    /// 3: what was waited for did not happen in time.
-    TimedOut,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        match exit {
-            Exit::Fine => Self::SUCCESS,
-            Exit::Findings => Self::from(1),
-            Exit::Failed => Self::from(2),
-            Exit::TimedOut => Self::from(3),
-        }
-    }
-}
-
 /// Runs the program with its arguments.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let mut output = Output::new();
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let cli = match parse(&arguments) {
+    let line = CommandLine::new(command(), arguments);
+    let cli = match parse(&line) {
         Ok(cli) => cli,
         Err(error) => {
-            let unmet = settings::unmet(&arguments);
+            let unmet = settings::unmet(&line);
             if !unmet.is_empty() {
                 output.error(&anyhow::Error::msg(unmet.join("; ")));
                 return Exit::Failed;
@@ -121,32 +102,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
             return if error.use_stderr() || !printed { Exit::Failed } else { Exit::Fine };
         }
     };
-    let done = match cli.command {
-        Command::Init(command) => command.run(&mut output),
-        Command::Serve(command) => command.run(&arguments, &mut output),
-        Command::Validate(command) => command.run(&mut output),
-        Command::Test(command) => command.run(&mut output),
-        Command::Classify(command) => command.run(&mut output),
-        Command::Explain(command) => command.run(&mut output),
-        Command::Diff(command) => command.run(&mut output),
-        Command::Enc(command) => Ok(command.run(&arguments, &mut output)),
-        Command::Import(command) => command.run(&mut output),
-        Command::Export(command) => command.run(&mut output),
-        Command::Fmt(command) => command.run(&mut output),
-        Command::Classes(command) => command.run(&mut output),
-        Command::Translate(command) => command.run(&mut output),
-        Command::Status(command) => command.run(&mut output),
-        Command::Reconcile(command) => command.run(&mut output),
-        Command::Pin(command) => command.run(&mut output),
-        Command::Resume(command) => command.run(&mut output),
-        Command::Why(command) => command.run(&mut output),
-        Command::Wait(command) => command.run(&mut output),
-        Command::Schema(command) => command.run(&mut output),
-        Command::Completions(command) => command.run(&mut output),
-        Command::Man(command) => command.run(&mut output),
-        Command::CheckHead(command) => command.run(&mut output),
-    };
-    match done {
+    match cli.command.run(&line, &mut output) {
         Ok(exit) => exit,
         Err(error) if output::is_broken_pipe(&error) => Exit::Fine,
         Err(error) => {
@@ -156,30 +112,45 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     }
 }
 
-/// Reads the command line. What settings demand of each other is checked where the settings file is
-/// read, which may have what flags and variables lack.
-fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    let files = [serve::FILE, enc::FILE];
-    let command = files
-        .iter()
-        .fold(command(), |command, file| settings::without_relations_of(command, file.command));
-    Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
-}
-
-/// Reads a duration such as `30s` or `5m`.
-fn duration(text: &str) -> Result<std::time::Duration, String> {
-    let wrong = || format!("`{text}` is not a duration such as 30s, 5m, 500ms or 30d");
-    // Days differ from 24 hours in calendars alone, which these durations do not follow.
-    let days = text.strip_suffix('d').and_then(|it| it.parse::<u32>().ok());
-    if let Some(days) = days {
-        return Ok(std::time::Duration::from_hours(24 * u64::from(days)));
+impl Command {
+    fn run(self, line: &CommandLine, output: &mut Output) -> anyhow::Result<Exit> {
+        match self {
+            Self::Init(command) => command.run(output),
+            Self::Serve(command) => command.run(line, output),
+            Self::Validate(command) => command.run(output),
+            Self::Test(command) => command.run(output),
+            Self::Classify(command) => command.run(output),
+            Self::Explain(command) => command.run(output),
+            Self::Diff(command) => command.run(output),
+            Self::Enc(command) => Ok(command.run(line, output)),
+            Self::Import(command) => command.run(output),
+            Self::Export(command) => command.run(output),
+            Self::Fmt(command) => command.run(output),
+            Self::Classes(command) => command.run(output),
+            Self::Translate(command) => command.run(output),
+            Self::Status(command) => command.run(output),
+            Self::Reconcile(command) => command.run(output),
+            Self::Pin(command) => command.run(output),
+            Self::Resume(command) => command.run(output),
+            Self::Why(command) => command.run(output),
+            Self::Wait(command) => command.run(output),
+            Self::Schema(command) => command.run(output),
+            Self::Completions(command) => command.run(line.definition(), output),
+            Self::Man(command) => command.run(line.definition(), output),
+            Self::CheckHead(command) => command.run(output),
+        }
     }
-    let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
-    std::time::Duration::try_from(parsed).map_err(|_| wrong())
 }
 
-/// The command that checks the head of a pull request.
-const CHECK_HEAD: &str = "check-head";
+/// Parses the command line. Where a settings file may have what flags and variables lack, the relations
+/// between settings are checked once the file is read.
+fn parse(line: &CommandLine) -> Result<Cli, clap::Error> {
+    let files = [serve::FILE, enc::FILE];
+    let command = files.iter().fold(line.definition().clone(), |command, file| {
+        settings::without_relations_of(command, file.command)
+    });
+    Cli::from_arg_matches(&command.try_get_matches_from(line.arguments())?)
+}
 
 /// Returns the definition of the command line, for generated documents.
 pub fn command() -> clap::Command {

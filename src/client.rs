@@ -5,6 +5,7 @@
 
 mod advice;
 mod certificates;
+mod connect;
 mod early_close;
 mod error;
 mod identity;
@@ -19,8 +20,9 @@ use ureq::{Agent, Body, RequestBuilder, http};
 use advice::Advice;
 use certificates::Certificates;
 
+pub use connect::Timeouts;
 pub use error::ClientError;
-pub use identity::{Identity, Timeouts, is_private, without_password};
+pub use identity::{Identity, is_private, without_password};
 pub use list::Each;
 pub use nodes::{Entry, PAGE_NODES, read_page, read_pages};
 

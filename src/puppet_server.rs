@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::client::{ClientError, Identity, Reply, Timeouts, without_password};
+use crate::client::{Client, ClientError, Identity, Reply, Timeouts, without_password};
 use crate::model::EnvironmentName;
 use crate::puppet::{Published, read_published};
 
@@ -54,7 +54,7 @@ impl PuppetServer {
     ///
     /// Returns an error if the URL is not valid, or the credentials cannot be used with it.
     pub fn new(url: String, identity: Identity) -> Result<Self, ClientError> {
-        identity.client(&url, CONNECT_TIMEOUT)?;
+        Client::new(&url, &identity, Timeouts::within(CONNECT_TIMEOUT))?;
         Ok(Self { url, identity })
     }
 
@@ -76,7 +76,7 @@ impl PuppetServer {
     ) -> Result<ClassList, ClassListError> {
         let timeouts = Timeouts { connect: CONNECT_TIMEOUT.min(timeout), total: timeout };
         // Certificates are read for every request, since they are renewed.
-        let client = self.identity.client_within(&self.url, timeouts)?;
+        let client = Client::new(&self.url, &self.identity, timeouts)?;
         let path = path_of(environment);
         let mut headers = vec![("Accept", "application/json")];
         headers.extend(known.map(|etag| ("If-None-Match", etag)));

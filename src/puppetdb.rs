@@ -5,7 +5,9 @@ use std::time::Duration;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use crate::client::{Client, ClientError, Entry, Identity, PAGE_NODES, read_page, read_pages};
+use crate::client::{
+    Client, ClientError, Entry, Identity, PAGE_NODES, Timeouts, read_page, read_pages,
+};
 use crate::facts::{Listed, NodeSource, NodeSourceError, RowRoom};
 use crate::model::Node;
 
@@ -31,8 +33,8 @@ impl PuppetDb {
     ///
     /// Returns an error if the URL is not valid, or the credentials cannot be used with it.
     pub fn new(url: &str, identity: &Identity) -> Result<Self, ClientError> {
-        let node = identity.client(url, NODE_TIMEOUT)?;
-        Ok(Self { node, pages: identity.client(url, PAGE_TIMEOUT)? })
+        let client = |timeout| Client::new(url, identity, Timeouts::within(timeout));
+        Ok(Self { node: client(NODE_TIMEOUT)?, pages: client(PAGE_TIMEOUT)? })
     }
 }
 

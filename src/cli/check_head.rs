@@ -11,6 +11,9 @@ use super::Exit;
 use super::output::Output;
 use crate::reconcile::{HeadCheck, check_head};
 
+/// The name of the command.
+pub(super) const NAME: &str = "check-head";
+
 /// The most bytes of the document on the standard input.
 const INPUT: u64 = 64 << 10;
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use super::output::Output;
-use crate::client::{Client, Identity, without_password};
+use crate::client::{Client, Identity, Timeouts, without_password};
 
 /// The daemon that is asked where none is named.
 pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:4433";
@@ -79,6 +79,7 @@ impl IdentityArgs {
     ) -> Result<Client> {
         let first = servers.split(',').next().unwrap_or_default();
         output.note(&format!("asking {}", without_password(first)));
-        Ok(self.identity().client(first, timeout)?.with_advice())
+        let timeouts = Timeouts::within(timeout);
+        Ok(Client::new(first, &self.identity(), timeouts)?.with_advice())
     }
 }

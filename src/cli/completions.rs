@@ -1,7 +1,7 @@
 //! `clade completions`
 
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, Command};
 use clap_complete::Shell;
 
 use super::Exit;
@@ -16,9 +16,10 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+    /// Writes the completion script for the commands of `definition`.
+    pub(super) fn run(self, definition: &Command, output: &mut Output) -> Result<Exit> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut super::command(), "clade", &mut script);
+        clap_complete::generate(self.shell, &mut definition.clone(), "clade", &mut script);
         output.data(&String::from_utf8_lossy(&script))?;
         Ok(Exit::Fine)
     }

@@ -3,23 +3,24 @@
 mod human;
 mod markdown;
 mod range;
+mod report;
+mod side;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
-use serde_json::{Value, json};
 
 use super::Exit;
 use super::nodes::NodesArgs;
 use super::output::{DataFormat, Output};
-use super::repository::{BudgetArgs, Loaded, RepositoryArgs};
-use crate::diagnostic::{Place, Severity};
-use crate::impact::{Comparison, Files, Impact, Side, Survey};
+use super::repository::BudgetArgs;
+use crate::impact::{Comparison, Files, Impact, Survey};
 use crate::model::Node;
-use range::{Named, Range};
+use range::Range;
+use report::DiffReport;
+use side::LoadedSide;
 
 /// Show which nodes a change of groups moves, and why: what each gets before and after
 #[derive(Debug, Args)]
@@ -59,62 +60,12 @@ enum Format {
     Yaml,
 }
 
-/// One of the two states, with what it is called.
-struct State {
-    name: String,
-    loaded: Loaded,
-    node_origins: BTreeMap<String, Place>,
-}
-
-impl State {
-    fn load(directory: PathBuf, named: Named, budget: BudgetArgs) -> Result<Self> {
-        let Named { name, revision } = named;
-        let loaded = RepositoryArgs { directory, rev: revision, budget }.load()?;
-        let errors = loaded.checked.diagnostics.iter().filter(|it| it.severity == Severity::Error);
-        if let (None, Some(first)) = (&loaded.checked.estate, errors.clone().next()) {
-            let start = first.place.span.start;
-            let more = match errors.count() - 1 {
-                0 => String::new(),
-                more => format!(" (and {more} more)"),
-            };
-            return Err(anyhow!(
-                "`{name}` is not valid, so no node can be classified there: {}:{}:{}: {}{more}; see `clade validate`",
-                first.place.file,
-                start.line,
-                start.column,
-                first.message
-            ));
-        }
-        let node_origins = loaded.checked.node_origins();
-        Ok(Self { name, loaded, node_origins })
-    }
-
-    fn side(&self) -> Result<Side<'_>> {
-        let checked = &self.loaded.checked;
-        let estate = checked.estate.as_ref().context("the repository is not valid")?;
-        Ok(Side { estate, origins: &checked.origins, node_origins: &self.node_origins })
-    }
-
-    fn to_value(&self) -> Value {
-        let commit = self.loaded.commit.map(|it| it.to_string());
-        json!({"revision": self.name, "commit": commit})
-    }
-}
-
-/// Everything that there is to say.
-struct Said<'a> {
-    base: &'a State,
-    head: &'a State,
-    impact: &'a Impact,
-    unreadable: &'a [String],
-}
-
 impl Diff {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let range = Range::parse(&self.base, self.head.as_deref())?;
         let [base, head] = range.states(&self.repo)?;
-        let base = State::load(self.repo.clone(), base, self.budget.clone())?;
-        let head = State::load(self.repo.clone(), head, self.budget.clone())?;
+        let base = LoadedSide::load(self.repo.clone(), base, self.budget.clone())?;
+        let head = LoadedSide::load(self.repo.clone(), head, self.budget.clone())?;
         let comparison = Comparison::new(base.side()?, head.side()?);
         let mut survey = Survey::default();
         let mut compare_all = |nodes: &[Node]| {
@@ -127,17 +78,18 @@ impl Diff {
         }
         let (groups, node_files) = (comparison.groups(), comparison.node_files());
         let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
-        let text = |state: &State, path: &str| state.loaded.text(path).map(<[u8]>::to_vec);
+        let text = |side: &LoadedSide, path: &str| side.text(path).map(<[u8]>::to_vec);
         impact.locate(
             &Files { side: base.side()?, read: &|path| text(&base, path) },
             &Files { side: head.side()?, read: &|path| text(&head, path) },
         );
-        let said = Said { base: &base, head: &head, impact: &impact, unreadable: &read.unreadable };
+        let report =
+            DiffReport { base: &base, head: &head, impact: &impact, unreadable: &read.unreadable };
         let text = match self.format {
-            Format::Human => human::write(&said, output.colour()),
-            Format::Markdown => markdown::write(&said),
-            Format::Json => DataFormat::Json.write(&to_value(&said)),
-            Format::Yaml => DataFormat::Yaml.write(&to_value(&said)),
+            Format::Human => human::write(&report, output.colour()),
+            Format::Markdown => markdown::write(&report),
+            Format::Json => DataFormat::Json.write(&report.to_value()),
+            Format::Yaml => DataFormat::Yaml.write(&report.to_value()),
         };
         output.data(&text)?;
         if !read.unreadable.is_empty() && !self.ignore_bad_facts {
@@ -150,19 +102,4 @@ impl Diff {
         let found = self.exit_code && impact.changed() > 0;
         Ok(if found { Exit::Findings } else { Exit::Fine })
     }
-}
-
-fn to_value(said: &Said<'_>) -> Value {
-    let mut value = json!({"base": said.base.to_value(), "head": said.head.to_value()});
-    if let (Value::Object(all), Value::Object(impact)) = (&mut value, said.impact.to_value()) {
-        all.extend(impact);
-        all.insert("unreadable".to_owned(), json!(said.unreadable));
-    }
-    value
-}
-
-/// Returns how many of something there are: `1 node`, `2 nodes`.
-fn count(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }

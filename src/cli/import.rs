@@ -13,6 +13,7 @@ use super::Exit;
 use super::client::IdentityArgs;
 use super::output::Output;
 use crate::changeset::{layout_of, new_document};
+use crate::client::{Client, Timeouts};
 use crate::hierarchy::Hierarchy;
 
 /// Turn an export of Puppet Enterprise's `GET /v1/groups` into a group repository
@@ -81,7 +82,9 @@ impl Import {
     /// Asks a classifier for its groups.
     fn fetch(&self, url: &str) -> Result<String> {
         let (base, path) = groups_of(url);
-        let page = self.identity.identity().client(base, PATIENCE)?.get(path, &[])?;
+        let timeouts = Timeouts::within(PATIENCE);
+        let classifier = Client::new(base, &self.identity.identity(), timeouts)?;
+        let page = classifier.get(path, &[])?;
         if page.status != 200 {
             let said: String = page.text.chars().take(200).collect();
             bail!("`{base}{path}` answers {}: {said}", page.status);

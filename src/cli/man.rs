@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use clap::Args;
+use clap::{Args, Command};
 
 use super::Exit;
 use super::output::Output;
@@ -17,16 +17,17 @@ pub(super) struct Man {
 }
 
 impl Man {
-    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+    /// Writes the pages of the commands of `definition`.
+    pub(super) fn run(self, definition: &Command, output: &mut Output) -> Result<Exit> {
         let Some(directory) = self.directory else {
             let mut page = Vec::new();
-            clap_mangen::Man::new(super::command()).render(&mut page)?;
+            clap_mangen::Man::new(definition.clone()).render(&mut page)?;
             output.data(&String::from_utf8(page)?)?;
             return Ok(Exit::Fine);
         };
         let shown = directory.display();
         std::fs::create_dir_all(&directory).with_context(|| format!("cannot make `{shown}`"))?;
-        clap_mangen::generate_to(super::command(), &directory)
+        clap_mangen::generate_to(definition.clone(), &directory)
             .with_context(|| format!("cannot write the manual pages into `{shown}`"))?;
         Ok(Exit::Fine)
     }

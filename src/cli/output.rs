@@ -69,9 +69,13 @@ impl Output {
 
     /// Writes an error with its causes on one line.
     pub(super) fn error(&mut self, error: &anyhow::Error) {
-        let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-        self.note(&format!("error: {}", causes.join(": ").replace('\n', " ")));
+        self.note(&format!("error: {}", one_line(error)));
     }
+}
+
+/// Writes an error with its causes on one line.
+pub(super) fn one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").replace(['\n', '\r'], " ")
 }
 
 /// Returns whether the reader of our output has gone, which is not an error.

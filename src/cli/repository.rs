@@ -116,27 +116,26 @@ impl RepositoryArgs {
     /// A repository that is not valid is an error: nothing answers from it.
     pub(super) fn estate(&self) -> Result<Estate> {
         let loaded = self.load()?;
-        let errors = loaded.checked.diagnostics.iter().filter(|it| it.severity == Severity::Error);
-        let (count, first) = (errors.clone().count(), errors.into_iter().next());
-        match (loaded.checked.estate, first) {
-            (Some(estate), _) => Ok(estate),
-            (None, Some(first)) => {
-                let start = first.place.span.start;
-                Err(anyhow!(
-                    "the repository is not valid: {}:{}:{}: {}{}; see `clade validate`",
-                    first.place.file,
-                    start.line,
-                    start.column,
-                    first.message,
-                    if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() },
-                ))
-            }
-            (None, None) => Err(anyhow!("the repository is not valid; see `clade validate`")),
-        }
+        let error = loaded.first_error().map_or_else(String::new, |it| format!(": {it}"));
+        let no_estate = || anyhow!("the repository is not valid{error}; see `clade validate`");
+        loaded.checked.estate.ok_or_else(no_estate)
     }
 }
 
 impl Loaded {
+    /// Returns the first error with its place, and how many more there are.
+    pub(super) fn first_error(&self) -> Option<String> {
+        let errors = self.checked.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+        let first = errors.clone().next()?;
+        let more = match errors.count() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        let start = first.place.span.start;
+        let (file, message) = (&first.place.file, &first.message);
+        Some(format!("{file}:{}:{}: {message}{more}", start.line, start.column))
+    }
+
     /// Returns what a file says that was read.
     pub(super) fn text(&self, path: &str) -> Option<&[u8]> {
         let source = self.sources.iter().find(|it| *it.path == *path)?;

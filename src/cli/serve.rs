@@ -2,15 +2,17 @@
 
 mod allocator;
 mod arguments;
+mod controller;
 mod descriptors;
 mod ending;
 mod files;
 mod layers;
+mod listeners;
+mod prepare;
 mod reload;
 mod sources;
 mod start;
-
-use std::ffi::OsString;
+mod supervisor;
 
 use anyhow::Result;
 
@@ -18,21 +20,21 @@ pub(super) use arguments::{EncFacts, Serve};
 pub(super) use layers::FILE;
 
 use super::Exit;
+use super::command_line::CommandLine;
 use super::output::Output;
 
 impl Serve {
-    /// Runs the daemon; `arguments` are those of the whole program, which are read once more when
-    /// the settings file is known.
-    pub(super) fn run(self, arguments: &[OsString], output: &mut Output) -> Result<Exit> {
-        let layered = layers::apply(&self, arguments)?;
+    /// Runs the daemon; the command line is parsed once more with the settings file.
+    pub(super) fn run(self, line: &CommandLine, output: &mut Output) -> Result<Exit> {
+        let layered = layers::apply(&self, line)?;
         if layered.serve.check {
             // What would go wrong at the start goes wrong here.
-            start::prepare(&layered.serve)?;
+            prepare::prepare(&layered.serve)?;
             output.data(&layered.shown)?;
             return Ok(Exit::Fine);
         }
-        allocator::set(arguments);
-        let layering = layers::Layering::new(self, arguments, layered.shown);
+        allocator::set(line.arguments());
+        let layering = layers::Layering::new(self, line, layered.shown);
         start::run(layered.serve, layering)
     }
 }

@@ -18,6 +18,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 pub(super) use relations::without_relations;
 use relations::{faults, present};
 
+use super::command_line::CommandLine;
 use crate::config::{Known, Setting, Takes, read_settings};
 
 /// The command that a settings file is for.
@@ -39,9 +40,8 @@ pub(super) struct SettingsFile {
 
 impl FileOf {
     /// Returns the flags that may stand in the file.
-    pub(super) fn settable(self) -> Vec<Arg> {
-        let commands = super::command();
-        let Some(command) = commands.find_subcommand(self.command) else { return Vec::new() };
+    pub(super) fn settable(self, definition: &Command) -> Vec<Arg> {
+        let Some(command) = definition.find_subcommand(self.command) else { return Vec::new() };
         let is_setting = |it: &&Arg| {
             let id = it.get_id().as_str();
             it.get_long().is_some() && id != "help" && !self.without.contains(&id)
@@ -49,7 +49,7 @@ impl FileOf {
         command.get_arguments().filter(is_setting).cloned().collect()
     }
 
-    fn known(self) -> Vec<Known> {
+    fn known(self, definition: &Command) -> Vec<Known> {
         let of = |arg: &Arg| {
             let takes = match arg.get_action() {
                 ArgAction::SetTrue => Takes::Switch,
@@ -59,7 +59,7 @@ impl FileOf {
             };
             Some(Known { name: arg.get_long()?.to_owned(), takes })
         };
-        self.settable().iter().filter_map(of).collect()
+        self.settable(definition).iter().filter_map(of).collect()
     }
 }
 
@@ -76,29 +76,29 @@ impl SettingsFile {
     }
 
     /// Reads a file.
-    pub(super) fn read(of: FileOf, path: &Path) -> Result<Self> {
+    pub(super) fn read(of: FileOf, path: &Path, definition: &Command) -> Result<Self> {
         let bytes = std::fs::read(path)
             .with_context(|| format!("cannot read the settings in `{}`", path.display()))?;
-        let settings = read_settings(&bytes, &of.known()).map_err(|error| {
+        let settings = read_settings(&bytes, &of.known(definition)).map_err(|error| {
             anyhow!("{}:{}:{}: {}", path.display(), error.line, error.column, error.message)
         })?;
         Ok(Self { of, path: Some(path.to_owned()), settings })
     }
 
-    /// Reads the command line with what the file says.
-    pub(super) fn layer(&self, arguments: &[OsString]) -> Result<Layered> {
-        let command = super::command();
+    /// Parses the command line with what the file says.
+    pub(super) fn layer(&self, line: &CommandLine) -> Result<Layered> {
+        let (command, arguments) = (line.definition(), line.arguments());
         let name = self.of.command;
         let given = of_command(without_relations_of(command.clone(), name), arguments, name)
             .map_err(|error| anyhow!("{}", message(&error)))?;
-        let all = self.among(arguments, &given);
+        let all = self.among(line, &given);
         let error = match of_command(command.clone(), &all, name) {
             Ok(matches) => return Ok(Layered { matches, given }),
             Err(error) => error,
         };
         let definitions = command.find_subcommand(name).context("the command is gone")?;
         let present = present(definitions, &given, &|name| self.place(name));
-        let faults = faults(&command, name, &all, &present);
+        let faults = faults(command, name, &all, &present);
         if faults.is_empty() {
             return Err(explain(&error, &self.settings, self.path.as_deref()));
         }
@@ -106,11 +106,12 @@ impl SettingsFile {
     }
 
     /// Returns the arguments with the settings of the file among them.
-    fn among(&self, arguments: &[OsString], given: &ArgMatches) -> Vec<OsString> {
+    fn among(&self, line: &CommandLine, given: &ArgMatches) -> Vec<OsString> {
+        let arguments = line.arguments();
         let is_command = |it: &OsString| *it == self.of.command;
         let at = arguments.iter().skip(1).position(is_command).map_or(1, |it| it + 2);
         let (before, after) = arguments.split_at(at.min(arguments.len()));
-        let settable = self.of.settable();
+        let settable = self.of.settable(line.definition());
         let flags = self.settings.iter().flat_map(|setting| {
             let arg = settable.iter().find(|it| it.get_long() == Some(&setting.name));
             let is_ours = arg.is_some_and(|it| given_at(given, it).is_none());
@@ -163,13 +164,13 @@ pub(super) fn without_relations_of(command: Command, name: &str) -> Command {
 
 /// Returns what flags and variables of a command without a settings file demand of each other and do
 /// not get.
-pub(super) fn unmet(arguments: &[OsString]) -> Vec<String> {
-    let command = super::command();
+pub(super) fn unmet(line: &CommandLine) -> Vec<String> {
+    let (command, arguments) = (line.definition(), line.arguments());
     let any = command.clone().mut_subcommands(without_relations);
     let Ok(matches) = any.try_get_matches_from(arguments) else { return Vec::new() };
     let Some((name, given)) = matches.subcommand() else { return Vec::new() };
     let Some(definitions) = command.find_subcommand(name) else { return Vec::new() };
-    faults(&command, name, arguments, &present(definitions, given, &|_| None))
+    faults(command, name, arguments, &present(definitions, given, &|_| None))
 }
 
 fn of_command(

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::Exit;
 use super::client::{AnswerFormat, DaemonArgs};
+use super::duration::parse_duration;
 use super::output::Output;
 use crate::client::{Client, JsonReply};
 use crate::diagnostic::visible_up_to;
@@ -51,7 +52,7 @@ pub(super) struct Wait {
     #[command(flatten)]
     daemon: DaemonArgs,
     /// How long to wait
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = super::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     timeout: Duration,
 }
 

@@ -3,18 +3,10 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use ureq::unversioned::resolver::DefaultResolver;
-use ureq::unversioned::transport::{
-    ConnectProxyConnector, Connector as _, RustlsConnector, TcpConnector,
-};
-use ureq::{Agent, http};
+use ureq::http;
 
-use super::advice::Advice;
-use super::certificates::Certificates;
-use super::early_close::EarlyClose;
-use super::{Client, ClientError, socket};
+use super::error::ClientError;
 
 /// The credentials of a client, and the authority that it trusts.
 #[derive(Clone, Debug, Default)]
@@ -29,15 +21,6 @@ pub struct Identity {
     pub token_file: Option<PathBuf>,
     /// Whether the token may be sent over plain `http://` to other hosts.
     pub insecure_http: bool,
-}
-
-/// How long a request may take.
-#[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
-    /// To connect.
-    pub connect: Duration,
-    /// Altogether.
-    pub total: Duration,
 }
 
 impl Identity {
@@ -63,65 +46,8 @@ impl Identity {
         self.tls_cert.is_some()
     }
 
-    /// Returns a client of a service; no request takes longer than `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the URL is not valid, or the credentials cannot be used with it.
-    pub fn client(&self, url: &str, timeout: Duration) -> Result<Client, ClientError> {
-        self.client_within(url, Timeouts { connect: timeout, total: timeout })
-    }
-
-    /// Returns a client of a service.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the URL is not valid, or the credentials cannot be used with it.
-    pub fn client_within(&self, url: &str, timeouts: Timeouts) -> Result<Client, ClientError> {
-        let socket = match url.strip_prefix("unix:") {
-            Some(path) => Some(path.strip_prefix("//").unwrap_or(path)),
-            None => url.starts_with('/').then_some(url),
-        };
-        if socket.is_none() && !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(ClientError::Setup(format!(
-                "`{url}` is neither a URL of `http` or `https` nor the path of a unix socket"
-            )));
-        }
-        let config = Agent::config_builder()
-            .timeout_global(Some(timeouts.total))
-            .timeout_connect(Some(timeouts.connect))
-            .timeout_resolve(Some(timeouts.connect))
-            .http_status_as_error(false)
-            // A secret must not follow a redirect.
-            .max_redirects(0);
-        let token = self.token()?;
-        let name = without_password(url);
-        let has_secret = token.is_some() || has_password(url);
-        if has_secret && socket.is_none() && !self.insecure_http && !is_private(url) {
-            return Err(ClientError::Setup(format!(
-                "`{name}` would get the token in clear text: use `https://`, or --insecure-http if the network is trusted"
-            )));
-        }
-        let advice = Advice::None;
-        let Some(path) = socket else {
-            let (certificates, tls) = Certificates::read(self)?;
-            let connector =
-                ().chain(ConnectProxyConnector::default())
-                    .chain(TcpConnector::default())
-                    .chain(EarlyClose)
-                    .chain(RustlsConnector::default());
-            let config = config.tls_config(tls).build();
-            let agent = Agent::with_parts(config, connector, DefaultResolver::default());
-            let base = url.trim_end_matches('/').to_owned();
-            return Ok(Client { agent, base, name, token, certificates, advice });
-        };
-        let agent = socket::agent(config.proxy(None).build(), Path::new(path));
-        let base = "http://127.0.0.1".to_owned();
-        let certificates = Certificates::default();
-        Ok(Client { agent, base, name, token, certificates, advice })
-    }
-
-    fn token(&self) -> Result<Option<String>, ClientError> {
+    /// Reads the token.
+    pub(super) fn token(&self) -> Result<Option<String>, ClientError> {
         let Some(path) = &self.token_file else { return Ok(None) };
         let shown = path.display();
         let text = String::from_utf8(read(path)?)
@@ -145,7 +71,7 @@ pub fn is_private(url: &str) -> bool {
 }
 
 /// Returns whether a URL has a user or password in it.
-fn has_password(url: &str) -> bool {
+pub(super) fn has_password(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().is_some_and(|it| it.contains('@'))
 }
@@ -163,6 +89,7 @@ pub fn without_password(url: &str) -> String {
     }
 }
 
+/// Reads a file of credentials.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, ClientError> {
     std::fs::read(path)
         .map_err(|error| ClientError::Setup(format!("cannot read `{}`: {error}", path.display())))

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::super::Exit;
 use super::super::client::IdentityArgs;
+use super::super::duration::parse_duration;
 use super::super::output::Output;
 use super::catalogue::{Target, report_broken};
 use crate::changeset::{NewCatalogue, WrittenBy};
@@ -33,7 +34,7 @@ pub(super) struct Pull {
     #[command(flatten)]
     identity: IdentityArgs,
     /// How long to wait for the answer; a server may read all of its code first
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = super::super::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     timeout: Duration,
     /// Ask for everything, whatever the catalogue says it was made from
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Said, count};
+use super::report::{DiffReport, count};
 use crate::diagnostic::{Colour, visible_up_to};
 use crate::impact::{
     Cause, Causes, Change, Difference, Entry, GroupName, How, Impact, ValueChange, ValueKind,
@@ -43,16 +43,16 @@ impl Paint {
 }
 
 /// Writes everything, the change of most nodes first.
-pub(super) fn write(said: &Said<'_>, colour: Colour) -> String {
+pub(super) fn write(report: &DiffReport<'_>, colour: Colour) -> String {
     let paint = Paint(colour);
-    let impact = said.impact;
+    let impact = report.impact;
     let mut text = String::new();
     let summary = format!(
         "{} of {} change between {} and {}",
         impact.changed(),
         count(impact.nodes, "node"),
-        said.base.name,
-        said.head.name
+        report.base.name,
+        report.head.name
     );
     // A string takes whatever is written to it.
     writeln!(text, "{}", paint.bold(&summary)).ok();
@@ -63,19 +63,19 @@ pub(super) fn write(said: &Said<'_>, colour: Colour) -> String {
         };
         writeln!(text, "{painted}").ok();
     }
-    if !said.unreadable.is_empty() {
-        writeln!(text, "{} could not be read", count(said.unreadable.len(), "facts file")).ok();
+    if !report.unreadable.is_empty() {
+        writeln!(text, "{} could not be read", count(report.unreadable.len(), "facts file")).ok();
     }
     if impact.groups.is_empty() && impact.node_files.is_empty() {
         writeln!(text, "no group differs").ok();
     }
     for entry in &impact.entries {
-        write_entry(&mut text, entry, said, &paint);
+        write_entry(&mut text, entry, report, &paint);
     }
     text
 }
 
-fn write_entry(text: &mut String, entry: &Entry, said: &Said<'_>, paint: &Paint) {
+fn write_entry(text: &mut String, entry: &Entry, report: &DiffReport<'_>, paint: &Paint) {
     writeln!(text, "\n{}", paint.bold(&nodes(entry))).ok();
     let rows: Vec<(String, String, String)> = entry
         .change
@@ -84,7 +84,7 @@ fn write_entry(text: &mut String, entry: &Entry, said: &Said<'_>, paint: &Paint)
         .map(|change| {
             let (what, shown) = row(&change.what, paint);
             let what = visible_up_to(&what, LONGEST);
-            (what, shown, because(change, said.impact).join(&change.causes))
+            (what, shown, because(change, report.impact).join(&change.causes))
         })
         .collect();
     let width = rows.iter().map(|(what, ..)| what.chars().count()).max().unwrap_or_default();
@@ -180,11 +180,11 @@ impl Because {
 /// Says what causes a difference; never nothing.
 pub(super) fn because(change: &Change, impact: &Impact) -> Because {
     let known = change.causes.changes().iter().filter_map(|it| impact.cause(*it));
-    let mut said: Vec<String> = known.map(|it| cause(it, &change.what)).collect();
-    if said.is_empty() {
-        said.push("cause not decided: too many changes act on it together".to_owned());
+    let mut causes: Vec<String> = known.map(|it| cause(it, &change.what)).collect();
+    if causes.is_empty() {
+        causes.push("cause not decided: too many changes act on it together".to_owned());
     }
-    Because(said)
+    Because(causes)
 }
 
 /// Says what causes a difference, and where it is written.

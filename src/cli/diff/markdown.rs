@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::human::{because, label, names_apart, nodes};
-use super::{Said, count};
+use super::report::{DiffReport, count};
 use crate::diagnostic::visible_up_to;
 use crate::impact::{Cause, Causes, ChangeRef, Difference, Entry};
 
@@ -20,8 +20,8 @@ const NAME: usize = 400;
 const MARKER: &str = "<!-- clade-diff -->";
 
 /// Writes the comment.
-pub(super) fn write(said: &Said<'_>) -> String {
-    let impact = said.impact;
+pub(super) fn write(report: &DiffReport<'_>) -> String {
+    let impact = report.impact;
     let counts = impact.counts;
     let mut text = format!("{MARKER}\n### Classification: ");
     let headline = match impact.changed() {
@@ -66,20 +66,20 @@ pub(super) fn write(said: &Said<'_>) -> String {
         )
         .ok();
     }
-    if !said.unreadable.is_empty() {
+    if !report.unreadable.is_empty() {
         writeln!(
             text,
             "> [!WARNING]\n> {} could not be read, so those nodes are missing here.\n",
-            count(said.unreadable.len(), "facts file")
+            count(report.unreadable.len(), "facts file")
         )
         .ok();
     }
-    write_summary(&mut text, said);
+    write_summary(&mut text, report);
     let footer =
-        format!("\n<sub>{} → {}</sub>\n", escape(&said.base.name), escape(&said.head.name));
+        format!("\n<sub>{} → {}</sub>\n", escape(&report.base.name), escape(&report.head.name));
     let mut cut = 0;
     for entry in &impact.entries {
-        let details = details(entry, said);
+        let details = details(entry, report);
         if cut > 0 || text.len() + details.len() + footer.len() > LONGEST {
             cut += entry.nodes.len();
             continue;
@@ -98,9 +98,9 @@ pub(super) fn write(said: &Said<'_>) -> String {
 }
 
 /// Writes a row for each group that changed.
-fn write_summary(text: &mut String, said: &Said<'_>) {
+fn write_summary(text: &mut String, report: &DiffReport<'_>) {
     const ROWS: usize = 20;
-    let impact = said.impact;
+    let impact = report.impact;
     if impact.groups.is_empty() && impact.node_files.is_empty() {
         text.push_str("No group differs.\n");
         return;
@@ -134,14 +134,14 @@ fn write_summary(text: &mut String, said: &Said<'_>) {
     }
 }
 
-fn details(entry: &Entry, said: &Said<'_>) -> String {
+fn details(entry: &Entry, report: &DiffReport<'_>) -> String {
     let mut text = format!("\n<details><summary><b>{}</b>", escape(&nodes(entry)));
     let headline = headline(entry);
     write!(text, "{headline}</summary>\n\n").ok();
     text.push_str("| | before | after | because |\n|---|---|---|---|\n");
     for change in &entry.change.changes {
         let (what, old, new) = row(&change.what);
-        let because = because(change, said.impact);
+        let because = because(change, report.impact);
         let lines: Vec<String> = because.lines().iter().map(|it| escape(it)).collect();
         let together = match &change.causes {
             Causes::Together(_) => "only together:<br>",

@@ -7,8 +7,8 @@ use anyhow::{Result, anyhow, bail};
 use serde_json::Value;
 
 use super::health::Health;
-use super::one_line;
-use crate::client::{Identity, Reply, Timeouts};
+use crate::cli::output::one_line;
+use crate::client::{Client, Identity, Reply, Timeouts};
 use crate::document::{self, Limits};
 
 /// What an answer may cost.
@@ -65,7 +65,7 @@ impl Question<'_> {
     }
 
     fn ask_one(&self, server: &str, timeouts: Timeouts) -> Result<Answer> {
-        let daemon = self.identity.client_within(server, timeouts)?;
+        let daemon = Client::new(server, self.identity, timeouts)?;
         judge(daemon.post(&format!("/enc/{}", self.node), self.body)?, server)
     }
 }

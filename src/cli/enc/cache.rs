@@ -12,48 +12,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use thiserror::Error;
 
-use super::walk::{Missing, walk};
+use super::file_error::FileError;
+use super::walk::{Missing, effective_user, walk};
 
 /// How many bytes of a file are read.
 const LIMIT: u64 = 64 << 20;
-
-/// Why a file of the cache is not used.
-#[derive(Debug, Error)]
-pub(super) enum CacheError {
-    #[error(
-        "`{}` belongs to user {owner}, and root uses no cache that another user can change: run as that user", path.display()
-    )]
-    Foreign { path: PathBuf, owner: u32 },
-    #[error("`{}` belongs to user {owner}, not to user {us} that this runs as", path.display())]
-    Planted { path: PathBuf, owner: u32, us: u32 },
-    #[error("`{}` can be written by other users (mode {mode:o})", path.display())]
-    Writable { path: PathBuf, mode: u32 },
-    #[error("`{}` is not a regular file", .0.display())]
-    NotAFile(PathBuf),
-    #[error(
-        "user {owner} can change where `{}` leads, and the file there belongs to another user: root does not read it, run as user {owner}", path.display()
-    )]
-    Led { path: PathBuf, owner: u32 },
-    #[error("`{}` has too many symbolic links", .0.display())]
-    Links(PathBuf),
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
-
-impl CacheError {
-    /// Returns whether nothing is there.
-    pub(super) fn is_absent(&self) -> bool {
-        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
-    }
-}
-
-impl From<Errno> for CacheError {
-    fn from(error: Errno) -> Self {
-        Self::Io(error.into())
-    }
-}
 
 /// A directory of the cache, of which only the path is known yet.
 #[derive(Clone, Debug)]
@@ -69,18 +33,18 @@ impl Cache {
     }
 
     /// Reads a file.
-    pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, CacheError> {
+    pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, FileError> {
         let directory = self.open(Missing::Fail)?;
         // A pipe must not hold us up.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(&directory, name, flags, Mode::empty()) {
-            Err(Errno::LOOP) => return Err(CacheError::NotAFile(self.0.join(name))),
+            Err(Errno::LOOP) => return Err(FileError::NotAFile(self.0.join(name))),
             opened => File::from(opened?),
         };
         let stat = rustix::fs::fstat(&file)?;
         let path = self.0.join(name);
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(CacheError::NotAFile(path));
+            return Err(FileError::NotAFile(path));
         }
         check_own(&path, &stat)?;
         let mut bytes = Vec::new();
@@ -90,14 +54,14 @@ impl Cache {
 
     /// Puts a file in the place of another, whole or not at all; only its owner may read it, since
     /// parameters can be secrets.
-    pub(super) fn replace(&self, name: &str, text: &str) -> Result<(), CacheError> {
+    pub(super) fn replace(&self, name: &str, text: &str) -> Result<(), FileError> {
         let directory = self.open(Missing::Make)?;
         let fresh = format!(".{name}.{}.{:016x}", std::process::id(), fastrand::u64(..));
         Ok(replace_by(&directory, &fresh, name, text)?)
     }
 
     /// Opens the directory, component by component.
-    fn open(&self, missing: Missing) -> Result<OwnedFd, CacheError> {
+    fn open(&self, missing: Missing) -> Result<OwnedFd, FileError> {
         let at = walk(&self.0, missing, &mut check_passable)?.at;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(&at, c".", flags, Mode::empty())?;
@@ -119,25 +83,21 @@ fn replace_by(directory: impl AsFd, fresh: &str, name: &str, text: &str) -> io::
     renamed
 }
 
-pub(super) fn us() -> u32 {
-    rustix::process::geteuid().as_raw()
-}
-
 /// Refuses what other users can write, and for root what they own.
-fn check_passable(path: &Path, stat: &Stat) -> Result<(), CacheError> {
-    check_passable_by(us(), path, stat)
+fn check_passable(path: &Path, stat: &Stat) -> Result<(), FileError> {
+    check_passable_by(effective_user(), path, stat)
 }
 
-fn check_passable_by(us: u32, path: &Path, stat: &Stat) -> Result<(), CacheError> {
+fn check_passable_by(us: u32, path: &Path, stat: &Stat) -> Result<(), FileError> {
     if us != 0 {
         // What others do to us they could do to themselves.
         return Ok(());
     }
     if stat.st_uid != 0 {
-        return Err(CacheError::Foreign { path: path.to_owned(), owner: stat.st_uid });
+        return Err(FileError::Foreign { path: path.to_owned(), owner: stat.st_uid });
     }
     if is_writable_by_others(stat) {
-        return Err(CacheError::Writable { path: path.to_owned(), mode: stat.st_mode & 0o7777 });
+        return Err(FileError::Writable { path: path.to_owned(), mode: stat.st_mode & 0o7777 });
     }
     Ok(())
 }
@@ -151,13 +111,13 @@ fn is_writable_by_others(stat: &Stat) -> bool {
 }
 
 /// Refuses what is not ours alone: what others put there could classify a node.
-fn check_own(path: &Path, stat: &Stat) -> Result<(), CacheError> {
-    let us = us();
+fn check_own(path: &Path, stat: &Stat) -> Result<(), FileError> {
+    let us = effective_user();
     if stat.st_uid != us && stat.st_uid != 0 {
-        return Err(CacheError::Planted { path: path.to_owned(), owner: stat.st_uid, us });
+        return Err(FileError::Planted { path: path.to_owned(), owner: stat.st_uid, us });
     }
     if Mode::from_raw_mode(stat.st_mode).contains(Mode::WOTH) {
-        return Err(CacheError::Writable { path: path.to_owned(), mode: stat.st_mode & 0o7777 });
+        return Err(FileError::Writable { path: path.to_owned(), mode: stat.st_mode & 0o7777 });
     }
     Ok(())
 }
@@ -181,7 +141,7 @@ mod tests {
         cache.replace("a", "1").unwrap();
         std::fs::remove_file(cache.path().join("a")).unwrap();
         symlink(&victim, cache.path().join("a")).unwrap();
-        assert!(matches!(cache.read("a"), Err(CacheError::NotAFile(_))));
+        assert!(matches!(cache.read("a"), Err(FileError::NotAFile(_))));
         cache.replace("a", "2").unwrap();
         assert_eq!(file_of(&cache, "a"), "2");
         // The name of the new file cannot be guessed; if it could, nothing would be written through it.
@@ -215,7 +175,7 @@ mod tests {
         cache.replace("a", "1").unwrap();
         let open = cache.open(Missing::Fail).unwrap();
         rustix::fs::mknodat(&open, "pipe", FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        assert!(matches!(cache.read("pipe"), Err(CacheError::NotAFile(_))));
+        assert!(matches!(cache.read("pipe"), Err(FileError::NotAFile(_))));
         assert!(cache.read("gone").unwrap_err().is_absent());
     }
 
@@ -228,11 +188,11 @@ mod tests {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         };
         set(&cache.path().join("a"), 0o606);
-        assert!(matches!(cache.read("a"), Err(CacheError::Writable { .. })));
+        assert!(matches!(cache.read("a"), Err(FileError::Writable { .. })));
         set(&cache.path().join("a"), 0o600);
         set(cache.path(), 0o777);
-        assert!(matches!(cache.read("a"), Err(CacheError::Writable { .. })));
-        assert!(matches!(cache.replace("a", "2"), Err(CacheError::Writable { .. })));
+        assert!(matches!(cache.read("a"), Err(FileError::Writable { .. })));
+        assert!(matches!(cache.replace("a", "2"), Err(FileError::Writable { .. })));
     }
 
     #[test]
@@ -247,7 +207,7 @@ mod tests {
         assert_eq!(kept, "1");
         symlink("round", directory.path().join("round")).unwrap();
         let round = Cache::new(&directory.path().join("round/answers"));
-        assert!(matches!(round.replace("a", "1"), Err(CacheError::Links(_))));
+        assert!(matches!(round.replace("a", "1"), Err(FileError::Links(_))));
     }
 
     #[test]
@@ -256,7 +216,7 @@ mod tests {
         let (own, others) = (directory.path().join("own"), directory.path().join("others"));
         std::fs::create_dir(&own).unwrap();
         std::fs::create_dir(&others).unwrap();
-        if us() != 0 || chown(&others, Some(1234), Some(1234)).is_err() {
+        if effective_user() != 0 || chown(&others, Some(1234), Some(1234)).is_err() {
             eprintln!("skipped: needs root");
             return;
         }
@@ -264,7 +224,7 @@ mod tests {
         symlink(&own, others.join("answers")).unwrap();
         for path in [others.join("clade/answers"), others.join("answers"), others.join("new")] {
             let error = Cache::new(&path).replace("a", "1").unwrap_err();
-            assert!(matches!(error, CacheError::Foreign { owner: 1234, .. }), "{error}");
+            assert!(matches!(error, FileError::Foreign { owner: 1234, .. }), "{error}");
             assert!(Cache::new(&path).read("a").is_err());
         }
         assert_eq!(std::fs::read_dir(&own).unwrap().count(), 0);

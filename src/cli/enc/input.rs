@@ -13,13 +13,13 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::cache::{CacheError, us};
-use super::walk::{Missing, Reached, walk};
+use super::file_error::FileError;
+use super::walk::{Missing, Reached, effective_user, walk};
 use crate::facts::FILE_BYTES;
 
 /// Reads a file, if it is there.
-pub(super) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, CacheError> {
-    match open(path, us()) {
+pub(super) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
+    match open(path, effective_user()) {
         Ok(file) => read(file).map(Some).map_err(Into::into),
         Err(error) if error.is_absent() => Ok(None),
         Err(error) => Err(error),
@@ -36,42 +36,42 @@ fn read(file: File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn open(path: &Path, us: u32) -> Result<File, CacheError> {
+fn open(path: &Path, us: u32) -> Result<File, FileError> {
     if us != 0 {
         return Ok(File::open(path)?);
     }
-    let mut way = Way::default();
+    let mut route = Route::default();
     let reached = walk(path, Missing::Fail, &mut |_, stat| {
-        way.pass(stat);
+        route.pass(stat);
         Ok(())
     })?;
     let Reached { parent, name, .. } = reached;
     // A pipe must not hold us up.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match rustix::fs::openat(&parent, &name, flags, Mode::empty()) {
-        Err(Errno::LOOP) => return Err(CacheError::NotAFile(path.to_owned())),
+        Err(Errno::LOOP) => return Err(FileError::NotAFile(path.to_owned())),
         opened => File::from(opened?),
     };
     let stat = rustix::fs::fstat(&file)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(CacheError::NotAFile(path.to_owned()));
+        return Err(FileError::NotAFile(path.to_owned()));
     }
-    match way.refuses(&stat) {
-        Some(owner) => Err(CacheError::Led { path: path.to_owned(), owner }),
+    match route.refuses(&stat) {
+        Some(owner) => Err(FileError::Led { path: path.to_owned(), owner }),
         None => Ok(file),
     }
 }
 
 /// Who can change where a path leads.
 #[derive(Debug, Default)]
-struct Way {
+struct Route {
     /// The owners of directories and links on it, other than root.
     owners: Vec<u32>,
     /// Whether it goes through a link that one of them may have put there.
     is_led: bool,
 }
 
-impl Way {
+impl Route {
     /// Notes a component.
     fn pass(&mut self, stat: &Stat) {
         let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
@@ -105,7 +105,7 @@ mod tests {
         std::fs::create_dir(at("puppet")).unwrap();
         for (name, owner) in [("secret", 0), ("puppet/own", 1234), ("puppet/restored", 0)] {
             std::fs::write(at(name), name).unwrap();
-            if us() != 0 || chown(at(name), Some(owner), None).is_err() {
+            if effective_user() != 0 || chown(at(name), Some(owner), None).is_err() {
                 eprintln!("skipped: needs root");
                 return;
             }

@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::cache::CacheError;
+use super::file_error::FileError;
 
 /// How many links a path may have, as in the kernel.
 const LINKS: usize = 40;
@@ -38,8 +38,8 @@ pub(super) struct Reached {
 pub(super) fn walk(
     path: &Path,
     missing: Missing,
-    check: &mut dyn FnMut(&Path, &Stat) -> Result<(), CacheError>,
-) -> Result<Reached, CacheError> {
+    check: &mut dyn FnMut(&Path, &Stat) -> Result<(), FileError>,
+) -> Result<Reached, FileError> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut reached = start(path)?;
     let mut so_far = PathBuf::new();
@@ -62,7 +62,7 @@ pub(super) fn walk(
         }
         links += 1;
         if links > LINKS {
-            return Err(CacheError::Links(path.to_owned()));
+            return Err(FileError::Links(path.to_owned()));
         }
         let target = rustix::fs::readlinkat(&next, c"", Vec::new())?;
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
@@ -95,4 +95,9 @@ fn make(at: impl AsFd, name: &OsStr) -> Result<(), Errno> {
         Err(Errno::EXIST) => Ok(()),
         made => made,
     }
+}
+
+/// Returns the user that this process acts for.
+pub(super) fn effective_user() -> u32 {
+    rustix::process::geteuid().as_raw()
 }

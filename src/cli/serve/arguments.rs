@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::duration;
+use crate::cli::duration::parse_duration;
 use crate::forge::Provider;
 use crate::git::VerifyMode;
 use crate::http::{Host, OnGap};
@@ -111,7 +111,7 @@ pub(in crate::cli) struct Serve {
     #[arg(long, value_enum, env = "CLADE_ON_REWRITE", help_heading = "Repository")]
     pub(super) on_rewrite: Option<OnRewrite>,
     /// How long a head that is older than the live commit counts as the lag of a mirror
-    #[arg(long, value_name = "DURATION", env = "CLADE_REWIND_GRACE", default_value = "30s", value_parser = duration, help_heading = "Repository")]
+    #[arg(long, value_name = "DURATION", env = "CLADE_REWIND_GRACE", default_value = "30s", value_parser = parse_duration, help_heading = "Repository")]
     pub(super) rewind_grace: Duration,
     /// After how long without a successful fetch the live commit is stale [default: never]
     #[arg(long, value_name = "DURATION", env = "CLADE_MAX_STALENESS", value_parser = interval, help_heading = "Repository")]
@@ -208,7 +208,7 @@ pub(in crate::cli) struct Serve {
     #[arg(long, value_name = "PATH", env = "CLADE_SOCKET", help_heading = "Service")]
     pub(super) socket: Option<PathBuf>,
     /// How long requests in flight may take after SIGTERM
-    #[arg(long, value_name = "DURATION", env = "CLADE_GRACE", default_value = "25s", value_parser = duration, help_heading = "Service")]
+    #[arg(long, value_name = "DURATION", env = "CLADE_GRACE", default_value = "25s", value_parser = parse_duration, help_heading = "Service")]
     pub(super) grace: Duration,
     /// How many connections `--listen` may have; beyond that, the one that has been idle longest is closed
     #[arg(
@@ -504,7 +504,7 @@ fn person(text: &str) -> Result<String, String> {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let interval = duration(text)?;
+    let interval = parse_duration(text)?;
     if interval < Duration::from_millis(10) {
         return Err(format!("`{text}` is too short: 10ms is the least"));
     }

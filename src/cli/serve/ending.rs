@@ -1,10 +1,11 @@
 //! The end of the daemon's threads within the grace period, whatever hangs.
 
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use parking_lot::Mutex;
 
 use crate::reconcile::Controller;
 
@@ -39,10 +40,8 @@ pub(super) async fn within(
 
 async fn is_over(over: &Arc<Mutex<mpsc::Receiver<()>>>, longest: Duration) -> bool {
     let over = Arc::clone(over);
-    let wait = move || {
-        let over = over.lock().unwrap_or_else(PoisonError::into_inner);
-        !matches!(over.recv_timeout(longest), Err(mpsc::RecvTimeoutError::Timeout))
-    };
+    let wait =
+        move || !matches!(over.lock().recv_timeout(longest), Err(mpsc::RecvTimeoutError::Timeout));
     tokio::task::spawn_blocking(wait).await.unwrap_or(true)
 }
 

@@ -1,13 +1,13 @@
 //! The effective settings of the daemon: flags over environment over file.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
-use clap::{Arg, ArgAction, FromArgMatches as _};
+use clap::{Arg, ArgAction, Command, FromArgMatches as _};
 
 use super::Serve;
+use crate::cli::command_line::CommandLine;
 use crate::cli::settings::{self, FileOf, SettingsFile};
 use crate::diagnostic::closest;
 use crate::git::Remote;
@@ -22,21 +22,21 @@ pub(super) struct Layered {
     pub(super) shown: String,
 }
 
-/// What the settings come from, to read them again.
+/// What the settings come from, to reload them.
 pub(super) struct Layering {
     first: Serve,
-    arguments: Vec<OsString>,
+    line: CommandLine,
     shown: String,
 }
 
 impl Layering {
-    pub(super) fn new(first: Serve, arguments: &[OsString], shown: String) -> Self {
-        Self { first, arguments: arguments.to_vec(), shown }
+    pub(super) fn new(first: Serve, line: &CommandLine, shown: String) -> Self {
+        Self { first, line: line.clone(), shown }
     }
 
-    /// Reads the settings again, and returns them with the names of those that changed.
-    pub(super) fn again(&mut self) -> Result<(Serve, Vec<String>)> {
-        let layered = apply(&self.first, &self.arguments)?;
+    /// Reloads the settings, and returns them with the names of those that changed.
+    pub(super) fn reload(&mut self) -> Result<(Serve, Vec<String>)> {
+        let layered = apply(&self.first, &self.line)?;
         let name = |line: &str| line.split(':').next().unwrap_or_default().to_owned();
         let (before, after): (BTreeSet<&str>, BTreeSet<&str>) =
             (self.shown.lines().collect(), layered.shown.lines().collect());
@@ -48,21 +48,22 @@ impl Layering {
 }
 
 /// Puts the settings file, if there is one, under the flags and the environment.
-pub(super) fn apply(first: &Serve, arguments: &[OsString]) -> Result<Layered> {
-    check_environment(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
+pub(super) fn apply(first: &Serve, line: &CommandLine) -> Result<Layered> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    check_environment(line.definition(), names)?;
     let file = match &first.config {
         None => SettingsFile::none(FILE),
-        Some(path) => SettingsFile::read(FILE, path)?,
+        Some(path) => SettingsFile::read(FILE, path, line.definition())?,
     };
-    let layered = file.layer(arguments)?;
+    let layered = file.layer(line)?;
     let serve = Serve::from_arg_matches(&layered.matches)?;
-    Ok(Layered { serve, shown: show(&layered, &file) })
+    Ok(Layered { serve, shown: show(line.definition(), &layered, &file) })
 }
 
-/// Refuses variables that look like settings and are none.
-fn check_environment(names: impl Iterator<Item = String>) -> Result<()> {
+/// Refuses variables that look like settings and are not.
+fn check_environment(definition: &Command, names: impl Iterator<Item = String>) -> Result<()> {
     let mut known: BTreeSet<String> = BTreeSet::new();
-    for command in crate::cli::command().get_subcommands() {
+    for command in definition.get_subcommands() {
         let variables = command.get_arguments().filter_map(Arg::get_env);
         known.extend(variables.filter_map(|it| it.to_str()).map(str::to_owned));
     }
@@ -87,9 +88,9 @@ fn is_service_link(name: &str) -> bool {
 }
 
 /// Writes the effective settings as a settings file, each with where it comes from.
-fn show(layered: &settings::Layered, file: &SettingsFile) -> String {
+fn show(definition: &Command, layered: &settings::Layered, file: &SettingsFile) -> String {
     let mut text = String::new();
-    for arg in FILE.settable() {
+    for arg in FILE.settable(definition) {
         let (id, Some(name)) = (arg.get_id().as_str(), arg.get_long()) else { continue };
         let Some(raw) = layered.matches.get_raw(id) else { continue };
         let values: Vec<String> = raw.map(|it| it.to_string_lossy().into_owned()).collect();
@@ -128,7 +129,8 @@ mod tests {
     #[test]
     fn a_misspelt_variable_is_an_unknown_setting() {
         let check = |names: &[&str]| {
-            check_environment(names.iter().map(|it| (*it).to_owned())).map_err(|it| it.to_string())
+            let names = names.iter().map(|it| (*it).to_owned());
+            check_environment(&crate::cli::command(), names).map_err(|it| it.to_string())
         };
         assert_eq!(check(&["CLADE_REPO", "CLADE_LOG", "PATH", "OTHER_REPO"]), Ok(()));
         assert_eq!(

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::layers::Layering;
-use super::start::Prepared;
+use super::prepare::Prepared;
 use crate::config::watched::{Cause, Reloaded, SETTLE, WatchError};
 use crate::http::{Access, Tls, Webhooks};
 use crate::telemetry::{Log, Metrics};
@@ -24,16 +24,16 @@ pub(super) fn hangups() -> Result<Signal> {
     signal(SignalKind::hangup()).context("cannot wait for signals")
 }
 
-/// What SIGHUP reads again beside files.
-pub(super) struct Again {
+/// Reloads the settings.
+pub(super) struct SettingsReloader {
     pub(super) log: Log,
     pub(super) layering: Layering,
 }
 
-impl Again {
-    /// Reads the settings again. The log filter alone can change while the daemon runs.
-    fn settings(&mut self) {
-        match self.layering.again() {
+impl SettingsReloader {
+    /// Reads the settings once more. Only the log filter can change while the daemon runs.
+    fn reload(&mut self) {
+        match self.layering.reload() {
             Ok((serve, changed)) => {
                 self.log.set_filter(&serve.log);
                 let others: Vec<&str> =
@@ -54,7 +54,7 @@ pub(super) struct Reloader {
     files: Arc<Files>,
     metrics: Arc<Metrics>,
     problems: BTreeMap<String, Problem>,
-    again: Again,
+    settings: SettingsReloader,
 }
 
 struct Files {
@@ -72,13 +72,17 @@ struct Problem {
 type Outcome = (&'static str, Result<Reloaded, String>);
 
 impl Reloader {
-    pub(super) fn new(prepared: &Prepared, metrics: Arc<Metrics>, again: Again) -> Self {
+    pub(super) fn new(
+        prepared: &Prepared,
+        metrics: Arc<Metrics>,
+        settings: SettingsReloader,
+    ) -> Self {
         let files = Files {
             tls: prepared.tls.clone(),
             access: Arc::clone(&prepared.access),
             webhooks: Arc::clone(&prepared.webhooks),
         };
-        Self { files: Arc::new(files), metrics, problems: BTreeMap::new(), again }
+        Self { files: Arc::new(files), metrics, problems: BTreeMap::new(), settings }
     }
 
     /// Loads what changes, for ever.
@@ -89,7 +93,7 @@ impl Reloader {
                 () = tokio::time::sleep(LOOK) => self.look(Cause::Poll).await,
                 _ = hangups.recv() => {
                     tracing::info!("reloading at SIGHUP");
-                    self.again.settings();
+                    self.settings.reload();
                     // What changed has to stay the same for two looks, declared complete or not.
                     self.look(Cause::Declared).await;
                     tokio::time::sleep(SETTLE).await;
@@ -98,7 +102,7 @@ impl Reloader {
                 }
             }
             self.warn();
-            self.metrics.set_log_lines_dropped(self.again.log.dropped());
+            self.metrics.set_log_lines_dropped(self.settings.log.dropped());
         }
     }
 

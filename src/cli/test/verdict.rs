@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::node::facts_file;
 use super::super::tree::draw::{conflict_lines, shorten, sources};
 use super::super::tree::group::Why;
-use super::update::Present;
+use super::actual_values::ActualValues;
 use crate::classification::{
     ClassSources, Explanation, Final, Outcome, SourcedValue, conflict_summary,
 };
@@ -27,7 +27,7 @@ pub(super) struct Verdict<'t> {
     /// The command that explains the node, if it takes no more than a file.
     pub(super) see: Option<String>,
     /// What comes out, if it is not as expected.
-    pub(super) present: Option<Present>,
+    pub(super) actual: Option<ActualValues>,
 }
 
 /// Something that is not as expected.
@@ -62,15 +62,15 @@ pub(super) fn run<'t>(
         Err(error) => {
             let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
             let faults = vec![Fault::new(causes.join(": "), [])];
-            return Verdict { test, faults, see: None, present: None };
+            return Verdict { test, faults, see: None, actual: None };
         }
     };
     let see = file.filter(|_| test.trusted.is_none()).map(|path| {
         let directory = directory.display();
         format!("clade explain {} {directory} --facts {}", test.node, path.display())
     });
-    let (faults, present) = compare(test, estate, index, &node);
-    Verdict { test, faults, see, present }
+    let (faults, actual) = compare(test, estate, index, &node);
+    Verdict { test, faults, see, actual }
 }
 
 fn facts_path(test: &TestCase, directory: &Path) -> Option<PathBuf> {
@@ -121,7 +121,7 @@ fn compare(
     estate: &Estate,
     index: &Index,
     node: &Node,
-) -> (Vec<Fault>, Option<Present>) {
+) -> (Vec<Fault>, Option<ActualValues>) {
     let hierarchy = &estate.hierarchy;
     let explanation = match classify(estate, index, node) {
         Ok(explanation) => explanation,
@@ -154,8 +154,8 @@ fn compare(
         let because = "`clade test --update` writes what comes out now".to_owned();
         faults.push(Fault::new(message, [because]));
     }
-    let present = (!faults.is_empty()).then(|| Present::of(&explanation));
-    (faults, present)
+    let actual = (!faults.is_empty()).then(|| ActualValues::of(&explanation));
+    (faults, actual)
 }
 
 fn compare_groups(expect: &Expectation, explanation: &Explanation<'_>, faults: &mut Vec<Fault>) {

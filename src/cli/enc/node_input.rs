@@ -7,22 +7,23 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 
+use super::arguments::Enc;
 use super::input::read_if_there;
 use super::puppet::Puppet;
-use super::{Enc, one_line};
-use crate::cli::output::Output;
+use crate::cli::output::{Output, one_line};
 use crate::cli::serve::EncFacts;
 use crate::facts::{CertificateFacts, ExtensionNames, FactsDirectory, trusted_data};
 use crate::model::{Map, Value};
 
-/// What is known of a node.
-pub(super) struct Known {
+/// What a request says of a node.
+pub(super) struct NodeInput {
     fact: Option<Map<String, Value>>,
     trusted: Map<String, Value>,
 }
 
-impl Known {
-    /// Gathers what is known. What cannot be read is said; it is an error where facts are required.
+impl NodeInput {
+    /// Reads the facts and the certificate. One that cannot be read is reported, and is an error where
+    /// facts are required.
     pub(super) fn gather(enc: &Enc, puppet: &Puppet, output: &mut Output) -> Result<Self> {
         let fact = match (facts(enc, puppet), enc.facts) {
             (Err(error), EncFacts::Required) => return Err(error),

@@ -1,0 +1,49 @@
+//! A state that is compared, loaded and validated.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+
+use super::range::Named;
+use crate::cli::repository::{BudgetArgs, Loaded, RepositoryArgs};
+use crate::diagnostic::Place;
+use crate::impact::Side;
+
+/// One of the two states, with its name.
+pub(super) struct LoadedSide {
+    pub(super) name: String,
+    loaded: Loaded,
+    node_origins: BTreeMap<String, Place>,
+}
+
+impl LoadedSide {
+    pub(super) fn load(directory: PathBuf, named: Named, budget: BudgetArgs) -> Result<Self> {
+        let Named { name, revision } = named;
+        let loaded = RepositoryArgs { directory, rev: revision, budget }.load()?;
+        if let (None, Some(error)) = (&loaded.checked.estate, loaded.first_error()) {
+            bail!(
+                "`{name}` is not valid, so no node can be classified there: {error}; see `clade validate`"
+            );
+        }
+        let node_origins = loaded.checked.node_origins();
+        Ok(Self { name, loaded, node_origins })
+    }
+
+    pub(super) fn side(&self) -> Result<Side<'_>> {
+        let checked = &self.loaded.checked;
+        let estate = checked.estate.as_ref().context("the repository is not valid")?;
+        Ok(Side { estate, origins: &checked.origins, node_origins: &self.node_origins })
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        let commit = self.loaded.commit.map(|it| it.to_string());
+        json!({"revision": self.name, "commit": commit})
+    }
+
+    /// Returns the content of a file.
+    pub(super) fn text(&self, path: &str) -> Option<&[u8]> {
+        self.loaded.text(path)
+    }
+}

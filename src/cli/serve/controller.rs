@@ -1,0 +1,175 @@
+//! The settings of the controller, the writer and the store, from those of the daemon.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+
+use super::arguments::Serve;
+use super::prepare::{Prepared, schemes};
+use crate::git::{
+    Credentials, HttpOptions, Interrupt, Mirror, MirrorOptions, ObjectLimits, Person, Proxy,
+    Remote, Repository, SshOptions, Verification, VerifyMode,
+};
+use crate::model::Budget;
+use crate::reconcile::{
+    CheckInsTrouble, Controller, OnRewrite, Policy, Reason, Settings, Target, WriteMode,
+    WriteSettings,
+};
+use crate::store::{Fault, Health, Limits, StoreSettings};
+
+/// Returns the settings of the controller; opens the mirror.
+pub(super) fn settings(serve: &Serve, prepared: &Prepared) -> Result<Settings> {
+    let transport = mirror_options(serve);
+    Ok(Settings {
+        target: target(serve, &prepared.remote, &transport)?,
+        transport: Box::new(transport),
+        address: address(&prepared.remote),
+        branch: serve.branch.clone(),
+        path: serve.path.clone(),
+        interval: serve.interval,
+        data: serve.data_dir.clone(),
+        policy: policy(serve),
+        budget: Budget::DEFAULT.with(&serve.commit_budget),
+        snapshot_cache: serve.snapshot_cache,
+        verification: Verification {
+            mode: serve.verify,
+            allowed_signers: serve.allowed_signers_file.clone(),
+            openpgp_keys: serve.openpgp_keys_file.clone(),
+        },
+        reporting: prepared.reporting.clone(),
+    })
+}
+
+fn mirror_options(serve: &Serve) -> MirrorOptions {
+    let credentials = match (&serve.git_username, &serve.git_password_file, &serve.git_token_file) {
+        (Some(username), Some(password_file), _) => {
+            Credentials::Basic { username: username.clone(), password_file: password_file.clone() }
+        }
+        (_, _, Some(token_file)) => Credentials::Bearer { token_file: token_file.clone() },
+        _ => Credentials::FromUrl,
+    };
+    let proxy = match serve.git_proxy.as_deref() {
+        None => Proxy::Environment,
+        Some("none") => Proxy::Direct,
+        Some(url) => Proxy::Url(url.to_owned()),
+    };
+    MirrorOptions {
+        schemes: schemes(serve),
+        refspecs: serve.fetch_refspec.clone(),
+        timeout: serve.fetch_timeout,
+        max_bytes: serve.fetch_limit,
+        objects: ObjectLimits { bytes: serve.fetch_object_limit, count: serve.fetch_objects },
+        interrupt: Interrupt::default(),
+        http: HttpOptions { credentials, ca_file: serve.git_ca_file.clone(), proxy },
+        ssh: SshOptions {
+            key_file: serve.ssh_key_file.clone(),
+            known_hosts_file: serve.ssh_known_hosts_file.clone(),
+        },
+    }
+}
+
+/// Returns the repository of the branch: a path without a data directory is read in place.
+fn target(serve: &Serve, remote: &Remote, options: &MirrorOptions) -> Result<Target> {
+    match (&serve.data_dir, remote.as_path()) {
+        (None, Some(path)) => {
+            open_local(path)?;
+            Ok(Target::Local(path.to_owned()))
+        }
+        (Some(data), path) => {
+            let mirror = Mirror::open(data, remote.clone(), options.clone())?;
+            // A path that a daemon has followed before and that is gone is a remote that is down.
+            let was_followed = mirror.live().is_some() || data.join("journal").exists();
+            if let Some(path) = path.filter(|_| !was_followed) {
+                open_local(path)?;
+            }
+            Ok(Target::Remote(Box::new(mirror)))
+        }
+        (None, None) => Err(anyhow!("`--data-dir DIR` is missing")),
+    }
+}
+
+/// Checks that a path leads to a repository.
+fn open_local(path: &Path) -> Result<()> {
+    let opened = Repository::discover(path);
+    opened
+        .context("`--repo` must be a git repository: correct the path, or run `git init` there")?;
+    Ok(())
+}
+
+/// Fails if the branch lacks the directory of the groups and no other commit answers.
+pub(super) fn check_path(controller: &Controller) -> Result<()> {
+    if let Some(head) = controller.lacks_path() {
+        bail!(
+            "`--path {}`: the commit {head} of the branch has no such directory: correct `--path`, or push a commit that has it",
+            controller.path()
+        );
+    }
+    Ok(())
+}
+
+/// Returns the address for messages; a path is absolute, since their reader may be elsewhere.
+fn address(remote: &Remote) -> String {
+    let whole = remote.as_path().and_then(|path| path.canonicalize().ok());
+    whole.map_or_else(|| remote.to_string(), |path| path.display().to_string())
+}
+
+/// Returns the policy for rewritten, rewound and stale branches.
+fn policy(serve: &Serve) -> Policy {
+    // A daemon that does not trust pushes does not trust one that drops history either.
+    let on_rewrite = match serve.verify {
+        VerifyMode::Off => OnRewrite::Follow,
+        VerifyMode::Head | VerifyMode::Range => OnRewrite::Hold,
+    };
+    Policy {
+        on_rewrite: serve.on_rewrite.unwrap_or(on_rewrite),
+        rewind_grace: serve.rewind_grace,
+        max_staleness: serve.max_staleness,
+        on_stale: serve.on_stale,
+    }
+}
+
+/// Returns where check-ins are stored, and how many.
+pub(super) fn store_settings(serve: &Serve) -> StoreSettings {
+    StoreSettings {
+        path: serve.data_dir.as_deref().map(|it| it.join("check-ins.redb")),
+        cache: usize::try_from(serve.store_cache).unwrap_or(usize::MAX),
+        limits: Limits {
+            nodes: serve.store_max_nodes,
+            bytes: serve.store_max_bytes,
+            forget_after: serve.forget_after,
+        },
+    }
+}
+
+/// Describes the faults of the store of check-ins for conditions.
+pub(super) fn trouble(health: &Health) -> CheckInsTrouble {
+    let failing = health.failing.as_ref().map(|error| {
+        let reason = match error.fault {
+            Fault::DiskFull => Reason::DiskFull,
+            Fault::Locked => Reason::LockHeld,
+            _ => Reason::WriteFailed,
+        };
+        (reason, format!("{error}; what needs them is answered 503"))
+    });
+    let put_aside = health.put_aside.as_ref().map(|path| {
+        format!(
+            "`{}` could not be read and was put aside; nodes that have not checked in with facts and trusted data since then get 503 where stored data are needed; to end this, remove that file, or stop the daemon and put a backup of `check-ins.redb` in its place",
+            path.display()
+        )
+    });
+    CheckInsTrouble { failing, put_aside }
+}
+
+/// Returns the settings of writes, if writes are on.
+pub(super) fn writer_settings(serve: &Serve, prepared: &Prepared) -> Option<WriteSettings> {
+    let committer = serve.write_committer.strip_suffix('>')?.split_once(" <");
+    let (name, email) = committer?;
+    Some(WriteSettings {
+        mode: serve.writes,
+        committer: Person { name: name.trim().to_owned(), email: email.to_owned() },
+        trailers: serve.write_trailer.clone(),
+        retries: serve.write_retries,
+        forge: prepared.reporting.as_ref().map(|it| it.forge.clone()),
+    })
+    .filter(|it| it.mode != WriteMode::Off)
+}

@@ -1,0 +1,77 @@
+//! The addresses and the unix socket that the daemon listens on.
+
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use tokio::net::{TcpListener, UnixListener};
+
+use super::arguments::Serve;
+use super::descriptors;
+use super::prepare::Prepared;
+use crate::http::{Endpoint, Listener, RouteSet, Services, router};
+
+/// Opens every address.
+pub(super) fn open(
+    settings: &Serve,
+    prepared: &Prepared,
+    services: &Arc<Services>,
+) -> Result<Vec<Endpoint>> {
+    let secured = |listener| match &prepared.tls {
+        Some(tls) => Listener::Tls(listener, Arc::clone(tls)),
+        None => Listener::Plain(listener),
+    };
+    let set = if prepared.admin.is_some() { RouteSet::Public } else { RouteSet::Whole };
+    let mut endpoints = vec![Endpoint {
+        listener: secured(listen(&prepared.listen)?),
+        routes: router(Arc::clone(services), set),
+        name: "listen",
+        connection_limit: descriptors::connections(settings.max_connections),
+    }];
+    if let Some(admin) = &prepared.admin {
+        let routes = router(Arc::clone(services), RouteSet::Admin);
+        let listener = secured(listen(admin)?);
+        let connection_limit = descriptors::APART;
+        let name = "admin-listen";
+        endpoints.push(Endpoint { listener, routes, name, connection_limit });
+    }
+    if let Some(path) = &settings.socket {
+        let routes = router(Arc::clone(services), RouteSet::Whole);
+        let listener = Listener::Unix(socket(path)?);
+        let connection_limit = descriptors::APART;
+        endpoints.push(Endpoint { listener, routes, name: "socket", connection_limit });
+    }
+    Ok(endpoints)
+}
+
+/// Listens on the first of some addresses that is free.
+fn listen(addresses: &[SocketAddr]) -> Result<TcpListener> {
+    let listener = StdListener::bind(addresses).with_context(|| {
+        let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        format!("cannot listen on {}", all.join(", "))
+    })?;
+    listener.set_nonblocking(true).context("cannot prepare the socket")?;
+    TcpListener::from_std(listener).context("cannot prepare the socket")
+}
+
+/// Opens a unix socket; replaces one that an earlier daemon left behind.
+fn socket(path: &Path) -> Result<UnixListener> {
+    let shown = path.display();
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => {
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                bail!("another process listens on `{shown}`");
+            }
+            std::fs::remove_file(path).with_context(|| format!("cannot replace `{shown}`"))?;
+        }
+        Ok(_) => bail!("`{shown}` exists and is not a socket"),
+        Err(_) => {}
+    }
+    let listener =
+        UnixListener::bind(path).with_context(|| format!("cannot listen on `{shown}`"))?;
+    let mode = std::fs::Permissions::from_mode(0o660);
+    std::fs::set_permissions(path, mode).with_context(|| format!("cannot protect `{shown}`"))?;
+    Ok(listener)
+}

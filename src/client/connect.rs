@@ -1,0 +1,83 @@
+//! The connections of a client: over TCP, TLS, a proxy or a unix socket.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{
+    ConnectProxyConnector, Connector as _, RustlsConnector, TcpConnector,
+};
+
+use super::advice::Advice;
+use super::certificates::Certificates;
+use super::early_close::EarlyClose;
+use super::identity::{Identity, has_password, is_private, without_password};
+use super::{Client, ClientError, socket};
+
+/// How long a request may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// To connect.
+    pub connect: Duration,
+    /// Altogether.
+    pub total: Duration,
+}
+
+impl Timeouts {
+    /// Returns the time-outs of a request that may take so long, whatever it takes to connect.
+    pub fn within(total: Duration) -> Self {
+        Self { connect: total, total }
+    }
+}
+
+impl Client {
+    /// Returns a client of the service at a URL.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the URL is not valid, or the credentials cannot be used with it.
+    pub fn new(url: &str, identity: &Identity, timeouts: Timeouts) -> Result<Self, ClientError> {
+        let socket = match url.strip_prefix("unix:") {
+            Some(path) => Some(path.strip_prefix("//").unwrap_or(path)),
+            None => url.starts_with('/').then_some(url),
+        };
+        if socket.is_none() && !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(ClientError::Setup(format!(
+                "`{url}` is neither a URL of `http` or `https` nor the path of a unix socket"
+            )));
+        }
+        let config = Agent::config_builder()
+            .timeout_global(Some(timeouts.total))
+            .timeout_connect(Some(timeouts.connect))
+            .timeout_resolve(Some(timeouts.connect))
+            .http_status_as_error(false)
+            // A secret must not follow a redirect.
+            .max_redirects(0);
+        let token = identity.token()?;
+        let name = without_password(url);
+        let has_secret = token.is_some() || has_password(url);
+        if has_secret && socket.is_none() && !identity.insecure_http && !is_private(url) {
+            return Err(ClientError::Setup(format!(
+                "`{name}` would get the token in clear text: use `https://`, or --insecure-http if the network is trusted"
+            )));
+        }
+        let advice = Advice::None;
+        let Some(path) = socket else {
+            let (certificates, tls) = Certificates::read(identity)?;
+            let connector =
+                ().chain(ConnectProxyConnector::default())
+                    .chain(TcpConnector::default())
+                    .chain(EarlyClose)
+                    .chain(RustlsConnector::default());
+            let config = config.tls_config(tls).build();
+            let agent = Agent::with_parts(config, connector, DefaultResolver::default());
+            let base = url.trim_end_matches('/').to_owned();
+            return Ok(Client { agent, base, name, token, certificates, advice });
+        };
+        let agent = socket::agent(config.proxy(None).build(), Path::new(path));
+        let base = "http://127.0.0.1".to_owned();
+        let certificates = Certificates::default();
+        Ok(Client { agent, base, name, token, certificates, advice })
+    }
+}
