@@ -35,6 +35,6 @@ impl Serve {
         }
         allocator::set(line.arguments());
         let layering = layers::Layering::new(self, line, layered.shown);
-        start::run(layered.serve, layering)
+        start::run(&layered.serve, layering)
     }
 }

@@ -73,11 +73,11 @@ impl Client {
             let config = config.tls_config(tls).build();
             let agent = Agent::with_parts(config, connector, DefaultResolver::default());
             let base = url.trim_end_matches('/').to_owned();
-            return Ok(Client { agent, base, name, token, certificates, advice });
+            return Ok(Self { agent, base, name, token, certificates, advice });
         };
         let agent = socket::agent(config.proxy(None).build(), Path::new(path));
         let base = "http://127.0.0.1".to_owned();
         let certificates = Certificates::default();
-        Ok(Client { agent, base, name, token, certificates, advice })
+        Ok(Self { agent, base, name, token, certificates, advice })
     }
 }

@@ -29,15 +29,15 @@ const LEAST_WORK: Duration = Duration::from_millis(200);
 const LAST_WORK: Duration = Duration::from_secs(1);
 
 /// Runs the daemon until a signal stops it.
-pub(super) fn run(serve: Serve, layering: Layering) -> Result<Exit> {
+pub(super) fn run(serve: &Serve, layering: Layering) -> Result<Exit> {
     let log = Log::start(serve.log_format, &serve.log).context("cannot start the log")?;
-    let prepared = prepare(&serve)?;
+    let prepared = prepare(serve)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
     allocator::keep_trimming().context("cannot start a thread")?;
-    let done = runtime.block_on(run_within(&serve, &prepared, SettingsReloader { log, layering }));
+    let done = runtime.block_on(run_within(serve, &prepared, SettingsReloader { log, layering }));
     // A request to a Puppet Server may still run; its answer is not needed any more.
     runtime.shutdown_timeout(LAST_WORK);
     done
