@@ -349,7 +349,7 @@ fn a_puppet_server_needs_writes() {
         (status, said.as_str()),
         (
             2,
-            "error: `--puppet-server` needs `--writes commit` or `--writes propose`: what it says of classes is committed\n"
+            "error: `--puppet-server` needs `--writes commit` or `--writes propose`: the daemon commits the class catalogues that it pulls\n"
         )
     );
     let writes = ["--writes", "commit"];
