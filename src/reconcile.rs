@@ -51,7 +51,7 @@ mod write;
 mod simulation;
 
 pub use commit_state::CommitState;
-pub use controller::Controller;
+pub use controller::{Controller, Threads};
 pub use errors::{LookupError, StorageError};
 pub use head_check::{HeadCheck, HeadChecker, check_head};
 pub use journal::{Event, Journal, Record, Stage};
