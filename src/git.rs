@@ -26,7 +26,7 @@ pub use failure::{FetchError, FetchFailure};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use mirror::fuzz_join;
-pub use mirror::{Fetched, Mirror, MirrorError, Movement, SkippedRef};
+pub use mirror::{Fetched, Mirror, MirrorError, SkippedRef};
 pub use options::{
     Credentials, HttpOptions, Interrupt, MirrorOptions, ObjectLimits, Proxy, SshOptions,
 };

@@ -53,15 +53,6 @@ pub struct Mirror {
     refs: Mutex<()>,
 }
 
-/// What the remote has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Observed {
-    /// The full name of the watched ref; a detached `HEAD` is `HEAD`.
-    pub branch: String,
-    /// The commit that it names.
-    pub head: CommitId,
-}
-
 /// What a fetch brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
@@ -69,23 +60,6 @@ pub struct Fetched {
     pub branch: String,
     /// The commit that it names now.
     pub head: CommitId,
-    /// How it came there.
-    pub movement: Movement,
-}
-
-/// How a ref moved since the fetch before, restarts included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Movement {
-    /// It was not watched before.
-    First,
-    /// It did not.
-    Unchanged,
-    /// To a descendant of the commit.
-    Forward(CommitId),
-    /// Back to an ancestor of the commit: a replica that lags, or history cut short.
-    Behind(CommitId),
-    /// To a commit that does not contain the commit.
-    Rewritten(CommitId),
 }
 
 impl Mirror {
@@ -128,23 +102,6 @@ impl Mirror {
     /// Returns an error if it cannot be opened.
     pub fn repository(&self) -> Result<Repository, OpenError> {
         Repository::open_mirror(&self.directory.repository())
-    }
-
-    /// Returns what the remote has, without fetching it: the given ref, or what `HEAD` names.
-    ///
-    /// A short name is a branch, or else a tag.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the remote cannot be asked or does not have the ref.
-    pub fn observe(&self, branch: Option<&str>) -> Result<Observed, FetchError> {
-        let attempt = Attempt::fetch(&self.remote, &self.options);
-        let _entered = attempt.enter();
-        let repository = self.open_for_fetch(&self.directory.repository())?;
-        let find =
-            |advertised: &Advertised| Ok((Vec::new(), advertised.find(&self.remote, branch)?));
-        let (_, watched) = self.bring(&attempt, &repository, find)?;
-        Ok(Observed { branch: watched.name, head: id_of(watched.commit) })
     }
 
     /// Fetches the watched ref and then all others, and returns where the watched one is.
@@ -312,7 +269,6 @@ impl Mirror {
         commit.tree().map_err(fail)?;
 
         let noted = format!("{WATCHED}{}", watched.name);
-        let before = repository.target_of(&noted);
         let _refs = self.lock_refs();
         // What is gone goes first: a branch `a` would be in the way of `a/b`.
         forget_other_watched(&repository, &noted).map_err(fail)?;
@@ -325,10 +281,7 @@ impl Mirror {
         inner.reference(&noted, watched.commit, true, "fetch").map_err(fail)?;
         inner.reference_symbolic("HEAD", &noted, true, "watch").map_err(fail)?;
 
-        let head = id_of(commit.id());
-        let movement = movement(&repository, before, head)
-            .map_err(|error| FetchError::at(&self.remote, FetchFailure::CorruptObjects, error))?;
-        Ok(Fetched { branch: watched.name, head, movement })
+        Ok(Fetched { branch: watched.name, head: id_of(commit.id()) })
     }
 
     /// Asks the remote for its refs and brings the objects of those that are picked.
@@ -386,20 +339,6 @@ impl Mirror {
                 || reference.peel_to_tree().is_ok()
         })
     }
-}
-
-fn movement(
-    repository: &Repository,
-    before: Option<CommitId>,
-    head: CommitId,
-) -> Result<Movement, ReadError> {
-    Ok(match before {
-        None => Movement::First,
-        Some(before) if before == head => Movement::Unchanged,
-        Some(before) if repository.is_ancestor(before, head)? => Movement::Forward(before),
-        Some(before) if repository.is_ancestor(head, before)? => Movement::Behind(before),
-        Some(before) => Movement::Rewritten(before),
-    })
 }
 
 /// Forgets where refs were that are watched no more: they would be in the way of others.

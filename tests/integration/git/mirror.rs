@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use clade::internals::git::{
-    FetchFailure, Fetched, Mirror, MirrorError, MirrorOptions, Movement, Remote, Scheme,
+    FetchFailure, Fetched, Mirror, MirrorError, MirrorOptions, Remote, Scheme,
 };
 use clade::internals::model::CommitId;
 
@@ -20,8 +20,8 @@ fn id(text: &str) -> CommitId {
     text.parse().unwrap()
 }
 
-fn fetched(branch: &str, head: &str, movement: Movement) -> Fetched {
-    Fetched { branch: branch.to_owned(), head: id(head), movement }
+fn fetched(branch: &str, head: &str) -> Fetched {
+    Fetched { branch: branch.to_owned(), head: id(head) }
 }
 
 #[test]
@@ -30,20 +30,16 @@ fn a_branch_is_followed_wherever_it_goes() {
     let data = tempfile::tempdir().unwrap();
     let mirror = open(data.path(), &origin);
     let main = "refs/heads/main";
-    assert_eq!(mirror.fetch(None), Ok(fetched(main, &first, Movement::First)));
-    assert_eq!(mirror.fetch(Some("main")), Ok(fetched(main, &first, Movement::Unchanged)));
+    assert_eq!(mirror.fetch(None), Ok(fetched(main, &first)));
+    assert_eq!(mirror.fetch(Some("main")), Ok(fetched(main, &first)));
     let second = origin.commit("main", &[("a", Put::File("a"))]);
-    let observed = mirror.observe(Some("main")).unwrap();
-    assert_eq!((observed.branch.as_str(), observed.head), (main, id(&second)));
-    assert!(mirror.repository().unwrap().commit(id(&second)).is_err(), "listed, not fetched");
-    assert_eq!(mirror.fetch(None), Ok(fetched(main, &second, Movement::Forward(id(&first)))));
+    assert_eq!(mirror.fetch(None), Ok(fetched(main, &second)));
     origin.set("main", &first);
-    // The movement of a ref is known across a restart.
     drop(mirror);
     let mirror = open(data.path(), &origin);
-    assert_eq!(mirror.fetch(None), Ok(fetched(main, &first, Movement::Behind(id(&second)))));
+    assert_eq!(mirror.fetch(None), Ok(fetched(main, &first)));
     let third = origin.rewrite("main", &[("a", Put::File("b"))]);
-    assert_eq!(mirror.fetch(None), Ok(fetched(main, &third, Movement::Rewritten(id(&first)))));
+    assert_eq!(mirror.fetch(None), Ok(fetched(main, &third)));
 }
 
 #[test]
@@ -54,16 +50,15 @@ fn a_missing_ref_is_an_error_and_changes_nothing() {
     let mirror = open(data.path(), &origin);
     mirror.fetch(Some("live")).unwrap();
     origin.delete("live");
-    for error in
-        [mirror.fetch(Some("live")).unwrap_err(), mirror.observe(Some("live")).unwrap_err()]
-    {
+    for _ in 0..2 {
+        let error = mirror.fetch(Some("live")).unwrap_err();
         assert_eq!(error.failure, FetchFailure::RefNotFound);
         let expected = format!("`{}` does not have the branch `live`", origin.path().display());
         assert_eq!(error.to_string(), expected);
     }
     assert_eq!(mirror.repository().unwrap().resolve("live").unwrap(), id(&first));
     origin.set("live", &first);
-    assert_eq!(mirror.fetch(Some("live")).unwrap().movement, Movement::Unchanged);
+    assert_eq!(mirror.fetch(Some("live")).unwrap().head, id(&first));
 }
 
 #[test]
@@ -73,12 +68,11 @@ fn tags_and_detached_heads_are_followed_too() {
     origin.tag("v1", &first);
     let data = tempfile::tempdir().unwrap();
     let mirror = open(data.path(), &origin);
-    assert_eq!(mirror.fetch(Some("v1")), Ok(fetched("refs/tags/v1", &first, Movement::First)));
+    assert_eq!(mirror.fetch(Some("v1")), Ok(fetched("refs/tags/v1", &first)));
     origin.tag("v1", &second);
-    let moved = Movement::Forward(id(&first));
-    assert_eq!(mirror.fetch(Some("v1")), Ok(fetched("refs/tags/v1", &second, moved)));
+    assert_eq!(mirror.fetch(Some("v1")), Ok(fetched("refs/tags/v1", &second)));
     origin.git().set_head_detached(first.parse().unwrap()).unwrap();
-    assert_eq!(mirror.fetch(None), Ok(fetched("HEAD", &first, Movement::First)));
+    assert_eq!(mirror.fetch(None), Ok(fetched("HEAD", &first)));
     assert_eq!(mirror.repository().unwrap().resolve("HEAD").unwrap(), id(&first));
 }
 
@@ -153,7 +147,6 @@ fn a_ref_whose_name_is_not_utf8_stops_no_other() {
     let data = tempfile::tempdir().unwrap();
     let mirror = open(data.path(), &origin);
     assert_eq!(mirror.fetch(None).unwrap().head, id(&first));
-    assert_eq!(mirror.observe(None).unwrap().head, id(&first));
 }
 
 #[test]
