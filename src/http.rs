@@ -1,7 +1,7 @@
 //! The daemon's HTTP interface: the classifier API, the ENC, Hiera, status and controller.
 
 mod access;
-mod answer;
+mod blocking;
 mod body;
 mod check_in_recorder;
 mod check_ins;
@@ -13,6 +13,8 @@ mod enc;
 mod enc_cache;
 mod environments;
 mod error;
+#[cfg(test)]
+mod fixture;
 mod group_nodes;
 mod groups;
 mod json_list;
@@ -20,10 +22,12 @@ mod node_lookup;
 mod node_request;
 mod observe;
 mod openapi;
+mod query;
 mod router;
 mod routes;
 mod server;
 mod service_status;
+mod snapshot_context;
 mod state;
 mod streamed;
 pub mod types;

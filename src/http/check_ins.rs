@@ -7,13 +7,13 @@ use axum::extract::{FromRef, OriginalUri, Path, State};
 use axum::http::header;
 use axum::response::Response;
 use serde_json::{Map, Value};
-use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::answer::{LOOKUP_WAIT, Parameters};
+use super::blocking::STORE;
 use super::compute::LISTS;
 use super::error::{ApiError, sentence};
 use super::openapi::errors::{NotFound, PageErrors, StoreErrors};
 use super::openapi::parameters::{FactsSwitch, Page};
+use super::query::Parameters;
 use super::server::MemoryReservation;
 use super::streamed::{Piece, streamed};
 use super::types::{self, CheckInEntry, ErrorKind};
@@ -62,7 +62,8 @@ pub(super) async fn list(
     let offset = parameters.number("offset")?.unwrap_or(0);
     let limit = parameters.number("limit")?.unwrap_or(PAGE);
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
-    let first = blocking(&reader.check_ins, move |it| it.name_at(offset)).await?;
+    let check_ins = reader.check_ins.clone();
+    let first = STORE.run(move || check_ins.name_at(offset)).await?;
     let mut list = NodeList {
         reader,
         from: first,
@@ -186,12 +187,11 @@ pub(super) async fn one(
 ) -> Result<Json<types::CheckIn>, ApiError> {
     let facts = if parameters.is_on("facts") { WithFacts::Yes } else { WithFacts::No };
     let memory = MemoryReservation::for_rows();
-    let check_ins = reader.check_ins.clone();
-    let found = blocking(&check_ins, move |check_ins| {
-        let found = check_ins.get_within(&name, &memory)?.whole()?;
-        Ok(found.map(|it| reader.show(it, facts)))
-    });
-    found.await?.map(Json).ok_or_else(|| ApiError::not_found(&uri))
+    let find = move || {
+        let found = reader.check_ins.get_within(&name, &memory)?.whole()?;
+        Ok::<_, StoreError>(found.map(|it| reader.show(it, facts)))
+    };
+    STORE.run(find).await?.map(Json).ok_or_else(|| ApiError::not_found(&uri))
 }
 
 /// Returns a check-in that says all that was known of its node.
@@ -201,31 +201,6 @@ pub(super) fn whole(
 ) -> Result<CheckIn, StoreError> {
     let check_in = check_in?;
     check_ins.lost(&check_in).map_or(Ok(check_in), Err)
-}
-
-/// How many requests read the store at once; each has a thread.
-static READERS: Semaphore = Semaphore::const_new(20);
-
-/// Waits until a request may read the store. Readers of commits do not take its place, nor it theirs.
-pub(super) async fn reading() -> Result<SemaphorePermit<'static>, ApiError> {
-    let waited = tokio::time::timeout(LOOKUP_WAIT, READERS.acquire()).await;
-    waited.ok().and_then(Result::ok).ok_or_else(ApiError::busy)
-}
-
-/// Reads the store on a thread that may block.
-pub(super) async fn blocking<T: Send + 'static>(
-    check_ins: &CheckIns,
-    work: impl FnOnce(&CheckIns) -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, ApiError> {
-    let check_ins = check_ins.clone();
-    let permit = reading().await?;
-    let work = move || {
-        let _permit = permit;
-        work(&check_ins)
-    };
-    let done = tokio::task::spawn_blocking(work).await;
-    let done = done.map_err(|_| ApiError::internal("The check-ins could not be read."))?;
-    Ok(done?)
 }
 
 impl From<StoreError> for ApiError {

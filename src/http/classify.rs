@@ -5,7 +5,6 @@ use axum::extract::{OriginalUri, State};
 use axum::http::header;
 use axum::response::Response;
 
-use super::answer::SnapshotContext;
 use super::body::{check_values, node, read, shape, to_json, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
 use super::compute::{GROUP, NODES, TOOLS, weight};
@@ -16,6 +15,7 @@ use super::openapi::errors::{
     BodyErrors, ClassificationErrors, EvaluationErrors, FactsErrors, SnapshotErrors, UnknownNode,
 };
 use super::openapi::parameters::SnapshotParameters;
+use super::snapshot_context::SnapshotContext;
 use super::types::{self, ClassifiedV2, NodeBody};
 use crate::classification::{self, Explanation, Final, Outcome, Version};
 use crate::model::NODE_VALUES;

@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::blocking::{Panicked, run_blocking};
 use super::error::ApiError;
-use super::server::MemoryReservation;
 use crate::model::Node;
 
 /// The computations for one kind of requests: those of one lane never wait for those of another.
@@ -96,14 +96,12 @@ async fn hand_over<T: Send + 'static>(
     permit: SemaphorePermit<'static>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    // The memory of the request is reserved until the end of the work as well.
-    let memory = MemoryReservation::of_request();
     let work = move || {
-        let _held = (permit, memory);
+        let _permit = permit;
         work()
     };
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| ApiError::internal("The answer could not be computed."))
+    let done = run_blocking(work).await;
+    done.map_err(|Panicked| ApiError::internal("The answer could not be computed."))
 }
 
 /// Returns the weight of a node: about the bytes of its facts and trusted data.

@@ -9,15 +9,16 @@ use axum::{Extension, Json};
 use serde_json::Value;
 
 use super::access::{Caller, Role};
-use super::answer::{Parameters, blocking, blocking_at_once};
+use super::blocking::REPOSITORY;
 use super::body::read_json;
 use super::error::ApiError;
 use super::openapi::errors::{
     BodyErrors, CommitErrors, JournalErrors, LookupErrors, PageErrors, ValidCommitErrors,
 };
 use super::openapi::parameters::Page;
+use super::query::Parameters;
 use super::types::{Commit, PinRequest, Pinned, Requested, Status};
-use crate::reconcile::{Controller, Trigger};
+use crate::reconcile::{Controller, LookupError, Trigger};
 
 /// The state of the controller.
 #[utoipa::path(
@@ -65,8 +66,8 @@ pub(super) async fn pin(
         let error = Value::from("({:commit missing-required-key})");
         return Err(ApiError::schema_violation(&body, "Pin", &error));
     };
-    let pin = move |it: &Controller| it.pin(&revision, caller.actor(Role::Operate));
-    let commit = blocking_at_once(&controller, pin).await?;
+    let pin = move || controller.pin(&revision, caller.actor(Role::Operate));
+    let commit = REPOSITORY.run_at_once(pin).await?;
     Ok(Json(Pinned { pinned: Some(commit) }))
 }
 
@@ -82,7 +83,8 @@ pub(super) async fn resume(
     State(controller): State<Arc<Controller>>,
     Extension(caller): Extension<Arc<Caller>>,
 ) -> Result<(StatusCode, Json<Pinned>), ApiError> {
-    blocking_at_once(&controller, move |it| Ok(it.resume(caller.actor(Role::Operate))?)).await?;
+    let resume = move || controller.resume(caller.actor(Role::Operate)).map_err(LookupError::from);
+    REPOSITORY.run_at_once(resume).await?;
     Ok((StatusCode::ACCEPTED, Json(Pinned { pinned: None })))
 }
 
@@ -100,7 +102,7 @@ pub(super) async fn commits(
     State(controller): State<Arc<Controller>>,
     parameters: Parameters,
 ) -> Result<Json<Vec<Commit>>, ApiError> {
-    let commits = blocking(&controller, Controller::commits).await?;
+    let commits = REPOSITORY.run(move || controller.commits()).await?;
     Ok(Json(parameters.page(commits.iter().map(Commit::from).collect())?))
 }
 
@@ -117,6 +119,6 @@ pub(super) async fn commit(
     State(controller): State<Arc<Controller>>,
     Path(revision): Path<String>,
 ) -> Result<Json<Commit>, ApiError> {
-    let details = blocking(&controller, move |it| it.commit_details(&revision)).await?;
+    let details = REPOSITORY.run(move || controller.commit_details(&revision)).await?;
     Ok(Json(Commit::from(&details)))
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::answer::lookup;
+use super::blocking::{Panicked, REPOSITORY, run_blocking};
 use super::check_ins::whole;
 use super::error::ApiError;
 use super::node_lookup::FactsPolicy;
@@ -59,14 +59,13 @@ pub(super) async fn diff(
     Path((base, head)): Path<(String, String)>,
 ) -> Result<Json<Diff>, ApiError> {
     let turn = turn().await?;
-    let permit = lookup().await?;
-    let done = tokio::task::spawn_blocking(move || {
-        // Held by the thread: a client that goes away does not end the work.
+    let permit = REPOSITORY.admit().await?;
+    let compare = move || {
         let _permits = (turn, permit);
         compare(&controller, &check_ins, &facts, &base, &head)
-    });
-    let done = done.await;
-    done.map_err(|_| ApiError::internal("The commits could not be compared."))?.map(Json)
+    };
+    let done = run_blocking(compare).await;
+    done.map_err(|Panicked| ApiError::internal("The commits could not be compared."))?.map(Json)
 }
 
 fn compare(

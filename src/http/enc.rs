@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::access::{Caller, Role, denied};
-use super::answer::SnapshotContext;
 use super::body::{node, read, read_json, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
 use super::classify::classified;
@@ -26,6 +25,7 @@ use super::openapi::errors::{
 };
 use super::openapi::parameters::SnapshotParameters;
 use super::server::MemoryReservation;
+use super::snapshot_context::SnapshotContext;
 use super::types::{EncDocument, FactsUpload, NodeBody, StoredFacts};
 use crate::classification;
 use crate::model::NODE_VALUES;

@@ -3,10 +3,11 @@
 use axum::extract::{OriginalUri, Path};
 use axum::response::{IntoResponse as _, Response};
 
-use super::answer::{Parameters, SnapshotContext};
 use super::error::ApiError;
 use super::openapi::errors::{NotFound, PageErrors, SnapshotErrors};
 use super::openapi::parameters::{Page, SnapshotParameters};
+use super::query::Parameters;
+use super::snapshot_context::SnapshotContext;
 use super::types::{Class, Environment};
 use crate::reconcile::Controller;
 

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use axum::extract::{OriginalUri, Path, State};
 use axum::response::Response;
 
-use super::answer::{Parameters, SnapshotContext};
-use super::check_ins::{reading, whole};
+use super::blocking::{Panicked, STORE, run_blocking};
+use super::check_ins::whole;
 use super::error::ApiError;
 use super::groups::find;
 use super::node_lookup::{FactsPolicy, ask, for_each};
 use super::openapi::errors::{FactsErrors, MalformedId, NotFound, PageErrors, SnapshotErrors};
 use super::openapi::parameters::{Page, SnapshotParameters};
+use super::query::Parameters;
 use super::server::MemoryReservation;
+use super::snapshot_context::SnapshotContext;
 use super::types::GroupNodes;
 use crate::facts::{NodeSource, RowRoom};
 use crate::hierarchy::{GroupIndex, inherited_rule};
@@ -45,13 +47,13 @@ pub(super) async fn list(
 ) -> Result<Response, ApiError> {
     let index = find(&context.snapshot.estate.hierarchy, &id, &uri)?;
     let snapshot = Arc::clone(&context.snapshot);
-    let permit = reading().await?;
-    let work = move || {
+    let permit = STORE.admit().await?;
+    let search = move || {
         let _permit = permit;
         GroupSearch::new(&check_ins, &facts, &snapshot, index).nodes()
     };
-    let names = tokio::task::spawn_blocking(work).await;
-    let names = names.map_err(|_| ApiError::internal("The nodes could not be read."))??;
+    let names = run_blocking(search).await;
+    let names = names.map_err(|Panicked| ApiError::internal("The nodes could not be read."))??;
     let nodes = parameters.page(names.into_iter().collect())?;
     Ok(context.json(Ok(GroupNodes { nodes })))
 }

@@ -9,7 +9,6 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
 
-use super::answer::{Parameters, SnapshotContext};
 use super::body::{RULE_VALUES, read, to_json_within};
 use super::compute::{GROUP, TOOLS};
 use super::error::ApiError;
@@ -18,6 +17,8 @@ use super::openapi::errors::{
     BodyErrors, DepthErrors, MalformedId, NotFound, PageErrors, SnapshotErrors, TranslationErrors,
 };
 use super::openapi::parameters::{Depth, Format, Inherited, Page, SnapshotParameters};
+use super::query::Parameters;
+use super::snapshot_context::SnapshotContext;
 use super::streamed::streamed;
 use super::types::{ErrorKind, Group, GroupRules, GroupTree, Query, TranslatedRule};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule};

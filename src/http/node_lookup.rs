@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{FromRef, OriginalUri};
 use serde_json::{Map, Value};
 
+use super::blocking::{Panicked, run_blocking};
 use super::error::ApiError;
 use super::node_request::{NodeRequest, ProvedNode};
 use super::server::MemoryReservation;
@@ -194,8 +195,9 @@ impl NodeLookup {
         };
         let (policy, name, room) =
             (self.policy.clone(), request.name().to_owned(), MemoryReservation::for_rows());
-        let found = tokio::task::spawn_blocking(move || policy.find(&name, &room)).await;
-        let found = found.map_err(|_| ApiError::internal("The facts could not be read."))??;
+        let found = run_blocking(move || policy.find(&name, &room)).await;
+        let found =
+            found.map_err(|Panicked| ApiError::internal("The facts could not be read."))??;
         let proved = last.as_ref().map(|it| it.trusted.clone()).unwrap_or_default();
         if let Some(node) = with_facts(found, &proved) {
             return match lost.clone().filter(|_| !is_enough(&node)) {
@@ -213,8 +215,8 @@ impl NodeLookup {
     async fn stored(&self, name: &str) -> Result<Stored, StoreError> {
         let (store, name, room) =
             (self.check_ins.clone(), name.to_owned(), MemoryReservation::for_rows());
-        let found = tokio::task::spawn_blocking(move || store.get_within(&name, &room)).await;
-        found.unwrap_or_else(|_| Err(StoreError::interrupted()))
+        let found = run_blocking(move || store.get_within(&name, &room)).await;
+        found.unwrap_or_else(|Panicked| Err(StoreError::interrupted()))
     }
 
     /// Returns the trusted data of a node's last check-in.
@@ -223,8 +225,8 @@ impl NodeLookup {
         name: &str,
     ) -> Result<Map<String, Value>, StoreError> {
         let (store, name) = (self.check_ins.clone(), name.to_owned());
-        let found = tokio::task::spawn_blocking(move || store.trusted(&name)).await;
-        found.unwrap_or_else(|_| Err(StoreError::interrupted()))
+        let found = run_blocking(move || store.trusted(&name)).await;
+        found.unwrap_or_else(|Panicked| Err(StoreError::interrupted()))
     }
 }
 

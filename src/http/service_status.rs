@@ -9,10 +9,10 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use indexmap::IndexMap;
 
-use super::answer::Parameters;
 use super::error::ApiError;
 use super::openapi::errors::{NotFound, ReadyErrors, WordErrors};
 use super::openapi::parameters::Level;
+use super::query::Parameters;
 use super::types::{DetailLevel, ErrorKind, Service, ServiceState};
 use crate::reconcile::{Controller, Freshness, LookupError, OnStale};
 use crate::telemetry::Metrics;

@@ -14,10 +14,12 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::access::Caller;
-use super::answer::{Parameters, SnapshotContext};
+use super::blocking::{Panicked, run_blocking};
 use super::error::ApiError;
 use super::openapi::errors::{EnvironmentErrors, PullErrors, SnapshotErrors, WriteErrors};
 use super::openapi::parameters::{OneEnvironment, SnapshotParameters};
+use super::query::Parameters;
+use super::snapshot_context::SnapshotContext;
 use super::types::{ErrorKind, LastClassUpdate, Proposed, UnexpectedResponse};
 use super::writes::{Writing, environment_of};
 use crate::changeset::{NewCatalogue, Operation, check_may_update_classes, etag_of};
@@ -189,8 +191,9 @@ pub(super) async fn update(
         let (server, controller) = (server.clone(), Arc::clone(&controller));
         move || (server.pull(&controller, named, &uri), busy)
     };
-    let done = tokio::task::spawn_blocking(pull).await;
-    let (pulled, _busy) = done.map_err(|_| ApiError::internal("The classes were not pulled."))?;
+    let done = run_blocking(pull).await;
+    let (pulled, _busy) =
+        done.map_err(|Panicked| ApiError::internal("The classes were not pulled."))?;
     let catalogues = pulled?;
     // To do it again does no harm, so a request is never taken for the repetition of another: what
     // that one wrote may have been undone since.

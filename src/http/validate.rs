@@ -7,13 +7,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 
-use super::answer::{SnapshotContext, lookup};
+use super::blocking::{Panicked, REPOSITORY, run_blocking};
 use super::body::{read, to_groups};
 use super::compute::TOOLS;
 use super::error::ApiError;
 use super::openapi::errors::{BodyErrors, GroupErrors, SnapshotErrors};
 use super::openapi::parameters::SnapshotParameters;
-use super::server::MemoryReservation;
+use super::snapshot_context::SnapshotContext;
 use super::types;
 use crate::changeset::{Operation, read_group};
 use crate::model::{Group, GroupId, NODE_VALUES};
@@ -39,17 +39,16 @@ pub(super) async fn group(
     let bytes = read(body).await?;
     let weight = bytes.as_ref().map_or(0, Bytes::len);
     let (group, operation) = TOOLS.run(weight, move || operation_of(bytes.as_deref())).await??;
-    let permit = lookup().await?;
-    let memory = MemoryReservation::of_request();
+    let permit = REPOSITORY.admit().await?;
     let check = move || {
-        let _held = (permit, memory);
+        let _permit = permit;
         match controller.check_write(&context.snapshot, &operation) {
             Ok(()) => context.respond(Json(types::Group::from(&group))),
             Err(error) => context.respond(ApiError::from(error).into_response()),
         }
     };
-    let checked = tokio::task::spawn_blocking(check).await;
-    checked.map_err(|_| ApiError::internal("The group could not be checked."))
+    let checked = run_blocking(check).await;
+    checked.map_err(|Panicked| ApiError::internal("The group could not be checked."))
 }
 
 /// Reads the group of a body, and the write that would store it.

@@ -14,7 +14,6 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::access::{Caller, Role};
-use super::answer::{Parameters, name_commit};
 use super::body::{HIERARCHY_VALUES, read_groups, read_json};
 use super::error::ApiError;
 use super::groups::{find, show};
@@ -23,7 +22,9 @@ use super::openapi::errors::{
     RemovalErrors, WriteErrors,
 };
 use super::openapi::parameters::Nodes;
+use super::query::Parameters;
 use super::server::{FlushCallback, MemoryReservation};
+use super::snapshot_context::name_commit;
 use super::types::{
     Environment, ErrorKind, Group, NodesRequest, Proposed, ProposedBranch, Unpinned,
 };

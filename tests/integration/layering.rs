@@ -233,6 +233,17 @@ fn pure_modules_do_no_io() {
 }
 
 #[test]
+fn one_file_has_work_that_blocks_run_for_requests() {
+    let names_it = |file: &&String| {
+        let text = std::fs::read_to_string(source().join(file)).unwrap();
+        code(&text).contains("spawn_blocking")
+    };
+    // The start and the end of the daemon have no requests.
+    let files = GRAPH.edges.keys().filter(|it| module_of(it) != "cli");
+    assert_eq!(files.filter(names_it).collect::<Vec<_>>(), ["http/blocking.rs"]);
+}
+
+#[test]
 fn every_module_is_in_the_table() {
     let modules = source::modules(&source());
     let listed: BTreeSet<&str> = ALLOWED.iter().map(|(name, _)| *name).collect();

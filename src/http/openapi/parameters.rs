@@ -1,6 +1,6 @@
 //! Parameters of queries and headers, in sets that handlers name.
 //!
-//! Handlers read them by [`crate::http::answer::Parameters`]: its errors say what is wrong in the words of Puppet
+//! Handlers read them by [`crate::http::query::Parameters`]: its errors say what is wrong in the words of Puppet
 //! Enterprise, which a derived reader does not.
 
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};

@@ -1,22 +1,13 @@
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
-use tower::ServiceExt as _;
 
 use super::*;
 use crate::facts::CertificateFacts;
-use crate::git::Verification;
-use crate::http::enc_cache::EncCache;
-use crate::http::node_lookup::FactsPolicy;
+use crate::http::fixture::Fixture;
 use crate::http::server::Peer;
-use crate::model::Budget;
-use crate::reconcile::{Controller, Policy, Settings, Target};
-use crate::store::{CheckIns, Limits, StoreSettings};
-use crate::telemetry::Metrics;
 
 /// Every route of the classifier API, which stands below `/classifier-api` as well: method, path, what
 /// it requires.
@@ -92,35 +83,7 @@ fn table() -> BTreeMap<(String, String), &'static str> {
     classifier.chain(others).collect()
 }
 
-/// A daemon without a listener, which knows a token of each role and certificates.
-struct Fixture {
-    router: Router,
-    _directory: tempfile::TempDir,
-}
-
 impl Fixture {
-    fn new(set: RouteSet) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        commit_group(directory.path());
-        let access = Arc::new(access(directory.path()));
-        let metrics: Arc<Metrics> = Arc::default();
-        let controller = Controller::start(settings(directory.path()), Arc::clone(&metrics));
-        let limits = Limits { nodes: 10, bytes: 1 << 20, forget_after: std::time::Duration::MAX };
-        let store = StoreSettings { path: None, cache: 1 << 20, limits };
-        let services = Services {
-            controller: controller.unwrap(),
-            check_ins: CheckIns::new(store, Arc::clone(&metrics)),
-            metrics,
-            access,
-            webhooks: Arc::default(),
-            writer: None,
-            puppet_server: None,
-            facts: FactsPolicy::default(),
-            enc_cache: EncCache::default(),
-        };
-        Self { router: router(Arc::new(services), set), _directory: directory }
-    }
-
     async fn send(&self, method: &str, path: &str, caller: &Caller<'_>) -> Answer {
         let mut request = Request::builder().method(method).uri(path);
         let mut peer = Peer::default();
@@ -131,61 +94,7 @@ impl Fixture {
         }
         let mut request = request.body(Body::empty()).unwrap();
         request.extensions_mut().insert(peer);
-        Answer::of(self.router.clone().oneshot(request).await.unwrap()).await
-    }
-}
-
-/// Makes a repository with one group.
-fn commit_group(directory: &Path) {
-    let repository = git2::Repository::init(directory).unwrap();
-    let mut index = repository.index().unwrap();
-    let entry = git2::IndexEntry {
-        ctime: git2::IndexTime::new(0, 0),
-        mtime: git2::IndexTime::new(0, 0),
-        dev: 0,
-        ino: 0,
-        mode: 0o100_644,
-        uid: 0,
-        gid: 0,
-        file_size: 0,
-        id: git2::Oid::ZERO_SHA1,
-        flags: 0,
-        flags_extended: 0,
-        path: b"groups/a.yaml".to_vec(),
-    };
-    index.add_frombuffer(&entry, b"name: A\n").unwrap();
-    let tree = repository.find_tree(index.write_tree().unwrap()).unwrap();
-    let author = git2::Signature::new("a", "a@example.com", &git2::Time::new(0, 0)).unwrap();
-    repository.commit(Some("HEAD"), &author, &author, "first", &tree, &[]).unwrap();
-}
-
-/// Writes tokens, one of each role and with its name, and reads them.
-#[expect(clippy::disallowed_methods, reason = "a file to read")]
-fn access(directory: &Path) -> Access {
-    let entry = |role: Role| {
-        let hash = Sha256::digest(role.as_str());
-        let hash: Vec<String> = hash.iter().map(|it| format!("{it:02x}")).collect();
-        format!("- name: t\n  sha256: {}\n  roles: [{}]\n", hash.concat(), role.as_str())
-    };
-    let path = directory.join("tokens.yaml");
-    std::fs::write(&path, Role::ALL.map(entry).concat()).unwrap();
-    Access::new(Some(path), true, None, false).unwrap()
-}
-
-fn settings(repository: &Path) -> Settings {
-    Settings {
-        target: Target::Local(repository.to_owned()),
-        transport: Box::default(),
-        address: String::new(),
-        branch: None,
-        path: ".".to_owned(),
-        interval: std::time::Duration::from_hours(1),
-        data: None,
-        policy: Policy::default(),
-        budget: Budget::DEFAULT,
-        snapshot_cache: 1 << 20,
-        verification: Verification::default(),
-        reporting: None,
+        Answer::of(self.answer(request).await).await
     }
 }
 
@@ -388,7 +297,7 @@ async fn beyond_the_connection_limit_only_probes_are_answered() {
         request = request.header("X-Authentication", "guess");
         let mut request = request.body(Body::empty()).unwrap();
         request.extensions_mut().insert(Peer { is_over_limit: true, ..Peer::default() });
-        let answer = Answer::of(fixture.router.clone().oneshot(request).await.unwrap()).await;
+        let answer = Answer::of(fixture.answer(request).await).await;
         let expected = if requirement == "probe" { 401 } else { 503 };
         assert_eq!(answer.status, expected, "{method} {path}");
     }
@@ -402,7 +311,7 @@ async fn the_unix_socket_may_do_everything() {
         request = request.header("X-Authentication", "guess");
         let mut request = request.body(Body::empty()).unwrap();
         request.extensions_mut().insert(Peer { is_local: true, ..Peer::default() });
-        let answer = Answer::of(fixture.router.clone().oneshot(request).await.unwrap()).await;
+        let answer = Answer::of(fixture.answer(request).await).await;
         assert_eq!(answer.is_denied(), requirement == "signature", "{method} {path}: {answer:?}");
     }
 }

@@ -1,0 +1,69 @@
+//! The query of a request.
+
+use std::collections::HashMap;
+
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
+
+use super::error::ApiError;
+use super::types::ErrorKind;
+
+/// The parameters of a request's query.
+#[derive(Debug)]
+pub(super) struct Parameters(HashMap<String, String>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Parameters {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        if parts.uri.query().is_none_or(str::is_empty) {
+            return Ok(Self(HashMap::new()));
+        }
+        match Query::<HashMap<String, String>>::from_request_parts(parts, state).await {
+            Ok(Query(parameters)) => Ok(Self(parameters)),
+            Err(_) => Err(ApiError::new(
+                ErrorKind::MalformedRequest,
+                "The query of your request cannot be read.",
+                parts.uri.query().unwrap_or_default(),
+            )),
+        }
+    }
+}
+
+impl Parameters {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Returns whether a switch is on: anything but `0` and `false` turns it on.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| !matches!(value, "0" | "false"))
+    }
+
+    /// Returns a number.
+    pub(super) fn number(&self, name: &str) -> Result<Option<usize>, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| ApiError::malformed_number(name, text))
+    }
+
+    /// Returns a count; one that is too large to be written down is as good as all.
+    pub(super) fn count(&self, name: &str) -> Result<Option<usize>, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        if digits.is_empty() || !digits.bytes().all(|it| it.is_ascii_digit()) {
+            return Err(ApiError::malformed_number(name, text));
+        }
+        let count = digits.parse().unwrap_or(usize::MAX);
+        if count > 0 && text.starts_with('-') {
+            return Err(ApiError::illegal_count(name, text));
+        }
+        Ok(Some(count))
+    }
+
+    /// Returns the part of a list that `limit` and `offset` ask for.
+    pub(super) fn page<T>(&self, list: Vec<T>) -> Result<Vec<T>, ApiError> {
+        let offset = self.number("offset")?.unwrap_or(0);
+        let limit = self.number("limit")?.unwrap_or(usize::MAX);
+        Ok(list.into_iter().skip(offset).take(limit).collect())
+    }
+}

@@ -1,0 +1,227 @@
+//! Which snapshot answers a request, and the headers that say so.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{FromRef, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::blocking::REPOSITORY;
+use super::error::ApiError;
+use super::query::Parameters;
+use super::types::ErrorKind;
+use crate::classification::{Conflicts, Version};
+use crate::hierarchy::GroupIndex;
+use crate::model::CommitId;
+use crate::reconcile::{Controller, Freshness};
+use crate::snapshot::{LiveSnapshot, Snapshot};
+use crate::telemetry::Metrics;
+
+const COMMIT: HeaderName = HeaderName::from_static("x-clade-commit");
+const STALE: HeaderName = HeaderName::from_static("x-clade-stale");
+
+/// The snapshot of a request: taken once, and used to the end.
+#[derive(Debug)]
+pub(super) struct SnapshotContext {
+    pub(super) snapshot: Arc<Snapshot>,
+    /// The same with its responses, if it is live.
+    live: Option<Arc<LiveSnapshot>>,
+    pub(super) metrics: Arc<Metrics>,
+    /// How many seconds ago the branch was seen, if that is too long.
+    stale: Option<u64>,
+}
+
+impl<S> FromRequestParts<S> for SnapshotContext
+where
+    S: Send + Sync,
+    Arc<Controller>: FromRef<S>,
+    Arc<Metrics>: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let parameters = Parameters::from_request_parts(parts, state).await?;
+        let (controller, metrics) = (Arc::<Controller>::from_ref(state), Arc::from_ref(state));
+        let (snapshot, live) = match Named::read(&parameters, &parts.headers)? {
+            None => {
+                let live = controller.live()?;
+                (Arc::clone(live.snapshot()), Some(live))
+            }
+            Some(named) => {
+                let snapshot = named.find(Arc::clone(&controller)).await?;
+                // Most clients that name a commit name the live one.
+                let live = controller.live().ok();
+                (Arc::clone(&snapshot), live.filter(|it| Arc::ptr_eq(it.snapshot(), &snapshot)))
+            }
+        };
+        let stale = match controller.freshness() {
+            Freshness::Stale(age, _) => Some(age.as_secs()),
+            Freshness::Fresh => None,
+        };
+        Ok(Self { snapshot, live, metrics, stale })
+    }
+}
+
+/// The commit that a request names in place of the live one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Named {
+    /// The commit of an earlier answer, from here or from another replica.
+    Answered(CommitId),
+    /// A revision: a branch, a tag, or part of an id.
+    Revision(String),
+    /// The commit that was live at a time.
+    Time(Timestamp),
+}
+
+impl Named {
+    fn read(parameters: &Parameters, headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
+        Ok(match (parameters.get("commit"), parameters.get("at")) {
+            (None, None) => headers.get(COMMIT).map(read_commit).transpose()?.map(Self::Answered),
+            (Some(_), Some(_)) => {
+                let message = "Either `commit` or `at` can be given, not both.";
+                return Err(ApiError::new(ErrorKind::MalformedRequest, message, Value::Null));
+            }
+            (Some(revision), None) => Some(Self::Revision(revision.to_owned())),
+            (None, Some(time)) => Some(Self::Time(read_time(time)?)),
+        })
+    }
+
+    async fn find(self, controller: Arc<Controller>) -> Result<Arc<Snapshot>, ApiError> {
+        let find = move || match self {
+            Self::Answered(commit) => controller.snapshot_from_elsewhere(commit),
+            Self::Revision(revision) => match revision.parse() {
+                // What another replica answered from may be on its way to this one.
+                Ok(commit) if controller.follows_a_remote() => {
+                    controller.snapshot_from_elsewhere(commit)
+                }
+                _ => controller.snapshot_at(&revision),
+            },
+            Self::Time(time) => controller.snapshot_then(time),
+        };
+        REPOSITORY.run(find).await
+    }
+}
+
+/// Reads the commit that an earlier answer named, here or elsewhere.
+fn read_commit(named: &HeaderValue) -> Result<CommitId, ApiError> {
+    named.to_str().ok().and_then(|it| it.parse().ok()).ok_or_else(|| {
+        let message = "The header X-Clade-Commit is not the full id of a commit.";
+        ApiError::new(ErrorKind::MalformedRequest, message, Value::Null)
+    })
+}
+
+/// Reads a time as RFC 3339 has it; seconds may be left out.
+fn read_time(text: &str) -> Result<Timestamp, ApiError> {
+    // A `+` that the client did not encode arrives as a blank.
+    text.replace(' ', "+").parse().map_err(|_| {
+        let message = format!("`{text}` is not a time such as 2026-10-03T02:10:00Z.");
+        ApiError::new(ErrorKind::MalformedRequest, message, "at")
+    })
+}
+
+impl SnapshotContext {
+    /// Writes the classified document of a node that some groups match, parents first.
+    pub(super) fn classified(
+        &self,
+        name: &str,
+        groups: &[GroupIndex],
+        version: Version,
+    ) -> Result<Vec<u8>, Conflicts<'_>> {
+        match &self.live {
+            Some(live) => live.classified(name, groups, version),
+            None => self.snapshot.classified(name, groups, version),
+        }
+    }
+
+    /// Makes an answer that names the commit.
+    pub(super) fn respond(&self, answer: impl IntoResponse) -> Response {
+        let mut response = answer.into_response();
+        name_commit(&mut response, self.snapshot.commit);
+        if let Some(seconds) = self.stale {
+            response.headers_mut().insert(STALE, seconds.into());
+        }
+        response
+    }
+
+    /// Answers with JSON, or with an error; both name the commit.
+    pub(super) fn json<T: Serialize>(&self, answer: Result<T, ApiError>) -> Response {
+        match answer {
+            Ok(value) => self.respond(Json(value)),
+            Err(error) => self.respond(error),
+        }
+    }
+}
+
+/// Names the commit that answered.
+pub(super) fn name_commit(response: &mut Response, commit: CommitId) {
+    if let Ok(commit) = HeaderValue::from_bytes(&commit.to_hex()) {
+        response.headers_mut().insert(COMMIT, commit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::http::Request;
+
+    use super::*;
+    use crate::http::fixture::Fixture;
+    use crate::http::router::RouteSet;
+    use crate::model::Node;
+
+    async fn context(fixture: &Fixture, request: Request<Body>) -> SnapshotContext {
+        let (mut parts, _) = request.into_parts();
+        SnapshotContext::from_request_parts(&mut parts, &fixture.state).await.unwrap()
+    }
+
+    fn get(uri: &str) -> Request<Body> {
+        Request::get(uri).header("X-Authentication", "classify").body(Body::empty()).unwrap()
+    }
+
+    /// Returns requests that name the live commit.
+    fn naming(path: &str, live: CommitId) -> Vec<Request<Body>> {
+        let now = Timestamp::now();
+        let header = Request::get(path).header("X-Authentication", "classify");
+        let header = header.header("X-Clade-Commit", live.to_string()).body(Body::empty());
+        let queries = [format!("commit={live}"), "commit=HEAD".to_owned(), format!("at={now}")];
+        let mut requests = Vec::from(queries.map(|it| get(&format!("{path}?{it}"))));
+        requests.push(header.unwrap());
+        requests
+    }
+
+    #[tokio::test]
+    async fn a_request_that_names_the_live_commit_shares_its_responses() {
+        let fixture = Fixture::new(RouteSet::Whole);
+        let [before, live] = fixture.commits;
+        let plain = context(&fixture, get("/")).await.live.unwrap();
+        for request in naming("/", live) {
+            let shown = format!("{request:?}");
+            let named = context(&fixture, request).await;
+            assert!(Arc::ptr_eq(&named.live.unwrap(), &plain), "{shown}");
+        }
+        let other = context(&fixture, get(&format!("/?commit={before}"))).await;
+        assert_eq!((other.snapshot.commit, other.live.is_none()), (before, true));
+    }
+
+    #[tokio::test]
+    async fn cached_responses_are_the_same_bytes() {
+        let fixture = Fixture::new(RouteSet::Whole);
+        let live = fixture.commits[1];
+        let context = context(&fixture, get("/")).await;
+        let (snapshot, node) = (&context.snapshot, Node::named("n".to_owned()));
+        let groups =
+            snapshot.index().matches(&snapshot.estate.hierarchy, &snapshot.index().resolve(&node));
+        let made = snapshot.classified("n", &groups.unwrap(), Version::V1).unwrap();
+        let path = "/v1/classified/nodes/n";
+        for request in [get(path), get(path)].into_iter().chain(naming(path, live)) {
+            let answer = fixture.answer(request).await;
+            assert_eq!(answer.headers()[COMMIT], live.to_string());
+            assert_eq!(to_bytes(answer.into_body(), 1 << 20).await.unwrap(), made);
+        }
+    }
+}
