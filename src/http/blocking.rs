@@ -136,6 +136,6 @@ mod tests {
         began.recv().unwrap();
         drop(request);
         go.send(()).unwrap();
-        ended.recv_timeout(Duration::from_secs(60)).unwrap();
+        ended.recv_timeout(Duration::from_mins(1)).unwrap();
     }
 }
