@@ -98,6 +98,10 @@ mod http;
 #[cfg(feature = "cli")]
 mod cli;
 
+#[cfg(test)]
+#[path = "../tests/table.rs"]
+mod table;
+
 pub use classification::{
     ClassificationError, Conflicts, Explanation, Final, Match, Outcome, classify,
 };

@@ -126,10 +126,11 @@ fn write_string(text: &mut String, string: &str) {
 mod tests {
     use super::*;
     use crate::model::same;
+    use crate::table::each_row;
 
     #[test]
     fn values_are_written_for_yaml_1_1() {
-        for (json, expected) in [
+        let rows = [
             (r#""2024-01-31""#, r#""2024-01-31""#),
             ("1e16", "1.0e+16"),
             ("1.5E-7", "1.5e-7"),
@@ -143,12 +144,13 @@ mod tests {
             ),
             (r#""\ud83d\ude00""#, "\"😀\""),
             (r#"{"a": [1, null, {}], "": []}"#, r#"{"a": [1, null, {}], "": []}"#),
-        ] {
+        ];
+        each_row(rows, |(json, expected)| {
             let value: Value = serde_json::from_str(json).unwrap();
             assert_eq!(to_yaml11(&value), expected);
             let read_back: Value = serde_json::from_str(expected).unwrap();
             assert!(same(&read_back, &value), "{json}");
-        }
+        });
     }
 
     #[test]

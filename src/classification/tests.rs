@@ -6,6 +6,7 @@ use super::*;
 use crate::hierarchy::{Hierarchy, root_group};
 use crate::model::{Group, GroupId, Individual};
 use crate::rule;
+use crate::table::each_row;
 
 /// A group that every node matches.
 fn group(number: u8, parent: u8, values: &Value) -> Group {
@@ -62,7 +63,7 @@ fn answer(estate: &Estate) -> Value {
 
 #[test]
 fn leaves_are_joined_and_differences_are_conflicts() {
-    for (groups, expected) in [
+    let rows = [
         (
             vec![],
             json!({"groups": "All Nodes", "environment": "production", "classes": {}, "parameters": {}}),
@@ -124,9 +125,10 @@ fn leaves_are_joined_and_differences_are_conflicts() {
                 for the environment. See the `details` key for all conflicts."
             ),
         ),
-    ] {
+    ];
+    each_row(rows, |(groups, expected)| {
         assert_eq!(answer(&estate(&groups)), expected);
-    }
+    });
 }
 
 #[test]

@@ -123,6 +123,7 @@ fn node(mut entry: Value, keys: Entry) -> Result<Node, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
 
     #[test]
     fn pages_are_read_until_one_is_not_full_and_never_forever() {
@@ -134,11 +135,11 @@ mod tests {
                 Ok(names.map(|it| take(Ok(ListedNode { node: node(it), memory: 1 }))).count())
             }
         };
-        for total in [0, 1, PAGE_NODES - 1, PAGE_NODES, PAGE_NODES + 1, 3 * PAGE_NODES] {
+        each_row([0, 1, PAGE_NODES - 1, PAGE_NODES, PAGE_NODES + 1, 3 * PAGE_NODES], |total| {
             let mut found = 0;
             let count = read_pages(&fleet(total, true), &mut |_| found += 1).unwrap();
             assert_eq!((count, found), (total, total));
-        }
+        });
         let said = read_pages(&fleet(PAGE_NODES, false), &mut |_| {}).unwrap_err().to_string();
         assert!(said.starts_with("the pages of nodes do not end"), "{said}");
     }

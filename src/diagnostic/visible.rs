@@ -48,18 +48,20 @@ pub(super) const COMMANDS: [&str; 2] = ["##[", "##vso["];
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
 
     #[test]
     fn a_text_stays_on_its_line() {
-        for (text, shown) in [
+        let rows = [
             ("groups/größe ok.yaml", "groups/größe ok.yaml"),
             ("a\n::error::x", "a\u{fffd}::error::x"),
             ("a\u{1b}[31mb\u{9b}c\u{7f}", "a\u{fffd}[31mb\u{fffd}c\u{fffd}"),
             ("a\u{202e}b\u{2066}c\u{2028}d", "a\u{fffd}b\u{fffd}c\u{fffd}d"),
             ("x ##[add-mask]y ##vso[task]z", "x #\u{fffd}#[add-mask]y #\u{fffd}#vso[task]z"),
-        ] {
+        ];
+        each_row(rows, |(text, shown)| {
             assert_eq!(visible(text), shown);
-        }
+        });
         assert_eq!(visible_up_to("abc", 3), "abc");
         assert_eq!(visible_up_to("ab\ncd", 3), "ab\u{fffd}…");
     }

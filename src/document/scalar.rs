@@ -202,10 +202,11 @@ fn is_time(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
 
     #[test]
     fn what_all_readers_agree_on_is_read() {
-        for (text, json) in [
+        let rows = [
             ("", "null"),
             ("~", "null"),
             ("True", "true"),
@@ -242,15 +243,16 @@ mod tests {
             (":", "\":\""),
             ("-web", "\"-web\""),
             ("1,2,x", "\"1,2,x\""),
-        ] {
+        ];
+        each_row(rows, |(text, json)| {
             let value: Value = serde_json::from_str(json).unwrap();
             assert_eq!(resolve(text), Resolved::Value(value), "{text:?}");
-        }
+        });
     }
 
     #[test]
     fn what_readers_disagree_on_is_refused() {
-        for text in [
+        let rows = [
             "yes",
             "No",
             "ON",
@@ -283,8 +285,9 @@ mod tests {
             ".NaN",
             "-0x1F",
             "0x1_F",
-        ] {
+        ];
+        each_row(rows, |text| {
             assert!(matches!(resolve(text), Resolved::Ambiguous(_)), "{text:?}");
-        }
+        });
     }
 }

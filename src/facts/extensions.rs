@@ -119,6 +119,7 @@ pub(super) fn extension_text(value: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
 
     #[test]
     fn extensions_have_puppets_names() {
@@ -160,15 +161,16 @@ mod tests {
     fn values_are_unwrapped() {
         let long = "x".repeat(200);
         let wrapped = [&[0x0c, 0x81, 200], long.as_bytes()].concat();
-        for (value, text) in [
+        let rows = [
             (b"\x0c\x03web".as_slice(), "web"),
             (b"\x13\x03web", "web"),
             (b"web", "web"),
             (b"\x0c\x09web", "\u{c}\twe\u{62}"),
             (&wrapped, long.as_str()),
             (b"", ""),
-        ] {
+        ];
+        each_row(rows, |(value, text)| {
             assert_eq!(extension_text(value), text);
-        }
+        });
     }
 }

@@ -231,6 +231,7 @@ fn key(context: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
 
     fn call(provider: Provider, repository: &str) -> Call {
         let status = CommitStatus {
@@ -246,7 +247,7 @@ mod tests {
     #[test]
     fn each_forge_is_called_in_its_own_way() {
         let commit = "ab".repeat(20);
-        for (provider, repository, url, header, state) in [
+        let rows = [
             (
                 Provider::Github,
                 "o/r",
@@ -282,14 +283,15 @@ mod tests {
                 "Bearer secret",
                 "FAILED",
             ),
-        ] {
+        ];
+        each_row(rows, |(provider, repository, url, header, state)| {
             let call = call(provider, repository);
             assert_eq!(call.url, format!("https://api/{url}"));
             assert_eq!(call.headers[0].1, header);
             assert_eq!(call.body["state"], state);
             let description = call.body["description"].as_str().unwrap();
             assert_eq!(description.chars().count(), DESCRIPTION);
-        }
+        });
     }
 
     #[test]

@@ -74,6 +74,7 @@ impl PullRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
 
     #[test]
     fn each_forge_is_asked_in_its_own_words() {
@@ -83,31 +84,33 @@ mod tests {
             head: "clade/1".to_owned(),
             base: "main".to_owned(),
         };
-        for (provider, repository, url, head) in [
+        let rows = [
             (Provider::Github, "o/r", "repos/o/r/pulls", "/head"),
             (Provider::Forgejo, "o/r", "repos/o/r/pulls", "/head"),
             (Provider::Gitlab, "g/p", "projects/g%2Fp/merge_requests", "/source_branch"),
             (Provider::Bitbucket, "w/s", "repositories/w/s/pullrequests", "/source/branch/name"),
             (Provider::BitbucketDc, "P/r", "projects/P/repos/r/pull-requests", "/fromRef/id"),
-        ] {
+        ];
+        each_row(rows, |(provider, repository, url, head)| {
             let call = request.call(provider, "https://api", repository, "secret");
             assert_eq!(call.url, format!("https://api/{url}"));
             let head = call.body.pointer(head).and_then(Value::as_str).unwrap();
             assert!(head.ends_with("clade/1"), "{head}");
             assert_eq!(call.body["title"], "T");
-        }
+        });
     }
 
     #[test]
     fn the_address_is_found_in_every_answer() {
-        for (answer, expected) in [
+        let rows = [
             (json!({"html_url": "https://h/1"}), Some("https://h/1")),
             (json!({"web_url": "https://h/2"}), Some("https://h/2")),
             (json!({"links": {"html": {"href": "https://h/3"}}}), Some("https://h/3")),
             (json!({"links": {"self": [{"href": "https://h/4"}]}}), Some("https://h/4")),
             (json!({}), None),
-        ] {
+        ];
+        each_row(rows, |(answer, expected)| {
             assert_eq!(PullRequest::address(&answer).as_deref(), expected);
-        }
+        });
     }
 }

@@ -266,10 +266,11 @@ impl fmt::Debug for Remote {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
 
     #[test]
     fn credentials_are_never_shown() {
-        for (text, shown) in [
+        let rows = [
             ("git://user:secret@host:9418/a/b.git", "git://host:9418/a/b.git"),
             ("https://user:se%63ret@Host/a.git", "https://host/a.git"),
             ("HTTPS://secret@host/a@b.git", "https://host/a@b.git"),
@@ -277,11 +278,12 @@ mod tests {
             ("file:///srv/groups.git", "file:///srv/groups.git"),
             ("/srv/groups.git", "/srv/groups.git"),
             ("./a:b", "./a:b"),
-        ] {
+        ];
+        each_row(rows, |(text, shown)| {
             let remote = Remote::parse(text).unwrap();
             assert_eq!(remote.to_string(), shown);
             assert!(!format!("{remote:?} {}", remote.address()).contains("secret"), "{text}");
-        }
+        });
     }
 
     #[test]
@@ -293,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_path_of_ssh_is_what_the_command_wants() {
-        for (text, shown, user, path) in [
+        let rows = [
             (
                 "ssh://git@host:2222/srv/x.git",
                 "ssh://host:2222/srv/x.git",
@@ -304,12 +306,13 @@ mod tests {
             ("git@Host:org/x.git", "ssh://git@host/~/org/x.git", Some("git"), "org/x.git"),
             ("git@host:/srv/x.git", "ssh://host/srv/x.git", Some("git"), "/srv/x.git"),
             ("host:x.git", "ssh://host/~/x.git", None, "x.git"),
-        ] {
+        ];
+        each_row(rows, |(text, shown, user, path)| {
             let remote = Remote::parse(text).unwrap();
             let url = remote.url().unwrap();
             let named = url.user.as_ref().map(|(name, _)| name.as_str());
             assert_eq!((remote.to_string().as_str(), named, url.ssh_path()), (shown, user, path));
-        }
+        });
     }
 
     #[test]

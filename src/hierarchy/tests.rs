@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::{Condition, GroupId};
 use crate::rule;
+use crate::table::each_row;
 
 /// A group of which only the number, the parent's number and the values matter; 0 is the root.
 fn group(number: u8, parent: u8, values: &Value) -> Group {
@@ -61,7 +62,7 @@ fn groups_stand_in_preorder_whatever_order_they_come_in() {
 fn faults_are_all_found_and_each_once() {
     let mut named = bare(6, 0);
     named.name = bare(1, 0).name;
-    for (groups, expected) in [
+    let rows = [
         (vec![bare(1, 0), bare(1, 0)], vec![HierarchyFault::DuplicateId { first: 0, second: 1 }]),
         (vec![bare(1, 0), named], vec![HierarchyFault::DuplicateName { first: 0, second: 1 }]),
         (vec![bare(1, 9), bare(2, 1)], vec![HierarchyFault::MissingParent { group: 0 }]),
@@ -77,9 +78,10 @@ fn faults_are_all_found_and_each_once() {
             vec![bare(0, 1), bare(1, 0)],
             vec![HierarchyFault::Root { group: 0, fault: RootFault::Parent }],
         ),
-    ] {
+    ];
+    each_row(rows, |(groups, expected)| {
         assert_eq!(check(&groups), expected);
-    }
+    });
 }
 
 #[test]

@@ -219,6 +219,7 @@ fn text_of(visited: &[Visited]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
 
     fn find(found: &[&str], absent: &[&str], not: &[&str]) -> Example {
         let parse = |texts: &[&str]| -> Vec<Pattern> {
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn a_text_is_found_or_proven_not_to_be() {
         let text = |text: &str| Example::Text(text.to_owned());
-        for (found, absent, not, expected) in [
+        let rows = [
             (&["^web"][..], &[][..], &[][..], text("web")),
             (&["^web", r"\.com$"], &[], &[], text("web.com")),
             (&["^web", "^db"], &[], &[], Example::Nothing),
@@ -262,8 +263,9 @@ mod tests {
             (&[], &[".*"], &[], Example::Nothing),
             (&[r"^\d{3}$", "5"], &["^5", "5$"], &[], text("050")),
             (&[r"\bweb\b", "^x"], &[], &[], text("x-web")),
-        ] {
+        ];
+        each_row(rows, |(found, absent, not, expected)| {
             assert_eq!(find(found, absent, not), expected, "{found:?} {absent:?} {not:?}");
-        }
+        });
     }
 }

@@ -201,10 +201,11 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use crate::java_regex::Pattern;
+    use crate::table::each_row;
 
     #[test]
     fn patterns_are_written_for_postgresql() {
-        for (java, postgres) in [
+        let rows = [
             ("", Ok("(?:)")),
             ("^web", Ok("^web")),
             (r"a.b", Ok(r"a[^\u000a\u000d\u0085\u2028\u2029]b")),
@@ -230,9 +231,10 @@ mod tests {
             ("a{256}", Err("PostgreSQL repeats nothing more than 255 times")),
             (r"\p{L}", Err("one of its classes is too large for PostgreSQL")),
             (r"\x00", Err("one of its classes has no character of PostgreSQL")),
-        ] {
+        ];
+        each_row(rows, |(java, postgres)| {
             let written = Pattern::parse(java).unwrap().to_postgres();
             assert_eq!(written.as_deref().map_err(|it| *it), postgres, "{java}");
-        }
+        });
     }
 }

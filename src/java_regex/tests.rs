@@ -1,6 +1,7 @@
 use std::ops::Range;
 
 use super::*;
+use crate::table::each_row;
 
 fn found(pattern: &str, subject: &str) -> Option<Range<usize>> {
     Pattern::parse(pattern).unwrap().find(subject).unwrap()
@@ -8,7 +9,7 @@ fn found(pattern: &str, subject: &str) -> Option<Range<usize>> {
 
 #[test]
 fn everyday_traps_are_javas() {
-    for (pattern, subject, expected) in [
+    let rows = [
         (r"^web\d+$", "web01\n", Some(0..5)),
         (r"^web\d+$", "web01\n\n", None),
         (r"\w+", "é", None),
@@ -25,14 +26,15 @@ fn everyday_traps_are_javas() {
         ("(?<=a+)b", "aab", Some(2..3)),
         (r"\Qa.b\E", "a.b", Some(0..3)),
         ("(?:|a)*", "a", Some(0..0)),
-    ] {
+    ];
+    each_row(rows, |(pattern, subject, expected)| {
         assert_eq!(found(pattern, subject), expected, "{pattern:?} in {subject:?}");
-    }
+    });
 }
 
 #[test]
 fn what_java_refuses_is_refused_with_its_place() {
-    for (pattern, offset, message) in [
+    let rows = [
         ("a[b", 1, "unclosed character class"),
         ("*a", 0, "dangling meta character `*`"),
         ("a(b", 3, "unclosed group"),
@@ -53,10 +55,11 @@ fn what_java_refuses_is_refused_with_its_place() {
             0,
             "the pattern is too large: its repetitions expand to over 50,000 steps",
         ),
-    ] {
+    ];
+    each_row(rows, |(pattern, offset, message)| {
         let error = Pattern::parse(pattern).unwrap_err();
         assert_eq!((error.offset, error.message.as_str()), (offset, message), "{pattern}");
-    }
+    });
     assert!(Pattern::parse(&"(".repeat(300)).unwrap_err().message.contains("nested over 250 deep"));
     assert!(Pattern::parse(&"a".repeat(9000)).unwrap_err().message.contains("9000 bytes"));
 }

@@ -133,10 +133,11 @@ impl Eq for Decimal {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
 
     #[test]
     fn orders_numbers_exactly() {
-        for (left, right, expected) in [
+        let rows = [
             ("5", "5.0", Ordering::Equal),
             ("05", "+5", Ordering::Equal),
             ("0", "-0.0e5", Ordering::Equal),
@@ -153,14 +154,15 @@ mod tests {
             ("1e-99999999999999999999", "0", Ordering::Greater),
             ("\t5\n", "5", Ordering::Equal),
             ("1000", "1e3", Ordering::Equal),
-        ] {
+        ];
+        each_row(rows, |(left, right, expected)| {
             let (left_number, right_number) = (Decimal::parse(left), Decimal::parse(right));
             assert_eq!(
                 left_number.unwrap().cmp(&right_number.unwrap()),
                 expected,
                 "{left} {right}"
             );
-        }
+        });
     }
 
     #[test]
@@ -184,12 +186,13 @@ mod tests {
 
     #[test]
     fn rejects_what_is_not_a_decimal_number() {
-        for text in [
+        let rows = [
             "", " ", "0x10", "0b11", "1/2", "5L", "5d", "5f", "inf", "NaN", "Infinity", "1_000",
             "1,000", "1 000", "1.0.0", "10K", ".", "-", "+-5", "e5", "1e", "1e+", "٥", "--5",
             "- 5",
-        ] {
+        ];
+        each_row(rows, |text| {
             assert_eq!(Decimal::parse(text), None, "{text:?}");
-        }
+        });
     }
 }

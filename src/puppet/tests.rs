@@ -3,6 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::puppet::Default as Unset;
+use crate::table::each_row;
 
 fn class(text: &str) -> PuppetClass {
     let mut code = read(text).unwrap();
@@ -78,7 +79,7 @@ fn what_only_looks_like_a_class_is_none() {
 
 #[test]
 fn code_goes_on_behind_what_is_hard_to_read() {
-    for before in [
+    let rows = [
         "$a = $b / 2\n$c = ($d) / 2\n$e = $f[0] / 2",
         "$a = 'it''s'",
         "$a = 'a\\'b\\\\'",
@@ -94,10 +95,11 @@ fn code_goes_on_behind_what_is_hard_to_read() {
         "foo-bar { 'x': }",
         "@@file { 'x': }\nFile <<| tag == 'x' |>>",
         "notice(\"\\u{1F600} \\u0041 \\$x $\")",
-    ] {
+    ];
+    each_row(rows, |before| {
         let found = class(&format!("{before}\nclass after(Integer $p = 1) {{ }}\n"));
         assert_eq!(signature(&found), ["Integer p = 1"], "{before}");
-    }
+    });
 }
 
 #[test]
@@ -161,7 +163,7 @@ fn values_have_types_or_not() {
     ]
     .map(|(name, it)| (name.to_owned(), it.parse().unwrap()))
     .into();
-    for (data_type, good, bad) in [
+    let rows = [
         ("Any", json!([null, 1, "a", {}]), json!([])),
         ("String", json!(["", "a"]), json!([1, true, [], {}])),
         ("String[2, 3]", json!(["ab", "äöü"]), json!(["a", "abcd"])),
@@ -207,7 +209,8 @@ fn values_have_types_or_not() {
         ("Loop", json!([1, "a"]), json!([])),
         ("Tree", json!([{"a": {"b": "c"}}]), json!([{"a": {"b": 1}}, "a"])),
         ("Sensitive[String]", json!([1, "a"]), json!([])),
-    ] {
+    ];
+    each_row(rows, |(data_type, good, bad)| {
         let parsed: DataType = data_type.parse().unwrap();
         for value in good.as_array().unwrap() {
             assert_eq!(fault_of(&parsed, value, &aliases), None, "{data_type}: {value}");
@@ -215,7 +218,7 @@ fn values_have_types_or_not() {
         for value in bad.as_array().unwrap() {
             assert!(fault_of(&parsed, value, &aliases).is_some(), "{data_type}: {value}");
         }
-    }
+    });
 }
 
 #[test]

@@ -112,6 +112,7 @@ fn stands(number: &Decimal, order: Order, wanted: &Decimal) -> bool {
 mod tests {
     use super::*;
     use crate::rule;
+    use crate::table::each_row;
     use serde_json::json;
 
     fn read(text: &str) -> Value {
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn operators_see_the_types_that_they_are_made_for() {
-        for (operator, actual, operand, expected) in [
+        let rows = [
             ("=", json!("a"), "a", true),
             ("=", json!("A"), "a", false),
             ("=", json!(5), "5", true),
@@ -164,13 +165,14 @@ mod tests {
             ("<:", json!([null]), "null", false),
             ("<:", json!("ab"), "a", false),
             ("<:", json!({"a": 1}), "a", false),
-        ] {
+        ];
+        each_row(rows, |(operator, actual, operand, expected)| {
             assert_eq!(
                 check(operator, &actual, operand),
                 expected,
                 "{actual} {operator} {operand:?}"
             );
-        }
+        });
     }
 
     #[test]

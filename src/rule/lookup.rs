@@ -94,6 +94,7 @@ pub(super) fn step<'a>(value: &'a Value, segment: &Segment) -> Option<&'a Value>
 mod tests {
     use super::*;
     use crate::rule;
+    use crate::table::each_row;
     use serde_json::json;
 
     #[test]
@@ -106,7 +107,7 @@ mod tests {
                 .clone(),
             trusted: json!({"certname": "web1"}).as_object().unwrap().clone(),
         };
-        for (path, expected) in [
+        let rows = [
             (json!("name"), Some(json!("web1"))),
             (json!(["name"]), Some(json!("web1"))),
             (json!(["name", "x"]), None),
@@ -123,10 +124,11 @@ mod tests {
             (json!(["fact", "n", "x"]), None),
             (json!(["trusted", "certname"]), Some(json!("web1"))),
             (json!(["trusted"]), Some(json!({"certname": "web1"}))),
-        ] {
+        ];
+        each_row(rows, |(path, expected)| {
             let rule = rule::read(&json!(["=", path, "x"])).unwrap();
             let crate::model::Condition::Test(test) = rule else { panic!("a test") };
             assert_eq!(lookup(&test.path, &node).map(Cow::into_owned), expected, "{path}");
-        }
+        });
     }
 }

@@ -71,6 +71,7 @@ fn pinned(term: &Condition) -> Option<&Arc<str>> {
 mod tests {
     use super::*;
     use crate::rule;
+    use crate::table::each_row;
     use serde_json::{Value, json};
 
     #[test]
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_consoles_shape_is_recognised_and_made_again() {
-        for (whole, own, pinned) in [
+        let rows = [
             (json!(["or", ["=", "name", "a"], ["=", "name", "b"]]), Value::Null, vec!["a", "b"]),
             (
                 json!(["or", ["and", ["~", "name", "x"]], ["=", "name", "a"]]),
@@ -122,7 +123,8 @@ mod tests {
                 json!(["=", ["name"], "a"]),
                 vec!["b"],
             ),
-        ] {
+        ];
+        each_row(rows, |(whole, own, pinned)| {
             let (rule, names) = split_pins(rule::read(&whole).unwrap());
             let borrowed = rule::read(&whole).unwrap();
             let (own_part, pinned_part) = parts(&borrowed);
@@ -130,6 +132,6 @@ mod tests {
             assert_eq!(rule.as_ref().map_or(Value::Null, rule::to_value), own, "{whole}");
             assert_eq!(names.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), pinned, "{whole}");
             assert_eq!(rule::to_value(&with_pins(rule, &names).unwrap()), whole);
-        }
+        });
     }
 }

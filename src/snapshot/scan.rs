@@ -181,6 +181,7 @@ pub(super) fn value(bytes: &[u8], mut at: usize, depth: u32) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
     use serde_json::Value;
 
     /// Returns whether a text is one value and nothing else.
@@ -211,7 +212,7 @@ mod tests {
 
     #[test]
     fn an_invalid_value_is_declined() {
-        for text in [
+        let rows = [
             "0",
             "-0",
             "10",
@@ -228,10 +229,11 @@ mod tests {
             "{\"a\" : {\"b\":null} , \"c\":\"\"}",
             "[ ]",
             "{ }",
-        ] {
+        ];
+        each_row(rows, |text| {
             assert!(is_value(text.as_bytes()) && serde_json::from_str::<Value>(text).is_ok());
-        }
-        for text in [
+        });
+        let rows = [
             "",
             "-",
             "01",
@@ -255,10 +257,11 @@ mod tests {
             "\"a",
             "'a'",
             "1x",
-        ] {
+        ];
+        each_row(rows, |text| {
             assert!(!is_value(text.as_bytes()), "{text}");
             assert!(serde_json::from_str::<Value>(text).is_err(), "{text}");
-        }
+        });
         // Keys that the JSON library may read differently are left to it.
         for text in
             ["{\"\\u0061\":1}", "{\"$serde_json::private::Number\":\"1\"}", "\"\\ud83d\\ude00\""]

@@ -238,6 +238,7 @@ fn looks_like(kind: FileKind, document: &Node) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
     use crate::validation::{Search, read_layout, validate};
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
@@ -269,7 +270,7 @@ mod tests {
 
     #[test]
     fn what_looks_meant_and_is_not_read_is_named() {
-        for (path, text, expected) in [
+        let rows = [
             (
                 "web.yaml",
                 GROUP,
@@ -340,9 +341,10 @@ mod tests {
                 "",
                 "this file is not read: settings stand in `clade.yaml` // rename it to `clade.yaml`",
             ),
-        ] {
+        ];
+        each_row(rows, |(path, text, expected)| {
             assert_eq!(found(&[(path, text)]), [format!("{path}: {expected}")]);
-        }
+        });
         assert_eq!(
             found(&[
                 ("clade.yml", ""),
@@ -358,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_a_repository_has_beside_is_left_alone() {
-        for (path, text) in [
+        let rows = [
             ("README.md", GROUP),
             ("Puppetfile", ""),
             ("hiera.yaml", "version: 5\n"),
@@ -386,8 +388,9 @@ mod tests {
             ("clade.yml", ""),
             ("web.yaml", "[\n"),
             ("group/x.yaml", "a: b\n"),
-        ] {
+        ];
+        each_row(rows, |(path, text)| {
             assert_eq!(found(&[(path, text)]), Vec::<String>::new(), "{path}");
-        }
+        });
     }
 }

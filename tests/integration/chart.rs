@@ -186,7 +186,7 @@ fn every_manifest_fits_the_schemas_of_kubernetes() {
 fn what_does_not_go_together_is_refused() {
     let url = "repository.url=https://git.example.com/groups.git";
     let open = "access.allowAnonymous=true";
-    for (sets, reason) in [
+    let rows = [
         (&[open][..], "`repository.url` is missing"),
         (&[url], "every request would be refused"),
         (&[url, open, "replicaCount=0"], "replicaCount"),
@@ -222,14 +222,15 @@ fn what_does_not_go_together_is_refused() {
         (&[url, open, "config.writes=commit"], "`config.writes` needs `replicaCount: 1`"),
         (&[url, open, "gateway.enabled=true"], "`gateway.parentRefs` is missing"),
         (&[url, open, "terminationGracePeriodSeconds=30"], "must be more than"),
-    ] {
+    ];
+    each_row(rows, |(sets, reason)| {
         let sets: Vec<&str> = sets.iter().flat_map(|it| ["--set", it]).collect();
         let arguments = [&["template", "clade", "charts/clade"], sets.as_slice()].concat();
         let Some(done) = helm(&arguments) else { return };
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(!done.status.success(), "{sets:?} is taken");
         assert!(said.contains(reason), "{sets:?}: {said}");
-    }
+    });
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::program::{Daemon, GitRepository, run};
+use crate::table::each_row;
 
 const WEB: &str = "name: Webservers\nid: 58463036-0efa-4365-b367-b5401c0711d3\nrule: trusted.extensions.pp_role = web\nclasses: {apache: {port: 80}}\nconfig_data: {\"profile::web\": {port: 443}}\n";
 const WEB_ID: &str = "58463036-0efa-4365-b367-b5401c0711d3";
@@ -131,7 +132,7 @@ fn every_read_route_answers() {
 fn every_error_has_the_same_shape() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
-    for (method, path, body, status, kind) in [
+    let rows = [
         ("GET", "/nope", "", 404, "not-found"),
         ("GET", "/v1/groups/00000000-0000-4000-8000-000000000009", "", 404, "not-found"),
         ("GET", "/v1/groups/x", "", 400, "malformed-uuid"),
@@ -199,7 +200,8 @@ fn every_error_has_the_same_shape() {
             "classification-conflict",
         ),
         ("GET", "/status/v1/services/nope", "", 404, "not-found"),
-    ] {
+    ];
+    each_row(rows, |(method, path, body, status, kind)| {
         let answer = daemon.request(method, path, body);
         let json = answer.json();
         assert_eq!(
@@ -210,7 +212,7 @@ fn every_error_has_the_same_shape() {
         let keys: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(keys, ["kind", "msg", "details"], "{method} {path}");
         assert!(json["msg"].as_str().is_some_and(|msg| !msg.is_empty()), "{method} {path}");
-    }
+    });
     let conflict = daemon
         .request(
             "POST",

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::hub::Hub;
 use crate::program::{Daemon, GitRepository};
+use crate::table::each_row;
 
 const ROOT_ID: &str = "00000000-0000-4000-8000-000000000000";
 const WEB_ID: &str = "58463036-0efa-4365-b367-b5401c0711d3";
@@ -35,7 +36,7 @@ fn details_of_not_found_are_the_requested_path() {
     let group = json!({"name": "N", "parent": ROOT_ID, "classes": {}}).to_string();
     let of_group = |rest: &str| format!("/v1/groups/{GONE_ID}{rest}");
     for prefix in ["", "/classifier-api"] {
-        for (method, path, body) in [
+        let rows = [
             ("GET", "/v1/nope".to_owned(), ""),
             ("GET", of_group(""), ""),
             ("GET", of_group("/rules"), ""),
@@ -50,13 +51,14 @@ fn details_of_not_found_are_the_requested_path() {
             ("POST", of_group("/pin"), "{\"nodes\": [\"n\"]}"),
             ("POST", of_group("/unpin"), "{\"nodes\": [\"n\"]}"),
             ("DELETE", "/v1/environments/none".to_owned(), ""),
-        ] {
+        ];
+        each_row(rows, |(method, path, body)| {
             let path = format!("{prefix}{path}");
             let answer = daemon.request(method, &format!("{path}?limit=1"), body);
             let error = answer.json();
             assert_eq!((answer.status, &error["kind"]), (404, &json!("not-found")), "{path}");
             assert_eq!(error["details"], path, "{method}");
-        }
+        });
     }
     for path in ["/webhook/none", "/status/v1/services/none", "/status/v1/simple/none", "/node"] {
         let method = if path.starts_with("/webhook") { "POST" } else { "GET" };

@@ -50,5 +50,7 @@ mod tidy;
 mod wire;
 mod writes;
 
+#[path = "../table.rs"]
+mod table;
 #[path = "../../benches/world/mod.rs"]
 mod world;

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::program::{Daemon, root};
 use crate::readme::serve_fleet;
+use crate::table::each_row;
 
 /// Reads a text as a type and writes it again.
 type Rewrite = fn(&str) -> Result<String, serde_json::Error>;
@@ -96,7 +97,7 @@ fn an_enc_document_is_what_its_type_says() {
 #[test]
 fn errors_are_what_their_type_writes_with_the_status_of_their_kind() {
     let (_repository, daemon) = serve_fleet();
-    for (method, path, body) in [
+    let rows = [
         ("GET", "/nowhere", ""),
         ("PUT", "/livez", ""),
         ("POST", "/v1/classified/nodes/n", "{"),
@@ -109,11 +110,12 @@ fn errors_are_what_their_type_writes_with_the_status_of_their_kind() {
         ("POST", "/v1/groups", "{}"),
         ("GET", "/v1/nodes/nowhere", ""),
         ("GET", "/status/v1/services?level=loud", ""),
-    ] {
+    ];
+    each_row(rows, |(method, path, body)| {
         let answer = daemon.request(method, path, body);
         let error: Error = serde_json::from_str(&answer.body).unwrap();
         assert_eq!(serde_json::to_string(&error).unwrap(), answer.body);
         let status = error.kind().map(ErrorKind::status);
         assert_eq!(status.map(|it| it.as_u16()), Some(answer.status), "{method} {path}: {error:?}");
-    }
+    });
 }

@@ -125,6 +125,7 @@ fn masked(name: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
 
     #[test]
     fn a_misspelt_variable_is_an_unknown_setting() {
@@ -151,14 +152,15 @@ mod tests {
 
     #[test]
     fn secrets_in_urls_are_masked() {
-        for (name, value, shown) in [
+        let rows = [
             ("repo", "https://u:secret@host/x", "https://host/x"),
             ("repo", "gopher://u:secret@host/x", "…"),
             ("git-proxy", "http://u:secret@proxy:3128", "http://proxy:3128"),
             ("git-proxy", "none", "none"),
             ("path", "a@b", "a@b"),
-        ] {
+        ];
+        each_row(rows, |(name, value, shown)| {
             assert_eq!(masked(name, value), shown);
-        }
+        });
     }
 }

@@ -3,6 +3,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::format;
 use super::*;
+use crate::table::each_row;
 
 pub(super) fn value_of(text: &str) -> Value {
     documents(text).expect(text).first().map_or(Value::Null, Node::to_value)
@@ -127,7 +128,7 @@ fn what_is_new_stands_where_it_does_in_what_is_wanted() {
 /// Each row: the text, what it shall read as, the text then.
 #[test]
 fn every_layout_is_edited_as_it_is() {
-    for (text, target, expected) in [
+    let rows = [
         // absent values
         ("a:\nb: 1\n", json!({"a": 2, "b": 1}), "a: 2\nb: 1\n"),
         ("a: # c\nb: 1\n", json!({"a": 2, "b": 1}), "a: 2 # c\nb: 1\n"),
@@ -207,16 +208,17 @@ fn every_layout_is_edited_as_it_is() {
             "a: &x\n  p: 1\n  q: 2\nb: {p: 1, q: 2}\n",
         ),
         ("\u{feff}é: 'ü'  # c\n", json!({"é": "ß", "b": 1}), "\u{feff}é: 'ß'  # c\nb: 1\n"),
-    ] {
+    ];
+    each_row(rows, |(text, target, expected)| {
         let found = edit(text, 0, &target, &house).expect(text);
         assert_eq!(found, expected, "{text}");
-    }
+    });
 }
 
 /// Each row: the text, what it shall read as, the text then.
 #[test]
 fn comments_go_with_what_they_belong_to() {
-    for (text, target, expected) in [
+    let rows = [
         // comments between entries
         ("a: 1\n# about b\nb: 2\n", json!({"a": 1}), "a: 1\n"),
         (
@@ -275,10 +277,11 @@ fn comments_go_with_what_they_belong_to() {
             json!({"a": {"x": 1, "y": 2}, "b": 2}),
             "a:\n  x: 1\n  y: 2\n  # below x\n# about b\nb: 2\n",
         ),
-    ] {
+    ];
+    each_row(rows, |(text, target, expected)| {
         let found = edit(text, 0, &target, &house).expect(text);
         assert_eq!(found, expected, "{text}");
-    }
+    });
 }
 
 #[test]

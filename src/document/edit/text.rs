@@ -126,6 +126,7 @@ fn filled(paragraph: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::table::each_row;
     use proptest::prelude::*;
 
     use super::super::tests::{edited, value_of};
@@ -135,7 +136,7 @@ mod tests {
     fn a_text_of_several_lines_stays_one() {
         let (first, second) = (["word"; 16].join(" "), ["word"; 14].join(" "));
         let long = format!("{first} {second}");
-        for (text, value, expected) in [
+        let rows = [
             ("a: |\n  x\n  y\nb: 1\n", "x\nz\n", "a: |\n  x\n  z\nb: 1\n"),
             (
                 "a: |  # why\n    x\n\n    y\n\nb: 1\n",
@@ -159,9 +160,10 @@ mod tests {
             ("a: |\n  x\n  y\nb: 1\n", "x\ny\n\n", "a: \"x\\ny\\n\\n\"\nb: 1\n"),
             ("a: |\n  x\n  y\nb: 1\n", "x\r\ny\n", "a: \"x\\r\\ny\\n\"\nb: 1\n"),
             ("a: |+\n  x\n\n\nb: 1\n", "x\n", "a: |\n  x\n\n\nb: 1\n"),
-        ] {
+        ];
+        each_row(rows, |(text, value, expected)| {
             assert_eq!(edited(text, |it| it["a"] = value.into()), expected, "{text}");
-        }
+        });
         let list = "- |\n  x\n  y\n- b\n";
         let below = edited(&format!("l:\n{list}"), |it| it["l"][0] = "x\nz\n".into());
         assert_eq!(below, "l:\n- |\n  x\n  z\n- b\n");

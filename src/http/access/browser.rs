@@ -143,6 +143,7 @@ fn is_cross_site(uri: &Uri, headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
 
     type Header = (&'static str, &'static str);
 
@@ -200,11 +201,11 @@ mod tests {
 
     /// Checks requests by their method and headers.
     fn check_requests(rows: &[(&str, &[Header], bool)]) {
-        for (method, pairs, is_allowed) in rows {
+        each_row(rows, |(method, pairs, is_allowed)| {
             let all = headers(&[pairs, &[("host", "localhost:4433")][..]].concat());
             let found = check_site(&method.parse().unwrap(), &Uri::from_static("/v1/groups"), &all);
             assert_eq!(found.is_ok(), *is_allowed, "{method} {pairs:?}");
-        }
+        });
     }
 
     #[test]

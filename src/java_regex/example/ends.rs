@@ -59,6 +59,7 @@ impl Ends {
 mod tests {
     use super::*;
     use crate::java_regex::{Examples, Pattern};
+    use crate::table::each_row;
 
     fn shown(ends: &Ends) -> (&str, &str) {
         let text = |it| std::str::from_utf8(it).unwrap();
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn the_ends_of_patterns_are_what_all_texts_begin_and_end_with() {
         let mut examples = Examples::default();
-        for (pattern, beginning, ending) in [
+        let rows = [
             ("^web", "web", ""),
             ("^web$", "web", "web"),
             ("web", "", ""),
@@ -84,17 +85,18 @@ mod tests {
             (".*", "", ""),
             ("(?i)^web$", "", ""),
             ("^a^b", "", ""),
-        ] {
+        ];
+        each_row(rows, |(pattern, beginning, ending)| {
             let pattern = Pattern::parse(pattern).unwrap();
             let ends = examples.ends(&pattern).unwrap();
             assert_eq!(shown(&ends), (beginning, ending), "{pattern:?}");
-        }
+        });
         assert_eq!(examples.ends(&Pattern::parse("a(?=b)").unwrap()), None);
     }
 
     #[test]
     fn the_ends_of_texts_are_what_they_share() {
-        for (texts, beginning, ending) in [
+        let rows = [
             (&["web01"][..], "web01", "web01"),
             (&["web01.com", "web02.com"], "web0", ".com"),
             (&["aa", "aaa"], "aa", "aa"),
@@ -102,8 +104,9 @@ mod tests {
             (&["é1", "é2"], "", ""),
             (&["", "a"], "", ""),
             (&[], "", ""),
-        ] {
+        ];
+        each_row(rows, |(texts, beginning, ending)| {
             assert_eq!(shown(&Ends::of_texts(texts.iter().copied())), (beginning, ending));
-        }
+        });
     }
 }

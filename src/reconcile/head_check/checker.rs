@@ -158,6 +158,7 @@ fn because(complaint: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::each_row;
 
     fn checker(script: &str, timeout: Duration) -> HeadChecker {
         let arguments = vec!["-c".into(), script.into()];
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn every_end_of_the_process_has_its_words() {
         let minute = Duration::from_mins(1);
-        for (script, expected) in [
+        let rows = [
             ("exit 3", "the check failed (exit status: 3)"),
             (
                 "echo '{}'; echo error: no room >&2",
@@ -191,9 +192,10 @@ mod tests {
             ("kill -XCPU $$", "the check took more processor time than it may"),
             ("kill -KILL $$", "the check was killed, as the system does when memory runs out"),
             ("yes", "the check wrote something else than a verdict"),
-        ] {
+        ];
+        each_row(rows, |(script, expected)| {
             assert_eq!(check(&checker(script, minute), &|| false), Err(expected.to_owned()));
-        }
+        });
         let absent = HeadChecker { program: "/nonexistent".into(), ..checker("", minute) };
         let said = check(&absent, &|| false).unwrap_err();
         assert!(said.starts_with("the process for the check cannot be started: "), "{said}");

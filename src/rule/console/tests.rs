@@ -3,10 +3,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::rule;
+use crate::table::each_row;
 
 #[test]
 fn the_notation_compiles_to_the_array_form() {
-    for (text, expected) in [
+    let rows = [
         (
             r#"trusted.certname ~ "www" and memory.system.total_bytes >= 512"#,
             json!([
@@ -60,14 +61,15 @@ fn the_notation_compiles_to_the_array_form() {
         ),
         ("  a\n =\t1  ", json!(["=", ["fact", "a"], "1"])),
         ("サーバ = アプリ", json!(["=", ["fact", "サーバ"], "アプリ"])),
-    ] {
+    ];
+    each_row(rows, |(text, expected)| {
         assert_eq!(read_console(text).map(|rule| rule::to_value(&rule)), Ok(expected), "{text}");
-    }
+    });
 }
 
 #[test]
 fn faults_name_the_place_and_the_remedy() {
-    for (text, place, message) in [
+    let rows = [
         ("", 0..1, "expected a path such as `os.family`, found the end"),
         ("a", 1..2, "expected an operator, found the end"),
         ("a =", 3..4, "expected a value"),
@@ -82,16 +84,17 @@ fn faults_name_the_place_and_the_remedy() {
         ("a = \"b", 4..5, "this quote is never closed"),
         ("a = 1 and", 9..10, "expected a path such as `os.family`, found the end"),
         ("a = and", 4..7, "expected a value, found `and`"),
-    ] {
+    ];
+    each_row(rows, |(text, place, message)| {
         let faults = read_console(text).unwrap_err();
         let found = (faults[0].characters.clone(), faults[0].message.as_str());
         assert_eq!(found, (Some(place), message), "{text}");
-    }
+    });
 }
 
 #[test]
 fn what_other_notations_have_is_answered_with_what_it_is_here() {
-    for (text, place, message, help) in [
+    let rows = [
         (
             r#"["=", "name", "x"]"#,
             None,
@@ -169,12 +172,13 @@ fn what_other_notations_have_is_answered_with_what_it_is_here() {
             "`*.web` is not a pattern: dangling meta character `*`",
             "a regular expression is expected, not a glob: write `\\.web$`",
         ),
-    ] {
+    ];
+    each_row(rows, |(text, place, message, help)| {
         let faults = read_console(text).unwrap_err();
         let found = (faults[0].characters.clone(), faults[0].message.as_str());
         assert_eq!(found, (place, message), "{text}");
         assert_eq!(faults[0].help.as_deref(), Some(help), "{text}");
-    }
+    });
     // What has a meaning keeps it: `clade validate` warns of it.
     for text in [
         "\"$x\" = 1",
@@ -192,7 +196,7 @@ fn what_other_notations_have_is_answered_with_what_it_is_here() {
 
 #[test]
 fn every_condition_is_written_in_the_notation_and_read_back() {
-    for (rule, written) in [
+    let rows = [
         (json!(["=", "name", "x"]), "name = x"),
         (json!(["=", ["fact", "os", "family"], "Red Hat"]), "os.family = \"Red Hat\""),
         (json!(["not", ["~", ["fact", "a"], r"\d"]]), r#"a !~ "\\d""#),
@@ -215,11 +219,12 @@ fn every_condition_is_written_in_the_notation_and_read_back() {
             json!(["=", ["trusted", "extensions", "1.3.6"], "or"]),
             "trusted.extensions.\"1.3.6\" = \"or\"",
         ),
-    ] {
+    ];
+    each_row(rows, |(rule, written)| {
         let condition = rule::read(&rule).unwrap();
         assert_eq!(to_console(&condition).as_deref(), Ok(written));
         assert_eq!(read_console(written).map(|rule| rule::to_value(&rule)), Ok(rule));
-    }
+    });
 }
 
 #[test]

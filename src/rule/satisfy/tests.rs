@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::{Condition, Node};
 use crate::rule::{evaluate, read_console};
+use crate::table::each_row;
 
 fn solve(rules: &[&str]) -> Verdict {
     let mut solver = Solver::default();
@@ -19,7 +20,7 @@ fn solve(rules: &[&str]) -> Verdict {
 
 #[test]
 fn what_can_hold_together_is_shown_and_what_cannot_is_known() {
-    for (rules, together) in [
+    let rows = [
         (&["os.family = Debian", "os.family = RedHat"][..], false),
         (&["os.family = Debian", "os.name = CentOS"], true),
         (&["name ~ \"^web\"", "trusted.certname ~ \"^db\""], false),
@@ -66,13 +67,12 @@ fn what_can_hold_together_is_shown_and_what_cannot_is_known() {
         (&["a = 1e3", "a ~ x"], false),
         (&["name = 1e3", "name = 1e+3"], false),
         (&["a = 1e3 or a = x", "a = 1e+3 or a = y"], true),
-    ] {
-        match solve(rules) {
-            Verdict::Together(_) => assert!(together, "{rules:?}"),
-            Verdict::Never => assert!(!together, "{rules:?}"),
-            Verdict::Undecided => panic!("undecided: {rules:?}"),
-        }
-    }
+    ];
+    each_row(rows, |(rules, together)| match solve(rules) {
+        Verdict::Together(_) => assert!(together, "{rules:?}"),
+        Verdict::Never => assert!(!together, "{rules:?}"),
+        Verdict::Undecided => panic!("undecided: {rules:?}"),
+    });
 }
 
 #[test]

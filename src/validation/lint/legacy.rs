@@ -254,6 +254,7 @@ pub(super) fn dotted(name: &str) -> Option<Vec<Segment>> {
 mod tests {
     use super::*;
     use crate::model::Path;
+    use crate::table::each_row;
 
     #[test]
     fn facts_are_in_order() {
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn legacy_facts_have_a_replacement_and_others_have_none() {
-        for (fact, expected) in [
+        let rows = [
             ("osfamily", "os.family"),
             ("swapsize", "memory.swap.total"),
             ("zones", "solaris_zones.zones"),
@@ -285,12 +286,13 @@ mod tests {
             ("blockdevice_sda_size", "disks.sda.size_bytes"),
             ("zone_web_iptype", "solaris_zones.zones.web.ip_type"),
             ("sp_uptime", "system_profiler.uptime"),
-        ] {
+        ];
+        each_row(rows, |(fact, expected)| {
             let found = replacement(fact).unwrap_or_else(|| panic!("{fact}"));
             let path = std::iter::once(Segment::Key("fact".into())).chain(found.path);
             assert_eq!(Path::Segments(path.collect()).to_string(), expected, "{fact}");
-        }
-        for fact in [
+        });
+        let rows = [
             "os",
             "kernel",
             "kernelrelease",
@@ -316,8 +318,9 @@ mod tests {
             "scope6_",
             "clientcert",
             "net_eth0",
-        ] {
+        ];
+        each_row(rows, |fact| {
             assert_eq!(replacement(fact), None, "{fact}");
-        }
+        });
     }
 }

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::servers::{Stub, closed_port};
 use super::{Authority, CA, FACTS, Machine, classes, https, repository, url};
 use crate::program::Daemon;
+use crate::table::each_row;
 
 const YAML: &str = "--- !ruby/object:Puppet::Node::Facts\nname: web1.example.com\nvalues:\n  os:\n    family: Debian\n  clock: '12:30'\n  trusted:\n    certname: forged\n    extensions:\n      rack: r12\ntimestamp: 2026-11-20 21:25:23.694149531 +00:00\n";
 
@@ -76,7 +77,7 @@ fn unusable_facts_are_reported_and_ignored() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let server = url(&daemon);
-    for (name, content, why) in [
+    let rows = [
         ("json", FACTS.as_bytes()[..60].to_vec(), "line 1, column 60: EOF while parsing"),
         (
             "json",
@@ -93,7 +94,8 @@ fn unusable_facts_are_reported_and_ignored() {
         ),
         ("yaml", YAML.split_once("timestamp").unwrap().0.into(), "the file is half written"),
         ("yaml", YAML.replace("'12:30'", "'12:30").into(), "line "),
-    ] {
+    ];
+    each_row(rows, |(name, content, why)| {
         let machine = Machine::new();
         let path = machine.write(&format!("facts/web1.example.com.{name}"), &content);
         let facts = machine.path("facts");
@@ -107,7 +109,7 @@ fn unusable_facts_are_reported_and_ignored() {
             machine.enc("web1.example.com", &[&usual[..], &["--enc-facts", "required"]].concat());
         assert_eq!(required.status, 1);
         assert!(required.stdout.starts_with(&said) && required.stdout == required.stderr);
-    }
+    });
 }
 
 #[test]

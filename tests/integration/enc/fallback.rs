@@ -2,6 +2,7 @@
 
 use super::{FACTS, Machine, classes, repository, url};
 use crate::program::{Daemon, Done, GitRepository};
+use crate::table::each_row;
 
 /// A machine with one last good answer.
 fn asked_once() -> (Machine, String) {
@@ -110,11 +111,14 @@ fn names_that_lead_elsewhere_are_refused_before_any_request() {
     let machine = Machine::new();
     let outside = machine.write("outside.json", FACTS);
     let facts = machine.path("facts");
-    for name in ["../outside", "a/b", "..", ".hidden", "web1 example", "web1;id", "wéb1", ""] {
-        let done = machine.enc(name, &["--facts-dir", &facts]);
-        let reason = format!("clade enc: `{}` is not a certname\n", name.escape_debug());
-        assert_eq!((done.status, &done.stdout, &done.stderr), (1, &reason, &reason));
-    }
+    each_row(
+        ["../outside", "a/b", "..", ".hidden", "web1 example", "web1;id", "wéb1", ""],
+        |name| {
+            let done = machine.enc(name, &["--facts-dir", &facts]);
+            let reason = format!("clade enc: `{}` is not a certname\n", name.escape_debug());
+            assert_eq!((done.status, &done.stdout, &done.stderr), (1, &reason, &reason));
+        },
+    );
     assert!(!std::path::Path::new(&machine.path("cache")).exists() && outside.ends_with("json"));
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{Authority, Machine, classes, https, repository, url};
 use crate::git::server::Request;
 use crate::program::{Daemon, clade};
+use crate::table::each_row;
 
 /// A server that gives every client the same answer, or none.
 pub(super) struct Stub {
@@ -57,7 +58,7 @@ fn another_daemon_is_asked_when_one_cannot_answer() {
     let repository = repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path()]);
     let good = url(&daemon);
-    for (answer, why) in [
+    let rows = [
         (BUSY, "answers 503 Service Unavailable: Not yet."),
         ("", "timeout: "),
         (
@@ -78,7 +79,8 @@ fn another_daemon_is_asked_when_one_cannot_answer() {
             "answers 401 Unauthorized: no reason",
         ),
         ("nonsense\r\n\r\n", "cannot ask"),
-    ] {
+    ];
+    each_row(rows, |(answer, why)| {
         let stub = Stub::saying(answer);
         let machine = Machine::new();
         let alone = machine.enc("n", &["--server", &stub.url, "--timeout", "300ms"]);
@@ -91,7 +93,7 @@ fn another_daemon_is_asked_when_one_cannot_answer() {
         // A failed server comes last for a while.
         assert!(classes(&machine.enc("n", &usual)).is_empty());
         assert_eq!(stub.asked(), 2, "{answer}");
-    }
+    });
 }
 
 #[test]

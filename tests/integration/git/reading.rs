@@ -8,6 +8,7 @@ use git2::Oid;
 
 use super::meter;
 use crate::repository::{Origin, Put};
+use crate::table::each_row;
 
 fn listed(repository: &Repository, commit: &str, directory: &str) -> Vec<(String, &'static str)> {
     let files = repository.files(commit.parse().unwrap(), directory, &meter()).unwrap();
@@ -179,7 +180,7 @@ fn a_revision_is_what_rev_parse_understands() {
     // A branch must not change the meaning of a full id.
     origin.set(&first, &second);
     let repository = Repository::discover(&origin.path()).unwrap();
-    for (revision, expected) in [
+    let rows = [
         ("main", Some(&second)),
         ("refs/heads/main", Some(&second)),
         ("HEAD", Some(&second)),
@@ -195,10 +196,11 @@ fn a_revision_is_what_rev_parse_understands() {
         ("", None),
         ("ma\0in", None),
         ("ffffffffffffffffffffffffffffffffffffffff", None),
-    ] {
+    ];
+    each_row(rows, |(revision, expected)| {
         let resolved = repository.resolve(revision).ok().map(|it| it.to_string());
         assert_eq!(resolved.as_ref(), expected, "{revision:?}");
-    }
+    });
 }
 
 #[test]

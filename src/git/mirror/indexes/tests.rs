@@ -2,6 +2,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use super::*;
+use crate::table::each_row;
 
 /// A bare repository with one pack, and the index of that.
 fn repository() -> (tempfile::TempDir, git2::Repository, PathBuf) {
@@ -68,12 +69,12 @@ fn an_index_is_checked_before_libgit2_maps_it() {
         }),
         ("the index does not have the hash at its end", |it| it[OFFSETS - 1] ^= 1),
     ];
-    for (expected, change) in table {
+    each_row(table, |(expected, change)| {
         let (_directory, _repository, index) = repository();
         check(&index, Depth::Everything).unwrap();
         damage(&index, change);
         assert_eq!(check(&index, Depth::Index).unwrap_err().to_string(), *expected);
-    }
+    });
 }
 
 #[test]
