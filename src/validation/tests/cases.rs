@@ -62,9 +62,9 @@ fn case(text: &str) -> String {
         line.starts_with("=> ") || line.starts_with("   at ") || line.starts_with("   help: ")
     };
     let lines = text.lines().filter(|it| !is_found(it));
-    let (remarks, groups): (Vec<&str>, Vec<&str>) = lines.partition(|it| it.starts_with("//"));
-    let groups = groups.join("\n") + "\n";
-    let mut shown = remarks.iter().map(|it| format!("{it}\n")).collect::<String>() + &groups;
+    let (mut shown, groups): (Vec<&str>, Vec<&str>) = lines.partition(|it| it.starts_with("//"));
+    shown.extend(&groups);
+    let (mut shown, groups) = (shown.join("\n") + "\n", groups.join("\n") + "\n");
     for found in checked(&[("groups/g.yaml", &groups)]).diagnostics {
         let (start, kind, message) = (found.place.span.start, found.kind, &found.message);
         writeln!(shown, "=> {}:{} {kind}: {message}", start.line, start.column).unwrap();
