@@ -99,7 +99,7 @@ mod http;
 mod cli;
 
 #[cfg(test)]
-#[path = "../tests/table.rs"]
+#[path = "../tests/integration/table.rs"]
 mod table;
 
 pub use classification::{

@@ -44,13 +44,12 @@ mod repository;
 mod schemas;
 mod settings;
 mod snapshot;
+mod table;
 mod tests;
 mod threats;
 mod tidy;
 mod wire;
 mod writes;
 
-#[path = "../table.rs"]
-mod table;
 #[path = "../../benches/world/mod.rs"]
 mod world;
