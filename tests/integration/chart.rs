@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 
 use crate::program::root;
 use crate::readme::updating;
+use crate::table::each_row;
 
 /// Runs helm in the root of the project.
 fn helm(arguments: &[&str]) -> Option<Output> {
