@@ -8,7 +8,7 @@ mod read;
 mod source;
 mod trusted;
 
-pub use directory::FactsDirectory;
+pub use directory::{FactsDirectory, list_files};
 pub use extensions::ExtensionNames;
 pub use file::{FILE_BYTES, read_file};
 pub use read::{NodeFacts, read_facts, with_certname};

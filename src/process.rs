@@ -6,10 +6,11 @@ use std::io::Read as _;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -105,7 +106,7 @@ impl Group {
         while is_open(&self.listener) && Instant::now() < until {
             std::thread::sleep(TICK);
         }
-        let kept = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.complaint.lock();
         String::from_utf8_lossy(&kept).trim().to_owned()
     }
 }
@@ -122,7 +123,7 @@ fn listen(mut stderr: ChildStderr, kept: &Mutex<Vec<u8>>) {
     while let Ok(bytes) = stderr.read(&mut buffer)
         && bytes > 0
     {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = kept.lock();
         let room = COMPLAINT.saturating_sub(kept.len()).min(bytes);
         kept.extend(buffer.iter().take(room));
     }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use crate::client::{
-    Client, ClientError, Entry, Identity, PAGE_NODES, Timeouts, read_page, read_pages,
+    Client, ClientError, Identity, NodeEntry, PAGE_NODES, Timeouts, read_page, read_pages,
 };
-use crate::facts::{Listed, NodeSource, NodeSourceError, RowRoom};
+use crate::facts::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom};
 use crate::model::Node;
 
 /// How long one node may take: an agent run waits.
@@ -38,6 +39,21 @@ impl PuppetDb {
     }
 }
 
+/// A node in the inventory.
+#[derive(Debug, Deserialize)]
+struct InventoryEntry {
+    certname: String,
+    facts: Option<Map<String, Value>>,
+    trusted: Option<Map<String, Value>>,
+}
+
+impl NodeEntry for InventoryEntry {
+    fn into_node(self) -> Result<Node, String> {
+        let (facts, trusted) = (self.facts.unwrap_or_default(), self.trusted.unwrap_or_default());
+        Ok(ListedNode::node(self.certname, facts, trusted))
+    }
+}
+
 impl NodeSource for PuppetDb {
     fn node(&self, certname: &str, room: &dyn RowRoom) -> Result<Option<Node>, NodeSourceError> {
         let query = json!(["=", "certname", certname]).to_string();
@@ -45,7 +61,7 @@ impl NodeSource for PuppetDb {
         let admit = |text: &[u8]| room.admits_bytes(text.len()) && room.admits_row(text);
         let mut found = None;
         let mut take = |listed| found = Some(listed);
-        read_page(&self.node, &path, None, Entry::INVENTORY, &admit, &mut take)?;
+        read_page::<InventoryEntry>(&self.node, &path, None, &admit, &mut take)?;
         let found: Option<Listed> = found;
         let found = found.transpose().map_err(NodeSourceError::Unreachable)?;
         Ok(found.map(|listed| listed.node))
@@ -65,7 +81,7 @@ impl NodeSource for PuppetDb {
             }
             // A query can be longer than a URL may be.
             let body = page.to_string();
-            read_page(&self.pages, INVENTORY, Some(&body), Entry::INVENTORY, &|_| true, take)
+            read_page::<InventoryEntry>(&self.pages, INVENTORY, Some(&body), &|_| true, take)
         };
         Ok(read_pages(&page, each)?)
     }

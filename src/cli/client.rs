@@ -1,13 +1,16 @@
-//! Flags of commands that ask a daemon or another service.
+//! What commands that ask a daemon or another service share: their flags, and documents of daemons.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::output::Output;
-use crate::client::{Client, Identity, Timeouts, without_password};
+use crate::client::{Client, Identity, JsonReply, Timeouts, without_password};
+use crate::http::types::ErrorKind;
 
 /// The daemon that is asked where none is named.
 pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:4433";
@@ -82,4 +85,37 @@ impl IdentityArgs {
         let timeouts = Timeouts::within(timeout);
         Ok(Client::new(first, &self.identity(), timeouts)?.with_advice())
     }
+}
+
+/// A document of a daemon.
+pub(super) struct Document<T> {
+    /// As the daemon sent it, which may say more than this program can read.
+    pub(super) sent: Value,
+    /// What this program reads in it.
+    pub(super) read: T,
+}
+
+impl<T: DeserializeOwned> Document<T> {
+    /// Returns the document of a reply.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error that the daemon answers with, or that the document is of something else.
+    pub(super) fn of(reply: JsonReply, daemon: &Client) -> Result<Self> {
+        let sent = reply.document()?;
+        let read = read_object(&sent);
+        let read = read.with_context(|| format!("`{}` is not a daemon", daemon.name()))?;
+        Ok(Self { sent, read })
+    }
+}
+
+/// Reads an object. A list of the fields' values, which the derived readers accept as well, is not one.
+pub(super) fn read_object<T: DeserializeOwned>(document: &Value) -> Result<T> {
+    document.as_object().context("expected an object")?;
+    Ok(T::deserialize(document)?)
+}
+
+/// Returns the kind of an error; none for a document, or for a kind of a later daemon.
+pub(super) fn error_kind(reply: &JsonReply) -> Option<ErrorKind> {
+    ErrorKind::of(reply.kind()?)
 }

@@ -13,8 +13,10 @@ use clap::Args;
 
 use super::client::IdentityArgs;
 use super::output::Output;
-use crate::client::{Client, Entry, PAGE_NODES, read_page, read_pages};
-use crate::facts::{FactsDirectory, Listed, ListedNode, NodeSource as _};
+use crate::client::{Client, NodeEntry, PAGE_NODES, read_page, read_pages};
+use crate::facts::{FactsDirectory, Listed, ListedNode, NodeSource as _, list_files};
+use crate::http::types::CheckIn;
+use crate::model::Node;
 use crate::puppetdb::PuppetDb;
 use batch::Batch;
 pub(super) use batch::Use;
@@ -77,12 +79,14 @@ fn server_of_environment() -> Option<String> {
 /// Reads the facts files of a directory.
 pub(super) fn from_directory(directory: &Path, each: Use<'_>) -> Result<Read> {
     let facts = FactsDirectory::new(directory.to_owned());
-    let mut progress = Progress::new(facts.files()?.len());
+    let files = facts.files()?;
+    let mut progress = Progress::new(files.len());
     let read = in_batches(each, &mut |take| {
-        Ok(facts.list(None, &mut |listed| {
+        list_files(&files, &mut |listed| {
             take(listed);
             progress.advance();
-        })?)
+        });
+        Ok(files.len())
     });
     progress.end();
     read
@@ -92,9 +96,24 @@ pub(super) fn from_directory(directory: &Path, each: Use<'_>) -> Result<Read> {
 fn check_ins(daemon: &Client, take: &mut dyn FnMut(Listed)) -> Result<usize> {
     let page = |offset: usize, take: &mut dyn FnMut(Listed)| {
         let path = format!("/v1/nodes?facts=true&limit={PAGE_NODES}&offset={offset}");
-        read_page(daemon, &path, None, Entry::CHECK_IN, &|_| true, take)
+        read_page::<CheckIn>(daemon, &path, None, &|_| true, take)
     };
     Ok(read_pages(&page, take)?)
+}
+
+impl NodeEntry for CheckIn {
+    fn into_node(self) -> Result<Node, String> {
+        match self.error {
+            Some(error) => {
+                Err(format!("the daemon cannot read the node `{}`: {}", self.name, error.msg))
+            }
+            None => Ok(ListedNode::node(
+                self.name,
+                self.fact.unwrap_or_default(),
+                self.trusted.unwrap_or_default(),
+            )),
+        }
+    }
 }
 
 /// Passes on the nodes of a list, and returns how many it has.

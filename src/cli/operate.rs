@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Exit;
-use super::client::{AnswerFormat, DaemonArgs};
+use super::client::{AnswerFormat, DaemonArgs, Document, error_kind, read_object};
 use super::output::Output;
 use super::why::{findings, resolve};
-use crate::client::Client;
-use crate::http::types::Finding;
+use crate::client::{Client, JsonReply};
+use crate::http::types::{self, ErrorKind, Finding, PinRequest, Pinned, Requested};
 
 /// How long the daemon may take: it builds the commit that it pins.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -53,9 +54,9 @@ pub(super) struct Resume {
 }
 
 impl Asked {
-    fn write(&self, answer: &Value, said: &str, output: &mut Output) -> Result<Exit> {
+    fn write(&self, answer: &Value, message: &str, output: &mut Output) -> Result<Exit> {
         output.data(&match self.format {
-            AnswerFormat::Human => format!("{said}\n"),
+            AnswerFormat::Human => format!("{message}\n"),
             AnswerFormat::Json => format!("{answer:#}\n"),
         })?;
         Ok(Exit::Fine)
@@ -69,9 +70,9 @@ impl Asked {
 impl Reconcile {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
-        let answer = daemon.post_json("/controller/reconcile", "{}")?.document()?;
-        let said = "the daemon fetches its branch; `clade status` shows what comes of it";
-        self.asked.write(&answer, said, output)
+        let answer: Document<Requested> = post(&daemon, "/controller/reconcile", &json!({}))?;
+        let message = "the daemon fetches its branch; `clade status` shows what comes of it";
+        self.asked.write(&answer.sent, message, output)
     }
 }
 
@@ -79,43 +80,50 @@ impl Pin {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
         let revision = resolve(&self.revision, output)?;
-        let answer =
-            daemon.post_json("/controller/pin", &json!({"commit": revision}).to_string())?;
-        match answer.kind() {
-            Some("unknown-commit") => bail!(
+        let request = serde_json::to_string(&PinRequest { commit: revision.clone() })?;
+        let reply = daemon.post_json("/controller/pin", &request)?;
+        match error_kind(&reply) {
+            Some(ErrorKind::UnknownCommit) => bail!(
                 "unknown revision `{revision}` at `{}`; push the commit, or run `clade reconcile` if the daemon has not fetched it yet",
                 daemon.name()
             ),
             // What is wrong with the commit is what was asked for.
-            Some("invalid-commit") => {
-                let details = answer.body.get("details").cloned().unwrap_or_default();
-                // One that this program cannot read does not hide the others.
-                let found = details.as_array().into_iter().flatten();
-                let found: Vec<Finding> =
-                    found.filter_map(|it| serde_json::from_value(it.clone()).ok()).collect();
-                let said = match self.asked.format {
-                    AnswerFormat::Human => findings(&found),
-                    AnswerFormat::Json => format!("{:#}\n", answer.body),
-                };
-                output.data(&said)?;
+            Some(ErrorKind::InvalidCommit) => {
+                self.report_invalid(&reply, output)?;
                 output.note(&format!("error: {revision} is not valid and cannot be pinned"));
                 return Ok(Exit::Findings);
             }
             _ => {}
         }
-        let answer = answer.document()?;
-        let commit = answer.get("pinned").and_then(Value::as_str).unwrap_or_default();
-        let said = format!("{commit} is pinned and answers until `clade resume`");
-        self.asked.write(&answer, &said, output)
+        let answer: Document<Pinned> = Document::of(reply, &daemon)?;
+        let commit = answer.read.pinned.map_or(revision, |it| it.to_string());
+        let message = format!("{commit} is pinned and answers until `clade resume`");
+        self.asked.write(&answer.sent, &message, output)
+    }
+
+    /// Writes what is wrong with the commit.
+    fn report_invalid(&self, reply: &JsonReply, output: &mut Output) -> Result<()> {
+        let error: types::Error = read_object(&reply.body)?;
+        let all = error.details.as_array().into_iter().flatten();
+        // One that this program cannot read does not hide the others.
+        let readable = all.filter_map(|it| read_object::<Finding>(it).ok());
+        output.data(&match self.asked.format {
+            AnswerFormat::Human => findings(&readable.collect::<Vec<_>>()),
+            AnswerFormat::Json => format!("{:#}\n", reply.body),
+        })
     }
 }
 
 impl Resume {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
-        let answer = daemon.post_json("/controller/resume", "{}")?.document()?;
-        let said =
+        let answer: Document<Pinned> = post(&daemon, "/controller/resume", &json!({}))?;
+        let message =
             "the daemon follows its branch again; `clade status` shows the commit that answers";
-        self.asked.write(&answer, said, output)
+        self.asked.write(&answer.sent, message, output)
     }
+}
+
+fn post<T: DeserializeOwned>(daemon: &Client, path: &str, body: &Value) -> Result<Document<T>> {
+    Document::of(daemon.post_json(path, &body.to_string())?, daemon)
 }

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
 
 use super::Exit;
 use super::age::age;
-use super::client::{AnswerFormat, DaemonArgs};
+use super::client::{AnswerFormat, DaemonArgs, Document};
 use super::output::Output;
 use crate::diagnostic::visible_up_to;
 use crate::http::types::{
@@ -41,12 +41,11 @@ pub(super) struct Status {
 impl Status {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.daemon.client(PATIENCE, output)?;
-        let document = daemon.get_json("/controller/status")?.document()?;
-        let read = || serde_json::from_value::<types::Status>(document.clone());
-        let status = read().with_context(|| format!("`{}` is not a daemon", daemon.name()))?;
+        let reply = daemon.get_json("/controller/status")?;
+        let Document { sent, read: status } = Document::<types::Status>::of(reply, &daemon)?;
         output.data(&match self.format {
             AnswerFormat::Human => write(&status, Timestamp::now()),
-            AnswerFormat::Json => format!("{document:#}\n"),
+            AnswerFormat::Json => format!("{sent:#}\n"),
         })?;
         let is_fine = !status.conditions.iter().any(needs_attention);
         Ok(if is_fine { Exit::Fine } else { Exit::Findings })

@@ -5,16 +5,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::Value;
 
 use super::Exit;
-use super::client::{AnswerFormat, DaemonArgs};
+use super::client::{AnswerFormat, DaemonArgs, Document, error_kind};
 use super::duration::parse_duration;
 use super::output::Output;
-use crate::client::{Client, JsonReply};
+use crate::client::Client;
 use crate::diagnostic::visible_up_to;
 use crate::git::Repository;
 use crate::http::types::{Commit, CommitState, Condition, ErrorKind, Finding, Status};
@@ -59,28 +58,24 @@ pub(super) struct Wait {
 /// What the daemon knows of a commit.
 enum Answer {
     NotSeen,
-    /// As it was sent, and as this program reads it.
-    Known(Value, Box<Commit>),
+    Known(Box<Document<Commit>>),
 }
 
 impl Answer {
     fn ask(daemon: &Client, commit: &str) -> Result<Self> {
         let revision = utf8_percent_encode(commit, PLAIN);
-        let said = daemon.get_json(&format!("/controller/commits/{revision}"))?;
-        if said.kind() == Some(ErrorKind::UnknownCommit.as_str()) {
+        let reply = daemon.get_json(&format!("/controller/commits/{revision}"))?;
+        if error_kind(&reply) == Some(ErrorKind::UnknownCommit) {
             return Ok(Self::NotSeen);
         }
-        let document = said.document()?;
-        let read = serde_json::from_value(document.clone());
-        let commit = read.with_context(|| format!("`{}` is not a daemon", daemon.name()))?;
-        Ok(Self::Known(document, commit))
+        Ok(Self::Known(Box::new(Document::of(reply, daemon)?)))
     }
 
     /// Returns what became of the commit, if the daemon has it.
     fn state(&self) -> Option<CommitState> {
         match self {
             Self::NotSeen => None,
-            Self::Known(_, commit) => Some(commit.state),
+            Self::Known(commit) => Some(commit.read.state),
         }
     }
 }
@@ -124,12 +119,12 @@ impl Why {
         let answer = Answer::ask(&daemon, &self.commit)?;
         check_seen(&answer, &self.commit, &daemon)?;
         let written = match (&answer, self.format) {
-            (Answer::Known(document, _), AnswerFormat::Json) => format!("{document:#}\n"),
+            (Answer::Known(commit), AnswerFormat::Json) => format!("{:#}\n", commit.sent),
             (Answer::NotSeen, AnswerFormat::Json) => {
                 let document = serde_json::json!({"commit": self.commit, "state": "not-seen"});
                 format!("{document:#}\n")
             }
-            (Answer::Known(_, commit), AnswerFormat::Human) => describe(commit),
+            (Answer::Known(commit), AnswerFormat::Human) => describe(&commit.read),
             (Answer::NotSeen, AnswerFormat::Human) => not_seen(&daemon, &self.commit),
         };
         output.data(&written)?;
@@ -174,10 +169,9 @@ pub(super) fn findings(findings: &[Finding]) -> String {
 /// A commit that the mirror does not have: what stands in the way of seeing it is worth knowing.
 fn not_seen(daemon: &Client, commit: &str) -> String {
     let mut written = format!("{commit}\nnot seen yet: the daemon has not fetched such a commit\n");
-    let status = daemon.get_json("/controller/status").and_then(JsonReply::document);
-    let Some(status) = status.ok().and_then(|it| serde_json::from_value::<Status>(it).ok()) else {
-        return written;
-    };
+    let status = daemon.get_json("/controller/status").map_err(anyhow::Error::from);
+    let status = status.and_then(|reply| Document::<Status>::of(reply, daemon));
+    let Ok(Document { read: status, .. }) = status else { return written };
     if let Some(contact) = status.remote.last_contact {
         writeln!(written, "the branch was last seen at {contact}").ok();
     }
@@ -206,14 +200,14 @@ impl Wait {
                 _ => None,
             };
             if let Some(exit) = end {
-                if let Answer::Known(_, commit) = &answer {
-                    output.note(&describe(commit));
+                if let Answer::Known(commit) = &answer {
+                    output.note(&describe(&commit.read));
                 }
                 return Ok(exit);
             }
             if began.elapsed() >= self.timeout {
                 let said = match &answer {
-                    Answer::Known(_, commit) => describe(commit),
+                    Answer::Known(commit) => describe(&commit.read),
                     Answer::NotSeen => not_seen(&daemon, &self.commit),
                 };
                 output.note(&format!("{said}it does not answer after {:?}", self.timeout));

@@ -17,10 +17,11 @@ mod mark;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
 
 use mark::Mark;
 
@@ -181,7 +182,7 @@ impl<T, E> Watched<T, E> {
     /// Returns an error if the change cannot be loaded; the content in use stays, and the next call tries
     /// again.
     pub fn reload(&self, cause: Cause) -> Result<Reloaded, WatchError<E>> {
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.looks.lock();
         let marks = match marks(&self.files) {
             Ok(marks) => marks,
             Err(error) => {

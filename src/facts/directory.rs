@@ -162,11 +162,16 @@ impl NodeSource for FactsDirectory {
         each: &mut dyn FnMut(Listed),
     ) -> Result<usize, NodeSourceError> {
         let files = self.files().map_err(|error| NodeSourceError::Unreadable(error.to_string()))?;
-        for some in files.chunks(FILES_AT_ONCE) {
-            let read: Vec<Listed> = some.par_iter().map(|path| listed(path)).collect();
-            read.into_iter().for_each(&mut *each);
-        }
+        list_files(&files, each);
         Ok(files.len())
+    }
+}
+
+/// Reads facts files, each with the trusted data beside it.
+pub fn list_files(files: &[PathBuf], each: &mut dyn FnMut(Listed)) {
+    for some in files.chunks(FILES_AT_ONCE) {
+        let read: Vec<Listed> = some.par_iter().map(|path| listed(path)).collect();
+        read.into_iter().for_each(&mut *each);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::model::{Node, Value};
+use super::read::with_certname;
+use crate::model::{Map, Node, Value};
 
 /// A source of nodes with their facts, such as a directory of files or `PuppetDB`.
 pub trait NodeSource: fmt::Debug + Send + Sync {
@@ -37,6 +38,16 @@ pub struct ListedNode {
     pub node: Node,
     /// The bytes of memory that it takes, by an estimate.
     pub memory: usize,
+}
+
+impl ListedNode {
+    /// Returns the node of a list with its facts and, beside them, its trusted data.
+    pub fn node(name: String, mut fact: Map<String, Value>, trusted: Map<String, Value>) -> Node {
+        // An agent can send a fact of this name, which is not trusted.
+        fact.shift_remove("trusted");
+        let trusted = with_certname(Some(trusted), &name);
+        Node { name, fact, trusted }
+    }
 }
 
 /// A source of nodes cannot be read.

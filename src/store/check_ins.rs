@@ -2,10 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -201,7 +202,7 @@ impl CheckIns {
     /// Returns an error if the store cannot be read.
     pub fn trusted(&self, name: &str) -> Result<Map<String, Value>, StoreError> {
         // The facts are skipped, and one row is in memory at a time.
-        let _one = self.0.skimming.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.0.skimming.lock();
         let row: Option<Proved> = self.0.latest(name, &Unlimited)?;
         Ok(row.map(|it| it.node.trusted).unwrap_or_default())
     }
@@ -301,24 +302,19 @@ impl CheckIns {
             }
             if done.is_err() {
                 let still = |it: &mut Queue| !it.stopping;
-                drop(self.0.changed.wait_timeout_while(queue, retry, still));
+                self.0.changed.wait_while_for(&mut queue, still, retry);
                 retry = (retry * 2).min(RETRY.1);
                 continue;
             }
             retry = RETRY.0;
             let idle =
                 |it: &mut Queue| it.is_empty() && !it.stopping && it.urgency == Urgency::CanWait;
-            let (queue, waited) = self
-                .0
-                .changed
-                .wait_timeout_while(queue, HOUSEKEEPING, idle)
-                .unwrap_or_else(PoisonError::into_inner);
-            if waited.timed_out() {
-                drop(queue);
-            } else {
+            let waited = self.0.changed.wait_while_for(&mut queue, idle, HOUSEKEEPING);
+            if !waited.timed_out() {
                 let more = |it: &mut Queue| !it.stopping && it.urgency == Urgency::CanWait;
-                drop(self.0.changed.wait_timeout_while(queue, COLLECT, more));
+                self.0.changed.wait_while_for(&mut queue, more, COLLECT);
             }
+            drop(queue);
             if self.0.started.0.elapsed() > housekeeping {
                 housekeeping = self.0.started.0.elapsed() + HOUSEKEEPING;
                 self.0.forget();
@@ -362,11 +358,11 @@ fn read<R: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<R, StoreError> 
 
 impl Inner {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn note(&self, name: &str, row: Row) {
@@ -465,10 +461,8 @@ impl Inner {
     /// Returns the open file; waits for it just after the start.
     fn database(&self) -> Result<Arc<Database>, StoreError> {
         let opening = |it: &mut State| matches!(it.phase, Phase::Opening);
-        let (state, _) = self
-            .opened
-            .wait_timeout_while(self.state(), OPENING, opening)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        self.opened.wait_while_for(&mut state, opening, OPENING);
         match &state.phase {
             Phase::Open(database) => Ok(Arc::clone(database)),
             Phase::Closed(error) => Err(error.clone()),
@@ -544,7 +538,7 @@ impl Inner {
 
     /// Writes what waits, and notes whether that works.
     fn take_turn(&self) -> Result<(), StoreError> {
-        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = self.turn.lock();
         let was_failing = self.state().health.failing.is_some();
         // A damaged file makes the database panic, even while it is closed.
         let done = catch_unwind(AssertUnwindSafe(|| self.write_batch()));
@@ -669,7 +663,7 @@ impl Inner {
         let after = i64::try_from(self.settings.limits.forget_after.as_secs()).unwrap_or(i64::MAX);
         let before = now.as_second().saturating_sub(after);
         let Ok(database) = self.database() else { return };
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.lock();
         match database.forget(before) {
             Ok(0) => {}
             Ok(nodes) => tracing::info!(nodes, "nodes that were not seen for long are forgotten"),

@@ -148,7 +148,10 @@ fn diff() -> Seen {
             |stream| answer(stream, "{\"error\": \"no\"}"),
             "it is not a list of JSON: invalid type: map",
         ),
-        (|stream| answer(stream, "[{\"facts\": {}}]"), "a node has no `certname`"),
+        (
+            |stream| answer(stream, "[{\"facts\": {}}]"),
+            "a node cannot be read: missing field `certname`",
+        ),
         (|stream| answer(stream, "[{\"certname\": \"a\", \"facts\": {}}"), "it broke off: EOF"),
         (
             |stream| send(stream, b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n[{\"certname\""),

@@ -7,9 +7,11 @@ use anyhow::{Result, anyhow, bail};
 use serde_json::Value;
 
 use super::health::Health;
+use crate::cli::client::read_object;
 use crate::cli::output::one_line;
 use crate::client::{Client, Identity, Reply, Timeouts};
 use crate::document::{self, Limits};
+use crate::http::types::{self, EncDocument, ErrorKind};
 
 /// What an answer may cost.
 const LIMITS: Limits =
@@ -70,24 +72,25 @@ impl Question<'_> {
     }
 }
 
-/// Tells an answer from everything else that may come in its place.
+/// Accepts an ENC document, and the errors that every daemon would answer for the node.
 fn judge(reply: Reply, server: &str) -> Result<Answer> {
-    let body = read_any(&reply.text);
-    let text = |key: &str| body.as_ref().and_then(|it| it.get(key)).and_then(Value::as_str);
+    let body = read_any(&reply.text).unwrap_or_default();
     if reply.status.is_success() {
-        let is_object =
-            |key| body.as_ref().and_then(|it| it.get(key)).is_some_and(Value::is_object);
-        if !is_object("classes") || !is_object("parameters") {
-            bail!("`{server}` answers {} with an invalid ENC document", reply.status);
-        }
-        return Ok(Answer::Document { text: reply.text, commit: reply.commit });
+        return match read_object::<EncDocument>(&body) {
+            Ok(_) => Ok(Answer::Document { text: reply.text, commit: reply.commit }),
+            Err(_) => bail!("`{server}` answers {} with an invalid ENC document", reply.status),
+        };
     }
-    let message = text("msg").unwrap_or("no reason");
-    match text("kind") {
-        Some("classification-conflict" | "rule-evaluation-error" | "not-found") => {
-            Ok(Answer::Refused(message.to_owned()))
-        }
-        _ => bail!("`{server}` answers {}: {message}", reply.status),
+    let Ok(error) = read_object::<types::Error>(&body) else {
+        bail!("`{server}` answers {}: no reason", reply.status);
+    };
+    match error.kind() {
+        Some(
+            ErrorKind::ClassificationConflict
+            | ErrorKind::RuleEvaluationError
+            | ErrorKind::NotFound,
+        ) => Ok(Answer::Refused(error.msg)),
+        _ => bail!("`{server}` answers {}: {}", reply.status, error.msg),
     }
 }
 
@@ -111,4 +114,55 @@ fn read_any(text: &str) -> Option<Value> {
     let contents = document::read(text.as_bytes(), &LIMITS);
     let document = contents.documents.first().filter(|_| contents.faults.is_empty())?;
     Some(document.to_value())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, text: &str) -> Result<Answer, String> {
+        let status = ureq::http::StatusCode::from_u16(status).unwrap();
+        let reply = Reply { status, commit: None, etag: None, text: text.to_owned() };
+        judge(reply, "https://clade.example").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn only_an_enc_document_is_an_answer() {
+        for text in [
+            r#"{"classes": {}, "parameters": {}}"#,
+            r#"{"classes": {"a": {"b": 1}}, "parameters": {"c": [1]}, "environment": "production", "later": 1}"#,
+            "classes: {}\nparameters: {}\n",
+        ] {
+            assert!(matches!(answer(200, text), Ok(Answer::Document { .. })), "{text}");
+        }
+        for text in [
+            "",
+            "<html>",
+            "[{}, {}, \"production\"]",
+            r#"{"classes": {}}"#,
+            r#"{"classes": [], "parameters": {}}"#,
+            r#"{"classes": {}, "parameters": {}, "environment": 1}"#,
+        ] {
+            let error = answer(200, text).err().unwrap();
+            assert!(error.ends_with("answers 200 OK with an invalid ENC document"), "{error}");
+        }
+    }
+
+    #[test]
+    fn errors_of_the_node_end_the_search_and_those_of_a_daemon_do_not() {
+        for (status, text, refused) in [
+            (500, r#"{"kind": "classification-conflict", "msg": "M", "details": {}}"#, true),
+            (500, r#"{"kind": "rule-evaluation-error", "msg": "M"}"#, true),
+            (404, r#"{"kind": "not-found", "msg": "M"}"#, true),
+            (503, r#"{"kind": "no-snapshot", "msg": "M"}"#, false),
+            (500, r#"{"kind": "of-a-later-daemon", "msg": "M"}"#, false),
+            (404, "<html>", false),
+        ] {
+            match answer(status, text) {
+                Ok(Answer::Refused(reason)) => assert!(refused && reason == "M", "{text}"),
+                Ok(Answer::Document { .. }) => panic!("{text}"),
+                Err(error) => assert!(!refused, "{error}"),
+            }
+        }
+    }
 }

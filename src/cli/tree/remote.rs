@@ -6,22 +6,24 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::classification::{classify, explanation};
 use crate::cli::Exit;
-use crate::cli::client::IdentityArgs;
+use crate::cli::client::{Document, IdentityArgs};
 use crate::cli::import::export::{self, Export};
 use crate::cli::output::{DataFormat, Output};
 use crate::hierarchy::{Estate, Hierarchy};
-use crate::model::{Classes, Individual, Node};
+use crate::http::types::{Explanation, IndividualClassification};
+use crate::model::{Individual, Node};
 
 /// How long a daemon may take for an answer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The explanation document of a daemon, and the groups of the commit that it comes from.
 pub(super) struct Explained {
-    document: Value,
+    document: Document<Explanation>,
     groups: String,
 }
 
@@ -35,8 +37,8 @@ pub(super) fn ask(
     let daemon = identity.client_of_first(server, PATIENCE, output)?;
     let name = utf8_percent_encode(node, NON_ALPHANUMERIC);
     let path = format!("/v1/classified/nodes/{name}/explanation");
-    let (commit, said) = daemon.get_json_of_commit(&path)?;
-    let document = said.document()?;
+    let (commit, reply) = daemon.get_json_of_commit(&path)?;
+    let document = Document::of(reply, &daemon)?;
     let commit = commit.context("the daemon does not say which commit answers")?;
     // The groups of the same commit, whatever answers by now.
     let groups = daemon.get_json(&format!("/v1/groups?commit={commit}"))?.document()?.to_string();
@@ -46,8 +48,8 @@ pub(super) fn ask(
 impl Explained {
     /// Writes the document as the daemon sent it.
     pub(super) fn write(&self, format: DataFormat, output: &mut Output) -> Result<Exit> {
-        output.data(&format.write(&self.document))?;
-        let is_conflict = self.document.get("conflicts").is_some();
+        output.data(&format.write(&self.document.sent))?;
+        let is_conflict = self.document.read.conflicts.is_some();
         Ok(if is_conflict { Exit::Findings } else { Exit::Fine })
     }
 
@@ -57,7 +59,7 @@ impl Explained {
         let (estate, node) =
             self.parts().context("the explanation of the daemon cannot be drawn")?;
         let own = explanation(&classify(&estate, &node)?);
-        if own != self.document {
+        if own != self.document.sent {
             bail!(
                 "this program and the daemon explain the node differently, as other versions or a token for some groups alone can: --format json prints the explanation of the daemon"
             );
@@ -72,22 +74,9 @@ impl Explained {
         }
         let hierarchy =
             Hierarchy::build(groups).map_err(|_| anyhow!("its groups do not form a tree"))?;
-        let received = field(&self.document, "node_as_received")?;
-        let node = Node {
-            name: read(received, "name")?,
-            fact: read(received, "fact")?,
-            trusted: read(received, "trusted")?,
-        };
-        let own = field(&self.document, "individual_classification")?;
-        let config_data = match own.get("config_data") {
-            Some(_) => read(own, "config_data")?,
-            None => Classes::default(),
-        };
-        let individual = Individual {
-            classes: read(own, "classes")?,
-            variables: read(own, "variables")?,
-            config_data,
-        };
+        let Explanation { node_as_received, individual_classification, .. } = &self.document.read;
+        let node = node_as_received.clone();
+        let individual = individual(individual_classification)?;
         let individuals = BTreeMap::from([(node.name.clone(), individual)]);
         let estate = Estate {
             hierarchy,
@@ -99,11 +88,17 @@ impl Explained {
     }
 }
 
-fn field<'d>(document: &'d Value, key: &str) -> Result<&'d Value> {
-    document.get(key).with_context(|| format!("it has no `{key}`"))
+/// Returns the values that are set for the node alone, with their names checked.
+fn individual(values: &IndividualClassification) -> Result<Individual> {
+    Ok(Individual {
+        classes: checked("classes", &values.classes)?,
+        variables: checked("variables", &values.variables)?,
+        config_data: checked("config_data", &values.config_data)?,
+    })
 }
 
-fn read<T: serde::de::DeserializeOwned>(document: &Value, key: &str) -> Result<T> {
-    serde_json::from_value(field(document, key)?.clone())
-        .with_context(|| format!("its `{key}` cannot be read"))
+/// Reads values with names that are valid in a group.
+fn checked<T: DeserializeOwned>(what: &str, values: &impl Serialize) -> Result<T> {
+    serde_json::from_value(serde_json::to_value(values)?)
+        .with_context(|| format!("its `{what}` cannot be read"))
 }

@@ -18,6 +18,8 @@ pub struct Error {
     /// For people
     pub msg: String,
     /// What there is to say in particular
+    #[schema(required)]
+    #[serde(default)]
     pub details: Value,
 }
 

@@ -48,17 +48,17 @@ struct Asked {
 
 impl RowRoom for Asked {
     fn admits_bytes(&self, bytes: usize) -> bool {
-        self.bytes.lock().unwrap().push(bytes);
+        self.bytes.lock().push(bytes);
         bytes <= self.most
     }
 
     fn admits_row(&self, row: &[u8]) -> bool {
-        self.rows.lock().unwrap().push(row.len());
+        self.rows.lock().push(row.len());
         true
     }
 
     fn release(&self) {
-        *self.released.lock().unwrap() += 1;
+        *self.released.lock() += 1;
     }
 }
 
@@ -72,12 +72,12 @@ fn a_row_is_read_when_there_is_room_for_its_size() {
     for state in ["waiting", "written"] {
         let room = Asked::default();
         let error = store.get_within("large", &room).unwrap_err();
-        assert_eq!((error.fault, room.rows.lock().unwrap().len()), (Fault::Busy, 0), "{state}");
+        assert_eq!((error.fault, room.rows.lock().len()), (Fault::Busy, 0), "{state}");
         let room = Asked { most: 2 * LARGE_ROW, ..Asked::default() };
         for (name, expected) in [("large", &large), ("small", &check_in("small", 1))] {
             assert_eq!(store.get_within(name, &room).unwrap().check_in.as_ref(), Some(expected));
         }
-        assert_eq!(*room.bytes.lock().unwrap(), *room.rows.lock().unwrap(), "{state}");
+        assert_eq!(*room.bytes.lock(), *room.rows.lock(), "{state}");
         store.0.take_turn().unwrap();
     }
 }
@@ -96,7 +96,7 @@ fn a_list_reads_a_large_row_alone_and_when_there_is_room_for_it() {
     let mut released = 0;
     store
         .for_each(&room, |it| {
-            if std::mem::replace(&mut released, *room.released.lock().unwrap()) != released {
+            if std::mem::replace(&mut released, *room.released.lock()) != released {
                 batches.push(Vec::new());
             }
             batches.last_mut().unwrap().push(it.check_in.unwrap());
@@ -104,8 +104,8 @@ fn a_list_reads_a_large_row_alone_and_when_there_is_room_for_it() {
         .unwrap();
     let [a, b, c, d] = expected;
     assert_eq!(batches, [vec![a], vec![b], vec![c, d]]);
-    assert_eq!(room.bytes.lock().unwrap().len(), 1, "small rows take no room");
-    assert_eq!(*room.bytes.lock().unwrap(), *room.rows.lock().unwrap());
+    assert_eq!(room.bytes.lock().len(), 1, "small rows take no room");
+    assert_eq!(*room.bytes.lock(), *room.rows.lock());
     let error = store.for_each(&Asked::default(), drop).unwrap_err();
     assert_eq!(error.fault, Fault::Busy, "a row is not left out");
 }
@@ -119,7 +119,7 @@ struct Changing<'s> {
 
 impl RowRoom for Changing<'_> {
     fn admits_bytes(&self, _: usize) -> bool {
-        let was_held = std::mem::replace(&mut *self.is_held.lock().unwrap(), true);
+        let was_held = std::mem::replace(&mut *self.is_held.lock(), true);
         assert!(!was_held, "a row waits for the memory of one that nothing uses any more");
         (self.change)(self.store);
         true
@@ -131,7 +131,7 @@ impl RowRoom for Changing<'_> {
     }
 
     fn release(&self) {
-        *self.is_held.lock().unwrap() = false;
+        *self.is_held.lock() = false;
     }
 }
 
