@@ -19,7 +19,7 @@ use crate::http::types::CheckIn;
 use crate::model::Node;
 use crate::puppetdb::PuppetDb;
 use batch::Batch;
-pub(super) use batch::Use;
+use batch::UseBatch;
 use progress::Progress;
 
 /// How long one page of nodes may take.
@@ -43,9 +43,9 @@ pub(super) struct NodesArgs {
     identity: IdentityArgs,
 }
 
-/// How reading went.
+/// How many nodes were read.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct ReadNodes {
     pub(super) nodes: usize,
     /// What could not be read, and why.
     pub(super) unreadable: Vec<String>,
@@ -53,7 +53,7 @@ pub(super) struct Read {
 
 impl NodesArgs {
     /// Reads all nodes.
-    pub(super) fn read(&self, each: Use<'_>, output: &mut Output) -> Result<Read> {
+    pub(super) fn read(&self, each: UseBatch<'_>, output: &mut Output) -> Result<ReadNodes> {
         if let Some(directory) = &self.facts {
             return from_directory(directory, each);
         }
@@ -77,7 +77,7 @@ fn server_of_environment() -> Option<String> {
 }
 
 /// Reads the facts files of a directory.
-pub(super) fn from_directory(directory: &Path, each: Use<'_>) -> Result<Read> {
+pub(super) fn from_directory(directory: &Path, each: UseBatch<'_>) -> Result<ReadNodes> {
     let facts = FactsDirectory::new(directory.to_owned());
     let files = facts.files()?;
     let mut progress = Progress::new(files.len());
@@ -120,7 +120,7 @@ impl NodeEntry for CheckIn {
 type List<'l> = &'l mut dyn FnMut(&mut dyn FnMut(Listed)) -> Result<usize>;
 
 /// Uses the nodes of a list in batches.
-fn in_batches(each: Use<'_>, list: List<'_>) -> Result<Read> {
+fn in_batches(each: UseBatch<'_>, list: List<'_>) -> Result<ReadNodes> {
     let mut batch = Batch::new(each);
     let mut unreadable = Vec::new();
     let listed = list(&mut |listed| match listed {
@@ -128,5 +128,5 @@ fn in_batches(each: Use<'_>, list: List<'_>) -> Result<Read> {
         Err(error) => unreadable.push(error),
     })?;
     batch.flush();
-    Ok(Read { nodes: listed - unreadable.len(), unreadable })
+    Ok(ReadNodes { nodes: listed - unreadable.len(), unreadable })
 }

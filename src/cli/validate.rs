@@ -76,7 +76,7 @@ impl Validate {
                 output.note(&format!("warning: {bad}"));
             }
             unreadable = fleet.read.unreadable.len();
-            (evidence, found) = (fleet.evidence, fleet.found);
+            (evidence, found) = (fleet.evidence, fleet.diagnostics);
         }
         let shown = if self.all_conflicts { Shown::All } else { Shown::Page };
         // Errors that nodes show must not end the search that they rank.

@@ -22,7 +22,6 @@ const MARKER: &str = "<!-- clade-diff -->";
 /// Writes the comment.
 pub(super) fn write(report: &DiffReport<'_>) -> String {
     let impact = report.impact;
-    let counts = impact.counts;
     let mut text = format!("{MARKER}\n### Classification: ");
     let headline = match impact.changed() {
         0 => format!("no node of {} changes", impact.nodes),
@@ -30,49 +29,8 @@ pub(super) fn write(report: &DiffReport<'_>) -> String {
     };
     // A string takes whatever is written to it.
     writeln!(text, "{headline}\n").ok();
-    if counts.conflicts_appearing > 0 {
-        writeln!(
-            text,
-            "> [!CAUTION]\n> Conflicts appear on {}: the agents there will fail.\n",
-            count(counts.conflicts_appearing, "node")
-        )
-        .ok();
-    }
-    if counts.errors_appearing > 0 {
-        writeln!(
-            text,
-            "> [!CAUTION]\n> Rules cannot be evaluated any more on {}: the agents there will fail.\n",
-            count(counts.errors_appearing, "node")
-        )
-        .ok();
-    }
-    if counts.conflicts_disappearing > 0 {
-        let nodes = count(counts.conflicts_disappearing, "node");
-        writeln!(text, "Conflicts disappear on {nodes}.\n").ok();
-    }
-    if counts.errors_disappearing > 0 {
-        let nodes = count(counts.errors_disappearing, "node");
-        writeln!(text, "Rules can be evaluated again on {nodes}.\n").ok();
-    }
-    if counts.conflicts_staying + counts.errors_staying > 0 {
-        let verb = if counts.unclassified_after == 1 { "has" } else { "have" };
-        writeln!(
-            text,
-            "{} of {} {verb} no classification (before: {}); {} in conflict before and after.\n",
-            counts.unclassified_after,
-            count(impact.nodes, "node"),
-            counts.unclassified_before,
-            count(counts.conflicts_staying, "node")
-        )
-        .ok();
-    }
-    if !report.unreadable.is_empty() {
-        writeln!(
-            text,
-            "> [!WARNING]\n> {} could not be read, so those nodes are missing here.\n",
-            count(report.unreadable.len(), "facts file")
-        )
-        .ok();
+    for paragraph in unclassified(report) {
+        writeln!(text, "{paragraph}\n").ok();
     }
     write_summary(&mut text, report);
     let footer =
@@ -95,6 +53,47 @@ pub(super) fn write(report: &DiffReport<'_>) -> String {
         .ok();
     }
     text + &footer
+}
+
+/// Says which nodes have no classification, or could not be compared; a paragraph each.
+fn unclassified(report: &DiffReport<'_>) -> Vec<String> {
+    let (impact, counts) = (report.impact, report.impact.counts);
+    let nodes = |number| count(number, "node");
+    let mut paragraphs = Vec::new();
+    let mut add = |number: usize, paragraph: &dyn Fn() -> String| {
+        if number > 0 {
+            paragraphs.push(paragraph());
+        }
+    };
+    add(counts.conflicts_appearing, &|| {
+        let nodes = nodes(counts.conflicts_appearing);
+        format!("> [!CAUTION]\n> Conflicts appear on {nodes}: the agents there will fail.")
+    });
+    add(counts.errors_appearing, &|| {
+        let nodes = nodes(counts.errors_appearing);
+        format!(
+            "> [!CAUTION]\n> Rules cannot be evaluated any more on {nodes}: the agents there will fail."
+        )
+    });
+    add(counts.conflicts_disappearing, &|| {
+        format!("Conflicts disappear on {}.", nodes(counts.conflicts_disappearing))
+    });
+    add(counts.errors_disappearing, &|| {
+        format!("Rules can be evaluated again on {}.", nodes(counts.errors_disappearing))
+    });
+    add(counts.conflicts_staying + counts.errors_staying, &|| {
+        let (before, after) = (counts.unclassified_before, counts.unclassified_after);
+        let verb = if after == 1 { "has" } else { "have" };
+        let (all, conflicts) = (nodes(impact.nodes), nodes(counts.conflicts_staying));
+        format!(
+            "{after} of {all} {verb} no classification (before: {before}); {conflicts} in conflict before and after."
+        )
+    });
+    add(report.unreadable.len(), &|| {
+        let files = count(report.unreadable.len(), "facts file");
+        format!("> [!WARNING]\n> {files} could not be read, so those nodes are missing here.")
+    });
+    paragraphs
 }
 
 /// Writes a row for each group that changed.

@@ -1,4 +1,4 @@
-//! Nodes that are used together.
+//! Nodes that are used together, within bounds of memory.
 
 use crate::model::Node;
 
@@ -9,17 +9,17 @@ const NODES: usize = 512;
 const MEMORY: usize = 128 << 20;
 
 /// Uses a batch of nodes.
-pub(in crate::cli) type Use<'u> = &'u mut dyn FnMut(&[Node]);
+pub(in crate::cli) type UseBatch<'u> = &'u mut dyn FnMut(&[Node]);
 
-/// Nodes that are used together.
+/// Nodes that wait until there are enough of them.
 pub(super) struct Batch<'u> {
     nodes: Vec<Node>,
     memory: usize,
-    each: Use<'u>,
+    each: UseBatch<'u>,
 }
 
 impl<'u> Batch<'u> {
-    pub(super) fn new(each: Use<'u>) -> Self {
+    pub(super) fn new(each: UseBatch<'u>) -> Self {
         Self { nodes: Vec::new(), memory: 0, each }
     }
 

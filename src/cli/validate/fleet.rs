@@ -1,5 +1,5 @@
-//! What the nodes of a fleet say of groups: real conflicts, rules that no node meets, facts that
-//! no node has.
+//! What the nodes of a fleet show of groups: real conflicts, rules that no node meets, facts that no
+//! node has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path as FilePath;
@@ -8,126 +8,164 @@ use anyhow::Result;
 use rayon::prelude::*;
 
 use crate::classification::{Evidence, Outcome, classify, conflict_summary};
-use crate::cli::nodes::{Read, from_directory};
+use crate::cli::nodes::{ReadNodes, from_directory};
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::hierarchy::{Estate, GroupIndex};
 use crate::model::{Condition, Node, Path};
 use crate::rule::{Actual, actual};
 use crate::validation::Checked;
 
-/// How many nodes are named.
+/// How many nodes a message names.
 const NAMES: usize = 3;
 
-/// What one node tells.
+/// The paths of rules as people write them, with the groups that name each.
+type RulePaths = BTreeMap<String, (Path, Vec<GroupIndex>)>;
+
+/// What nodes show of the groups of an estate.
 #[derive(Default)]
-struct Seen {
+struct Observations {
     matched: BTreeSet<GroupIndex>,
-    /// What is wrong, the group to say it of, and the nodes.
-    wrong: BTreeMap<(String, GroupIndex), Vec<String>>,
-    /// What the node shows of groups that could conflict.
+    /// The names of nodes by what is wrong with them, and the group that it is reported of.
+    faults: BTreeMap<(String, GroupIndex), Vec<String>>,
+    /// What the nodes show of groups that could conflict.
     evidence: Evidence,
-    /// The paths at which no node has had anything so far.
-    nowhere: BTreeSet<String>,
+    /// The paths at which no node has had a value so far.
+    missing: BTreeSet<String>,
 }
 
-/// What the nodes of a fleet say.
+/// The nodes of a fleet, and what they show.
 pub(super) struct Fleet {
-    pub(super) read: Read,
-    pub(super) found: Vec<Diagnostic>,
+    pub(super) read: ReadNodes,
+    pub(super) diagnostics: Vec<Diagnostic>,
     /// What they show of groups that could conflict.
     pub(super) evidence: Evidence,
 }
 
 /// Classifies the nodes of a directory of facts.
 pub(super) fn check(directory: &FilePath, checked: &Checked) -> Result<Fleet> {
-    let mut evidence = Evidence::default();
     let Some(estate) = &checked.estate else {
-        // It is unknown what nodes get.
+        // Without an estate no node can be classified.
         let read = from_directory(directory, &mut |_| {})?;
-        return Ok(Fleet { read, found: Vec::new(), evidence });
+        return Ok(Fleet { read, diagnostics: Vec::new(), evidence: Evidence::default() });
     };
     let paths = paths(estate);
-    let mut seen = Seen { nowhere: paths.keys().cloned().collect(), ..Seen::default() };
-    let read = from_directory(directory, &mut |nodes| {
-        let told: Vec<Seen> = nodes.par_iter().map(|node| ask(estate, node)).collect();
-        for it in told {
-            seen.matched.extend(it.matched);
-            evidence.extend(it.evidence);
-            for (what, nodes) in it.wrong {
-                seen.wrong.entry(what).or_default().extend(nodes);
-            }
-        }
-        seen.nowhere.retain(|text| {
-            let path = paths.get(text).map(|(path, _)| path);
-            path.is_some_and(|path| {
-                nodes.par_iter().all(|node| actual(path, node) == Actual::Missing)
-            })
-        });
-    })?;
-    let mut found = Vec::new();
-    let at = |index: GroupIndex, kind: Kind, message: String| {
-        let group = estate.hierarchy.group(index);
-        let place = checked.origins.get(&group.id)?;
-        Some(Diagnostic::new(kind, place.clone(), message).in_group(group.name.as_str()))
-    };
-    for ((what, group), nodes) in &seen.wrong {
-        let shown: Vec<String> = nodes.iter().take(NAMES).map(|it| format!("`{it}`")).collect();
-        let more = match nodes.len().saturating_sub(NAMES) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let message = format!("{}{more}: {what}", shown.join(", "));
-        found.extend(at(*group, Kind::PotentialConflict, message).map(|mut it| {
-            it.severity = Severity::Error;
-            it
-        }));
-    }
+    let missing = paths.keys().cloned().collect();
+    let mut observations = Observations { missing, ..Observations::default() };
+    let read = from_directory(directory, &mut |nodes| observations.add(nodes, estate, &paths))?;
+    let mut diagnostics = observations.faults(estate, checked);
     if read.nodes > 0 {
-        for index in estate.hierarchy.indexes() {
-            let group = estate.hierarchy.group(index);
-            if group.rule.is_some() && !seen.matched.contains(&index) {
-                let message =
-                    format!("no node of the {} that are known is in this group", read.nodes);
-                found.extend(at(index, Kind::NeverMatches, message));
-            }
-        }
-        for text in &seen.nowhere {
-            let Some((_, groups)) = paths.get(text) else { continue };
-            for group in groups {
-                let message = format!("no node of the {} that are known has `{text}`", read.nodes);
-                found.extend(at(*group, Kind::SuspiciousValue, message));
-            }
-        }
+        diagnostics.extend(observations.unmatched(estate, checked, read.nodes));
+        diagnostics.extend(observations.missing_facts(estate, checked, &paths, read.nodes));
     }
-    Ok(Fleet { read, found, evidence })
+    Ok(Fleet { read, diagnostics, evidence: observations.evidence })
 }
 
-fn ask(estate: &Estate, node: &Node) -> Seen {
-    let mut seen = Seen::default();
-    let name = || vec![node.name.clone()];
-    match classify(estate, node) {
-        Ok(explanation) => {
-            seen.evidence.note(&explanation);
-            if let Outcome::Conflict(conflicts) = &explanation.outcome {
-                let message = conflict_summary(&estate.hierarchy, conflicts);
-                if let Some(group) = conflicts.groups().last() {
-                    seen.wrong.insert((message, *group), name());
+impl Observations {
+    /// Returns what one node shows.
+    fn of(estate: &Estate, node: &Node) -> Self {
+        let mut observations = Self::default();
+        let name = || vec![node.name.clone()];
+        match classify(estate, node) {
+            Ok(explanation) => {
+                observations.evidence.note(&explanation);
+                if let Outcome::Conflict(conflicts) = &explanation.outcome {
+                    let message = conflict_summary(&estate.hierarchy, conflicts);
+                    if let Some(group) = conflicts.groups().last() {
+                        observations.faults.insert((message, *group), name());
+                    }
+                }
+                observations.matched = explanation.matches.iter().map(|it| it.group).collect();
+            }
+            Err(error) => {
+                if let Some(group) = estate.hierarchy.find(error.group) {
+                    let message = format!("{error}: {}", error.cause);
+                    observations.faults.insert((message, group), name());
                 }
             }
-            seen.matched = explanation.matches.iter().map(|it| it.group).collect();
         }
-        Err(error) => {
-            if let Some(group) = estate.hierarchy.find(error.group) {
-                seen.wrong.insert((format!("{error}: {}", error.cause), group), name());
+        observations
+    }
+
+    /// Adds what some nodes show.
+    fn add(&mut self, nodes: &[Node], estate: &Estate, paths: &RulePaths) {
+        let each: Vec<Self> = nodes.par_iter().map(|node| Self::of(estate, node)).collect();
+        for it in each {
+            self.matched.extend(it.matched);
+            self.evidence.extend(it.evidence);
+            for (fault, nodes) in it.faults {
+                self.faults.entry(fault).or_default().extend(nodes);
             }
         }
+        let lacks = |path: &Path| nodes.par_iter().all(|it| actual(path, it) == Actual::Missing);
+        self.missing.retain(|text| paths.get(text).is_some_and(|(path, _)| lacks(path)));
     }
-    seen
+
+    /// Reports the nodes that have no classification.
+    fn faults(&self, estate: &Estate, checked: &Checked) -> Vec<Diagnostic> {
+        let report = |((fault, group), nodes): (&(String, GroupIndex), &Vec<String>)| {
+            let shown: Vec<String> = nodes.iter().take(NAMES).map(|it| format!("`{it}`")).collect();
+            let more = match nodes.len().saturating_sub(NAMES) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let message = format!("{}{more}: {fault}", shown.join(", "));
+            let mut found = diagnostic(estate, checked, *group, Kind::PotentialConflict, message)?;
+            found.severity = Severity::Error;
+            Some(found)
+        };
+        self.faults.iter().filter_map(report).collect()
+    }
+
+    /// Reports the groups with a rule that no node of so many meets.
+    fn unmatched(&self, estate: &Estate, checked: &Checked, nodes: usize) -> Vec<Diagnostic> {
+        let hierarchy = &estate.hierarchy;
+        let groups = hierarchy
+            .indexes()
+            .filter(|it| hierarchy.group(*it).rule.is_some() && !self.matched.contains(it));
+        let report = |group| {
+            let message = format!("no node of the {nodes} that are known is in this group");
+            diagnostic(estate, checked, group, Kind::NeverMatches, message)
+        };
+        groups.filter_map(report).collect()
+    }
+
+    /// Reports the groups whose rules name facts that no node of so many has.
+    fn missing_facts(
+        &self,
+        estate: &Estate,
+        checked: &Checked,
+        paths: &RulePaths,
+        nodes: usize,
+    ) -> Vec<Diagnostic> {
+        let mut diagnostics = Vec::new();
+        for text in &self.missing {
+            let groups = paths.get(text).map(|(_, groups)| groups.as_slice());
+            for group in groups.unwrap_or_default() {
+                let message = format!("no node of the {nodes} that are known has `{text}`");
+                let kind = Kind::SuspiciousValue;
+                diagnostics.extend(diagnostic(estate, checked, *group, kind, message));
+            }
+        }
+        diagnostics
+    }
 }
 
-/// Returns the paths of rules as people write them, with the groups that name each.
-fn paths(estate: &Estate) -> BTreeMap<String, (Path, Vec<GroupIndex>)> {
-    let mut paths: BTreeMap<String, (Path, Vec<GroupIndex>)> = BTreeMap::new();
+/// Returns a diagnostic at the place of a group.
+fn diagnostic(
+    estate: &Estate,
+    checked: &Checked,
+    group: GroupIndex,
+    kind: Kind,
+    message: String,
+) -> Option<Diagnostic> {
+    let group = estate.hierarchy.group(group);
+    let place = checked.origins.get(&group.id)?;
+    Some(Diagnostic::new(kind, place.clone(), message).in_group(group.name.as_str()))
+}
+
+/// Returns the paths that the rules of an estate name.
+fn paths(estate: &Estate) -> RulePaths {
+    let mut paths = RulePaths::new();
     let hierarchy = &estate.hierarchy;
     for index in hierarchy.indexes() {
         let Some(rule) = hierarchy.group(index).rule.as_deref() else { continue };
