@@ -19,7 +19,6 @@ use std::sync::Arc;
 
 use crate::document::{Span, bounded};
 
-pub use json::to_value;
 pub use kind::{Kind, Severity};
 pub use report::{Colour, Format, Report};
 pub use similar::closest;

@@ -63,6 +63,8 @@ pub use settings::{Reporting, Settings};
 pub use source::Target;
 pub use source_files::{SourceError, meant_files, source_files};
 pub use state::{CheckInsTrouble, Freshness};
-pub use status::{Active, Condition, Reason, Status, Truth};
+pub use status::{
+    ActiveCommit, Condition, ConditionStatus, FailedCommit, FailureCause, Reason, Status,
+};
 pub use trigger::Trigger;
 pub use write::{WriteError, WriteMode, WriteRequest, WriteSettings, Writer, Written};

@@ -20,7 +20,7 @@ pub(super) fn render(report: &Report) -> String {
 }
 
 /// Writes one finding as a JSON object.
-pub fn to_value(diagnostic: &Diagnostic) -> Value {
+fn to_value(diagnostic: &Diagnostic) -> Value {
     let span = diagnostic.place.span;
     let related: Vec<Value> = diagnostic
         .related

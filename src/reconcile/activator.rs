@@ -17,7 +17,7 @@ use super::shared_state::SharedState;
 use super::snapshot_store::VerifiedSnapshot;
 use super::source::Source;
 use super::state::{Cause, Withheld};
-use super::status::Active;
+use super::status::ActiveCommit;
 use super::trigger::Trigger;
 use crate::diagnostic::Diagnostic;
 use crate::git::{CommitInfo, Repository};
@@ -100,7 +100,7 @@ impl Activator {
         self.metrics.count_activation(trigger.as_str(), since.elapsed());
         self.source.note_live(commit);
         let info = repository.commit(commit).ok();
-        let active = info.map(|CommitInfo { id, author, time, subject }| Active {
+        let active = info.map(|CommitInfo { id, author, time, subject }| ActiveCommit {
             commit: id,
             author,
             time,

@@ -12,11 +12,10 @@ use super::shared_state::SharedState;
 use super::snapshot_store::{SnapshotStore, VerifiedSnapshot};
 use super::source::Source;
 use super::state::{BuildJob, Cause, Withheld, reason_of};
-use super::status::{LastFailed, Reason};
+use super::status::{FailedCommit, Reason};
 use super::supervise::supervised;
 use super::trigger::Trigger;
 use super::verifier::{Trust, VerifiedCommit, Verifier};
-use crate::diagnostic::Severity;
 use crate::git::{Repository, SignatureFault};
 use crate::model::CommitId;
 use crate::telemetry::{Built, Metrics};
@@ -53,7 +52,7 @@ impl Builder {
         let repository = match self.source.repository() {
             Ok(repository) => repository,
             Err(error) => {
-                let failed = LastFailed::of_commit(job.commit, Stage::Load, &error);
+                let failed = FailedCommit::as_a_whole(job.commit, Stage::Load, &error);
                 return self.reject(failed, Reason::CorruptObjects);
             }
         };
@@ -169,7 +168,7 @@ impl Builder {
                 return self.state.notify();
             }
         }
-        let failed = LastFailed::of_commit(id, Stage::Load, problem);
+        let failed = FailedCommit::as_a_whole(id, Stage::Load, problem);
         self.reject(failed, Reason::CorruptObjects);
     }
 
@@ -177,19 +176,18 @@ impl Builder {
     fn reject_panicked(&self) {
         let Some(commit) = self.state.lock().building() else { return };
         let why = "building it made the daemon panic, which is a defect of Clade: see its log";
-        self.reject(LastFailed::of_commit(commit, Stage::Load, &why), Reason::Panicked);
+        self.reject(FailedCommit::as_a_whole(commit, Stage::Load, &why), Reason::Panicked);
     }
 
     fn reject_signature(&self, commit: CommitId, fault: &SignatureFault) {
-        self.reject(LastFailed::of_commit(commit, Stage::Verify, fault), reason_of(fault));
+        self.reject(FailedCommit::as_a_whole(commit, Stage::Verify, fault), reason_of(fault));
     }
 
-    fn reject_invalid(&self, rejected: &Rejected) {
+    fn reject_invalid(&self, rejected: &Arc<Rejected>) {
         /// How many findings are logged.
         const LOGGED: usize = 10;
         count_findings(&self.metrics, &rejected.diagnostics);
-        let errors = rejected.diagnostics.iter().filter(|it| it.severity == Severity::Error);
-        for error in errors.take(LOGGED) {
+        for error in rejected.errors().take(LOGGED) {
             let start = error.place.span.start;
             tracing::error!(
                 commit = %rejected.commit,
@@ -197,11 +195,11 @@ impl Builder {
                 "{}:{}:{}: {}", error.place.file, start.line, start.column, error.message
             );
         }
-        self.reject(LastFailed::of_rejected(rejected), Reason::ValidationFailed);
+        self.reject(FailedCommit::by_findings(rejected), Reason::ValidationFailed);
     }
 
-    fn reject(&self, failed: LastFailed, reason: Reason) {
-        let LastFailed { commit, stage, .. } = failed;
+    fn reject(&self, failed: FailedCommit, reason: Reason) {
+        let FailedCommit { commit, stage, .. } = failed;
         tracing::error!(%commit, errors = failed.errors(), ?reason, "the commit is rejected");
         self.recorder.note(Event::Rejected { commit, stage });
         self.state.lock().build_failed(failed, reason);

@@ -25,7 +25,7 @@ use super::repacker::Repacker;
 use super::settings::Settings;
 use super::stages::{ForgeStages, Stages};
 use super::state::{CheckInsTrouble, Freshness, SourceKind};
-use super::status::{Status, Watched};
+use super::status::{FollowedBranch, Status};
 use super::supervise::supervise;
 use super::trigger::Trigger;
 use super::write::{WriteError, WriteSettings, Writer};
@@ -200,7 +200,7 @@ impl Controller {
 
     /// Returns the status document.
     pub fn status(&self) -> Status {
-        let watched = Watched {
+        let watched = FollowedBranch {
             url: self.stages.source.address().to_owned(),
             branch: self.stages.source.branch_name(),
             path: self.stages.source.path().to_owned(),

@@ -15,7 +15,7 @@ use super::schedule;
 use super::shared_state::SharedState;
 use super::source::{Fetched, Source};
 use super::state::{FetchBegan, FetchedHead, Following, Outdated};
-use super::status::Observed;
+use super::status::ObservedCommit;
 use super::trigger::Trigger;
 use super::verifier::{Trust, Verifier};
 use crate::git::{FetchError, FetchFailure, Repository};
@@ -152,7 +152,7 @@ impl Fetcher {
     }
 
     /// Follows the head that an earlier run fetched.
-    pub(super) fn follow_recovered(&self, repository: &Repository, observed: Observed) {
+    pub(super) fn follow_recovered(&self, repository: &Repository, observed: ObservedCommit) {
         let began = self.state.lock().published();
         let following = self.following(repository, observed.commit, Trigger::Startup, began);
         let has_candidate = {

@@ -63,6 +63,13 @@ pub struct Rejected {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+impl Rejected {
+    /// Returns the findings that are errors.
+    pub(super) fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics.iter().filter(|it| it.severity == Severity::Error)
+    }
+}
+
 /// No snapshot was built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {

@@ -12,7 +12,7 @@ use super::shared_state::SharedState;
 use super::snapshot_store::SnapshotStore;
 use super::source::Source;
 use super::state::{Cause, SourceKind, reason_of};
-use super::status::{LastFailed, Observed};
+use super::status::{FailedCommit, ObservedCommit};
 use super::verifier::{Trust, Verifier};
 use crate::git::{Repository, SignatureFault};
 use crate::model::CommitId;
@@ -75,7 +75,7 @@ impl Recovery<'_> {
                 return Err(format!("it is not in the mirror: {reason}"));
             }
             Err(fault) => {
-                let failed = LastFailed::of_commit(commit, Stage::Verify, &fault);
+                let failed = FailedCommit::as_a_whole(commit, Stage::Verify, &fault);
                 let reason = reason_of(&fault);
                 self.state.lock().recovery_failed(failed, reason, Instant::now());
                 return Err(fault.to_string());
@@ -87,7 +87,7 @@ impl Recovery<'_> {
                 .activate(repository, snapshot, Cause::Recovered, Instant::now())
                 .map_err(|withheld| format!("{withheld:?}")),
             Ok(Outcome::Rejected(rejected)) => {
-                let failed = LastFailed::of_rejected(&rejected);
+                let failed = FailedCommit::by_findings(&rejected);
                 Err(format!("it is not valid any more: {}", failed.in_short()))
             }
             Err(error) => Err(format!("it cannot be read: {error}")),
@@ -95,7 +95,7 @@ impl Recovery<'_> {
     }
 
     /// Returns the head that the mirror was at last, with when that was, as far as the journal knows.
-    fn observed_last(&self, repository: &Repository) -> Option<Observed> {
+    fn observed_last(&self, repository: &Repository) -> Option<ObservedCommit> {
         let head = repository.resolve("HEAD").ok()?;
         let journal = self.recorder.journal();
         let when = journal.records().iter().rev().find(|it| match &it.event {
@@ -104,6 +104,6 @@ impl Recovery<'_> {
             Event::Pushing { writes } => writes.iter().any(|it| it.commit == head),
             _ => false,
         });
-        Some(Observed { commit: head, fetched_at: when?.time })
+        Some(ObservedCommit { commit: head, fetched_at: when?.time })
     }
 }

@@ -21,7 +21,7 @@ pub(super) use self::build::{BuildJob, reason_of};
 pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated};
 use super::clock::Now;
 use super::policy::{OnStale, Policy};
-use super::status::{Active, Condition, ConditionKind, LastFailed, Observed, Reason};
+use super::status::{ActiveCommit, Condition, ConditionKind, FailedCommit, ObservedCommit, Reason};
 use super::trigger::Trigger;
 use crate::git::{FetchFailure, SignatureFault, Signer};
 use crate::model::CommitId;
@@ -34,8 +34,8 @@ pub(super) struct ReconcileState {
     started: Instant,
     /// The live commit.
     live: Option<CommitId>,
-    pub(super) active: Option<Active>,
-    pub(super) observed: Option<Observed>,
+    pub(super) active: Option<ActiveCommit>,
+    pub(super) observed: Option<ObservedCommit>,
     /// The newest commit, as long as it is not live.
     pub(super) candidate: Option<Candidate>,
     pinned: Option<CommitId>,
@@ -137,7 +137,7 @@ pub(super) enum Progress {
     /// The builder has it.
     Building,
     /// It was rejected.
-    Failed(LastFailed, Reason),
+    Failed(FailedCommit, Reason),
     /// It is valid and waits for an operator, or for a remote that may lag.
     Held,
 }
@@ -233,7 +233,7 @@ impl ReconcileState {
     }
 
     /// Returns the candidate that was rejected.
-    pub(super) fn last_failed(&self) -> Option<&LastFailed> {
+    pub(super) fn last_failed(&self) -> Option<&FailedCommit> {
         match &self.candidate.as_ref()?.progress {
             Progress::Failed(failed, _) => Some(failed),
             _ => None,

@@ -1,34 +1,33 @@
 //! The controller's own status document.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::journal::Stage;
 use super::outcome::Rejected;
 use super::trigger::Trigger;
-use crate::diagnostic;
 use crate::git::FetchFailure;
 use crate::model::CommitId;
 use crate::telemetry::Scrape;
 
 /// The status document.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Status {
     /// The version of the daemon.
     pub version: &'static str,
     /// When it started.
     pub started_at: Timestamp,
     /// The branch that is followed.
-    pub repository: Watched,
+    pub repository: FollowedBranch,
     /// The live commit.
-    pub active: Option<Active>,
+    pub active: Option<ActiveCommit>,
     /// The newest commit of the branch.
-    pub observed: Option<Observed>,
+    pub observed: Option<ObservedCommit>,
     /// How fetching goes.
-    pub remote: Remote,
+    pub remote: RemoteState,
     /// The newest commit, if it was rejected.
-    pub last_failed: Option<LastFailed>,
+    pub last_failed: Option<FailedCommit>,
     /// The commit an operator pinned.
     pub pinned: Option<CommitId>,
     /// Which commits must be signed: `off`, `head` or `range`.
@@ -38,8 +37,8 @@ pub struct Status {
 }
 
 /// The branch that is followed.
-#[derive(Clone, Debug, Serialize)]
-pub struct Watched {
+#[derive(Clone, Debug)]
+pub struct FollowedBranch {
     /// Where the repository is, without credentials.
     pub url: String,
     /// The branch; none for a detached HEAD.
@@ -49,8 +48,8 @@ pub struct Watched {
 }
 
 /// The live commit.
-#[derive(Clone, Debug, Serialize)]
-pub struct Active {
+#[derive(Clone, Debug)]
+pub struct ActiveCommit {
     /// Its id.
     pub commit: CommitId,
     /// Who made it.
@@ -68,8 +67,8 @@ pub struct Active {
 }
 
 /// The newest commit of the branch.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Observed {
+#[derive(Clone, Copy, Debug)]
+pub struct ObservedCommit {
     /// Its id.
     pub commit: CommitId,
     /// When the branch was fetched last.
@@ -77,8 +76,8 @@ pub struct Observed {
 }
 
 /// How fetching goes.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Remote {
+#[derive(Clone, Debug, Default)]
+pub struct RemoteState {
     /// When it was tried last.
     pub last_attempt: Option<Timestamp>,
     /// When it went well last.
@@ -96,58 +95,69 @@ pub struct Remote {
 }
 
 /// A commit that was rejected.
-#[derive(Clone, Debug, Serialize)]
-pub struct LastFailed {
+#[derive(Clone, Debug)]
+pub struct FailedCommit {
     /// Its id.
     pub commit: CommitId,
     /// Where it failed.
     pub stage: Stage,
-    /// The findings.
-    pub diagnostics: Vec<Value>,
+    /// What is wrong with it.
+    pub cause: FailureCause,
 }
 
-impl LastFailed {
-    /// Returns a problem of the commit as a whole, in the shape of a diagnostic.
-    pub(super) fn of_commit(
+/// What is wrong with a rejected commit.
+#[derive(Clone, Debug)]
+pub enum FailureCause {
+    /// A problem of the commit as a whole, such as its signature.
+    Commit(String),
+    /// Findings in its files.
+    Findings(Arc<Rejected>),
+}
+
+impl FailedCommit {
+    /// Returns a commit that is rejected as a whole.
+    pub(super) fn as_a_whole(
         commit: CommitId,
         stage: Stage,
         problem: &dyn std::fmt::Display,
     ) -> Self {
-        let problem = json!({"kind": null, "severity": "error", "message": problem.to_string()});
-        Self { commit, stage, diagnostics: vec![problem] }
+        Self { commit, stage, cause: FailureCause::Commit(problem.to_string()) }
     }
 
-    /// Returns the findings that reject a commit.
-    pub(super) fn of_rejected(rejected: &Rejected) -> Self {
-        let diagnostics = rejected.diagnostics.iter().map(diagnostic::to_value).collect();
-        Self { commit: rejected.commit, stage: Stage::Check, diagnostics }
+    /// Returns a commit that is rejected for findings in its files.
+    pub(super) fn by_findings(rejected: &Arc<Rejected>) -> Self {
+        let cause = FailureCause::Findings(Arc::clone(rejected));
+        Self { commit: rejected.commit, stage: Stage::Check, cause }
     }
 
     /// Returns how many errors there are.
     pub(super) fn errors(&self) -> usize {
-        self.diagnostics.iter().filter(|it| is_error(it)).count()
+        match &self.cause {
+            FailureCause::Commit(_) => 1,
+            FailureCause::Findings(rejected) => rejected.errors().count(),
+        }
     }
 
     /// Returns the first error, and how many there are.
     pub(super) fn in_short(&self) -> String {
-        let first = self.diagnostics.iter().find_map(|it| it.get("message")?.as_str());
+        let first = match &self.cause {
+            FailureCause::Commit(problem) => Some(problem),
+            FailureCause::Findings(rejected) => rejected.errors().next().map(|it| &it.message),
+        };
         match (self.errors(), first) {
-            (0 | 1, Some(message)) => message.to_owned(),
+            (0 | 1, Some(message)) => message.clone(),
             (errors, Some(message)) => format!("{errors} errors, the first: {message}"),
             (_, None) => "it cannot be used".to_owned(),
         }
     }
 }
 
-fn is_error(diagnostic: &Value) -> bool {
-    diagnostic.get("severity").and_then(Value::as_str) == Some("error")
-}
-
 impl Status {
     /// Returns what the metrics show of it, and how many builds are kept.
     pub(super) fn scrape(&self, retained: usize) -> Scrape {
         let second = |time: Option<Timestamp>| time.map(Timestamp::as_second);
-        let is_true = |it: &Condition| (format!("{:?}", it.kind), it.status == Truth::True);
+        let is_true =
+            |it: &Condition| (format!("{:?}", it.kind), it.status == ConditionStatus::True);
         Scrape {
             revision: self.active.as_ref().map(|it| it.commit.to_string()),
             groups: self.active.as_ref().map_or(0, |it| it.groups),
@@ -164,13 +174,12 @@ impl Status {
 }
 
 /// One condition of the daemon.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     /// What it is about.
-    #[serde(rename = "type")]
     pub kind: ConditionKind,
     /// `True` or `False`.
-    pub status: Truth,
+    pub status: ConditionStatus,
     /// Why, in one word.
     pub reason: Reason,
     /// Why, in one line.
@@ -180,7 +189,7 @@ pub struct Condition {
 }
 
 /// The types of conditions, in the order of the status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConditionKind {
     /// A commit is live.
     Ready,
@@ -215,8 +224,8 @@ pub enum ConditionKind {
 }
 
 /// Whether a condition holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Truth {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionStatus {
     /// It does.
     True,
     /// It does not.
@@ -224,7 +233,7 @@ pub enum Truth {
 }
 
 /// Why a condition is as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     Serving,
     NoSnapshotYet,

@@ -118,13 +118,6 @@ impl From<&Diagnostic> for Finding {
     }
 }
 
-impl From<Value> for Finding {
-    /// Reads a finding that `reconcile` keeps as it is written.
-    fn from(written: Value) -> Self {
-        serde_json::from_value(written).unwrap_or_else(|error| Self::of_commit(error.to_string()))
-    }
-}
-
 impl From<Finding> for Value {
     fn from(finding: Finding) -> Self {
         // Text and numbers are always written.
@@ -134,9 +127,13 @@ impl From<Finding> for Value {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::json;
 
     use super::*;
+    use crate::diagnostic::{Colour, Format, Kind, Place, Report};
+    use crate::document::{Position, Span};
 
     #[test]
     fn what_is_written_is_read() {
@@ -150,7 +147,30 @@ mod tests {
         ] {
             let read: Finding = serde_json::from_value(written.clone()).unwrap();
             assert_eq!(serde_json::to_string(&read).unwrap(), written.to_string());
-            assert_eq!(Finding::from(written), read);
+            assert_eq!(Value::from(read), written);
         }
+    }
+
+    #[test]
+    fn findings_are_written_as_reports_write_them() {
+        let file = |line| {
+            let at = |column| Position { offset: 0, line, column };
+            Place { file: "groups/a.yaml".into(), span: Span { start: at(1), end: at(9) } }
+        };
+        let finding = Diagnostic::new(Kind::MissingParent, file(2), "m");
+        let more = finding.clone().in_group("A").with_help("h").with_related(file(3), "first");
+        let findings = [finding, more];
+        let written = findings.each_ref().map(|it| Value::from(Finding::from(it)));
+        let report = Report {
+            commit: None,
+            groups: 0,
+            diagnostics: findings.into(),
+            files: Vec::new(),
+            prefix: String::new(),
+            sources: BTreeMap::new(),
+        };
+        let report: Value =
+            serde_json::from_str(&report.render(Format::Json, Colour::Plain)).unwrap();
+        assert_eq!(Value::from(Vec::from(written)).to_string(), report["diagnostics"].to_string());
     }
 }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{Finding, Stage};
 use crate::model::CommitId;
-use crate::reconcile;
+use crate::reconcile::{self, FailureCause};
 
 /// The status of the controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -169,11 +169,7 @@ impl From<reconcile::Status> for Status {
                 error: remote.error,
                 expected: remote.expected,
             },
-            last_failed: status.last_failed.map(|it| FailedCommit {
-                commit: it.commit,
-                stage: it.stage.into(),
-                diagnostics: it.diagnostics.into_iter().map(Finding::from).collect(),
-            }),
+            last_failed: status.last_failed.as_ref().map(FailedCommit::from),
             pinned: status.pinned,
             verification: status.verification.to_owned(),
             conditions: status.conditions.into_iter().map(Condition::from).collect(),
@@ -181,8 +177,20 @@ impl From<reconcile::Status> for Status {
     }
 }
 
-impl From<reconcile::Active> for ActiveCommit {
-    fn from(active: reconcile::Active) -> Self {
+impl From<&reconcile::FailedCommit> for FailedCommit {
+    fn from(failed: &reconcile::FailedCommit) -> Self {
+        let diagnostics = match &failed.cause {
+            FailureCause::Commit(problem) => vec![Finding::of_commit(problem.clone())],
+            FailureCause::Findings(rejected) => {
+                rejected.diagnostics.iter().map(Finding::from).collect()
+            }
+        };
+        Self { commit: failed.commit, stage: failed.stage.into(), diagnostics }
+    }
+}
+
+impl From<reconcile::ActiveCommit> for ActiveCommit {
+    fn from(active: reconcile::ActiveCommit) -> Self {
         Self {
             commit: active.commit,
             author: active.author,
@@ -201,8 +209,8 @@ impl From<reconcile::Condition> for Condition {
             // The names of the variants are the words of the wire.
             kind: format!("{:?}", condition.kind),
             status: match condition.status {
-                reconcile::Truth::True => ConditionStatus::True,
-                reconcile::Truth::False => ConditionStatus::False,
+                reconcile::ConditionStatus::True => ConditionStatus::True,
+                reconcile::ConditionStatus::False => ConditionStatus::False,
             },
             reason: format!("{:?}", condition.reason),
             message: condition.message,

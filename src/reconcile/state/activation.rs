@@ -5,7 +5,7 @@ use crate::git::Signer;
 use crate::model::CommitId;
 use crate::reconcile::clock::Now;
 use crate::reconcile::policy::OnRewrite;
-use crate::reconcile::status::Active;
+use crate::reconcile::status::ActiveCommit;
 use crate::reconcile::trigger::Trigger;
 
 /// What asks for a commit to be made live.
@@ -163,7 +163,7 @@ impl ReconcileState {
     pub(in crate::reconcile) fn activated(
         &mut self,
         commit: CommitId,
-        active: Option<Active>,
+        active: Option<ActiveCommit>,
         signer: Option<Signer>,
     ) {
         self.live = Some(commit);

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::{Candidate, Fallback, Progress, ReconcileState};
 use crate::git::SignatureFault;
 use crate::model::CommitId;
-use crate::reconcile::status::{LastFailed, Reason};
+use crate::reconcile::status::{FailedCommit, Reason};
 use crate::reconcile::trigger::Trigger;
 
 /// A commit to build.
@@ -49,7 +49,7 @@ impl ReconcileState {
     }
 
     /// The candidate was rejected.
-    pub(in crate::reconcile) fn build_failed(&mut self, failed: LastFailed, reason: Reason) {
+    pub(in crate::reconcile) fn build_failed(&mut self, failed: FailedCommit, reason: Reason) {
         if let Some(candidate) = self.candidate.as_mut().filter(|it| it.commit == failed.commit) {
             candidate.progress = Progress::Failed(failed, reason);
         }
@@ -73,7 +73,7 @@ impl ReconcileState {
     /// A commit was live before the restart and is rejected now.
     pub(in crate::reconcile) fn recovery_failed(
         &mut self,
-        failed: LastFailed,
+        failed: FailedCommit,
         reason: Reason,
         since: Instant,
     ) {

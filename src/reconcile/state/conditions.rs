@@ -7,22 +7,24 @@ use super::{Freshness, Progress, ReconcileState, Rewrite, reason_of};
 use crate::git::FetchFailure;
 use crate::reconcile::clock::Now;
 use crate::reconcile::policy::{OnRewrite, OnStale};
-use crate::reconcile::status::{Condition, ConditionKind as Kind, Reason, Remote, Truth};
+use crate::reconcile::status::{
+    Condition, ConditionKind as Kind, ConditionStatus, Reason, RemoteState,
+};
 
 /// How long a fetch or a push may take before a condition says so.
 const SLOW: Duration = Duration::from_secs(2);
 
 /// A condition without the time of its last transition.
-type Finding = (Kind, Truth, Reason, String);
+type Found = (Kind, ConditionStatus, Reason, String);
 
-fn holds(kind: Kind, reason: Reason, message: String) -> Finding {
-    (kind, Truth::True, reason, message)
+fn holds(kind: Kind, reason: Reason, message: String) -> Found {
+    (kind, ConditionStatus::True, reason, message)
 }
 
 impl ReconcileState {
     /// Returns how fetching goes.
-    pub(in crate::reconcile) fn remote(&self, now: Now) -> Remote {
-        Remote {
+    pub(in crate::reconcile) fn remote(&self, now: Now) -> RemoteState {
+        RemoteState {
             last_attempt: self.last_attempt,
             last_contact: self.observed.map(|it| it.fetched_at),
             last_change: self.last_change,
@@ -50,7 +52,7 @@ impl ReconcileState {
         self.conditions.values().cloned().collect()
     }
 
-    fn found(&self, freshness: Freshness, now: Now) -> Vec<Finding> {
+    fn found(&self, freshness: Freshness, now: Now) -> Vec<Found> {
         let mut all = vec![self.ready(freshness)];
         all.extend(self.of_candidate());
         all.extend(self.slow(now));
@@ -61,7 +63,7 @@ impl ReconcileState {
         all
     }
 
-    fn of_candidate(&self) -> Option<Finding> {
+    fn of_candidate(&self) -> Option<Found> {
         let candidate = self.candidate.as_ref()?;
         let commit = candidate.commit;
         let serving = match &self.active {
@@ -92,7 +94,7 @@ impl ReconcileState {
     }
 
     /// Returns the pushes and fetches that take long.
-    fn slow(&self, now: Now) -> Vec<Finding> {
+    fn slow(&self, now: Now) -> Vec<Found> {
         let is_slow = |it: &Instant| now.since(*it) >= SLOW;
         let pushing = self.pushing.filter(is_slow).map(|since| {
             let message = format!(
@@ -109,7 +111,7 @@ impl ReconcileState {
         pushing.into_iter().chain(fetching).collect()
     }
 
-    fn of_remote(&self) -> Vec<Finding> {
+    fn of_remote(&self) -> Vec<Found> {
         let failed = self.failure.as_ref().map(|(failure, message)| {
             let kind = match failure {
                 FetchFailure::RefNotFound => Kind::RefMissing,
@@ -138,7 +140,7 @@ impl ReconcileState {
         failed.into_iter().chain(skipped).chain(behind).collect()
     }
 
-    fn of_history(&self, freshness: Freshness) -> Vec<Finding> {
+    fn of_history(&self, freshness: Freshness) -> Vec<Found> {
         let rewritten = self.rewritten.map(|Rewrite { from, to, accepted }| {
             let held =
                 self.pinned.is_some() || (self.policy.on_rewrite == OnRewrite::Hold && !accepted);
@@ -156,7 +158,7 @@ impl ReconcileState {
         rewritten.into_iter().chain(stale).collect()
     }
 
-    fn of_storage(&self) -> Vec<Finding> {
+    fn of_storage(&self) -> Vec<Found> {
         let of = |kind, fault: &(Reason, String)| holds(kind, fault.0, fault.1.clone());
         let storage = self.storage.as_ref().map(|it| of(Kind::StorageFailed, it));
         let failing = self.check_ins.failing.as_ref().map(|it| of(Kind::CheckInsFailed, it));
@@ -165,16 +167,18 @@ impl ReconcileState {
         storage.into_iter().chain(failing).chain(lost).collect()
     }
 
-    fn of_signature(&self) -> Option<Finding> {
+    fn of_signature(&self) -> Option<Found> {
         Some(match self.verified.as_ref()? {
             Ok(signer) => {
                 holds(Kind::SourceVerified, Reason::SignatureGood, format!("signed by {signer}"))
             }
-            Err(fault) => (Kind::SourceVerified, Truth::False, reason_of(fault), fault.to_string()),
+            Err(fault) => {
+                (Kind::SourceVerified, ConditionStatus::False, reason_of(fault), fault.to_string())
+            }
         })
     }
 
-    fn ready(&self, freshness: Freshness) -> Finding {
+    fn ready(&self, freshness: Freshness) -> Found {
         let kind = Kind::Ready;
         match (&self.active, freshness) {
             (None, _) => {
@@ -184,14 +188,14 @@ impl ReconcileState {
                         "no commit answers: {commit}, which answered before the restart, cannot answer now: {reason}"
                     ),
                 };
-                (kind, Truth::False, Reason::NoSnapshotYet, message)
+                (kind, ConditionStatus::False, Reason::NoSnapshotYet, message)
             }
             (Some(active), Freshness::Stale(_, OnStale::Refuse)) => {
                 let message = format!("{} is too old to answer", active.commit);
-                (kind, Truth::False, Reason::MaxStalenessExceeded, message)
+                (kind, ConditionStatus::False, Reason::MaxStalenessExceeded, message)
             }
             (Some(active), _) => {
-                (kind, Truth::True, Reason::Serving, format!("serving {}", active.commit))
+                (kind, ConditionStatus::True, Reason::Serving, format!("serving {}", active.commit))
             }
         }
     }

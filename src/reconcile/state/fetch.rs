@@ -9,7 +9,7 @@ use crate::reconcile::clock::Now;
 use crate::reconcile::journal::Stage;
 use crate::reconcile::policy::OnRewrite;
 use crate::reconcile::schedule;
-use crate::reconcile::status::Observed;
+use crate::reconcile::status::ObservedCommit;
 use crate::reconcile::trigger::Trigger;
 
 /// More commits than are pushed before the first fetch; a flood of webhooks must not fill memory.
@@ -233,14 +233,14 @@ impl ReconcileState {
         if self.head() != Some(head) {
             self.last_change = Some(now.wall);
         }
-        self.observed = Some(Observed { commit: head, fetched_at: now.wall });
+        self.observed = Some(ObservedCommit { commit: head, fetched_at: now.wall });
         self.last_contact = Some(now.monotonic);
         self.failure = None;
         self.failures = 0;
     }
 
     /// The mirror is at a commit that an earlier run fetched.
-    pub(in crate::reconcile) fn recovered_head(&mut self, observed: Observed) {
+    pub(in crate::reconcile) fn recovered_head(&mut self, observed: ObservedCommit) {
         self.observed = Some(observed);
     }
 

@@ -13,7 +13,7 @@ use crate::reconcile::policy::Policy;
 use crate::reconcile::state::{
     Ancestry, BuildJob, Cause, FetchedHead, Following, Pushed, ReconcileState, SourceKind, Withheld,
 };
-use crate::reconcile::status::{Active, ConditionKind, LastFailed, Observed, Reason};
+use crate::reconcile::status::{ActiveCommit, ConditionKind, FailedCommit, ObservedCommit, Reason};
 use crate::reconcile::trigger::Trigger;
 
 /// Commits with their parents, by a letter each; an upper-case letter is a commit that is not valid.
@@ -158,8 +158,7 @@ impl World {
             self.activate(commit, Cause::Followed(job.trigger)).ok();
             return;
         }
-        let failed =
-            LastFailed { commit: job.commit, stage: Stage::Check, diagnostics: Vec::new() };
+        let failed = FailedCommit::as_a_whole(job.commit, Stage::Check, &"it is not valid");
         self.state.build_failed(failed, Reason::ValidationFailed);
         if self.state.falls_back(job.commit) {
             let mut behind = self.commits.parent(commit);
@@ -181,7 +180,7 @@ impl World {
             self.journal.append(event, now).unwrap();
         }
         self.answers = Some(commit);
-        let active = Active {
+        let active = ActiveCommit {
             commit: id(commit),
             author: "a".to_owned(),
             time: now.wall,
@@ -226,7 +225,7 @@ impl World {
             self.activate(name(last), Cause::Recovered).unwrap();
         }
         if let Some(head) = self.mirror {
-            self.state.recovered_head(Observed { commit: id(head), fetched_at: now.wall });
+            self.state.recovered_head(ObservedCommit { commit: id(head), fetched_at: now.wall });
             self.follow(head, Trigger::Startup);
         }
     }
