@@ -51,7 +51,7 @@ use output::Output;
     name = "clade",
     version,
     disable_help_subcommand = true,
-    after_help = "Exit status: 0 fine; 1 findings (errors in validation, failed tests, a conflict); 2 could not run."
+    after_help = "Exit status: 0 success; 1 findings (validation errors, failed tests, a conflict); 2 the command could not run."
 )]
 struct Cli {
     #[command(subcommand)]

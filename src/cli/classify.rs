@@ -22,7 +22,7 @@ pub(super) struct Classify {
     repository: RepositoryArgs,
     #[command(flatten)]
     facts: NodeArgs,
-    /// How the answer is written, JSON by default; a conflict is data only if asked for
+    /// The output format, JSON by default; with it, a conflict is written as the API answers it
     #[arg(long, value_enum)]
     format: Option<DataFormat>,
 }

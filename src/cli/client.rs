@@ -12,40 +12,40 @@ use super::output::Output;
 use crate::client::{Client, Identity, JsonReply, Timeouts, without_password};
 use crate::http::types::ErrorKind;
 
-/// The daemon that is asked where none is named.
+/// The daemon that gets requests by default.
 pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:4433";
 
-/// Which daemon to ask, and who we are to it.
+/// The daemon, and the credentials for it.
 #[derive(Clone, Debug, Args)]
 pub(super) struct DaemonArgs {
-    /// The daemon to ask: a URL, or the path of its unix socket; of several the first
+    /// The daemon: a URL, or the path of its unix socket; of several, the first
     #[arg(long, value_name = "URL", env = "CLADE_SERVER", default_value = DEFAULT_SERVER)]
     server: String,
     #[command(flatten)]
     identity: IdentityArgs,
 }
 
-/// Who we are to a service, and whom we trust to be it.
+/// The credentials for a service, and the authorities that verify it.
 #[derive(Clone, Debug, Args)]
 pub(super) struct IdentityArgs {
-    /// The authority of the service's certificate, as PEM [default: the public authorities]
+    /// The authorities to verify the service with, as PEM [default: the public authorities]
     #[arg(long, value_name = "FILE", env = "CLADE_TLS_CA")]
     tls_ca: Option<PathBuf>,
-    /// Our certificate, such as the host's of Puppet
+    /// The client certificate, such as the Puppet certificate of this host
     #[arg(long, value_name = "FILE", env = "CLADE_TLS_CERT", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// Its private key
+    /// The private key of the client certificate
     #[arg(long, value_name = "FILE", env = "CLADE_TLS_KEY", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// The file that holds our token
+    /// The file with the token
     #[arg(long, value_name = "FILE", env = "CLADE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
-    /// Send the token over plain `http://` to other hosts, where it can be read in transit
+    /// Send the token unencrypted over `http://` to other hosts, too
     #[arg(long, env = "CLADE_INSECURE_HTTP")]
     insecure_http: bool,
 }
 
-/// How the answer of a daemon is written.
+/// The output format of what a daemon answers.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum AnswerFormat {
     /// For people

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use super::Exit;
 use super::output::Output;
 
-/// Print the completion script of a shell
+/// Print a shell completion script
 #[derive(Debug, Args)]
 pub(super) struct Completions {
     /// The shell

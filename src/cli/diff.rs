@@ -1,4 +1,4 @@
-//! `clade diff`: which nodes a change moves.
+//! `clade diff`: which nodes a change affects.
 
 mod human;
 mod markdown;
@@ -22,12 +22,12 @@ use range::Range;
 use report::DiffReport;
 use side::LoadedSide;
 
-/// Show which nodes a change of groups moves, and why: what each gets before and after
+/// Show which nodes a change of groups affects, and why: what each node gets before and after
 #[derive(Debug, Args)]
 pub(super) struct Diff {
-    /// The revision before the change, or both: `BASE..HEAD`, or `BASE...HEAD` to compare with where the two diverged
+    /// The revision before the change, or both: `BASE..HEAD`, or `BASE...HEAD` to compare with their merge base
     base: String,
-    /// The revision after it [default: the files as they are]
+    /// The revision after it [default: the working tree]
     head: Option<String>,
     /// The directory of the group repository
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -36,18 +36,18 @@ pub(super) struct Diff {
     budget: BudgetArgs,
     #[command(flatten)]
     nodes: NodesArgs,
-    /// How the difference is written
+    /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
-    /// Exit with 1 if a node gets something else
+    /// Exit with 1 if the classification of a node changes
     #[arg(long)]
     exit_code: bool,
-    /// Exit as if every facts file had been read; those that cannot be are still named
+    /// Do not fail if a facts file cannot be read; it is still listed
     #[arg(long)]
     ignore_bad_facts: bool,
 }
 
-/// How a difference is written.
+/// The output format.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
     /// For people
@@ -94,7 +94,7 @@ impl Diff {
         output.data(&text)?;
         if !read.unreadable.is_empty() && !self.ignore_bad_facts {
             output.note(&format!(
-                "error: {} facts files could not be read; --ignore-bad-facts goes on without them",
+                "error: {} facts files could not be read; --ignore-bad-facts continues without them",
                 read.unreadable.len()
             ));
             return Ok(Exit::Failed);

@@ -14,7 +14,7 @@ use crate::hierarchy::group_to_value;
 pub(super) struct Export {
     #[command(flatten)]
     repository: RepositoryArgs,
-    /// How the groups are written; Puppet Enterprise and `clade import` read JSON
+    /// The output format; Puppet Enterprise and `clade import` read JSON
     #[arg(long, value_enum, default_value = "json")]
     format: DataFormat,
 }

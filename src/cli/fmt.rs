@@ -13,18 +13,18 @@ use crate::changeset::house_layout;
 use crate::document::{self, Node, edit, format};
 use crate::validation::{FileKind, SourceContent, SourceFile, read_file, read_layout};
 
-/// Write files in their canonical form: order of keys, indents, blanks; comments and values stay
+/// Format files: order of keys, indentation, blank lines; comments and values stay
 ///
-/// A file with faults is left as it is, and named.
+/// A file that is not valid YAML is listed and stays as it is.
 #[derive(Debug, Args)]
 pub(super) struct Fmt {
     /// The directory of the group repository
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
-    /// Write nothing; name the files that would change, and exit with 1 if there are any
+    /// Write nothing; list the files that would change, and exit with 1 if there are any
     #[arg(long)]
     check: bool,
-    /// Write the id into every group that has none, so that it can be renamed
+    /// Write the id into every group without one, so that a new name keeps it
     #[arg(long)]
     ids: bool,
 }
@@ -50,7 +50,7 @@ impl Fmt {
             let kind = layout.kind_of(source).or(is_settings.then_some(FileKind::Settings));
             let (Some(kind), Ok(text)) = (kind, std::str::from_utf8(bytes)) else { continue };
             let Some(formatted) = self.formatted(source, kind, text) else {
-                output.note(&format!("{}: not valid YAML, left as it is", source.path));
+                output.note(&format!("{}: not valid YAML, not formatted", source.path));
                 faulty += 1;
                 continue;
             };

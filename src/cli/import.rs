@@ -22,10 +22,10 @@ pub(super) struct Import {
     /// The file with the export, `-` for stdin, or the address of a classifier, such as `https://puppet.example.com:4433/classifier-api`
     #[arg(value_name = "FILE|URL")]
     file: PathBuf,
-    /// The directory of the repository; it is made, and must not have groups yet
+    /// The directory of the repository, created if absent; it must not have groups yet
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Leave out the groups that cannot be imported, with those below them, instead of writing nothing
+    /// Skip the groups that cannot be imported, and those below them, instead of writing nothing
     #[arg(long)]
     skip_invalid: bool,
     #[command(flatten)]

@@ -13,13 +13,13 @@ use super::repository::{BudgetArgs, RepositoryArgs};
 use crate::diagnostic::Severity;
 use crate::git::Repository;
 
-/// Write a first group repository: the root group, one group, one test, and a pipeline that checks changes
+/// Create a group repository: the root group, one group, one test, and a pipeline that checks changes
 ///
-/// Nothing is overwritten: if one of the files is there, none is written. The example group matches
-/// `web1.example.com` alone and sets no class, so serving it changes no machine.
+/// Overwrites nothing: if one of the files exists, none is written. The example group matches only
+/// `web1.example.com` and sets no class, so serving it changes no machine.
 #[derive(Debug, Args)]
 pub(super) struct Init {
-    /// The directory, which is made if it is not there
+    /// The directory, created if absent
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
     /// The pipeline that checks changes
@@ -30,11 +30,11 @@ pub(super) struct Init {
 /// A pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Pipeline {
-    /// A workflow of GitHub Actions
+    /// A GitHub Actions workflow
     Github,
-    /// A pipeline of GitLab
+    /// A GitLab pipeline
     Gitlab,
-    /// None
+    /// No pipeline
     None,
 }
 

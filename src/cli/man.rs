@@ -11,7 +11,7 @@ use super::output::Output;
 /// Write the manual pages into a directory, or the first one to stdout
 #[derive(Debug, Args)]
 pub(super) struct Man {
-    /// The directory, which is made if it is not there [default: only the page of `clade` itself, to stdout]
+    /// The directory, created if absent [default: print the page of `clade` to stdout]
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -26,7 +26,7 @@ impl Man {
             return Ok(Exit::Fine);
         };
         let shown = directory.display();
-        std::fs::create_dir_all(&directory).with_context(|| format!("cannot make `{shown}`"))?;
+        std::fs::create_dir_all(&directory).with_context(|| format!("cannot create `{shown}`"))?;
         clap_mangen::generate_to(definition.clone(), &directory)
             .with_context(|| format!("cannot write the manual pages into `{shown}`"))?;
         Ok(Exit::Fine)

@@ -25,18 +25,18 @@ use progress::Progress;
 /// How long one page of nodes may take.
 const PAGE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Where nodes come from.
+/// The source of nodes.
 #[derive(Debug, Args)]
 #[group(multiple = false, id = "nodes", args = ["facts", "puppetdb", "server"])]
 pub(super) struct NodesArgs {
-    /// A directory of facts files, `<certname>.json` or `.yaml`, in any form that `clade classify --facts` reads; trusted data may stand beside them in `<certname>.trusted.json` or `.yaml`
+    /// A directory of facts files, `<certname>.json` or `.yaml`, in any form that `clade classify --facts` reads; trusted data beside them in `<certname>.trusted.json` or `.yaml`
     #[arg(long, value_name = "DIR")]
     facts: Option<PathBuf>,
-    /// The nodes of a PuppetDB, by its inventory
+    /// The PuppetDB whose inventory lists the nodes
     #[arg(long, value_name = "URL")]
     puppetdb: Option<String>,
-    /// The nodes that have checked in with a daemon: a URL, or the path of its unix socket [default: `CLADE_SERVER`, without --facts and --puppetdb]
-    // clap would take the variable for a flag, which contradicts --facts.
+    /// The daemon whose check-ins are the nodes: a URL, or the path of its unix socket [default: `CLADE_SERVER`, without --facts and --puppetdb]
+    // clap would take the variable for a flag, which excludes --facts.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     #[command(flatten)]

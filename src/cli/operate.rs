@@ -1,4 +1,4 @@
-//! `clade reconcile`, `clade pin` and `clade resume`: what operators have a daemon do.
+//! `clade reconcile`, `clade pin` and `clade resume`: the actions of operators.
 
 use std::time::Duration;
 
@@ -22,31 +22,31 @@ const PATIENCE: Duration = Duration::from_mins(2);
 struct Asked {
     #[command(flatten)]
     daemon: DaemonArgs,
-    /// How the answer is written
+    /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: AnswerFormat,
 }
 
-/// Have a daemon fetch its branch now
+/// Make a daemon fetch its branch now
 #[derive(Debug, Args)]
 pub(super) struct Reconcile {
     #[command(flatten)]
     asked: Asked,
 }
 
-/// Have a daemon answer from one commit, whatever is pushed, until `clade resume`
+/// Pin a daemon to a commit: it answers from that commit, whatever is pushed, until `clade resume`
 ///
-/// Exit status: 0 the commit answers; 1 it is not valid; 2 it is not known, or the daemon cannot be asked.
+/// Exit status: 0 the commit answers; 1 it is not valid; 2 it is unknown, or the daemon cannot be reached.
 #[derive(Debug, Args)]
 pub(super) struct Pin {
-    /// The commit: anything that `git rev-parse` understands, in the repository of the working directory if there is one, else in that of the daemon
+    /// The commit: any revision of the repository in the working directory; outside a repository the daemon resolves it
     #[arg(value_name = "REV")]
     revision: String,
     #[command(flatten)]
     asked: Asked,
 }
 
-/// Have a daemon follow its branch again, after `clade pin` or a rewritten history
+/// Make a daemon follow its branch again, after `clade pin` or a rewritten history
 #[derive(Debug, Args)]
 pub(super) struct Resume {
     #[command(flatten)]

@@ -24,7 +24,7 @@ pub(super) struct RepositoryArgs {
     /// The directory of the group repository
     #[arg(value_name = "DIR", default_value = ".")]
     pub(super) directory: PathBuf,
-    /// A revision of the git repository instead of the files as they are
+    /// Read this git revision instead of the working tree
     #[arg(long, value_name = "REV")]
     pub(super) rev: Option<String>,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub(super) struct RepositoryArgs {
 /// What a commit or a working tree may cost to read.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct BudgetArgs {
-    /// Another limit on what a commit may cost, such as `groups=50000`; repeatable
+    /// Change a limit of the commit budget, such as `groups=50000`; repeatable
     #[arg(
         long = "commit-budget",
         value_name = "NAME=NUMBER",

@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 use super::Exit;
 use super::output::Output;
 
-/// Print the JSON Schema of a kind of document, for editors
+/// Print the JSON Schema of a kind of file, for editors
 #[derive(Debug, Args)]
 pub(super) struct Schema {
-    /// The kind of document; without it, the kinds are listed
+    /// The kind of file [default: list the kinds]
     #[arg(value_enum)]
     kind: Option<Kind>,
 }

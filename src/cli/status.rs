@@ -28,12 +28,12 @@ const SHORT: usize = 12;
 
 /// Show what a daemon serves: the commit that answers, the newest one, and what needs attention
 ///
-/// Exit status: 0 fine; 1 no commit answers, or a condition needs attention; 2 the daemon cannot be asked.
+/// Exit status: 0 fine; 1 no commit answers, or a condition needs attention; 2 the daemon cannot be reached.
 #[derive(Debug, Args)]
 pub(super) struct Status {
     #[command(flatten)]
     daemon: DaemonArgs,
-    /// How the status is written
+    /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: AnswerFormat,
 }

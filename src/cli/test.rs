@@ -20,16 +20,16 @@ use verdict::Verdict;
 pub(super) struct Test {
     #[command(flatten)]
     repository: RepositoryArgs,
-    /// How the outcome is written
+    /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
-    /// Write what comes out now into the tests that fail, and into those that expect nothing, after
-    /// showing what they expected; comments and layout are kept
+    /// Write the actual values into the tests that fail, and into those that expect nothing, after
+    /// showing the differences; comments and layout stay
     #[arg(long, conflicts_with = "rev")]
     update: bool,
 }
 
-/// How the outcome of tests is written.
+/// The output format.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
     /// For people

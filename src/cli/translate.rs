@@ -16,7 +16,7 @@ pub(super) struct Translate {
     /// The rule, in either notation
     #[arg(value_name = "RULE")]
     rule: String,
-    /// How the translations are written
+    /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
 }

@@ -27,7 +27,7 @@ pub(super) struct Explain {
     repository: RepositoryArgs,
     #[command(flatten)]
     facts: NodeArgs,
-    /// Ask a daemon to explain the node by its last check-in: a URL, or the path of its unix socket
+    /// Explain the node by its last check-in with a daemon: a URL, or the path of its unix socket
     #[arg(
         long,
         value_name = "URL",
@@ -40,7 +40,7 @@ pub(super) struct Explain {
     /// Explain why the node is in this group, or why not; a name or an id
     #[arg(long, value_name = "GROUP")]
     group: Option<String>,
-    /// How the explanation is written
+    /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
 }

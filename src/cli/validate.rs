@@ -19,16 +19,16 @@ use crate::validation::{Search, Shown};
 pub(super) struct Validate {
     #[command(flatten)]
     repository: RepositoryArgs,
-    /// How findings are written
+    /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
-    /// A directory of facts files, as `clade diff` takes it: nodes that get a conflict are errors, and rules that no node meets are said
+    /// A directory of facts files, as `clade diff` takes it: conflicts of nodes are errors, and rules that no node meets are reported
     #[arg(long, value_name = "DIR")]
     facts: Option<PathBuf>,
-    /// Show every possible conflict; only the first page of them is shown otherwise
+    /// Show every possible conflict instead of the first page of them
     #[arg(long)]
     all_conflicts: bool,
-    /// Exit as if every facts file had been read; those that cannot be are still named
+    /// Do not fail if a facts file cannot be read; it is still listed
     #[arg(long, requires = "facts")]
     ignore_bad_facts: bool,
 }
@@ -86,7 +86,7 @@ impl Validate {
         output.data(&text)?;
         if unreadable > 0 && !self.ignore_bad_facts {
             output.note(&format!(
-                "error: {unreadable} facts files could not be read; --ignore-bad-facts goes on without them"
+                "error: {unreadable} facts files could not be read; --ignore-bad-facts continues without them"
             ));
             return Ok(Exit::Failed);
         }

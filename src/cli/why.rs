@@ -31,26 +31,28 @@ const LONGEST: usize = 4_000;
 /// How often a daemon is asked again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Say what became of a commit: live, replaced, rejected with its findings, superseded, not seen yet
+/// Show what became of a commit: live, replaced, rejected with its findings, superseded, not seen yet
 #[derive(Debug, Args)]
 pub(super) struct Why {
-    /// The commit: anything that `git rev-parse` understands in the repository of the working directory; where there is none, the daemon resolves it, which searches no messages (`:/text`)
+    /// The commit: any revision of the repository in the working directory; outside a repository the daemon resolves it, but for a search of messages (`:/text`)
     commit: String,
     #[command(flatten)]
     daemon: DaemonArgs,
-    /// How the answer is written
+    /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: AnswerFormat,
 }
 
-/// Wait until a commit answers: 0 it does, 1 it never will, 2 the daemon could not be asked, 3 time is up
+/// Wait until a commit answers
+///
+/// Exit status: 0 it does; 1 it never will; 2 the daemon cannot be reached; 3 timeout.
 #[derive(Debug, Args)]
 pub(super) struct Wait {
-    /// The commit: anything that `git rev-parse` understands in the repository of the working directory; where there is none, the daemon resolves it, which searches no messages (`:/text`)
+    /// The commit: any revision of the repository in the working directory; outside a repository the daemon resolves it, but for a search of messages (`:/text`)
     commit: String,
     #[command(flatten)]
     daemon: DaemonArgs,
-    /// How long to wait
+    /// The timeout
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     timeout: Duration,
 }

@@ -7,7 +7,7 @@ pub enum ClientError {
     #[error("{0}")]
     Setup(String),
     /// No answer arrives.
-    #[error("cannot ask `{name}`: {reason}")]
+    #[error("cannot reach `{name}`: {reason}")]
     Unreachable {
         /// The service.
         name: String,

@@ -138,8 +138,8 @@ fn diff() -> Seen {
     );
     assert_eq!(asked.load(Ordering::SeqCst), 0, "the other host was asked");
     let cases: &[(Misbehave, &str)] = &[
-        (|stream| send(stream, &[0, 255, 7, 13, 10].repeat(1000)), "cannot ask `"),
-        (|_| {}, "cannot ask `"),
+        (|stream| send(stream, &[0, 255, 7, 13, 10].repeat(1000)), "cannot reach `"),
+        (|_| {}, "cannot reach `"),
         (
             |stream| answer(stream, "<html>Please log in</html>"),
             "it is not a list of JSON: expected value",

@@ -520,7 +520,7 @@ fn fmt_writes_the_canonical_form_and_names_the_files() {
         std::fs::write(file, text).unwrap();
     }
     let read = |file: &str| std::fs::read_to_string(directory.path().join(file)).unwrap();
-    let said = "groups/a.yaml\ngroups/broken.yaml: not valid YAML, left as it is\nnodes/n.yaml\n";
+    let said = "groups/a.yaml\ngroups/broken.yaml: not valid YAML, not formatted\nnodes/n.yaml\n";
     let checked = run(&["fmt", path, "--check"]);
     assert_eq!((checked.status, checked.stderr), (1, format!("{said}2 files would change\n")));
     assert_eq!(read("groups/a.yaml"), files[0].1);

@@ -21,10 +21,10 @@ pub(super) struct Target {
     /// The environment whose catalogue is written
     #[arg(long, value_name = "ENVIRONMENT", default_value = "production")]
     pub(super) environment: EnvironmentName,
-    /// Write nothing; end with 1 if the catalogue would change
+    /// Write nothing; exit with 1 if the catalogue would change
     #[arg(long)]
     check: bool,
-    /// Write the catalogue though files could not be read; their classes are not in it
+    /// Write the catalogue without the files that cannot be read
     #[arg(long)]
     pub(super) skip_broken: bool,
 }

@@ -14,11 +14,10 @@ use crate::changeset::{NewCatalogue, WrittenBy};
 use crate::puppet::Published;
 use crate::puppet_server::{ClassList, PuppetServer};
 
-/// Ask a Puppet Server for the classes of an environment
+/// Fetch the classes of an environment from a Puppet Server
 ///
-/// The server's `auth.conf` must allow the certificate to ask for
-/// `/puppet/v3/environment_classes`. A server with `environment-class-cache-enabled` is asked only
-/// for what has changed.
+/// The server's `auth.conf` must allow the certificate to get `/puppet/v3/environment_classes`. A server
+/// with `environment-class-cache-enabled` sends the classes only if they changed.
 #[derive(Debug, Args)]
 pub(super) struct Pull {
     #[command(flatten)]
@@ -33,10 +32,10 @@ pub(super) struct Pull {
     server: String,
     #[command(flatten)]
     identity: IdentityArgs,
-    /// How long to wait for the answer; a server may read all of its code first
+    /// The timeout; a server may parse all of its code first
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     timeout: Duration,
-    /// Ask for everything, whatever the catalogue says it was made from
+    /// Fetch the classes even if the catalogue has the version of the server
     #[arg(long)]
     force: bool,
 }

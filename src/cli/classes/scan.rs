@@ -17,8 +17,8 @@ use crate::puppet::{self, Code, environment_settings, missing_modules};
 /// Read the classes from the code of an environment: a control repository, or a `code` directory
 /// with `environments`
 ///
-/// Only the headers of classes are read, nothing is evaluated. The modules of a Puppetfile must
-/// have been installed, as by `r10k puppetfile install`.
+/// Reads only the headers of classes, and evaluates nothing. Install the modules of the Puppetfile first,
+/// for instance with `r10k puppetfile install`.
 #[derive(Debug, Args)]
 pub(super) struct Scan {
     /// The directory of the environment's code
@@ -26,13 +26,13 @@ pub(super) struct Scan {
     control: PathBuf,
     #[command(flatten)]
     target: Target,
-    /// Directories of modules, apart by colons, instead of those of `environment.conf`
+    /// Module directories, separated by colons, instead of those of `environment.conf`
     #[arg(long, value_name = "PATHS")]
     modulepath: Option<String>,
-    /// What `$basemodulepath` stands for; without it, nothing
+    /// The value of `$basemodulepath` [default: empty]
     #[arg(long, value_name = "PATHS")]
     basemodulepath: Option<String>,
-    /// Go on though modules of the Puppetfile are not there
+    /// Continue without modules of the Puppetfile that are not installed
     #[arg(long)]
     allow_missing_modules: bool,
 }

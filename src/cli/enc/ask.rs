@@ -47,7 +47,7 @@ impl Question<'_> {
         for (done, server) in order.iter().enumerate() {
             let left = self.deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                reasons.push("the time is up".to_owned());
+                reasons.push("timeout".to_owned());
                 break;
             }
             // One that hangs must leave time for the other.

@@ -48,7 +48,7 @@ impl LastGood {
     /// Returns the stored answer, if it is at most `max_stale` old.
     pub(super) fn take(&self, max_stale: Duration) -> Result<Kept> {
         if max_stale.is_zero() {
-            bail!("no last good answer may stand in");
+            bail!("`--max-stale 0` allows no last good answer");
         }
         let path = self.answers.path().join(&self.name);
         let unreadable = |error: &dyn std::fmt::Display| {
@@ -64,7 +64,7 @@ impl LastGood {
         kept.age = age.unsigned_abs();
         if kept.age > max_stale {
             let (age, most) = (rounded(kept.age), rounded(max_stale));
-            bail!("the last good answer is {age} old, and {most} is the most");
+            bail!("the last good answer is {age} old, and `--max-stale` allows {most}");
         }
         Ok(kept)
     }
@@ -74,7 +74,7 @@ impl Kept {
     /// Says what it is that stands in.
     pub(super) fn described(&self) -> String {
         let commit = self.commit.as_deref().unwrap_or("an unknown commit");
-        format!("the last good answer stands in: {} old, from {commit}", rounded(self.age))
+        format!("using the last good answer: {} old, from {commit}", rounded(self.age))
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
         assert!(taken.described().ends_with("s old, from abc"), "{}", taken.described());
         assert_eq!(
             kept.take(Duration::ZERO).unwrap_err().to_string(),
-            "no last good answer may stand in"
+            "`--max-stale 0` allows no last good answer"
         );
         let mode = std::os::unix::fs::PermissionsExt::mode(
             &std::fs::metadata(&file).unwrap().permissions(),
@@ -115,7 +115,7 @@ mod tests {
         std::fs::write(&file, format!("{{\"answered_at\":\"2020-01-01T00:00:00Z\",{rest}"))
             .unwrap();
         let error = kept.take(day).unwrap_err().to_string();
-        assert!(error.ends_with("h old, and 24h is the most"), "{error}");
+        assert!(error.ends_with("h old, and `--max-stale` allows 24h"), "{error}");
         std::fs::write(&file, "{\"answered").unwrap();
         let error = kept.take(day).unwrap_err().to_string();
         assert!(error.contains("cannot be read"), "{error}");

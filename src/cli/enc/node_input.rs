@@ -28,7 +28,7 @@ impl NodeInput {
         let fact = match (facts(enc, puppet), enc.facts) {
             (Err(error), EncFacts::Required) => return Err(error),
             (Err(error), EncFacts::Optional) => {
-                output.note(&format!("clade enc: {}; going on without", one_line(&error)));
+                output.note(&format!("clade enc: {}; continuing without", one_line(&error)));
                 None
             }
             (Ok(None), EncFacts::Required) => {
@@ -41,7 +41,7 @@ impl NodeInput {
             // What a certificate would have proved is as much a part of the node as its facts.
             (Err(error), EncFacts::Required) => return Err(error),
             (Err(error), EncFacts::Optional) => {
-                output.note(&format!("clade enc: {}; going on without", one_line(&error)));
+                output.note(&format!("clade enc: {}; continuing without", one_line(&error)));
                 None
             }
         };
@@ -88,10 +88,10 @@ fn certificate(enc: &Enc, puppet: &Puppet) -> Result<Option<CertificateFacts>> {
     let der = CertificateDer::from_pem_slice(&bytes).map_err(anyhow::Error::msg);
     let der = der.with_context(what)?;
     let Some(read) = CertificateFacts::read(&der, &extension_names(enc, puppet)?) else {
-        bail!("{}: it has no common name that can be read", what());
+        bail!("{}: its common name cannot be read", what());
     };
     if read.certname != enc.node {
-        bail!("{}: it is that of `{}`", what(), read.certname.escape_debug());
+        bail!("{}: it belongs to `{}`", what(), read.certname.escape_debug());
     }
     Ok(Some(read))
 }

@@ -61,7 +61,7 @@ impl Puppet {
             Ok(pair) => (pair, None),
             Err(Unusable { path, error }) => {
                 let reason = format!(
-                    "cannot read Puppet's own key and certificate in `{}`: {error}; going on without them: run as the user of Puppet Server, or use --tls-cert and --tls-key",
+                    "cannot read Puppet's own key and certificate in `{}`: {error}; continuing without them: run as the user of Puppet Server, or use --tls-cert and --tls-key",
                     path.display()
                 );
                 (None, Some(reason).filter(|_| !configured.has_certificate()))

@@ -170,7 +170,7 @@ fn every_command_names_the_daemon_and_says_what_to_try() {
         let lines: Vec<&str> = done.stderr.lines().collect();
         assert_eq!(lines[0], format!("asking {gone}"), "{command:?}");
         assert_eq!(lines.len(), 2, "{}", done.stderr);
-        assert!(lines[1].starts_with(&format!("error: cannot ask `{gone}`: ")), "{}", lines[1]);
+        assert!(lines[1].starts_with(&format!("error: cannot reach `{gone}`: ")), "{}", lines[1]);
         let hint = "; if the daemon is elsewhere, use --server or CLADE_SERVER";
         assert!(lines[1].ends_with(hint), "{}", lines[1]);
     }

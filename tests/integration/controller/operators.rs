@@ -75,7 +75,7 @@ fn every_state_of_a_commit_is_reported() {
     let done = run(&["wait", &good, "--server", &url, "--timeout", "1s"]);
     assert_eq!(done.status, 2);
     assert!(
-        done.stderr.starts_with(&format!("asking {url}\nerror: cannot ask `{url}`: ")),
+        done.stderr.starts_with(&format!("asking {url}\nerror: cannot reach `{url}`: ")),
         "{}",
         done.stderr
     );

@@ -76,7 +76,7 @@ impl Site {
 
     /// Asserts that every run says the same.
     fn always_says(&self, reason: &str) {
-        let cannot = format!("clade enc: cannot ask `{}`: {reason}; ", self.server);
+        let cannot = format!("clade enc: cannot reach `{}`: {reason}; ", self.server);
         for node in ["small", "big"] {
             for run in 0..RUNS {
                 let done = self.enc(node);

@@ -104,7 +104,7 @@ fn unusable_facts_are_reported_and_ignored() {
         assert!(classes(&optional).is_empty(), "{why}");
         let said = format!("clade enc: cannot use the facts in `{path}`: {why}");
         assert!(optional.stderr.starts_with(&said), "{}", optional.stderr);
-        assert!(optional.stderr.ends_with("; going on without\n"), "{}", optional.stderr);
+        assert!(optional.stderr.ends_with("; continuing without\n"), "{}", optional.stderr);
         let required =
             machine.enc("web1.example.com", &[&usual[..], &["--enc-facts", "required"]].concat());
         assert_eq!(required.status, 1);
@@ -151,7 +151,7 @@ fn a_certificate_of_another_node_proves_nothing() {
     assert_eq!(
         done.stderr,
         format!(
-            "clade enc: cannot use the certificate in `{path}`: it is that of `web2.example.com`; going on without\n"
+            "clade enc: cannot use the certificate in `{path}`: it belongs to `web2.example.com`; continuing without\n"
         )
     );
     machine.write("signed/web1.example.com.pem", "-----BEGIN CERTIFICATE-----\n");
@@ -221,7 +221,7 @@ fn puppetdb_knows_nodes_that_never_asked() {
         (503, Some("puppetdb-unreachable"))
     );
     assert_eq!(answer.header("Retry-After"), Some("5"));
-    assert!(answer.body.contains("PuppetDB cannot be asked for the facts of web1: cannot ask"));
+    assert!(answer.body.contains("PuppetDB cannot be asked for the facts of web1: cannot reach"));
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn another_daemon_is_asked_when_one_cannot_answer() {
             "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n",
             "answers 401 Unauthorized: no reason",
         ),
-        ("nonsense\r\n\r\n", "cannot ask"),
+        ("nonsense\r\n\r\n", "cannot reach"),
     ];
     each_row(rows, |(answer, why)| {
         let stub = Stub::saying(answer);
@@ -124,7 +124,7 @@ fn a_unix_socket_is_a_daemon() {
     assert!(String::from_utf8(why.stdout).unwrap().starts_with(&commit));
     daemon.kill();
     let gone = machine.enc("n", &["--server", &socket, "--max-stale", "0"]);
-    assert!(gone.stdout.contains(&format!("cannot ask `{socket}`: io: ")), "{}", gone.stdout);
+    assert!(gone.stdout.contains(&format!("cannot reach `{socket}`: io: ")), "{}", gone.stdout);
 }
 
 #[test]
@@ -196,5 +196,5 @@ fn the_certificate_of_puppet_server_says_who_asks() {
     let stranger = machine.write("stranger.pem", Authority::new().0.pem());
     let done = machine.enc("n", &["--server", &server, "--tls-ca", &stranger, "--max-stale", "0"]);
     assert_eq!(done.status, 1);
-    assert!(done.stdout.contains(&format!("cannot ask `{server}`")), "{}", done.stdout);
+    assert!(done.stdout.contains(&format!("cannot reach `{server}`")), "{}", done.stdout);
 }
