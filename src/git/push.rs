@@ -22,7 +22,7 @@ pub enum PushError {
     Moved,
     /// The remote refuses it; in its words.
     #[error("the remote refuses the push: {0}")]
-    Refused(String),
+    Rejected(String),
     /// Nothing changed at the remote.
     #[error("{0}")]
     Failed(FetchError),
@@ -38,7 +38,7 @@ const OUTGOING: &str = "refs/clade/outgoing";
 enum Try {
     Done,
     Moved,
-    Refused(String),
+    Rejected(String),
     Broken(FetchError),
 }
 
@@ -72,7 +72,7 @@ impl Mirror {
         };
         if expected.is_none() {
             return Err(match tried {
-                Try::Refused(words) => PushError::Refused(words),
+                Try::Rejected(words) => PushError::Rejected(words),
                 Try::Broken(error) => PushError::Unknown(error),
                 Try::Done | Try::Moved => PushError::Moved,
             });
@@ -97,7 +97,7 @@ impl Mirror {
                 Err(PushError::Unknown(error))
             }
             (_, Ok(fetched)) if Some(fetched.head) != expected => Err(PushError::Moved),
-            (Try::Refused(words), _) => Err(PushError::Refused(words)),
+            (Try::Rejected(words), _) => Err(PushError::Rejected(words)),
             (Try::Broken(error), Ok(_)) => Err(PushError::Failed(error)),
             (Try::Broken(error), Err(_)) => Err(PushError::Unknown(error)),
             (Try::Moved | Try::Done, Ok(_)) => Err(PushError::Moved),
@@ -138,7 +138,7 @@ fn push_once(
     }
     let address = match push_address(remote) {
         Ok(address) => address,
-        Err(words) => return Try::Refused(words),
+        Err(words) => return Try::Rejected(words),
     };
     let mut outlet = match inner.remote_anonymous(&address) {
         Ok(outlet) => outlet,
@@ -155,8 +155,8 @@ fn push_once(
     }
     let words = on_one_line(&words.borrow());
     match (pushed, refused.into_inner()) {
-        (_, Some(status)) if words.is_empty() => Try::Refused(status),
-        (_, Some(status)) => Try::Refused(format!("{words} ({status})")),
+        (_, Some(status)) if words.is_empty() => Try::Rejected(status),
+        (_, Some(status)) => Try::Rejected(format!("{words} ({status})")),
         (Ok(()), None) => Try::Done,
         (Err(error), None) => failed_push(&attempt, &error),
     }
@@ -227,7 +227,7 @@ fn failed_push(attempt: &Attempt, error: &git2::Error) -> Try {
     let explained = attempt.explain(error);
     match explained.failure {
         // A key that may read may not write: the remote says so, and the network is fine.
-        FetchFailure::AuthenticationFailed => Try::Refused(explained.message),
+        FetchFailure::AuthenticationFailed => Try::Rejected(explained.message),
         _ => Try::Broken(explained),
     }
 }
@@ -284,7 +284,7 @@ impl Repository {
                     || !inner.workdir().is_some_and(|it| it.join(file).exists());
                 if !clean {
                     let message = format!("the file {file} of the working tree has changes");
-                    return Err(PushError::Refused(message));
+                    return Err(PushError::Rejected(message));
                 }
             }
         }
@@ -322,11 +322,12 @@ impl Repository {
         options: &MirrorOptions,
     ) -> Result<(), PushError> {
         let path = self.inner().path().to_string_lossy().into_owned();
-        let remote = Remote::parse(&path).map_err(|error| PushError::Refused(error.to_string()))?;
+        let remote =
+            Remote::parse(&path).map_err(|error| PushError::Rejected(error.to_string()))?;
         match push_once(self, &remote, options, branch, commit, expected) {
             Try::Done => Ok(()),
             Try::Moved => Err(PushError::Moved),
-            Try::Refused(words) => Err(PushError::Refused(words)),
+            Try::Rejected(words) => Err(PushError::Rejected(words)),
             // A hook that hangs after the branch has moved changes nothing about that.
             Try::Broken(_) if self.target_of(branch) == Some(commit) => Ok(()),
             Try::Broken(error) => Err(PushError::Failed(error)),

@@ -1,12 +1,11 @@
-//! Bodies of requests.
+//! Reads the bodies of requests, within limits of bytes and values.
 
 use axum::body::{Body, Bytes, HttpBody as _};
 use http_body_util::BodyExt as _;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::compute::NODES;
 use super::error::ApiError;
-use super::node_request::{NodeRequest, ProvedNode};
 use super::server::{BodyTimeout, OverBudget};
 use crate::changeset::check_numbers;
 use crate::model::{NODE_VALUES, has_more_values};
@@ -136,81 +135,9 @@ pub(super) fn to_json(bytes: &[u8]) -> Result<Value, ApiError> {
     })
 }
 
-/// Makes the node of a classification request: `fact`, or `facts` in its place, `trusted`; what
-/// else the body has is ignored, and the name is that of the URL.
-pub(super) fn node(request: &NodeRequest, body: Option<Value>) -> Result<ProvedNode, ApiError> {
-    let mut fields = match body {
-        None => return Ok(request.node(Map::new(), Map::new())),
-        Some(Value::Object(fields)) => fields,
-        Some(other) => {
-            let error = Value::from("(not (map? the-body))");
-            return Err(ApiError::schema_violation(&other, "Node", &error));
-        }
-    };
-    let submitted = |key: &str, value: Value| {
-        let error = Value::from(format!("([:{key} (not (map? {value}))])"));
-        let submitted = Map::from_iter([(key.to_owned(), value)]);
-        ApiError::schema_violation(&submitted.into(), "Node", &error)
-    };
-    let mut object = |key: &str| match fields.remove(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Object(object)) => Ok(Some(object)),
-        Some(other) => Err(submitted(key, other)),
-    };
-    let fact = match object("fact")? {
-        Some(fact) => Some(fact),
-        None => object("facts")?,
-    };
-    let trusted = object("trusted")?.unwrap_or_default();
-    Ok(request.node(fact.map(unwrap_envelope).unwrap_or_default(), trusted))
-}
-
-/// Returns which shape a classification request has, for metrics: clients differ.
-pub(super) fn shape(body: Option<&Value>) -> &'static str {
-    let Some(body) = body else { return "empty" };
-    let given = ["fact", "facts"].into_iter().find_map(|key| {
-        let facts = body.get(key)?.as_object()?;
-        Some((key, is_envelope(facts)))
-    });
-    match given {
-        Some(("fact", false)) => "fact",
-        Some(("fact", true)) => "fact-envelope",
-        Some((_, false)) => "facts",
-        Some((_, true)) => "facts-envelope",
-        None if body.get("trusted").is_some() => "trusted",
-        None => "other",
-    }
-}
-
-/// Returns whether facts stand in Puppet's envelope: exactly `name`, `values`, and at the most
-/// `timestamp` and `expiration`.
-fn is_envelope(fact: &Map<String, Value>) -> bool {
-    fact.get("name").is_some_and(Value::is_string)
-        && fact.get("values").is_some_and(Value::is_object)
-        && fact
-            .keys()
-            .all(|key| matches!(key.as_str(), "name" | "values" | "timestamp" | "expiration"))
-}
-
-/// Takes facts out of Puppet's envelope.
-fn unwrap_envelope(mut fact: Map<String, Value>) -> Map<String, Value> {
-    if !is_envelope(&fact) {
-        return fact;
-    }
-    match fact.remove("values") {
-        Some(Value::Object(values)) => values,
-        _ => fact,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    fn request() -> NodeRequest {
-        NodeRequest::of_upload(&crate::http::access::Caller::default(), "n".to_owned())
-    }
 
     /// Makes a body that comes in pieces.
     fn in_pieces(pieces: Vec<Bytes>) -> Body {
@@ -252,54 +179,5 @@ mod tests {
         let whole = Bytes::from_static(b"whole");
         let text = collect(Body::from(whole.clone())).await.unwrap();
         assert_eq!(text.as_ptr(), whole.as_ptr());
-    }
-
-    #[test]
-    fn every_shape_of_request_gives_the_same_facts() {
-        for body in [
-            json!({"fact": {"x": 1}, "trusted": {"certname": "n"}}),
-            json!({"facts": {"x": 1}, "certname": "other", "trusted": {"certname": "n"}}),
-            json!({"fact": {"name": "n", "values": {"x": 1}, "timestamp": "t"}, "trusted": {"certname": "n"}}),
-            json!({"fact": null, "facts": {"x": 1}, "trusted": {"certname": "n"}, "name": "other"}),
-        ] {
-            let node = node(&request(), Some(body.clone())).unwrap().into_node();
-            assert_eq!(
-                serde_json::to_value(&node).unwrap(),
-                json!({"name": "n", "fact": {"x": 1}, "trusted": {"certname": "n"}}),
-                "{body}"
-            );
-        }
-        let more = json!({"fact": {"name": "n", "values": {"x": 1}, "kernel": "Linux"}});
-        assert_eq!(node(&request(), Some(more)).unwrap().fact.len(), 3);
-    }
-
-    #[test]
-    fn shapes_are_told_apart() {
-        let envelope = json!({"name": "n", "values": {"x": 1}});
-        for (body, expected) in [
-            (json!({"fact": {"x": 1}, "facts": {}}), "fact"),
-            (json!({"facts": {"x": 1}}), "facts"),
-            (json!({"fact": envelope}), "fact-envelope"),
-            (json!({"fact": null, "facts": envelope}), "facts-envelope"),
-            (json!({"trusted": {}}), "trusted"),
-            (json!({}), "other"),
-            (json!([]), "other"),
-        ] {
-            assert_eq!(shape(Some(&body)), expected, "{body}");
-        }
-        assert_eq!(shape(None), "empty");
-    }
-
-    #[test]
-    fn a_value_that_is_not_an_object_is_refused() {
-        for body in [
-            json!([]),
-            json!("x"),
-            json!({"fact": []}),
-            json!({"trusted": "x"}),
-            json!({"facts": 1}),
-        ] {
-            assert!(node(&request(), Some(body.clone())).is_err(), "{body}");
-        }
     }
 }

@@ -5,7 +5,7 @@ use axum::extract::{OriginalUri, State};
 use axum::http::header;
 use axum::response::Response;
 
-use super::body::{check_values, node, read, shape, to_json, to_json_within};
+use super::body::{check_values, read, to_json, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
 use super::compute::{GROUP, NODES, TOOLS, weight};
 use super::error::ApiError;
@@ -16,7 +16,7 @@ use super::openapi::errors::{
 };
 use super::openapi::parameters::SnapshotParameters;
 use super::snapshot_context::SnapshotContext;
-use super::types::{self, ClassifiedV2, NodeBody};
+use super::types::{self, ClassifiedV2, NodeBody, shape};
 use crate::classification::{self, Explanation, Final, Outcome, Version};
 use crate::model::NODE_VALUES;
 use crate::snapshot::ResolvedPaths;
@@ -87,22 +87,22 @@ fn classify(
         if request.is_kept() {
             recorder.record_received(request.name(), &read, commit);
         }
-        return Ok(short(context, request.name(), &read.resolved, version));
+        return Ok(respond(context, request.name(), &read.resolved, version));
     }
     let body = bytes.map(to_json).transpose()?;
     context.metrics.count_shape(shape(body.as_ref()));
     let has_body = body.is_some();
-    let transaction = body.as_ref().and_then(|it| it.get("transaction_uuid")?.as_str());
-    let transaction = transaction.map(str::to_owned);
-    let node = node(request, body)?;
+    let mut body = NodeBody::read(body)?;
+    let transaction = body.transaction_uuid.take();
+    let node = request.submitted(body);
     if has_body && request.is_kept() {
         recorder.record(&node, commit, transaction);
     }
-    Ok(short(context, &node.name, &index.resolve(&node), version))
+    Ok(respond(context, &node.name, &index.resolve(&node), version))
 }
 
 /// Answers with the classified document.
-fn short(
+fn respond(
     context: &SnapshotContext,
     name: &str,
     resolved: &ResolvedPaths<'_>,
@@ -225,7 +225,7 @@ pub(super) async fn explanation(
     let weight = all_groups(&context) + bytes.as_ref().map_or(0, Bytes::len);
     let explain = move || {
         let body = bytes.map(|it| to_json_within(&it, NODE_VALUES)).transpose()?;
-        Ok(explain(&context, node(&request, body)?))
+        Ok(explain(&context, request.submitted(NodeBody::read(body)?)))
     };
     TOOLS.run(weight, explain).await?
 }

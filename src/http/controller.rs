@@ -6,7 +6,6 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use serde_json::Value;
 
 use super::access::{Caller, Role};
 use super::blocking::REPOSITORY;
@@ -62,11 +61,8 @@ pub(super) async fn pin(
     body: Body,
 ) -> Result<Json<Pinned>, ApiError> {
     let body = read_json(body).await?.unwrap_or_default();
-    let Some(revision) = body.get("commit").and_then(Value::as_str).map(str::to_owned) else {
-        let error = Value::from("({:commit missing-required-key})");
-        return Err(ApiError::schema_violation(&body, "Pin", &error));
-    };
-    let pin = move || controller.pin(&revision, caller.actor(Role::Operate));
+    let PinRequest { commit } = PinRequest::read(body)?;
+    let pin = move || controller.pin(&commit, caller.actor(Role::Operate));
     let commit = REPOSITORY.run_at_once(pin).await?;
     Ok(Json(Pinned { pinned: Some(commit) }))
 }

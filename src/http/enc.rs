@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::access::{Caller, Role, denied};
-use super::body::{node, read, read_json, to_json_within};
+use super::body::{read, read_json, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
 use super::classify::classified;
 use super::compute::{NODES, weight};
@@ -19,11 +19,9 @@ use super::enc_cache::EncCache;
 use super::error::ApiError;
 use super::node_lookup::{FactsPolicy, FactsSource, KnownNode, NodeLookup, TrustedSource};
 use super::node_request::{NodeRequest, ProvedNode};
-use super::openapi::errors::{
-    BodyErrors, ClassificationErrors, FactsErrors, KeepErrors, NotFound, SnapshotErrors,
-    UnknownNode,
-};
+use super::openapi::errors::{BodyErrors, KeepErrors};
 use super::openapi::parameters::SnapshotParameters;
+use super::openapi::responses::{ByFactsErrors, ByNameErrors};
 use super::server::MemoryReservation;
 use super::snapshot_context::SnapshotContext;
 use super::types::{EncDocument, FactsUpload, NodeBody, StoredFacts};
@@ -87,10 +85,7 @@ async fn by_name(
     params(("certname" = String, Path), SnapshotParameters),
     responses(
         (status = 200, body = EncDocument, content_type = "text/yaml"),
-        UnknownNode,
-        ClassificationErrors,
-        FactsErrors,
-        SnapshotErrors,
+        ByNameErrors,
     ),
 )]
 pub(super) async fn without_facts(
@@ -109,10 +104,7 @@ pub(super) async fn without_facts(
     params(("certname" = String, Path), SnapshotParameters),
     responses(
         (status = 200, body = EncDocument, content_type = "text/yaml"),
-        UnknownNode,
-        ClassificationErrors,
-        FactsErrors,
-        SnapshotErrors,
+        ByNameErrors,
     ),
 )]
 pub(super) async fn for_foreman(
@@ -132,11 +124,7 @@ pub(super) async fn for_foreman(
     request_body = NodeBody,
     responses(
         (status = 200, body = EncDocument, content_type = "text/yaml"),
-        BodyErrors,
-        NotFound,
-        ClassificationErrors,
-        FactsErrors,
-        SnapshotErrors,
+        ByFactsErrors,
     ),
 )]
 pub(super) async fn with_facts(
@@ -148,10 +136,10 @@ pub(super) async fn with_facts(
     request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let (node, kept_facts) = match Said::read(&request, read_json(body).await?)? {
-        Said::Nothing => return by_name(&lookup, &cache, context, &uri, request).await,
-        Said::Facts(node) => (node, KeptFacts::All),
-        Said::Trusted(trusted) => {
+    let (node, kept_facts) = match Submission::read(&request, read_json(body).await?)? {
+        Submission::Nothing => return by_name(&lookup, &cache, context, &uri, request).await,
+        Submission::Facts(node) => (node, KeptFacts::All),
+        Submission::Trusted(trusted) => {
             let known = lookup.find(&request, TrustedSource::Request).await?;
             let kept_facts = match &known {
                 // Kept facts would hide what the file or `PuppetDB` says later.
@@ -184,8 +172,8 @@ enum KeptFacts {
     None,
 }
 
-/// What a body says of a node.
-enum Said {
+/// What a body submits of a node.
+enum Submission {
     /// Facts, and with them all that is known of the node.
     Facts(ProvedNode),
     /// Trusted data; the facts are those that are known.
@@ -194,11 +182,11 @@ enum Said {
     Nothing,
 }
 
-impl Said {
+impl Submission {
     fn read(request: &NodeRequest, body: Option<Value>) -> Result<Self, ApiError> {
         let Some(body) = body else { return Ok(Self::Nothing) };
         let has_trusted = body.get("trusted").is_some_and(|it| !it.is_null());
-        let node = node(request, Some(as_facts(body)))?;
+        let node = request.submitted(NodeBody::read(Some(as_facts(body)))?);
         Ok(match has_trusted {
             // No node has no facts: facts without any are facts that the client does not have.
             _ if !node.fact.is_empty() => Self::Facts(node),
@@ -272,23 +260,11 @@ pub(super) async fn upload_facts(
 }
 
 /// Returns the certname and the text of the facts; of a large body no more stays in memory.
-fn uploaded(mut body: Value) -> Result<(String, String), ApiError> {
-    let name = ["certname", "name"].into_iter().find_map(|key| body.get(key)?.as_str());
-    let name = name.map(str::to_owned);
-    let (Some(name), Some(Value::Object(facts))) = (name, body.get_mut("facts")) else {
-        let error = Value::from("({:name missing-required-key} {:facts missing-required-key})");
-        return Err(ApiError::schema_violation(&body, "Facts", &error));
-    };
-    // An agent can send a fact of this name; it is not what a certificate proves.
-    facts.remove("trusted");
-    // They would not take the place of facts that are known, and the client would be told that they did.
-    if facts.is_empty() {
-        let error = Value::from("({:facts (not (seq facts))})");
-        return Err(ApiError::schema_violation(&body, "Facts", &error));
-    }
-    let text = serde_json::to_string(facts);
+fn uploaded(body: Value) -> Result<(String, String), ApiError> {
+    let FactsUpload { certname, name, facts } = FactsUpload::read(body)?;
+    let text = serde_json::to_string(&facts);
     let text = text.map_err(|_| ApiError::internal("The facts could not be written."))?;
-    Ok((name, text))
+    Ok((certname.or(name).unwrap_or_default(), text))
 }
 
 /// Config data for Hiera: `{"class::key": value}`.
@@ -297,10 +273,7 @@ fn uploaded(mut body: Value) -> Result<(String, String), ApiError> {
     params(("certname" = String, Path), SnapshotParameters),
     responses(
         (status = 200, body = Object),
-        UnknownNode,
-        ClassificationErrors,
-        FactsErrors,
-        SnapshotErrors,
+        ByNameErrors,
     ),
 )]
 pub(super) async fn hiera(
@@ -319,11 +292,7 @@ pub(super) async fn hiera(
     request_body = NodeBody,
     responses(
         (status = 200, body = Object),
-        BodyErrors,
-        NotFound,
-        ClassificationErrors,
-        FactsErrors,
-        SnapshotErrors,
+        ByFactsErrors,
     ),
 )]
 pub(super) async fn hiera_with_facts(
@@ -333,10 +302,10 @@ pub(super) async fn hiera_with_facts(
     request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let node = match Said::read(&request, read_json(body).await?)? {
-        Said::Nothing => return config_data_by_name(&lookup, context, &uri, &request).await,
-        Said::Facts(node) => node,
-        Said::Trusted(trusted) => {
+    let node = match Submission::read(&request, read_json(body).await?)? {
+        Submission::Nothing => return config_data_by_name(&lookup, context, &uri, &request).await,
+        Submission::Facts(node) => node,
+        Submission::Trusted(trusted) => {
             let known = lookup.find(&request, TrustedSource::Request).await?;
             request.node(known.for_lookup(&context.snapshot, &uri)?.into_node().fact, trusted)
         }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::types::{
     Age, Error, ErrorKind, EvaluationFailure, FailedGroup, Finding, MalformedBody, NotInEffect,
-    RemoteWords,
+    RemoteWords, SchemaViolation,
 };
 use crate::changeset::Rejection;
 use crate::classification::{
@@ -292,6 +292,12 @@ impl From<LookupError> for ApiError {
     }
 }
 
+impl From<SchemaViolation> for ApiError {
+    fn from(SchemaViolation { schema, submitted, error }: SchemaViolation) -> Self {
+        Self::schema_violation(&submitted, schema, &error.into())
+    }
+}
+
 impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> Self {
         let Some(kind) = ErrorKind::of(rejection.kind) else {
@@ -305,14 +311,14 @@ impl From<WriteError> for ApiError {
     fn from(error: WriteError) -> Self {
         let message = format!("{}.", sentence(&error.to_string()));
         match error {
-            WriteError::Refused(rejection) => rejection.into(),
+            WriteError::Rejected(rejection) => rejection.into(),
             WriteError::Lookup(error) => error.into(),
             WriteError::Invalid(diagnostics) => {
                 let message =
                     "With this change the groups would not be valid; see the `details` key.";
                 Self::new(ErrorKind::InvalidCommit, message, findings(&diagnostics))
             }
-            WriteError::Kept { commit, pinned } => {
+            WriteError::NotInEffect { commit, pinned } => {
                 let details = NotInEffect { commit, pinned };
                 Self::new(ErrorKind::WriteConflict, message, details)
             }
@@ -320,7 +326,7 @@ impl From<WriteError> for ApiError {
             WriteError::Blocked(_) | WriteError::Conflict(_) => {
                 Self::new(ErrorKind::WriteConflict, message, Value::Null)
             }
-            WriteError::RemoteRefuses(words) => {
+            WriteError::RemoteRejected(words) => {
                 let details = RemoteWords { remote: words };
                 Self::new(ErrorKind::PermissionDenied, message, details)
             }

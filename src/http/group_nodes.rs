@@ -11,8 +11,9 @@ use super::check_ins::whole;
 use super::error::ApiError;
 use super::groups::find;
 use super::node_lookup::{FactsPolicy, ask, for_each};
-use super::openapi::errors::{FactsErrors, MalformedId, NotFound, PageErrors, SnapshotErrors};
+use super::openapi::errors::{FactsErrors, PageErrors, SnapshotErrors};
 use super::openapi::parameters::{Page, SnapshotParameters};
+use super::openapi::responses::GroupInPathErrors;
 use super::query::Parameters;
 use super::server::MemoryReservation;
 use super::snapshot_context::SnapshotContext;
@@ -30,9 +31,8 @@ use crate::store::{CheckIn, CheckIns};
     params(("id" = GroupId, Path), SnapshotParameters, Page),
     responses(
         (status = 200, body = GroupNodes),
-        MalformedId,
+        GroupInPathErrors,
         PageErrors,
-        NotFound,
         FactsErrors,
         SnapshotErrors,
     ),

@@ -14,9 +14,10 @@ use super::compute::{GROUP, TOOLS};
 use super::error::ApiError;
 use super::json_list::JsonList;
 use super::openapi::errors::{
-    BodyErrors, DepthErrors, MalformedId, NotFound, PageErrors, SnapshotErrors, TranslationErrors,
+    BodyErrors, DepthErrors, PageErrors, SnapshotErrors, TranslationErrors,
 };
 use super::openapi::parameters::{Depth, Format, Inherited, Page, SnapshotParameters};
+use super::openapi::responses::GroupInPathErrors;
 use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
 use super::streamed::streamed;
@@ -125,8 +126,7 @@ pub(super) async fn list(
     params(("id" = GroupId, Path), SnapshotParameters, Inherited),
     responses(
         (status = 200, body = Group),
-        MalformedId,
-        NotFound,
+        GroupInPathErrors,
         SnapshotErrors,
     ),
 )]
@@ -154,9 +154,8 @@ pub(super) async fn one(
     params(("id" = GroupId, Path), SnapshotParameters, Depth),
     responses(
         (status = 200, body = [GroupTree]),
-        MalformedId,
+        GroupInPathErrors,
         DepthErrors,
-        NotFound,
         SnapshotErrors,
     ),
 )]
@@ -207,8 +206,7 @@ fn tree(shown: &Shown<'_>, top: GroupIndex, depth: usize) -> Option<GroupTree> {
     params(("id" = GroupId, Path), SnapshotParameters),
     responses(
         (status = 200, body = GroupRules),
-        MalformedId,
-        NotFound,
+        GroupInPathErrors,
         SnapshotErrors,
     ),
 )]

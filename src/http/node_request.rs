@@ -13,6 +13,7 @@ use axum::http::request::Parts;
 use serde_json::{Map, Value};
 
 use super::access::{Caller, Submitted};
+use super::types::NodeBody;
 use crate::facts::{trusted_data, with_certname};
 use crate::model::Node;
 
@@ -58,6 +59,11 @@ impl NodeRequest {
     pub(super) fn proved_trusted(&self) -> Option<Map<String, Value>> {
         let certificate = self.submitted.proved()?;
         Some(trusted_data(&self.name, Some(certificate.clone())))
+    }
+
+    /// Returns the node that a body of the request submits.
+    pub(super) fn submitted(&self, body: NodeBody) -> ProvedNode {
+        self.node(body.fact, body.trusted)
     }
 
     /// Returns the node of the request with these facts, and with this trusted data unless a certificate

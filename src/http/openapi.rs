@@ -6,6 +6,7 @@
 
 pub(super) mod errors;
 pub(super) mod parameters;
+pub(super) mod responses;
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ use utoipa::{IntoResponses as _, OpenApi as _, ToSchema as _};
 use self::errors::{AccessErrors, merge};
 use super::access::Role;
 use super::routes::Route;
-use super::types::Error;
+use super::types::{Error, Proposed};
 use super::{
     check_ins, classify, controller, diff, enc, environments, group_nodes, groups, service_status,
     update_classes, validate, webhook, writes,
@@ -113,7 +114,7 @@ pub(super) fn write(declared: &[Route]) -> String {
         controller::resume,
         webhook::receive,
     ),
-    components(schemas(Error, CommitId)),
+    components(schemas(Error, CommitId, Proposed)),
 )]
 struct Handlers;
 

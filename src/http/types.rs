@@ -21,6 +21,7 @@ mod node;
 mod schema;
 mod service;
 mod status;
+mod violation;
 mod write;
 
 pub use check_in::{CheckIn, CheckInEntry};
@@ -39,6 +40,7 @@ pub use error::{
 pub use error_kind::ErrorKind;
 pub use finding::{Finding, RelatedPlace};
 pub use group::{Group, GroupNodes, GroupRules, GroupTree, Query, TranslatedRule};
+pub(in crate::http) use node::shape;
 pub use node::{FactsUpload, NodeBody, StoredFacts};
 pub use schema::Values;
 pub use service::{DetailLevel, Service, ServiceState};
@@ -46,6 +48,7 @@ pub use status::{
     ActiveCommit, Condition, ConditionStatus, FailedCommit, ObservedCommit, Remote, Repository,
     Status,
 };
+pub(in crate::http) use violation::SchemaViolation;
 pub use write::{
     NodesRequest, Proposed, ProposedBranch, ProposedKind, Unpinned, UnpinnedGroup, UnpinnedNode,
 };

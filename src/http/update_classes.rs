@@ -16,11 +16,12 @@ use serde_json::Value;
 use super::access::Caller;
 use super::blocking::{Panicked, run_blocking};
 use super::error::ApiError;
-use super::openapi::errors::{EnvironmentErrors, PullErrors, SnapshotErrors, WriteErrors};
+use super::openapi::errors::{EnvironmentErrors, PullErrors, SnapshotErrors};
 use super::openapi::parameters::{OneEnvironment, SnapshotParameters};
+use super::openapi::responses::WriteResponses;
 use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
-use super::types::{ErrorKind, LastClassUpdate, Proposed, UnexpectedResponse};
+use super::types::{ErrorKind, LastClassUpdate, UnexpectedResponse};
 use super::writes::{Writing, environment_of};
 use crate::changeset::{NewCatalogue, Operation, check_may_update_classes, etag_of};
 use crate::model::EnvironmentName;
@@ -160,9 +161,8 @@ fn failed(environment: &EnvironmentName, error: ClassListError) -> ApiError {
     params(OneEnvironment),
     responses(
         (status = 201, description = "The catalogues are as the Puppet Server says; without `--puppet-server`, the repository will be fetched"),
-        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
         EnvironmentErrors,
-        WriteErrors,
+        WriteResponses,
         PullErrors,
     ),
 )]

@@ -18,10 +18,10 @@ use super::body::{HIERARCHY_VALUES, read_groups, read_json};
 use super::error::ApiError;
 use super::groups::{find, show};
 use super::openapi::errors::{
-    BodyErrors, DeltaErrors, EnvironmentErrors, GroupErrors, MalformedId, NodesErrors, NotFound,
-    RemovalErrors, WriteErrors,
+    BodyErrors, DeltaErrors, EnvironmentErrors, NodesErrors, NotFound, RemovalErrors,
 };
 use super::openapi::parameters::Nodes;
+use super::openapi::responses::{GroupInPathErrors, GroupWriteResponses, WriteResponses};
 use super::query::Parameters;
 use super::server::{FlushCallback, MemoryReservation};
 use super::snapshot_context::name_commit;
@@ -105,7 +105,7 @@ impl Writing {
         });
         let done = receiver.await.map_err(|_| ApiError::internal("The write was not decided."))?;
         let done = done.map_err(|error| match error {
-            WriteError::Refused(refusal) if refusal.status == Status::NotFound => {
+            WriteError::Rejected(rejection) if rejection.status == Status::NotFound => {
                 ApiError::not_found(&self.uri)
             }
             error => error.into(),
@@ -171,10 +171,8 @@ fn id_of(text: &str) -> Result<GroupId, ApiError> {
     request_body = Object,
     responses(
         (status = 303, description = "Made; `Location` is the path of the group", headers(("Location" = String))),
-        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
         BodyErrors,
-        GroupErrors,
-        WriteErrors,
+        GroupWriteResponses,
     ),
 )]
 pub(super) async fn create(writing: Writing, body: Body) -> Result<Response, ApiError> {
@@ -191,12 +189,9 @@ pub(super) async fn create(writing: Writing, body: Body) -> Result<Response, Api
     responses(
         (status = 200, body = Group, description = "It was so already"),
         (status = 201, body = Group, description = "Made or replaced"),
-        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
         BodyErrors,
-        MalformedId,
-        NotFound,
-        GroupErrors,
-        WriteErrors,
+        GroupInPathErrors,
+        GroupWriteResponses,
     ),
 )]
 pub(super) async fn put(
@@ -216,12 +211,9 @@ pub(super) async fn put(
     request_body = Object,
     responses(
         (status = 200, body = Group, description = "The group as it is now"),
-        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
         BodyErrors,
-        MalformedId,
-        NotFound,
-        GroupErrors,
-        WriteErrors,
+        GroupInPathErrors,
+        GroupWriteResponses,
         DeltaErrors,
     ),
 )]
@@ -241,11 +233,8 @@ pub(super) async fn edit(
     params(("id" = GroupId, Path)),
     responses(
         (status = 204, description = "Done"),
-        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
-        MalformedId,
-        NotFound,
-        GroupErrors,
-        WriteErrors,
+        GroupInPathErrors,
+        GroupWriteResponses,
     ),
 )]
 pub(super) async fn delete(writing: Writing, Path(id): Path<String>) -> Result<Response, ApiError> {
@@ -271,13 +260,10 @@ async fn with_nodes(
     request_body = NodesRequest,
     responses(
         (status = 204, description = "Done"),
-        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
         BodyErrors,
         NodesErrors,
-        MalformedId,
-        NotFound,
-        GroupErrors,
-        WriteErrors,
+        GroupInPathErrors,
+        GroupWriteResponses,
     ),
 )]
 pub(super) async fn pin(
@@ -297,13 +283,10 @@ pub(super) async fn pin(
     request_body = NodesRequest,
     responses(
         (status = 204, description = "Done"),
-        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
         BodyErrors,
         NodesErrors,
-        MalformedId,
-        NotFound,
-        GroupErrors,
-        WriteErrors,
+        GroupInPathErrors,
+        GroupWriteResponses,
     ),
 )]
 pub(super) async fn unpin(
@@ -323,11 +306,9 @@ pub(super) async fn unpin(
     request_body = NodesRequest,
     responses(
         (status = 200, body = Unpinned, description = "The nodes, and the groups that they were taken from"),
-        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
         BodyErrors,
         NodesErrors,
-        GroupErrors,
-        WriteErrors,
+        GroupWriteResponses,
     ),
 )]
 pub(super) async fn unpin_from_all(
@@ -344,10 +325,8 @@ pub(super) async fn unpin_from_all(
     request_body = Vec<Object>,
     responses(
         (status = 204, description = "Done"),
-        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
         BodyErrors,
-        GroupErrors,
-        WriteErrors,
+        GroupWriteResponses,
     ),
 )]
 pub(super) async fn import_hierarchy(writing: Writing, body: Body) -> Result<Response, ApiError> {
@@ -374,9 +353,8 @@ pub(super) fn environment_of(name: &str) -> Result<EnvironmentName, ApiError> {
     responses(
         (status = 200, body = Environment, description = "It exists, and nothing is committed"),
         (status = 201, body = Environment, description = "It is made"),
-        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
         EnvironmentErrors,
-        WriteErrors,
+        WriteResponses,
     ),
 )]
 pub(super) async fn put_environment(
@@ -393,11 +371,10 @@ pub(super) async fn put_environment(
     params(("environment" = String, Path)),
     responses(
         (status = 204, description = "Done"),
-        (status = 202, body = Proposed, description = "With `--writes propose`: the branch to review"),
         EnvironmentErrors,
         NotFound,
         RemovalErrors,
-        WriteErrors,
+        WriteResponses,
     ),
 )]
 pub(super) async fn delete_environment(
@@ -415,26 +392,7 @@ async fn nodes_of(parameters: &Parameters, body: Body) -> Result<(Vec<String>, V
         return Ok((nodes.map(str::to_owned).collect(), text.into()));
     }
     let Some(body) = read_json(body).await? else { return Err(missing_nodes()) };
-    let violation = |error: &str| ApiError::schema_violation(&body, "Nodes", &error.into());
-    let Value::Object(fields) = &body else { return Err(violation("(not (map? the-body))")) };
-    let unknown: Vec<String> = fields
-        .keys()
-        .filter(|key| *key != "nodes")
-        .map(|key| format!("[:{key} disallowed-key]"))
-        .collect();
-    if !unknown.is_empty() {
-        return Err(violation(&format!("({})", unknown.join(" "))));
-    }
-    let nodes = match fields.get("nodes") {
-        None => return Err(missing_nodes()),
-        Some(Value::String(node)) => vec![node.clone()],
-        Some(Value::Array(nodes)) => nodes
-            .iter()
-            .map(|it| it.as_str().map(str::to_owned))
-            .collect::<Option<_>>()
-            .ok_or_else(|| violation("([:nodes (not (every? string? the-value))])"))?,
-        Some(_) => return Err(violation("([:nodes (not (sequential? the-value))])")),
-    };
+    let NodesRequest { nodes } = NodesRequest::read(&body)?.ok_or_else(missing_nodes)?;
     Ok((nodes, body))
 }
 

@@ -150,7 +150,7 @@ impl Builder {
             let cause = Cause::Fallback(head);
             let activated = self.activator.activate(repository, snapshot, cause, Instant::now());
             if let Err(withheld) = activated {
-                tracing::info!(%commit, ?withheld, "the newest valid commit is not made live");
+                tracing::info!(%commit, %withheld, "the newest valid commit is not made live");
             }
             return;
         }

@@ -85,7 +85,7 @@ impl Recovery<'_> {
             Ok(Outcome::Valid(snapshot)) => self
                 .activator
                 .activate(repository, snapshot, Cause::Recovered, Instant::now())
-                .map_err(|withheld| format!("{withheld:?}")),
+                .map_err(|withheld| withheld.to_string()),
             Ok(Outcome::Rejected(rejected)) => {
                 let failed = FailedCommit::by_findings(&rejected);
                 Err(format!("it is not valid any more: {}", failed.in_short()))

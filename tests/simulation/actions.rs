@@ -326,14 +326,16 @@ impl World {
             Some(Err(error)) => {
                 let may_be_there = matches!(
                     error,
-                    WriteError::Unknown(_) | WriteError::Kept { .. } | WriteError::Blocked(_)
+                    WriteError::Unknown(_)
+                        | WriteError::NotInEffect { .. }
+                        | WriteError::Blocked(_)
                 );
                 if may_be_there {
                     self.keep_open(write);
                 } else if !fresh.is_empty() {
                     self.break_promise(&format!("a write failed ({error}) and is at the remote"));
                 }
-                if expects && matches!(error, WriteError::Refused(_) | WriteError::Invalid(_)) {
+                if expects && matches!(error, WriteError::Rejected(_) | WriteError::Invalid(_)) {
                     self.break_promise(&format!(
                         "a write that is sent again is refused: {error:?}"
                     ));

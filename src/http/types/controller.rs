@@ -1,17 +1,31 @@
 //! What operators ask, and what forges are answered.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::violation::SchemaViolation;
 use crate::model::CommitId;
 
 /// A commit to keep answering.
-///
-/// The handler reads the body itself: an error names the key as Puppet Enterprise does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PinRequest {
     /// A revision.
     pub commit: String,
+}
+
+impl PinRequest {
+    /// Reads a body.
+    pub(in crate::http) fn read(body: Value) -> Result<Self, SchemaViolation> {
+        match body.get("commit").and_then(Value::as_str) {
+            Some(commit) => Ok(Self { commit: commit.to_owned() }),
+            None => Err(SchemaViolation {
+                schema: "Pin",
+                submitted: body,
+                error: "({:commit missing-required-key})".to_owned(),
+            }),
+        }
+    }
 }
 
 /// Which commit is pinned; null if none is.

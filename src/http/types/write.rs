@@ -1,18 +1,47 @@
 //! Writes that name nodes, and writes that wait for review.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::violation::SchemaViolation;
 use crate::model::{CommitId, EnvironmentName, GroupId, GroupName};
 
 /// The nodes that a group pins or unpins; the query parameter `nodes` may name them instead.
 ///
-/// The handler reads the body itself: one node may stand alone, and an error names the key as Puppet
-/// Enterprise does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// One node may stand alone.
+#[derive(Clone, Debug, PartialEq, Eq, ToSchema)]
 pub struct NodesRequest {
     /// Their certnames.
     pub nodes: Vec<String>,
+}
+
+impl NodesRequest {
+    /// Reads a body; none if it has no nodes.
+    pub(in crate::http) fn read(body: &Value) -> Result<Option<Self>, SchemaViolation> {
+        let violation = |error: &str| {
+            let (submitted, error) = (body.clone(), error.to_owned());
+            Err(SchemaViolation { schema: "Nodes", submitted, error })
+        };
+        let Value::Object(fields) = body else { return violation("(not (map? the-body))") };
+        let unknown = fields.keys().filter(|key| *key != "nodes");
+        let unknown: Vec<String> = unknown.map(|key| format!("[:{key} disallowed-key]")).collect();
+        if !unknown.is_empty() {
+            return violation(&format!("({})", unknown.join(" ")));
+        }
+        let nodes = match fields.get("nodes") {
+            None => return Ok(None),
+            Some(Value::String(node)) => Some(vec![node.clone()]),
+            Some(Value::Array(nodes)) => {
+                nodes.iter().map(|it| it.as_str().map(str::to_owned)).collect()
+            }
+            Some(_) => return violation("([:nodes (not (sequential? the-value))])"),
+        };
+        match nodes {
+            Some(nodes) => Ok(Some(Self { nodes })),
+            None => violation("([:nodes (not (every? string? the-value))])"),
+        }
+    }
 }
 
 /// A change that waits for review.

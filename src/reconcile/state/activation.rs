@@ -25,15 +25,19 @@ pub(in crate::reconcile) enum Cause {
 }
 
 /// Why a valid commit is not made live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::reconcile) enum Withheld {
     /// An operator pinned another.
+    #[error("an operator pinned {0}")]
     Pinned(CommitId),
     /// It waits for an operator, or for a remote that may lag.
+    #[error("it waits for an operator, or for a remote that lags")]
     Held,
     /// A newer commit took its place.
+    #[error("it is superseded by {0}")]
     Superseded(CommitId),
     /// The daemon stops.
+    #[error("the daemon is stopping")]
     Stopping,
 }
 

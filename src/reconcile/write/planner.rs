@@ -43,7 +43,7 @@ impl WritePlanner {
         let _slot = self.store.queue().take(Priority::Reads).ok_or(LookupError::Busy)?;
         let scopes = [Scope::default()];
         let changeset =
-            self.amend_now(&repository, base, operation, &scopes, history.as_deref())?;
+            self.changeset_now(&repository, base, operation, &scopes, history.as_deref())?;
         if changeset.files.is_empty() {
             return Ok(());
         }
@@ -64,7 +64,7 @@ impl WritePlanner {
     ) -> Result<Changeset, WriteError> {
         let history = self.history_for(repository, base, operation);
         let _slot = self.store.queue().take(Priority::Decides);
-        self.amend_now(repository, base, operation, scopes, history.as_deref())
+        self.changeset_now(repository, base, operation, scopes, history.as_deref())
     }
 
     /// Returns the edits of groups, where a write depends on them. They are found out before the write
@@ -78,7 +78,7 @@ impl WritePlanner {
         if operation.says_serial() { self.edits.up_to(repository, base.commit) } else { None }
     }
 
-    fn amend_now(
+    fn changeset_now(
         &self,
         repository: &Repository,
         base: &Snapshot,
@@ -96,7 +96,7 @@ impl WritePlanner {
             read: &read,
             serial: &serial,
         };
-        compute(&context, operation, scopes).map_err(WriteError::Refused)
+        compute(&context, operation, scopes).map_err(WriteError::Rejected)
     }
 
     /// Returns the findings of a commit with other files, if one is an error.

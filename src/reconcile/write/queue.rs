@@ -13,7 +13,7 @@ use crate::model::CommitId;
 pub(super) type Reply = Box<dyn FnOnce(Result<Written, WriteError>) + Send>;
 
 /// A write that waits.
-pub(super) struct Job {
+pub(super) struct QueuedWrite {
     pub(super) request: WriteRequest,
     pub(super) reply: Reply,
 }
@@ -21,7 +21,7 @@ pub(super) struct Job {
 /// What the writer's thread receives.
 pub(super) enum Message {
     /// A write.
-    Write(Box<Job>),
+    Write(Box<QueuedWrite>),
     /// The client of a write has its answer.
     Delivered(CommitId),
 }

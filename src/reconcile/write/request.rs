@@ -86,7 +86,7 @@ pub enum Written {
 pub enum WriteError {
     /// It cannot be done as asked.
     #[error("{}", .0.message)]
-    Refused(Rejection),
+    Rejected(Rejection),
     /// The groups would not be valid.
     #[error("the groups would not be valid")]
     Invalid(Vec<Diagnostic>),
@@ -96,9 +96,9 @@ pub enum WriteError {
     /// Other pushes came first too often.
     #[error("others changed the branch meanwhile, {0} times in a row")]
     Conflict(usize),
-    /// The remote does not take it.
+    /// The remote rejects it.
     #[error("the remote refuses the change: {0}")]
-    RemoteRefuses(String),
+    RemoteRejected(String),
     /// The remote cannot be reached; nothing changed.
     #[error("nothing was changed: {0}")]
     Unreachable(FetchError),
@@ -110,7 +110,7 @@ pub enum WriteError {
         "the change is on the branch as the commit {commit} and does not answer, since an operator \
          pinned {pinned} meanwhile: it answers after a resume"
     )]
-    Kept {
+    NotInEffect {
         /// The commit of the change.
         commit: CommitId,
         /// The live commit.
@@ -138,7 +138,7 @@ impl From<PushError> for WriteError {
     fn from(error: PushError) -> Self {
         match error {
             PushError::Moved => Self::Conflict(1),
-            PushError::Refused(words) => Self::RemoteRefuses(words),
+            PushError::Rejected(words) => Self::RemoteRejected(words),
             PushError::Failed(error) => Self::Unreachable(error),
             PushError::Unknown(error) => Self::Unknown(error),
         }

@@ -12,7 +12,7 @@ use super::applier::{Applier, Tip};
 use super::idempotency::Idempotency;
 use super::planner::WritePlanner;
 use super::proposer::Proposer;
-use super::queue::{Job, Message, WriteQueue};
+use super::queue::{Message, QueuedWrite, WriteQueue};
 use super::receipt::{Deliveries, DeliveryReceipt};
 use super::request::{WriteError, WriteMode, WriteRequest, WriteSettings, Written};
 use crate::changeset::{Changeset, WriteOutcome};
@@ -74,7 +74,7 @@ const BATCH: usize = 64;
 
 /// A write that was applied and is not pushed yet.
 struct Applied {
-    job: Job,
+    queued: QueuedWrite,
     snapshot: Arc<Snapshot>,
     changeset: Changeset,
     /// The commit that its client is answered with, unless nothing had to change.
@@ -148,9 +148,9 @@ impl Writer {
         request: WriteRequest,
         reply: impl FnOnce(Result<Written, WriteError>) + Send + 'static,
     ) {
-        let job = Message::Write(Box::new(Job { request, reply: Box::new(reply) }));
-        if let Err(Message::Write(job)) = self.queue.send(job) {
-            (job.reply)(Err(WriteError::Blocked("the daemon is stopping".to_owned())));
+        let write = Message::Write(Box::new(QueuedWrite { request, reply: Box::new(reply) }));
+        if let Err(Message::Write(write)) = self.queue.send(write) {
+            (write.reply)(Err(WriteError::Blocked("the daemon is stopping".to_owned())));
         }
     }
 
@@ -181,34 +181,34 @@ impl Writer {
     }
 
     fn handle(&self, messages: Vec<Message>) {
-        let (mut jobs, mut delivered) = (Vec::new(), Vec::new());
+        let (mut writes, mut delivered) = (Vec::new(), Vec::new());
         for message in messages {
             match message {
-                Message::Write(job) => jobs.push(*job),
+                Message::Write(write) => writes.push(*write),
                 Message::Delivered(commit) => delivered.push(commit),
             }
         }
         self.idempotency.note_delivered(&delivered);
         match self.settings.mode {
-            _ if jobs.is_empty() => {}
+            _ if writes.is_empty() => {}
             WriteMode::Propose => {
-                for Job { request, reply } in jobs {
+                for QueuedWrite { request, reply } in writes {
                     reply(self.proposer.propose(&request));
                 }
             }
-            WriteMode::Off | WriteMode::Commit => self.write(jobs),
+            WriteMode::Off | WriteMode::Commit => self.write(writes),
         }
     }
 
     /// Applies writes to the tip and pushes them, again as often as other pushes come first.
-    fn write(&self, mut jobs: Vec<Job>) {
+    fn write(&self, mut writes: Vec<QueuedWrite>) {
         for _ in 0..=self.settings.retries {
             let tip = match self.applier.tip() {
                 Ok(tip) => tip,
-                Err(error) => return fail_all(jobs, &error),
+                Err(error) => return fail_all(writes, &error),
             };
             let since = Instant::now();
-            let applied = self.apply_all(&tip, jobs);
+            let applied = self.apply_all(&tip, writes);
             let Some(last) = applied.last().map(|it| it.snapshot.commit) else { return };
             if last == tip.commit {
                 return self.answer_all(applied, tip.commit);
@@ -217,44 +217,44 @@ impl Writer {
                 Ok(()) => return self.answer_all(applied, tip.commit),
                 Err(Failure::Withheld(withheld)) => return answer_withheld(applied, withheld),
                 Err(Failure::Push(PushError::Moved)) => {
-                    jobs = jobs_of(applied);
+                    writes = queued_of(applied);
                     self.catch_up();
                 }
-                Err(Failure::Push(PushError::Refused(_))) if applied.len() > 1 => {
+                Err(Failure::Push(PushError::Rejected(_))) if applied.len() > 1 => {
                     // The remote may refuse only one of them.
-                    return jobs_of(applied).into_iter().for_each(|it| self.write(vec![it]));
+                    return queued_of(applied).into_iter().for_each(|it| self.write(vec![it]));
                 }
-                Err(Failure::Push(error)) => return fail_all(jobs_of(applied), &error.into()),
-                Err(Failure::Unpushed(error)) => return fail_all(jobs_of(applied), &error),
+                Err(Failure::Push(error)) => return fail_all(queued_of(applied), &error.into()),
+                Err(Failure::Unpushed(error)) => return fail_all(queued_of(applied), &error),
             }
         }
-        fail_all(jobs, &WriteError::Conflict(self.settings.retries + 1));
+        fail_all(writes, &WriteError::Conflict(self.settings.retries + 1));
     }
 
     /// Applies writes, each to what the one before left; clients of refused ones are answered.
-    fn apply_all(&self, tip: &Tip, jobs: Vec<Job>) -> Vec<Applied> {
+    fn apply_all(&self, tip: &Tip, writes: Vec<QueuedWrite>) -> Vec<Applied> {
         let mut applied: Vec<Applied> = Vec::new();
-        for job in jobs {
+        for queued in writes {
             let base = Arc::clone(applied.last().map_or(&tip.snapshot, |it| &it.snapshot));
             let is_taken = |commit| applied.iter().any(|it| it.answered_with == Some(commit));
             let repeated =
-                self.idempotency.repeated(&tip.repository, &job.request, tip.commit, is_taken);
+                self.idempotency.repeated(&tip.repository, &queued.request, tip.commit, is_taken);
             let known = repeated.as_ref().map(|it| it.commit);
             let done = match repeated {
                 Some(write) => {
                     let (files, subject) = (BTreeMap::new(), String::new());
                     Ok((Arc::clone(&base), Changeset { files, subject, answer: write.answer }))
                 }
-                None => self.applier.apply(&tip.repository, &base, &job.request),
+                None => self.applier.apply(&tip.repository, &base, &queued.request),
             };
             match done {
                 Ok((snapshot, changeset)) => {
                     let edit = self.edit(&tip.repository, &base, &snapshot, &changeset.answer);
                     let made = Some(snapshot.commit).filter(|it| *it != base.commit);
                     let answered_with = known.or(made);
-                    applied.push(Applied { job, snapshot, changeset, answered_with, edit });
+                    applied.push(Applied { queued, snapshot, changeset, answered_with, edit });
                 }
-                Err(error) => (job.reply)(Err(error)),
+                Err(error) => (queued.reply)(Err(error)),
             }
         }
         applied
@@ -310,13 +310,13 @@ impl Writer {
     /// Answers each client with the commit that its write made or found; the live one contains it.
     fn answer_all(&self, applied: Vec<Applied>, tip: CommitId) {
         let mut before = tip;
-        for Applied { job, snapshot, changeset, edit, answered_with } in applied {
+        for Applied { queued, snapshot, changeset, edit, answered_with } in applied {
             let changed = snapshot.commit != before;
             before = snapshot.commit;
             let answer = changeset.answer;
             let receipt =
                 answered_with.map(|it| Arc::new(DeliveryReceipt::new(it, &self.deliveries)));
-            (job.reply)(Ok(Written::Active { snapshot, answer, edit, changed, receipt }));
+            (queued.reply)(Ok(Written::Active { snapshot, answer, edit, changed, receipt }));
         }
     }
 
@@ -332,24 +332,25 @@ impl Applied {
     /// Returns what the journal has of it before it is pushed, if it made a commit.
     fn pushing(&self) -> Option<PushedWrite> {
         (self.answered_with == Some(self.snapshot.commit)).then(|| PushedWrite {
-            fingerprint: self.job.request.fingerprint.clone(),
+            fingerprint: self.queued.request.fingerprint.clone(),
             commit: self.snapshot.commit,
             answer: self.changeset.answer.clone(),
         })
     }
 }
 
-fn jobs_of(applied: Vec<Applied>) -> Vec<Job> {
-    applied.into_iter().map(|it| it.job).collect()
+/// Returns applied writes as they were queued.
+fn queued_of(applied: Vec<Applied>) -> Vec<QueuedWrite> {
+    applied.into_iter().map(|it| it.queued).collect()
 }
 
 /// Answers each client that its write is on the branch and not live. The same request again is safe:
 /// after a resume it gets the first answer.
 fn answer_withheld(applied: Vec<Applied>, withheld: Withheld) {
-    for Applied { job, snapshot, answered_with, .. } in applied {
+    for Applied { queued, snapshot, answered_with, .. } in applied {
         let commit = answered_with.unwrap_or(snapshot.commit);
         let error = match withheld {
-            Withheld::Pinned(pinned) => WriteError::Kept { commit, pinned },
+            Withheld::Pinned(pinned) => WriteError::NotInEffect { commit, pinned },
             Withheld::Superseded(by) => WriteError::Blocked(format!(
                 "the change was pushed as the commit {commit}, and the branch went to {by}, which \
                  lacks it, before it answered"
@@ -358,12 +359,12 @@ fn answer_withheld(applied: Vec<Applied>, withheld: Withheld) {
                 "the change is on the branch as the commit {commit} and does not answer yet"
             )),
         };
-        (job.reply)(Err(error));
+        (queued.reply)(Err(error));
     }
 }
 
-fn fail_all(jobs: Vec<Job>, error: &WriteError) {
-    for job in jobs {
-        (job.reply)(Err(error.clone()));
+fn fail_all(writes: Vec<QueuedWrite>, error: &WriteError) {
+    for write in writes {
+        (write.reply)(Err(error.clone()));
     }
 }
