@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use ureq::{Agent, Body, RequestBuilder, http};
 
-use advice::Advice;
+use advice::Hints;
 use certificates::Certificates;
 
 pub use connect::Timeouts;
@@ -36,12 +36,12 @@ pub struct Client {
     name: String,
     token: Option<String>,
     certificates: Certificates,
-    advice: Advice,
+    advice: Hints,
 }
 
 /// The answer of a service as text.
 #[derive(Debug)]
-pub struct Reply {
+pub struct TextReply {
     /// The status.
     pub status: http::StatusCode,
     /// The commit that answered; daemons alone name one.
@@ -59,7 +59,7 @@ pub struct JsonReply {
     pub status: http::StatusCode,
     /// The body.
     pub body: Value,
-    advice: Advice,
+    advice: Hints,
 }
 
 /// The most bytes of an answer: pages of nodes with their facts are large.
@@ -72,7 +72,7 @@ impl Client {
     /// Makes errors say what a person can try.
     #[must_use]
     pub fn with_advice(self) -> Self {
-        Self { advice: Advice::Given, ..self }
+        Self { advice: Hints::Given, ..self }
     }
 
     /// Returns the URL of the service without its password.
@@ -85,7 +85,7 @@ impl Client {
     /// # Errors
     ///
     /// Returns an error if no answer arrives in time.
-    pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Result<Reply, ClientError> {
+    pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Result<TextReply, ClientError> {
         let mut request = self.authenticated(self.agent.get(format!("{}{path}", self.base)));
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -121,7 +121,7 @@ impl Client {
     /// # Errors
     ///
     /// Returns an error if no answer arrives in time.
-    pub fn post(&self, path: &str, body: &str) -> Result<Reply, ClientError> {
+    pub fn post(&self, path: &str, body: &str) -> Result<TextReply, ClientError> {
         let request = self.agent.post(format!("{}{path}", self.base));
         let request = self.authenticated(request).header("Content-Type", "application/json");
         self.reply(request.send(body))
@@ -179,7 +179,7 @@ impl Client {
     fn reply(
         &self,
         response: Result<http::Response<Body>, ureq::Error>,
-    ) -> Result<Reply, ClientError> {
+    ) -> Result<TextReply, ClientError> {
         let response = self.connected(response)?;
         self.read(response)
     }
@@ -198,7 +198,7 @@ impl Client {
         })
     }
 
-    fn read(&self, mut response: http::Response<Body>) -> Result<Reply, ClientError> {
+    fn read(&self, mut response: http::Response<Body>) -> Result<TextReply, ClientError> {
         let header = |name: &str| {
             let value = response.headers().get(name)?.to_str().ok()?;
             Some(value.to_owned())
@@ -209,10 +209,10 @@ impl Client {
         let text = body.read_to_string().map_err(|error| {
             ClientError::Answer(format!("the answer of `{}` broke off: {error}", self.name))
         })?;
-        Ok(Reply { status: response.status(), commit, etag, text })
+        Ok(TextReply { status: response.status(), commit, etag, text })
     }
 
-    fn json(&self, path: &str, reply: &Reply) -> Result<JsonReply, ClientError> {
+    fn json(&self, path: &str, reply: &TextReply) -> Result<JsonReply, ClientError> {
         let (url, status) = (format!("{}{path}", self.name), reply.status);
         if status.is_redirection() {
             return Err(ClientError::Answer(format!(

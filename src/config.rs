@@ -6,5 +6,5 @@ mod puppet;
 pub mod watched;
 
 pub use credentials::{CredentialError, read_authorities, read_secret};
-pub use file::{Known, Setting, Takes, read_settings};
+pub use file::{FileSetting, KnownSetting, Takes, read_settings};
 pub use puppet::PuppetSettings;

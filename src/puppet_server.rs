@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::client::{Client, ClientError, Identity, Reply, Timeouts, without_password};
+use crate::client::{Client, ClientError, Identity, TextReply, Timeouts, without_password};
 use crate::model::EnvironmentName;
 use crate::puppet::{Published, read_published};
 
@@ -125,7 +125,7 @@ fn path_of(environment: &EnvironmentName) -> String {
 }
 
 /// Says why the server refuses, and what helps.
-fn refusal(reply: &Reply, environment: &EnvironmentName) -> String {
+fn refusal(reply: &TextReply, environment: &EnvironmentName) -> String {
     let body: Value = serde_json::from_str(&reply.text).unwrap_or_default();
     let message = ["message", "msg"].iter().find_map(|key| body.get(key)?.as_str());
     let message = message.unwrap_or_else(|| reply.text.lines().next().unwrap_or_default());

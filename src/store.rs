@@ -14,8 +14,8 @@ mod error;
 mod opening;
 mod queue;
 
-pub use check_in::{CheckIn, Listed, Noted, Received, Stored};
-pub use check_ins::{CheckIns, Health, StoreSettings};
+pub use check_in::{CheckIn, ListedCheckIn, Noted, Received, Stored};
+pub use check_ins::{CheckIns, StoreHealth, StoreSettings};
 pub(crate) use check_ins::{LARGE_ROW, after};
-pub use database::Limits;
-pub use error::{Fault, StoreError};
+pub use database::StoreLimits;
+pub use error::{StoreError, StoreFault};

@@ -8,9 +8,11 @@ use tracing_subscriber::{EnvFilter, reload};
 
 pub use catalogue::Description;
 pub use log::LogGuard;
-pub use metrics::{Built, Classified, ConnectionEnd, Delivered, Dropped, Metrics, Scrape};
+pub use metrics::{
+    BuildOutcome, ClassificationOutcome, ConnectionEnd, Delivered, DropReason, Metrics, Scrape,
+};
 
-use log::{Form, Queue};
+use log::{Form, LogQueue};
 
 /// The form of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub enum LogFormat {
 
 /// The log of the process.
 pub struct Log {
-    queue: Queue,
+    queue: LogQueue,
     _last_lines: LogGuard,
     filter: Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>,
 }
@@ -55,7 +57,7 @@ impl Log {
             LogFormat::Text => Form::Text,
             LogFormat::Json => Form::Json,
         };
-        let (queue, last_lines) = Queue::start(form, std::io::stderr())?;
+        let (queue, last_lines) = LogQueue::start(form, std::io::stderr())?;
         let log = tracing_subscriber::fmt()
             .with_env_filter(EnvFilter::new(filter))
             .with_writer(queue.clone())

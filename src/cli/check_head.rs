@@ -23,9 +23,9 @@ const NICE: i32 = 10;
 /// Check a commit of the repository in the working directory, as the document on the standard input says
 #[derive(Debug, Args)]
 #[command(hide = true)]
-pub(super) struct CheckHead {}
+pub(super) struct CheckHeadCommand {}
 
-impl CheckHead {
+impl CheckHeadCommand {
     #[expect(clippy::unused_self, reason = "everything comes on the standard input")]
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let mut input = Vec::new();

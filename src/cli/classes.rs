@@ -12,22 +12,22 @@ use super::output::Output;
 
 /// Write the class catalogue of an environment, which `clade validate` checks groups against
 #[derive(Debug, Args)]
-pub(super) struct Classes {
+pub(super) struct ClassesCommand {
     #[command(subcommand)]
-    source: Source,
+    subcommand: ClassesSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Source {
-    Scan(scan::Scan),
-    Pull(Box<pull::Pull>),
+enum ClassesSubcommand {
+    Scan(scan::ScanCommand),
+    Pull(Box<pull::PullCommand>),
 }
 
-impl Classes {
+impl ClassesCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        match self.source {
-            Source::Scan(command) => command.run(output),
-            Source::Pull(command) => command.run(output),
+        match self.subcommand {
+            ClassesSubcommand::Scan(command) => command.run(output),
+            ClassesSubcommand::Pull(command) => command.run(output),
         }
     }
 }

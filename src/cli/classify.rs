@@ -14,7 +14,7 @@ use crate::classification::{
 
 /// Print the classification of a node, as the API answers it
 #[derive(Debug, Args)]
-pub(super) struct Classify {
+pub(super) struct ClassifyCommand {
     /// The node's certname
     #[arg(value_name = "NODE")]
     node: String,
@@ -27,7 +27,7 @@ pub(super) struct Classify {
     format: Option<DataFormat>,
 }
 
-impl Classify {
+impl ClassifyCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let node = self.facts.node(&self.node)?;
         let estate = self.repository.estate()?;

@@ -9,13 +9,13 @@ use super::output::Output;
 
 /// Print a shell completion script
 #[derive(Debug, Args)]
-pub(super) struct Completions {
+pub(super) struct CompletionsCommand {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-impl Completions {
+impl CompletionsCommand {
     /// Writes the completion script for the commands of `definition`.
     pub(super) fn run(self, definition: &Command, output: &mut Output) -> Result<Exit> {
         let mut script = Vec::new();

@@ -24,7 +24,7 @@ use side::LoadedSide;
 
 /// Show which nodes a change of groups affects, and why: what each node gets before and after
 #[derive(Debug, Args)]
-pub(super) struct Diff {
+pub(super) struct DiffCommand {
     /// The revision before the change, or both: `BASE..HEAD`, or `BASE...HEAD` to compare with their merge base
     base: String,
     /// The revision after it [default: the working tree]
@@ -38,7 +38,7 @@ pub(super) struct Diff {
     nodes: NodesArgs,
     /// The output format
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: DiffFormat,
     /// Exit with 1 if the classification of a node changes
     #[arg(long)]
     exit_code: bool,
@@ -49,7 +49,7 @@ pub(super) struct Diff {
 
 /// The output format.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
+enum DiffFormat {
     /// For people
     Human,
     /// A comment for a pull request
@@ -60,7 +60,7 @@ enum Format {
     Yaml,
 }
 
-impl Diff {
+impl DiffCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let range = Range::parse(&self.base, self.head.as_deref())?;
         let [base, head] = range.states(&self.repo)?;
@@ -86,10 +86,10 @@ impl Diff {
         let report =
             DiffReport { base: &base, head: &head, impact: &impact, unreadable: &read.unreadable };
         let text = match self.format {
-            Format::Human => human::write(&report, output.colour()),
-            Format::Markdown => markdown::write(&report),
-            Format::Json => DataFormat::Json.write(&report.to_value()),
-            Format::Yaml => DataFormat::Yaml.write(&report.to_value()),
+            DiffFormat::Human => human::write(&report, output.colour()),
+            DiffFormat::Markdown => markdown::write(&report),
+            DiffFormat::Json => DataFormat::Json.write(&report.to_value()),
+            DiffFormat::Yaml => DataFormat::Yaml.write(&report.to_value()),
         };
         output.data(&text)?;
         if !read.unreadable.is_empty() && !self.ignore_bad_facts {

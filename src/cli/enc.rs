@@ -29,12 +29,12 @@ use super::command_line::CommandLine;
 use super::output::{DataFormat, Output, one_line};
 use super::settings::{FileOf, SettingsFile};
 use ask::{Answer, Question};
-use health::Health;
+use health::DaemonHealth;
 use last_good::LastGood;
 use node_input::NodeInput;
 use puppet::Puppet;
 
-pub(super) use arguments::Enc;
+pub(super) use arguments::EncSettings;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use ask::fuzz_answer;
@@ -46,7 +46,7 @@ pub(super) const FILE: FileOf =
 /// The settings file that is read if it is there.
 const USUAL_FILE: &str = "/etc/clade/enc.yaml";
 
-impl Enc {
+impl EncSettings {
     /// Prints the document, or a line with the reason: Puppet shows agents stdout only, and the
     /// server's log stderr.
     pub(super) fn run(self, line: &CommandLine, output: &mut Output) -> Exit {
@@ -85,7 +85,7 @@ impl Enc {
         let puppet = Puppet::find(self.puppet_conf.as_deref())?;
         let cache = self.cache_dir.clone().or_else(|| puppet.cache_directory());
         let kept = cache.as_deref().map(|it| LastGood::new(it, &self.node));
-        let mut health = Health::read(cache.as_deref());
+        let mut health = DaemonHealth::read(cache.as_deref());
         let input = NodeInput::gather(self, &puppet, output)?;
         let default = [DEFAULT_SERVER.to_owned()];
         let servers = if self.server.is_empty() { &default[..] } else { &self.server };

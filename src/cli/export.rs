@@ -11,7 +11,7 @@ use crate::hierarchy::group_to_value;
 
 /// Print the groups of a repository as Puppet Enterprise's `GET /v1/groups` answers them
 #[derive(Debug, Args)]
-pub(super) struct Export {
+pub(super) struct ExportCommand {
     #[command(flatten)]
     repository: RepositoryArgs,
     /// The output format; Puppet Enterprise and `clade import` read JSON
@@ -19,7 +19,7 @@ pub(super) struct Export {
     format: DataFormat,
 }
 
-impl Export {
+impl ExportCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let estate = self.repository.estate()?;
         let groups: Value = estate.hierarchy.groups().map(group_to_value).collect();

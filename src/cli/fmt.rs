@@ -17,7 +17,7 @@ use crate::validation::{FileKind, SourceContent, SourceFile, read_file, read_lay
 ///
 /// A file that is not valid YAML is listed and stays as it is.
 #[derive(Debug, Args)]
-pub(super) struct Fmt {
+pub(super) struct FmtCommand {
     /// The directory of the group repository
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
@@ -39,7 +39,7 @@ fn order(kind: FileKind) -> &'static [&'static str] {
     }
 }
 
-impl Fmt {
+impl FmtCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let sources = read_directory(&self.directory)?;
         let (layout, _) = read_layout(&sources);

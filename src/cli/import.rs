@@ -18,7 +18,7 @@ use crate::hierarchy::Hierarchy;
 
 /// Turn an export of Puppet Enterprise's `GET /v1/groups` into a group repository
 #[derive(Debug, Args)]
-pub(super) struct Import {
+pub(super) struct ImportCommand {
     /// The file with the export, `-` for stdin, or the address of a classifier, such as `https://puppet.example.com:4433/classifier-api`
     #[arg(value_name = "FILE|URL")]
     file: PathBuf,
@@ -35,7 +35,7 @@ pub(super) struct Import {
 /// How long a classifier may take for all of its groups.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-impl Import {
+impl ImportCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let place = self.file.to_string_lossy();
         let text = if self.file == Path::new("-") {

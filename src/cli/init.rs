@@ -18,7 +18,7 @@ use crate::git::Repository;
 /// Overwrites nothing: if one of the files exists, none is written. The example group matches only
 /// `web1.example.com` and sets no class, so serving it changes no machine.
 #[derive(Debug, Args)]
-pub(super) struct Init {
+pub(super) struct InitCommand {
     /// The directory, created if absent
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
@@ -39,28 +39,28 @@ enum Pipeline {
 }
 
 /// A file of the repository.
-struct File {
+struct TemplateFile {
     path: &'static str,
     text: &'static str,
-    mode: Mode,
+    mode: FileMode,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum FileMode {
     Data,
     Script,
 }
 
-const fn data(path: &'static str, text: &'static str) -> File {
-    File { path, text, mode: Mode::Data }
+const fn data(path: &'static str, text: &'static str) -> TemplateFile {
+    TemplateFile { path, text, mode: FileMode::Data }
 }
 
-const fn script(path: &'static str, text: &'static str) -> File {
-    File { path, text, mode: Mode::Script }
+const fn script(path: &'static str, text: &'static str) -> TemplateFile {
+    TemplateFile { path, text, mode: FileMode::Script }
 }
 
 /// The groups, their test, and the facts of the node that both are about.
-const GROUPS: &[File] = &[
+const GROUPS: &[TemplateFile] = &[
     data("clade.yaml", include_str!("../../examples/first/clade.yaml")),
     data("groups/all-nodes.yaml", include_str!("../../examples/first/groups/all-nodes.yaml")),
     data("groups/webservers.yaml", include_str!("../../examples/first/groups/webservers.yaml")),
@@ -71,19 +71,19 @@ const GROUPS: &[File] = &[
     ),
 ];
 
-const CHECK: File = script("ci/check.sh", include_str!("../../examples/ci/check.sh"));
+const CHECK: TemplateFile = script("ci/check.sh", include_str!("../../examples/ci/check.sh"));
 
-const GITHUB: &[File] = &[
+const GITHUB: &[TemplateFile] = &[
     data(".github/workflows/clade.yml", include_str!("../../examples/ci/github/clade.yml")),
     CHECK,
     script("ci/comment.sh", include_str!("../../examples/ci/comment.sh")),
 ];
 
-const GITLAB: &[File] =
+const GITLAB: &[TemplateFile] =
     &[data(".gitlab-ci.yml", include_str!("../../examples/ci/gitlab/gitlab-ci.yml")), CHECK];
 
 impl Pipeline {
-    fn files(self) -> &'static [File] {
+    fn files(self) -> &'static [TemplateFile] {
         match self {
             Self::Github => GITHUB,
             Self::Gitlab => GITLAB,
@@ -92,7 +92,7 @@ impl Pipeline {
     }
 }
 
-impl File {
+impl TemplateFile {
     /// Returns the text without the first lines, which say where to copy the example to.
     fn text(&self) -> &'static str {
         match self.text.strip_prefix("# Copy to ").and_then(|rest| rest.split_once("\n#\n")) {
@@ -111,7 +111,7 @@ impl File {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
-        if self.mode == Mode::Script {
+        if self.mode == FileMode::Script {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o755);
         }
         let mut file = options.open(&path).with_context(what)?;
@@ -119,7 +119,7 @@ impl File {
     }
 }
 
-impl Init {
+impl InitCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let directory = &self.directory;
         let files = || GROUPS.iter().chain(self.ci.files());

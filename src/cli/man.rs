@@ -10,13 +10,13 @@ use super::output::Output;
 
 /// Write the manual pages into a directory, or the first one to stdout
 #[derive(Debug, Args)]
-pub(super) struct Man {
+pub(super) struct ManCommand {
     /// The directory, created if absent [default: print the page of `clade` to stdout]
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }
 
-impl Man {
+impl ManCommand {
     /// Writes the pages of the commands of `definition`.
     pub(super) fn run(self, definition: &Command, output: &mut Output) -> Result<Exit> {
         let Some(directory) = self.directory else {

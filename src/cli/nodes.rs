@@ -18,7 +18,7 @@ use crate::facts::{FactsDirectory, Listed, ListedNode, NodeSource as _, list_fil
 use crate::http::types::CheckIn;
 use crate::model::Node;
 use crate::puppetdb::PuppetDb;
-use batch::Batch;
+use batch::NodeBatch;
 use batch::UseBatch;
 use progress::Progress;
 
@@ -117,11 +117,11 @@ impl NodeEntry for CheckIn {
 }
 
 /// Passes on the nodes of a list, and returns how many it has.
-type List<'l> = &'l mut dyn FnMut(&mut dyn FnMut(Listed)) -> Result<usize>;
+type ListNodes<'l> = &'l mut dyn FnMut(&mut dyn FnMut(Listed)) -> Result<usize>;
 
 /// Uses the nodes of a list in batches.
-fn in_batches(each: UseBatch<'_>, list: List<'_>) -> Result<ReadNodes> {
-    let mut batch = Batch::new(each);
+fn in_batches(each: UseBatch<'_>, list: ListNodes<'_>) -> Result<ReadNodes> {
+    let mut batch = NodeBatch::new(each);
     let mut unreadable = Vec::new();
     let listed = list(&mut |listed| match listed {
         Ok(ListedNode { node, memory }) => batch.push(node, memory),

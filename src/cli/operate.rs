@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Which daemon, and how its answer is written.
 #[derive(Debug, Args)]
-struct Asked {
+struct OperatorArgs {
     #[command(flatten)]
     daemon: DaemonArgs,
     /// The output format
@@ -29,31 +29,31 @@ struct Asked {
 
 /// Make a daemon fetch its branch now
 #[derive(Debug, Args)]
-pub(super) struct Reconcile {
+pub(super) struct ReconcileCommand {
     #[command(flatten)]
-    asked: Asked,
+    asked: OperatorArgs,
 }
 
 /// Pin a daemon to a commit: it answers from that commit, whatever is pushed, until `clade resume`
 ///
 /// Exit status: 0 the commit answers; 1 it is not valid; 2 it is unknown, or the daemon cannot be reached.
 #[derive(Debug, Args)]
-pub(super) struct Pin {
+pub(super) struct PinCommand {
     /// The commit: any revision of the repository in the working directory; outside a repository the daemon resolves it
     #[arg(value_name = "REV")]
     revision: String,
     #[command(flatten)]
-    asked: Asked,
+    asked: OperatorArgs,
 }
 
 /// Make a daemon follow its branch again, after `clade pin` or a rewritten history
 #[derive(Debug, Args)]
-pub(super) struct Resume {
+pub(super) struct ResumeCommand {
     #[command(flatten)]
-    asked: Asked,
+    asked: OperatorArgs,
 }
 
-impl Asked {
+impl OperatorArgs {
     fn write(&self, answer: &Value, message: &str, output: &mut Output) -> Result<Exit> {
         output.data(&match self.format {
             AnswerFormat::Human => format!("{message}\n"),
@@ -67,7 +67,7 @@ impl Asked {
     }
 }
 
-impl Reconcile {
+impl ReconcileCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
         let answer: Document<Requested> = post(&daemon, "/controller/reconcile", &json!({}))?;
@@ -76,7 +76,7 @@ impl Reconcile {
     }
 }
 
-impl Pin {
+impl PinCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
         let revision = resolve(&self.revision, output)?;
@@ -114,7 +114,7 @@ impl Pin {
     }
 }
 
-impl Resume {
+impl ResumeCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
         let answer: Document<Pinned> = post(&daemon, "/controller/resume", &json!({}))?;

@@ -73,6 +73,14 @@ impl Output {
     }
 }
 
+/// Writes text in a colour or style of a terminal.
+pub(super) fn paint(colour: Colour, code: &str, text: &str) -> String {
+    match colour {
+        Colour::Ansi => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        Colour::Plain => text.to_owned(),
+    }
+}
+
 /// Writes an error with its causes on one line.
 pub(super) fn one_line(error: &anyhow::Error) -> String {
     format!("{error:#}").replace(['\n', '\r'], " ")

@@ -52,7 +52,7 @@ impl BudgetArgs {
 }
 
 /// A repository that has been validated.
-pub(super) struct Loaded {
+pub(super) struct LoadedRepository {
     pub(super) checked: Checked,
     pub(super) commit: Option<CommitId>,
     sources: Vec<SourceFile>,
@@ -61,12 +61,12 @@ pub(super) struct Loaded {
 
 impl RepositoryArgs {
     /// Reads and validates the repository.
-    pub(super) fn load(&self) -> Result<Loaded> {
+    pub(super) fn load(&self) -> Result<LoadedRepository> {
         self.search(Search::Decisive)
     }
 
     /// Reads and validates the repository, looking for so much.
-    pub(super) fn search(&self, search: Search) -> Result<Loaded> {
+    pub(super) fn search(&self, search: Search) -> Result<LoadedRepository> {
         let meter = Arc::new(Meter::new(self.budget.budget()));
         let (sources, commit) = match &self.rev {
             None => (read_directory_within(&self.directory, &meter), None),
@@ -82,7 +82,7 @@ impl RepositoryArgs {
             }
             Err(NotRead::Failed(error)) => return Err(error),
         };
-        Ok(Loaded { checked, commit, sources, directory: self.directory.clone() })
+        Ok(LoadedRepository { checked, commit, sources, directory: self.directory.clone() })
     }
 
     /// Names the files that look as if they were meant, and are not read.
@@ -122,7 +122,7 @@ impl RepositoryArgs {
     }
 }
 
-impl Loaded {
+impl LoadedRepository {
     /// Returns the first error with its place, and how many more there are.
     pub(super) fn first_error(&self) -> Option<String> {
         let errors = self.checked.diagnostics.iter().filter(|it| it.severity == Severity::Error);

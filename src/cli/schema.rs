@@ -8,7 +8,7 @@ use super::output::Output;
 
 /// Print the JSON Schema of a kind of file, for editors
 #[derive(Debug, Args)]
-pub(super) struct Schema {
+pub(super) struct SchemaCommand {
     /// The kind of file [default: list the kinds]
     #[arg(value_enum)]
     kind: Option<Kind>,
@@ -28,7 +28,7 @@ enum Kind {
     Clade,
 }
 
-impl Schema {
+impl SchemaCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         output.data(match self.kind {
             None => "group\nnode\nenvironment\ntest\nclade\n",

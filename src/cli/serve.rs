@@ -16,14 +16,14 @@ mod supervisor;
 
 use anyhow::Result;
 
-pub(super) use arguments::{EncFacts, Serve};
+pub(super) use arguments::{EncFacts, ServeSettings};
 pub(super) use layers::FILE;
 
 use super::Exit;
 use super::command_line::CommandLine;
 use super::output::Output;
 
-impl Serve {
+impl ServeSettings {
     /// Runs the daemon; the command line is parsed once more with the settings file.
     pub(super) fn run(self, line: &CommandLine, output: &mut Output) -> Result<Exit> {
         let layered = layers::apply(&self, line)?;

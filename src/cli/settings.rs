@@ -19,7 +19,7 @@ pub(super) use relations::without_relations;
 use relations::{faults, present};
 
 use super::command_line::CommandLine;
-use crate::config::{Known, Setting, Takes, read_settings};
+use crate::config::{FileSetting, KnownSetting, Takes, read_settings};
 
 /// The command that a settings file is for.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub(super) struct FileOf {
 pub(super) struct SettingsFile {
     of: FileOf,
     path: Option<PathBuf>,
-    settings: Vec<Setting>,
+    settings: Vec<FileSetting>,
 }
 
 impl FileOf {
@@ -49,7 +49,7 @@ impl FileOf {
         command.get_arguments().filter(is_setting).cloned().collect()
     }
 
-    fn known(self, definition: &Command) -> Vec<Known> {
+    fn known(self, definition: &Command) -> Vec<KnownSetting> {
         let of = |arg: &Arg| {
             let takes = match arg.get_action() {
                 ArgAction::SetTrue => Takes::Switch,
@@ -57,7 +57,7 @@ impl FileOf {
                 ArgAction::Append => Takes::Many,
                 _ => Takes::One,
             };
-            Some(Known { name: arg.get_long()?.to_owned(), takes })
+            Some(KnownSetting { name: arg.get_long()?.to_owned(), takes })
         };
         self.settable(definition).iter().filter_map(of).collect()
     }
@@ -86,14 +86,14 @@ impl SettingsFile {
     }
 
     /// Parses the command line with what the file says.
-    pub(super) fn layer(&self, line: &CommandLine) -> Result<Layered> {
+    pub(super) fn layer(&self, line: &CommandLine) -> Result<LayeredMatches> {
         let (command, arguments) = (line.definition(), line.arguments());
         let name = self.of.command;
         let given = of_command(without_relations_of(command.clone(), name), arguments, name)
             .map_err(|error| anyhow!("{}", message(&error)))?;
         let all = self.among(line, &given);
         let error = match of_command(command.clone(), &all, name) {
-            Ok(matches) => return Ok(Layered { matches, given }),
+            Ok(matches) => return Ok(LayeredMatches { matches, given }),
             Err(error) => error,
         };
         let definitions = command.find_subcommand(name).context("the command is gone")?;
@@ -135,7 +135,7 @@ impl SettingsFile {
     }
 
     /// Returns where a setting comes from, in a word.
-    pub(super) fn source(&self, layered: &Layered, arg: &Arg) -> &'static str {
+    pub(super) fn source(&self, layered: &LayeredMatches, arg: &Arg) -> &'static str {
         match given_at(&layered.given, arg) {
             Some(ValueSource::CommandLine) => "flag",
             Some(_) => "environment",
@@ -146,7 +146,7 @@ impl SettingsFile {
 }
 
 /// The command line with what a settings file says.
-pub(super) struct Layered {
+pub(super) struct LayeredMatches {
     pub(super) matches: ArgMatches,
     /// The same without the file.
     given: ArgMatches,
@@ -190,7 +190,7 @@ fn of_command(
 }
 
 /// Says where in the file a value stands that a flag would refuse.
-fn explain(error: &clap::Error, settings: &[Setting], file: Option<&Path>) -> anyhow::Error {
+fn explain(error: &clap::Error, settings: &[FileSetting], file: Option<&Path>) -> anyhow::Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,

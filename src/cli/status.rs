@@ -30,7 +30,7 @@ const SHORT: usize = 12;
 ///
 /// Exit status: 0 fine; 1 no commit answers, or a condition needs attention; 2 the daemon cannot be reached.
 #[derive(Debug, Args)]
-pub(super) struct Status {
+pub(super) struct StatusCommand {
     #[command(flatten)]
     daemon: DaemonArgs,
     /// The output format
@@ -38,7 +38,7 @@ pub(super) struct Status {
     format: AnswerFormat,
 }
 
-impl Status {
+impl StatusCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.daemon.client(PATIENCE, output)?;
         let reply = daemon.get_json("/controller/status")?;

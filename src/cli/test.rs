@@ -17,12 +17,12 @@ use verdict::Verdict;
 
 /// Run the classification tests of a group repository
 #[derive(Debug, Args)]
-pub(super) struct Test {
+pub(super) struct TestCommand {
     #[command(flatten)]
     repository: RepositoryArgs,
     /// The output format
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: TestFormat,
     /// Write the actual values into the tests that fail, and into those that expect nothing, after
     /// showing the differences; comments and layout stay
     #[arg(long, conflicts_with = "rev")]
@@ -31,7 +31,7 @@ pub(super) struct Test {
 
 /// The output format.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
+enum TestFormat {
     /// For people
     Human,
     /// The Test Anything Protocol, version 14
@@ -42,7 +42,7 @@ enum Format {
     Json,
 }
 
-impl Test {
+impl TestCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let loaded = self.repository.load()?;
         let prefix = loaded.report().prefix;
@@ -58,10 +58,10 @@ impl Test {
             .map(|test| verdict::run(test, estate, &index, &self.repository.directory))
             .collect();
         let text = match self.format {
-            Format::Human => render::human(&verdicts, &prefix, output.colour()),
-            Format::Tap => render::tap(&verdicts, &prefix),
-            Format::Junit => render::junit(&verdicts, &prefix),
-            Format::Json => render::json(&verdicts, &prefix),
+            TestFormat::Human => render::human(&verdicts, &prefix, output.colour()),
+            TestFormat::Tap => render::tap(&verdicts, &prefix),
+            TestFormat::Junit => render::junit(&verdicts, &prefix),
+            TestFormat::Json => render::json(&verdicts, &prefix),
         };
         output.data(&text)?;
         for found in &unread {

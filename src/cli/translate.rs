@@ -12,24 +12,24 @@ use crate::rule::{self, QueryFormat, RuleFault, to_console, to_query};
 
 /// Print a rule in the array form, the console's notation, and as PuppetDB queries
 #[derive(Debug, Args)]
-pub(super) struct Translate {
+pub(super) struct TranslateCommand {
     /// The rule, in either notation
     #[arg(value_name = "RULE")]
     rule: String,
     /// The output format
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: TranslateFormat,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
+enum TranslateFormat {
     /// A line each
     Human,
     /// One JSON object
     Json,
 }
 
-impl Translate {
+impl TranslateCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let text = self.rule.trim();
         let value = if text.starts_with('[') {
@@ -55,13 +55,13 @@ impl Translate {
         let console = to_console(&condition).map(Value::from).map_err(|error| error.to_string());
         let (nodes, inventory) = (query(QueryFormat::Nodes), query(QueryFormat::Inventory));
         let text = match self.format {
-            Format::Json => DataFormat::Json.write(&json!({
+            TranslateFormat::Json => DataFormat::Json.write(&json!({
                 "rule": rule::to_value(&condition),
                 "console": console.ok(),
                 "nodes": nodes.ok(),
                 "inventory": inventory.ok(),
             })),
-            Format::Human => {
+            TranslateFormat::Human => {
                 let mut text = String::new();
                 let mut line = |name: &str, value: &str| {
                     let _infallible = writeln!(text, "{name:<10} {value}");

@@ -19,7 +19,7 @@ use crate::model::{GroupId, Node};
 /// Explain the classification of a node: which groups match by which values, and where each class,
 /// parameter and variable comes from
 #[derive(Debug, Args)]
-pub(super) struct Explain {
+pub(super) struct ExplainCommand {
     /// The node's certname
     #[arg(value_name = "NODE")]
     node: String,
@@ -42,11 +42,11 @@ pub(super) struct Explain {
     group: Option<String>,
     /// The output format
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ExplainFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ExplainFormat {
     /// A tree for people
     Human,
     /// The explanation document of the API
@@ -55,7 +55,7 @@ enum Format {
     Yaml,
 }
 
-impl Format {
+impl ExplainFormat {
     /// Returns how data are written; nothing where they are drawn.
     fn data(self) -> Option<DataFormat> {
         match self {
@@ -66,7 +66,7 @@ impl Format {
     }
 }
 
-impl Explain {
+impl ExplainCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         if let Some(server) = &self.server {
             let explained = remote::ask(server, &self.identity, &self.node, output)?;
@@ -85,7 +85,7 @@ impl Explain {
     fn explain(&self, estate: &Estate, node: &Node, output: &mut Output) -> Result<Exit> {
         if let Some(wanted) = &self.group {
             let index = find(estate, wanted)?;
-            let why = group::Why::of(&estate.hierarchy, index, node);
+            let why = group::Membership::of(&estate.hierarchy, index, node);
             output.data(&match self.format.data() {
                 None => why.draw(output.colour()),
                 Some(format) => format.write(&why.to_value()),
@@ -97,7 +97,7 @@ impl Explain {
             Err(error) => {
                 // The condition at fault is shown where it stands.
                 if let Some(index) = estate.hierarchy.find(error.group) {
-                    let why = group::Why::of(&estate.hierarchy, index, node);
+                    let why = group::Membership::of(&estate.hierarchy, index, node);
                     output.data(&why.draw(output.colour()))?;
                 }
                 return Err(error.into());

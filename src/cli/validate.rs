@@ -5,18 +5,18 @@ mod fleet;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::Exit;
 use super::output::Output;
 use super::repository::RepositoryArgs;
 use crate::classification::Evidence;
-use crate::diagnostic;
+use crate::diagnostic::Format;
 use crate::validation::{Search, Shown};
 
 /// Validate a group repository before it is merged
 #[derive(Debug, Args)]
-pub(super) struct Validate {
+pub(super) struct ValidateCommand {
     #[command(flatten)]
     repository: RepositoryArgs,
     /// The output format
@@ -33,36 +33,7 @@ pub(super) struct Validate {
     ignore_bad_facts: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    /// For people, with the lines and what is wrong in them
-    Human,
-    /// One JSON object
-    Json,
-    /// Workflow commands of GitHub Actions: annotations on the lines
-    Github,
-    /// A code quality report of GitLab
-    Gitlab,
-    /// SARIF 2.1.0
-    Sarif,
-    /// JUnit XML
-    Junit,
-}
-
-impl From<Format> for diagnostic::Format {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Human => Self::Human,
-            Format::Json => Self::Json,
-            Format::Github => Self::Github,
-            Format::Gitlab => Self::Gitlab,
-            Format::Sarif => Self::Sarif,
-            Format::Junit => Self::Junit,
-        }
-    }
-}
-
-impl Validate {
+impl ValidateCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         // What nodes show decides what is on the first page.
         let mut loaded = self.repository.search(Search::WithoutConflicts)?;
@@ -82,7 +53,7 @@ impl Validate {
         // Errors that nodes show must not end the search that they rank.
         loaded.checked.find_conflicts(evidence, shown);
         loaded.checked.add(found);
-        let text = loaded.render(self.format.into(), output.colour());
+        let text = loaded.render(self.format, output.colour());
         output.data(&text)?;
         if unreadable > 0 && !self.ignore_bad_facts {
             output.note(&format!(

@@ -1,8 +1,9 @@
-//! Words of settings for types of the daemon, which know nothing of the command line.
+//! Words of flags for types of other modules, which know nothing of the command line.
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
+use crate::diagnostic::Format;
 use crate::forge::Provider;
 use crate::git::VerifyMode;
 use crate::http::OnGap;
@@ -25,6 +26,15 @@ macro_rules! words {
         }
     };
 }
+
+words!(Format:
+    Human "human" "For people, with the lines and what is wrong in them",
+    Json "json" "One JSON object",
+    Github "github" "Workflow commands of GitHub Actions: annotations on the lines",
+    Gitlab "gitlab" "A code quality report of GitLab",
+    Sarif "sarif" "SARIF 2.1.0",
+    Junit "junit" "JUnit XML",
+);
 
 words!(OnGap:
     Refuse "refuse" "Certificates whose status is not known are refused",

@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Show what became of a commit: live, replaced, rejected with its findings, superseded, not seen yet
 #[derive(Debug, Args)]
-pub(super) struct Why {
+pub(super) struct WhyCommand {
     /// The commit: any revision of the repository in the working directory; outside a repository the daemon resolves it, but for a search of messages (`:/text`)
     commit: String,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(super) struct Why {
 ///
 /// Exit status: 0 it does; 1 it never will; 2 the daemon cannot be reached; 3 timeout.
 #[derive(Debug, Args)]
-pub(super) struct Wait {
+pub(super) struct WaitCommand {
     /// The commit: any revision of the repository in the working directory; outside a repository the daemon resolves it, but for a search of messages (`:/text`)
     commit: String,
     #[command(flatten)]
@@ -114,7 +114,7 @@ fn may_be_id(text: &str) -> bool {
     is_hex && (text.len() == 40 || text.len() >= 7 && text.bytes().any(|it| it.is_ascii_digit()))
 }
 
-impl Why {
+impl WhyCommand {
     pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
         let daemon = self.daemon.client(PATIENCE, output)?;
         self.commit = resolve(&self.commit, output)?;
@@ -185,7 +185,7 @@ fn not_seen(daemon: &Client, commit: &str) -> String {
     written
 }
 
-impl Wait {
+impl WaitCommand {
     pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
         let daemon = self.daemon.client(PATIENCE.min(self.timeout), output)?;
         self.commit = resolve(&self.commit, output)?;

@@ -6,14 +6,14 @@ use ureq::http::StatusCode;
 
 /// Whether errors say what to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Advice {
+pub(super) enum Hints {
     /// A person reads them.
     Given,
     /// A program reads them, or the service is not a daemon.
     None,
 }
 
-impl Advice {
+impl Hints {
     /// Returns what to try when a connection fails.
     pub(super) fn on_connection(self, error: &ureq::Error, base: &str) -> &'static str {
         const OTHER: &str = "; if the daemon is elsewhere, use --server or CLADE_SERVER";

@@ -63,9 +63,9 @@ impl Certificates {
         now: Timestamp,
     ) -> Option<String> {
         let invalid = || self.own.as_ref().and_then(|own| own.invalid_at(now));
-        Some(match Ending::of(error)? {
-            Ending::Server(why) => self.server_problem(why, server),
-            Ending::Alert(alert) => match (invalid(), &self.own) {
+        Some(match CertificateFailure::of(error)? {
+            CertificateFailure::Server(why) => self.server_problem(why, server),
+            CertificateFailure::Alert(alert) => match (invalid(), &self.own) {
                 (Some(why), _) => why,
                 (None, Some(own)) if refuses_certificate(alert) => {
                     format!("the server refuses {own}: {}", meaning(alert))
@@ -77,7 +77,7 @@ impl Certificates {
                 _ => format!("the server ended the TLS handshake: alert {alert:?}"),
             },
             // The alert may be lost on the way.
-            Ending::Closed => invalid()?,
+            CertificateFailure::Closed => invalid()?,
         })
     }
 
@@ -115,7 +115,7 @@ impl Certificates {
 }
 
 /// How a connection ended that certificates may have ended.
-enum Ending<'e> {
+enum CertificateFailure<'e> {
     /// We refuse the server's certificate.
     Server(&'e CertificateError),
     /// The server refuses something, and says what.
@@ -124,7 +124,7 @@ enum Ending<'e> {
     Closed,
 }
 
-impl<'e> Ending<'e> {
+impl<'e> CertificateFailure<'e> {
     fn of(error: &'e ureq::Error) -> Option<Self> {
         let tls = match error {
             ureq::Error::Rustls(error) => Some(error),

@@ -9,7 +9,7 @@ use ureq::unversioned::transport::{
     ConnectProxyConnector, Connector as _, RustlsConnector, TcpConnector,
 };
 
-use super::advice::Advice;
+use super::advice::Hints;
 use super::certificates::Certificates;
 use super::early_close::EarlyClose;
 use super::identity::{Identity, has_password, is_private, without_password};
@@ -62,7 +62,7 @@ impl Client {
                 "`{name}` would get the token in clear text: use `https://`, or --insecure-http if the network is trusted"
             )));
         }
-        let advice = Advice::None;
+        let advice = Hints::None;
         let Some(path) = socket else {
             let (certificates, tls) = Certificates::read(identity)?;
             let connector =

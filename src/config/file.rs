@@ -7,7 +7,7 @@ use crate::document::{self, Content, FaultKind, Limits, Node};
 
 /// A setting that a file may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownSetting {
     /// The name of the flag.
     pub name: String,
     /// What it takes.
@@ -29,7 +29,7 @@ pub enum Takes {
 
 /// A setting that a file has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
+pub struct FileSetting {
     /// The name of the flag.
     pub name: String,
     /// Its values, as flags would have them.
@@ -63,7 +63,10 @@ impl SettingsError {
 /// # Errors
 ///
 /// Returns the first thing that is wrong with it.
-pub fn read_settings(bytes: &[u8], known: &[Known]) -> Result<Vec<Setting>, SettingsError> {
+pub fn read_settings(
+    bytes: &[u8],
+    known: &[KnownSetting],
+) -> Result<Vec<FileSetting>, SettingsError> {
     let contents = document::read(bytes, &Limits::DEFAULT);
     let fault = contents.faults.into_iter().find(|it| it.kind != FaultKind::AmbiguousScalar);
     if let Some(fault) = fault {
@@ -95,12 +98,12 @@ pub fn read_settings(bytes: &[u8], known: &[Known]) -> Result<Vec<Setting>, Sett
             };
             let values = values(&entry.value, setting)?;
             let start = entry.value.span.start;
-            Ok(Setting { name, values, line: start.line, column: start.column })
+            Ok(FileSetting { name, values, line: start.line, column: start.column })
         })
         .collect()
 }
 
-fn values(node: &Node, setting: &Known) -> Result<Vec<String>, SettingsError> {
+fn values(node: &Node, setting: &KnownSetting) -> Result<Vec<String>, SettingsError> {
     let name = &setting.name;
     let text = |node: &Node| match node.as_str() {
         Some(text) => Ok(text.to_owned()),
@@ -137,7 +140,7 @@ fn values(node: &Node, setting: &Known) -> Result<Vec<String>, SettingsError> {
 mod tests {
     use super::*;
 
-    fn known() -> Vec<Known> {
+    fn known() -> Vec<KnownSetting> {
         [
             ("repo", Takes::One),
             ("listen", Takes::One),
@@ -146,7 +149,7 @@ mod tests {
             ("commit-budget", Takes::Pairs),
             ("allow-anonymous", Takes::Switch),
         ]
-        .map(|(name, takes)| Known { name: name.to_owned(), takes })
+        .map(|(name, takes)| KnownSetting { name: name.to_owned(), takes })
         .to_vec()
     }
 

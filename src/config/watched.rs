@@ -6,7 +6,7 @@
 //! - Stable: device, inode, size, modification time and change time are the same in two looks that are
 //!   at least [`SETTLE`] apart, and while the file is read.
 //! - Complete: the file was replaced, which is what a rename does (a new inode), or it closes with what
-//!   its [`Ending`] asks for, or the operator declares it complete (SIGHUP). A file that closed with its
+//!   its [`FileEnd`] asks for, or the operator declares it complete (SIGHUP). A file that closed with its
 //!   ending once has to close with it from then on.
 //!
 //! A change that cannot be loaded leaves the content in use, and every later look tries again.
@@ -33,7 +33,7 @@ const START_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How a file that is rewritten in place shows that it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum FileEnd {
     /// A last line `...`, the end of a YAML document.
     DocumentEnd,
     /// A line end after the last line.
@@ -48,7 +48,7 @@ pub struct WatchedFile {
     /// Where it is.
     pub path: PathBuf,
     /// How it shows that it is complete.
-    pub ending: Ending,
+    pub ending: FileEnd,
 }
 
 /// When a content is loaded.
@@ -62,7 +62,7 @@ pub enum Occasion {
 
 /// Why files are compared with what is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum ReloadCause {
     /// It is time to.
     Poll,
     /// The operator declares that the files are complete.
@@ -108,7 +108,7 @@ pub enum WatchError<E> {
 }
 
 /// A content that is loaded from files, together, and again when they change.
-pub struct Watched<T, E> {
+pub struct WatchedFiles<T, E> {
     files: Vec<WatchedFile>,
     parse: Box<Parse<T, E>>,
     content: ArcSwap<T>,
@@ -120,18 +120,18 @@ pub type Parse<T, E> = dyn Fn(&[Vec<u8>], Occasion) -> Result<T, E> + Send + Syn
 
 /// What the files were at each look that matters.
 struct Looks {
-    loaded: Vec<Loaded>,
+    loaded: Vec<LoadedMark>,
     last: Option<(Vec<Mark>, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Loaded {
+struct LoadedMark {
     mark: Mark,
     /// Whether it closed with its ending.
     closed: bool,
 }
 
-impl<T, E> Watched<T, E> {
+impl<T, E> WatchedFiles<T, E> {
     /// Loads the files, as soon as they are stable.
     ///
     /// # Errors
@@ -181,7 +181,11 @@ impl<T, E> Watched<T, E> {
     ///
     /// Returns an error if the change cannot be loaded; the content in use stays, and the next call tries
     /// again.
-    pub fn reload(&self, cause: Cause) -> Result<Reloaded, WatchError<E>> {
+    pub fn reload(&self, cause: ReloadCause) -> Result<Reloaded, WatchError<E>> {
+        self.reload_at(cause, Instant::now())
+    }
+
+    fn reload_at(&self, cause: ReloadCause, now: Instant) -> Result<Reloaded, WatchError<E>> {
         let mut looks = self.looks.lock();
         let marks = match marks(&self.files) {
             Ok(marks) => marks,
@@ -196,12 +200,12 @@ impl<T, E> Watched<T, E> {
         }
         match &looks.last {
             Some((last, since)) if *last == marks => {
-                if since.elapsed() < SETTLE {
+                if now.saturating_duration_since(*since) < SETTLE {
                     return Ok(Reloaded::Pending);
                 }
             }
             _ => {
-                looks.last = Some((marks, Instant::now()));
+                looks.last = Some((marks, now));
                 return Ok(Reloaded::Pending);
             }
         }
@@ -210,7 +214,7 @@ impl<T, E> Watched<T, E> {
             return Ok(Reloaded::Pending);
         };
         let next = loaded(&self.files, &marks, &contents);
-        if cause != Cause::Declared {
+        if cause != ReloadCause::Declared {
             for ((file, before), after) in self.files.iter().zip(&looks.loaded).zip(&next) {
                 check_complete(file, *before, *after)?;
             }
@@ -222,7 +226,7 @@ impl<T, E> Watched<T, E> {
     }
 }
 
-impl<T: fmt::Debug, E> fmt::Debug for Watched<T, E> {
+impl<T: fmt::Debug, E> fmt::Debug for WatchedFiles<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watched").field("files", &self.files).finish_non_exhaustive()
     }
@@ -231,24 +235,24 @@ impl<T: fmt::Debug, E> fmt::Debug for Watched<T, E> {
 /// Checks that a changed file is complete.
 fn check_complete<E>(
     file: &WatchedFile,
-    before: Loaded,
-    after: Loaded,
+    before: LoadedMark,
+    after: LoadedMark,
 ) -> Result<(), WatchError<E>> {
     let is_replaced = !before.mark.is_same_file(&after.mark);
     if before == after || after.closed || (is_replaced && !before.closed) {
         return Ok(());
     }
     let help = match file.ending {
-        Ending::DocumentEnd => {
+        FileEnd::DocumentEnd => {
             "replace it by renaming a new file, or close it with a last line `...`"
         }
-        Ending::LineEnd => "replace it by renaming a new file, or close its last line",
-        Ending::Format => return Ok(()),
+        FileEnd::LineEnd => "replace it by renaming a new file, or close its last line",
+        FileEnd::Format => return Ok(()),
     };
     Err(WatchError::Incomplete { path: file.path.clone(), help })
 }
 
-impl Ending {
+impl FileEnd {
     fn closes(self, bytes: &[u8]) -> bool {
         match self {
             Self::DocumentEnd => {
@@ -282,9 +286,9 @@ fn read_all<E>(
     Ok(Some(contents))
 }
 
-fn loaded(files: &[WatchedFile], marks: &[Mark], contents: &[Vec<u8>]) -> Vec<Loaded> {
+fn loaded(files: &[WatchedFile], marks: &[Mark], contents: &[Vec<u8>]) -> Vec<LoadedMark> {
     let both = files.iter().zip(marks).zip(contents);
-    both.map(|((file, mark), bytes)| Loaded { mark: *mark, closed: file.ending.closes(bytes) })
+    both.map(|((file, mark), bytes)| LoadedMark { mark: *mark, closed: file.ending.closes(bytes) })
         .collect()
 }
 

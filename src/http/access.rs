@@ -29,7 +29,9 @@ pub(crate) use tokens::Tokens;
 pub use tokens::TokensError;
 
 use super::error::ApiError;
-use crate::config::watched::{Cause, Ending, Reloaded, WatchError, Watched, WatchedFile};
+use crate::config::watched::{
+    FileEnd, ReloadCause, Reloaded, WatchError, WatchedFile, WatchedFiles,
+};
 use crate::facts::CertificateFacts;
 use grants::{Grant, Held, Holder};
 use query_token::QueryToken;
@@ -38,8 +40,8 @@ use roles::Roles;
 /// The configured tokens, certificates and hosts.
 #[derive(Debug, Default)]
 pub struct Access {
-    tokens: Option<Watched<Tokens, TokensError>>,
-    allowed: Option<Watched<Allowed, TokensError>>,
+    tokens: Option<WatchedFiles<Tokens, TokensError>>,
+    allowed: Option<WatchedFiles<Allowed, TokensError>>,
     certificates: bool,
     anonymous: bool,
     hosts: Option<AllowedHosts>,
@@ -111,7 +113,7 @@ impl Access {
     /// leaves the tokens or certificates as they are.
     pub fn reload(
         &self,
-        cause: Cause,
+        cause: ReloadCause,
     ) -> Vec<(&'static str, Result<Reloaded, WatchError<TokensError>>)> {
         let tokens = self.tokens.iter().map(|it| ("tokens", it.reload(cause)));
         let allowed = self.allowed.iter().map(|it| ("tls-allow", it.reload(cause)));
@@ -135,8 +137,8 @@ impl Access {
     }
 
     fn keeps_nothing(&self) -> bool {
-        let tokens = self.tokens.as_ref().map(Watched::load);
-        let allowed = self.allowed.as_ref().map(Watched::load);
+        let tokens = self.tokens.as_ref().map(WatchedFiles::load);
+        let allowed = self.allowed.as_ref().map(WatchedFiles::load);
         let roles = || {
             let tokens = tokens.iter().flat_map(|it| it.roles());
             tokens.chain(allowed.iter().flat_map(|it| it.roles()))
@@ -208,9 +210,9 @@ impl Access {
 fn watch<T: 'static>(
     path: &Path,
     parse: fn(&[u8]) -> Result<T, TokensError>,
-) -> Result<Watched<T, TokensError>, TokensError> {
-    let file = WatchedFile { path: path.to_owned(), ending: Ending::DocumentEnd };
-    Watched::open(vec![file], move |contents, _| parse(&contents.concat())).map_err(|error| {
+) -> Result<WatchedFiles<T, TokensError>, TokensError> {
+    let file = WatchedFile { path: path.to_owned(), ending: FileEnd::DocumentEnd };
+    WatchedFiles::open(vec![file], move |contents, _| parse(&contents.concat())).map_err(|error| {
         match error {
             WatchError::Unusable(error) => error,
             WatchError::Unreadable { source, .. } => TokensError::Unreadable(source),

@@ -20,7 +20,7 @@ use super::types::{self, CheckInEntry, ErrorKind};
 use crate::classification;
 use crate::facts::RowRoom;
 use crate::reconcile::Controller;
-use crate::store::{CheckIn, CheckIns, Fault, Listed, StoreError, after};
+use crate::store::{CheckIn, CheckIns, ListedCheckIn, StoreError, StoreFault, after};
 
 /// The largest page of a list that is made without being asked for a limit.
 const PAGE: usize = 1000;
@@ -95,7 +95,7 @@ struct NodeList {
     /// The first name that was not read yet.
     from: Option<String>,
     /// Those that were read and are not written yet.
-    rows: Option<Box<dyn Iterator<Item = Listed> + Send>>,
+    rows: Option<Box<dyn Iterator<Item = ListedCheckIn> + Send>>,
     /// The room of a large row, until the row is written.
     room: Box<dyn RowRoom + Send>,
     left: usize,
@@ -105,7 +105,7 @@ struct NodeList {
 
 impl NodeList {
     /// Returns the next node.
-    fn next(&mut self) -> Result<Option<Listed>, StoreError> {
+    fn next(&mut self) -> Result<Option<ListedCheckIn>, StoreError> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -197,7 +197,7 @@ pub(super) async fn one(
 /// Returns a check-in that says all that was known of its node.
 pub(super) fn whole(
     check_ins: &CheckIns,
-    Listed { check_in, .. }: Listed,
+    ListedCheckIn { check_in, .. }: ListedCheckIn,
 ) -> Result<CheckIn, StoreError> {
     let check_in = check_in?;
     check_ins.lost(&check_in).map_or(Ok(check_in), Err)
@@ -205,7 +205,7 @@ pub(super) fn whole(
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        let is_busy = error.fault == Fault::Busy;
+        let is_busy = error.fault == StoreFault::Busy;
         let kind = if is_busy { ErrorKind::Busy } else { ErrorKind::StorageFailed };
         let message = format!("{}.", sentence(&error.to_string()));
         Self::new(kind, message, Value::Null).with_header(header::RETRY_AFTER, "5")

@@ -20,7 +20,7 @@ use super::types::{self, ClassifiedV2, NodeBody, shape};
 use crate::classification::{self, Explanation, Final, Outcome, Version};
 use crate::model::NODE_VALUES;
 use crate::snapshot::ResolvedPaths;
-use crate::telemetry::Classified;
+use crate::telemetry::ClassificationOutcome;
 
 /// Classifies a node and counts how that ended.
 pub(super) fn explained<'a>(
@@ -29,9 +29,9 @@ pub(super) fn explained<'a>(
 ) -> Result<Explanation<'a>, ApiError> {
     let explained = context.snapshot.classify(node);
     context.metrics.count(match &explained {
-        Ok(it) if matches!(it.outcome, Outcome::Conflict(_)) => Classified::Conflict,
-        Ok(_) => Classified::Answered,
-        Err(_) => Classified::EvaluationError,
+        Ok(it) if matches!(it.outcome, Outcome::Conflict(_)) => ClassificationOutcome::Conflict,
+        Ok(_) => ClassificationOutcome::Answered,
+        Err(_) => ClassificationOutcome::EvaluationError,
     });
     Ok(explained?)
 }
@@ -111,11 +111,11 @@ fn respond(
     let snapshot = &context.snapshot;
     let hierarchy = &snapshot.estate.hierarchy;
     let (counted, answer) = match snapshot.index().matches(hierarchy, resolved) {
-        Err(error) => (Classified::EvaluationError, Err(error.into())),
+        Err(error) => (ClassificationOutcome::EvaluationError, Err(error.into())),
         Ok(groups) => match context.classified(name, &groups, version) {
-            Ok(text) => (Classified::Answered, Ok(text)),
+            Ok(text) => (ClassificationOutcome::Answered, Ok(text)),
             Err(conflicts) => {
-                (Classified::Conflict, Err(ApiError::conflict(hierarchy, &conflicts)))
+                (ClassificationOutcome::Conflict, Err(ApiError::conflict(hierarchy, &conflicts)))
             }
         },
     };

@@ -28,7 +28,7 @@ use super::types::{EncDocument, FactsUpload, NodeBody, StoredFacts};
 use crate::classification;
 use crate::model::NODE_VALUES;
 use crate::store::Received;
-use crate::telemetry::Classified;
+use crate::telemetry::ClassificationOutcome;
 
 /// Prints the ENC document.
 fn document(context: &SnapshotContext, node: ProvedNode) -> Result<Bytes, ApiError> {
@@ -60,7 +60,7 @@ async fn by_name(
     let cache = is_cacheable.then_some(cache);
     let reservation = match cache.map(|it| it.find(request.name(), context.snapshot.commit)) {
         Some(Ok(document)) => {
-            context.metrics.count(Classified::Answered);
+            context.metrics.count(ClassificationOutcome::Answered);
             return Ok(respond(&context, Ok(document)));
         }
         Some(Err(reservation)) => Some(reservation),

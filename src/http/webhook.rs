@@ -30,7 +30,9 @@ use self::signature::Check;
 use super::error::ApiError;
 use super::openapi::errors::DeliveryErrors;
 use super::types::{Delivery, DeliveryAction, ErrorKind};
-use crate::config::watched::{Cause, Ending, Reloaded, WatchError, Watched, WatchedFile};
+use crate::config::watched::{
+    FileEnd, ReloadCause, Reloaded, WatchError, WatchedFile, WatchedFiles,
+};
 use crate::reconcile::Controller;
 use crate::telemetry::{Delivered, Metrics};
 
@@ -43,7 +45,7 @@ const PARSED: usize = 1 << 20;
 /// The secrets and recent deliveries of webhooks.
 #[derive(Debug, Default)]
 pub struct Webhooks {
-    secrets: Option<Watched<Vec<Secret>, std::io::Error>>,
+    secrets: Option<WatchedFiles<Vec<Secret>, std::io::Error>>,
     deliveries: Deliveries,
     /// Whether refs of pull requests are fetched, so that their deliveries count.
     pull_requests: bool,
@@ -58,8 +60,8 @@ impl Webhooks {
     pub fn new(file: Option<PathBuf>, pull_requests: bool) -> std::io::Result<Self> {
         let secrets = file
             .map(|path| {
-                let file = WatchedFile { path, ending: Ending::LineEnd };
-                Watched::open(vec![file], |contents, _| secrets(&contents.concat()))
+                let file = WatchedFile { path, ending: FileEnd::LineEnd };
+                WatchedFiles::open(vec![file], |contents, _| secrets(&contents.concat()))
             })
             .transpose()
             .map_err(|error| match error {
@@ -72,7 +74,10 @@ impl Webhooks {
     }
 
     /// Loads the secrets if their file changed; a file that cannot be used leaves the secrets as they are.
-    pub fn reload(&self, cause: Cause) -> Option<Result<Reloaded, WatchError<std::io::Error>>> {
+    pub fn reload(
+        &self,
+        cause: ReloadCause,
+    ) -> Option<Result<Reloaded, WatchError<std::io::Error>>> {
         self.secrets.as_ref().map(|it| it.reload(cause))
     }
 }
@@ -135,7 +140,7 @@ async fn deliver(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<(Delivered, Response), ApiError> {
-    let secrets = webhooks.secrets.as_ref().map(Watched::load);
+    let secrets = webhooks.secrets.as_ref().map(WatchedFiles::load);
     let secrets = secrets.as_deref().map(|it| it.as_slice()).unwrap_or_default();
     let mut check = Check::begin(provider, headers, secrets, jiff::Timestamp::now())
         .ok_or_else(ApiError::unsigned)?;

@@ -227,7 +227,10 @@ fn the_part_that_is_wrong_is_found() {
         "Optional[Hash[String, Array[Struct[{port => Integer[1]}]]]]".parse().unwrap();
     let value = json!({"a": [{"port": 1}], "b": [{"port": 2}, {"port": "3"}]});
     let fault = fault_of(&data_type, &value, &Aliases::new()).unwrap();
-    assert_eq!((fault.way.as_str(), fault.wanted.to_string()), (".b[1].port", "Integer[1]".into()));
+    assert_eq!(
+        (fault.path.as_str(), fault.wanted.to_string()),
+        (".b[1].port", "Integer[1]".into())
+    );
     assert_eq!(fault.found, json!("3"));
 }
 

@@ -18,8 +18,8 @@ const DEPTH: usize = 48;
 /// Where a value does not have its type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeFault {
-    /// The way to the part of the value that is wrong, such as `[2].port`; empty for all of it.
-    pub way: String,
+    /// The path to the part of the value that is wrong, such as `[2].port`; empty for all of it.
+    pub path: String,
     /// The type that is wanted there.
     pub wanted: DataType,
     /// The part of the value.
@@ -160,13 +160,13 @@ impl Checker<'_> {
     }
 
     /// Finds the smallest part of a value that does not have its type.
-    fn locate(&self, data_type: &DataType, value: &Value, way: String, depth: usize) -> TypeFault {
+    fn locate(&self, data_type: &DataType, value: &Value, path: String, depth: usize) -> TypeFault {
         if depth <= DEPTH
             && let Some((step, inner, part)) = self.step(data_type, value, depth)
         {
-            return self.locate(inner, part, way + &step, depth + 1);
+            return self.locate(inner, part, path + &step, depth + 1);
         }
-        TypeFault { way, wanted: data_type.clone(), found: value.clone() }
+        TypeFault { path, wanted: data_type.clone(), found: value.clone() }
     }
 
     /// Returns the first part of a value because of which it does not have its type.

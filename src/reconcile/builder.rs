@@ -18,7 +18,7 @@ use super::trigger::Trigger;
 use super::verifier::{Trust, VerifiedCommit, Verifier};
 use crate::git::{Repository, SignatureFault};
 use crate::model::CommitId;
-use crate::telemetry::{Built, Metrics};
+use crate::telemetry::{BuildOutcome, Metrics};
 
 /// Decides about the newest commit.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Builder {
         match self.verifier.verify(&repository, job.commit, Trust::Begin) {
             Ok(commit) => self.build(&repository, job, &commit, began),
             Err(fault) => {
-                self.metrics.count_build(Built::Rejected, began.elapsed());
+                self.metrics.count_build(BuildOutcome::Rejected, began.elapsed());
                 self.reject_signature(job.commit, &fault);
                 self.fall_back_if_resumed(&repository, job.commit);
             }
@@ -79,16 +79,16 @@ impl Builder {
         let is_wanted = || self.state.lock().is_wanted(commit);
         match self.store.build_while(repository, verified, &is_wanted) {
             Ok(Outcome::Valid(snapshot)) => {
-                self.metrics.count_build(Built::Live, began.elapsed());
+                self.metrics.count_build(BuildOutcome::Live, began.elapsed());
                 self.activate(repository, snapshot, trigger, since);
             }
             Ok(Outcome::Rejected(rejected)) => {
-                self.metrics.count_build(Built::Rejected, began.elapsed());
+                self.metrics.count_build(BuildOutcome::Rejected, began.elapsed());
                 self.reject_invalid(&rejected);
                 self.fall_back_if_resumed(repository, commit);
             }
             Err(BuildError::Cancelled(_)) => {
-                self.metrics.count_build(Built::Superseded, began.elapsed());
+                self.metrics.count_build(BuildOutcome::Superseded, began.elapsed());
                 let newer = self.state.lock().candidate();
                 if let Some(by) = newer {
                     self.note_superseded(commit, by);
@@ -97,7 +97,7 @@ impl Builder {
             // A build that decides waits for its slot.
             Err(BuildError::Busy) => {}
             Err(BuildError::Unreadable { source, .. }) => {
-                self.metrics.count_build(Built::Error, began.elapsed());
+                self.metrics.count_build(BuildOutcome::Error, began.elapsed());
                 self.refetch(verified, &source);
             }
         }

@@ -49,7 +49,7 @@ impl<'n> From<&'n CheckIn> for Noted<'n> {
 
 /// One of many check-ins.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
+pub struct ListedCheckIn {
     /// The certname.
     pub name: String,
     /// The check-in, or why this one cannot be read.
@@ -70,20 +70,20 @@ impl Content for CheckIn {
 
 /// A row whose facts are skipped.
 #[derive(Debug, Deserialize)]
-pub(super) struct Proved {
-    pub(super) node: ProvedNode,
+pub(super) struct TrustedRow {
+    pub(super) node: TrustedNode,
 }
 
 /// A node whose facts are skipped.
 #[derive(Debug, Deserialize)]
-pub(super) struct ProvedNode {
+pub(super) struct TrustedNode {
     #[serde(default)]
     fact: Skipped,
     #[serde(default)]
     pub(super) trusted: Map<String, Value>,
 }
 
-impl Content for Proved {
+impl Content for TrustedRow {
     fn has_facts(&self) -> bool {
         self.node.fact == Skipped::Some
     }
@@ -167,12 +167,12 @@ pub(super) struct Row {
     pub(super) bytes: Vec<u8>,
     /// Seconds since 1970.
     pub(super) time: i64,
-    pub(super) facts: Facts,
+    pub(super) facts: FactsPresence,
 }
 
 /// Whether a check-in has facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Facts {
+pub(super) enum FactsPresence {
     /// At least one.
     Some,
     /// None: it does not take the place of a check-in that has some.
@@ -182,7 +182,8 @@ pub(super) enum Facts {
 impl Row {
     /// Writes what [`CheckIn`] is read from.
     pub(super) fn of(check_in: &Noted<'_>) -> Option<Self> {
-        let facts = if check_in.node.fact.is_empty() { Facts::None } else { Facts::Some };
+        let facts =
+            if check_in.node.fact.is_empty() { FactsPresence::None } else { FactsPresence::Some };
         let bytes = serde_json::to_vec(check_in).ok()?;
         Some(Self { bytes, time: check_in.time.as_second(), facts })
     }
@@ -191,7 +192,7 @@ impl Row {
     pub(super) fn of_received(received: Received<'_>) -> Option<Self> {
         let Received { time, transaction_uuid, commit, name, fact, trusted } = received;
         // An object without a string has no key.
-        let facts = if fact.contains('"') { Facts::Some } else { Facts::None };
+        let facts = if fact.contains('"') { FactsPresence::Some } else { FactsPresence::None };
         let mut bytes = Vec::with_capacity(fact.len() + trusted.len() + name.len() + 256);
         write!(bytes, "{{\"time\":\"{time}\"").ok()?;
         if let Some(id) = transaction_uuid {

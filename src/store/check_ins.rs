@@ -10,14 +10,16 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::check_in::{CheckIn, Content, Facts, Listed, Noted, Proved, Received, Row, Stored};
-use super::database::{Database, Fresh, Keeping, Limits};
-use super::error::{Fault, StoreError};
+use super::check_in::{
+    CheckIn, Content, FactsPresence, ListedCheckIn, Noted, Received, Row, Stored, TrustedRow,
+};
+use super::database::{Database, Fresh, Keeping, StoreLimits};
+use super::error::{StoreError, StoreFault};
 use super::opening::{find_put_aside, open, open_existing, put_aside};
-use super::queue::{Queue, Receipt, Urgency};
+use super::queue::{CheckInQueue, Receipt, Urgency};
 use crate::facts::{RowRoom, Unlimited};
 use crate::model::{Map, NODE_VALUES, Value, has_more_values};
-use crate::telemetry::{Dropped, Metrics};
+use crate::telemetry::{DropReason, Metrics};
 
 /// How long check-ins are collected before they are written together.
 const COLLECT: Duration = Duration::from_millis(200);
@@ -58,12 +60,12 @@ pub struct StoreSettings {
     /// How many bytes of the file are kept in memory.
     pub cache: usize,
     /// How much is kept.
-    pub limits: Limits,
+    pub limits: StoreLimits,
 }
 
 /// What is wrong with the store, for people.
 #[derive(Clone, Debug, Default)]
-pub struct Health {
+pub struct StoreHealth {
     /// Why check-ins cannot be kept or read now.
     pub failing: Option<StoreError>,
     /// The damaged file that was put aside, as long as it is there.
@@ -80,9 +82,9 @@ struct Inner {
     metrics: Arc<Metrics>,
     started: (Instant, Timestamp),
     room: Arc<Semaphore>,
-    queue: Mutex<Queue>,
+    queue: Mutex<CheckInQueue>,
     changed: Condvar,
-    state: Mutex<State>,
+    state: Mutex<StoreState>,
     opened: Condvar,
     /// Held by the one who writes.
     turn: Mutex<()>,
@@ -91,13 +93,13 @@ struct Inner {
 }
 
 #[derive(Debug)]
-struct State {
-    phase: Phase,
-    health: Health,
+struct StoreState {
+    phase: FileState,
+    health: StoreHealth,
 }
 
 #[derive(Debug)]
-enum Phase {
+enum FileState {
     /// It is opened for the first time.
     Opening,
     Open(Arc<Database>),
@@ -112,7 +114,7 @@ impl CheckIns {
             settings.limits.bytes = settings.limits.bytes.min(IN_MEMORY);
         }
         let put_aside = settings.path.as_deref().and_then(find_put_aside);
-        let health = Health { failing: None, put_aside };
+        let health = StoreHealth { failing: None, put_aside };
         #[expect(clippy::disallowed_methods, reason = "time passes for a store")]
         let started = (Instant::now(), Timestamp::now());
         Self(Arc::new(Inner {
@@ -122,7 +124,7 @@ impl CheckIns {
             room: Arc::new(Semaphore::new(ROOM)),
             queue: Mutex::default(),
             changed: Condvar::new(),
-            state: Mutex::new(State { phase: Phase::Opening, health }),
+            state: Mutex::new(StoreState { phase: FileState::Opening, health }),
             opened: Condvar::new(),
             turn: Mutex::default(),
             skimming: Mutex::default(),
@@ -155,23 +157,28 @@ impl CheckIns {
     ///
     /// Returns an error if it is not known to be on disk.
     pub async fn keep(&self, received: &Received<'_>) -> Result<(), StoreError> {
-        let row = Row::of_received(*received)
-            .ok_or_else(|| StoreError::new(Fault::Io, "written", "no JSON can be made of it"))?;
+        let row = Row::of_received(*received).ok_or_else(|| {
+            StoreError::new(StoreFault::Io, "written", "no JSON can be made of it")
+        })?;
         if let Some(error) = self.0.state().health.failing.clone() {
             return Err(error);
         }
         let room = Arc::clone(&self.0.room).acquire_many_owned(kibibytes(&row));
         let room = tokio::time::timeout(PATIENCE, room).await.ok().and_then(Result::ok);
         let room = room.ok_or_else(|| {
-            StoreError::new(Fault::Busy, "written", "too many wait to be written; try again soon")
+            StoreError::new(
+                StoreFault::Busy,
+                "written",
+                "too many wait to be written; try again soon",
+            )
         })?;
         let (receipt, written) = oneshot::channel();
         self.0.put(received.name, row, room, Some(receipt));
         match tokio::time::timeout(PATIENCE, written).await {
             Ok(Ok(written)) => written,
-            Ok(Err(_)) => Err(StoreError::new(Fault::Io, "written", "the daemon stops")),
+            Ok(Err(_)) => Err(StoreError::new(StoreFault::Io, "written", "the daemon stops")),
             Err(_) => Err(StoreError::new(
-                Fault::Io,
+                StoreFault::Io,
                 "written",
                 format!("the disk did not answer for {} s", PATIENCE.as_secs()),
             )),
@@ -203,7 +210,7 @@ impl CheckIns {
     pub fn trusted(&self, name: &str) -> Result<Map<String, Value>, StoreError> {
         // The facts are skipped, and one row is in memory at a time.
         let _one = self.0.skimming.lock();
-        let row: Option<Proved> = self.0.latest(name, &Unlimited)?;
+        let row: Option<TrustedRow> = self.0.latest(name, &Unlimited)?;
         Ok(row.map(|it| it.node.trusted).unwrap_or_default())
     }
 
@@ -234,7 +241,7 @@ impl CheckIns {
         &self,
         name: &str,
         room: &dyn RowRoom,
-    ) -> Result<impl Iterator<Item = Listed> + Send + use<>, StoreError> {
+    ) -> Result<impl Iterator<Item = ListedCheckIn> + Send + use<>, StoreError> {
         let database = self.0.database()?;
         let failed = |error| self.0.fail(&database, error);
         let (mut large, mut from) = (None, name.to_owned());
@@ -255,7 +262,7 @@ impl CheckIns {
             None => database.rows(&from, READ).map_err(failed)?,
         };
         let small = rows.into_iter();
-        let small = small.map(|(name, row)| Listed { check_in: read(&name, &row), name });
+        let small = small.map(|(name, row)| ListedCheckIn { check_in: read(&name, &row), name });
         Ok(large.into_iter().chain(small))
     }
 
@@ -267,7 +274,7 @@ impl CheckIns {
     pub fn for_each(
         &self,
         room: &dyn RowRoom,
-        mut each: impl FnMut(Listed),
+        mut each: impl FnMut(ListedCheckIn),
     ) -> Result<(), StoreError> {
         self.0.flush()?;
         let mut from = Some(String::new());
@@ -283,7 +290,7 @@ impl CheckIns {
 
     /// Opens the store and writes what comes in until stopped; calls `tell` when something is wrong
     /// and when it is well again. Blocking.
-    pub fn keep_writing(&self, tell: &dyn Fn(&Health)) {
+    pub fn keep_writing(&self, tell: &dyn Fn(&StoreHealth)) {
         let mut told = String::new();
         let mut retry = RETRY.0;
         let mut housekeeping = FIRST_HOUSEKEEPING;
@@ -297,21 +304,26 @@ impl CheckIns {
             }
             let mut queue = self.0.queue();
             if queue.stopping && (queue.is_empty() || done.is_err()) {
-                queue.reject_promised(&StoreError::new(Fault::Io, "written", "the daemon stops"));
+                queue.reject_promised(&StoreError::new(
+                    StoreFault::Io,
+                    "written",
+                    "the daemon stops",
+                ));
                 return;
             }
             if done.is_err() {
-                let still = |it: &mut Queue| !it.stopping;
+                let still = |it: &mut CheckInQueue| !it.stopping;
                 self.0.changed.wait_while_for(&mut queue, still, retry);
                 retry = (retry * 2).min(RETRY.1);
                 continue;
             }
             retry = RETRY.0;
-            let idle =
-                |it: &mut Queue| it.is_empty() && !it.stopping && it.urgency == Urgency::CanWait;
+            let idle = |it: &mut CheckInQueue| {
+                it.is_empty() && !it.stopping && it.urgency == Urgency::CanWait
+            };
             let waited = self.0.changed.wait_while_for(&mut queue, idle, HOUSEKEEPING);
             if !waited.timed_out() {
-                let more = |it: &mut Queue| !it.stopping && it.urgency == Urgency::CanWait;
+                let more = |it: &mut CheckInQueue| !it.stopping && it.urgency == Urgency::CanWait;
                 self.0.changed.wait_while_for(&mut queue, more, COLLECT);
             }
             drop(queue);
@@ -336,7 +348,7 @@ pub(crate) fn after(name: &str) -> String {
 
 fn admit(is_admitted: bool) -> Result<(), StoreError> {
     let reason = "too many large nodes are read; try again soon";
-    is_admitted.then_some(()).ok_or_else(|| StoreError::new(Fault::Busy, "read", reason))
+    is_admitted.then_some(()).ok_or_else(|| StoreError::new(StoreFault::Busy, "read", reason))
 }
 
 fn kibibytes(row: &Row) -> u32 {
@@ -349,26 +361,30 @@ fn read<R: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<R, StoreError> 
         let reason = format!(
             "the row of `{name}` has over {NODE_VALUES} JSON values, the most that one node may have; the node is known again when it checks in with fewer"
         );
-        return Err(StoreError::new(Fault::Row, "read", reason));
+        return Err(StoreError::new(StoreFault::Row, "read", reason));
     }
     serde_json::from_slice(bytes).map_err(|error| {
-        StoreError::new(Fault::Row, "read", format!("the row of `{name}` makes no sense: {error}"))
+        StoreError::new(
+            StoreFault::Row,
+            "read",
+            format!("the row of `{name}` makes no sense: {error}"),
+        )
     })
 }
 
 impl Inner {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, CheckInQueue> {
         self.queue.lock()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StoreState> {
         self.state.lock()
     }
 
     fn note(&self, name: &str, row: Row) {
         let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(kibibytes(&row)) else {
             let failing = self.state().health.failing.is_some();
-            let why = if failing { Dropped::StorageFailed } else { Dropped::QueueFull };
+            let why = if failing { DropReason::StorageFailed } else { DropReason::QueueFull };
             self.metrics.count_dropped_check_ins(why, 1);
             return;
         };
@@ -399,7 +415,7 @@ impl Inner {
             read(name, bytes)
         };
         let waiting = self.queue().get(name);
-        if let Some(fresh) = waiting.as_ref().filter(|it| it.row.facts == Facts::Some) {
+        if let Some(fresh) = waiting.as_ref().filter(|it| it.row.facts == FactsPresence::Some) {
             return admit_and_read(&fresh.row.bytes).map(Some);
         }
         let database = self.database()?;
@@ -430,14 +446,14 @@ impl Inner {
         name: &str,
         bytes: usize,
         room: &dyn RowRoom,
-    ) -> Result<Option<Listed>, StoreError> {
+    ) -> Result<Option<ListedCheckIn>, StoreError> {
         admit(room.admits_bytes(bytes))?;
         let read = |row: &[u8]| {
             // A row that was replaced by a small one needs no more than was admitted.
             if row.len() >= LARGE_ROW {
                 admit(room.admits_row(row))?;
             }
-            Ok(Listed { name: name.to_owned(), check_in: read(name, row) })
+            Ok(ListedCheckIn { name: name.to_owned(), check_in: read(name, row) })
         };
         let listed = database.with_row(name, read).map_err(|error| self.fail(database, error))?;
         listed.transpose()
@@ -455,28 +471,30 @@ impl Inner {
             "`{}` was damaged and put aside, and may hold facts or trusted data of `{name}`; the node is known again when it checks in with facts and trusted data, or when that file is removed",
             path.display()
         );
-        Some(StoreError::new(Fault::PutAside, "read", reason))
+        Some(StoreError::new(StoreFault::PutAside, "read", reason))
     }
 
     /// Returns the open file; waits for it just after the start.
     fn database(&self) -> Result<Arc<Database>, StoreError> {
-        let opening = |it: &mut State| matches!(it.phase, Phase::Opening);
+        let opening = |it: &mut StoreState| matches!(it.phase, FileState::Opening);
         let mut state = self.state();
         self.opened.wait_while_for(&mut state, opening, OPENING);
         match &state.phase {
-            Phase::Open(database) => Ok(Arc::clone(database)),
-            Phase::Closed(error) => Err(error.clone()),
-            Phase::Opening => {
-                Err(StoreError::new(Fault::Busy, "read", "they are being opened; try again soon"))
-            }
+            FileState::Open(database) => Ok(Arc::clone(database)),
+            FileState::Closed(error) => Err(error.clone()),
+            FileState::Opening => Err(StoreError::new(
+                StoreFault::Busy,
+                "read",
+                "they are being opened; try again soon",
+            )),
         }
     }
 
     /// Returns the open file, opening it where it is closed, and moving it where its name is gone.
     fn ready(&self) -> Result<Arc<Database>, StoreError> {
         let known = match &self.state().phase {
-            Phase::Open(database) => Some(Arc::clone(database)),
-            Phase::Opening | Phase::Closed(_) => None,
+            FileState::Open(database) => Some(Arc::clone(database)),
+            FileState::Opening | FileState::Closed(_) => None,
         };
         let StoreSettings { path, cache, limits } = &self.settings;
         // Another process, or a person, may have made the file meanwhile.
@@ -493,7 +511,7 @@ impl Inner {
             None => match open_existing(path.as_deref(), *cache) {
                 Ok(opened) => opened,
                 Err(error) => {
-                    self.state().phase = Phase::Closed(error.clone());
+                    self.state().phase = FileState::Closed(error.clone());
                     self.opened.notify_all();
                     return Err(error);
                 }
@@ -522,7 +540,7 @@ impl Inner {
         let opened = Arc::new(opened);
         let mut state = self.state();
         state.health.put_aside = self.settings.path.as_deref().and_then(find_put_aside);
-        state.phase = Phase::Open(Arc::clone(&opened));
+        state.phase = FileState::Open(Arc::clone(&opened));
         self.opened.notify_all();
         opened
     }
@@ -543,7 +561,11 @@ impl Inner {
         // A damaged file makes the database panic, even while it is closed.
         let done = catch_unwind(AssertUnwindSafe(|| self.write_batch()));
         let done = done.unwrap_or_else(|_| {
-            Err(StoreError::new(Fault::Io, "written", "the database failed; it is opened again"))
+            Err(StoreError::new(
+                StoreFault::Io,
+                "written",
+                "the database failed; it is opened again",
+            ))
         });
         let mut state = self.state();
         match &done {
@@ -593,7 +615,7 @@ impl Inner {
                 self.metrics.set_check_ins(size.nodes, size.bytes);
                 self.metrics.count_check_ins(batch.rows.len() - refused.len());
                 if !refused.is_empty() {
-                    self.metrics.count_dropped_check_ins(Dropped::Limit, refused.len());
+                    self.metrics.count_dropped_check_ins(DropReason::Limit, refused.len());
                     tracing::warn!(
                         nodes = refused.len(),
                         "check-ins are not kept: the limits of the store are reached"
@@ -602,7 +624,7 @@ impl Inner {
                 batch.answer(|name| {
                     let reason = "the store has as many nodes or bytes as its limits allow";
                     let refused = refused.iter().any(|it| it == name);
-                    let error = || StoreError::new(Fault::Limit, "written", reason);
+                    let error = || StoreError::new(StoreFault::Limit, "written", reason);
                     if refused { Err(error()) } else { Ok(()) }
                 });
                 self.queue().written();
@@ -623,7 +645,7 @@ impl Inner {
             return error;
         }
         let mut state = self.state();
-        let is_this = matches!(&state.phase, Phase::Open(open) if Arc::ptr_eq(open, database));
+        let is_this = matches!(&state.phase, FileState::Open(open) if Arc::ptr_eq(open, database));
         if !is_this {
             return error;
         }
@@ -632,7 +654,7 @@ impl Inner {
             put_aside(path, &error).ok();
             state.health.put_aside = find_put_aside(path);
         }
-        state.phase = Phase::Closed(error.clone());
+        state.phase = FileState::Closed(error.clone());
         drop(state);
         // The writer opens it again.
         self.queue().urgency = Urgency::AtOnce;

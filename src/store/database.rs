@@ -20,8 +20,8 @@ use redb::{
 };
 use serde::Deserialize;
 
-use super::check_in::{Facts, Row};
-use super::error::{Fault, StoreError, failed, storage};
+use super::check_in::{FactsPresence, Row};
+use super::error::{StoreError, StoreFault, failed, storage};
 
 /// Certname to the JSON text of the check-in.
 const CHECK_INS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("check-ins");
@@ -52,7 +52,7 @@ const PROBE: TableDefinition<'_, (), &[u8]> = TableDefinition::new("probe");
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct StoreLimits {
     /// How many nodes.
     pub nodes: u64,
     /// How many bytes of check-ins; the file is up to three times as large.
@@ -161,7 +161,7 @@ impl Database {
     pub(super) fn write<'b>(
         &self,
         batch: impl Iterator<Item = (&'b str, &'b Fresh)>,
-        limits: &Limits,
+        limits: &StoreLimits,
     ) -> Result<(Vec<&'b str>, Size), StoreError> {
         guarded("written", || {
             let write = self.inner.begin_write().map_err(failed("written"))?;
@@ -319,7 +319,7 @@ impl Database {
     }
 
     /// Copies every row to another database.
-    pub(super) fn copy_to(&self, other: &Self, limits: &Limits) -> Result<(), StoreError> {
+    pub(super) fn copy_to(&self, other: &Self, limits: &StoreLimits) -> Result<(), StoreError> {
         let mut from = String::new();
         loop {
             let rows = self.rows(&from, COPIED)?;
@@ -343,7 +343,7 @@ struct Time {
 fn promised((name, bytes): (String, Vec<u8>)) -> (String, Fresh) {
     let time = serde_json::from_slice::<Time>(&bytes)
         .map_or_else(|_| Timestamp::now().as_second(), |it| it.time.as_second());
-    let row = Arc::new(Row { bytes, time, facts: Facts::Some });
+    let row = Arc::new(Row { bytes, time, facts: FactsPresence::Some });
     (name, Fresh { row, keeping: Keeping::Promised })
 }
 
@@ -353,12 +353,12 @@ fn put(
     index: &mut Index<'_>,
     name: &str,
     fresh: &Fresh,
-    limits: &Limits,
+    limits: &StoreLimits,
 ) -> Result<bool, StoreError> {
     let row = &fresh.row;
     let known = index.seen(name)?;
     let size = row.bytes.len() as u64;
-    let has_facts = row.facts == Facts::Some;
+    let has_facts = row.facts == FactsPresence::Some;
     if let Some((first, _, size, true, rank)) = known.filter(|_| !has_facts) {
         // A request without facts says that the node is there; its facts stay.
         index.put(name, known, (first, row.time, size, true, rank))?;
@@ -455,6 +455,10 @@ fn guarded<T>(
     operation: impl FnOnce() -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|_| {
-        Err(StoreError::new(Fault::Damaged, action, "the file holds what the database never wrote"))
+        Err(StoreError::new(
+            StoreFault::Damaged,
+            action,
+            "the file holds what the database never wrote",
+        ))
     })
 }

@@ -9,14 +9,14 @@ use redb::StorageError;
 #[error("the check-ins cannot be {action}: {reason}")]
 pub struct StoreError {
     /// What the store does about it.
-    pub fault: Fault,
+    pub fault: StoreFault,
     action: &'static str,
     reason: String,
 }
 
 /// The kind of a failure, which decides what is done about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum StoreFault {
     /// The content of the file makes no sense: the file is put aside.
     Damaged,
     /// What stands in the place of the file cannot be opened as one: it is put aside.
@@ -38,23 +38,26 @@ pub enum Fault {
 }
 
 impl StoreError {
-    pub(super) fn new(fault: Fault, action: &'static str, reason: impl Into<String>) -> Self {
+    pub(super) fn new(fault: StoreFault, action: &'static str, reason: impl Into<String>) -> Self {
         Self { fault, action, reason: reason.into() }
     }
 
     /// The thread that read ended early.
     pub(crate) fn interrupted() -> Self {
-        Self::new(Fault::Io, "read", "the reading was interrupted")
+        Self::new(StoreFault::Io, "read", "the reading was interrupted")
     }
 
     /// Returns whether the open file cannot be used any more.
     pub(super) fn ends_the_file(&self) -> bool {
-        !matches!(self.fault, Fault::Busy | Fault::Limit | Fault::Row | Fault::PutAside)
+        !matches!(
+            self.fault,
+            StoreFault::Busy | StoreFault::Limit | StoreFault::Row | StoreFault::PutAside
+        )
     }
 
     /// Returns whether the file is put aside, since no retry mends it.
     pub(super) fn calls_for_a_new_file(&self) -> bool {
-        matches!(self.fault, Fault::Damaged | Fault::Unusable)
+        matches!(self.fault, StoreFault::Damaged | StoreFault::Unusable)
     }
 }
 
@@ -66,7 +69,7 @@ pub(super) fn failed<E: Into<redb::Error>>(action: &'static str) -> impl Fn(E) -
     }
 }
 
-fn fault_of(error: &redb::Error) -> Fault {
+fn fault_of(error: &redb::Error) -> StoreFault {
     match error {
         redb::Error::Io(error) => fault_of_io(error),
         redb::Error::Corrupted(_)
@@ -74,21 +77,21 @@ fn fault_of(error: &redb::Error) -> Fault {
         | redb::Error::RepairAborted
         | redb::Error::TableTypeMismatch { .. }
         | redb::Error::TypeDefinitionChanged { .. }
-        | redb::Error::TableIsMultimap(_) => Fault::Damaged,
-        redb::Error::DatabaseAlreadyOpen => Fault::Locked,
-        _ => Fault::Io,
+        | redb::Error::TableIsMultimap(_) => StoreFault::Damaged,
+        redb::Error::DatabaseAlreadyOpen => StoreFault::Locked,
+        _ => StoreFault::Io,
     }
 }
 
 /// Reads the failure of a call to the operating system.
-pub(super) fn fault_of_io(error: &std::io::Error) -> Fault {
+pub(super) fn fault_of_io(error: &std::io::Error) -> StoreFault {
     match error.kind() {
-        ErrorKind::InvalidData | ErrorKind::UnexpectedEof => Fault::Damaged,
-        ErrorKind::IsADirectory | ErrorKind::PermissionDenied => Fault::Unusable,
+        ErrorKind::InvalidData | ErrorKind::UnexpectedEof => StoreFault::Damaged,
+        ErrorKind::IsADirectory | ErrorKind::PermissionDenied => StoreFault::Unusable,
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            Fault::DiskFull
+            StoreFault::DiskFull
         }
-        _ => Fault::Io,
+        _ => StoreFault::Io,
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::database::Database;
-use super::error::{Fault, StoreError};
+use super::error::{StoreError, StoreFault};
 
 /// What stands between the name of the file and the time when it was put aside.
 const MARK: &str = ".damaged-";
@@ -41,7 +41,7 @@ pub(super) fn put_aside(path: &Path, error: &StoreError) -> Result<(), StoreErro
     let aside = path.with_file_name(format!("{name}{MARK}{now}"));
     std::fs::rename(path, &aside).map_err(|failure| {
         let reason = format!("{error}, and the file cannot be put aside: {failure}");
-        StoreError::new(Fault::Io, "opened", reason)
+        StoreError::new(StoreFault::Io, "opened", reason)
     })?;
     tracing::error!(
         %error,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::check_in::Facts;
+use super::check_in::FactsPresence;
 use super::database::{Fresh, Keeping};
 use super::error::StoreError;
 
@@ -13,7 +13,7 @@ pub(super) type Receipt = oneshot::Sender<Result<(), StoreError>>;
 
 /// A check-in that waits, and the room in the queue that it takes.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct QueuedCheckIn {
     pub(super) fresh: Fresh,
     /// Given back when the check-in is dropped.
     _room: OwnedSemaphorePermit,
@@ -21,8 +21,8 @@ pub(super) struct Waiting {
 
 /// What waits to be written, by name: of each node the latest.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    fresh: Batch,
+pub(super) struct CheckInQueue {
+    fresh: WriteBatch,
     /// What is being written, for those who read meanwhile.
     writing: BTreeMap<String, Fresh>,
     pub(super) urgency: Urgency,
@@ -41,12 +41,12 @@ pub(super) enum Urgency {
 
 /// What is written in one transaction.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
-    pub(super) rows: BTreeMap<String, Waiting>,
+pub(super) struct WriteBatch {
+    pub(super) rows: BTreeMap<String, QueuedCheckIn>,
     receipts: Vec<(String, Receipt)>,
 }
 
-impl Queue {
+impl CheckInQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.fresh.rows.is_empty()
     }
@@ -58,12 +58,12 @@ impl Queue {
         fresh: Fresh,
         room: OwnedSemaphorePermit,
         receipt: Option<Receipt>,
-    ) -> Option<Waiting> {
+    ) -> Option<QueuedCheckIn> {
         if let Some(receipt) = receipt {
             self.fresh.receipts.push((name.to_owned(), receipt));
             self.urgency = Urgency::AtOnce;
         }
-        let mut waiting = Waiting { fresh, _room: room };
+        let mut waiting = QueuedCheckIn { fresh, _room: room };
         let Some(known) = self.fresh.rows.get_mut(name) else {
             self.fresh.rows.insert(name.to_owned(), waiting);
             return None;
@@ -82,7 +82,9 @@ impl Queue {
         let waiting = self.fresh.rows.get(name).map(|it| &it.fresh);
         let writing = self.writing.get(name);
         match (waiting, writing) {
-            (Some(waiting), Some(writing)) if waiting.row.facts == Facts::None => Some(writing),
+            (Some(waiting), Some(writing)) if waiting.row.facts == FactsPresence::None => {
+                Some(writing)
+            }
             (Some(found), _) | (None, Some(found)) => Some(found),
             (None, None) => None,
         }
@@ -90,7 +92,7 @@ impl Queue {
     }
 
     /// Takes all that waits; it is still found by [`Self::get`] until [`Self::written`].
-    pub(super) fn take(&mut self) -> Batch {
+    pub(super) fn take(&mut self) -> WriteBatch {
         self.urgency = Urgency::CanWait;
         let batch = std::mem::take(&mut self.fresh);
         self.writing =
@@ -104,10 +106,10 @@ impl Queue {
     }
 
     /// Takes back what could not be written and was not promised, to be tried again.
-    pub(super) fn put_back(&mut self, batch: Batch) {
+    pub(super) fn put_back(&mut self, batch: WriteBatch) {
         self.writing.clear();
         for (name, waiting) in batch.rows {
-            let is_newer = self.fresh.rows.get(&name).is_some_and(Waiting::has_facts);
+            let is_newer = self.fresh.rows.get(&name).is_some_and(QueuedCheckIn::has_facts);
             if waiting.fresh.keeping == Keeping::Noted && !is_newer {
                 self.fresh.rows.insert(name, waiting);
             }
@@ -125,13 +127,13 @@ impl Queue {
     }
 }
 
-impl Waiting {
+impl QueuedCheckIn {
     fn has_facts(&self) -> bool {
-        self.fresh.row.facts == Facts::Some
+        self.fresh.row.facts == FactsPresence::Some
     }
 }
 
-impl Batch {
+impl WriteBatch {
     pub(super) fn rows(&self) -> impl Iterator<Item = (&str, &Fresh)> {
         self.rows.iter().map(|(name, it)| (name.as_str(), &it.fresh))
     }

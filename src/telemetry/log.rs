@@ -24,13 +24,13 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Takes lines of the log and never blocks.
 #[derive(Clone, Debug)]
-pub(super) struct Queue {
+pub(super) struct LogQueue {
     form: Form,
-    lines: SyncSender<Message>,
+    lines: SyncSender<LogMessage>,
     dropped: Arc<AtomicU64>,
 }
 
-enum Message {
+enum LogMessage {
     Line(Vec<u8>),
     /// All lines before it are written.
     Flush(SyncSender<()>),
@@ -38,9 +38,9 @@ enum Message {
 
 /// Writes the last lines when it is dropped.
 #[derive(Debug)]
-pub struct LogGuard(SyncSender<Message>);
+pub struct LogGuard(SyncSender<LogMessage>);
 
-impl Queue {
+impl LogQueue {
     /// Starts the thread that writes.
     pub(super) fn start(
         form: Form,
@@ -62,10 +62,10 @@ impl Queue {
     }
 }
 
-impl Write for Queue {
+impl Write for LogQueue {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = self.form.bounded(bytes);
-        if self.lines.try_send(Message::Line(line)).is_err() {
+        if self.lines.try_send(LogMessage::Line(line)).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
         Ok(bytes.len())
@@ -76,7 +76,7 @@ impl Write for Queue {
     }
 }
 
-impl<'a> MakeWriter<'a> for Queue {
+impl<'a> MakeWriter<'a> for LogQueue {
     type Writer = Self;
 
     fn make_writer(&'a self) -> Self {
@@ -87,7 +87,7 @@ impl<'a> MakeWriter<'a> for Queue {
 impl Drop for LogGuard {
     fn drop(&mut self) {
         let (done, written) = sync_channel(1);
-        let mut message = Message::Flush(done);
+        let mut message = LogMessage::Flush(done);
         let step = Duration::from_millis(10);
         let mut waited = Duration::ZERO;
         // A full queue empties, or stderr is not read and the last lines are lost.
@@ -106,12 +106,12 @@ impl Drop for LogGuard {
     }
 }
 
-fn keep_writing(queue: &Receiver<Message>, mut to: impl Write, dropped: &AtomicU64, form: Form) {
+fn keep_writing(queue: &Receiver<LogMessage>, mut to: impl Write, dropped: &AtomicU64, form: Form) {
     let mut said = 0;
     while let Ok(message) = queue.recv() {
         match message {
-            Message::Line(line) => write_all(&mut to, &line),
-            Message::Flush(done) => {
+            LogMessage::Line(line) => write_all(&mut to, &line),
+            LogMessage::Flush(done) => {
                 let _gone = done.send(());
             }
         }

@@ -19,7 +19,7 @@ use super::catalogue::{Description, Labels, describe};
 
 /// How a classification ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub enum Classified {
+pub enum ClassificationOutcome {
     /// With an answer.
     Answered,
     /// With leaves that differ.
@@ -30,7 +30,7 @@ pub enum Classified {
 
 /// How the building of a commit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Built {
+pub enum BuildOutcome {
     /// With a snapshot.
     Live,
     /// With findings.
@@ -75,7 +75,7 @@ pub enum Delivered {
 
 /// Why a check-in was not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dropped {
+pub enum DropReason {
     /// More waits to be written than the queue holds.
     QueueFull,
     /// The store has as many nodes or bytes as its limits allow.
@@ -84,7 +84,7 @@ pub enum Dropped {
     StorageFailed,
 }
 
-impl Dropped {
+impl DropReason {
     fn as_str(self) -> &'static str {
         match self {
             Self::QueueFull => "queue-full",
@@ -94,7 +94,7 @@ impl Dropped {
     }
 }
 
-impl Built {
+impl BuildOutcome {
     fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -130,7 +130,7 @@ macro_rules! labels {
 }
 
 labels! {
-    Result { result: Classified }
+    Result { result: ClassificationOutcome }
     Named { result: &'static str }
     Fetch { trigger: &'static str, outcome: &'static str }
     Reason { reason: &'static str }
@@ -300,9 +300,9 @@ fn durations() -> Histogram {
 
 impl Metrics {
     /// Counts a classification.
-    pub fn count(&self, result: Classified) {
+    pub fn count(&self, result: ClassificationOutcome) {
         self.classifications.get_or_create(&Result { result }).inc();
-        if result == Classified::EvaluationError {
+        if result == ClassificationOutcome::EvaluationError {
             self.rule_evaluation_errors.inc();
         }
     }
@@ -340,7 +340,7 @@ impl Metrics {
     }
 
     /// Counts a decision about a commit.
-    pub fn count_build(&self, built: Built, time: Duration) {
+    pub fn count_build(&self, built: BuildOutcome, time: Duration) {
         let result = Named { result: built.as_str() };
         self.builds.get_or_create(&result).inc();
         self.build_duration.get_or_create(&result).observe(time.as_secs_f64());
@@ -410,7 +410,7 @@ impl Metrics {
     }
 
     /// Counts check-ins that are not kept.
-    pub fn count_dropped_check_ins(&self, why: Dropped, count: usize) {
+    pub fn count_dropped_check_ins(&self, why: DropReason, count: usize) {
         self.check_ins_dropped.get_or_create(&Reason { reason: why.as_str() }).inc_by(count as u64);
     }
 
@@ -468,11 +468,11 @@ mod tests {
     #[test]
     fn what_was_counted_is_rendered() {
         let metrics = Metrics::default();
-        metrics.count(Classified::Answered);
-        metrics.count(Classified::EvaluationError);
+        metrics.count(ClassificationOutcome::Answered);
+        metrics.count(ClassificationOutcome::EvaluationError);
         metrics.count_fetch("poll", Ok(true), Duration::from_millis(3));
         metrics.count_fetch("poll", Err("Timeout"), Duration::from_secs(3));
-        metrics.count_build(Built::Live, Duration::from_millis(30));
+        metrics.count_build(BuildOutcome::Live, Duration::from_millis(30));
         metrics.count_webhook("github", Delivered::TooLarge);
         metrics.count_request("/v1/groups/{id}".to_owned(), "GET", 200, Duration::from_micros(90));
         let scrape = Scrape {

@@ -30,7 +30,7 @@ pub(super) struct Target {
 }
 
 /// The file that a catalogue is written to.
-pub(super) struct File {
+pub(super) struct CatalogueFile {
     path: PathBuf,
     /// The path from the root of the group repository.
     relative: String,
@@ -39,7 +39,7 @@ pub(super) struct File {
 
 impl Target {
     /// Finds the file of the environment's catalogue.
-    pub(super) fn file(&self) -> Result<File> {
+    pub(super) fn file(&self) -> Result<CatalogueFile> {
         if !self.directory.is_dir() {
             bail!("`{}` is not a directory", self.directory.display());
         }
@@ -65,13 +65,13 @@ impl Target {
                 return Err(error).context(format!("cannot read `{}`", path.display()));
             }
         };
-        Ok(File { path, relative, old })
+        Ok(CatalogueFile { path, relative, old })
     }
 
     /// Writes the catalogue, or says whether it would change.
     pub(super) fn write(
         &self,
-        file: &File,
+        file: &CatalogueFile,
         catalogue: &NewCatalogue,
         by: WrittenBy,
         count: &str,
@@ -97,7 +97,7 @@ impl Target {
     }
 }
 
-impl File {
+impl CatalogueFile {
     /// Returns the version of the classes that the old file was made from.
     pub(super) fn etag(&self) -> Option<&str> {
         etag_of(self.old.as_deref()?)

@@ -19,7 +19,7 @@ use crate::puppet_server::{ClassList, PuppetServer};
 /// The server's `auth.conf` must allow the certificate to get `/puppet/v3/environment_classes`. A server
 /// with `environment-class-cache-enabled` sends the classes only if they changed.
 #[derive(Debug, Args)]
-pub(super) struct Pull {
+pub(super) struct PullCommand {
     #[command(flatten)]
     target: Target,
     /// The Puppet Server
@@ -40,7 +40,7 @@ pub(super) struct Pull {
     force: bool,
 }
 
-impl Pull {
+impl PullCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let file = self.target.file()?;
         let server = PuppetServer::new(self.server, self.identity.identity())?;

@@ -20,7 +20,7 @@ use crate::puppet::{self, Code, environment_settings, missing_modules};
 /// Reads only the headers of classes, and evaluates nothing. Install the modules of the Puppetfile first,
 /// for instance with `r10k puppetfile install`.
 #[derive(Debug, Args)]
-pub(super) struct Scan {
+pub(super) struct ScanCommand {
     /// The directory of the environment's code
     #[arg(value_name = "CONTROL_REPO")]
     control: PathBuf,
@@ -38,13 +38,13 @@ pub(super) struct Scan {
 }
 
 /// A file of code: its path, the name that Puppet wants of what it declares, its content.
-struct Source {
+struct CodeFile {
     path: PathBuf,
     namespace: Option<String>,
     code: Result<Code, String>,
 }
 
-impl Scan {
+impl ScanCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let root = self.root()?;
         let file = self.target.file()?;
@@ -71,7 +71,7 @@ impl Scan {
                 self.control.display()
             );
         }
-        let sources: Vec<Source> = paths.into_par_iter().map(read_source).collect();
+        let sources: Vec<CodeFile> = paths.into_par_iter().map(read_source).collect();
         let (catalogue, broken) = collect(sources, &root, output);
         report_broken(&broken, self.target.skip_broken, output)?;
         let count = format!("{} classes of {} modules", catalogue.count(), modules.len());
@@ -161,7 +161,7 @@ impl Scan {
 
 /// Joins what the files declare, and says what is wrong with them.
 fn collect(
-    sources: Vec<Source>,
+    sources: Vec<CodeFile>,
     root: &Path,
     output: &mut Output,
 ) -> (NewCatalogue, Vec<(String, String)>) {
@@ -200,7 +200,7 @@ fn belongs(class: &str, namespace: &str) -> bool {
     class.strip_prefix(namespace).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-fn read_source((path, namespace): (PathBuf, Option<String>)) -> Source {
+fn read_source((path, namespace): (PathBuf, Option<String>)) -> CodeFile {
     let code = match std::fs::read(&path) {
         Err(error) => Err(error.to_string()),
         Ok(bytes) => match String::from_utf8(bytes) {
@@ -208,7 +208,7 @@ fn read_source((path, namespace): (PathBuf, Option<String>)) -> Source {
             Ok(text) => puppet::read(&text).map_err(|fault| fault.to_string()),
         },
     };
-    Source { path, namespace, code }
+    CodeFile { path, namespace, code }
 }
 
 /// Returns the name that Puppet wants of the classes in a module's file.

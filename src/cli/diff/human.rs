@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::{DiffReport, count};
+use crate::cli::output::paint;
 use crate::diagnostic::{Colour, visible_up_to};
 use crate::impact::{
     Cause, Causes, Change, Difference, Entry, GroupName, How, Impact, ValueChange, ValueKind,
@@ -18,11 +19,7 @@ struct Paint(Colour);
 
 impl Paint {
     fn with(&self, code: &str, text: &str) -> String {
-        let text = visible_up_to(text, LONGEST);
-        match self.0 {
-            Colour::Ansi => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-            Colour::Plain => text,
-        }
+        paint(self.0, code, &visible_up_to(text, LONGEST))
     }
 
     fn added(&self, text: &str) -> String {

@@ -16,7 +16,7 @@ pub(super) enum Range {
 }
 
 /// A state to load.
-pub(super) struct Named {
+pub(super) struct NamedRevision {
     /// What people call it.
     pub(super) name: String,
     /// The revision; none for the files as they are.
@@ -44,11 +44,12 @@ impl Range {
     }
 
     /// Returns the states before and after.
-    pub(super) fn states(self, directory: &Path) -> Result<[Named; 2]> {
-        let named = |revision: String| Named { name: revision.clone(), revision: Some(revision) };
+    pub(super) fn states(self, directory: &Path) -> Result<[NamedRevision; 2]> {
+        let named =
+            |revision: String| NamedRevision { name: revision.clone(), revision: Some(revision) };
         Ok(match self {
             Self::Between { base, head } => {
-                let files = Named { name: "working tree".to_owned(), revision: None };
+                let files = NamedRevision { name: "working tree".to_owned(), revision: None };
                 [named(base), head.map_or(files, named)]
             }
             Self::SinceDivergence { base, head } => {
@@ -61,7 +62,7 @@ impl Range {
                     );
                 };
                 let name = format!("merge base of {base} and {head}");
-                [Named { name, revision: Some(common.to_string()) }, named(head)]
+                [NamedRevision { name, revision: Some(common.to_string()) }, named(head)]
             }
         })
     }

@@ -6,21 +6,25 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
-use super::range::Named;
-use crate::cli::repository::{BudgetArgs, Loaded, RepositoryArgs};
+use super::range::NamedRevision;
+use crate::cli::repository::{BudgetArgs, LoadedRepository, RepositoryArgs};
 use crate::diagnostic::Place;
 use crate::impact::Side;
 
 /// One of the two states, with its name.
 pub(super) struct LoadedSide {
     pub(super) name: String,
-    loaded: Loaded,
+    loaded: LoadedRepository,
     node_origins: BTreeMap<String, Place>,
 }
 
 impl LoadedSide {
-    pub(super) fn load(directory: PathBuf, named: Named, budget: BudgetArgs) -> Result<Self> {
-        let Named { name, revision } = named;
+    pub(super) fn load(
+        directory: PathBuf,
+        named: NamedRevision,
+        budget: BudgetArgs,
+    ) -> Result<Self> {
+        let NamedRevision { name, revision } = named;
         let loaded = RepositoryArgs { directory, rev: revision, budget }.load()?;
         if let (None, Some(error)) = (&loaded.checked.estate, loaded.first_error()) {
             bail!(

@@ -17,7 +17,7 @@ use crate::cli::serve::EncFacts;
 /// a key of the settings file; a flag overrides a variable, and a variable the file. Exit status: 0 with
 /// the document on stdout; 1 with the reason on stdout, where Puppet reads it, and on stderr.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Enc {
+pub(in crate::cli) struct EncSettings {
     /// The node's certname
     #[arg(value_name = "NODE")]
     pub(super) node: String,

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 use serde_json::Value;
 
-use super::health::Health;
+use super::health::DaemonHealth;
 use crate::cli::client::read_object;
 use crate::cli::output::one_line;
-use crate::client::{Client, Identity, Reply, Timeouts};
+use crate::client::{Client, Identity, TextReply, Timeouts};
 use crate::document::{self, Limits};
 use crate::http::types::{self, EncDocument, ErrorKind};
 
@@ -40,7 +40,7 @@ pub(super) enum Answer {
 
 impl Question<'_> {
     /// Asks until a daemon answers.
-    pub(super) fn ask(&self, health: &mut Health) -> Result<Answer> {
+    pub(super) fn ask(&self, health: &mut DaemonHealth) -> Result<Answer> {
         let mut order = health.order(self.servers);
         order.truncate(ATTEMPTS);
         let mut reasons = Vec::new();
@@ -73,7 +73,7 @@ impl Question<'_> {
 }
 
 /// Accepts an ENC document, and the errors that every daemon would answer for the node.
-fn judge(reply: Reply, server: &str) -> Result<Answer> {
+fn judge(reply: TextReply, server: &str) -> Result<Answer> {
     let body = read_any(&reply.text).unwrap_or_default();
     if reply.status.is_success() {
         return match read_object::<EncDocument>(&body) {
@@ -99,7 +99,7 @@ fn judge(reply: Reply, server: &str) -> Result<Answer> {
 #[doc(hidden)]
 pub fn fuzz_answer(status: u16, text: &str) -> Option<String> {
     let status = ureq::http::StatusCode::from_u16(status).ok()?;
-    let reply = Reply { status, commit: None, etag: None, text: text.to_owned() };
+    let reply = TextReply { status, commit: None, etag: None, text: text.to_owned() };
     match judge(reply, "https://clade.example").ok()? {
         Answer::Document { text, .. } => Some(text),
         Answer::Refused(_) => None,
@@ -122,7 +122,7 @@ mod tests {
 
     fn answer(status: u16, text: &str) -> Result<Answer, String> {
         let status = ureq::http::StatusCode::from_u16(status).unwrap();
-        let reply = Reply { status, commit: None, etag: None, text: text.to_owned() };
+        let reply = TextReply { status, commit: None, etag: None, text: text.to_owned() };
         judge(reply, "https://clade.example").map_err(|error| error.to_string())
     }
 

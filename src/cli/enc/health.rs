@@ -15,13 +15,13 @@ const FILE: &str = "servers.json";
 const MEMORY: Duration = Duration::from_secs(30);
 
 /// When daemons failed.
-pub(super) struct Health {
+pub(super) struct DaemonHealth {
     cache: Option<Cache>,
     failed: BTreeMap<String, Timestamp>,
     changed: bool,
 }
 
-impl Health {
+impl DaemonHealth {
     /// Reads what is remembered; nothing is lost where nothing can be.
     pub(super) fn read(cache: Option<&Path>) -> Self {
         let cache = cache.map(Cache::new);
@@ -78,7 +78,7 @@ mod tests {
         let order = |failed: &[(&str, &str)]| {
             let failed =
                 failed.iter().map(|(it, time)| ((*it).to_owned(), time.parse().unwrap())).collect();
-            Health { cache: None, failed, changed: false }.order_at(&servers, now).concat()
+            DaemonHealth { cache: None, failed, changed: false }.order_at(&servers, now).concat()
         };
         for (failed, expected) in [
             (&[][..], "abc"),

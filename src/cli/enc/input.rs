@@ -40,9 +40,9 @@ fn open(path: &Path, us: u32) -> Result<File, FileError> {
     if us != 0 {
         return Ok(File::open(path)?);
     }
-    let mut route = Route::default();
+    let mut on_path = PathOwners::default();
     let reached = walk(path, Missing::Fail, &mut |_, stat| {
-        route.pass(stat);
+        on_path.pass(stat);
         Ok(())
     })?;
     let Reached { parent, name, .. } = reached;
@@ -56,7 +56,7 @@ fn open(path: &Path, us: u32) -> Result<File, FileError> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(FileError::NotAFile(path.to_owned()));
     }
-    match route.refuses(&stat) {
+    match on_path.refuses(&stat) {
         Some(owner) => Err(FileError::Led { path: path.to_owned(), owner }),
         None => Ok(file),
     }
@@ -64,14 +64,14 @@ fn open(path: &Path, us: u32) -> Result<File, FileError> {
 
 /// Who can change where a path leads.
 #[derive(Debug, Default)]
-struct Route {
+struct PathOwners {
     /// The owners of directories and links on it, other than root.
     owners: Vec<u32>,
     /// Whether it goes through a link that one of them may have put there.
     is_led: bool,
 }
 
-impl Route {
+impl PathOwners {
     /// Notes a component.
     fn pass(&mut self, stat: &Stat) {
         let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;

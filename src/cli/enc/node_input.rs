@@ -7,7 +7,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 
-use super::arguments::Enc;
+use super::arguments::EncSettings;
 use super::input::read_if_there;
 use super::puppet::Puppet;
 use crate::cli::output::{Output, one_line};
@@ -24,7 +24,7 @@ pub(super) struct NodeInput {
 impl NodeInput {
     /// Reads the facts and the certificate. One that cannot be read is reported, and is an error where
     /// facts are required.
-    pub(super) fn gather(enc: &Enc, puppet: &Puppet, output: &mut Output) -> Result<Self> {
+    pub(super) fn gather(enc: &EncSettings, puppet: &Puppet, output: &mut Output) -> Result<Self> {
         let fact = match (facts(enc, puppet), enc.facts) {
             (Err(error), EncFacts::Required) => return Err(error),
             (Err(error), EncFacts::Optional) => {
@@ -58,7 +58,7 @@ impl NodeInput {
 }
 
 /// Reads the facts of a node; one that never sent any has no file.
-fn facts(enc: &Enc, puppet: &Puppet) -> Result<Option<Map<String, Value>>> {
+fn facts(enc: &EncSettings, puppet: &Puppet) -> Result<Option<Map<String, Value>>> {
     let directories = match &enc.facts_dir {
         Some(directory) => vec![FactsDirectory::new(directory.clone())],
         None => puppet
@@ -78,7 +78,7 @@ fn facts(enc: &Enc, puppet: &Puppet) -> Result<Option<Map<String, Value>>> {
 }
 
 /// Reads what the signed certificate of a node says; only Puppet's authority has it.
-fn certificate(enc: &Enc, puppet: &Puppet) -> Result<Option<CertificateFacts>> {
+fn certificate(enc: &EncSettings, puppet: &Puppet) -> Result<Option<CertificateFacts>> {
     let Some(directory) = enc.signed_dir.clone().or_else(|| puppet.path("signeddir")) else {
         return Ok(None);
     };
@@ -96,7 +96,7 @@ fn certificate(enc: &Enc, puppet: &Puppet) -> Result<Option<CertificateFacts>> {
     Ok(Some(read))
 }
 
-fn extension_names(enc: &Enc, puppet: &Puppet) -> Result<ExtensionNames> {
+fn extension_names(enc: &EncSettings, puppet: &Puppet) -> Result<ExtensionNames> {
     let path: Option<PathBuf> =
         enc.oid_mapping_file.clone().or_else(|| puppet.path("trusted_oid_mapping_file"));
     let Some(path) = path else { return Ok(ExtensionNames::default()) };

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 
-use super::Enc;
+use super::EncSettings;
 use crate::classification::{Outcome, classify, conflict_report, enc_document};
 use crate::cli::repository::{BudgetArgs, RepositoryArgs};
 use crate::facts::{FactsDirectory, NodeFacts, with_certname};
 use crate::model::Node;
 
-impl Enc {
+impl EncSettings {
     /// Classifies the node in this process.
     pub(super) fn offline(&self, directory: &Path) -> Result<String> {
         let repository = RepositoryArgs {

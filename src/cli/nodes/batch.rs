@@ -12,13 +12,13 @@ const MEMORY: usize = 128 << 20;
 pub(in crate::cli) type UseBatch<'u> = &'u mut dyn FnMut(&[Node]);
 
 /// Nodes that wait until there are enough of them.
-pub(super) struct Batch<'u> {
+pub(super) struct NodeBatch<'u> {
     nodes: Vec<Node>,
     memory: usize,
     each: UseBatch<'u>,
 }
 
-impl<'u> Batch<'u> {
+impl<'u> NodeBatch<'u> {
     pub(super) fn new(each: UseBatch<'u>) -> Self {
         Self { nodes: Vec::new(), memory: 0, each }
     }
@@ -48,7 +48,7 @@ mod tests {
     fn a_batch_is_bounded_by_nodes_and_by_memory() {
         let mut sizes = Vec::new();
         let mut each = |nodes: &[Node]| sizes.push(nodes.len());
-        let mut batch = Batch::new(&mut each);
+        let mut batch = NodeBatch::new(&mut each);
         for memory in [1, MEMORY, 1] {
             batch.push(Node::named("n".to_owned()), memory);
         }

@@ -18,7 +18,7 @@ use crate::telemetry::{self, LogFormat};
 /// Every flag is also a variable `CLADE_<FLAG>` and a key of the file of `--config`; a flag wins over
 /// a variable, and a variable over the file.
 #[derive(Clone, Debug, Args)]
-pub(in crate::cli) struct Serve {
+pub(in crate::cli) struct ServeSettings {
     /// A YAML file with the same settings; flags and environment win over it
     #[arg(long, value_name = "FILE", env = "CLADE_CONFIG")]
     pub(super) config: Option<PathBuf>,

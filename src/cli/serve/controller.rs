@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
-use super::arguments::Serve;
+use super::arguments::ServeSettings;
 use super::prepare::{Prepared, schemes};
 use crate::git::{
     Credentials, HttpOptions, Interrupt, Mirror, MirrorOptions, ObjectLimits, Person, Proxy,
@@ -15,10 +15,10 @@ use crate::reconcile::{
     CheckInsTrouble, Controller, OnRewrite, Policy, Reason, Settings, Target, WriteMode,
     WriteSettings,
 };
-use crate::store::{Fault, Health, Limits, StoreSettings};
+use crate::store::{StoreFault, StoreHealth, StoreLimits, StoreSettings};
 
 /// Returns the settings of the controller; opens the mirror.
-pub(super) fn settings(serve: &Serve, prepared: &Prepared) -> Result<Settings> {
+pub(super) fn settings(serve: &ServeSettings, prepared: &Prepared) -> Result<Settings> {
     let transport = mirror_options(serve);
     Ok(Settings {
         target: target(serve, &prepared.remote, &transport)?,
@@ -40,7 +40,7 @@ pub(super) fn settings(serve: &Serve, prepared: &Prepared) -> Result<Settings> {
     })
 }
 
-fn mirror_options(serve: &Serve) -> MirrorOptions {
+fn mirror_options(serve: &ServeSettings) -> MirrorOptions {
     let credentials = match (&serve.git_username, &serve.git_password_file, &serve.git_token_file) {
         (Some(username), Some(password_file), _) => {
             Credentials::Basic { username: username.clone(), password_file: password_file.clone() }
@@ -69,7 +69,7 @@ fn mirror_options(serve: &Serve) -> MirrorOptions {
 }
 
 /// Returns the repository of the branch: a path without a data directory is read in place.
-fn target(serve: &Serve, remote: &Remote, options: &MirrorOptions) -> Result<Target> {
+fn target(serve: &ServeSettings, remote: &Remote, options: &MirrorOptions) -> Result<Target> {
     match (&serve.data_dir, remote.as_path()) {
         (None, Some(path)) => {
             open_local(path)?;
@@ -114,7 +114,7 @@ fn address(remote: &Remote) -> String {
 }
 
 /// Returns the policy for rewritten, rewound and stale branches.
-fn policy(serve: &Serve) -> Policy {
+fn policy(serve: &ServeSettings) -> Policy {
     // A daemon that does not trust pushes does not trust one that drops history either.
     let on_rewrite = match serve.verify {
         VerifyMode::Off => OnRewrite::Follow,
@@ -129,11 +129,11 @@ fn policy(serve: &Serve) -> Policy {
 }
 
 /// Returns where check-ins are stored, and how many.
-pub(super) fn store_settings(serve: &Serve) -> StoreSettings {
+pub(super) fn store_settings(serve: &ServeSettings) -> StoreSettings {
     StoreSettings {
         path: serve.data_dir.as_deref().map(|it| it.join("check-ins.redb")),
         cache: usize::try_from(serve.store_cache).unwrap_or(usize::MAX),
-        limits: Limits {
+        limits: StoreLimits {
             nodes: serve.store_max_nodes,
             bytes: serve.store_max_bytes,
             forget_after: serve.forget_after,
@@ -142,11 +142,11 @@ pub(super) fn store_settings(serve: &Serve) -> StoreSettings {
 }
 
 /// Describes the faults of the store of check-ins for conditions.
-pub(super) fn trouble(health: &Health) -> CheckInsTrouble {
+pub(super) fn trouble(health: &StoreHealth) -> CheckInsTrouble {
     let failing = health.failing.as_ref().map(|error| {
         let reason = match error.fault {
-            Fault::DiskFull => Reason::DiskFull,
-            Fault::Locked => Reason::LockHeld,
+            StoreFault::DiskFull => Reason::DiskFull,
+            StoreFault::Locked => Reason::LockHeld,
             _ => Reason::WriteFailed,
         };
         (reason, format!("{error}; what needs them is answered 503"))
@@ -161,7 +161,7 @@ pub(super) fn trouble(health: &Health) -> CheckInsTrouble {
 }
 
 /// Returns the settings of writes, if writes are on.
-pub(super) fn writer_settings(serve: &Serve, prepared: &Prepared) -> Option<WriteSettings> {
+pub(super) fn writer_settings(serve: &ServeSettings, prepared: &Prepared) -> Option<WriteSettings> {
     let committer = serve.write_committer.strip_suffix('>')?.split_once(" <");
     let (name, email) = committer?;
     Some(WriteSettings {

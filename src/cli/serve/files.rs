@@ -8,12 +8,12 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::Serve;
+use super::ServeSettings;
 use crate::config::{read_authorities, read_secret};
 use crate::git::{check_allowed_signers, check_known_hosts, check_openpgp_keys, check_private_key};
 
 /// Refuses files that cannot be read or have nothing that can be used.
-pub(super) fn check(serve: &Serve) -> Result<()> {
+pub(super) fn check(serve: &ServeSettings) -> Result<()> {
     type Check = fn(&Path) -> Result<(), String>;
     let files: [(_, _, Check); 10] = [
         ("git-password-file", &serve.git_password_file, secret),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, Command, FromArgMatches as _};
 
-use super::Serve;
+use super::ServeSettings;
 use crate::cli::command_line::CommandLine;
 use crate::cli::settings::{self, FileOf, SettingsFile};
 use crate::diagnostic::closest;
@@ -16,26 +16,26 @@ use crate::git::Remote;
 pub(in crate::cli) const FILE: FileOf = FileOf { command: "serve", without: &["config", "check"] };
 
 /// The effective settings.
-pub(super) struct Layered {
-    pub(super) serve: Serve,
+pub(super) struct EffectiveSettings {
+    pub(super) serve: ServeSettings,
     /// The same for people, without secrets.
     pub(super) shown: String,
 }
 
 /// What the settings come from, to reload them.
 pub(super) struct Layering {
-    first: Serve,
+    first: ServeSettings,
     line: CommandLine,
     shown: String,
 }
 
 impl Layering {
-    pub(super) fn new(first: Serve, line: &CommandLine, shown: String) -> Self {
+    pub(super) fn new(first: ServeSettings, line: &CommandLine, shown: String) -> Self {
         Self { first, line: line.clone(), shown }
     }
 
     /// Reloads the settings, and returns them with the names of those that changed.
-    pub(super) fn reload(&mut self) -> Result<(Serve, Vec<String>)> {
+    pub(super) fn reload(&mut self) -> Result<(ServeSettings, Vec<String>)> {
         let layered = apply(&self.first, &self.line)?;
         let name = |line: &str| line.split(':').next().unwrap_or_default().to_owned();
         let (before, after): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -48,7 +48,7 @@ impl Layering {
 }
 
 /// Puts the settings file, if there is one, under the flags and the environment.
-pub(super) fn apply(first: &Serve, line: &CommandLine) -> Result<Layered> {
+pub(super) fn apply(first: &ServeSettings, line: &CommandLine) -> Result<EffectiveSettings> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     check_environment(line.definition(), names)?;
     let file = match &first.config {
@@ -56,8 +56,8 @@ pub(super) fn apply(first: &Serve, line: &CommandLine) -> Result<Layered> {
         Some(path) => SettingsFile::read(FILE, path, line.definition())?,
     };
     let layered = file.layer(line)?;
-    let serve = Serve::from_arg_matches(&layered.matches)?;
-    Ok(Layered { serve, shown: show(line.definition(), &layered, &file) })
+    let serve = ServeSettings::from_arg_matches(&layered.matches)?;
+    Ok(EffectiveSettings { serve, shown: show(line.definition(), &layered, &file) })
 }
 
 /// Refuses variables that look like settings and are not.
@@ -88,7 +88,7 @@ fn is_service_link(name: &str) -> bool {
 }
 
 /// Writes the effective settings as a settings file, each with where it comes from.
-fn show(definition: &Command, layered: &settings::Layered, file: &SettingsFile) -> String {
+fn show(definition: &Command, layered: &settings::LayeredMatches, file: &SettingsFile) -> String {
     let mut text = String::new();
     for arg in FILE.settable(definition) {
         let (id, Some(name)) = (arg.get_id().as_str(), arg.get_long()) else { continue };

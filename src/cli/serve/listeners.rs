@@ -8,14 +8,14 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use tokio::net::{TcpListener, UnixListener};
 
-use super::arguments::Serve;
+use super::arguments::ServeSettings;
 use super::descriptors;
 use super::prepare::Prepared;
 use crate::http::{Endpoint, Listener, RouteSet, Services, router};
 
 /// Opens every address.
 pub(super) fn open(
-    settings: &Serve,
+    settings: &ServeSettings,
     prepared: &Prepared,
     services: &Arc<Services>,
 ) -> Result<Vec<Endpoint>> {

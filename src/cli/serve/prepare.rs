@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::arguments::Serve;
+use super::arguments::ServeSettings;
 use super::{files, sources};
 use crate::cli::check_head;
 use crate::client::is_private;
@@ -31,7 +31,7 @@ pub(super) struct Prepared {
 }
 
 /// Checks everything that can be checked without the repository.
-pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
+pub(super) fn prepare(serve: &ServeSettings) -> Result<Prepared> {
     let Some(repo) = &serve.repo else {
         bail!("`--repo URL|PATH` is missing: the group repository to serve");
     };
@@ -72,7 +72,7 @@ pub(super) fn prepare(serve: &Serve) -> Result<Prepared> {
 }
 
 /// Checks that the daemon may use the repository, and has what its transport needs.
-fn check_remote(serve: &Serve, remote: &Remote) -> Result<()> {
+fn check_remote(serve: &ServeSettings, remote: &Remote) -> Result<()> {
     if let Some(scheme) = remote.scheme().filter(|it| !schemes(serve).contains(it)) {
         bail!(
             "repositories over `{}://` are not allowed, because they are not authenticated: \
@@ -97,7 +97,7 @@ fn check_remote(serve: &Serve, remote: &Remote) -> Result<()> {
 }
 
 /// Checks that writes are possible, and that the daemon would accept its own commits.
-fn check_signatures_and_writes(serve: &Serve, remote: &Remote) -> Result<()> {
+fn check_signatures_and_writes(serve: &ServeSettings, remote: &Remote) -> Result<()> {
     let verifies = serve.verify != VerifyMode::Off;
     if verifies && serve.allowed_signers_file.is_none() && serve.openpgp_keys_file.is_none() {
         bail!("`--verify` needs `--allowed-signers-file` or `--openpgp-keys-file`: who may sign");
@@ -130,7 +130,7 @@ fn check_loopback(flag: &str, text: &str, addresses: &[SocketAddr]) -> Result<()
 }
 
 /// Reads the secrets of webhooks.
-fn webhooks(serve: &Serve) -> Result<Webhooks> {
+fn webhooks(serve: &ServeSettings) -> Result<Webhooks> {
     let fetches_pull_requests = !serve.fetch_refspec.is_empty();
     Webhooks::new(serve.webhook_secret_file.clone(), fetches_pull_requests).with_context(|| {
         let path = serve.webhook_secret_file.as_deref().unwrap_or(Path::new(""));
@@ -139,7 +139,7 @@ fn webhooks(serve: &Serve) -> Result<Webhooks> {
 }
 
 /// Reads the files of TLS, if it is configured.
-fn open_tls(serve: &Serve) -> Result<Option<Arc<Tls>>> {
+fn open_tls(serve: &ServeSettings) -> Result<Option<Arc<Tls>>> {
     let (Some(certificate), Some(key)) = (&serve.tls_cert, &serve.tls_key) else {
         return Ok(None);
     };
@@ -157,7 +157,7 @@ fn open_tls(serve: &Serve) -> Result<Option<Arc<Tls>>> {
 }
 
 /// Finds the forge of the repository.
-fn reporting(serve: &Serve, remote: &Remote) -> Result<Option<Reporting>> {
+fn reporting(serve: &ServeSettings, remote: &Remote) -> Result<Option<Reporting>> {
     let (Some(provider), Some(token_file)) = (serve.forge, &serve.forge_token_file) else {
         return Ok(None);
     };
@@ -211,7 +211,7 @@ fn own_program() -> PathBuf {
 /// a web page that a browser on this machine shows could send them.
 fn guarded(
     access: Access,
-    serve: &Serve,
+    serve: &ServeSettings,
     listen: &[SocketAddr],
     admin: Option<&[SocketAddr]>,
 ) -> Access {
@@ -239,7 +239,7 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
 }
 
 /// Returns the schemes that the repository may have.
-pub(super) fn schemes(serve: &Serve) -> BTreeSet<Scheme> {
+pub(super) fn schemes(serve: &ServeSettings) -> BTreeSet<Scheme> {
     let insecure = [Scheme::Http, Scheme::Git, Scheme::File];
     // An operator who gives a `file` URL means a path.
     let file = [Scheme::File];

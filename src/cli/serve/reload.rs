@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::layers::Layering;
 use super::prepare::Prepared;
-use crate::config::watched::{Cause, Reloaded, SETTLE, WatchError};
+use crate::config::watched::{ReloadCause, Reloaded, SETTLE, WatchError};
 use crate::http::{Access, Tls, Webhooks};
 use crate::telemetry::{Log, Metrics};
 
@@ -51,13 +51,13 @@ impl SettingsReloader {
 
 /// The files to load again.
 pub(super) struct Reloader {
-    files: Arc<Files>,
+    files: Arc<ReloadableFiles>,
     metrics: Arc<Metrics>,
     problems: BTreeMap<String, Problem>,
     settings: SettingsReloader,
 }
 
-struct Files {
+struct ReloadableFiles {
     tls: Option<Arc<Tls>>,
     access: Arc<Access>,
     webhooks: Arc<Webhooks>,
@@ -69,7 +69,7 @@ struct Problem {
     looks: u32,
 }
 
-type Outcome = (&'static str, Result<Reloaded, String>);
+type FileOutcome = (&'static str, Result<Reloaded, String>);
 
 impl Reloader {
     pub(super) fn new(
@@ -77,7 +77,7 @@ impl Reloader {
         metrics: Arc<Metrics>,
         settings: SettingsReloader,
     ) -> Self {
-        let files = Files {
+        let files = ReloadableFiles {
             tls: prepared.tls.clone(),
             access: Arc::clone(&prepared.access),
             webhooks: Arc::clone(&prepared.webhooks),
@@ -90,14 +90,14 @@ impl Reloader {
         self.warn();
         loop {
             tokio::select! {
-                () = tokio::time::sleep(LOOK) => self.look(Cause::Poll).await,
+                () = tokio::time::sleep(LOOK) => self.look(ReloadCause::Poll).await,
                 _ = hangups.recv() => {
                     tracing::info!("reloading at SIGHUP");
                     self.settings.reload();
                     // What changed has to stay the same for two looks, declared complete or not.
-                    self.look(Cause::Declared).await;
+                    self.look(ReloadCause::Declared).await;
                     tokio::time::sleep(SETTLE).await;
-                    self.look(Cause::Declared).await;
+                    self.look(ReloadCause::Declared).await;
                     tracing::info!("reloaded at SIGHUP");
                 }
             }
@@ -106,7 +106,7 @@ impl Reloader {
         }
     }
 
-    async fn look(&mut self, cause: Cause) {
+    async fn look(&mut self, cause: ReloadCause) {
         let files = Arc::clone(&self.files);
         // A file system may hang.
         let outcomes = tokio::task::spawn_blocking(move || files.reload(cause)).await;
@@ -175,9 +175,9 @@ impl Reloader {
 /// What the names of problems begin with that no file change causes.
 const EXPIRY: &str = "expiry: ";
 
-impl Files {
-    fn reload(&self, cause: Cause) -> Vec<Outcome> {
-        let mut all: Vec<Outcome> = Vec::new();
+impl ReloadableFiles {
+    fn reload(&self, cause: ReloadCause) -> Vec<FileOutcome> {
+        let mut all: Vec<FileOutcome> = Vec::new();
         all.extend(self.access.reload(cause).into_iter().map(|(file, it)| (file, said(it))));
         all.extend(self.webhooks.reload(cause).map(|it| ("webhook-secret-file", said(it))));
         all.extend(self.tls.iter().map(|it| ("tls", said(it.reload(cause)))));

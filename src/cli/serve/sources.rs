@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::Serve;
+use super::ServeSettings;
 use crate::client::Identity;
 use crate::facts::NodeSource;
 use crate::http::ClassUpdater;
@@ -12,7 +12,7 @@ use crate::puppet_server::PuppetServer;
 use crate::puppetdb::PuppetDb;
 
 /// Returns the `PuppetDB`, where one is set.
-pub(super) fn puppetdb(settings: &Serve) -> Result<Option<Arc<dyn NodeSource>>> {
+pub(super) fn puppetdb(settings: &ServeSettings) -> Result<Option<Arc<dyn NodeSource>>> {
     let Some(url) = &settings.puppetdb else { return Ok(None) };
     let pair = settings.tls_cert.clone().zip(settings.tls_key.clone());
     let identity = Identity::of_files(settings.tls_client_ca.clone(), pair);
@@ -20,7 +20,7 @@ pub(super) fn puppetdb(settings: &Serve) -> Result<Option<Arc<dyn NodeSource>>> 
 }
 
 /// Returns the Puppet Server, where one is set.
-pub(super) fn puppet_server(settings: &Serve) -> Result<Option<ClassUpdater>> {
+pub(super) fn puppet_server(settings: &ServeSettings) -> Result<Option<ClassUpdater>> {
     let Some(url) = settings.puppet_server.clone() else { return Ok(None) };
     let pair = |certificate: &Option<_>, key: &Option<_>| certificate.clone().zip(key.clone());
     let own = pair(&settings.puppet_server_cert, &settings.puppet_server_key);

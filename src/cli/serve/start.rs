@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use tokio_util::sync::CancellationToken;
 
-use super::arguments::{EncFacts, Serve};
+use super::arguments::{EncFacts, ServeSettings};
 use super::layers::Layering;
 use super::prepare::{Prepared, prepare};
 use super::reload::{self, Reloader, SettingsReloader};
@@ -29,7 +29,7 @@ const LEAST_WORK: Duration = Duration::from_millis(200);
 const LAST_WORK: Duration = Duration::from_secs(1);
 
 /// Runs the daemon until a signal stops it.
-pub(super) fn run(serve: &Serve, layering: Layering) -> Result<Exit> {
+pub(super) fn run(serve: &ServeSettings, layering: Layering) -> Result<Exit> {
     let log = Log::start(serve.log_format, &serve.log).context("cannot start the log")?;
     let prepared = prepare(serve)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -44,7 +44,7 @@ pub(super) fn run(serve: &Serve, layering: Layering) -> Result<Exit> {
 }
 
 async fn run_within(
-    settings: &Serve,
+    settings: &ServeSettings,
     prepared: &Prepared,
     settings_reloader: SettingsReloader,
 ) -> Result<Exit> {
@@ -98,7 +98,7 @@ async fn run_within(
 
 /// Starts what the routes of every address share.
 async fn start_services(
-    settings: &Serve,
+    settings: &ServeSettings,
     prepared: &Prepared,
     controller_settings: Settings,
 ) -> Result<Arc<Services>> {

@@ -11,10 +11,10 @@ use crate::model::{ClassName, GroupId};
 pub(super) struct ActualValues {
     groups: Vec<String>,
     /// `None` for a conflict.
-    values: Option<Values>,
+    values: Option<ActualClassification>,
 }
 
-struct Values {
+struct ActualClassification {
     environment: Value,
     classes: Parameters,
     variables: BTreeMap<String, Value>,
@@ -30,7 +30,7 @@ impl ActualValues {
         let groups = groups.filter(|it| it.id != GroupId::ROOT).map(|it| it.name.to_string());
         let values = match &explanation.outcome {
             Outcome::Conflict(_) => None,
-            Outcome::Classified(result) => Some(Values::of(result)),
+            Outcome::Classified(result) => Some(ActualClassification::of(result)),
         };
         Self { groups: groups.collect(), values }
     }
@@ -76,7 +76,7 @@ impl ActualValues {
     }
 }
 
-impl Values {
+impl ActualClassification {
     fn of(result: &Final<'_>) -> Self {
         let parameters = |classes: &BTreeMap<&ClassName, ClassSources<'_>>| -> Parameters {
             let class = |(name, it): (&&ClassName, &ClassSources<'_>)| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::json;
 
-use super::super::output::DataFormat;
+use super::super::output::{DataFormat, paint};
 use super::verdict::Verdict;
 use crate::diagnostic::Colour;
 use crate::document::quote;
@@ -20,9 +20,9 @@ fn place(verdict: &Verdict<'_>, prefix: &str) -> String {
 /// Returns what is wrong, a line each, with its cause below.
 fn lines(verdict: &Verdict<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    for fault in &verdict.faults {
-        lines.push(fault.message.clone());
-        lines.extend(fault.because.iter().map(|it| format!("  {it}")));
+    for mismatch in &verdict.mismatches {
+        lines.push(mismatch.message.clone());
+        lines.extend(mismatch.because.iter().map(|it| format!("  {it}")));
     }
     lines
 }
@@ -33,13 +33,13 @@ fn counts(verdicts: &[Verdict<'_>]) -> (usize, usize) {
 }
 
 pub(super) fn human(verdicts: &[Verdict<'_>], prefix: &str, colour: Colour) -> String {
-    let paint = |code: &str, text: &str| match colour {
-        Colour::Ansi => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-        Colour::Plain => text.to_owned(),
-    };
     let mut text = String::new();
     for verdict in verdicts {
-        let word = if verdict.passed() { paint("32", "ok") } else { paint("31", "FAILED") };
+        let word = if verdict.passed() {
+            paint(colour, "32", "ok")
+        } else {
+            paint(colour, "31", "FAILED")
+        };
         let _infallible = writeln!(text, "test {} ... {word}", verdict.test.name);
         if verdict.passed() {
             continue;
@@ -83,11 +83,11 @@ pub(super) fn junit(verdicts: &[Verdict<'_>], prefix: &str) -> String {
         let mut suite = TestSuite::new(file.as_str());
         suite.set_time(Duration::ZERO);
         for verdict in of_file {
-            let status = match verdict.faults.first() {
+            let status = match verdict.mismatches.first() {
                 None => TestCaseStatus::success(),
-                Some(fault) => {
+                Some(mismatch) => {
                     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                    status.set_message(fault.message.as_str());
+                    status.set_message(mismatch.message.as_str());
                     status.set_type("expectation");
                     let place = place(verdict, prefix);
                     status.set_description(format!("{place}\n{}", lines(verdict).join("\n")));
@@ -112,9 +112,10 @@ pub(super) fn json(verdicts: &[Verdict<'_>], prefix: &str) -> String {
         .iter()
         .map(|verdict| {
             let start = verdict.test.place.span.start;
-            let faults = verdict.faults.iter();
-            let faults: Vec<_> =
-                faults.map(|it| json!({"message": it.message, "because": it.because})).collect();
+            let mismatches = verdict.mismatches.iter();
+            let mismatches: Vec<_> = mismatches
+                .map(|it| json!({"message": it.message, "because": it.because}))
+                .collect();
             json!({
                 "name": verdict.test.name,
                 "node": verdict.test.node,
@@ -122,7 +123,7 @@ pub(super) fn json(verdicts: &[Verdict<'_>], prefix: &str) -> String {
                 "line": start.line,
                 "column": start.column,
                 "passed": verdict.passed(),
-                "faults": faults,
+                "faults": mismatches,
             })
         })
         .collect();

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::node::facts_file;
 use super::super::tree::draw::{conflict_lines, shorten, sources};
-use super::super::tree::group::Why;
+use super::super::tree::group::Membership;
 use super::actual_values::ActualValues;
 use crate::classification::{
     ClassSources, Explanation, Final, Outcome, SourcedValue, conflict_summary,
@@ -23,7 +23,7 @@ use crate::validation::{Expectation, TestCase};
 /// The outcome of a test.
 pub(super) struct Verdict<'t> {
     pub(super) test: &'t TestCase,
-    pub(super) faults: Vec<Fault>,
+    pub(super) mismatches: Vec<Mismatch>,
     /// The command that explains the node, if it takes no more than a file.
     pub(super) see: Option<String>,
     /// What comes out, if it is not as expected.
@@ -31,7 +31,7 @@ pub(super) struct Verdict<'t> {
 }
 
 /// Something that is not as expected.
-pub(super) struct Fault {
+pub(super) struct Mismatch {
     pub(super) message: String,
     /// What makes it so.
     pub(super) because: Vec<String>,
@@ -39,11 +39,11 @@ pub(super) struct Fault {
 
 impl Verdict<'_> {
     pub(super) fn passed(&self) -> bool {
-        self.faults.is_empty()
+        self.mismatches.is_empty()
     }
 }
 
-impl Fault {
+impl Mismatch {
     fn new(message: String, because: impl IntoIterator<Item = String>) -> Self {
         Self { message, because: because.into_iter().collect() }
     }
@@ -60,17 +60,16 @@ pub(super) fn run<'t>(
     let node = match check_facts(test, directory).and_then(|()| node(test, file.as_deref())) {
         Ok(node) => node,
         Err(error) => {
-            let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-            let faults = vec![Fault::new(causes.join(": "), [])];
-            return Verdict { test, faults, see: None, actual: None };
+            let mismatches = vec![Mismatch::new(format!("{error:#}"), [])];
+            return Verdict { test, mismatches, see: None, actual: None };
         }
     };
     let see = file.filter(|_| test.trusted.is_none()).map(|path| {
         let directory = directory.display();
         format!("clade explain {} {directory} --facts {}", test.node, path.display())
     });
-    let (faults, actual) = compare(test, estate, index, &node);
-    Verdict { test, faults, see, actual }
+    let (mismatches, actual) = compare(test, estate, index, &node);
+    Verdict { test, mismatches, see, actual }
 }
 
 fn facts_path(test: &TestCase, directory: &Path) -> Option<PathBuf> {
@@ -121,44 +120,50 @@ fn compare(
     estate: &Estate,
     index: &Index,
     node: &Node,
-) -> (Vec<Fault>, Option<ActualValues>) {
+) -> (Vec<Mismatch>, Option<ActualValues>) {
     let hierarchy = &estate.hierarchy;
     let explanation = match classify(estate, index, node) {
         Ok(explanation) => explanation,
         Err(error) => {
             let index = hierarchy.find(error.group);
-            let why = index.and_then(|index| Why::of(hierarchy, index, node).because());
-            return (vec![Fault::new(error.to_string(), why)], None);
+            let why = index.and_then(|index| Membership::of(hierarchy, index, node).because());
+            return (vec![Mismatch::new(error.to_string(), why)], None);
         }
     };
-    let mut faults = Vec::new();
-    compare_groups(&test.expect, &explanation, &mut faults);
+    let mut mismatches = Vec::new();
+    compare_groups(&test.expect, &explanation, &mut mismatches);
     match &explanation.outcome {
         Outcome::Conflict(conflicts) if test.expect.conflict != Some(true) => {
             let message = conflict_summary(hierarchy, conflicts);
-            faults.push(Fault::new(message, conflict_lines(hierarchy, conflicts)));
+            mismatches.push(Mismatch::new(message, conflict_lines(hierarchy, conflicts)));
         }
         Outcome::Conflict(_) => {}
         Outcome::Classified(_) if test.expect.conflict == Some(true) => {
             let leaves = explanation.leaves.iter().map(|it| hierarchy.group(*it).name.as_str());
             let leaves: Vec<String> = leaves.map(|it| format!("`{it}`")).collect();
             let because = format!("the leaf groups agree: {}", leaves.join(", "));
-            faults.push(Fault::new("expected a conflict, there is none".to_owned(), [because]));
+            mismatches
+                .push(Mismatch::new("expected a conflict, there is none".to_owned(), [because]));
         }
         Outcome::Classified(result) => {
-            Values { hierarchy, faults: &mut faults }.compare(&test.expect, result);
+            ValueComparison { hierarchy, mismatches: &mut mismatches }
+                .compare(&test.expect, result);
         }
     }
     if test.expect.is_empty() {
         let message = "`expect` says nothing that could fail".to_owned();
         let because = "`clade test --update` writes what comes out now".to_owned();
-        faults.push(Fault::new(message, [because]));
+        mismatches.push(Mismatch::new(message, [because]));
     }
-    let actual = (!faults.is_empty()).then(|| ActualValues::of(&explanation));
-    (faults, actual)
+    let actual = (!mismatches.is_empty()).then(|| ActualValues::of(&explanation));
+    (mismatches, actual)
 }
 
-fn compare_groups(expect: &Expectation, explanation: &Explanation<'_>, faults: &mut Vec<Fault>) {
+fn compare_groups(
+    expect: &Expectation,
+    explanation: &Explanation<'_>,
+    mismatches: &mut Vec<Mismatch>,
+) {
     let Some(expected) = &expect.groups else { return };
     let hierarchy = &explanation.estate.hierarchy;
     let found: BTreeSet<&str> = explanation
@@ -172,19 +177,19 @@ fn compare_groups(expect: &Expectation, explanation: &Explanation<'_>, faults: &
         let all = hierarchy.indexes();
         all.filter(|it| hierarchy.group(*it).name.as_str() == name).collect::<Vec<_>>()
     };
-    let why = |index| Why::of(hierarchy, index, explanation.node);
+    let why = |index| Membership::of(hierarchy, index, explanation.node);
     for missing in expected.iter().filter(|it| !found.contains(it.as_str())) {
         let groups = named(missing);
         if groups.is_empty() {
             let names = hierarchy.groups().map(|it| it.name.as_str());
             let similar = closest(missing, names).map(|it| format!("did you mean `{it}`?"));
             let message = format!("expected the group `{missing}`, which does not exist");
-            faults.push(Fault::new(message, similar));
+            mismatches.push(Mismatch::new(message, similar));
             continue;
         }
         let because = groups.into_iter().filter_map(|it| why(it).because());
         let message = format!("expected the group `{missing}`, which does not match");
-        faults.push(Fault::new(message, because));
+        mismatches.push(Mismatch::new(message, because));
     }
     for surplus in found.iter().filter(|it| !expected.contains(**it)) {
         let because = named(surplus).into_iter().filter_map(|index| {
@@ -192,17 +197,17 @@ fn compare_groups(expect: &Expectation, explanation: &Explanation<'_>, faults: &
             why.because().is_none().then(|| why.evidence())?
         });
         let message = format!("the group `{surplus}` matches, which is not expected");
-        faults.push(Fault::new(message, because));
+        mismatches.push(Mismatch::new(message, because));
     }
 }
 
 /// Compares the values of a classification with those expected.
-struct Values<'a> {
+struct ValueComparison<'a> {
     hierarchy: &'a Hierarchy,
-    faults: &'a mut Vec<Fault>,
+    mismatches: &'a mut Vec<Mismatch>,
 }
 
-impl Values<'_> {
+impl ValueComparison<'_> {
     fn compare(&mut self, expect: &Expectation, result: &Final<'_>) {
         if let Some(expected) = &expect.environment
             && expected != result.environment
@@ -211,7 +216,7 @@ impl Values<'_> {
                 format!("expected the environment `{expected}`, it is `{}`", result.environment);
             let from = sources(self.hierarchy, &result.environment_sources);
             let from = (!from.is_empty()).then(|| format!("from {from}"));
-            self.faults.push(Fault::new(message, from));
+            self.mismatches.push(Mismatch::new(message, from));
         }
         self.classes("class", &expect.classes, &result.classes);
         self.classes("config data", &expect.config_data, &result.config_data);
@@ -232,7 +237,7 @@ impl Values<'_> {
                 let names = found.keys().map(|it| it.as_str());
                 let similar = closest(class.as_str(), names).map(|it| format!("there is `{it}`"));
                 let message = format!("expected the {what} `{class}`, which is not there");
-                self.faults.push(Fault::new(message, similar));
+                self.mismatches.push(Mismatch::new(message, similar));
                 continue;
             };
             for (parameter, expected) in parameters {
@@ -248,14 +253,14 @@ impl Values<'_> {
             None if expected.is_null() => {}
             None => {
                 let message = format!("expected {what} to be {wanted}, it is not there");
-                self.faults.push(Fault::new(message, []));
+                self.mismatches.push(Mismatch::new(message, []));
             }
             Some(found) if same(expected, found.value) => {}
             Some(found) => {
                 let value = shorten(&found.value.to_string());
                 let message = format!("expected {what} to be {wanted}, it is {value}");
                 let from = format!("from {}", sources(self.hierarchy, &found.sources));
-                self.faults.push(Fault::new(message, [from]));
+                self.mismatches.push(Mismatch::new(message, [from]));
             }
         }
     }

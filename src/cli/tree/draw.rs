@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::classification::{
     ClassSources, Conflicts, Difference, Explanation, Final, Outcome, Source, SourcedValue,
 };
+use crate::cli::output::paint;
 use crate::diagnostic::Colour;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{ClassName, Condition};
@@ -36,10 +37,7 @@ impl Pen {
     }
 
     fn painted(&self, code: &str, text: &str) -> String {
-        match self.colour {
-            Colour::Ansi => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-            Colour::Plain => text.to_owned(),
-        }
+        paint(self.colour, code, text)
     }
 
     pub(super) fn strong(&self, text: &str) -> String {

@@ -9,14 +9,14 @@ use crate::model::{Condition, Node, Test};
 use crate::rule::{Explained, Form, explain};
 
 /// The rules of a group and its ancestors, explained for a node; the root group's first.
-pub(in crate::cli) struct Why<'h> {
+pub(in crate::cli) struct Membership<'h> {
     hierarchy: &'h Hierarchy,
     group: GroupIndex,
     node: &'h Node,
     rules: Vec<(GroupIndex, Option<Explained<'h>>)>,
 }
 
-impl<'h> Why<'h> {
+impl<'h> Membership<'h> {
     pub(in crate::cli) fn of(hierarchy: &'h Hierarchy, group: GroupIndex, node: &'h Node) -> Self {
         let mut lineage: Vec<GroupIndex> = hierarchy.lineage(group).collect();
         lineage.reverse();

@@ -22,7 +22,7 @@ use crate::model::{Individual, Node};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The explanation document of a daemon, and the groups of the commit that it comes from.
-pub(super) struct Explained {
+pub(super) struct RemoteExplanation {
     document: Document<Explanation>,
     groups: String,
 }
@@ -33,7 +33,7 @@ pub(super) fn ask(
     identity: &IdentityArgs,
     node: &str,
     output: &mut Output,
-) -> Result<Explained> {
+) -> Result<RemoteExplanation> {
     let daemon = identity.client_of_first(server, PATIENCE, output)?;
     let name = utf8_percent_encode(node, NON_ALPHANUMERIC);
     let path = format!("/v1/classified/nodes/{name}/explanation");
@@ -42,10 +42,10 @@ pub(super) fn ask(
     let commit = commit.context("the daemon does not say which commit answers")?;
     // The groups of the same commit, whatever answers by now.
     let groups = daemon.get_json(&format!("/v1/groups?commit={commit}"))?.document()?.to_string();
-    Ok(Explained { document, groups })
+    Ok(RemoteExplanation { document, groups })
 }
 
-impl Explained {
+impl RemoteExplanation {
     /// Writes the document as the daemon sent it.
     pub(super) fn write(&self, format: DataFormat, output: &mut Output) -> Result<Exit> {
         output.data(&format.write(&self.document.sent))?;

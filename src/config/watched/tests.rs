@@ -2,9 +2,9 @@
 
 use super::*;
 
-type Text = Watched<String, String>;
+type Text = WatchedFiles<String, String>;
 
-fn open(path: &Path, ending: Ending) -> Text {
+fn open(path: &Path, ending: FileEnd) -> Text {
     let file = WatchedFile { path: path.to_owned(), ending };
     Text::open(vec![file], |contents, _| {
         let text = String::from_utf8(contents.concat()).unwrap();
@@ -13,11 +13,18 @@ fn open(path: &Path, ending: Ending) -> Text {
     .unwrap()
 }
 
-/// Looks twice, far enough apart.
-fn settled(watched: &Text, cause: Cause) -> Result<Reloaded, String> {
-    assert_eq!(watched.reload(cause).map_err(|it| it.to_string())?, Reloaded::Pending);
-    std::thread::sleep(SETTLE);
-    watched.reload(cause).map_err(|it| it.to_string())
+/// Compares twice, far enough apart by the clock of the test.
+fn settled(watched: &Text, cause: ReloadCause) -> Result<Reloaded, String> {
+    let now = Instant::now();
+    let first = watched.reload_at(cause, now).map_err(|it| it.to_string())?;
+    assert_eq!(first, Reloaded::Pending);
+    assert_eq!(watched.reload_at(cause, now).ok(), Some(Reloaded::Pending));
+    later(watched, cause)
+}
+
+/// Compares when what was seen until now has stayed the same for long enough.
+fn later(watched: &Text, cause: ReloadCause) -> Result<Reloaded, String> {
+    watched.reload_at(cause, Instant::now() + SETTLE).map_err(|it| it.to_string())
 }
 
 fn replace(path: &Path, text: &str) {
@@ -31,15 +38,15 @@ fn a_change_is_loaded_when_it_is_stable_and_complete() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     std::fs::write(&path, "- a\n").unwrap();
-    let watched = open(&path, Ending::DocumentEnd);
-    assert_eq!(watched.reload(Cause::Poll).unwrap(), Reloaded::Unchanged);
+    let watched = open(&path, FileEnd::DocumentEnd);
+    assert_eq!(watched.reload(ReloadCause::Poll).unwrap(), Reloaded::Unchanged);
 
     // In place, without an ending: never, unless the operator declares it.
     std::fs::write(&path, "- a\n- b\n").unwrap();
-    let error = settled(&watched, Cause::Poll).unwrap_err();
+    let error = settled(&watched, ReloadCause::Poll).unwrap_err();
     assert!(error.contains("was rewritten in place") && error.contains("`...`"), "{error}");
     assert_eq!(**watched.load(), "- a\n");
-    assert_eq!(watched.reload(Cause::Declared).unwrap(), Reloaded::Loaded);
+    assert_eq!(later(&watched, ReloadCause::Declared), Ok(Reloaded::Loaded));
     assert_eq!(**watched.load(), "- a\n- b\n");
 
     // Replaced: yes. In place with an ending: yes.
@@ -49,12 +56,12 @@ fn a_change_is_loaded_when_it_is_stable_and_complete() {
         ("- e\n...", |path, text| std::fs::write(path, text).unwrap()),
     ] {
         write(&path, text);
-        assert_eq!(settled(&watched, Cause::Poll), Ok(Reloaded::Loaded), "{text}");
+        assert_eq!(settled(&watched, ReloadCause::Poll), Ok(Reloaded::Loaded), "{text}");
         assert_eq!(**watched.load(), text);
     }
     // A file that closed with its ending has to close with it, replaced or not.
     replace(&path, "- f\n");
-    settled(&watched, Cause::Poll).unwrap_err();
+    settled(&watched, ReloadCause::Poll).unwrap_err();
     assert_eq!(**watched.load(), "- e\n...");
 }
 
@@ -63,13 +70,15 @@ fn a_file_that_is_being_written_is_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     std::fs::write(&path, "a\n").unwrap();
-    let watched = open(&path, Ending::Format);
+    let watched = open(&path, FileEnd::Format);
+    let mut now = Instant::now();
     for text in ["b", "bb", "bbb"] {
         std::fs::write(&path, text).unwrap();
-        assert_eq!(watched.reload(Cause::Poll).unwrap(), Reloaded::Pending, "{text}");
-        std::thread::sleep(SETTLE);
+        let reloaded = watched.reload_at(ReloadCause::Poll, now).unwrap();
+        assert_eq!(reloaded, Reloaded::Pending, "{text}");
+        now += SETTLE;
     }
-    assert_eq!(watched.reload(Cause::Poll).unwrap(), Reloaded::Loaded);
+    assert_eq!(watched.reload_at(ReloadCause::Poll, now).unwrap(), Reloaded::Loaded);
     assert_eq!(**watched.load(), "bbb");
 }
 
@@ -78,12 +87,12 @@ fn a_change_is_seen_whatever_its_modification_time() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     std::fs::write(&path, "a").unwrap();
-    let watched = open(&path, Ending::Format);
+    let watched = open(&path, FileEnd::Format);
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     let modified = file.metadata().unwrap().modified().unwrap();
     std::fs::write(&path, "b").unwrap();
     file.set_modified(modified).unwrap();
-    assert_eq!(settled(&watched, Cause::Poll), Ok(Reloaded::Loaded));
+    assert_eq!(settled(&watched, ReloadCause::Poll), Ok(Reloaded::Loaded));
     assert_eq!(**watched.load(), "b");
 }
 
@@ -92,17 +101,17 @@ fn a_failed_reload_is_retried_and_leaves_what_is_known() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     std::fs::write(&path, "a\n").unwrap();
-    let watched = open(&path, Ending::LineEnd);
+    let watched = open(&path, FileEnd::LineEnd);
     replace(&path, "broken\n");
-    assert_eq!(settled(&watched, Cause::Poll), Err("it is broken".to_owned()));
-    assert_eq!(watched.reload(Cause::Poll).unwrap_err().to_string(), "it is broken");
+    assert_eq!(settled(&watched, ReloadCause::Poll), Err("it is broken".to_owned()));
+    assert_eq!(later(&watched, ReloadCause::Poll), Err("it is broken".to_owned()));
     std::fs::remove_file(&path).unwrap();
-    let error = watched.reload(Cause::Poll).unwrap_err().to_string();
+    let error = watched.reload(ReloadCause::Poll).unwrap_err().to_string();
     assert!(error.contains("cannot be read"), "{error}");
     assert_eq!(**watched.load(), "a\n");
     // The first half of a secret, with a new inode or not, is not a secret.
     std::fs::write(&path, "sec").unwrap();
-    settled(&watched, Cause::Poll).unwrap_err();
+    settled(&watched, ReloadCause::Poll).unwrap_err();
     std::fs::write(&path, "secret\n").unwrap();
-    assert_eq!(settled(&watched, Cause::Poll), Ok(Reloaded::Loaded));
+    assert_eq!(settled(&watched, ReloadCause::Poll), Ok(Reloaded::Loaded));
 }

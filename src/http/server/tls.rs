@@ -29,7 +29,7 @@ pub(super) use described::described;
 use rollback::{Issues, rollback};
 use verifier::REFUSED;
 
-use crate::config::watched::{Cause, Reloaded, WatchError, Watched};
+use crate::config::watched::{ReloadCause, Reloaded, WatchError, WatchedFiles};
 use crate::facts::{CertificateFacts, ExtensionNames};
 
 /// How often the client certificate of an open connection is verified again: it may expire, as may its
@@ -42,7 +42,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// The TLS settings in use.
 #[derive(Debug)]
 pub struct Tls {
-    watched: Watched<Setup, TlsError>,
+    watched: WatchedFiles<Setup, TlsError>,
     /// Notifies of reloaded files.
     reloads: watch::Sender<()>,
 }
@@ -63,7 +63,7 @@ impl Tls {
     pub fn open(files: TlsFiles) -> Result<Self, WatchError<TlsError>> {
         let in_use: Mutex<Issues> = Mutex::default();
         let watched =
-            Watched::open(configure::watched_files(&files), move |contents, occasion| {
+            WatchedFiles::open(configure::watched_files(&files), move |contents, occasion| {
                 let mut in_use = in_use.lock();
                 let setup = configure::configure(&files, contents, occasion)?;
                 if let Some(reason) = rollback(&setup.clients.issues, &in_use) {
@@ -81,7 +81,7 @@ impl Tls {
     /// # Errors
     ///
     /// Returns an error if they cannot be used; what is in use stays.
-    pub fn reload(&self, cause: Cause) -> Result<Reloaded, WatchError<TlsError>> {
+    pub fn reload(&self, cause: ReloadCause) -> Result<Reloaded, WatchError<TlsError>> {
         let reloaded = self.watched.reload(cause)?;
         if reloaded == Reloaded::Loaded {
             self.reloads.send_replace(());

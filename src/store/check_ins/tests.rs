@@ -12,10 +12,10 @@ fn check_in(name: &str, fact: i64) -> CheckIn {
     CheckIn { time: Timestamp::UNIX_EPOCH, transaction_uuid: None, commit: None, node }
 }
 
-const LIMITS: Limits =
-    Limits { nodes: 1000, bytes: 1 << 30, forget_after: Duration::from_hours(1) };
+const LIMITS: StoreLimits =
+    StoreLimits { nodes: 1000, bytes: 1 << 30, forget_after: Duration::from_hours(1) };
 
-fn limited(path: Option<&Path>, limits: Limits) -> CheckIns {
+fn limited(path: Option<&Path>, limits: StoreLimits) -> CheckIns {
     let settings = StoreSettings { path: path.map(Path::to_owned), cache: 1 << 20, limits };
     let store = CheckIns::new(settings, Arc::default());
     // As the writer does at the start.
@@ -72,7 +72,7 @@ fn a_row_is_read_when_there_is_room_for_its_size() {
     for state in ["waiting", "written"] {
         let room = Asked::default();
         let error = store.get_within("large", &room).unwrap_err();
-        assert_eq!((error.fault, room.rows.lock().len()), (Fault::Busy, 0), "{state}");
+        assert_eq!((error.fault, room.rows.lock().len()), (StoreFault::Busy, 0), "{state}");
         let room = Asked { most: 2 * LARGE_ROW, ..Asked::default() };
         for (name, expected) in [("large", &large), ("small", &check_in("small", 1))] {
             assert_eq!(store.get_within(name, &room).unwrap().check_in.as_ref(), Some(expected));
@@ -107,7 +107,7 @@ fn a_list_reads_a_large_row_alone_and_when_there_is_room_for_it() {
     assert_eq!(room.bytes.lock().len(), 1, "small rows take no room");
     assert_eq!(*room.bytes.lock(), *room.rows.lock());
     let error = store.for_each(&Asked::default(), drop).unwrap_err();
-    assert_eq!(error.fault, Fault::Busy, "a row is not left out");
+    assert_eq!(error.fault, StoreFault::Busy, "a row is not left out");
 }
 
 /// Changes the row of `b` when it is admitted; a second one must wait until the first is released.
@@ -242,7 +242,7 @@ fn a_row_that_would_expand_is_an_error_of_its_own() {
     store.note(&check_in("c", 1));
     for _ in 0..2 {
         let error = store.get("b").unwrap_err();
-        assert_eq!(error.fault, Fault::Row);
+        assert_eq!(error.fault, StoreFault::Row);
         assert!(error.to_string().contains("`b` has over 250000 JSON values"), "{error}");
         store.0.take_turn().unwrap();
     }
@@ -289,7 +289,7 @@ fn a_request_without_facts_does_not_hide_facts() {
 
 #[test]
 fn made_up_names_make_room_for_each_other_and_not_for_nodes_that_came_back() {
-    let store = limited(None, Limits { nodes: 4, ..LIMITS });
+    let store = limited(None, StoreLimits { nodes: 4, ..LIMITS });
     let seen = |name: &str, seconds: i64| {
         store
             .note(&CheckIn { time: Timestamp::from_second(seconds).unwrap(), ..check_in(name, 1) });
@@ -315,7 +315,7 @@ fn made_up_names_make_room_for_each_other_and_not_for_nodes_that_came_back() {
 #[test]
 fn bytes_have_a_limit_too() {
     let size = serde_json::to_vec(&check_in("a", 1)).unwrap().len() as u64;
-    let store = limited(None, Limits { bytes: 2 * size, ..LIMITS });
+    let store = limited(None, StoreLimits { bytes: 2 * size, ..LIMITS });
     for name in ["a", "b", "c"] {
         store.note(&check_in(name, 1));
         store.0.take_turn().unwrap();
@@ -425,7 +425,7 @@ fn a_damaged_file_is_put_aside_and_its_nodes_are_not_taken_for_unknown() {
             continue;
         };
         let error = store.get("n7").unwrap().whole().unwrap_err();
-        assert_eq!(error.fault, Fault::PutAside, "{what}: {error}");
+        assert_eq!(error.fault, StoreFault::PutAside, "{what}: {error}");
         assert_eq!(std::fs::metadata(&aside).unwrap().len(), bytes.len() as u64, "{what}");
         // Also after a restart, until the file is removed.
         drop(store);
@@ -458,7 +458,7 @@ fn while_a_file_is_put_aside_a_check_in_lacks_what_it_does_not_say() {
         for name in ["without-trusted", "without-facts", "unknown"] {
             let stored = store.get(name).unwrap();
             assert_eq!(stored.check_in.is_some(), name != "unknown");
-            assert_eq!(stored.whole().unwrap_err().fault, Fault::PutAside, "{name}");
+            assert_eq!(stored.whole().unwrap_err().fault, StoreFault::PutAside, "{name}");
         }
         // Also when they no longer wait to be written.
         store.0.take_turn().unwrap();
@@ -488,8 +488,8 @@ fn a_file_that_another_process_has_is_left_alone() {
     let second = opened(Some(&path));
     assert_eq!(second.get("a").unwrap().check_in, None);
     first.0.ready_to_write().unwrap();
-    assert_eq!(second.0.take_turn().unwrap_err().fault, Fault::Locked);
-    assert_eq!(second.get("a").unwrap_err().fault, Fault::Locked);
+    assert_eq!(second.0.take_turn().unwrap_err().fault, StoreFault::Locked);
+    assert_eq!(second.get("a").unwrap_err().fault, StoreFault::Locked);
     assert_eq!(find_put_aside(&path), None);
     drop(first);
     second.0.take_turn().unwrap();
@@ -517,9 +517,9 @@ async fn what_is_kept_is_on_disk_or_an_error() {
     let database = store.0.database().unwrap();
     assert!(database.with_row("a", <[u8]>::to_vec).unwrap().is_some());
     drop(database);
-    store.0.state().health.failing = Some(StoreError::new(Fault::DiskFull, "written", "full"));
+    store.0.state().health.failing = Some(StoreError::new(StoreFault::DiskFull, "written", "full"));
     let error = store.keep(&received("b", "{\"n\":1}")).await.unwrap_err();
-    assert_eq!(error.fault, Fault::DiskFull);
+    assert_eq!(error.fault, StoreFault::DiskFull);
     store.stop();
     writer.join().unwrap();
 }

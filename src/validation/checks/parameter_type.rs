@@ -54,9 +54,9 @@ fn report(
     let classes = &context.places.of(group.id)?.classes;
     let written = classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
     let place = &written.parameters.iter().find(|it| it.name.as_ref() == parameter.as_str())?.value;
-    let TypeFault { way, wanted, found } = fault;
+    let TypeFault { path, wanted, found } = fault;
     let message = format!(
-        "`{parameter}{way}` of the class `{class}` is {}; the environment `{environment}` wants `{wanted}`",
+        "`{parameter}{path}` of the class `{class}` is {}; the environment `{environment}` wants `{wanted}`",
         describe(found)
     );
     let diagnostic =

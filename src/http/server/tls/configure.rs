@@ -17,7 +17,7 @@ use super::error::{TlsError, file_error};
 use super::files::{CrlPolicy, OnGap, TlsFiles};
 use super::rollback::Issues;
 use super::verifier::Noting;
-use crate::config::watched::{Ending, Occasion, WatchedFile};
+use crate::config::watched::{FileEnd, Occasion, WatchedFile};
 
 /// The configuration that the files make.
 pub(super) struct Setup {
@@ -107,7 +107,7 @@ pub(super) fn watched_files(files: &TlsFiles) -> Vec<WatchedFile> {
         files.client_ca.as_ref(),
         files.client_crl.as_ref(),
     ];
-    let watched = |path: &PathBuf| WatchedFile { path: path.clone(), ending: Ending::Format };
+    let watched = |path: &PathBuf| WatchedFile { path: path.clone(), ending: FileEnd::Format };
     all.into_iter().flatten().map(watched).collect()
 }
 

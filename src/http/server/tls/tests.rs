@@ -156,9 +156,9 @@ fn a_reload_keeps_the_list_that_is_known_until_a_good_one_comes() {
     site.write("crl.pem", &list(&site.puppet, 7, 2100));
     let tls = site.open(REFUSE).unwrap();
     let look = || {
-        tls.reload(Cause::Poll).ok();
+        tls.reload(ReloadCause::Poll).ok();
         std::thread::sleep(crate::config::watched::SETTLE);
-        tls.reload(Cause::Poll).map_err(|it| it.to_string())
+        tls.reload(ReloadCause::Poll).map_err(|it| it.to_string())
     };
     let other = list(&authority("Other CA"), 9, 2100);
     for bad in [String::new(), other, list(&site.puppet, 9, 2021)] {
@@ -183,9 +183,9 @@ fn a_reload_refuses_a_list_that_is_older_than_the_one_in_use() {
     write(258, 9, 3);
     let tls = site.open(REFUSE).unwrap();
     let look = || {
-        tls.reload(Cause::Poll).ok();
+        tls.reload(ReloadCause::Poll).ok();
         std::thread::sleep(crate::config::watched::SETTLE);
-        tls.reload(Cause::Poll).map_err(|it| it.to_string())
+        tls.reload(ReloadCause::Poll).map_err(|it| it.to_string())
     };
     // As it was before the node was revoked.
     for (ours, others, issuer) in [(257, 3, "CN=Puppet CA"), (258, 2, "CN=Other CA")] {
@@ -212,10 +212,10 @@ async fn an_open_connection_learns_that_its_certificate_was_revoked() {
     let tls = site.open(REFUSE).unwrap();
     let (good, revoked) = (site.shown(8), site.shown(9));
     site.write("crl.pem", &list(&site.puppet, 9, 2100));
-    tls.reload(Cause::Declared).unwrap();
+    tls.reload(ReloadCause::Declared).unwrap();
     let reload = async {
         tokio::time::sleep(crate::config::watched::SETTLE).await;
-        tls.reload(Cause::Declared).unwrap();
+        tls.reload(ReloadCause::Declared).unwrap();
         std::future::pending::<()>().await;
     };
     tokio::select! {
