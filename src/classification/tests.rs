@@ -61,9 +61,17 @@ fn answer(estate: &Estate) -> Value {
     }
 }
 
+/// The groups of an estate.
+type Groups = Vec<(u8, u8, Value)>;
+
+/// Classifies a node of each estate.
+fn assert_answers<const N: usize>(rows: [(Groups, Value); N]) {
+    each_row(rows, |(groups, expected)| assert_eq!(answer(&estate(&groups)), expected));
+}
+
 #[test]
 fn leaves_are_joined_and_differences_are_conflicts() {
-    let rows = [
+    assert_answers([
         (
             vec![],
             json!({"groups": "All Nodes", "environment": "production", "classes": {}, "parameters": {}}),
@@ -94,6 +102,12 @@ fn leaves_are_joined_and_differences_are_conflicts() {
                 \"c::k\". See the `details` key for all conflicts."
             ),
         ),
+    ]);
+}
+
+#[test]
+fn an_environment_group_trumps_others() {
+    assert_answers([
         (
             vec![
                 (1, 0, json!({"environment": "staging"})),
@@ -125,10 +139,7 @@ fn leaves_are_joined_and_differences_are_conflicts() {
                 for the environment. See the `details` key for all conflicts."
             ),
         ),
-    ];
-    each_row(rows, |(groups, expected)| {
-        assert_eq!(answer(&estate(&groups)), expected);
-    });
+    ]);
 }
 
 #[test]

@@ -3,7 +3,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::groups::GroupChange;
 use super::nodes::{NodeChange, Standing};
 use super::*;
 use crate::classification::{Conflicts, Outcome, Version, classified, classify, conflict_details};

@@ -268,81 +268,83 @@ mod tests {
     const GROUP: &str = "name: Web\nrule: name = x\n";
     const TEST: &str = "- {name: t, node: n, expect: {groups: []}}\n";
 
+    /// Path, text, what is said of it.
+    const MEANT: &[(&str, &str, &str)] = &[
+        (
+            "web.yaml",
+            GROUP,
+            "this file is not read: it looks like a node group, which stands below `groups/` // move it to `groups/web.yaml`",
+        ),
+        (
+            "web.json",
+            "{\"name\": \"a\", \"classes\": {}}",
+            "this file is not read: it looks like a node group, which stands below `groups/` // move it to `groups/web.yaml`",
+        ),
+        (
+            "t.yml",
+            TEST,
+            "this file is not read: it looks like tests, which stands below `tests/` // move it to `tests/t.yaml`",
+        ),
+        (
+            "Groups/web.yaml",
+            GROUP,
+            "this file is not read: it looks like a node group, which stands below `groups/` // move it to `groups/web.yaml`",
+        ),
+        (
+            "group/deep/web.yaml",
+            GROUP,
+            "this file is not read: it looks like a node group, which stands below `groups/` // move it to `groups/web.yaml`",
+        ),
+        (
+            "test/t.yaml",
+            TEST,
+            "this file is not read: it looks like tests, which stands below `tests/` // move it to `tests/t.yaml`",
+        ),
+        (
+            "node/web1.example.com.yaml",
+            "variables: {a: 1}\n",
+            "this file is not read: it looks like the values of a node, which stands below `nodes/` // move it to `nodes/web1.example.com.yaml`",
+        ),
+        (
+            "environments/dev/classes.yaml",
+            "classes: {a: {parameters: {}}}\n",
+            "this file is not read: it looks like a class catalogue, which stands directly in `environments/` // move it to `environments/classes.yaml`",
+        ),
+        (
+            "groups/web.json",
+            "{}",
+            "this file is not read: its name ends neither in `.yaml` nor in `.yml` // rename it to `web.yaml`; JSON is YAML",
+        ),
+        (
+            "groups/web.YAML",
+            "",
+            "this file is not read: its name ends neither in `.yaml` nor in `.yml` // rename it to `web.yaml`; JSON is YAML",
+        ),
+        (
+            "groups/a/web.yaml.txt",
+            GROUP,
+            "this file is not read: its name ends neither in `.yaml` nor in `.yml` // rename it to `web.yaml`; JSON is YAML",
+        ),
+        (
+            "nodes/web1.json",
+            "{}",
+            "this file is not read: its name ends neither in `.yaml` nor in `.yml` // rename it to `web1.yaml`; JSON is YAML",
+        ),
+        (
+            "clade.json",
+            "{}",
+            "this file is not read: settings stand in `clade.yaml` // rename it to `clade.yaml`",
+        ),
+        (
+            ".clade.yaml",
+            "",
+            "this file is not read: settings stand in `clade.yaml` // rename it to `clade.yaml`",
+        ),
+    ];
+
     #[test]
     fn what_looks_meant_and_is_not_read_is_named() {
-        let rows = [
-            (
-                "web.yaml",
-                GROUP,
-                "this file is not read: it looks like a node group, which stands below `groups/` // move it to `groups/web.yaml`",
-            ),
-            (
-                "web.json",
-                "{\"name\": \"a\", \"classes\": {}}",
-                "this file is not read: it looks like a node group, which stands below `groups/` // move it to `groups/web.yaml`",
-            ),
-            (
-                "t.yml",
-                TEST,
-                "this file is not read: it looks like tests, which stands below `tests/` // move it to `tests/t.yaml`",
-            ),
-            (
-                "Groups/web.yaml",
-                GROUP,
-                "this file is not read: it looks like a node group, which stands below `groups/` // move it to `groups/web.yaml`",
-            ),
-            (
-                "group/deep/web.yaml",
-                GROUP,
-                "this file is not read: it looks like a node group, which stands below `groups/` // move it to `groups/web.yaml`",
-            ),
-            (
-                "test/t.yaml",
-                TEST,
-                "this file is not read: it looks like tests, which stands below `tests/` // move it to `tests/t.yaml`",
-            ),
-            (
-                "node/web1.example.com.yaml",
-                "variables: {a: 1}\n",
-                "this file is not read: it looks like the values of a node, which stands below `nodes/` // move it to `nodes/web1.example.com.yaml`",
-            ),
-            (
-                "environments/dev/classes.yaml",
-                "classes: {a: {parameters: {}}}\n",
-                "this file is not read: it looks like a class catalogue, which stands directly in `environments/` // move it to `environments/classes.yaml`",
-            ),
-            (
-                "groups/web.json",
-                "{}",
-                "this file is not read: its name ends neither in `.yaml` nor in `.yml` // rename it to `web.yaml`; JSON is YAML",
-            ),
-            (
-                "groups/web.YAML",
-                "",
-                "this file is not read: its name ends neither in `.yaml` nor in `.yml` // rename it to `web.yaml`; JSON is YAML",
-            ),
-            (
-                "groups/a/web.yaml.txt",
-                GROUP,
-                "this file is not read: its name ends neither in `.yaml` nor in `.yml` // rename it to `web.yaml`; JSON is YAML",
-            ),
-            (
-                "nodes/web1.json",
-                "{}",
-                "this file is not read: its name ends neither in `.yaml` nor in `.yml` // rename it to `web1.yaml`; JSON is YAML",
-            ),
-            (
-                "clade.json",
-                "{}",
-                "this file is not read: settings stand in `clade.yaml` // rename it to `clade.yaml`",
-            ),
-            (
-                ".clade.yaml",
-                "",
-                "this file is not read: settings stand in `clade.yaml` // rename it to `clade.yaml`",
-            ),
-        ];
-        each_row(rows, |(path, text, expected)| {
+        each_row(MEANT, |(path, text, expected)| {
             assert_eq!(found(&[(path, text)]), [format!("{path}: {expected}")]);
         });
         assert_eq!(

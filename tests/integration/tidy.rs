@@ -2,6 +2,8 @@
 //!
 //! `docs/glossary.md` says which word stands for which thing, CONTRIBUTING.md how a sentence is written here.
 
+mod functions;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -111,6 +113,15 @@ fn files() -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// Returns the source files of the library with their paths from the root.
+fn sources() -> Vec<(String, String)> {
+    let read = |file: PathBuf| {
+        let path = file.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+        (path, std::fs::read_to_string(file).unwrap())
+    };
+    files().into_iter().filter(|it| it.starts_with(root().join("src"))).map(read).collect()
 }
 
 /// Returns the number and the text of the line at a position.

@@ -155,6 +155,37 @@ impl Draft {
         }
     }
 
+    /// Writes a part on the line of its dash.
+    fn behind_dash(&mut self, part: &Value, indent: usize, path: &[String]) {
+        let before = self.text.len();
+        self.parts(part, indent + 2, path);
+        let inside = self.text.split_off(before);
+        if inside.trim_start().starts_with('#') {
+            // The first line is a comment, so it cannot be.
+            self.text.extend([" ".repeat(indent).as_str(), "-\n", &inside]);
+        } else {
+            self.text.extend([" ".repeat(indent).as_str(), "- ", inside.trim_start()]);
+        }
+    }
+
+    /// Writes a part that has no parts of its own.
+    fn plain(&mut self, mark: &str, part: &Value, indent: usize, beside: &str) {
+        match (part, self.choose(3)) {
+            (Value::String(text), 0) if text.contains('\n') => {
+                let lines = text.trim_end().replace('\n', &format!("\n{}", " ".repeat(indent + 3)));
+                let sign = if text.ends_with('\n') { "|" } else { "|-" };
+                self.line(indent, &format!("{mark} {sign}{beside}"));
+                self.line(indent + 3, &lines);
+            }
+            (Value::String(text), 1) if text.contains(" # ") && !text.contains('\n') => {
+                let lines = text.replace(" # ", &format!("\n{}# ", " ".repeat(indent + 1)));
+                self.line(indent, &format!("{mark} '{lines}'{beside}"));
+            }
+            (Value::Null, 0 | 1) => self.line(indent, &format!("{mark}{beside}")),
+            _ => self.line(indent, &format!("{mark}  {}{beside}", inline(part))),
+        }
+    }
+
     fn part(
         &mut self,
         mark: &str,
@@ -173,21 +204,7 @@ impl Draft {
             _ => false,
         };
         if !is_nested {
-            return match (part, self.choose(3)) {
-                (Value::String(text), 0) if text.contains('\n') => {
-                    let lines =
-                        text.trim_end().replace('\n', &format!("\n{}", " ".repeat(indent + 3)));
-                    let sign = if text.ends_with('\n') { "|" } else { "|-" };
-                    self.line(indent, &format!("{mark} {sign}{beside}"));
-                    self.line(indent + 3, &lines);
-                }
-                (Value::String(text), 1) if text.contains(" # ") && !text.contains('\n') => {
-                    let lines = text.replace(" # ", &format!("\n{}# ", " ".repeat(indent + 1)));
-                    self.line(indent, &format!("{mark} '{lines}'{beside}"));
-                }
-                (Value::Null, 0 | 1) => self.line(indent, &format!("{mark}{beside}")),
-                _ => self.line(indent, &format!("{mark}  {}{beside}", inline(part))),
-            };
+            return self.plain(mark, part, indent, &beside);
         }
         match self.choose(5) {
             0 => self.line(indent, &format!("{mark} {}{beside}", inline(part))),
@@ -209,18 +226,7 @@ impl Draft {
                     [2, 4, 1, 3][usize::from(self.choose(4))]
                 };
                 if mark == "-" && step == 2 && beside.is_empty() && self.choose(2) == 0 {
-                    // On the line of the dash.
-                    let before = self.text.len();
-                    let notes = self.notes.len();
-                    self.parts(part, indent + 2, path);
-                    let inside = self.text.split_off(before);
-                    if inside.trim_start().starts_with('#') {
-                        // The first line is a comment, so it cannot be.
-                        self.text.extend([" ".repeat(indent).as_str(), "-\n", &inside]);
-                    } else {
-                        self.text.extend([" ".repeat(indent).as_str(), "- ", inside.trim_start()]);
-                    }
-                    assert!(self.notes.len() >= notes);
+                    self.behind_dash(part, indent, path);
                 } else {
                     self.line(indent, &format!("{mark}{beside}"));
                     self.parts(part, indent + step, path);

@@ -175,6 +175,31 @@ fn proper_parts(sets: &[Reverted]) -> Vec<Reverted> {
         .collect()
 }
 
+/// Returns whether a difference from the answers of the base is gone. To be in a group again is to be in it under
+/// whatever name.
+fn is_back(
+    what: &Difference,
+    key: &str,
+    base: &BTreeMap<String, Value>,
+    now: &BTreeMap<String, Value>,
+) -> bool {
+    let is_known = key.starts_with("group") || key == "conflict" || !now.contains_key("conflict");
+    is_known
+        && match what {
+            Difference::Entered(_) => !now.contains_key(key),
+            Difference::Left(_) => now.contains_key(key),
+            _ => now.get(key) == base.get(key),
+        }
+}
+
+/// Returns whether a group that is gone and one that is new are alike: nothing says that they are two.
+fn merges(pair: &Pair, comparison: &Comparison<'_>) -> bool {
+    comparison.groups().iter().any(|it| match &it.how {
+        How::Renamed { from, .. } => pair.number(*from) != pair.number(it.id),
+        _ => false,
+    })
+}
+
 #[test]
 fn taking_back_what_is_named_takes_the_difference_back() {
     let mut chance = fastrand::Rng::with_seed(13);
@@ -188,26 +213,12 @@ fn taking_back_what_is_named_takes_the_difference_back() {
         let (base, head) =
             (pair.estate(&Pair::join(&changed)), pair.estate(&(BTreeSet::new(), false)));
         let comparison = compare(&base, &head);
-        // Of a group that is gone and one that is new, and alike, nothing says that they are two.
-        let merges = |it: &GroupChange| match &it.how {
-            How::Renamed { from, .. } => pair.number(*from) != pair.number(it.id),
-            _ => false,
-        };
-        if comparison.groups().iter().any(merges) {
+        if merges(&pair, &comparison) {
             continue;
         }
         let before = answers(&pair, &base, &node);
-        // To be in a group again is to be in it under whatever name.
         let is_back = |reverted: &Reverted, key: &str, what: &Difference| {
-            let now = answers(&pair, &pair.estate(reverted), &node);
-            let known =
-                key.starts_with("group") || key == "conflict" || !now.contains_key("conflict");
-            known
-                && match what {
-                    Difference::Entered(_) => !now.contains_key(key),
-                    Difference::Left(_) => now.contains_key(key),
-                    _ => now.get(key) == before.get(key),
-                }
+            is_back(what, key, &before, &answers(&pair, &pair.estate(reverted), &node))
         };
         let set = |change: &ChangeRef| match change {
             ChangeRef::Group(at) => {

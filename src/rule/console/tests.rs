@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -92,92 +94,89 @@ fn faults_name_the_place_and_the_remedy() {
     });
 }
 
+/// Text, place of the fault, message, help.
+const FOREIGN: &[(&str, Option<Range<usize>>, &str, &str)] = &[
+    (
+        r#"["=", "name", "x"]"#,
+        None,
+        "a rule in the array form is a list, here it is a string",
+        "write it without the quotes around it",
+    ),
+    (
+        r#"$facts["os"]['family'] = Debian"#,
+        Some(0..22),
+        "a rule has no variables: a path starts with the name of a fact",
+        "write `os.family`",
+    ),
+    (
+        "a = 1 and $trusted['extensions']['1.3.6'] = x",
+        Some(10..41),
+        "a rule has no variables: a path starts with the name of a fact",
+        "write `trusted.extensions.\"1.3.6\"`",
+    ),
+    (
+        "%{facts['os']['family']} = x",
+        Some(0..24),
+        "a rule has no interpolation: a path stands alone",
+        "write `os.family`",
+    ),
+    (
+        "trusted['certname'] = x",
+        Some(8..18),
+        "expected an index such as `[0]`",
+        "write `trusted.certname`",
+    ),
+    (
+        "facts['processors']['models'][0] = x",
+        Some(6..18),
+        "expected an index such as `[0]`",
+        "write `processors.models[0]`",
+    ),
+    ("a = 1 && b = 2", Some(6..8), "expected `and`, `or` or the end, found `&&`", "write `and`"),
+    ("a = 1 || b = 2", Some(6..8), "expected `and`, `or` or the end, found `||`", "write `or`"),
+    ("! a = 1", Some(0..1), "expected a path such as `os.family`, found `!`", "write `not`"),
+    ("a <> b", Some(2..4), "`<>` is not an operator", "inequality is `!=`"),
+    ("a => 5", Some(2..4), "`=>` is not an operator", "at least is `>=`"),
+    (
+        "'web' in tags",
+        Some(6..8),
+        "expected an operator, found `in`",
+        "that a list has an element is written `LIST <: ELEMENT`, the list first; that a value is one of several `web = … or web = …`",
+    ),
+    (
+        "tags contains web",
+        Some(5..13),
+        "expected an operator, found `contains`",
+        "that a list has an element is written `tags <: …`",
+    ),
+    ("a is b", Some(2..4), "expected an operator, found `is`", "equality is `=`"),
+    (
+        "a matches b",
+        Some(2..9),
+        "expected an operator, found `matches`",
+        "a regular expression is `~`",
+    ),
+    (
+        "os.family = “Red Hat”",
+        Some(12..13),
+        "this is not a quote that a rule knows, but a letter of the value",
+        "write \"Red Hat\"",
+    ),
+    (
+        "name ~ '*.web'",
+        Some(8..9),
+        "`*.web` is not a pattern: dangling meta character `*`",
+        "a regular expression is expected, not a glob: write `\\.web$`",
+    ),
+];
+
 #[test]
 fn what_other_notations_have_is_answered_with_what_it_is_here() {
-    let rows = [
-        (
-            r#"["=", "name", "x"]"#,
-            None,
-            "a rule in the array form is a list, here it is a string",
-            "write it without the quotes around it",
-        ),
-        (
-            r#"$facts["os"]['family'] = Debian"#,
-            Some(0..22),
-            "a rule has no variables: a path starts with the name of a fact",
-            "write `os.family`",
-        ),
-        (
-            "a = 1 and $trusted['extensions']['1.3.6'] = x",
-            Some(10..41),
-            "a rule has no variables: a path starts with the name of a fact",
-            "write `trusted.extensions.\"1.3.6\"`",
-        ),
-        (
-            "%{facts['os']['family']} = x",
-            Some(0..24),
-            "a rule has no interpolation: a path stands alone",
-            "write `os.family`",
-        ),
-        (
-            "trusted['certname'] = x",
-            Some(8..18),
-            "expected an index such as `[0]`",
-            "write `trusted.certname`",
-        ),
-        (
-            "facts['processors']['models'][0] = x",
-            Some(6..18),
-            "expected an index such as `[0]`",
-            "write `processors.models[0]`",
-        ),
-        (
-            "a = 1 && b = 2",
-            Some(6..8),
-            "expected `and`, `or` or the end, found `&&`",
-            "write `and`",
-        ),
-        ("a = 1 || b = 2", Some(6..8), "expected `and`, `or` or the end, found `||`", "write `or`"),
-        ("! a = 1", Some(0..1), "expected a path such as `os.family`, found `!`", "write `not`"),
-        ("a <> b", Some(2..4), "`<>` is not an operator", "inequality is `!=`"),
-        ("a => 5", Some(2..4), "`=>` is not an operator", "at least is `>=`"),
-        (
-            "'web' in tags",
-            Some(6..8),
-            "expected an operator, found `in`",
-            "that a list has an element is written `LIST <: ELEMENT`, the list first; that a value is one of several `web = … or web = …`",
-        ),
-        (
-            "tags contains web",
-            Some(5..13),
-            "expected an operator, found `contains`",
-            "that a list has an element is written `tags <: …`",
-        ),
-        ("a is b", Some(2..4), "expected an operator, found `is`", "equality is `=`"),
-        (
-            "a matches b",
-            Some(2..9),
-            "expected an operator, found `matches`",
-            "a regular expression is `~`",
-        ),
-        (
-            "os.family = “Red Hat”",
-            Some(12..13),
-            "this is not a quote that a rule knows, but a letter of the value",
-            "write \"Red Hat\"",
-        ),
-        (
-            "name ~ '*.web'",
-            Some(8..9),
-            "`*.web` is not a pattern: dangling meta character `*`",
-            "a regular expression is expected, not a glob: write `\\.web$`",
-        ),
-    ];
-    each_row(rows, |(text, place, message, help)| {
+    each_row(FOREIGN, |(text, place, message, help)| {
         let faults = read_console(text).unwrap_err();
         let found = (faults[0].characters.clone(), faults[0].message.as_str());
-        assert_eq!(found, (place, message), "{text}");
-        assert_eq!(faults[0].help.as_deref(), Some(help), "{text}");
+        assert_eq!(found, (place.clone(), *message), "{text}");
+        assert_eq!(faults[0].help.as_deref(), Some(*help), "{text}");
     });
     // What has a meaning keeps it: `clade validate` warns of it.
     for text in [
