@@ -119,11 +119,10 @@ impl Failed {
     }
 
     /// Notes a state as tried; returns whether it was noted before.
-    fn note(&mut self, state: State) -> bool {
+    fn note(&mut self, at: u32, place: usize, moved: u32) -> bool {
         match self {
             Self::Unknown => false,
             Self::Bits { bits, width } => {
-                let (at, place, _) = state;
                 let state = at as usize * *width + place;
                 let Some(word) = bits.get_mut(state / 64) else { return false };
                 let bit = 1 << (state % 64);
@@ -131,7 +130,7 @@ impl Failed {
                 *word |= bit;
                 before
             }
-            Self::Set(states) => !states.insert(state),
+            Self::Set(states) => !states.insert((at, place, moved)),
         }
     }
 }
@@ -146,6 +145,9 @@ enum Choice {
 
 /// A state: an instruction, a place in the subject, which loops have moved on.
 type State = (u32, usize, u32);
+
+/// Where a match ends, if there is one.
+type MatchEnd = Result<Option<usize>, Overrun>;
 
 /// What a program is run for.
 enum Goal {
@@ -184,7 +186,7 @@ impl Run<'_> {
 
     /// Runs the program of an atomic group or a look-ahead at a place. Without captures the result
     /// depends on nothing else, so it is kept.
-    fn first(&mut self, number: u32, place: usize) -> Result<Option<usize>, Overrun> {
+    fn first(&mut self, number: u32, place: usize) -> MatchEnd {
         if let Some(end) = self.ends.get(&(number, place)) {
             return Ok(*end);
         }
@@ -196,12 +198,7 @@ impl Run<'_> {
     }
 
     /// Runs a program at a place and returns where its first match ends that reaches the goal.
-    fn program(
-        &mut self,
-        number: u32,
-        place: usize,
-        goal: &mut Goal,
-    ) -> Result<Option<usize>, Overrun> {
+    fn program(&mut self, number: u32, place: usize, goal: &mut Goal) -> MatchEnd {
         let Some(start) = self.program.starts.get(number as usize).copied() else {
             return Ok(None);
         };
@@ -215,13 +212,8 @@ impl Run<'_> {
     }
 
     /// Executes instructions from a state on, and notes the states that it tried.
-    fn run(
-        &mut self,
-        from: State,
-        goal: &mut Goal,
-        tried: &mut Vec<State>,
-    ) -> Result<Option<usize>, Overrun> {
-        let code: &[Instruction] = &self.program.code;
+    fn run(&mut self, from: State, goal: &mut Goal, tried: &mut Vec<State>) -> MatchEnd {
+        let program = self.program;
         let mut choices: Vec<Choice> = Vec::new();
         let mut state = Some(from);
         loop {
@@ -230,34 +222,38 @@ impl Run<'_> {
                 state = self.take_back(choice);
                 continue;
             };
-            let (at, place, moved) = current;
             self.step()?;
-            let Some(instruction) = code.get(at as usize) else { return Ok(None) };
-            let next = Some((at + 1, place, moved));
-            state = match *instruction {
+            let (at, place, moved) = current;
+            let next = (at + 1, place, moved);
+            let Some(instruction) = program.code.get(at as usize) else { return Ok(None) };
+            state = match instruction {
                 Instruction::Match => match goal {
                     Goal::End(end, _) if *end != place => None,
                     _ => return Ok(Some(place)),
                 },
                 Instruction::Set(set) => {
-                    self.is_taken(set, place).then_some((at + 1, place + 1, u32::MAX))
+                    self.is_taken(*set, place).then_some((at + 1, place + 1, u32::MAX))
                 }
-                Instruction::Jump(to) => Some((to, place, moved)),
-                Instruction::Split(first, second) => self.note(current, goal, tried).then(|| {
-                    choices.push(Choice::State { at: second, place, moved });
-                    (first, place, moved)
-                }),
-                Instruction::Assert(assertion) => next.filter(|_| self.holds(assertion, place)),
+                Instruction::Jump(to) => Some((*to, place, moved)),
+                Instruction::Split(first, second) => {
+                    if self.has_failed(current, goal, tried) {
+                        None
+                    } else {
+                        choices.push(Choice::State { at: *second, place, moved });
+                        Some((*first, place, moved))
+                    }
+                }
+                Instruction::Assert(assertion) => self.holds(*assertion, place).then_some(next),
                 Instruction::Open(index) => {
-                    choices.extend(self.open(index as usize, place));
-                    next
+                    choices.extend(self.open(*index as usize, place));
+                    Some(next)
                 }
                 Instruction::Close(index) => {
-                    choices.extend(self.close(index as usize, place));
-                    next
+                    choices.extend(self.close(*index as usize, place));
+                    Some(next)
                 }
                 Instruction::Reference(reference) => {
-                    behind(current, self.referenced(reference, place)?)
+                    behind(current, self.referenced(*reference, place)?)
                 }
                 Instruction::Grapheme => {
                     self.grapheme_end(place).map(|after| (at + 1, after, u32::MAX))
@@ -265,12 +261,13 @@ impl Run<'_> {
                 Instruction::Enter(bit) => Some((at + 1, place, moved & !(1 << bit))),
                 Instruction::Leave { bit, exit } => {
                     let has_moved = moved & (1 << bit) != 0;
-                    if has_moved { next } else { exit.map(|to| (to, place, moved)) }
+                    let to = if has_moved { Some(at + 1) } else { *exit };
+                    to.map(|to| (to, place, moved))
                 }
-                Instruction::Atomic(number) => behind(current, self.first(number, place)?),
+                Instruction::Atomic(number) => behind(current, self.first(*number, place)?),
                 Instruction::Look { program, direction, negative } => {
-                    let found = self.look(program, direction, place)?;
-                    next.filter(|_| found != negative)
+                    let found = self.look(*program, *direction, place)?;
+                    (found != *negative).then_some(next)
                 }
             };
         }
@@ -295,27 +292,28 @@ impl Run<'_> {
         None
     }
 
+    /// Returns whether a state has been tried, and notes that it is.
+    #[inline]
+    fn has_failed(&mut self, state: State, goal: &mut Goal, tried: &mut Vec<State>) -> bool {
+        match goal {
+            Goal::First => {
+                let (at, place, moved) = state;
+                if self.failed.note(at, place, moved) {
+                    return true;
+                }
+                tried.push(state);
+                false
+            }
+            Goal::End(_, failed) => self.program.captures == 0 && !failed.insert(state),
+        }
+    }
+
     /// Returns whether the character at a place is one of a set.
     #[inline]
     fn is_taken(&self, set: u32, place: usize) -> bool {
         let set = self.program.sets.get(set as usize);
         let character = self.subject.get(place);
         set.zip(character).is_some_and(|(set, it)| set.contains(u32::from(*it)))
-    }
-
-    /// Notes a state as tried; returns whether it was not tried before.
-    #[inline]
-    fn note(&mut self, state: State, goal: &mut Goal, tried: &mut Vec<State>) -> bool {
-        match goal {
-            Goal::First => {
-                let is_new = !self.failed.note(state);
-                if is_new {
-                    tried.push(state);
-                }
-                is_new
-            }
-            Goal::End(_, failed) => self.program.captures > 0 || failed.insert(state),
-        }
     }
 
     /// Notes where a capture starts; returns how to take that back.
@@ -372,7 +370,7 @@ impl Run<'_> {
     }
 
     /// Returns the place behind the text of a capture, if that text is here.
-    fn referenced(&mut self, reference: Reference, place: usize) -> Result<Option<usize>, Overrun> {
+    fn referenced(&mut self, reference: Reference, place: usize) -> MatchEnd {
         let index = (reference.group as usize).checked_sub(1);
         let capture = index.and_then(|index| self.captures.get(index).copied().flatten());
         let Some((start, end)) = capture else { return Ok(None) };
