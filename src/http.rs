@@ -1,40 +1,73 @@
-//! The daemon's HTTP interface: the classifier API, the ENC, Hiera, status and controller.
+//! The daemon's HTTP interface: the classifier API of Puppet Enterprise, the ENC, Hiera's data, check-ins,
+//! webhooks, and the controller's status and actions.
+//!
+//! # The way of a request
+//!
+//! 1. [`server`] accepts the connection, with TLS if that is configured, and bounds connections, memory and
+//!    time. [`observe`] gives the request an id, counts it and logs it.
+//! 2. [`router`](mod@router) has every route on one page, each with the role that it requires. [`routes`] attaches the
+//!    check to the route itself, and [`access`] knows who the caller is and what it may do.
+//! 3. Extractors take from the request what a handler names: the services ([`state`]), the snapshot that
+//!    answers ([`snapshot_context`]), the node with what its certificate proves ([`node_request`]), the
+//!    query ([`query`]). A handler reads the body itself, within limits ([`body`]).
+//! 4. The handler, in a file for each resource: [`classify`], [`enc`] (with Hiera's data), [`groups`],
+//!    [`group_nodes`], [`validate`], [`writes`], [`environments`], [`update_classes`], [`check_ins`],
+//!    [`controller`], [`diff`], [`service_status`], [`webhook`]. Facts that the request does not bring come
+//!    from [`node_lookup`]. Writes go through [`writing`], which waits until the commit is live.
+//! 5. Long work never holds the threads that answer: computations run in a lane ([`compute`]), what reads a
+//!    disk or asks a server runs on threads that may block ([`blocking`]), and long lists are computed
+//!    while they are sent ([`streamed`]).
+//! 6. The answer is a type of [`types`] or an [`error`], and names the commit in `X-Clade-Commit`. [`openapi`]
+//!    generates the document of all routes from handlers and types.
 
+// Connections and middleware
+mod observe;
+mod server;
+
+// Routes, and who may use them
 mod access;
-mod blocking;
+mod router;
+mod routes;
+mod state;
+
+// What handlers take from a request
 mod body;
-mod check_in_recorder;
+mod node_request;
+mod query;
+mod snapshot_context;
+
+// Handlers, by resource
 mod check_ins;
 mod classify;
-mod compute;
 mod controller;
 mod diff;
 mod enc;
-mod enc_cache;
 mod environments;
-mod error;
-#[cfg(test)]
-mod fixture;
 mod group_nodes;
 mod groups;
-mod json_list;
-mod node_lookup;
-mod node_request;
-mod observe;
-mod openapi;
-mod query;
-mod router;
-mod routes;
-mod server;
 mod service_status;
-mod snapshot_context;
-mod state;
-mod streamed;
-pub mod types;
 mod update_classes;
 mod validate;
 mod webhook;
 mod writes;
+
+// What handlers share
+mod blocking;
+mod check_in_recorder;
+mod compute;
+mod enc_cache;
+mod json_list;
+mod node_lookup;
+mod streamed;
+mod writing;
+
+// What goes over the wire
+mod error;
+mod openapi;
+pub mod types;
+
+#[cfg(test)]
+mod fixture;
 
 pub use access::{Access, AllowedHosts, Host};
 pub use enc_cache::EncCache;

@@ -1,7 +1,7 @@
 //! What a change of groups does to nodes.
 //!
-//! Two states of a repository are compared over a set of nodes. [`GroupChange`]s are what people
-//! wrote; a [`NodeChange`] is what one node gets differently, and why.
+//! Two states of a repository are compared over a set of nodes. [`GroupChange`](groups::GroupChange)s are what people
+//! wrote; a [`NodeChange`](nodes::NodeChange) is what one node gets differently, and why.
 //!
 //! A *cause* is a change that, taken back alone, takes the difference back; where no single one
 //! does, the causes are a set that does together, and no part of it. Causes are found by taking

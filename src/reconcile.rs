@@ -1,50 +1,81 @@
-//! The control loop: from a branch of a repository to the snapshot that answers.
+//! The reconcile loop: from a branch of a repository to the snapshot that answers.
 //!
-//! Fetch → verify → build → activate. [`Controller`] runs the threads; each stage is a struct of its
-//! own that `stages` gives what it needs, and notes what it found in `state`, which decides what may be
-//! live and computes the conditions of the status.
+//! As in Flux, the head of the branch is the only input, and the loop moves what is live towards it. Flux
+//! applies a revision to a cluster; Clade compiles it to a snapshot and swaps that for the live one.
+//!
+//! # The way of a commit
+//!
+//! 1. A poll, a webhook, an operator or a write requests a fetch, with a [`trigger`]. [`fetcher`] fetches the
+//!    branch through [`source`], a local repository or a remote with its mirror; [`schedule`] says when.
+//! 2. [`state`] decides whether the head is a candidate: a pin, a rewritten history or a remote that lags may
+//!    hold it. It is one value without IO, threads and clocks; [`shared_state`] puts it behind a lock. The
+//!    conditions of the [`status`] are computed from it.
+//! 3. [`builder`] takes the candidate. [`verifier`] checks its signatures, and only it makes a
+//!    `VerifiedCommit`; [`snapshot_store`] has it read, checked and compiled ([`build`](mod@build), one at a time through
+//!    [`build_queue`]), and only it makes a `VerifiedSnapshot`. An [`outcome`] is a snapshot or findings.
+//! 4. [`activator`] makes the snapshot live, if the state still allows it: under one lock, after the
+//!    [`recorder`] has synced the [`journal`]. [`live`] has what answers.
+//!
+//! # Beside it
+//!
+//! - [`controller`] runs a thread for each stage and is what HTTP asks; [`stages`] composes the stages, each a
+//!   struct with only what it needs. [`supervise`] restarts one that panics.
+//! - [`recovery`] makes the commit live at the start that was live before; [`operator`] pins and resumes.
+//! - [`write`](mod@write) turns writes of the API into commits, pushes them, and has the activator make them live.
+//! - [`lookup`] answers about other commits; [`edit_history`] counts the edits of groups.
+//! - [`commit_status`] posts verdicts to a forge, and [`pull_requests`] has heads checked in a process of its own
+//!   ([`head_check`]). [`other_refs`] fetches the refs beside the branch, [`repacker`] keeps the mirror small.
 
+// The way of a commit
 mod activator;
 mod build;
 mod build_queue;
 mod builder;
-mod clock;
-mod commit_state;
-mod commit_status;
-mod controller;
-mod edit_history;
-mod errors;
 mod fetcher;
-mod file_costs;
-mod head_check;
-mod journal;
 mod live;
-mod lookup;
-mod operator;
-mod other_refs;
 mod outcome;
-mod policy;
-mod pull_requests;
-mod read;
-mod reading_cache;
-mod recorder;
-mod recovery;
-mod repacker;
 mod schedule;
-mod settings;
-mod shared_state;
-mod snapshot_cache;
 mod snapshot_store;
 mod source;
-mod source_files;
-mod stages;
 mod state;
-mod status;
-mod supervise;
-mod tree_files;
 mod trigger;
 mod verifier;
+
+// What runs the stages, and what they share
+mod clock;
+mod controller;
+mod errors;
+mod journal;
+mod policy;
+mod recorder;
+mod settings;
+mod shared_state;
+mod stages;
+mod status;
+mod supervise;
+
+// Reading a commit
+mod file_costs;
+mod read;
+mod reading_cache;
+mod snapshot_cache;
+mod source_files;
+mod tree_files;
+
+// Starts, operators, clients
+mod commit_state;
+mod edit_history;
+mod lookup;
+mod operator;
+mod recovery;
 mod write;
+
+// Forges and the mirror
+mod commit_status;
+mod head_check;
+mod other_refs;
+mod pull_requests;
+mod repacker;
 
 #[cfg(test)]
 #[path = "../tests/simulation/mod.rs"]

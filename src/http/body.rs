@@ -37,7 +37,7 @@ const RESERVED: u64 = 64 << 10;
 async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
     let mut text = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| unread(&error))?;
+        let frame = frame.map_err(|error| read_error(&error))?;
         let Ok(data) = frame.into_data() else { continue };
         if data.len() > LIMIT - text.len() {
             return Err(ApiError::payload_too_large(LIMIT));
@@ -61,7 +61,7 @@ async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
 /// Waits for the end of a complete body: it comes when the budget has the memory for its values.
 async fn admitted(mut body: Body, whole: Bytes) -> Result<Bytes, ApiError> {
     while let Some(frame) = body.frame().await {
-        frame.map_err(|error| unread(&error))?;
+        frame.map_err(|error| read_error(&error))?;
     }
     Ok(whole)
 }
@@ -76,7 +76,7 @@ pub(super) fn check_values(bytes: &[u8], most: usize) -> Result<(), ApiError> {
 }
 
 /// Says why a body could not be read to its end.
-pub(super) fn unread(error: &axum::Error) -> ApiError {
+pub(super) fn read_error(error: &axum::Error) -> ApiError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if error.is::<BodyTimeout>() {

@@ -15,7 +15,7 @@ use super::openapi::errors::{NotFound, PageErrors, StoreErrors};
 use super::openapi::parameters::{FactsSwitch, Page};
 use super::query::Parameters;
 use super::server::MemoryReservation;
-use super::streamed::{Piece, streamed};
+use super::streamed::{Chunk, stream};
 use super::types::{self, CheckInEntry, ErrorKind};
 use crate::classification;
 use crate::facts::RowRoom;
@@ -73,7 +73,7 @@ pub(super) async fn list(
         facts,
         progress: Progress::Start,
     };
-    streamed(&LISTS, CHUNK, move || list.piece()).await
+    stream(&LISTS, CHUNK, move || list.next_chunk()).await
 }
 
 /// Whether facts are listed.
@@ -122,14 +122,14 @@ impl NodeList {
     }
 
     /// Writes some nodes. Blocking.
-    fn piece(&mut self) -> Result<Piece, StoreError> {
-        let piece = self.write();
+    fn next_chunk(&mut self) -> Result<Chunk, StoreError> {
+        let chunk = self.write();
         // The client may take its time with what is written.
         self.room.release();
-        piece
+        chunk
     }
 
-    fn write(&mut self) -> Result<Piece, StoreError> {
+    fn write(&mut self) -> Result<Chunk, StoreError> {
         let mut text = Vec::new();
         if self.progress == Progress::Start {
             text.push(b'[');
@@ -137,7 +137,7 @@ impl NodeList {
         while text.len() < CHUNK {
             let Some(listed) = self.next()? else {
                 text.push(b']');
-                return Ok(Piece::Last(text));
+                return Ok(Chunk::Last(text));
             };
             if self.progress == Progress::Within {
                 text.push(b',');
@@ -150,7 +150,7 @@ impl NodeList {
             // A value is always written, and a vector takes all.
             serde_json::to_writer(&mut text, &value).ok();
         }
-        Ok(Piece::More(text))
+        Ok(Chunk::More(text))
     }
 }
 
@@ -195,7 +195,7 @@ pub(super) async fn one(
 }
 
 /// Returns a check-in that says all that was known of its node.
-pub(super) fn whole(
+pub(super) fn complete(
     check_ins: &CheckIns,
     ListedCheckIn { check_in, .. }: ListedCheckIn,
 ) -> Result<CheckIn, StoreError> {

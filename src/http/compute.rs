@@ -67,16 +67,16 @@ impl Lane {
             return Ok(work());
         }
         let permit = self.admit(weight).await?;
-        hand_over(permit, work).await
+        run_admitted(permit, work).await
     }
 
     /// Runs the computation of a further chunk of a response: it waits without a limit.
-    pub(super) async fn go_on<T: Send + 'static>(
+    pub(super) async fn run_next<T: Send + 'static>(
         &'static self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
         let permit = self.running.acquire().await.map_err(|_| ApiError::busy())?;
-        hand_over(permit, work).await
+        run_admitted(permit, work).await
     }
 
     async fn admit(&self, weight: usize) -> Result<SemaphorePermit<'_>, ApiError> {
@@ -92,7 +92,7 @@ impl Lane {
 
 /// Runs work on a thread that may block. The thread holds the permit: the work goes on when its client
 /// disconnects.
-async fn hand_over<T: Send + 'static>(
+async fn run_admitted<T: Send + 'static>(
     permit: SemaphorePermit<'static>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {

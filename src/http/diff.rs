@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::blocking::{Panicked, REPOSITORY, run_blocking};
-use super::check_ins::whole;
+use super::check_ins::complete;
 use super::error::ApiError;
 use super::node_lookup::FactsPolicy;
 use super::openapi::errors::{StoreErrors, ValidCommitErrors};
@@ -36,7 +36,8 @@ static COMPARISON: Semaphore = Semaphore::const_new(1);
 /// How many requests for one wait or run; more get 503.
 static REQUESTS: Semaphore = Semaphore::const_new(8);
 
-async fn turn() -> Result<[SemaphorePermit<'static>; 2], ApiError> {
+/// Waits until the comparison of a request may run.
+async fn admit() -> Result<[SemaphorePermit<'static>; 2], ApiError> {
     let request = REQUESTS.try_acquire().map_err(|_| ApiError::busy())?;
     let comparison = COMPARISON.acquire().await.map_err(|_| ApiError::busy())?;
     Ok([request, comparison])
@@ -58,7 +59,7 @@ pub(super) async fn diff(
     State(facts): State<FactsPolicy>,
     Path((base, head)): Path<(String, String)>,
 ) -> Result<Json<Diff>, ApiError> {
-    let turn = turn().await?;
+    let turn = admit().await?;
     let permit = REPOSITORY.admit().await?;
     let compare = move || {
         let _permits = (turn, permit);
@@ -108,7 +109,7 @@ fn survey(
     let mut batches = Batches::new(comparison);
     let (mut unreadable, mut bare) = (Vec::new(), Vec::new());
     check_ins.for_each(&MemoryReservation::for_lists(), |listed| {
-        match whole(check_ins, listed) {
+        match complete(check_ins, listed) {
             Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
             Ok(CheckIn { node, .. }) => batches.add(node),
             Err(error) => unreadable.push(error.to_string()),

@@ -186,7 +186,7 @@ impl Submission {
     fn read(request: &NodeRequest, body: Option<Value>) -> Result<Self, ApiError> {
         let Some(body) = body else { return Ok(Self::Nothing) };
         let has_trusted = body.get("trusted").is_some_and(|it| !it.is_null());
-        let node = request.submitted(NodeBody::read(Some(as_facts(body)))?);
+        let node = request.submitted(NodeBody::read(Some(wrap_facts(body)))?);
         Ok(match has_trusted {
             // No node has no facts: facts without any are facts that the client does not have.
             _ if !node.fact.is_empty() => Self::Facts(node),
@@ -197,7 +197,7 @@ impl Submission {
 }
 
 /// A hash of facts alone is taken for facts.
-fn as_facts(mut body: Value) -> Value {
+fn wrap_facts(mut body: Value) -> Value {
     if let Value::Object(fields) = &mut body
         && !["fact", "facts", "trusted"].into_iter().any(|key| fields.contains_key(key))
         && !fields.is_empty()

@@ -7,7 +7,7 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::response::Response;
 
 use super::blocking::{Panicked, STORE, run_blocking};
-use super::check_ins::whole;
+use super::check_ins::complete;
 use super::error::ApiError;
 use super::groups::find;
 use super::node_lookup::{FactsPolicy, ask, for_each};
@@ -111,7 +111,7 @@ impl<'a> GroupSearch<'a> {
     fn add_check_ins(&mut self, room: &dyn RowRoom) -> Result<Vec<Node>, ApiError> {
         let (mut bare, mut lost) = (Vec::new(), None);
         let check_ins = self.check_ins;
-        check_ins.for_each(room, |listed| match whole(check_ins, listed) {
+        check_ins.for_each(room, |listed| match complete(check_ins, listed) {
             Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
             Ok(CheckIn { node, .. }) => self.add(node),
             Err(error) => {

@@ -20,7 +20,7 @@ use super::openapi::parameters::{Depth, Format, Inherited, Page, SnapshotParamet
 use super::openapi::responses::GroupInPathErrors;
 use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
-use super::streamed::streamed;
+use super::streamed::stream;
 use super::types::{ErrorKind, Group, GroupRules, GroupTree, Query, TranslatedRule};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy, View, inherited_rule};
 use crate::history::{Edit, History};
@@ -43,13 +43,13 @@ pub(super) fn show(estate: &Estate, index: GroupIndex, view: View, edit: Option<
     Group::shown(estate, index, view).edited(edit)
 }
 
-/// Shows the groups of the commit that answers.
-struct Shown<'a> {
+/// The groups of the commit that answers, with when each was edited.
+struct EditedGroups<'a> {
     estate: &'a Estate,
     history: Option<Arc<History>>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> EditedGroups<'a> {
     fn of(controller: &Controller, context: &'a SnapshotContext) -> Self {
         let history = controller.edit_history(context.snapshot.commit);
         Self { estate: &context.snapshot.estate, history }
@@ -98,8 +98,8 @@ pub(super) async fn list(
     match view {
         View::Own => {
             let write = move || {
-                let shown = Shown::of(&controller, &context);
-                let groups = indexes.into_iter().map(|index| shown.group(index, view));
+                let edited = EditedGroups::of(&controller, &context);
+                let groups = indexes.into_iter().map(|index| edited.group(index, view));
                 context.json(Ok(groups.collect::<Vec<_>>()))
             };
             TOOLS.run(weight, write).await
@@ -114,8 +114,8 @@ pub(super) async fn list(
                 show(&snapshot.estate, index, view, edit)
             };
             let mut list = JsonList::new(indexes.into_iter(), write);
-            let write = move || Ok::<_, Infallible>(list.piece());
-            Ok(context.respond(streamed(&TOOLS, weight, write).await?))
+            let write = move || Ok::<_, Infallible>(list.next_chunk());
+            Ok(context.respond(stream(&TOOLS, weight, write).await?))
         }
     }
 }
@@ -142,8 +142,8 @@ pub(super) async fn one(
     let weight = if view == View::Inherited { weight(&context) } else { 0 };
     let write = move || {
         let hierarchy = &context.snapshot.estate.hierarchy;
-        let shown = Shown::of(&controller, &context);
-        context.json(find(hierarchy, &id, &uri).map(|index| shown.group(index, view)))
+        let edited = EditedGroups::of(&controller, &context);
+        context.json(find(hierarchy, &id, &uri).map(|index| edited.group(index, view)))
     };
     TOOLS.run(weight, write).await
 }
@@ -171,7 +171,7 @@ pub(super) async fn children(
         let hierarchy = &context.snapshot.estate.hierarchy;
         let tree = find(hierarchy, &id, &uri).and_then(|index| {
             let depth = parameters.count("depth")?.unwrap_or(usize::MAX);
-            Ok(Vec::from_iter(tree(&Shown::of(&controller, &context), index, depth)))
+            Ok(Vec::from_iter(tree(&EditedGroups::of(&controller, &context), index, depth)))
         });
         context.json(tree)
     };
@@ -181,8 +181,8 @@ pub(super) async fn children(
 /// Writes a group with its children, as deep as wanted.
 ///
 /// Parents stand before their children, so from the end each group finds its children written.
-fn tree(shown: &Shown<'_>, top: GroupIndex, depth: usize) -> Option<GroupTree> {
-    let hierarchy = &shown.estate.hierarchy;
+fn tree(groups: &EditedGroups<'_>, top: GroupIndex, depth: usize) -> Option<GroupTree> {
+    let hierarchy = &groups.estate.hierarchy;
     let level = |index| hierarchy.lineage(index).take_while(|it| *it != top).count();
     let mut written: BTreeMap<GroupIndex, GroupTree> = BTreeMap::new();
     let inside = hierarchy.indexes().filter(|index| *index >= top && *index < hierarchy.end(top));
@@ -191,7 +191,7 @@ fn tree(shown: &Shown<'_>, top: GroupIndex, depth: usize) -> Option<GroupTree> {
         if at > depth {
             continue;
         }
-        let group = shown.group(index, View::Own);
+        let group = groups.group(index, View::Own);
         let immediate_child_count = hierarchy.children(index).count();
         let children = hierarchy.children(index).filter_map(|child| written.remove(&child));
         let children = children.collect();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::streamed::Piece;
+use super::streamed::Chunk;
 
 /// From this size on, what is written is sent.
 const CHUNK: usize = 64 << 10;
@@ -28,14 +28,14 @@ impl<I, F> JsonList<I, F> {
 }
 
 impl<I: Iterator, T: Serialize, F: Fn(I::Item) -> T> JsonList<I, F> {
-    /// Writes the next piece.
-    pub(super) fn piece(&mut self) -> Piece {
-        let text = self.chunk().unwrap_or_default();
-        if self.progress == Progress::Ended { Piece::Last(text) } else { Piece::More(text) }
+    /// Writes the next chunk.
+    pub(super) fn next_chunk(&mut self) -> Chunk {
+        let text = self.next_text().unwrap_or_default();
+        if self.progress == Progress::Ended { Chunk::Last(text) } else { Chunk::More(text) }
     }
 
-    /// Returns the next piece of the text.
-    fn chunk(&mut self) -> Option<Vec<u8>> {
+    /// Returns the text of the next chunk.
+    fn next_text(&mut self) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         while self.progress != Progress::Ended && text.len() < CHUNK {
             let element = self.elements.next();
@@ -67,19 +67,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pieces_are_one_list() {
+    fn the_chunks_are_one_list() {
         for count in [0_usize, 1, 2, 50_000] {
             let mut list = JsonList::new(0..count, |it: usize| it.to_string());
-            let mut pieces = 0;
+            let mut chunks = 0;
             let mut text = Vec::new();
-            while let Some(piece) = list.chunk() {
+            while let Some(piece) = list.next_text() {
                 assert!(piece.len() < CHUNK + 16);
                 text.extend(piece);
-                pieces += 1;
+                chunks += 1;
             }
             let read: Vec<String> = serde_json::from_slice(&text).unwrap();
             assert!(read.into_iter().eq((0..count).map(|it| it.to_string())));
-            assert_eq!(pieces > 1, count == 50_000);
+            assert_eq!(chunks > 1, count == 50_000);
         }
     }
 }

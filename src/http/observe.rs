@@ -35,7 +35,7 @@ pub(super) fn observed<S: Clone + Send + Sync + 'static>(
     router.layer(
         ServiceBuilder::new()
             .layer(SetResponseHeaderLayer::overriding(header::REFERRER_POLICY, no_referrer))
-            .map_request(drop_unfit_id)
+            .map_request(remove_invalid_id)
             .layer(SetRequestIdLayer::new(REQUEST_ID, RandomId))
             .layer(PropagateRequestIdLayer::new(REQUEST_ID))
             .layer(from_fn_with_state(metrics, observe)),
@@ -48,7 +48,7 @@ async fn observe(State(metrics): State<Arc<Metrics>>, request: Request, next: Ne
     let id = request.extensions().get::<RequestId>().cloned();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|it| it.as_str().to_owned());
-    let response = complete_error(next.run(request).await);
+    let response = as_api_error(next.run(request).await);
     // Without a route, the path is the client's choice: one label for all of them.
     let route = route.unwrap_or_else(|| "none".to_owned());
     let (status, took) = (response.status().as_u16(), began.elapsed());
@@ -59,7 +59,7 @@ async fn observe(State(metrics): State<Arc<Metrics>>, request: Request, next: Ne
 }
 
 /// Removes an id of the client that is not fit for a log.
-fn drop_unfit_id(mut request: Request) -> Request {
+fn remove_invalid_id(mut request: Request) -> Request {
     let fits = |it: &HeaderValue| {
         let bytes = it.as_bytes();
         !bytes.is_empty() && bytes.len() <= 128 && bytes.iter().all(u8::is_ascii_graphic)
@@ -95,7 +95,7 @@ fn method_label(method: &Method) -> &'static str {
 
 /// Gives an error that the framework made, such as for a path that is not UTF-8, the shape of all
 /// errors.
-fn complete_error(response: Response) -> Response {
+fn as_api_error(response: Response) -> Response {
     let is_text = response
         .headers()
         .get(header::CONTENT_TYPE)

@@ -133,8 +133,9 @@ impl Routes {
                                              route: MatchedPath,
                                              params: PathParams,
                                              request: Request| {
-            let requirement = of_undeclared(&declared, request.method(), route.as_str());
-            match admit(&access, requirement, first(&params), &request) {
+            let requirement =
+                requirement_of_undeclared(&declared, request.method(), route.as_str());
+            match admit(&access, requirement, first_parameter(&params), &request) {
                 Ok(_) => ApiError::method_not_allowed(request.method().as_str(), uri.path()),
                 Err(error) => error,
             }
@@ -145,7 +146,7 @@ impl Routes {
 
 /// Returns what a method requires that a path does not have: what a declared method of the same kind
 /// requires; else what is special to the path, such as `operate`; else the role of its kind.
-fn of_undeclared(declared: &[Route], method: &Method, path: &str) -> Requirement {
+fn requirement_of_undeclared(declared: &[Route], method: &Method, path: &str) -> Requirement {
     let by_kind = Requirement::by_kind(method);
     let of_path = || declared.iter().filter(|it| it.path == path);
     let same_kind = of_path().find(|it| Requirement::by_kind(&it.method) == by_kind);
@@ -172,7 +173,7 @@ async fn authorize(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match admit(&access, requirement, first(&params), &request) {
+    match admit(&access, requirement, first_parameter(&params), &request) {
         Ok(caller) => {
             request.extensions_mut().insert(Arc::new(caller));
             next.run(request).await
@@ -183,7 +184,7 @@ async fn authorize(
 
 /// Returns the first parameter of a path: the node, where a requirement is about one. A path that is not
 /// UTF-8 names no node.
-fn first(params: &PathParams) -> Option<&str> {
+fn first_parameter(params: &PathParams) -> Option<&str> {
     params.as_ref().ok()?.iter().next().map(|(_, value)| value)
 }
 

@@ -15,7 +15,7 @@ use super::error::ApiError;
 
 /// A chunk of a response.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum Chunk {
     /// More chunks follow.
     More(Vec<u8>),
     /// The last chunk.
@@ -23,7 +23,7 @@ pub(super) enum Piece {
 }
 
 /// Writes the next chunk of a response. Blocking.
-type Write<E> = Box<dyn FnMut() -> Result<Piece, E> + Send>;
+type Write<E> = Box<dyn FnMut() -> Result<Chunk, E> + Send>;
 
 /// Sends JSON that is written chunk by chunk. An error instead of the first chunk is the response; a later
 /// one closes the connection, so that no client takes a part for the whole.
@@ -31,10 +31,10 @@ type Write<E> = Box<dyn FnMut() -> Result<Piece, E> + Send>;
 /// # Errors
 ///
 /// Returns the error of the first chunk.
-pub(super) async fn streamed<E>(
+pub(super) async fn stream<E>(
     lane: &'static Lane,
     weight: usize,
-    write: impl FnMut() -> Result<Piece, E> + Send + 'static,
+    write: impl FnMut() -> Result<Chunk, E> + Send + 'static,
 ) -> Result<Response, ApiError>
 where
     E: Into<ApiError> + std::error::Error + Send + Sync + 'static,
@@ -42,14 +42,14 @@ where
     let mut write: Write<E> = Box::new(write);
     let (write, first) = lane
         .run(weight, move || {
-            let piece = write();
-            (write, piece)
+            let chunk = write();
+            (write, chunk)
         })
         .await?;
     let body = match first.map_err(Into::into)? {
         // A short response has a length.
-        Piece::Last(text) => Body::from(text),
-        Piece::More(text) => {
+        Chunk::Last(text) => Body::from(text),
+        Chunk::More(text) => {
             Body::new(Streamed { lane, state: State::Ready { text: text.into(), write } })
         }
     };
@@ -65,7 +65,7 @@ struct Streamed<E> {
     state: State<E>,
 }
 
-type Written<E> = Result<(Write<E>, Result<Piece, E>), ApiError>;
+type WriteResult<E> = Result<(Write<E>, Result<Chunk, E>), ApiError>;
 
 enum State<E> {
     /// A chunk can be sent.
@@ -74,30 +74,30 @@ enum State<E> {
         write: Write<E>,
     },
     /// A chunk is being written.
-    Writing(Pin<Box<dyn Future<Output = Written<E>> + Send>>),
+    Writing(Pin<Box<dyn Future<Output = WriteResult<E>> + Send>>),
     Ended,
 }
 
 /// A response is incomplete.
 #[derive(Debug, thiserror::Error)]
 #[error("the rest of the response cannot be written")]
-struct BrokenOff;
+struct Incomplete;
 
 impl<E: std::error::Error + Send + 'static> HttpBody for Streamed<E> {
     type Data = Bytes;
-    type Error = BrokenOff;
+    type Error = Incomplete;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
         let lane = self.lane;
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Ended => Poll::Ready(None),
             State::Ready { text, mut write } => {
-                self.state = State::Writing(Box::pin(lane.go_on(move || {
-                    let piece = write();
-                    (write, piece)
+                self.state = State::Writing(Box::pin(lane.run_next(move || {
+                    let chunk = write();
+                    (write, chunk)
                 })));
                 Poll::Ready(Some(Ok(Frame::data(text))))
             }
@@ -106,18 +106,18 @@ impl<E: std::error::Error + Send + 'static> HttpBody for Streamed<E> {
                     self.state = State::Writing(future);
                     Poll::Pending
                 }
-                Poll::Ready(Ok((write, Ok(Piece::More(text))))) => {
+                Poll::Ready(Ok((write, Ok(Chunk::More(text))))) => {
                     self.state = State::Ready { text: text.into(), write };
                     self.poll_frame(context)
                 }
-                Poll::Ready(Ok((_, Ok(Piece::Last(text))))) => {
+                Poll::Ready(Ok((_, Ok(Chunk::Last(text))))) => {
                     Poll::Ready(Some(Ok(Frame::data(text.into()))))
                 }
                 Poll::Ready(Ok((_, Err(error)))) => {
                     tracing::warn!(%error, "a response is cut off");
-                    Poll::Ready(Some(Err(BrokenOff)))
+                    Poll::Ready(Some(Err(Incomplete)))
                 }
-                Poll::Ready(Err(_)) => Poll::Ready(Some(Err(BrokenOff))),
+                Poll::Ready(Err(_)) => Poll::Ready(Some(Err(Incomplete))),
             },
         }
     }

@@ -189,7 +189,7 @@ async fn read(body: Body, check: &mut Check) -> Result<Option<Vec<u8>>, ApiError
     let mut start = Some(Vec::new());
     let mut length = 0;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| super::body::unread(&error))?;
+        let frame = frame.map_err(|error| super::body::read_error(&error))?;
         let Ok(data) = frame.into_data() else { continue };
         length += data.len();
         if length > LIMIT {

@@ -1,165 +1,22 @@
 //! Writes: groups made, changed, removed, pinned to, imported.
 
-use std::fmt::Write as _;
-use std::sync::Arc;
-
 use axum::body::Body;
-use axum::extract::{FromRef, FromRequestParts, OriginalUri, Path};
-use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
-use axum::{Extension, Json};
+use axum::extract::Path;
+use axum::response::Response;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
-use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::access::{Caller, Role};
 use super::body::{HIERARCHY_VALUES, read_groups, read_json};
 use super::error::ApiError;
-use super::groups::{find, show};
 use super::openapi::errors::{
     BodyErrors, DeltaErrors, EnvironmentErrors, NodesErrors, NotFound, RemovalErrors,
 };
 use super::openapi::parameters::Nodes;
 use super::openapi::responses::{GroupInPathErrors, GroupWriteResponses, WriteResponses};
 use super::query::Parameters;
-use super::server::{FlushCallback, MemoryReservation};
-use super::snapshot_context::name_commit;
-use super::types::{
-    Environment, ErrorKind, Group, NodesRequest, Proposed, ProposedBranch, Unpinned,
-};
-use crate::changeset::{Operation, Status, WriteOutcome};
-use crate::hierarchy::View;
-use crate::history::Edit;
+use super::types::{Environment, ErrorKind, Group, NodesRequest, Unpinned};
+use super::writing::Writing;
+use crate::changeset::Operation;
 use crate::model::{AGENT_SPECIFIED, EnvironmentName, GroupId, NODE_VALUES, NameError};
-use crate::reconcile::{Controller, WriteError, WriteRequest, Writer, Written};
-use crate::snapshot::Snapshot;
-
-/// How many writes wait at most; each may hold a large body, and its client may be gone.
-const WAITING: usize = 256;
-
-static WAITING_WRITES: Semaphore = Semaphore::const_new(WAITING);
-
-fn waiting() -> Result<SemaphorePermit<'static>, ApiError> {
-    WAITING_WRITES.try_acquire().map_err(|_| ApiError::busy())
-}
-
-/// A request that writes, where that is allowed.
-#[derive(Debug)]
-pub(super) struct Writing {
-    writer: Arc<Writer>,
-    caller: Arc<Caller>,
-    uri: OriginalUri,
-    line: String,
-    /// Below what the API is mounted: nothing, or `/classifier-api`.
-    prefix: &'static str,
-}
-
-impl<S> FromRequestParts<S> for Writing
-where
-    S: Send + Sync,
-    Option<Arc<Writer>>: FromRef<S>,
-    Arc<Controller>: FromRef<S>,
-{
-    type Rejection = Response;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
-        let id = Path::<String>::from_request_parts(parts, state).await.ok();
-        let Some(writer) = Option::<Arc<Writer>>::from_ref(state) else {
-            let (controller, id) = (Arc::from_ref(state), id.as_ref().map(|it| it.0.as_str()));
-            return Err(super::environments::refusal(&controller, id));
-        };
-        let caller = Extension::<Arc<Caller>>::from_request_parts(parts, state).await;
-        let uri = OriginalUri::from_request_parts(parts, state).await;
-        let uri = uri.unwrap_or_else(|_| OriginalUri(parts.uri.clone()));
-        let path = uri.0.path();
-        let prefix = if path.starts_with("/classifier-api/") { "/classifier-api" } else { "" };
-        let line = format!("{} {path}", parts.method);
-        Ok(Self { writer, caller: caller.map(|it| it.0).unwrap_or_default(), uri, line, prefix })
-    }
-}
-
-impl Writing {
-    /// Has a write made and answers when it is in effect.
-    pub(super) async fn perform(
-        self,
-        body: Value,
-        operation: impl FnOnce(Value) -> Operation,
-    ) -> Result<Response, ApiError> {
-        let (actor, scopes) = (self.caller.actor(Role::Write), self.caller.write_scopes());
-        // A caller of the same name with other rights is not told what the first one wrote.
-        let said = serde_json::to_string(&(&actor, &scopes, &self.line, &body));
-        let said = said.map_err(|_| ApiError::internal("The request could not be told apart."))?;
-        let fingerprint = Sha256::digest(said).iter().fold(String::new(), |mut text, byte| {
-            let _infallible = write!(text, "{byte:02x}");
-            text
-        });
-        let operation = operation(body);
-        let request = WriteRequest { operation, scopes, actor, line: self.line, fingerprint };
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        // A client that has gone is told nothing; its write stands.
-        let (waiting, memory) = (waiting()?, MemoryReservation::of_request());
-        self.writer.submit(request, move |done| {
-            drop((waiting, memory));
-            drop(sender.send(done));
-        });
-        let done = receiver.await.map_err(|_| ApiError::internal("The write was not decided."))?;
-        let done = done.map_err(|error| match error {
-            WriteError::Rejected(rejection) if rejection.status == Status::NotFound => {
-                ApiError::not_found(&self.uri)
-            }
-            error => error.into(),
-        })?;
-        Ok(match done {
-            Written::Active { snapshot, answer, edit, changed, receipt } => {
-                let mut response =
-                    respond(&snapshot, answer, edit, changed, &self.uri, self.prefix);
-                if let Some(receipt) = receipt {
-                    response
-                        .extensions_mut()
-                        .insert(FlushCallback::new(move || receipt.note_sent()));
-                }
-                response
-            }
-            Written::Proposed { branch, commit, url } => {
-                let proposed = Proposed::from(ProposedBranch { branch, commit, url });
-                (StatusCode::ACCEPTED, Json(proposed)).into_response()
-            }
-        })
-    }
-}
-
-fn respond(
-    snapshot: &Snapshot,
-    answer: WriteOutcome,
-    edit: Option<Edit>,
-    changed: bool,
-    uri: &OriginalUri,
-    prefix: &str,
-) -> Response {
-    // A write that is known to have arrived may be followed by one that removed the group.
-    let group = |id: GroupId| {
-        let index = find(&snapshot.estate.hierarchy, &id.to_string(), uri)?;
-        Ok::<_, ApiError>(Json(show(&snapshot.estate, index, View::Own, edit)))
-    };
-    let done = if changed { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = match answer {
-        WriteOutcome::Created(id) => {
-            // Clients cut the id out of a path; an absolute URL would break them.
-            let location = format!("{prefix}/v1/groups/{id}");
-            (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
-        }
-        WriteOutcome::Put(id) => group(id).map(|it| (done, it)).into_response(),
-        WriteOutcome::Edited(id) => group(id).into_response(),
-        WriteOutcome::Environment(name) => (done, Json(Environment::named(name))).into_response(),
-        WriteOutcome::Done => StatusCode::NO_CONTENT.into_response(),
-        WriteOutcome::Unpinned(nodes) => Json(nodes).into_response(),
-        // Clients insist, whether anything changed or not.
-        WriteOutcome::Updated => StatusCode::CREATED.into_response(),
-    };
-    name_commit(&mut response, snapshot.commit);
-    response
-}
 
 fn id_of(text: &str) -> Result<GroupId, ApiError> {
     text.parse().map_err(|_| ApiError::malformed_uuid(text))

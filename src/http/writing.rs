@@ -1,0 +1,160 @@
+//! Has a write made, and answers when it is in effect or waits for review.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use axum::extract::{FromRef, FromRequestParts, OriginalUri, Path};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::access::{Caller, Role};
+use super::environments::refusal;
+use super::error::ApiError;
+use super::groups::{find, show};
+use super::server::{FlushCallback, MemoryReservation};
+use super::snapshot_context::name_commit;
+use super::types::{Environment, Proposed, ProposedBranch};
+use crate::changeset::{Operation, Status, WriteOutcome};
+use crate::hierarchy::View;
+use crate::history::Edit;
+use crate::model::GroupId;
+use crate::reconcile::{Controller, WriteError, WriteRequest, Writer, Written};
+use crate::snapshot::Snapshot;
+
+/// How many writes wait at most; each may hold a large body, and its client may be gone.
+const WAITING: usize = 256;
+
+static WAITING_WRITES: Semaphore = Semaphore::const_new(WAITING);
+
+fn waiting() -> Result<SemaphorePermit<'static>, ApiError> {
+    WAITING_WRITES.try_acquire().map_err(|_| ApiError::busy())
+}
+
+/// A request that writes, where that is allowed.
+#[derive(Debug)]
+pub(super) struct Writing {
+    writer: Arc<Writer>,
+    caller: Arc<Caller>,
+    line: String,
+    place: Place,
+}
+
+/// Where a request was sent.
+#[derive(Debug)]
+struct Place {
+    uri: OriginalUri,
+    /// Below what the API is mounted: nothing, or `/classifier-api`.
+    prefix: &'static str,
+}
+
+impl<S> FromRequestParts<S> for Writing
+where
+    S: Send + Sync,
+    Option<Arc<Writer>>: FromRef<S>,
+    Arc<Controller>: FromRef<S>,
+{
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let id = Path::<String>::from_request_parts(parts, state).await.ok();
+        let Some(writer) = Option::<Arc<Writer>>::from_ref(state) else {
+            let (controller, id) = (Arc::from_ref(state), id.as_ref().map(|it| it.0.as_str()));
+            return Err(refusal(&controller, id));
+        };
+        let caller = Extension::<Arc<Caller>>::from_request_parts(parts, state).await;
+        let uri = OriginalUri::from_request_parts(parts, state).await;
+        let uri = uri.unwrap_or_else(|_| OriginalUri(parts.uri.clone()));
+        let path = uri.0.path();
+        let prefix = if path.starts_with("/classifier-api/") { "/classifier-api" } else { "" };
+        let line = format!("{} {path}", parts.method);
+        let caller = caller.map(|it| it.0).unwrap_or_default();
+        Ok(Self { writer, caller, line, place: Place { uri, prefix } })
+    }
+}
+
+impl Writing {
+    /// Has a write made and answers when it is in effect.
+    pub(super) async fn perform(
+        self,
+        body: Value,
+        operation: impl FnOnce(Value) -> Operation,
+    ) -> Result<Response, ApiError> {
+        let (actor, scopes) = (self.caller.actor(Role::Write), self.caller.write_scopes());
+        // A caller of the same name with other rights is not told what the first one wrote.
+        let identity = serde_json::to_string(&(&actor, &scopes, &self.line, &body));
+        let identity =
+            identity.map_err(|_| ApiError::internal("The request could not be told apart."))?;
+        let fingerprint = Sha256::digest(identity).iter().fold(String::new(), |mut text, byte| {
+            let _infallible = write!(text, "{byte:02x}");
+            text
+        });
+        let operation = operation(body);
+        let request = WriteRequest { operation, scopes, actor, line: self.line, fingerprint };
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        // A client that has gone is told nothing; its write stands.
+        let (waiting, memory) = (waiting()?, MemoryReservation::of_request());
+        self.writer.submit(request, move |done| {
+            drop((waiting, memory));
+            drop(sender.send(done));
+        });
+        let done = receiver.await.map_err(|_| ApiError::internal("The write was not decided."))?;
+        let done = done.map_err(|error| match error {
+            WriteError::Rejected(rejection) if rejection.status == Status::NotFound => {
+                ApiError::not_found(&self.place.uri)
+            }
+            error => error.into(),
+        })?;
+        Ok(match done {
+            Written::Active { snapshot, answer, edit, changed, receipt } => {
+                let status = if changed { StatusCode::CREATED } else { StatusCode::OK };
+                let mut response = respond(&self.place, &snapshot, answer, edit, status);
+                if let Some(receipt) = receipt {
+                    response
+                        .extensions_mut()
+                        .insert(FlushCallback::new(move || receipt.note_sent()));
+                }
+                response
+            }
+            Written::Proposed { branch, commit, url } => {
+                let proposed = Proposed::from(ProposedBranch { branch, commit, url });
+                (StatusCode::ACCEPTED, Json(proposed)).into_response()
+            }
+        })
+    }
+}
+
+/// Writes the answer to a write that is in effect.
+fn respond(
+    place: &Place,
+    snapshot: &Snapshot,
+    answer: WriteOutcome,
+    edit: Option<Edit>,
+    status: StatusCode,
+) -> Response {
+    // A write that is known to have arrived may be followed by one that removed the group.
+    let group = |id: GroupId| {
+        let index = find(&snapshot.estate.hierarchy, &id.to_string(), &place.uri)?;
+        Ok::<_, ApiError>(Json(show(&snapshot.estate, index, View::Own, edit)))
+    };
+    let mut response = match answer {
+        WriteOutcome::Created(id) => {
+            // Clients cut the id out of a path; an absolute URL would break them.
+            let location = format!("{}/v1/groups/{id}", place.prefix);
+            (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
+        }
+        WriteOutcome::Put(id) => group(id).map(|it| (status, it)).into_response(),
+        WriteOutcome::Edited(id) => group(id).into_response(),
+        WriteOutcome::Environment(name) => (status, Json(Environment::named(name))).into_response(),
+        WriteOutcome::Done => StatusCode::NO_CONTENT.into_response(),
+        WriteOutcome::Unpinned(nodes) => Json(nodes).into_response(),
+        // Clients insist, whether anything changed or not.
+        WriteOutcome::Updated => StatusCode::CREATED.into_response(),
+    };
+    name_commit(&mut response, snapshot.commit);
+    response
+}
