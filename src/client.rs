@@ -221,7 +221,9 @@ impl Client {
         }
         let body = serde_json::from_str(&reply.text).map_err(|_| {
             let hint = self.advice.on_other_answer(&url);
-            ClientError::Answer(format!("`{url}` answers {status} with what is not JSON{hint}"))
+            ClientError::Answer(format!(
+                "`{url}` answers {status} with a body that is not JSON{hint}"
+            ))
         })?;
         Ok(JsonReply { status, body, advice: self.advice })
     }

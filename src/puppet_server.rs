@@ -94,7 +94,7 @@ impl PuppetServer {
             return Err(unexpected(refusal(&reply, environment), reply.text));
         }
         let Ok(answer) = serde_json::from_str::<Value>(&reply.text) else {
-            let message = format!("`{}` answers with what is not JSON", client.name());
+            let message = format!("`{}` answers with a body that is not JSON", client.name());
             return Err(unexpected(message, reply.text));
         };
         match read_published(&answer) {

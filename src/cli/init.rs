@@ -145,7 +145,7 @@ impl InitCommand {
         let there: Vec<&str> = files.filter(is_there).collect();
         if !there.is_empty() {
             bail!(
-                "`{}` has {} already, and nothing is overwritten: nothing is written",
+                "`{}` has {} already, and `clade init` overwrites nothing",
                 self.directory.display(),
                 there.join(", ")
             );

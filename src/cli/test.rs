@@ -71,7 +71,7 @@ impl TestCommand {
         if verdicts.is_empty() {
             let directory = &loaded.checked.layout().tests;
             output.note(&format!(
-                "there are no tests: they stand below `{prefix}{directory}/`, in files that end in `.yaml` or `.yml`"
+                "no tests found: tests are below `{prefix}{directory}/`, in files that end in `.yaml` or `.yml`"
             ));
         }
         if self.update {

@@ -37,8 +37,8 @@ words!(Format:
 );
 
 words!(OnGap:
-    Refuse "refuse" "Certificates whose status is not known are refused",
-    Allow "allow" "They are accepted, and the log warns",
+    Refuse "refuse" "Refuse certificates whose status is unknown",
+    Allow "allow" "Accept them, and log a warning",
 );
 
 words!(Provider:
@@ -62,18 +62,18 @@ words!(LogFormat:
 );
 
 words!(WriteMode:
-    Off "off" "It is refused: groups change by commits alone",
-    Commit "commit" "It is a commit on the branch",
-    Propose "propose" "It is a commit on a branch of its own, for review",
+    Off "off" "Refuse it: groups change only by commits",
+    Commit "commit" "Commit it to the branch",
+    Propose "propose" "Commit it to a branch of its own, for review",
 );
 
 words!(OnRewrite:
-    Follow "follow" "It is followed, and reported",
-    Hold "hold" "It waits until an operator resumes, or the branch comes back",
+    Follow "follow" "Follow it, and report it",
+    Hold "hold" "Wait until an operator resumes, or the branch returns",
 );
 
 words!(OnStale:
-    Serve "serve" "Answers go on, with a header that says so",
-    Unready "unready" "The same, and the daemon is not ready",
-    Refuse "refuse" "There are no answers",
+    Serve "serve" "Answer, with a header that reports it",
+    Unready "unready" "Answer likewise, and fail the readiness probe",
+    Refuse "refuse" "Refuse to answer",
 );

@@ -503,7 +503,7 @@ impl Inner {
         let opened = match known {
             Some(database) if database.is_in_place() => return Ok(database),
             Some(database) => {
-                tracing::warn!("the file of the check-ins was removed; it is written again");
+                tracing::warn!("the file of the check-ins was removed; writing it once more");
                 let replacement = open(path.as_deref(), *cache)?;
                 database.copy_to(&replacement, limits)?;
                 replacement
@@ -561,22 +561,18 @@ impl Inner {
         // A damaged file makes the database panic, even while it is closed.
         let done = catch_unwind(AssertUnwindSafe(|| self.write_batch()));
         let done = done.unwrap_or_else(|_| {
-            Err(StoreError::new(
-                StoreFault::Io,
-                "written",
-                "the database failed; it is opened again",
-            ))
+            Err(StoreError::new(StoreFault::Io, "written", "the database failed; reopening it"))
         });
         let mut state = self.state();
         match &done {
             Ok(()) if was_failing => {
-                tracing::info!("the check-ins can be kept again");
+                tracing::info!("check-ins are stored again");
                 state.health.failing = None;
             }
             Ok(()) => {}
             Err(error) => {
                 if !was_failing {
-                    tracing::error!(%error, "check-ins cannot be kept; this is tried again");
+                    tracing::error!(%error, "storing check-ins failed; retrying");
                 }
                 self.metrics.count_store_failure();
                 state.health.failing = Some(error.clone());

@@ -458,7 +458,7 @@ fn guarded<T>(
         Err(StoreError::new(
             StoreFault::Damaged,
             action,
-            "the file holds what the database never wrote",
+            "the file has data that the database never wrote",
         ))
     })
 }

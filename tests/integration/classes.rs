@@ -111,7 +111,7 @@ fn code_that_cannot_be_read_is_named_and_nothing_is_written() {
         (
             2,
             format!(
-                "{outside}error: the module `puppetlabs-stdlib` of the Puppetfile is not there: install it (`r10k puppetfile install`), or go on without its classes with --allow-missing-modules\n"
+                "{outside}error: the module `puppetlabs-stdlib` of the Puppetfile is not installed: install it (`r10k puppetfile install`), or continue without its classes with --allow-missing-modules\n"
             )
         )
     );

@@ -407,7 +407,7 @@ fn an_evaluation_error_is_not_a_conflict() {
     let count = |key: &str| document["summary"][key].as_u64().unwrap();
     assert_eq!((count("errors_appearing"), count("conflicts_appearing")), (1, 0), "{document:#}");
     let human = fleet.diff("HEAD~1", &["HEAD"]).stdout;
-    assert!(human.contains("rules cannot be evaluated any more on 1 node"), "{human}");
+    assert!(human.contains("rules can no longer be evaluated on 1 node"), "{human}");
     assert!(!human.contains("conflict"), "{human}");
 }
 

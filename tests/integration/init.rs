@@ -54,7 +54,7 @@ fn nothing_is_overwritten() {
     assert_eq!((refused.status, &*refused.stdout), (2, ""));
     assert_eq!(
         refused.stderr,
-        "error: `.` has clade.yaml already, and nothing is overwritten: nothing is written\n"
+        "error: `.` has clade.yaml already, and `clade init` overwrites nothing\n"
     );
     assert_eq!(std::fs::read_dir(path).unwrap().count(), 2);
     std::fs::remove_file(path.join("clade.yaml")).unwrap();

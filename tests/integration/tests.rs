@@ -357,8 +357,7 @@ fn without_tests_the_command_names_their_directory() {
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
     put("groups/g.yaml", "name: G\n");
-    let none =
-        "there are no tests: they stand below `tests/`, in files that end in `.yaml` or `.yml`\n";
+    let none = "no tests found: tests are below `tests/`, in files that end in `.yaml` or `.yml`\n";
     assert_eq!(test(), (Some(0), "\n0 passed, 0 failed\n".to_owned(), none.to_owned()));
     // Tests that do not run have not passed.
     let case = "- {name: t, node: n, expect: {groups: []}}\n";

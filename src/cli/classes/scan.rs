@@ -142,10 +142,11 @@ impl ScanCommand {
         let missing = missing_modules(&text, |module| modules.contains_key(module));
         let (Some(first), count) = (missing.first(), missing.len()) else { return Ok(()) };
         let (what, it, its) = match count {
-            1 => (format!("the module `{first}` of the Puppetfile is not there"), "it", "its"),
+            1 => (format!("the module `{first}` of the Puppetfile is not installed"), "it", "its"),
             _ => {
-                let what =
-                    format!("{count} modules of the Puppetfile are not there, such as `{first}`");
+                let what = format!(
+                    "{count} modules of the Puppetfile are not installed, such as `{first}`"
+                );
                 (what, "them", "their")
             }
         };
@@ -154,7 +155,7 @@ impl ScanCommand {
             return Ok(());
         }
         bail!(
-            "{what}: install {it} (`r10k puppetfile install`), or go on without {its} classes with --allow-missing-modules"
+            "{what}: install {it} (`r10k puppetfile install`), or continue without {its} classes with --allow-missing-modules"
         )
     }
 }

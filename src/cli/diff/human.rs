@@ -124,7 +124,7 @@ pub(super) fn unclassified(impact: &Impact) -> Vec<(String, Mood)> {
     }
     if counts.errors_appearing > 0 {
         let line =
-            format!("rules cannot be evaluated any more on {}", nodes(counts.errors_appearing));
+            format!("rules can no longer be evaluated on {}", nodes(counts.errors_appearing));
         lines.push((line, Mood::Bad));
     }
     if counts.conflicts_disappearing > 0 {

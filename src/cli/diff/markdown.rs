@@ -72,7 +72,7 @@ fn unclassified(report: &DiffReport<'_>) -> Vec<String> {
     add(counts.errors_appearing, &|| {
         let nodes = nodes(counts.errors_appearing);
         format!(
-            "> [!CAUTION]\n> Rules cannot be evaluated any more on {nodes}: the agents there will fail."
+            "> [!CAUTION]\n> Rules can no longer be evaluated on {nodes}: the agents there will fail."
         )
     });
     add(counts.conflicts_disappearing, &|| {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::reconcile::Controller;
 
 /// Does the work that ends the threads. When `grace` is over, pushes and fetches under way are
-/// interrupted; when `last` is over too, what still hangs is left behind.
+/// interrupted; when `last` is over too, threads that hang are abandoned.
 pub(super) async fn within(
     grace: Duration,
     last: Duration,
@@ -32,7 +32,7 @@ pub(super) async fn within(
         controller.interrupt();
         controller.stop();
         if !is_over(&over, last).await {
-            tracing::warn!("the grace period is over: what still hangs is left behind");
+            tracing::warn!("the grace period is over: threads that hang are abandoned");
         }
     }
     Ok(())

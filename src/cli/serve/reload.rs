@@ -116,7 +116,7 @@ impl Reloader {
                 Ok(Reloaded::Unchanged) => {
                     if self.problems.remove(file).is_some() {
                         self.metrics.count_reload(file, Ok(()));
-                        tracing::info!(file, "the file is again what is in use");
+                        tracing::info!(file, "the file has the content in use again");
                     }
                 }
                 Ok(Reloaded::Loaded) => {

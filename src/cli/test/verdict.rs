@@ -236,7 +236,7 @@ impl ValueComparison<'_> {
             let Some(it) = found.get(class) else {
                 let names = found.keys().map(|it| it.as_str());
                 let similar = closest(class.as_str(), names).map(|it| format!("there is `{it}`"));
-                let message = format!("expected the {what} `{class}`, which is not there");
+                let message = format!("expected the {what} `{class}`, which is missing");
                 self.mismatches.push(Mismatch::new(message, similar));
                 continue;
             };
@@ -252,7 +252,7 @@ impl ValueComparison<'_> {
         match found {
             None if expected.is_null() => {}
             None => {
-                let message = format!("expected {what} to be {wanted}, it is not there");
+                let message = format!("expected {what} to be {wanted}, it is missing");
                 self.mismatches.push(Mismatch::new(message, []));
             }
             Some(found) if same(expected, found.value) => {}

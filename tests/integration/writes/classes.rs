@@ -206,7 +206,7 @@ fn without_a_whole_answer_nothing_changes() {
         ),
         ("500 Server Error", "{\"message\": \"Out of\\nmemory\"}", 500, "the server answers 500"),
         ("302 Found", "", 302, "the server answers 302"),
-        ("200 OK", "<html>", 200, "with what is not JSON"),
+        ("200 OK", "<html>", 200, "with a body that is not JSON"),
         ("200 OK", "{\"classes\": []}", 200, "without a list of classes"),
         ("200 OK", &broken.to_string(), 200, "/code/a.pp: Syntax error at '}'"),
     ] {
