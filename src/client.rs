@@ -65,7 +65,7 @@ pub struct JsonReply {
 /// The most bytes of an answer: pages of nodes with their facts are large.
 const ANSWER_BYTES: u64 = 256 << 20;
 
-/// The most bytes of an answer that says why there is no other.
+/// The most bytes of an error.
 const REFUSAL_BYTES: u64 = 1 << 20;
 
 impl Client {
@@ -184,7 +184,7 @@ impl Client {
         self.read(response)
     }
 
-    /// Says why there is no answer.
+    /// Returns the response, or why there is none.
     fn connected(
         &self,
         response: Result<http::Response<Body>, ureq::Error>,

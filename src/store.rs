@@ -11,11 +11,15 @@ mod check_in;
 mod check_ins;
 mod database;
 mod error;
+mod file;
 mod opening;
+mod pending;
 mod queue;
+mod writer;
 
 pub use check_in::{CheckIn, ListedCheckIn, Noted, Received, Stored};
-pub use check_ins::{CheckIns, StoreHealth, StoreSettings};
+pub use check_ins::CheckIns;
 pub(crate) use check_ins::{LARGE_ROW, after};
 pub use database::StoreLimits;
 pub use error::{StoreError, StoreFault};
+pub use file::{StoreHealth, StoreSettings};

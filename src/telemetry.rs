@@ -83,7 +83,7 @@ impl Log {
         Ok(Self { queue, _last_lines: last_lines, filter })
     }
 
-    /// Logs other events from now on.
+    /// Replaces the filter of events.
     pub fn set_filter(&self, filter: &str) {
         if let Err(error) = (self.filter)(EnvFilter::new(filter)) {
             tracing::warn!(%error, "the log filter cannot be changed");

@@ -11,7 +11,7 @@ pub(super) fn age(then: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// Two of the smaller unit are still told apart: `90 s`, then `2 min`.
+/// Uses the smaller unit below two of the larger: `90 s`, then `2 min`.
 fn span(seconds: i64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),

@@ -87,7 +87,7 @@ impl PinCommand {
                 "unknown revision `{revision}` at `{}`; push the commit, or run `clade reconcile` if the daemon has not fetched it yet",
                 daemon.name()
             ),
-            // What is wrong with the commit is what was asked for.
+            // The findings are data, as those of `clade validate`.
             Some(ErrorKind::InvalidCommit) => {
                 self.report_invalid(&reply, output)?;
                 output.note(&format!("error: {revision} is not valid and cannot be pinned"));

@@ -85,12 +85,12 @@ impl RepositoryArgs {
         Ok(LoadedRepository { checked, commit, sources, directory: self.directory.clone() })
     }
 
-    /// Names the files that look as if they were meant, and are not read.
+    /// Reports the files that are not read, though their paths suggest that they should be.
     pub(super) fn unread(&self, layout: &Layout) -> Result<Vec<Diagnostic>> {
         Ok(unread(layout, &self.meant(layout)?))
     }
 
-    /// Names the files that look like tests, and are not read.
+    /// Reports the files that look like tests and are not read.
     pub(super) fn unread_tests(&self, layout: &Layout) -> Result<Vec<Diagnostic>> {
         Ok(unread_tests(layout, &self.meant(layout)?))
     }
@@ -99,7 +99,7 @@ impl RepositoryArgs {
         Ok(match &self.rev {
             None => {
                 let (mut files, meter) = (Vec::new(), Meter::new(self.budget.budget()));
-                // What is over the budget is said where the files are read.
+                // Reading the files reports what exceeds the budget.
                 let _ = find_meant(&self.directory, "", layout, &meter, &mut files);
                 files
             }

@@ -36,7 +36,7 @@ pub(super) fn read(text: impl Read, largest: u64, each: Each<'_>) -> Result<usiz
     }
 }
 
-/// A text of which so many bytes more are read.
+/// A text with a limit of bytes, which each element resets.
 struct Bounded<'c, R> {
     text: R,
     left: &'c Cell<u64>,

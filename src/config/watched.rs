@@ -3,14 +3,14 @@
 //! A half-written file that is loaded may grant what nothing in the whole file grants, so a change is
 //! loaded only when the file is stable and complete:
 //!
-//! - Stable: device, inode, size, modification time and change time are the same in two looks that are
+//! - Stable: device, inode, size, modification time and change time are the same in two polls that are
 //!   at least [`SETTLE`] apart, and while the file is read.
 //! - Complete: the file was replaced, which is what a rename does (a new inode), or it closes with what
 //!   its [`FileEnd`] asks for, or the operator declares it complete (SIGHUP). A file that closed with its
 //!   ending once has to close with it from then on.
 //!
-//! A change that cannot be loaded leaves the content in use, and every later look tries again.
-#![expect(clippy::disallowed_methods, reason = "watched files are read, and looks have a time")]
+//! A change that cannot be loaded leaves the content in use, and every later poll retries.
+#![expect(clippy::disallowed_methods, reason = "watched files are read, and polls have a time")]
 
 mod mark;
 
@@ -112,14 +112,14 @@ pub struct WatchedFiles<T, E> {
     files: Vec<WatchedFile>,
     parse: Box<Parse<T, E>>,
     content: ArcSwap<T>,
-    looks: Mutex<Looks>,
+    versions: Mutex<Versions>,
 }
 
 /// Makes a content of what is in the files.
 pub type Parse<T, E> = dyn Fn(&[Vec<u8>], Occasion) -> Result<T, E> + Send + Sync;
 
-/// What the files were at each look that matters.
-struct Looks {
+/// The states of the files when they were loaded, and when they were last found changed.
+struct Versions {
     loaded: Vec<LoadedMark>,
     last: Option<(Vec<Mark>, Instant)>,
 }
@@ -166,7 +166,7 @@ impl<T, E> WatchedFiles<T, E> {
             files,
             parse: Box::new(parse),
             content: ArcSwap::from_pointee(content),
-            looks: Mutex::new(Looks { loaded, last: None }),
+            versions: Mutex::new(Versions { loaded, last: None }),
         })
     }
 
@@ -186,42 +186,42 @@ impl<T, E> WatchedFiles<T, E> {
     }
 
     fn reload_at(&self, cause: ReloadCause, now: Instant) -> Result<Reloaded, WatchError<E>> {
-        let mut looks = self.looks.lock();
+        let mut versions = self.versions.lock();
         let marks = match marks(&self.files) {
             Ok(marks) => marks,
             Err(error) => {
-                looks.last = None;
+                versions.last = None;
                 return Err(error);
             }
         };
-        if looks.loaded.iter().map(|it| &it.mark).eq(&marks) {
-            looks.last = None;
+        if versions.loaded.iter().map(|it| &it.mark).eq(&marks) {
+            versions.last = None;
             return Ok(Reloaded::Unchanged);
         }
-        match &looks.last {
+        match &versions.last {
             Some((last, since)) if *last == marks => {
                 if now.saturating_duration_since(*since) < SETTLE {
                     return Ok(Reloaded::Pending);
                 }
             }
             _ => {
-                looks.last = Some((marks, now));
+                versions.last = Some((marks, now));
                 return Ok(Reloaded::Pending);
             }
         }
         let Some(contents) = read_all(&self.files, &marks)? else {
-            looks.last = None;
+            versions.last = None;
             return Ok(Reloaded::Pending);
         };
         let next = loaded(&self.files, &marks, &contents);
         if cause != ReloadCause::Declared {
-            for ((file, before), after) in self.files.iter().zip(&looks.loaded).zip(&next) {
+            for ((file, before), after) in self.files.iter().zip(&versions.loaded).zip(&next) {
                 check_complete(file, *before, *after)?;
             }
         }
         let content = (self.parse)(&contents, Occasion::Reload).map_err(WatchError::Unusable)?;
         self.content.store(Arc::new(content));
-        *looks = Looks { loaded: next, last: None };
+        *versions = Versions { loaded: next, last: None };
         Ok(Reloaded::Loaded)
     }
 }

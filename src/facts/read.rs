@@ -124,7 +124,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, FactsError> {
             Ok(value) => return Ok(value),
             Err(error) => {
                 let number = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
-                // The place is said apart, and stands at the end of the message as well.
+                // The error has the place in fields of its own.
                 let message = error.to_string();
                 let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
                 return Err(FactsError::Syntax {

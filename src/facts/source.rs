@@ -75,7 +75,7 @@ pub trait RowRoom {
     fn release(&self);
 }
 
-/// For those who read one row at a time.
+/// No limit, for readers of one row at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Unlimited;
 

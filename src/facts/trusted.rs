@@ -5,7 +5,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use super::extensions::{ExtensionNames, extension_text};
 use crate::model::{Map, Value};
 
-/// What a certificate says of whom it was signed for.
+/// The name and the extensions of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateFacts {
     /// The common name: Puppet's certname.

@@ -18,14 +18,14 @@ pub struct CheckIn {
     /// Which run of the agent it was for, as the agent says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction_uuid: Option<String>,
-    /// Which commit answered; none where facts were handed in without a question.
+    /// The commit that answered; none if the node only submitted facts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitId>,
     /// The node as it was received.
     pub node: Node,
 }
 
-/// A check-in that is to be noted, of a node that others still use.
+/// A check-in to note, of a node that is still in use.
 #[derive(Clone, Debug, Serialize)]
 pub struct Noted<'n> {
     /// When.

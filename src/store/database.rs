@@ -281,7 +281,7 @@ impl Database {
         })
     }
 
-    /// Returns the name that so many names stand before; none after the last.
+    /// Returns the name at an offset, in the order of names; none after the last.
     pub(super) fn name_at(&self, offset: usize) -> Result<Option<String>, StoreError> {
         guarded("read", || {
             let reading = self.inner.begin_read().map_err(failed("read"))?;

@@ -33,7 +33,7 @@ pub enum StoreFault {
     Limit,
     /// One row cannot be read; the others can.
     Row,
-    /// A damaged file is put aside, and what is asked for may be in it.
+    /// A damaged file is put aside, and may have what is requested.
     PutAside,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct QueuedCheckIn {
 #[derive(Debug, Default)]
 pub(super) struct CheckInQueue {
     fresh: WriteBatch,
-    /// What is being written, for those who read meanwhile.
+    /// The check-ins that are being written, for reads meanwhile.
     writing: BTreeMap<String, Fresh>,
     pub(super) urgency: Urgency,
     pub(super) stopping: bool,
@@ -121,7 +121,7 @@ impl CheckInQueue {
         self.urgency = Urgency::CanWait;
         self.fresh.rows.retain(|_, it| it.fresh.keeping == Keeping::Noted);
         for (_, receipt) in self.fresh.receipts.drain(..) {
-            // One who went away is told nothing.
+            // The request may have ended.
             receipt.send(Err(error.clone())).ok();
         }
     }
@@ -141,7 +141,7 @@ impl WriteBatch {
     /// Sends the result to every waiter.
     pub(super) fn answer(&mut self, how: impl Fn(&str) -> Result<(), StoreError>) {
         for (name, receipt) in self.receipts.drain(..) {
-            // One who went away is told nothing.
+            // The request may have ended.
             receipt.send(how(&name)).ok();
         }
     }

@@ -319,7 +319,7 @@ impl Metrics {
         self.request_duration.get_or_create(&request).observe(time.as_secs_f64());
     }
 
-    /// Counts a look at the branch: whether it moved, or why it could not be seen.
+    /// Counts a fetch: whether the branch moved, or why the fetch failed.
     pub fn count_fetch(
         &self,
         trigger: &'static str,

@@ -1,4 +1,4 @@
-//! Asking daemons, one after the other.
+//! Requests to daemons, one after the other.
 #![expect(clippy::disallowed_methods, reason = "time is limited")]
 
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ use crate::http::types::{self, EncDocument, ErrorKind};
 const LIMITS: Limits =
     Limits { file_bytes: 16 << 20, depth: 200, alias_nodes: 0, ..Limits::DEFAULT };
 
-/// How many daemons are asked: one, and another if it cannot answer.
+/// How many daemons get the request: one, and another if it cannot answer.
 const ATTEMPTS: usize = 2;
 
-/// What is asked, of whom.
+/// A request for the ENC document of a node.
 pub(super) struct Question<'a> {
     pub(super) servers: &'a [String],
     pub(super) identity: &'a Identity,
@@ -39,7 +39,7 @@ pub(super) enum Answer {
 }
 
 impl Question<'_> {
-    /// Asks until a daemon answers.
+    /// Sends the request to one daemon after another until one answers.
     pub(super) fn ask(&self, health: &mut DaemonHealth) -> Result<Answer> {
         let mut order = health.order(self.servers);
         order.truncate(ATTEMPTS);

@@ -83,7 +83,7 @@ impl PathOwners {
         }
     }
 
-    /// Returns who may have led to a file that is not theirs.
+    /// Returns a user that can change the path, if the file belongs to another one.
     fn refuses(&self, file: &Stat) -> Option<u32> {
         let owner = self.owners.first()?;
         // A second name of a file leads to it as a link does.

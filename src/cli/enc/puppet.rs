@@ -1,4 +1,4 @@
-//! Where Puppet Server keeps what is asked for, found only when it is needed.
+//! The files and directories of Puppet Server, found by Puppet's settings.
 #![expect(clippy::disallowed_methods, reason = "Puppet's settings are a file")]
 
 use std::io::ErrorKind;
@@ -45,8 +45,8 @@ impl Puppet {
         data.is_dir().then(|| data.join("clade"))
     }
 
-    /// Returns who we are to daemons over TLS: what is configured, and for the rest Puppet Server itself;
-    /// and why Puppet's own certificate is not shown, where it is there and cannot be used.
+    /// Returns the credentials for daemons over TLS: those that are configured, and for the rest Puppet's
+    /// own; and why Puppet's own certificate is not used, if it exists and cannot be read.
     pub(super) fn identity(
         &self,
         configured: &Identity,

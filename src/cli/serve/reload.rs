@@ -1,4 +1,4 @@
-//! Loading files again that change while the daemon runs: by themselves, and at SIGHUP.
+//! Reloads of files that change while the daemon runs: by polling, and at SIGHUP.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::http::{Access, Tls, Webhooks};
 use crate::telemetry::{Log, Metrics};
 
 /// How often files are compared with what is loaded.
-const LOOK: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often a reload that still fails is logged again, in looks.
+/// After how many polls a reload that still fails is logged once more.
 const REMIND: u32 = 600;
 
 /// Returns what waits for SIGHUP, which from then on does not end the process.
@@ -63,10 +63,10 @@ struct ReloadableFiles {
     webhooks: Arc<Webhooks>,
 }
 
-/// What is wrong, since when.
+/// What is wrong, and for how many polls.
 struct Problem {
     message: String,
-    looks: u32,
+    polls: u32,
 }
 
 type FileOutcome = (&'static str, Result<Reloaded, String>);
@@ -90,14 +90,14 @@ impl Reloader {
         self.warn();
         loop {
             tokio::select! {
-                () = tokio::time::sleep(LOOK) => self.look(ReloadCause::Poll).await,
+                () = tokio::time::sleep(INTERVAL) => self.poll(ReloadCause::Poll).await,
                 _ = hangups.recv() => {
                     tracing::info!("reloading at SIGHUP");
                     self.settings.reload();
-                    // What changed has to stay the same for two looks, declared complete or not.
-                    self.look(ReloadCause::Declared).await;
+                    // What changed has to stay the same for two polls, declared complete or not.
+                    self.poll(ReloadCause::Declared).await;
                     tokio::time::sleep(SETTLE).await;
-                    self.look(ReloadCause::Declared).await;
+                    self.poll(ReloadCause::Declared).await;
                     tracing::info!("reloaded at SIGHUP");
                 }
             }
@@ -106,7 +106,7 @@ impl Reloader {
         }
     }
 
-    async fn look(&mut self, cause: ReloadCause) {
+    async fn poll(&mut self, cause: ReloadCause) {
         let files = Arc::clone(&self.files);
         // A file system may hang.
         let outcomes = tokio::task::spawn_blocking(move || files.reload(cause)).await;
@@ -126,7 +126,7 @@ impl Reloader {
                 }
                 Err(message) => {
                     self.metrics.count_reload(file, Err(()));
-                    if self.is_news(file.to_owned(), &message) {
+                    if self.is_due(file.to_owned(), &message) {
                         tracing::warn!(
                             file,
                             "reload failed, the former content stays in use: {message}"
@@ -150,21 +150,21 @@ impl Reloader {
             }
         });
         for message in warnings {
-            if self.is_news(format!("{EXPIRY}{message}"), &message) {
+            if self.is_due(format!("{EXPIRY}{message}"), &message) {
                 tracing::warn!("{message}");
             }
         }
     }
 
-    /// Returns whether a problem is to be logged: it is new, or still there after a while.
-    fn is_news(&mut self, name: String, message: &str) -> bool {
+    /// Returns whether to log a problem: it is new, or has lasted for a while.
+    fn is_due(&mut self, name: String, message: &str) -> bool {
         match self.problems.get_mut(&name) {
             Some(problem) if problem.message == message => {
-                problem.looks += 1;
-                problem.looks.is_multiple_of(REMIND)
+                problem.polls += 1;
+                problem.polls.is_multiple_of(REMIND)
             }
             _ => {
-                let problem = Problem { message: message.to_owned(), looks: 0 };
+                let problem = Problem { message: message.to_owned(), polls: 0 };
                 self.problems.insert(name, problem);
                 true
             }
@@ -178,18 +178,16 @@ const EXPIRY: &str = "expiry: ";
 impl ReloadableFiles {
     fn reload(&self, cause: ReloadCause) -> Vec<FileOutcome> {
         let mut all: Vec<FileOutcome> = Vec::new();
-        all.extend(self.access.reload(cause).into_iter().map(|(file, it)| (file, said(it))));
-        all.extend(self.webhooks.reload(cause).map(|it| ("webhook-secret-file", said(it))));
-        all.extend(self.tls.iter().map(|it| ("tls", said(it.reload(cause)))));
+        all.extend(self.access.reload(cause).into_iter().map(|(file, it)| (file, outcome(it))));
+        all.extend(self.webhooks.reload(cause).map(|it| ("webhook-secret-file", outcome(it))));
+        all.extend(self.tls.iter().map(|it| ("tls", outcome(it.reload(cause)))));
         all
     }
 }
 
-fn said<E: std::error::Error + 'static>(
+/// Writes an error with its causes.
+fn outcome<E: std::error::Error + Send + Sync + 'static>(
     outcome: Result<Reloaded, WatchError<E>>,
 ) -> Result<Reloaded, String> {
-    outcome.map_err(|error| {
-        let causes = anyhow::Chain::new(&error).map(ToString::to_string);
-        causes.collect::<Vec<_>>().join(": ")
-    })
+    outcome.map_err(|error| format!("{:#}", anyhow::Error::new(error)))
 }

@@ -85,7 +85,7 @@ fn missing(setting: &Present, error: &clap::Error) -> Option<String> {
     Some(format!("`{flag}` is set without {all}: set {rest} too, or remove `{flag}` {place}"))
 }
 
-/// Returns what is said of two settings, once for both.
+/// Describes a conflict of two settings, once for each pair.
 fn conflict(
     present: &[Present],
     error: &clap::Error,

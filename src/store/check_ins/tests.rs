@@ -1,9 +1,14 @@
 #![expect(clippy::disallowed_methods, reason = "files are damaged")]
 
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde_json::json;
+
 use super::*;
 use crate::model::Node;
-use serde_json::json;
-use std::path::Path;
+use crate::store::database::StoreLimits;
+use crate::store::opening::find_put_aside;
 
 fn check_in(name: &str, fact: i64) -> CheckIn {
     let facts = json!({"n": fact, "f": 1.50});
@@ -19,7 +24,7 @@ fn limited(path: Option<&Path>, limits: StoreLimits) -> CheckIns {
     let settings = StoreSettings { path: path.map(Path::to_owned), cache: 1 << 20, limits };
     let store = CheckIns::new(settings, Arc::default());
     // As the writer does at the start.
-    store.0.take_turn().ok();
+    store.0.writer.take_turn().ok();
     store
 }
 
@@ -78,7 +83,7 @@ fn a_row_is_read_when_there_is_room_for_its_size() {
             assert_eq!(store.get_within(name, &room).unwrap().check_in.as_ref(), Some(expected));
         }
         assert_eq!(*room.bytes.lock(), *room.rows.lock(), "{state}");
-        store.0.take_turn().unwrap();
+        store.0.writer.take_turn().unwrap();
     }
 }
 
@@ -138,11 +143,11 @@ impl RowRoom for Changing<'_> {
 #[test]
 fn a_large_row_that_changes_while_it_is_read_does_not_block_the_list() {
     let forget: fn(&CheckIns) = |store| {
-        store.0.database().unwrap().forget(1_000).unwrap();
+        store.0.file.database().unwrap().forget(1_000).unwrap();
     };
     let replace: fn(&CheckIns) = |store| {
         store.note(&check_in("b", 2));
-        store.0.take_turn().unwrap();
+        store.0.writer.take_turn().unwrap();
     };
     for (change, expected) in [(forget, ["c"].as_slice()), (replace, &["b", "c"])] {
         let store = opened(None);
@@ -152,7 +157,7 @@ fn a_large_row_that_changes_while_it_is_read_does_not_block_the_list() {
             large.node.fact.insert("text".to_owned(), "x".repeat(LARGE_ROW).into());
             store.note(&large);
         }
-        store.0.take_turn().unwrap();
+        store.0.writer.take_turn().unwrap();
         let room = Changing { store: &store, change, is_held: Mutex::default() };
         let mut names = Vec::new();
         store.for_each(&room, |it| names.push(it.name)).unwrap();
@@ -173,7 +178,7 @@ fn trusted_data_are_read_without_the_facts() {
         if state == "written" {
             store.note(&bare);
         } else {
-            store.0.take_turn().unwrap();
+            store.0.writer.take_turn().unwrap();
         }
     }
 }
@@ -196,7 +201,7 @@ fn the_latest_check_in_of_a_node_is_kept() {
     assert_eq!(rest.collect::<Vec<_>>(), [check_in("b", 2)]);
     store.note(&check_in("b", 3));
     assert_eq!(store.get("b").unwrap().check_in, Some(check_in("b", 3)));
-    store.0.take_turn().unwrap();
+    store.0.writer.take_turn().unwrap();
     drop(store);
     let store = opened(Some(&path));
     assert_eq!(all(&store), [check_in("a", 1), check_in("b", 3)]);
@@ -244,7 +249,7 @@ fn a_row_that_would_expand_is_an_error_of_its_own() {
         let error = store.get("b").unwrap_err();
         assert_eq!(error.fault, StoreFault::Row);
         assert!(error.to_string().contains("`b` has over 250000 JSON values"), "{error}");
-        store.0.take_turn().unwrap();
+        store.0.writer.take_turn().unwrap();
     }
     let mut listed = Vec::new();
     store.for_each(&Unlimited, |it| listed.push((it.name, it.check_in.is_ok()))).unwrap();
@@ -264,7 +269,7 @@ fn what_waits_is_written_before_the_end() {
     store.note(&check_in("a", 1));
     store.stop();
     writer.join().unwrap();
-    assert!(store.0.queue().is_empty());
+    assert!(store.0.pending.queue().is_empty());
     assert_eq!(store.get("a").unwrap().check_in, Some(check_in("a", 1)));
 }
 
@@ -280,10 +285,10 @@ fn a_request_without_facts_does_not_hide_facts() {
     store.note(&check_in("a", 1));
     store.note(&bare(2));
     assert_eq!(store.get("a").unwrap().check_in, Some(check_in("a", 1)), "both wait");
-    store.0.take_turn().unwrap();
+    store.0.writer.take_turn().unwrap();
     store.note(&bare(3));
     assert_eq!(store.get("a").unwrap().check_in, Some(check_in("a", 1)), "one waits");
-    store.0.take_turn().unwrap();
+    store.0.writer.take_turn().unwrap();
     assert_eq!(store.get("a").unwrap().check_in, Some(check_in("a", 1)), "both are written");
 }
 
@@ -293,7 +298,7 @@ fn made_up_names_make_room_for_each_other_and_not_for_nodes_that_came_back() {
     let seen = |name: &str, seconds: i64| {
         store
             .note(&CheckIn { time: Timestamp::from_second(seconds).unwrap(), ..check_in(name, 1) });
-        store.0.take_turn().unwrap();
+        store.0.writer.take_turn().unwrap();
     };
     for name in ["a", "b"] {
         seen(name, 0);
@@ -318,7 +323,7 @@ fn bytes_have_a_limit_too() {
     let store = limited(None, StoreLimits { bytes: 2 * size, ..LIMITS });
     for name in ["a", "b", "c"] {
         store.note(&check_in(name, 1));
-        store.0.take_turn().unwrap();
+        store.0.writer.take_turn().unwrap();
     }
     assert_eq!(names(&store), ["b", "c"]);
     let mut large = check_in("d", 1);
@@ -334,8 +339,8 @@ fn nodes_that_are_not_seen_are_forgotten() {
         store
             .note(&CheckIn { time: Timestamp::from_second(seconds).unwrap(), ..check_in(name, 1) });
     }
-    store.0.take_turn().unwrap();
-    let database = store.0.database().unwrap();
+    store.0.writer.take_turn().unwrap();
+    let database = store.0.file.database().unwrap();
     assert_eq!(database.forget(20).unwrap(), 1);
     assert_eq!(names(&store), ["young"]);
     assert_eq!(database.size().unwrap().nodes, 1);
@@ -357,7 +362,7 @@ fn a_file_of_an_older_version_is_read() {
     drop(old);
     let store = opened(Some(&path));
     assert_eq!(all(&store), [check_in("a", 7), check_in("b", 7)]);
-    assert_eq!(store.0.database().unwrap().forget(20).unwrap(), 2);
+    assert_eq!(store.0.file.database().unwrap().forget(20).unwrap(), 2);
 }
 
 #[test]
@@ -366,10 +371,10 @@ fn a_file_that_was_removed_is_written_again() {
     let path = directory.path().join("check-ins.redb");
     let store = opened(Some(&path));
     store.note(&check_in("a", 1));
-    store.0.take_turn().unwrap();
+    store.0.writer.take_turn().unwrap();
     std::fs::remove_file(&path).unwrap();
     store.note(&check_in("b", 1));
-    store.0.take_turn().unwrap();
+    store.0.writer.take_turn().unwrap();
     drop(store);
     assert_eq!(names(&opened(Some(&path))), ["a", "b"]);
 }
@@ -385,7 +390,7 @@ fn a_damaged_file_is_put_aside_and_its_nodes_are_not_taken_for_unknown() {
             node.node.fact.insert("long".to_owned(), "x".repeat(9000).into());
             store.note(&node);
         }
-        store.0.take_turn().unwrap();
+        store.0.writer.take_turn().unwrap();
         drop(store);
         std::fs::read(&path).unwrap()
     };
@@ -415,7 +420,7 @@ fn a_damaged_file_is_put_aside_and_its_nodes_are_not_taken_for_unknown() {
         for _ in 0..3 {
             assert!(!matches!(store.get("n7").and_then(Stored::whole), Ok(None)), "{what}");
             store.note(&check_in("fresh", 1));
-            store.0.take_turn().ok();
+            store.0.writer.take_turn().ok();
         }
         assert_eq!(store.get("fresh").unwrap().check_in, Some(check_in("fresh", 1)), "{what}");
         let Some(aside) = find_put_aside(&path) else {
@@ -461,7 +466,7 @@ fn while_a_file_is_put_aside_a_check_in_lacks_what_it_does_not_say() {
             assert_eq!(stored.whole().unwrap_err().fault, StoreFault::PutAside, "{name}");
         }
         // Also when they no longer wait to be written.
-        store.0.take_turn().unwrap();
+        store.0.writer.take_turn().unwrap();
     }
     std::fs::remove_file(find_put_aside(&path).unwrap()).unwrap();
     let found = store.get("without-trusted").unwrap().whole().unwrap();
@@ -475,7 +480,7 @@ fn what_stands_in_the_place_of_the_file_is_put_aside() {
     std::fs::create_dir(&path).unwrap();
     let store = opened(Some(&path));
     store.note(&check_in("a", 1));
-    store.0.take_turn().unwrap();
+    store.0.writer.take_turn().unwrap();
     assert_eq!(names(&store), ["a"]);
     assert!(find_put_aside(&path).unwrap().is_dir());
 }
@@ -487,12 +492,12 @@ fn a_file_that_another_process_has_is_left_alone() {
     let first = opened(Some(&path));
     let second = opened(Some(&path));
     assert_eq!(second.get("a").unwrap().check_in, None);
-    first.0.ready_to_write().unwrap();
-    assert_eq!(second.0.take_turn().unwrap_err().fault, StoreFault::Locked);
+    first.0.file.ready_to_write().unwrap();
+    assert_eq!(second.0.writer.take_turn().unwrap_err().fault, StoreFault::Locked);
     assert_eq!(second.get("a").unwrap_err().fault, StoreFault::Locked);
     assert_eq!(find_put_aside(&path), None);
     drop(first);
-    second.0.take_turn().unwrap();
+    second.0.writer.take_turn().unwrap();
     assert_eq!(second.get("a").unwrap().check_in, None);
 }
 
@@ -514,10 +519,11 @@ async fn what_is_kept_is_on_disk_or_an_error() {
         trusted: "{}",
     };
     store.keep(&received("a", "{\"n\":1}")).await.unwrap();
-    let database = store.0.database().unwrap();
+    let database = store.0.file.database().unwrap();
     assert!(database.with_row("a", <[u8]>::to_vec).unwrap().is_some());
     drop(database);
-    store.0.state().health.failing = Some(StoreError::new(StoreFault::DiskFull, "written", "full"));
+    store.0.file.state().health.failing =
+        Some(StoreError::new(StoreFault::DiskFull, "written", "full"));
     let error = store.keep(&received("b", "{\"n\":1}")).await.unwrap_err();
     assert_eq!(error.fault, StoreFault::DiskFull);
     store.stop();

@@ -1,0 +1,201 @@
+//! The file of check-ins: opened, put aside when it is damaged, moved when its name is gone.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::check_in::CheckIn;
+use super::database::{Database, StoreLimits};
+use super::error::{StoreError, StoreFault};
+use super::opening::{find_put_aside, open, open_existing, put_aside};
+use super::pending::Pending;
+use crate::telemetry::Metrics;
+
+/// How long a read waits for the file to be opened after the start.
+const OPENING: Duration = Duration::from_secs(5);
+
+/// Where and how much is kept.
+#[derive(Clone, Debug)]
+pub struct StoreSettings {
+    /// The file; memory without one.
+    pub path: Option<PathBuf>,
+    /// How many bytes of the file are kept in memory.
+    pub cache: usize,
+    /// How much is kept.
+    pub limits: StoreLimits,
+}
+
+/// What is wrong with the store, for people.
+#[derive(Clone, Debug, Default)]
+pub struct StoreHealth {
+    /// Why check-ins cannot be kept or read now.
+    pub failing: Option<StoreError>,
+    /// The damaged file that was put aside, as long as it is there.
+    pub put_aside: Option<PathBuf>,
+}
+
+/// The file, which is opened again after a failure.
+#[derive(Debug)]
+pub(super) struct StoreFile {
+    pub(super) settings: StoreSettings,
+    metrics: Arc<Metrics>,
+    /// Its writer opens a file that failed.
+    pending: Arc<Pending>,
+    state: Mutex<StoreState>,
+    opened: Condvar,
+}
+
+/// What is known of the file now.
+#[derive(Debug)]
+pub(super) struct StoreState {
+    file: FileState,
+    pub(super) health: StoreHealth,
+}
+
+#[derive(Debug)]
+enum FileState {
+    /// It is opened for the first time.
+    Opening,
+    Open(Arc<Database>),
+    /// It failed, and is opened again soon.
+    Closed(StoreError),
+}
+
+impl StoreFile {
+    /// Returns a file that is not open yet.
+    pub(super) fn new(
+        settings: StoreSettings,
+        pending: Arc<Pending>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let put_aside = settings.path.as_deref().and_then(find_put_aside);
+        let health = StoreHealth { failing: None, put_aside };
+        let state = Mutex::new(StoreState { file: FileState::Opening, health });
+        Self { settings, metrics, pending, state, opened: Condvar::new() }
+    }
+
+    /// Locks the state.
+    pub(super) fn state(&self) -> MutexGuard<'_, StoreState> {
+        self.state.lock()
+    }
+
+    /// Returns the open file; waits for it just after the start.
+    pub(super) fn database(&self) -> Result<Arc<Database>, StoreError> {
+        let opening = |it: &mut StoreState| matches!(it.file, FileState::Opening);
+        let mut state = self.state();
+        self.opened.wait_while_for(&mut state, opening, OPENING);
+        match &state.file {
+            FileState::Open(database) => Ok(Arc::clone(database)),
+            FileState::Closed(error) => Err(error.clone()),
+            FileState::Opening => Err(StoreError::new(
+                StoreFault::Busy,
+                "read",
+                "they are being opened; try again soon",
+            )),
+        }
+    }
+
+    /// Returns the open file, opening it where it is closed, and moving it where its name is gone.
+    pub(super) fn ready(&self) -> Result<Arc<Database>, StoreError> {
+        let known = match &self.state().file {
+            FileState::Open(database) => Some(Arc::clone(database)),
+            FileState::Opening | FileState::Closed(_) => None,
+        };
+        let StoreSettings { path, cache, limits } = &self.settings;
+        // Another process, or a person, may have made the file meanwhile.
+        let has_file = path.as_deref().is_some_and(Path::exists);
+        let known = known.filter(|it| !(it.is_in_memory() && has_file));
+        let opened = match known {
+            Some(database) if database.is_in_place() => return Ok(database),
+            Some(database) => {
+                tracing::warn!("the file of the check-ins was removed; writing it once more");
+                let replacement = open(path.as_deref(), *cache)?;
+                database.copy_to(&replacement, limits)?;
+                replacement
+            }
+            None => match open_existing(path.as_deref(), *cache) {
+                Ok(opened) => opened,
+                Err(error) => {
+                    self.state().file = FileState::Closed(error.clone());
+                    self.opened.notify_all();
+                    return Err(error);
+                }
+            },
+        };
+        Ok(self.use_from_now_on(opened))
+    }
+
+    /// Returns the open file for writing: the first write makes it.
+    pub(super) fn ready_to_write(&self) -> Result<Arc<Database>, StoreError> {
+        let database = self.ready()?;
+        match &self.settings.path {
+            Some(path) if database.is_in_memory() => {
+                let made = open(Some(path), self.settings.cache);
+                let made = made.map_err(|error| self.fail(&database, error))?;
+                Ok(self.use_from_now_on(made))
+            }
+            _ => Ok(database),
+        }
+    }
+
+    fn use_from_now_on(&self, opened: Database) -> Arc<Database> {
+        if let Ok(size) = opened.size() {
+            self.metrics.set_check_ins(size.nodes, size.bytes);
+        }
+        let opened = Arc::new(opened);
+        let mut state = self.state();
+        state.health.put_aside = self.settings.path.as_deref().and_then(find_put_aside);
+        state.file = FileState::Open(Arc::clone(&opened));
+        self.opened.notify_all();
+        opened
+    }
+
+    /// Notes that an operation on an open file failed: one that cannot be used any more is closed,
+    /// and put aside where it is damaged.
+    pub(super) fn fail(&self, database: &Arc<Database>, error: StoreError) -> StoreError {
+        if !error.ends_the_file() {
+            return error;
+        }
+        let mut state = self.state();
+        let is_this = matches!(&state.file, FileState::Open(open) if Arc::ptr_eq(open, database));
+        if !is_this {
+            return error;
+        }
+        if let Some(path) = self.settings.path.as_deref().filter(|_| error.calls_for_a_new_file()) {
+            // Where this fails, opening it fails too, and says so.
+            put_aside(path, &error).ok();
+            state.health.put_aside = find_put_aside(path);
+        }
+        state.file = FileState::Closed(error.clone());
+        drop(state);
+        // The writer opens it again.
+        self.pending.wake_writer();
+        error
+    }
+
+    /// Returns the file that was put aside, if it is still there.
+    pub(super) fn put_aside(&self) -> Option<PathBuf> {
+        let mut state = self.state();
+        if state.health.put_aside.as_ref().is_some_and(|it| !it.exists()) {
+            state.health.put_aside = self.settings.path.as_deref().and_then(find_put_aside);
+        }
+        state.health.put_aside.clone()
+    }
+
+    /// Returns an error if a damaged file is put aside that may hold facts or trusted data which the
+    /// check-in lacks.
+    pub(super) fn lost(&self, name: &str, check_in: Option<&CheckIn>) -> Option<StoreError> {
+        let is_whole = |it: &CheckIn| !it.node.fact.is_empty() && !it.node.trusted.is_empty();
+        if check_in.is_some_and(is_whole) {
+            return None;
+        }
+        let path = self.put_aside()?;
+        let reason = format!(
+            "`{}` was damaged and put aside, and may hold facts or trusted data of `{name}`; the node is known again when it checks in with facts and trusted data, or when that file is removed",
+            path.display()
+        );
+        Some(StoreError::new(StoreFault::PutAside, "read", reason))
+    }
+}
