@@ -49,12 +49,12 @@ impl GroupIndex {
 pub struct Hierarchy {
     /// In preorder; the root group is the first.
     groups: Arc<[Arc<Group>]>,
-    shape: Arc<Shape>,
+    shape: Arc<Lineage>,
 }
 
 /// Who is whose parent.
 #[derive(Debug)]
-struct Shape {
+struct Lineage {
     links: Box<[Link]>,
     by_id: HashMap<GroupId, GroupIndex>,
 }

@@ -27,12 +27,12 @@ pub struct Edit {
 /// The edits of all groups and of the class catalogues, up to a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
-    groups: BTreeMap<GroupId, Known>,
+    groups: BTreeMap<GroupId, KnownEdit>,
     catalogues: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
+struct KnownEdit {
     digest: Digest,
     edit: Edit,
 }
@@ -78,11 +78,11 @@ impl History {
             Some(known) if known.digest == digest => {}
             Some(known) => {
                 let serial = known.edit.serial.map(|it| it + 1);
-                *known = Known { digest, edit: Edit { serial, time: made } };
+                *known = KnownEdit { digest, edit: Edit { serial, time: made } };
             }
             None => {
                 let edit = Edit { serial: made.map(|_| 1), time: made };
-                self.groups.insert(id, Known { digest, edit });
+                self.groups.insert(id, KnownEdit { digest, edit });
             }
         }
     }

@@ -43,14 +43,14 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 /// A program in a process group of its own. Dropping it kills the whole group, so that a hook and
 /// what the hook started end with it.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct ProcessGroup {
     child: Child,
     listener: Option<JoinHandle<()>>,
     complaint: Arc<Mutex<Vec<u8>>>,
     ended: Option<ExitStatus>,
 }
 
-impl Group {
+impl ProcessGroup {
     /// Starts a program.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }
@@ -174,7 +174,7 @@ mod tests {
         let marker = tempfile::tempdir().unwrap();
         let path = marker.path().join("pid");
         let script = format!("echo oh no >&2; sleep 1000 & echo $! >'{}'; wait", path.display());
-        let mut group = Group::spawn(command("sh").args(["-c", &script])).unwrap();
+        let mut group = ProcessGroup::spawn(command("sh").args(["-c", &script])).unwrap();
         let child = loop {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             if let Some(line) = text.strip_suffix('\n') {

@@ -101,7 +101,7 @@ pub(super) fn amended(
     parent: Option<String>,
 ) -> Value {
     let Value::Object(fields) = document else { return document.clone() };
-    let mut fields = Fields(fields.clone());
+    let mut fields = DocumentFields(fields.clone());
     let renamed = before.name != after.name || before.environment != after.environment;
     if renamed && !fields.0.contains_key("id") {
         // Without one, the id would follow the name.
@@ -145,7 +145,7 @@ pub(super) fn amended(
     Value::Object(fields.0)
 }
 
-fn amend_rule(fields: &mut Fields, before: &Group, after: &Group) {
+fn amend_rule(fields: &mut DocumentFields, before: &Group, after: &Group) {
     let ((own_before, pins_before), (own_after, pins_after)) =
         (rule_and_pins(before), rule_and_pins(after));
     let text = fields.0.get("rule").is_some_and(Value::is_string);
@@ -227,9 +227,9 @@ fn ordered(old: Option<&Map<String, Value>>, new: Value) -> Value {
 }
 
 /// The keys of a document, in its order.
-struct Fields(Map<String, Value>);
+struct DocumentFields(Map<String, Value>);
 
-impl Fields {
+impl DocumentFields {
     /// Sets a key; a new one is put behind those that it follows in the order of the house.
     fn set(&mut self, key: &str, value: Value) {
         if let Some(place) = self.0.get_mut(key) {

@@ -13,12 +13,12 @@ use super::wording::counted;
 use crate::document::{Layout, write};
 use crate::model::EnvironmentName;
 
-type Files = BTreeMap<String, Option<String>>;
+type FileTexts = BTreeMap<String, Option<String>>;
 
 /// What changes about environments.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
-    pub(super) files: Files,
+pub(super) struct EnvironmentChanges {
+    pub(super) files: FileTexts,
     /// The environments that the files are of.
     pub(super) names: Vec<EnvironmentName>,
 }
@@ -29,7 +29,7 @@ pub(super) fn changes(
     context: &WriteContext<'_>,
     operation: &Operation,
     scopes: &[Scope],
-) -> Result<Changes, Rejection> {
+) -> Result<EnvironmentChanges, Rejection> {
     let (files, name) = match operation {
         Operation::MakeEnvironment { name } => (make(context, name), name),
         Operation::RemoveEnvironment { name } => (remove(context, name)?, name),
@@ -37,13 +37,13 @@ pub(super) fn changes(
             check_may_update_classes(scopes)?;
             return update(context, catalogues);
         }
-        _ => return Ok(Changes::default()),
+        _ => return Ok(EnvironmentChanges::default()),
     };
     // Environments stand below no group.
     if !is_everywhere(scopes) && !files.is_empty() {
         return Err(Rejection::denied("make or remove environments", Value::Null));
     }
-    Ok(Changes { files, names: vec![name.clone()] })
+    Ok(EnvironmentChanges { files, names: vec![name.clone()] })
 }
 
 /// Checks that one of the scopes is everything, since a class catalogue belongs to an environment and
@@ -66,8 +66,8 @@ fn is_everywhere(scopes: &[Scope]) -> bool {
 fn update(
     context: &WriteContext<'_>,
     catalogues: &BTreeMap<EnvironmentName, NewCatalogue>,
-) -> Result<Changes, Rejection> {
-    let mut changes = Changes::default();
+) -> Result<EnvironmentChanges, Rejection> {
+    let mut changes = EnvironmentChanges::default();
     for (name, catalogue) in catalogues {
         let known = context.estate.environments.get(name).map(ToString::to_string);
         let Some(path) = known.or_else(|| free_path(context, name)) else { continue };
@@ -92,15 +92,15 @@ fn free_path(context: &WriteContext<'_>, name: &EnvironmentName) -> Option<Strin
     paths.find(|path| (context.read)(path).is_none())
 }
 
-fn make(context: &WriteContext<'_>, name: &EnvironmentName) -> Files {
+fn make(context: &WriteContext<'_>, name: &EnvironmentName) -> FileTexts {
     if context.estate.environment_names().contains(name) {
-        return Files::new();
+        return FileTexts::new();
     }
     let text = write(&json!({"name": name}), &|_| Layout::Block);
     free_path(context, name).map(|path| (path, Some(text))).into_iter().collect()
 }
 
-fn remove(context: &WriteContext<'_>, name: &EnvironmentName) -> Result<Files, Rejection> {
+fn remove(context: &WriteContext<'_>, name: &EnvironmentName) -> Result<FileTexts, Rejection> {
     let estate = context.estate;
     let in_use = |message: String, groups: Vec<Value>| {
         let details = json!({"environment": name, "groups": groups});

@@ -15,7 +15,7 @@ use crate::model::{Group, GroupId};
 use crate::validation::{FileKind, SourceContent, SourceFile, read_file};
 
 /// The files while they are changed.
-struct Draft<'g> {
+struct FilesDraft<'g> {
     context: &'g WriteContext<'g>,
     files: BTreeMap<String, Option<String>>,
 }
@@ -26,7 +26,7 @@ pub(super) fn changes(
     new: &Hierarchy,
 ) -> Result<BTreeMap<String, Option<String>>, Rejection> {
     let old = &context.estate.hierarchy;
-    let mut draft = Draft { context, files: BTreeMap::new() };
+    let mut draft = FilesDraft { context, files: BTreeMap::new() };
     let renamed = moved_names(old, new);
     for group in new.groups() {
         let Some(before) = old.find(group.id).map(|index| old.group(index)) else { continue };
@@ -80,7 +80,7 @@ fn affected(
     !renamed.is_empty() && (name(old, before.parent) || name(new, after.parent))
 }
 
-impl Draft<'_> {
+impl FilesDraft<'_> {
     fn text(&self, path: &str) -> Option<String> {
         self.files.get(path).cloned().unwrap_or_else(|| (self.context.read)(path))
     }

@@ -10,7 +10,7 @@ use super::write::quote;
 
 /// A fault of the syntax in words that help.
 #[derive(Debug)]
-pub(super) struct Advice {
+pub(super) struct SyntaxAdvice {
     /// Where it is, in bytes.
     pub(super) at: (usize, usize),
     pub(super) message: String,
@@ -18,7 +18,7 @@ pub(super) struct Advice {
     pub(super) related: Option<((usize, usize), &'static str)>,
 }
 
-impl Advice {
+impl SyntaxAdvice {
     fn new(at: (usize, usize), message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { at, message: message.into(), help: help.into(), related: None }
     }
@@ -29,7 +29,7 @@ impl Advice {
 }
 
 /// Returns what is probably wrong at the byte where the parser stopped.
-pub(super) fn advise(text: &str, at: usize) -> Option<Advice> {
+pub(super) fn advise(text: &str, at: usize) -> Option<SyntaxAdvice> {
     let at = at.min(text.len());
     let before = || last_line(text, at);
     in_quotes(text, at)
@@ -73,7 +73,7 @@ fn lines_above(text: &str, at: usize) -> impl Iterator<Item = usize> {
 }
 
 /// A string in quotes that opens here: an escape that is none, or no end.
-fn in_quotes(text: &str, at: usize) -> Option<Advice> {
+fn in_quotes(text: &str, at: usize) -> Option<SyntaxAdvice> {
     let sign = *text.as_bytes().get(at)?;
     if !matches!(sign, b'"' | b'\'') {
         return None;
@@ -89,7 +89,7 @@ fn in_quotes(text: &str, at: usize) -> Option<Advice> {
     }
     let (sign, inside) = if sign == b'"' { ('"', "\\\"") } else { ('\'', "''") };
     let help = format!("put a `{sign}` at its end; inside of it, `{sign}` is written `{inside}`");
-    Some(Advice::new(
+    Some(SyntaxAdvice::new(
         (at, at + 1),
         format!("the string that `{sign}` opens here is not closed"),
         help,
@@ -97,7 +97,7 @@ fn in_quotes(text: &str, at: usize) -> Option<Advice> {
 }
 
 /// The first escape in double quotes that means nothing.
-fn escape(text: &str, open: usize) -> Option<Advice> {
+fn escape(text: &str, open: usize) -> Option<SyntaxAdvice> {
     let mut at = open + 1;
     while let Some(character) = text.get(at..).and_then(|it| it.chars().next()) {
         if character == '"' {
@@ -119,14 +119,18 @@ fn escape(text: &str, open: usize) -> Option<Advice> {
         let span = (at, at + shown.len());
         if !"0abt\tnvfre \"/\\N_LPxuU\n\r".contains(sign) {
             let help = "write a backslash as `\\\\`, or put the string in single quotes";
-            return Some(Advice::new(span, format!("`{shown}` is not an escape"), help));
+            return Some(SyntaxAdvice::new(span, format!("`{shown}` is not an escape"), help));
         }
         if let Some(unit) = escaped_unit(rest).filter(|it| (0xd800..0xe000).contains(it)) {
             let next = rest.get(6..).and_then(escaped_unit);
             let is_low = |it: u32| (0xdc00..0xe000).contains(&it);
             if unit >= 0xdc00 || !next.is_some_and(is_low) {
                 let help = "write both halves, as in `\\ud83d\\ude00`, or the character itself";
-                return Some(Advice::new(span, format!("`{shown}` is half of a character"), help));
+                return Some(SyntaxAdvice::new(
+                    span,
+                    format!("`{shown}` is half of a character"),
+                    help,
+                ));
             }
             at += 12;
             continue;
@@ -135,7 +139,7 @@ fn escape(text: &str, open: usize) -> Option<Advice> {
         if digits > 0 && (!is_hex || shown.chars().count() < 2 + digits) {
             let help = "write a backslash as `\\\\`, or put the string in single quotes";
             let message = format!("`\\{sign}` needs {digits} hexadecimal digits");
-            return Some(Advice::new((at, at + 2), message, help));
+            return Some(SyntaxAdvice::new((at, at + 2), message, help));
         }
         at += shown.len();
     }
@@ -143,19 +147,19 @@ fn escape(text: &str, open: usize) -> Option<Advice> {
 }
 
 /// A tab among the blanks before a line, or before the next one.
-fn tab(text: &str, at: usize) -> Option<Advice> {
+fn tab(text: &str, at: usize) -> Option<SyntaxAdvice> {
     let next = (line_end(text, at) + 1).min(text.len());
     [line_start(text, at), line_start(text, next)].into_iter().find_map(|start| {
         let line = line(text, start);
         let margin = line.get(..line.len() - line.trim_start().len())?;
         let tab = start + margin.find('\t').filter(|_| !line.trim().is_empty())?;
         let help = "use spaces: YAML allows no tabs there";
-        Some(Advice::new((tab, tab + 1), "a tab indents this line", help))
+        Some(SyntaxAdvice::new((tab, tab + 1), "a tab indents this line", help))
     })
 }
 
 /// A blank that is not the one of the keyboard, where one would make a key.
-fn hard_space(text: &str, start: usize) -> Option<Advice> {
+fn hard_space(text: &str, start: usize) -> Option<SyntaxAdvice> {
     let line = line(text, start);
     let is_hard = |it: char| it.is_whitespace() && !it.is_ascii();
     let (at, found) = line.char_indices().find(|(_, it)| is_hard(*it))?;
@@ -167,11 +171,11 @@ fn hard_space(text: &str, start: usize) -> Option<Advice> {
     let message =
         format!("the blank here is U+{:04X}, which YAML takes for a letter", u32::from(found));
     let help = "write a space in its place; such blanks come with text copied from web pages";
-    Some(Advice::new((at, at + found.len_utf8()), message, help))
+    Some(SyntaxAdvice::new((at, at + found.len_utf8()), message, help))
 }
 
 /// Text behind a string in quotes.
-fn behind_quotes(text: &str, at: usize) -> Option<Advice> {
+fn behind_quotes(text: &str, at: usize) -> Option<SyntaxAdvice> {
     let before = text.get(line_start(text, at)..at)?.trim_end();
     let rest = text.get(at..line_end(text, at))?.trim_end();
     let sign = before.chars().last().filter(|it| matches!(it, '"' | '\''))?;
@@ -185,11 +189,11 @@ fn behind_quotes(text: &str, at: usize) -> Option<Advice> {
         "inside of double quotes `\"` is written `\\\"`; or put the whole value in quotes"
     };
     let message = format!("the string ends at the `{sign}` before this text");
-    Some(Advice::new((at, at + rest.len()), message, help))
+    Some(SyntaxAdvice::new((at, at + rest.len()), message, help))
 }
 
 /// A value that starts with a sign to which YAML gives a meaning.
-fn reserved(text: &str, at: usize) -> Option<Advice> {
+fn reserved(text: &str, at: usize) -> Option<SyntaxAdvice> {
     let rest = text.get(at..line_end(text, at))?;
     let sign = rest.chars().next()?;
     let value = value_at(rest);
@@ -201,25 +205,35 @@ fn reserved(text: &str, at: usize) -> Option<Advice> {
                 "`%{{…}}` is Hiera's and stays text here; put it in quotes: {}",
                 quote(value)
             );
-            Advice::new(span, format!("a value cannot start with `{sign}`"), help)
+            SyntaxAdvice::new(span, format!("a value cannot start with `{sign}`"), help)
         }
-        '%' | '@' | '`' => Advice::new(span, format!("a value cannot start with `{sign}`"), quoted),
-        '*' => Advice::new(
+        '%' | '@' | '`' => {
+            SyntaxAdvice::new(span, format!("a value cannot start with `{sign}`"), quoted)
+        }
+        '*' => SyntaxAdvice::new(
             span,
             "`*` refers to a value marked with `&`, and there is none of this name",
             quoted,
         ),
-        '&' => Advice::new(span, "`&` marks a value for later use, and a name must follow", quoted),
+        '&' => SyntaxAdvice::new(
+            span,
+            "`&` marks a value for later use, and a name must follow",
+            quoted,
+        ),
         '|' | '>' if value.len() > 1 => {
             let help = format!("start the text on the next line, or {quoted}");
-            Advice::new(span, format!("`{sign}` introduces lines of text, which start below"), help)
+            SyntaxAdvice::new(
+                span,
+                format!("`{sign}` introduces lines of text, which start below"),
+                help,
+            )
         }
         '-' if value.starts_with("- ") && !is_first(text, at) => {
             let help = format!("write `{value}` on the next line, or the list in brackets");
-            Advice::new(span, "a list starts on the line below its key", help)
+            SyntaxAdvice::new(span, "a list starts on the line below its key", help)
         }
         '?' if value.starts_with("? ") && !is_first(text, at) => {
-            Advice::new(span, "a value cannot start with `? `", quoted)
+            SyntaxAdvice::new(span, "a value cannot start with `? `", quoted)
         }
         _ => return None,
     };
@@ -227,11 +241,11 @@ fn reserved(text: &str, at: usize) -> Option<Advice> {
 }
 
 /// A line that starts with `%` before the document.
-fn directive(text: &str, start: usize) -> Option<Advice> {
+fn directive(text: &str, start: usize) -> Option<SyntaxAdvice> {
     let line = line(text, start).trim_end();
     let message = "a line that starts with `%` is a directive of YAML and no content";
     let help = "put what starts with `%` in quotes, or leave the sign out";
-    line.starts_with('%').then(|| Advice::new((start, start + line.len()), message, help))
+    line.starts_with('%').then(|| SyntaxAdvice::new((start, start + line.len()), message, help))
 }
 
 /// Returns whether nothing stands before a place in its line.
@@ -249,7 +263,7 @@ fn value_at(rest: &str) -> &str {
 }
 
 /// A bracket that is not closed, or closed by another.
-fn bracket(text: &str, at: usize) -> Option<Advice> {
+fn bracket(text: &str, at: usize) -> Option<SyntaxAdvice> {
     let open = *open_brackets(text, 0, at).last()?;
     let sign = char::from(*text.as_bytes().get(open)?);
     let close = if sign == '[' { ']' } else { '}' };
@@ -260,17 +274,26 @@ fn bracket(text: &str, at: usize) -> Option<Advice> {
         Some(found) if matches!(found, ']' | '}') && found != close => {
             let message = format!("expected `,` or `{close}`, found `{found}`");
             let help = format!("close the `{sign}` with `{close}` first");
-            Some(Advice::new((at, at + 1), message, help).with_related(opens, "it opens here"))
+            Some(
+                SyntaxAdvice::new((at, at + 1), message, help).with_related(opens, "it opens here"),
+            )
         }
         Some(found) if is_closed => {
             let message = format!("expected `,` or `{close}`, found `{found}`");
             let help = "put a `,` between two elements, and text with signs in quotes";
             let span = (at, at + found.len_utf8());
-            Some(Advice::new(span, message, help).with_related(opens, "the brackets open here"))
+            Some(
+                SyntaxAdvice::new(span, message, help)
+                    .with_related(opens, "the brackets open here"),
+            )
         }
         _ => {
             let help = format!("put a `{close}` at its end");
-            Some(Advice::new(opens, format!("the `{sign}` that opens here is not closed"), help))
+            Some(SyntaxAdvice::new(
+                opens,
+                format!("the `{sign}` that opens here is not closed"),
+                help,
+            ))
         }
     }
 }
@@ -333,7 +356,7 @@ fn behind_lines(text: &str, at: usize) -> usize {
 }
 
 /// A second colon in a value, or a key below a value.
-fn colon(text: &str, at: usize) -> Option<Advice> {
+fn colon(text: &str, at: usize) -> Option<SyntaxAdvice> {
     if text.as_bytes().get(at) != Some(&b':') {
         return None;
     }
@@ -346,7 +369,7 @@ fn colon(text: &str, at: usize) -> Option<Advice> {
         let rest = rest.get(..rest.find(" #").unwrap_or(rest.len()))?.trim_end();
         let help = format!("put it in quotes: {}", quote(rest));
         let message = "a value with a colon and a blank in it must stand in quotes";
-        return Some(Advice::new((value, value + rest.len()), message, help));
+        return Some(SyntaxAdvice::new((value, value + rest.len()), message, help));
     }
     let above = last_line(text, at)?;
     if let Some(advice) = no_blank(text, above) {
@@ -358,7 +381,7 @@ fn colon(text: &str, at: usize) -> Option<Advice> {
         let help = "write all as keys, without `- `, or all as elements, with `- `";
         let over = above + indent(line(text, above));
         return Some(
-            Advice::new((key, at), message, help).with_related((over, over + 1), "the list"),
+            SyntaxAdvice::new((key, at), message, help).with_related((over, over + 1), "the list"),
         );
     }
     let name = text.get(key..at)?.trim_end();
@@ -371,12 +394,13 @@ fn colon(text: &str, at: usize) -> Option<Advice> {
         blanks(indent(over))
     );
     Some(
-        Advice::new((key, at), message, help).with_related((over_at, over_end), "this has a value"),
+        SyntaxAdvice::new((key, at), message, help)
+            .with_related((over_at, over_end), "this has a value"),
     )
 }
 
 /// A colon without a blank behind it.
-fn no_blank(text: &str, start: usize) -> Option<Advice> {
+fn no_blank(text: &str, start: usize) -> Option<SyntaxAdvice> {
     let line = line(text, start);
     let content = line.trim().trim_start_matches("- ");
     let from = start + line.find(content)?;
@@ -388,11 +412,11 @@ fn no_blank(text: &str, start: usize) -> Option<Advice> {
     }
     let message = format!("`{key}:` has no blank behind its colon, so it is text and not a key");
     let help = format!("write `{key}: {value}`");
-    Some(Advice::new((from, from + content.len()), message, help))
+    Some(SyntaxAdvice::new((from, from + content.len()), message, help))
 }
 
 /// A line that is indented as none of the mappings and lists around it.
-fn indentation(text: &str, at: usize) -> Option<Advice> {
+fn indentation(text: &str, at: usize) -> Option<SyntaxAdvice> {
     let start = line_start(text, at);
     let own = line(text, start);
     let margin = indent(own);
@@ -433,7 +457,7 @@ fn indentation(text: &str, at: usize) -> Option<Advice> {
                 blanks(column),
                 blanks(around)
             );
-            Advice::new((at, end), message, help)
+            SyntaxAdvice::new((at, end), message, help)
                 .with_related(place, "the mapping or list around it")
         }
         None => {
@@ -442,7 +466,7 @@ fn indentation(text: &str, at: usize) -> Option<Advice> {
                 blanks(margin)
             );
             let help = format!("indent it by {}, or none of the keys", blanks(column));
-            Advice::new((at, end), message, help)
+            SyntaxAdvice::new((at, end), message, help)
                 .with_related(key_of(text, inner).1, "the keys begin here")
         }
     };
@@ -467,7 +491,7 @@ fn blanks(count: usize) -> String {
 }
 
 /// A line among keys that is none.
-fn no_key(text: &str, start: usize) -> Option<Advice> {
+fn no_key(text: &str, start: usize) -> Option<SyntaxAdvice> {
     let line = line(text, start);
     let content = line.trim();
     let from = start + indent(line);
@@ -481,5 +505,5 @@ fn no_key(text: &str, start: usize) -> Option<Advice> {
         None => "write `key: value`".to_owned(),
     };
     let message = "this line is neither a key nor part of a value";
-    Some(Advice::new((from, from + content.len()), message, help))
+    Some(SyntaxAdvice::new((from, from + content.len()), message, help))
 }

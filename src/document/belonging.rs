@@ -29,7 +29,7 @@ pub(super) struct Item {
 
 /// A comment with the lines to itself.
 #[derive(Debug)]
-pub(super) struct Own {
+pub(super) struct OwnLines {
     pub(super) line: usize,
     pub(super) home: Home,
 }
@@ -54,7 +54,7 @@ pub(super) enum Home {
 pub(super) struct Belonging<'t> {
     lines: Vec<&'t str>,
     pub(super) items: Vec<Item>,
-    pub(super) own: Vec<Own>,
+    pub(super) own: Vec<OwnLines>,
     /// Comments behind something in the same line.
     beside: Vec<(Beside, &'t str)>,
 }
@@ -75,11 +75,12 @@ impl<'t> Belonging<'t> {
             starts.push(at);
             at += line.len();
         }
-        let mut survey = Survey { text, starts: &starts, items: Vec::new(), scalars: Vec::new() };
+        let mut survey =
+            ItemCollector { text, starts: &starts, items: Vec::new(), scalars: Vec::new() };
         for (number, document) in documents.iter().enumerate() {
             survey.node(document, number, None, &number.to_string());
         }
-        let Survey { items, mut scalars, .. } = survey;
+        let ItemCollector { items, mut scalars, .. } = survey;
         scalars.sort_unstable();
         let mut found = Self { lines, items, own: Vec::new(), beside: Vec::new() };
         found.comments(text, &starts, &scalars);
@@ -183,7 +184,7 @@ impl<'t> Belonging<'t> {
                 }
             });
         }
-        self.own.extend(gap.iter().zip(homes).map(|(line, home)| Own { line: *line, home }));
+        self.own.extend(gap.iter().zip(homes).map(|(line, home)| OwnLines { line: *line, home }));
     }
 
     /// Returns whether no marker stands between an item and a line below it.
@@ -245,7 +246,7 @@ fn comment_behind(line: &str, start: usize, scalars: &[(usize, usize)]) -> Optio
 }
 
 /// Collects items, and the stretches in which a `#` does not start a comment.
-struct Survey<'t> {
+struct ItemCollector<'t> {
     text: &'t str,
     /// Where each line begins.
     starts: &'t [usize],
@@ -253,7 +254,7 @@ struct Survey<'t> {
     scalars: Vec<(usize, usize)>,
 }
 
-impl Survey<'_> {
+impl ItemCollector<'_> {
     fn node(&mut self, node: &Node, document: usize, parent: Option<usize>, path: &str) {
         if !is_block(self.text, node) {
             return self.scalars(node);

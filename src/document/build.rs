@@ -9,7 +9,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 use super::advice::advise;
 use super::comment;
 use super::fault::bounded;
-use super::place::Index;
+use super::place::PositionIndex;
 use super::scalar::{Resolved, resolve};
 use super::text::{Text, written_out};
 use super::token;
@@ -23,7 +23,7 @@ pub(super) fn build(
     limits: &Limits,
     count: &mut dyn FnMut(usize) -> Count,
 ) -> Contents {
-    let mut builder = Builder {
+    let mut builder = NodeBuilder {
         limits,
         index: &text.index,
         original: text.original,
@@ -81,11 +81,11 @@ enum Items {
 /// How many values all anchors of a file may name: each keeps a copy, and they may lie in each other.
 const ANCHORED: usize = 1_000_000;
 
-struct Builder<'t> {
+struct NodeBuilder<'t> {
     text: &'t Text<'t>,
     limits: &'t Limits,
     count: &'t mut dyn FnMut(usize) -> Count,
-    index: &'t Index,
+    index: &'t PositionIndex,
     original: &'t str,
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
@@ -99,10 +99,10 @@ struct Builder<'t> {
     in_place_of_values: Vec<(Span, String)>,
 }
 
-type Stop = Box<Fault>;
+type FatalFault = Box<Fault>;
 
-impl Builder<'_> {
-    fn event(&mut self, event: Event<'_>, span: saphyr_parser::Span) -> Result<(), Stop> {
+impl NodeBuilder<'_> {
+    fn event(&mut self, event: Event<'_>, span: saphyr_parser::Span) -> Result<(), FatalFault> {
         let span = self.span(span.start, span.end);
         if matches!(event, Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..)) {
             self.counted(1, span)?;
@@ -140,7 +140,7 @@ impl Builder<'_> {
         }
     }
 
-    fn counted(&mut self, nodes: usize, span: Span) -> Result<(), Stop> {
+    fn counted(&mut self, nodes: usize, span: Span) -> Result<(), FatalFault> {
         match (self.count)(nodes) {
             Count::Continue => Ok(()),
             Count::Stop => Err(Box::new(Fault::malformed(span, "the budget of values is used up"))),
@@ -153,7 +153,7 @@ impl Builder<'_> {
     }
 
     #[expect(clippy::unnecessary_box_returns, reason = "every step of the reading carries it")]
-    fn syntax(&self, error: &ScanError) -> Stop {
+    fn syntax(&self, error: &ScanError) -> FatalFault {
         let at = *error.marker();
         let end = Marker::new(at.index() + 1, at.line(), at.col() + 1);
         if error.info().contains("recursion limit") {
@@ -188,7 +188,7 @@ impl Builder<'_> {
         self.faults.push(fault.with_help("write the value without it; quotes make a string"));
     }
 
-    fn open(&mut self, items: Items, anchor: usize, span: Span) -> Result<(), Stop> {
+    fn open(&mut self, items: Items, anchor: usize, span: Span) -> Result<(), FatalFault> {
         if self.open.len() >= self.limits.depth {
             return Err(Box::new(self.too_deep(span)));
         }
@@ -325,7 +325,7 @@ impl Builder<'_> {
         bare.then_some(Span { start: place, end: place })
     }
 
-    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Stop> {
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), FatalFault> {
         let Some(node) = self.anchors.get(&anchor) else {
             let message = "an alias stands inside of what it refers to";
             return Err(Box::new(Fault::malformed(span, message)));
@@ -385,6 +385,6 @@ impl Builder<'_> {
 }
 
 /// Returns the byte of a text at a place.
-fn byte_of(index: &Index, place: Position) -> usize {
+fn byte_of(index: &PositionIndex, place: Position) -> usize {
     place.offset.saturating_sub(index.position(0).offset) as usize
 }

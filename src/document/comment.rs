@@ -1,7 +1,7 @@
 //! Comments that silence warnings.
 
 use super::Span;
-use super::place::Index;
+use super::place::PositionIndex;
 
 /// A comment `# clade: ignore <kind>`, which silences a warning on the line below.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) fn is_ignore(line: &str) -> bool {
 /// Finds the comments in a text; `scalars` are the stretches of bytes in which a `#` does not start a comment.
 ///
 /// Comments may be stacked: the next line that is neither blank nor a comment is meant.
-pub(super) fn find(text: &str, scalars: &[(u32, u32)], index: &Index) -> Vec<Ignore> {
+pub(super) fn find(text: &str, scalars: &[(u32, u32)], index: &PositionIndex) -> Vec<Ignore> {
     if !text.contains(MARK) {
         return Vec::new();
     }

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::token::line_start;
 use super::{Layout, Limits, Node, read, token, write};
-use change::Change;
+use change::TextChange;
 use plan::Plan;
 use same::same;
 
@@ -86,7 +86,7 @@ pub fn edit(
         return Ok(done);
     }
     let node = before.get(document).ok_or(EditError::Unreadable)?;
-    let whole = Change {
+    let whole = TextChange {
         from: line_start(text, node.span.start.offset as usize),
         to: node.span.end.offset as usize,
         with: write(target, layout).trim_end().to_owned(),
@@ -112,7 +112,7 @@ pub fn remove_document(text: &str, document: usize) -> Result<String, EditError>
         _ => (line_start(text, start), next_marker.map_or(text.len(), |it| it.1)),
     };
     let with = String::new();
-    let text = apply(text, vec![Change { from: change.0, to: change.1, with }]);
+    let text = apply(text, vec![TextChange { from: change.0, to: change.1, with }]);
     let is_done = |text: &String| {
         documents(text).is_some_and(|found| {
             let kept = before.iter().enumerate().filter(|(at, _)| *at != document);
@@ -164,18 +164,18 @@ fn documents(text: &str) -> Option<Vec<Node>> {
 }
 
 /// Returns the changes that write every alias out.
-fn aliases(text: &str, node: &Node) -> Vec<Change> {
+fn aliases(text: &str, node: &Node) -> Vec<TextChange> {
     if plan::is_alias(text, node) {
         let with = write::inline(&node.to_value());
         let (from, to) = (node.span.start.offset as usize, node.span.end.offset as usize);
-        return vec![Change { from, to, with }];
+        return vec![TextChange { from, to, with }];
     }
     let inside = node.elements().iter().chain(node.entries().iter().map(|entry| &entry.value));
     inside.flat_map(|it| aliases(text, it)).collect()
 }
 
 /// Makes the changes; none if two of them overlap.
-fn apply(text: &str, mut changes: Vec<Change>) -> Option<String> {
+fn apply(text: &str, mut changes: Vec<TextChange>) -> Option<String> {
     // What is put in comes before what is taken out at the same place.
     changes.sort_by_key(|it| (it.from, it.to > it.from));
     let mut changed = String::with_capacity(text.len());

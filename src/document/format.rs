@@ -14,7 +14,7 @@ use super::write::inline;
 use super::{Content, Entry, Limits, Node, Span, read, read_text, token};
 
 /// One step towards the canonical form; none where the text cannot be read.
-type Step<'s> = &'s dyn Fn(&str) -> Option<String>;
+type FormatStep<'s> = &'s dyn Fn(&str) -> Option<String>;
 
 /// How often the steps are repeated until nothing changes.
 const ROUNDS: usize = 4;
@@ -25,13 +25,13 @@ const ROUNDS: usize = 4;
 ///
 /// Returns an error if the text has faults.
 pub fn format(text: &str, order: &[&str]) -> Result<String, EditError> {
-    let wanted = Reading::of(text).ok_or(EditError::Unreadable)?;
-    let keeps = |it: &String| Reading::of(it).is_some_and(|found| found == wanted);
+    let wanted = Meaning::of(text).ok_or(EditError::Unreadable)?;
+    let keeps = |it: &String| Meaning::of(it).is_some_and(|found| found == wanted);
     let plain = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut best = Some(plain).filter(keeps).unwrap_or_else(|| text.to_owned());
     for _ in 0..ROUNDS {
         let before = best.clone();
-        let steps: [Step<'_>; 5] =
+        let steps: [FormatStep<'_>; 5] =
             [&reindent, &|text| reorder(text, order), &respace, &unescape, &tidy];
         for step in steps {
             best = step(&best).filter(keeps).unwrap_or(best);
@@ -45,12 +45,12 @@ pub fn format(text: &str, order: &[&str]) -> Result<String, EditError> {
 
 /// What must not change: the values, and what each comment belongs to.
 #[derive(PartialEq)]
-struct Reading {
+struct Meaning {
     values: Vec<Value>,
     comments: BTreeMap<String, Vec<String>>,
 }
 
-impl Reading {
+impl Meaning {
     fn of(text: &str) -> Option<Self> {
         // A byte-order mark is not a character of the first line.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);

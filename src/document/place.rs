@@ -33,7 +33,7 @@ impl Span {
 }
 
 /// Turns the character numbers of the parser into places, each in logarithmic time.
-pub(super) struct Index {
+pub(super) struct PositionIndex {
     /// The line that was asked for last; the next question is mostly about the same.
     latest: Cell<usize>,
     /// The byte offset of every character and of the end; empty if all are single bytes.
@@ -47,7 +47,7 @@ pub(super) struct Index {
     shifts: Vec<(u32, u32)>,
 }
 
-impl Index {
+impl PositionIndex {
     /// Prepares the places of a text that follows `skipped` in its file, of which the parser was
     /// given a copy without the characters in `shifts`.
     pub(super) fn new(text: &str, skipped: &str, shifts: Vec<(u32, u32)>) -> Self {

@@ -75,13 +75,13 @@ fn numeric(text: &str) -> Resolved {
     let starts_right = unsigned.starts_with(|it: char| it.is_ascii_digit() || it == '.');
     if unsigned.bytes().any(separator) {
         let plain: String = unsigned.chars().filter(|it| !matches!(it, '_' | ',')).collect();
-        return if starts_right && Decimal::split(&plain).is_some() {
+        return if starts_right && DecimalParts::split(&plain).is_some() {
             Resolved::Ambiguous("Ruby reads a number")
         } else {
             Resolved::Value(text.into())
         };
     }
-    match Decimal::split(unsigned) {
+    match DecimalParts::split(unsigned) {
         Some(number) if starts_right => number.resolve(text.starts_with('-')),
         _ => Resolved::Value(text.into()),
     }
@@ -92,13 +92,13 @@ fn separator(byte: u8) -> bool {
 }
 
 /// The parts of a decimal number without its sign.
-struct Decimal<'t> {
+struct DecimalParts<'t> {
     whole: &'t str,
     fraction: Option<&'t str>,
     exponent: Option<&'t str>,
 }
 
-impl<'t> Decimal<'t> {
+impl<'t> DecimalParts<'t> {
     /// Takes a number of the core schema apart.
     fn split(text: &'t str) -> Option<Self> {
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {

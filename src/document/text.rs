@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::place::Index;
+use super::place::PositionIndex;
 use super::{Fault, FaultKind, Limits, Position, Span};
 
 /// The text of a file, ready to be parsed.
@@ -12,7 +12,7 @@ pub struct Text<'b> {
     pub(super) parsed: Cow<'b, str>,
     /// What stands in the file.
     pub(super) original: &'b str,
-    pub(super) index: Index,
+    pub(super) index: PositionIndex,
     /// Where the pairs of escapes begin in `original` that are one escape in `parsed`.
     pub(super) pairs: Vec<usize>,
 }
@@ -66,8 +66,8 @@ pub fn read_text<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Text<'b>, Fault
         return Err(Fault::new(FaultKind::Malformed, span, message)
             .with_help("write it as an escape in a double-quoted string"));
     }
-    let Joined { parsed, shifts, pairs } = join_surrogates(original);
-    Ok(Text { parsed, original, index: Index::new(original, skipped, shifts), pairs })
+    let JoinedText { parsed, shifts, pairs } = join_surrogates(original);
+    Ok(Text { parsed, original, index: PositionIndex::new(original, skipped, shifts), pairs })
 }
 
 /// Returns the fault of a file that is larger than the limit.
@@ -90,7 +90,7 @@ fn at_end_of(before: &str) -> Span {
 const PAIR: usize = 12;
 
 /// A text in which each pair of escapes is one.
-struct Joined<'t> {
+struct JoinedText<'t> {
     parsed: Cow<'t, str>,
     /// For each pair the place behind what replaces it, and how many characters are left out so far.
     shifts: Vec<(u32, u32)>,
@@ -103,8 +103,9 @@ struct Joined<'t> {
 ///
 /// Outside of double quotes the same characters stand for themselves: [`written_out`] puts them
 /// back when the parser says what they are part of.
-fn join_surrogates(text: &str) -> Joined<'_> {
-    let mut joined = Joined { parsed: Cow::Borrowed(text), shifts: Vec::new(), pairs: Vec::new() };
+fn join_surrogates(text: &str) -> JoinedText<'_> {
+    let mut joined =
+        JoinedText { parsed: Cow::Borrowed(text), shifts: Vec::new(), pairs: Vec::new() };
     if !text.contains("\\ud") && !text.contains("\\uD") {
         return joined;
     }

@@ -21,7 +21,7 @@ pub enum Layout {
 ///
 /// The result ends with a line break. A mapping's null is written as nothing at all.
 pub fn write(value: &Value, layout: &dyn Fn(&[&str]) -> Layout) -> String {
-    let mut writer = Writer { text: String::new(), layout };
+    let mut writer = YamlWriter { text: String::new(), layout };
     match value {
         Value::Object(fields) if !fields.is_empty() => writer.block(value, 0, &mut Vec::new()),
         Value::Array(elements) if !elements.is_empty() => writer.block(value, 0, &mut Vec::new()),
@@ -41,14 +41,14 @@ pub(super) fn block<'v>(
     way: &[&'v str],
     layout: &dyn Fn(&[&str]) -> Layout,
 ) -> String {
-    let mut writer = Writer { text: String::new(), layout };
+    let mut writer = YamlWriter { text: String::new(), layout };
     writer.block(value, indent, &mut way.to_vec());
     writer.text
 }
 
 /// Writes a value on one line.
 pub(super) fn inline(value: &Value) -> String {
-    let mut writer = Writer { text: String::new(), layout: &|_| Layout::Flow };
+    let mut writer = YamlWriter { text: String::new(), layout: &|_| Layout::Flow };
     writer.flow(value);
     writer.text
 }
@@ -76,12 +76,12 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-struct Writer<'l> {
+struct YamlWriter<'l> {
     text: String,
     layout: &'l dyn Fn(&[&str]) -> Layout,
 }
 
-impl Writer<'_> {
+impl YamlWriter<'_> {
     fn block<'v>(&mut self, value: &'v Value, indent: usize, way: &mut Vec<&'v str>) {
         match value {
             Value::Object(fields) => {

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use hashbrown::HashMap;
 
-use super::{GroupIndex, Hierarchy, HierarchyFault, Link, RootFault, Shape};
+use super::{GroupIndex, Hierarchy, HierarchyFault, Lineage, Link, RootFault};
 use crate::model::{Comparison, Condition, EnvironmentName, Group, GroupId, GroupName, Path, Test};
 use crate::rule;
 
@@ -78,7 +78,7 @@ impl Hierarchy {
             ordered.push(Arc::clone(group));
             open.push((index, numbers.get(&group.id).map_or(0..0, |it| children(*it))));
         }
-        let shape = Shape { links: links.into(), by_id };
+        let shape = Lineage { links: links.into(), by_id };
         Self { groups: ordered.into(), shape: Arc::new(shape) }
     }
 }

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::comparison::Comparison;
 use super::differences::Left;
-use super::mixture::{Case, Mask};
+use super::mixture::{Mask, NodeCase};
 use super::nodes::{Causes, ChangeRef, Difference};
 use super::trouble::Trouble;
 use super::version::Result;
@@ -13,9 +13,9 @@ use super::version::Result;
 const BUDGET: usize = 1_024;
 
 /// Tries what taking changes back does to the differences of one node.
-struct Trial<'t, 'c, 'a> {
+struct Reversal<'t, 'c, 'a> {
     comparison: &'c Comparison<'a>,
-    case: &'t Case<'c, 'a>,
+    case: &'t NodeCase<'c, 'a>,
     base: &'t Result<'t>,
     trouble: Trouble,
     differences: &'t [Difference],
@@ -29,13 +29,13 @@ struct Exhausted;
 /// Returns the causes of each difference.
 pub(super) fn causes<'c, 'a>(
     comparison: &'c Comparison<'a>,
-    case: &Case<'c, 'a>,
+    case: &NodeCase<'c, 'a>,
     base: &Result<'_>,
     differences: &[Difference],
 ) -> Vec<Causes> {
     let trouble = Trouble::of(base);
     let tried = HashMap::new();
-    let mut trial = Trial { comparison, case, base, trouble, differences, tried };
+    let mut trial = Reversal { comparison, case, base, trouble, differences, tried };
     let at_all = case.units().len() <= Mask::BITS as usize;
     (0..differences.len())
         .map(|at| match at_all {
@@ -45,7 +45,7 @@ pub(super) fn causes<'c, 'a>(
         .collect()
 }
 
-impl Trial<'_, '_, '_> {
+impl Reversal<'_, '_, '_> {
     fn of(&mut self, difference: usize) -> std::result::Result<Causes, Exhausted> {
         let mut alone = Vec::new();
         for (at, unit) in self.case.units().iter().enumerate() {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::causes::causes;
 use super::comparison::Comparison;
 use super::differences::differences;
-use super::mixture::Case;
+use super::mixture::NodeCase;
 use super::nodes::{Causes, Change, NodeChange, NodeComparison, Standing};
-use super::version::{Result, Version};
+use super::version::{Result, StateVersion};
 use crate::classification::Outcome;
 use crate::model::Node;
 use crate::snapshot::classify;
@@ -16,17 +16,17 @@ impl Comparison<'_> {
     /// Compares what a node gets.
     pub fn node(&self, node: &Node) -> NodeComparison {
         let [old, new] = self.indexes();
-        let new = classify(self.side(Version::Head).estate, new, node);
+        let new = classify(self.side(StateVersion::Head).estate, new, node);
         if !self.may_differ(node) {
             return NodeComparison { standing: [standing(&new); 2], change: None };
         }
-        let old = classify(self.side(Version::Base).estate, old, node);
+        let old = classify(self.side(StateVersion::Base).estate, old, node);
         let standing = [standing(&old), standing(&new)];
         let differences = differences(self, &old, &new);
         if differences.is_empty() {
             return NodeComparison { standing, change: None };
         }
-        let causes = match Case::new(self, node, [&old, &new]) {
+        let causes = match NodeCase::new(self, node, [&old, &new]) {
             Err(_) => vec![Causes::Undecided; differences.len()].into(),
             Ok(case) => {
                 let key = case.key();

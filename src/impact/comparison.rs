@@ -7,7 +7,7 @@ use super::Side;
 use super::groups::{GroupChange, How, group_changes};
 use super::node_files::{NodeFileChange, node_file_changes};
 use super::nodes::{Causes, ChangeRef};
-use super::version::Version;
+use super::version::StateVersion;
 use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy};
 use crate::model::{Group, GroupId, Node};
 use crate::rule::evaluate;
@@ -129,10 +129,10 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    pub(super) fn side(&self, version: Version) -> Side<'a> {
+    pub(super) fn side(&self, version: StateVersion) -> Side<'a> {
         match version {
-            Version::Base => self.base,
-            Version::Head => self.head,
+            StateVersion::Base => self.base,
+            StateVersion::Head => self.head,
         }
     }
 
@@ -142,10 +142,10 @@ impl<'a> Comparison<'a> {
     }
 
     /// Returns a group, by its identity, as one of the states has it.
-    pub(super) fn group(&self, identity: GroupId, version: Version) -> Option<&'a Group> {
+    pub(super) fn group(&self, identity: GroupId, version: StateVersion) -> Option<&'a Group> {
         let id = match version {
-            Version::Base => self.former.get(&identity).copied().unwrap_or(identity),
-            Version::Head => identity,
+            StateVersion::Base => self.former.get(&identity).copied().unwrap_or(identity),
+            StateVersion::Head => identity,
         };
         let hierarchy = &self.side(version).estate.hierarchy;
         hierarchy.find(id).map(|index| hierarchy.group(index))
@@ -173,7 +173,7 @@ impl<'a> Comparison<'a> {
             if !found.insert(id) {
                 continue;
             }
-            for version in [Version::Base, Version::Head] {
+            for version in [StateVersion::Base, StateVersion::Head] {
                 open.extend(self.group(id, version).map(|it| self.identity(it.parent)));
             }
         }
@@ -195,7 +195,7 @@ impl<'a> Comparison<'a> {
             How::Renamed { keys, .. } | How::Modified(keys) => keys,
         };
         let parent = |version| self.group(change.id, version).map(|it| self.identity(it.parent));
-        keys.contains(&GroupKey::Rule) || parent(Version::Base) != parent(Version::Head)
+        keys.contains(&GroupKey::Rule) || parent(StateVersion::Base) != parent(StateVersion::Head)
     }
 
     /// What a group takes from one state only, with what another takes from the other only, can
@@ -215,7 +215,7 @@ impl<'a> Comparison<'a> {
             self.ancestry(*id, &mut ancestry);
             ancestry.retain(|it| moving.contains(it));
             let there = |version| ancestry.iter().any(|it| self.group(*it, version).is_some());
-            ancestry.len() > 1 && there(Version::Base) && there(Version::Head)
+            ancestry.len() > 1 && there(StateVersion::Base) && there(StateVersion::Head)
         };
         all.into_iter().filter(is_entangled).collect()
     }
@@ -225,7 +225,7 @@ impl<'a> Comparison<'a> {
         let entails = |change: &GroupChange| match &change.how {
             How::Added => head.find(change.id).is_some_and(|it| head.children(it).next().is_some()),
             How::Removed | How::Renamed { .. } | How::Modified(_) => {
-                let Some(before) = self.group(change.id, Version::Base) else { return false };
+                let Some(before) = self.group(change.id, StateVersion::Base) else { return false };
                 let Some(parent) = head.find(self.identity(before.parent)) else { return true };
                 // Below its own descendant a group cannot stand.
                 change.id != GroupId::ROOT

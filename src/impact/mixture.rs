@@ -8,17 +8,17 @@ use hashbrown::HashMap;
 
 use super::comparison::Comparison;
 use super::nodes::{ChangeRef, GroupName};
-use super::version::{Result, Version};
+use super::version::{Result, StateVersion};
 use crate::classification::{ClassificationError, conclude};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Group, GroupId, Individual, Node};
 use crate::rule::{EvaluationError, evaluate};
 
-/// A set of changes of one node, by their numbers among [`Case::units`].
+/// A set of changes of one node, by their numbers among [`NodeCase::units`].
 pub(super) type Mask = u128;
 
 /// One node with everything that decides what it gets, whichever of the changes are taken back.
-pub(super) struct Case<'c, 'a> {
+pub(super) struct NodeCase<'c, 'a> {
     comparison: &'c Comparison<'a>,
     node: &'c Node,
     /// The groups that match in some mixture, and perhaps a few more, by identity.
@@ -26,7 +26,7 @@ pub(super) struct Case<'c, 'a> {
     /// The changes that can have a part in what the node gets.
     units: Vec<ChangeRef>,
     /// Whether the own rule of a group holds for the node.
-    truths: RefCell<HashMap<(GroupId, Version), std::result::Result<bool, EvaluationError>>>,
+    truths: RefCell<HashMap<(GroupId, StateVersion), std::result::Result<bool, EvaluationError>>>,
     individuals: [Arc<BTreeMap<String, Individual>>; 2],
 }
 
@@ -34,14 +34,14 @@ pub(super) struct Case<'c, 'a> {
 #[derive(Debug)]
 pub(super) struct TooMany;
 
-impl<'c, 'a> Case<'c, 'a> {
+impl<'c, 'a> NodeCase<'c, 'a> {
     /// Gathers what decides.
     pub(super) fn new(
         comparison: &'c Comparison<'a>,
         node: &'c Node,
         results: [&Result<'_>; 2],
     ) -> std::result::Result<Self, TooMany> {
-        let individuals = [Version::Base, Version::Head].map(|version| {
+        let individuals = [StateVersion::Base, StateVersion::Head].map(|version| {
             let own = comparison.side(version).estate.individuals.get(&node.name);
             Arc::new(own.map(|it| (node.name.clone(), it.clone())).into_iter().collect())
         });
@@ -72,7 +72,7 @@ impl<'c, 'a> Case<'c, 'a> {
         let mut key = Vec::new();
         for id in self.ancestry() {
             let mut code = 0;
-            for version in [Version::Base, Version::Head] {
+            for version in [StateVersion::Base, StateVersion::Head] {
                 let holds = match self.comparison.group(id, version) {
                     None => 0,
                     Some(group) => match self.truth(id, version, group) {
@@ -96,7 +96,7 @@ impl<'c, 'a> Case<'c, 'a> {
         if comparison.entangled().len() > MOST {
             return Err(TooMany);
         }
-        for (version, result) in [Version::Base, Version::Head].into_iter().zip(results) {
+        for (version, result) in [StateVersion::Base, StateVersion::Head].into_iter().zip(results) {
             let hierarchy = &comparison.side(version).estate.hierarchy;
             let Ok(explanation) = result else {
                 self.candidates.extend(self.not_ruled_out(version, hierarchy));
@@ -113,7 +113,7 @@ impl<'c, 'a> Case<'c, 'a> {
             }
         }
         for id in comparison.entangled() {
-            let may_hold = [Version::Base, Version::Head].into_iter().any(|version| {
+            let may_hold = [StateVersion::Base, StateVersion::Head].into_iter().any(|version| {
                 let group = comparison.group(*id, version);
                 let truth = group.and_then(|it| self.truth(*id, version, it));
                 truth.is_some_and(|it| it != Ok(false))
@@ -126,7 +126,7 @@ impl<'c, 'a> Case<'c, 'a> {
     }
 
     /// Returns the groups that match, or of which that is unknown.
-    fn not_ruled_out(&self, version: Version, hierarchy: &Hierarchy) -> Vec<GroupId> {
+    fn not_ruled_out(&self, version: StateVersion, hierarchy: &Hierarchy) -> Vec<GroupId> {
         let mut found = Vec::new();
         let mut at = hierarchy.root();
         let mut rest = hierarchy.indexes();
@@ -165,7 +165,7 @@ impl<'c, 'a> Case<'c, 'a> {
     fn truth(
         &self,
         id: GroupId,
-        version: Version,
+        version: StateVersion,
         group: &Group,
     ) -> Option<std::result::Result<bool, EvaluationError>> {
         let rule = group.rule.as_ref()?;
@@ -178,11 +178,11 @@ impl<'c, 'a> Case<'c, 'a> {
     }
 
     /// Returns which version of a group there is once some changes are taken back.
-    fn version(&self, id: GroupId, reverted: Mask) -> Version {
+    fn version(&self, id: GroupId, reverted: Mask) -> StateVersion {
         let change = self.comparison.change_of(id).map(ChangeRef::Group);
         match change {
-            Some(change) if self.contains(reverted, change) => Version::Base,
-            _ => Version::Head,
+            Some(change) if self.contains(reverted, change) => StateVersion::Base,
+            _ => StateVersion::Head,
         }
     }
 
@@ -201,8 +201,8 @@ impl<'c, 'a> Case<'c, 'a> {
 
     /// Returns a group and its ancestors up to the root once some changes are taken back; none if
     /// it is not there, or hangs below one that is not.
-    fn lineage(&self, id: GroupId, reverted: Mask) -> Option<Vec<(GroupId, Version, &Group)>> {
-        let mut lineage: Vec<(GroupId, Version, &Group)> = Vec::new();
+    fn lineage(&self, id: GroupId, reverted: Mask) -> Option<Vec<(GroupId, StateVersion, &Group)>> {
+        let mut lineage: Vec<(GroupId, StateVersion, &Group)> = Vec::new();
         let mut next = id;
         loop {
             // Taking back one of two moves can make a cycle: nothing reaches that from the root.
@@ -227,7 +227,7 @@ impl<'c, 'a> Case<'c, 'a> {
         let mut failing = Vec::new();
         for id in &self.candidates {
             let Some(lineage) = self.lineage(*id, reverted) else { continue };
-            let truth = |(id, version, group): &(GroupId, Version, &Group)| {
+            let truth = |(id, version, group): &(GroupId, StateVersion, &Group)| {
                 self.truth(*id, *version, group)
             };
             let Some(own) = lineage.first().and_then(truth) else { continue };

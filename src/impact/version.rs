@@ -7,14 +7,14 @@ pub(super) type Result<'e> = std::result::Result<Explanation<'e>, Classification
 
 /// One of the two states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Version {
+pub(super) enum StateVersion {
     /// The state before.
     Base,
     /// The state after.
     Head,
 }
 
-impl Version {
+impl StateVersion {
     pub(super) fn other(self) -> Self {
         match self {
             Self::Base => Self::Head,

@@ -39,7 +39,7 @@ pub(super) struct Repeat {
     pub(super) least: u32,
     /// `None` is any number.
     pub(super) most: Option<u32>,
-    pub(super) mode: Mode,
+    pub(super) mode: RepeatMode,
     pub(super) looping: Looping,
 }
 
@@ -62,7 +62,7 @@ pub(super) enum Looping {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum RepeatMode {
     Greedy,
     Lazy,
     Possessive,

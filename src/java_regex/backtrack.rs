@@ -30,7 +30,7 @@ pub(super) fn find(program: &Program, subject: &[char]) -> Result<Option<(usize,
     // A look-behind may begin at every place before the one it stands at.
     let runs = if program.looks_behind() { places } else { 1 };
     let budget = states.saturating_mul(4).saturating_mul(runs).clamp(LEAST_STEPS, MOST_STEPS);
-    let mut run = Run {
+    let mut run = Backtracker {
         program,
         subject,
         steps: budget,
@@ -102,7 +102,7 @@ enum Failed {
         bits: Vec<u64>,
         width: usize,
     },
-    Set(HashSet<State>),
+    Set(HashSet<MachineState>),
 }
 
 impl Failed {
@@ -137,14 +137,14 @@ impl Failed {
 
 /// What to go back to.
 #[derive(Clone, Copy)]
-enum Choice {
+enum Retry {
     State { at: u32, place: usize, moved: u32 },
     Opened { index: usize, before: usize },
     Capture { index: usize, before: Option<(usize, usize)> },
 }
 
 /// A state: an instruction, a place in the subject, which loops have moved on.
-type State = (u32, usize, u32);
+type MachineState = (u32, usize, u32);
 
 /// Where a match ends, if there is one.
 type MatchEnd = Result<Option<usize>, Overrun>;
@@ -154,13 +154,13 @@ enum Goal {
     /// Its first match.
     First,
     /// A match that ends at a place, with the states that do not lead there, from any start.
-    End(usize, HashSet<State>),
+    End(usize, HashSet<MachineState>),
 }
 
 /// The most results of programs that are kept.
 const MOST_ENDS: usize = 1 << 17;
 
-struct Run<'r> {
+struct Backtracker<'r> {
     program: &'r Program,
     subject: &'r [char],
     steps: u64,
@@ -174,11 +174,11 @@ struct Run<'r> {
 }
 
 /// Returns the state behind a part of the subject that an instruction took, if it did.
-fn behind((at, place, moved): State, end: Option<usize>) -> Option<State> {
+fn behind((at, place, moved): MachineState, end: Option<usize>) -> Option<MachineState> {
     end.map(|end| (at + 1, end, if end > place { u32::MAX } else { moved }))
 }
 
-impl Run<'_> {
+impl Backtracker<'_> {
     fn step(&mut self) -> Result<(), Overrun> {
         self.steps = self.steps.checked_sub(1).ok_or(Overrun)?;
         Ok(())
@@ -202,7 +202,7 @@ impl Run<'_> {
         let Some(start) = self.program.starts.get(number as usize).copied() else {
             return Ok(None);
         };
-        let mut tried: Vec<State> = Vec::new();
+        let mut tried: Vec<MachineState> = Vec::new();
         let found = self.run((start, place, 0), goal, &mut tried)?;
         if found.is_some() {
             // What has matched once is not a failure to a later run.
@@ -212,9 +212,14 @@ impl Run<'_> {
     }
 
     /// Executes instructions from a state on, and notes the states that it tried.
-    fn run(&mut self, from: State, goal: &mut Goal, tried: &mut Vec<State>) -> MatchEnd {
+    fn run(
+        &mut self,
+        from: MachineState,
+        goal: &mut Goal,
+        tried: &mut Vec<MachineState>,
+    ) -> MatchEnd {
         let program = self.program;
-        let mut choices: Vec<Choice> = Vec::new();
+        let mut choices: Vec<Retry> = Vec::new();
         let mut state = Some(from);
         loop {
             let Some(current) = state else {
@@ -239,7 +244,7 @@ impl Run<'_> {
                     if self.has_failed(current, goal, tried) {
                         None
                     } else {
-                        choices.push(Choice::State { at: *second, place, moved });
+                        choices.push(Retry::State { at: *second, place, moved });
                         Some((*first, place, moved))
                     }
                 }
@@ -275,15 +280,15 @@ impl Run<'_> {
 
     /// Returns the state that a choice leads to; none if it only restored a capture.
     #[inline]
-    fn take_back(&mut self, choice: Choice) -> Option<State> {
+    fn take_back(&mut self, choice: Retry) -> Option<MachineState> {
         match choice {
-            Choice::State { at, place, moved } => return Some((at, place, moved)),
-            Choice::Opened { index, before } => {
+            Retry::State { at, place, moved } => return Some((at, place, moved)),
+            Retry::Opened { index, before } => {
                 if let Some(value) = self.opened.get_mut(index) {
                     *value = before;
                 }
             }
-            Choice::Capture { index, before } => {
+            Retry::Capture { index, before } => {
                 if let Some(value) = self.captures.get_mut(index) {
                     *value = before;
                 }
@@ -294,7 +299,12 @@ impl Run<'_> {
 
     /// Returns whether a state has been tried, and notes that it is.
     #[inline]
-    fn has_failed(&mut self, state: State, goal: &mut Goal, tried: &mut Vec<State>) -> bool {
+    fn has_failed(
+        &mut self,
+        state: MachineState,
+        goal: &mut Goal,
+        tried: &mut Vec<MachineState>,
+    ) -> bool {
         match goal {
             Goal::First => {
                 let (at, place, moved) = state;
@@ -317,20 +327,20 @@ impl Run<'_> {
     }
 
     /// Notes where a capture starts; returns how to take that back.
-    fn open(&mut self, index: usize, place: usize) -> Option<Choice> {
+    fn open(&mut self, index: usize, place: usize) -> Option<Retry> {
         let before = std::mem::replace(self.opened.get_mut(index)?, place);
-        Some(Choice::Opened { index, before })
+        Some(Retry::Opened { index, before })
     }
 
     /// Notes where a capture ends; returns how to take that back.
-    fn close(&mut self, index: usize, place: usize) -> Option<Choice> {
+    fn close(&mut self, index: usize, place: usize) -> Option<Retry> {
         let start = *self.opened.get(index)?;
         let before = self.captures.get_mut(index)?.replace((start, place));
-        Some(Choice::Capture { index, before })
+        Some(Retry::Capture { index, before })
     }
 
     /// Takes back that states have failed, of a run that did not fail.
-    fn forget(&mut self, tried: &[State]) {
+    fn forget(&mut self, tried: &[MachineState]) {
         match &mut self.failed {
             Failed::Unknown => {}
             Failed::Bits { bits, width } => {

@@ -67,7 +67,7 @@ impl Examples {
         if found.windows(2).any(|pair| matches!(pair, [(a, _), (b, _)] if !fit(a, b))) {
             return Example::Nothing;
         }
-        let mut walk = Walk::new(&walked, not);
+        let mut walk = ProductWalk::new(&walked, not);
         let example = walk.run();
         self.steps += walk.steps;
         // People see more in a text of some letters.
@@ -101,7 +101,7 @@ struct Visited {
 }
 
 /// A walk through automata at once, breadth first.
-struct Walk<'w> {
+struct ProductWalk<'w> {
     automata: &'w [(Arc<Automaton>, bool)],
     not: &'w [&'w str],
     /// The places in the alphabet of the letters that are tried.
@@ -109,7 +109,7 @@ struct Walk<'w> {
     steps: u64,
 }
 
-impl<'w> Walk<'w> {
+impl<'w> ProductWalk<'w> {
     fn new(automata: &'w [(Arc<Automaton>, bool)], not: &'w [&'w str]) -> Self {
         let letters = (0..).take(ALPHABET.len()).collect();
         Self { automata, not, letters, steps: 0 }

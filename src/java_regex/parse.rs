@@ -10,11 +10,11 @@ mod study;
 use std::sync::Arc;
 
 use super::PatternError;
-use super::ast::{Assertion, Ast, Case, Lines, Mode, Repeat};
+use super::ast::{Assertion, Ast, Case, Lines, Repeat, RepeatMode};
 use super::fold;
 use super::set::CodeSet;
-use source::{Source, Token};
-use study::Counts;
+use source::{PatternSource, PatternToken};
+use study::QuantifierCount;
 
 pub(super) use property::{unicode, word};
 
@@ -101,7 +101,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, PatternError> {
         return Err(PatternError { message, offset: 0 });
     }
     let mut parser = Parser {
-        source: Source::new(text),
+        source: PatternSource::new(text),
         flags: Flags::default(),
         captures: 0,
         names: Vec::new(),
@@ -116,7 +116,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, PatternError> {
 }
 
 struct Parser {
-    source: Source,
+    source: PatternSource,
     flags: Flags,
     captures: u32,
     names: Vec<(String, u32)>,
@@ -135,7 +135,7 @@ impl Parser {
     }
 
     /// Returns the next token; with `x`, blanks and comments before it are skipped.
-    fn peek(&mut self) -> Option<Token> {
+    fn peek(&mut self) -> Option<PatternToken> {
         if self.flags.comments {
             self.source.skip_comments(self.flags.unix_lines);
         }
@@ -143,7 +143,7 @@ impl Parser {
     }
 
     /// Takes the next token.
-    fn read(&mut self) -> Option<Token> {
+    fn read(&mut self) -> Option<PatternToken> {
         let token = self.peek()?;
         self.source.at += 1;
         Some(token)
@@ -151,7 +151,7 @@ impl Parser {
 
     /// Returns the next token if it is this character, unquoted.
     fn peek_is(&mut self, wanted: char) -> bool {
-        self.peek() == Some(Token::Plain(wanted))
+        self.peek() == Some(PatternToken::Plain(wanted))
     }
 
     fn take(&mut self, wanted: char) -> bool {
@@ -183,13 +183,13 @@ impl Parser {
     fn sequence(&mut self) -> Parsing<Ast> {
         let mut parts = Vec::new();
         while let Some(token) = self.peek() {
-            if matches!(token, Token::Plain('|' | ')')) {
+            if matches!(token, PatternToken::Plain('|' | ')')) {
                 break;
             }
             if let Some(atom) = self.atom(token)? {
                 // Look-around and atomic groups are atoms to a quantifier.
-                let is_group =
-                    token == Token::Plain('(') && !matches!(atom, Ast::Look(_) | Ast::Atomic(_));
+                let is_group = token == PatternToken::Plain('(')
+                    && !matches!(atom, Ast::Look(_) | Ast::Atomic(_));
                 parts.push(self.quantified(atom, is_group)?);
             }
         }
@@ -201,9 +201,9 @@ impl Parser {
     }
 
     /// Reads what a quantifier can follow; `None` are flags alone.
-    fn atom(&mut self, token: Token) -> Parsing<Option<Ast>> {
+    fn atom(&mut self, token: PatternToken) -> Parsing<Option<Ast>> {
         let at = self.source.at;
-        let Token::Plain(character) = token else {
+        let PatternToken::Plain(character) = token else {
             self.source.at += 1;
             return Ok(Some(self.literal(token.code())));
         };
@@ -262,11 +262,11 @@ impl Parser {
 
     /// Reads the quantifier of an atom, if it has one.
     fn quantified(&mut self, atom: Ast, is_group: bool) -> Parsing<Ast> {
-        let Some(Token::Plain(character)) = self.peek() else { return Ok(atom) };
+        let Some(PatternToken::Plain(character)) = self.peek() else { return Ok(atom) };
         let counts = match character {
-            '?' => Counts::Optional,
-            '*' => Counts::AtLeast(0),
-            '+' => Counts::AtLeast(1),
+            '?' => QuantifierCount::Optional,
+            '*' => QuantifierCount::AtLeast(0),
+            '+' => QuantifierCount::AtLeast(1),
             '{' => {
                 let counts = self.counts()?;
                 return Ok(self.repeated(atom, counts, is_group));
@@ -277,53 +277,53 @@ impl Parser {
         Ok(self.repeated(atom, counts, is_group))
     }
 
-    fn repeated(&mut self, body: Ast, counts: Counts, is_group: bool) -> Ast {
+    fn repeated(&mut self, body: Ast, counts: QuantifierCount, is_group: bool) -> Ast {
         let mode = if self.take('?') {
-            Mode::Lazy
+            RepeatMode::Lazy
         } else if self.take('+') {
-            Mode::Possessive
+            RepeatMode::Possessive
         } else {
-            Mode::Greedy
+            RepeatMode::Greedy
         };
         let looping = study::looping(&body, &counts, mode, is_group);
         let (least, most) = match counts {
-            Counts::Optional => (0, Some(1)),
-            Counts::AtLeast(least) => (least, None),
-            Counts::Between(least, most) => (least, Some(most).filter(|it| *it < MOST)),
+            QuantifierCount::Optional => (0, Some(1)),
+            QuantifierCount::AtLeast(least) => (least, None),
+            QuantifierCount::Between(least, most) => (least, Some(most).filter(|it| *it < MOST)),
         };
         Ast::Repeat(Box::new(Repeat { body, least, most, mode, looping }))
     }
 
     /// Reads `{n}`, `{n,}` or `{n,m}`; with `x`, blanks may follow a digit or the comma.
-    fn counts(&mut self) -> Parsing<Counts> {
+    fn counts(&mut self) -> Parsing<QuantifierCount> {
         let at = self.source.at;
         self.source.at += 1;
-        if !matches!(self.source.peek(), Some(Token::Plain('0'..='9'))) {
+        if !matches!(self.source.peek(), Some(PatternToken::Plain('0'..='9'))) {
             return Err(self.error_at(at, "illegal repetition"));
         }
         let least = self.count(at)?;
-        let mut counts = Counts::Between(least, least);
+        let mut counts = QuantifierCount::Between(least, least);
         if self.take(',') {
             counts = match self.peek() {
-                Some(Token::Plain('}')) => Counts::AtLeast(least),
-                _ => Counts::Between(least, self.count(at)?),
+                Some(PatternToken::Plain('}')) => QuantifierCount::AtLeast(least),
+                _ => QuantifierCount::Between(least, self.count(at)?),
             };
         }
         if !self.take('}') {
             return Err(self.error_here("unclosed counted closure"));
         }
         match counts {
-            Counts::Between(least, most) if most < least => {
+            QuantifierCount::Between(least, most) if most < least => {
                 Err(self.error_at(at, "illegal repetition range"))
             }
-            Counts::Between(0, 1) => Ok(Counts::Optional),
+            QuantifierCount::Between(0, 1) => Ok(QuantifierCount::Optional),
             counts => Ok(counts),
         }
     }
 
     fn count(&mut self, start: usize) -> Parsing<u32> {
         let mut count = 0_u32;
-        while let Some(Token::Plain(digit @ '0'..='9')) = self.peek() {
+        while let Some(PatternToken::Plain(digit @ '0'..='9')) = self.peek() {
             let value = u32::from(digit) - u32::from('0');
             count = count
                 .checked_mul(10)

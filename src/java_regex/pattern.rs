@@ -29,9 +29,9 @@ use super::{backtrack, parse, postgres};
 /// # Ok::<(), clade::PatternError>(())
 /// ```
 #[derive(Clone)]
-pub struct Pattern(Arc<Inner>);
+pub struct Pattern(Arc<SharedPattern>);
 
-struct Inner {
+struct SharedPattern {
     text: Box<str>,
     /// How many steps the pattern compiles to.
     steps: usize,
@@ -53,7 +53,8 @@ struct Linear {
 }
 
 /// Every pattern in use, by its text: snapshots share what is compiled.
-static IN_USE: LazyLock<Mutex<HashMap<Box<str>, Weak<Inner>>>> = LazyLock::new(Mutex::default);
+static IN_USE: LazyLock<Mutex<HashMap<Box<str>, Weak<SharedPattern>>>> =
+    LazyLock::new(Mutex::default);
 
 impl Pattern {
     /// Reads a pattern.
@@ -73,7 +74,7 @@ impl Pattern {
         let required = required::required(&ast, &program);
         let steps = program.code.len();
         let (linear, program) = (OnceLock::new(), OnceLock::new());
-        let inner = Arc::new(Inner { text: text.into(), steps, required, linear, program });
+        let inner = Arc::new(SharedPattern { text: text.into(), steps, required, linear, program });
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if in_use.len() >= 1024 && in_use.len().is_power_of_two() {
             in_use.retain(|_, it| it.strong_count() > 0);
@@ -173,7 +174,7 @@ fn program_of(text: &str) -> Result<(Ast, Program), PatternError> {
     Ok((parsed.ast, program))
 }
 
-impl Inner {
+impl SharedPattern {
     /// Returns whether a subject is known to lack what the pattern requires.
     fn is_lacking(&self, subject: &str, kind: SubjectKind) -> bool {
         self.required.as_ref().is_some_and(|it| it.is_missing_in(subject, kind))

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::ast::{Assertion, Ast, Direction, Lines, Look, Mode, Repeat};
+use super::ast::{Assertion, Ast, Direction, Lines, Look, Repeat, RepeatMode};
 use super::set::CodeSet;
 
 /// The most times that `PostgreSQL` repeats a part.
@@ -24,7 +24,7 @@ const BEFORE_FINAL: &str =
 ///
 /// Returns what `PostgreSQL` does not have, as the end of a sentence.
 pub(super) fn write(ast: &Ast) -> Result<String, &'static str> {
-    let mut writer = Writer { text: String::new() };
+    let mut writer = PostgresWriter { text: String::new() };
     match ast {
         // The branches of the whole need no parentheses.
         Ast::Choice(parts) => writer.branches(parts)?,
@@ -35,16 +35,16 @@ pub(super) fn write(ast: &Ast) -> Result<String, &'static str> {
 
 /// Writes text so that `PostgreSQL` takes every character for itself.
 pub fn postgres_literal(text: &str) -> String {
-    let mut writer = Writer { text: String::new() };
+    let mut writer = PostgresWriter { text: String::new() };
     text.chars().for_each(|character| writer.character(character));
     writer.text
 }
 
-struct Writer {
+struct PostgresWriter {
     text: String,
 }
 
-impl Writer {
+impl PostgresWriter {
     fn part(&mut self, ast: &Ast) -> Result<(), &'static str> {
         match ast {
             Ast::Empty => self.text.push_str("(?:)"),
@@ -77,7 +77,7 @@ impl Writer {
     fn repeat(&mut self, repeat: &Repeat) -> Result<(), &'static str> {
         // Java leaves a loop at an iteration that matches nothing.
         let loops = repeat.most.is_none_or(|most| most > 1);
-        if repeat.mode == Mode::Possessive {
+        if repeat.mode == RepeatMode::Possessive {
             return Err("PostgreSQL has no possessive repetitions");
         }
         if loops && repeat.body.is_nullable() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ast::{Assertion, Ast, Direction, Look, Looping, Mode, Reference, Repeat};
+use super::ast::{Assertion, Ast, Direction, Look, Looping, Reference, Repeat, RepeatMode};
 use super::set::{CodeSet, vertical};
 
 /// The most instructions that counted repetitions may expand to.
@@ -69,7 +69,7 @@ pub(super) struct TooLarge;
 pub(super) fn compile(ast: &Ast, captures: u32) -> Result<Program, TooLarge> {
     let mut has_references = false;
     ast.walk(&mut |part| has_references |= matches!(part, Ast::Reference(_)));
-    let mut compiler = Compiler {
+    let mut compiler = PatternCompiler {
         program: Program {
             code: Vec::new(),
             starts: vec![0],
@@ -90,7 +90,7 @@ pub(super) fn compile(ast: &Ast, captures: u32) -> Result<Program, TooLarge> {
     Ok(compiler.program)
 }
 
-struct Compiler {
+struct PatternCompiler {
     program: Program,
     /// Programs whose instructions are still to be made.
     waiting: Vec<(usize, Ast)>,
@@ -98,7 +98,7 @@ struct Compiler {
 
 type Compiling = Result<(), TooLarge>;
 
-impl Compiler {
+impl PatternCompiler {
     fn here(&self) -> u32 {
         u32::try_from(self.program.code.len()).unwrap_or(u32::MAX)
     }
@@ -205,13 +205,13 @@ impl Compiler {
     fn repeat(&mut self, repeat: &Repeat) -> Compiling {
         // A line break in a loop gives nothing back either.
         let line_breaks = matches!(repeat.body, Ast::LineBreak);
-        if repeat.mode == Mode::Possessive {
+        if repeat.mode == RepeatMode::Possessive {
             // No iteration gives anything back to the next.
             let body = match &repeat.body {
                 body @ (Ast::Set(_) | Ast::Atomic(_)) => body.clone(),
                 body => Ast::Atomic(Box::new(body.clone())),
             };
-            let greedy = Repeat { body, mode: Mode::Greedy, ..repeat.clone() };
+            let greedy = Repeat { body, mode: RepeatMode::Greedy, ..repeat.clone() };
             let program = self.program(Ast::Repeat(Box::new(greedy)));
             return self.push(Instruction::Atomic(program));
         }
@@ -270,9 +270,9 @@ impl Compiler {
     }
 }
 
-fn branch(mode: Mode, inside: u32, outside: u32) -> Instruction {
+fn branch(mode: RepeatMode, inside: u32, outside: u32) -> Instruction {
     match mode {
-        Mode::Lazy => Instruction::Split(outside, inside),
-        Mode::Greedy | Mode::Possessive => Instruction::Split(inside, outside),
+        RepeatMode::Lazy => Instruction::Split(outside, inside),
+        RepeatMode::Greedy | RepeatMode::Possessive => Instruction::Split(inside, outside),
     }
 }

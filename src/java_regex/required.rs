@@ -116,26 +116,26 @@ fn subjects(ast: &Ast, program: &Program) -> Option<Subjects> {
 
 /// Returns sets of texts, of each of which one is in whatever the part matches.
 fn collect(ast: &Ast) -> Vec<Vec<String>> {
-    let mut run = Run::default();
+    let mut run = PatternWalk::default();
     run.part(ast);
     run.end();
     run.found
 }
 
 /// A walk along a pattern.
-struct Run {
+struct PatternWalk {
     /// What the characters just before this place can be.
     here: Vec<String>,
     found: Vec<Vec<String>>,
 }
 
-impl Default for Run {
+impl Default for PatternWalk {
     fn default() -> Self {
         Self { here: vec![String::new()], found: Vec::new() }
     }
 }
 
-impl Run {
+impl PatternWalk {
     fn part(&mut self, ast: &Ast) {
         if let Some(texts) = exact(ast) {
             self.extend(&texts);

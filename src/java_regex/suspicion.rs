@@ -17,17 +17,17 @@ pub struct Suspicion {
 
 /// Looks for mistakes in a pattern that is valid.
 pub fn suspicions(text: &str) -> Vec<Suspicion> {
-    let written = Written { text, characters: &text.chars().collect::<Vec<char>>() };
+    let written = PatternText { text, characters: &text.chars().collect::<Vec<char>>() };
     CHECKS.iter().filter_map(|check| check(&written)).collect()
 }
 
 /// A pattern as it is written.
-struct Written<'t> {
+struct PatternText<'t> {
     text: &'t str,
     characters: &'t [char],
 }
 
-const CHECKS: [fn(&Written<'_>) -> Option<Suspicion>; 9] = [
+const CHECKS: [fn(&PatternText<'_>) -> Option<Suspicion>; 9] = [
     empty,
     in_slashes,
     circumflex_letter,
@@ -45,7 +45,7 @@ impl Suspicion {
     }
 }
 
-fn empty(written: &Written<'_>) -> Option<Suspicion> {
+fn empty(written: &PatternText<'_>) -> Option<Suspicion> {
     if !written.text.is_empty() {
         return None;
     }
@@ -53,7 +53,7 @@ fn empty(written: &Written<'_>) -> Option<Suspicion> {
     Some(Suspicion::new(0..0, message, "for any value write `.+`"))
 }
 
-fn in_slashes(written: &Written<'_>) -> Option<Suspicion> {
+fn in_slashes(written: &PatternText<'_>) -> Option<Suspicion> {
     let (text, length) = (written.text, written.characters.len());
     if length <= 2 || !text.starts_with('/') || !text.ends_with('/') {
         return None;
@@ -67,7 +67,7 @@ fn in_slashes(written: &Written<'_>) -> Option<Suspicion> {
     Some(Suspicion::new(0..length, message, format!("write `{inner}`")))
 }
 
-fn circumflex_letter(written: &Written<'_>) -> Option<Suspicion> {
+fn circumflex_letter(written: &PatternText<'_>) -> Option<Suspicion> {
     if !written.text.starts_with('\u{2c6}') {
         return None;
     }
@@ -75,7 +75,7 @@ fn circumflex_letter(written: &Written<'_>) -> Option<Suspicion> {
     Some(Suspicion::new(0..1, message, "write `^`"))
 }
 
-fn glob(written: &Written<'_>) -> Option<Suspicion> {
+fn glob(written: &PatternText<'_>) -> Option<Suspicion> {
     let (last, before) = written.characters.split_last()?;
     let is_name = |it: &char| it.is_ascii_alphanumeric() || *it == '-';
     if *last != '*' || !before.last().is_some_and(is_name) {
@@ -87,7 +87,7 @@ fn glob(written: &Written<'_>) -> Option<Suspicion> {
     Some(Suspicion::new(before.len()..before.len() + 1, message, help))
 }
 
-fn repeated_start(written: &Written<'_>) -> Option<Suspicion> {
+fn repeated_start(written: &PatternText<'_>) -> Option<Suspicion> {
     if !written.text.starts_with("^*") {
         return None;
     }
@@ -95,7 +95,7 @@ fn repeated_start(written: &Written<'_>) -> Option<Suspicion> {
     Some(Suspicion::new(0..2, message, "write `^.*`, or leave it out"))
 }
 
-fn posix_class(written: &Written<'_>) -> Option<Suspicion> {
+fn posix_class(written: &PatternText<'_>) -> Option<Suspicion> {
     let at = find(written.characters, "[[:")?;
     let rest = written.characters.get(at..)?;
     if !rest.windows(2).any(|pair| pair == [':', ']']) {
@@ -110,7 +110,7 @@ fn posix_class(written: &Written<'_>) -> Option<Suspicion> {
     Some(Suspicion::new(at..at + 3 + name.len(), message, format!("write `\\p{{{java}}}`")))
 }
 
-fn ascii_case(written: &Written<'_>) -> Option<Suspicion> {
+fn ascii_case(written: &PatternText<'_>) -> Option<Suspicion> {
     let at = find(written.characters, "(?i)")?;
     if written.text.is_ascii() {
         return None;
@@ -119,13 +119,13 @@ fn ascii_case(written: &Written<'_>) -> Option<Suspicion> {
     Some(Suspicion::new(at..at + 4, message, "write `(?iu)`"))
 }
 
-fn host_name(written: &Written<'_>) -> Option<Suspicion> {
+fn host_name(written: &PatternText<'_>) -> Option<Suspicion> {
     let at = bare_dot(written.characters)?;
     let message = "a dot matches any character, and this looks like a host name";
     Some(Suspicion::new(at..at + 1, message, "write `\\.`"))
 }
 
-fn slow_look_around(written: &Written<'_>) -> Option<Suspicion> {
+fn slow_look_around(written: &PatternText<'_>) -> Option<Suspicion> {
     let has_look_around = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|it| written.text.contains(it));
     if !has_look_around || has_literal(written.characters) {
         return None;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::ast::{Assertion, Ast, Mode, Repeat};
+use super::ast::{Assertion, Ast, Repeat, RepeatMode};
 use super::set::CodeSet;
 
 /// What subjects a translated pattern may be asked about.
@@ -20,17 +20,17 @@ pub(super) enum Subjects {
 /// On a subject that is not empty and has no line terminator every `^` is the start and every `$`
 /// the end, with or without flags, so nothing of Java's lines has to be written.
 pub(super) fn translate(ast: &Ast) -> Option<(String, Subjects)> {
-    let mut writer = Writer { text: String::new(), subjects: Subjects::OneLine };
+    let mut writer = Translator { text: String::new(), subjects: Subjects::OneLine };
     writer.part(ast)?;
     Some((writer.text, writer.subjects))
 }
 
-struct Writer {
+struct Translator {
     text: String,
     subjects: Subjects,
 }
 
-impl Writer {
+impl Translator {
     fn part(&mut self, ast: &Ast) -> Option<()> {
         match ast {
             Ast::Empty => self.text.push_str("(?:)"),
@@ -74,7 +74,7 @@ impl Writer {
     fn repeat(&mut self, repeat: &Repeat) -> Option<()> {
         // Java leaves a loop at an iteration that matches nothing, the crate goes on.
         let loops = repeat.most.is_none_or(|most| most > 1);
-        if repeat.mode == Mode::Possessive || (loops && repeat.body.is_nullable()) {
+        if repeat.mode == RepeatMode::Possessive || (loops && repeat.body.is_nullable()) {
             return None;
         }
         self.text.push_str("(?:");
@@ -88,7 +88,7 @@ impl Writer {
             (_, None) => write!(self.text, "{{{least},}}"),
             (_, Some(most)) => write!(self.text, "{{{least},{most}}}"),
         };
-        if repeat.mode == Mode::Lazy {
+        if repeat.mode == RepeatMode::Lazy {
             self.text.push('?');
         }
         Some(())

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::lex::{Sort, Token, lex};
+use super::lex::{Lexeme, Sort, lex};
 use super::literal::literal;
 use super::{CodeFault, DataType};
 
@@ -56,7 +56,8 @@ pub enum Default {
 /// class cannot be read.
 pub fn read(text: &str) -> Result<Code, CodeFault> {
     let tokens = lex(text)?;
-    let mut reader = Reader { text, tokens: &tokens, at: 0, open: Vec::new(), around: Vec::new() };
+    let mut reader =
+        ClassReader { text, tokens: &tokens, at: 0, open: Vec::new(), around: Vec::new() };
     let mut code = Code::default();
     while let Some(token) = reader.next() {
         match token.sort {
@@ -72,9 +73,9 @@ pub fn read(text: &str) -> Result<Code, CodeFault> {
     }
 }
 
-struct Reader<'r, 't> {
+struct ClassReader<'r, 't> {
     text: &'t str,
-    tokens: &'r [Token<'t>],
+    tokens: &'r [Lexeme<'t>],
     at: usize,
     /// The brackets that are open, with their places.
     open: Vec<(char, usize)>,
@@ -82,12 +83,12 @@ struct Reader<'r, 't> {
     around: Vec<(usize, String)>,
 }
 
-impl<'r, 't> Reader<'r, 't> {
+impl<'r, 't> ClassReader<'r, 't> {
     fn peek(&self, ahead: usize) -> Option<&'r Sort<'t>> {
         self.tokens.get(self.at + ahead).map(|it| &it.sort)
     }
 
-    fn next(&mut self) -> Option<&'r Token<'t>> {
+    fn next(&mut self) -> Option<&'r Lexeme<'t>> {
         let token = self.tokens.get(self.at)?;
         self.at += 1;
         Some(token)
@@ -171,7 +172,7 @@ impl<'r, 't> Reader<'r, 't> {
         Some(parameters)
     }
 
-    fn default(&self, written: &[Token<'_>]) -> Option<Default> {
+    fn default(&self, written: &[Lexeme<'_>]) -> Option<Default> {
         if let Some(value) = literal(written) {
             return Some(Default::Value(value));
         }
@@ -180,7 +181,7 @@ impl<'r, 't> Reader<'r, 't> {
     }
 
     /// Takes the tokens before the first one that is wanted and in no bracket.
-    fn until(&mut self, wanted: impl Fn(&Sort<'_>) -> bool) -> Option<&'r [Token<'t>]> {
+    fn until(&mut self, wanted: impl Fn(&Sort<'_>) -> bool) -> Option<&'r [Lexeme<'t>]> {
         let start = self.at;
         let mut open = 0_usize;
         loop {

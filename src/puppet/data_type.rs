@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use super::lex::{Sort, Token, lex};
+use super::lex::{Lexeme, Sort, lex};
 use super::literal::number;
 
 /// A type, such as `Optional[Integer[1, 65535]]`.
@@ -42,14 +42,14 @@ const DEPTH: usize = 32;
 
 impl DataType {
     /// Reads a type from all of the tokens.
-    pub(super) fn of_tokens(tokens: &[Token<'_>]) -> Option<Self> {
+    pub(super) fn of_tokens(tokens: &[Lexeme<'_>]) -> Option<Self> {
         let (data_type, taken) = Self::first_of(tokens)?;
         (taken == tokens.len()).then_some(data_type)
     }
 
     /// Reads the type that tokens start with, and says how many it took.
-    pub(super) fn first_of(tokens: &[Token<'_>]) -> Option<(Self, usize)> {
-        let mut reader = Reader { tokens, at: 0 };
+    pub(super) fn first_of(tokens: &[Lexeme<'_>]) -> Option<(Self, usize)> {
+        let mut reader = TypeReader { tokens, at: 0 };
         let data_type = reader.data_type(0)?;
         Some((data_type, reader.at))
     }
@@ -82,12 +82,12 @@ impl FromStr for DataType {
     }
 }
 
-struct Reader<'r, 't> {
-    tokens: &'r [Token<'t>],
+struct TypeReader<'r, 't> {
+    tokens: &'r [Lexeme<'t>],
     at: usize,
 }
 
-impl<'r, 't> Reader<'r, 't> {
+impl<'r, 't> TypeReader<'r, 't> {
     fn peek(&self) -> Option<&'r Sort<'t>> {
         self.tokens.get(self.at).map(|it| &it.sort)
     }

@@ -7,7 +7,7 @@ mod token;
 
 use lexer::{Heredocs, Lexer};
 
-pub(super) use token::{Sort, Token};
+pub(super) use token::{Lexeme, Sort};
 
 use super::CodeFault;
 
@@ -16,9 +16,9 @@ const BEFORE_OPERANDS: &[&str] =
     &["and", "case", "elsif", "if", "in", "node", "or", "return", "unless"];
 
 /// Splits code into tokens.
-pub(super) fn lex(text: &str) -> Result<Vec<Token<'_>>, CodeFault> {
+pub(super) fn lex(text: &str) -> Result<Vec<Lexeme<'_>>, CodeFault> {
     let mut lexer = Lexer { text, at: 0, heredocs: Heredocs::default() };
-    let mut tokens: Vec<Token<'_>> = Vec::new();
+    let mut tokens: Vec<Lexeme<'_>> = Vec::new();
     if text.starts_with('\u{feff}') {
         lexer.at = '\u{feff}'.len_utf8();
     }
@@ -32,9 +32,9 @@ impl<'t> Lexer<'t> {
     /// Takes the next token; `before` is the one before it.
     fn next(
         &mut self,
-        before: Option<&Token<'t>>,
+        before: Option<&Lexeme<'t>>,
         depth: usize,
-    ) -> Result<Option<Token<'t>>, CodeFault> {
+    ) -> Result<Option<Lexeme<'t>>, CodeFault> {
         self.skip_blanks()?;
         let start = self.at;
         let Some(first) = self.advance() else { return Ok(None) };
@@ -72,7 +72,7 @@ impl<'t> Lexer<'t> {
             }
             it => Sort::Mark(it),
         };
-        Ok(Some(Token { sort, start, end: self.at }))
+        Ok(Some(Lexeme { sort, start, end: self.at }))
     }
 
     /// Skips blanks, comments and the texts of heredocs.
@@ -160,7 +160,7 @@ impl<'t> Lexer<'t> {
 }
 
 /// Returns whether an operand may follow a token, so that a slash is not a division.
-fn operand_follows(before: Option<&Token<'_>>) -> bool {
+fn operand_follows(before: Option<&Lexeme<'_>>) -> bool {
     match before.map(|it| &it.sort) {
         None | Some(Sort::Mark('}')) => true,
         Some(Sort::Mark(mark)) => !matches!(mark, ')' | ']'),

@@ -2,24 +2,24 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::lex::{Sort, Token};
+use super::lex::{Lexeme, Sort};
 
 /// The levels of lists and hashes.
 const DEPTH: usize = 32;
 
 /// Returns the value that tokens write down; nothing if it takes more than reading to know it.
-pub(super) fn literal(tokens: &[Token<'_>]) -> Option<Value> {
-    let mut reader = Reader { tokens, at: 0 };
+pub(super) fn literal(tokens: &[Lexeme<'_>]) -> Option<Value> {
+    let mut reader = LiteralReader { tokens, at: 0 };
     let value = reader.value(0)?;
     (reader.at == tokens.len()).then_some(value)
 }
 
-struct Reader<'r, 't> {
-    tokens: &'r [Token<'t>],
+struct LiteralReader<'r, 't> {
+    tokens: &'r [Lexeme<'t>],
     at: usize,
 }
 
-impl<'r, 't> Reader<'r, 't> {
+impl<'r, 't> LiteralReader<'r, 't> {
     fn next(&mut self) -> Option<&'r Sort<'t>> {
         let token = self.tokens.get(self.at)?;
         self.at += 1;

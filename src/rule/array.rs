@@ -23,7 +23,7 @@ pub fn read(rule: &Value) -> Result<Condition, Vec<RuleFault>> {
     if let Value::String(text) = rule {
         return read_console(text);
     }
-    let mut reader = Reader { faults: Vec::new(), element: Vec::new() };
+    let mut reader = ArrayReader { faults: Vec::new(), element: Vec::new() };
     let condition = reader.condition(rule);
     match condition {
         Some(condition) if reader.faults.is_empty() => Ok(condition),
@@ -31,12 +31,12 @@ pub fn read(rule: &Value) -> Result<Condition, Vec<RuleFault>> {
     }
 }
 
-struct Reader {
+struct ArrayReader {
     faults: Vec<RuleFault>,
     element: Vec<usize>,
 }
 
-impl Reader {
+impl ArrayReader {
     fn fault<T>(&mut self, message: impl Into<String>, help: Option<String>) -> Option<T> {
         self.faults.push(RuleFault {
             kind: FaultKind::Grammar,

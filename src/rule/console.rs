@@ -12,8 +12,8 @@ use super::fault::RuleFault;
 use crate::model::{Condition, Path, Segment, Test, is_bare_segment, write_quoted};
 pub(crate) use familiar::opens_foreign_quote;
 use familiar::{dotted, join_help, no_path, operator_help};
-use fault::{Fault, fault};
-use scan::{Scanner, Token};
+use fault::{BoxedFault, fault};
+use scan::{ConsoleScanner, ConsoleToken};
 
 /// How deep parentheses and `not` may be nested.
 const DEPTH_LIMIT: usize = 64;
@@ -30,7 +30,8 @@ pub fn read_console(text: &str) -> Result<Condition, Vec<RuleFault>> {
     if let Some(fault) = familiar::array_in_string(text) {
         return Err(vec![fault]);
     }
-    let mut reader = Reader { scanner: Scanner::new(text), patterns: Vec::new(), depth: 0 };
+    let mut reader =
+        ConsoleReader { scanner: ConsoleScanner::new(text), patterns: Vec::new(), depth: 0 };
     match reader.whole() {
         Ok(_) if !reader.patterns.is_empty() => Err(reader.patterns),
         Ok(condition) => Ok(condition),
@@ -38,28 +39,30 @@ pub fn read_console(text: &str) -> Result<Condition, Vec<RuleFault>> {
     }
 }
 
-struct Reader {
-    scanner: Scanner,
+struct ConsoleReader {
+    scanner: ConsoleScanner,
     patterns: Vec<RuleFault>,
     depth: usize,
 }
 
-impl Reader {
-    fn whole(&mut self) -> Result<Condition, Fault> {
+impl ConsoleReader {
+    fn whole(&mut self) -> Result<Condition, BoxedFault> {
         let condition = self.alternatives()?;
         let at = self.scanner.position();
         match self.scanner.condition_token()? {
-            Token::End => Ok(condition),
+            ConsoleToken::End => Ok(condition),
             token => {
                 if let Some(oddity) = self.scanner.oddity() {
                     return Err(oddity);
                 }
                 let help = match &token {
-                    Token::Word(word) if matches!(word.to_lowercase().as_str(), "and" | "or") => {
+                    ConsoleToken::Word(word)
+                        if matches!(word.to_lowercase().as_str(), "and" | "or") =>
+                    {
                         Some("write it in lower case")
                     }
-                    Token::Word(word) if join_help(word).is_some() => join_help(word),
-                    Token::Close => Some("there is no `(` before it"),
+                    ConsoleToken::Word(word) if join_help(word).is_some() => join_help(word),
+                    ConsoleToken::Close => Some("there is no `(` before it"),
                     _ => Some(
                         "join comparisons with `and` or `or`, and put values with blanks in quotes",
                     ),
@@ -70,20 +73,20 @@ impl Reader {
         }
     }
 
-    fn alternatives(&mut self) -> Result<Condition, Fault> {
+    fn alternatives(&mut self) -> Result<Condition, BoxedFault> {
         self.chain("or", Self::conjunction, Condition::Or)
     }
 
-    fn conjunction(&mut self) -> Result<Condition, Fault> {
+    fn conjunction(&mut self) -> Result<Condition, BoxedFault> {
         self.chain("and", Self::unary, Condition::And)
     }
 
     fn chain(
         &mut self,
         word: &str,
-        term: impl Fn(&mut Self) -> Result<Condition, Fault>,
+        term: impl Fn(&mut Self) -> Result<Condition, BoxedFault>,
         join: impl Fn(Vec<Condition>) -> Condition,
-    ) -> Result<Condition, Fault> {
+    ) -> Result<Condition, BoxedFault> {
         let first = term(self)?;
         let mut terms = vec![first];
         while self.scanner.take_word(word) {
@@ -92,7 +95,7 @@ impl Reader {
         Ok(if terms.len() > 1 { join(terms) } else { terms.remove(0) })
     }
 
-    fn unary(&mut self) -> Result<Condition, Fault> {
+    fn unary(&mut self) -> Result<Condition, BoxedFault> {
         let at = self.scanner.position();
         if self.depth >= DEPTH_LIMIT {
             return Err(fault(
@@ -113,14 +116,14 @@ impl Reader {
         condition
     }
 
-    fn parenthesis(&mut self, opened: usize) -> Result<Condition, Fault> {
+    fn parenthesis(&mut self, opened: usize) -> Result<Condition, BoxedFault> {
         let condition = self.alternatives()?;
         if self.scanner.take(')') {
             return Ok(condition);
         }
         let at = self.scanner.position();
         match self.scanner.condition_token()? {
-            Token::End => Err(fault(opened..opened + 1, "this `(` is never closed", None)),
+            ConsoleToken::End => Err(fault(opened..opened + 1, "this `(` is never closed", None)),
             token => {
                 let message = format!("expected `and`, `or` or `)`, found {token}");
                 let fault = || fault(at..self.scanner.end(), message, None);
@@ -129,7 +132,7 @@ impl Reader {
         }
     }
 
-    fn test(&mut self) -> Result<Condition, Fault> {
+    fn test(&mut self) -> Result<Condition, BoxedFault> {
         let path = self.path()?;
         let (negated, operator) = self.scanner.operator().map_err(|mut fault| {
             let word = fault.characters.clone().map(|it| self.scanner.slice(it));
@@ -157,7 +160,7 @@ impl Reader {
         Ok(if negated { Condition::Not(Box::new(test)) } else { test })
     }
 
-    fn path(&mut self) -> Result<Path, Fault> {
+    fn path(&mut self) -> Result<Path, BoxedFault> {
         let at = self.scanner.position();
         self.segments(at).map_err(|mut fault| {
             let written = self.scanner.ahead(at);
@@ -170,7 +173,7 @@ impl Reader {
         })
     }
 
-    fn segments(&mut self, at: usize) -> Result<Path, Fault> {
+    fn segments(&mut self, at: usize) -> Result<Path, BoxedFault> {
         let mut segments = vec![self.scanner.segment()?];
         loop {
             if self.scanner.take_adjacent('.') {
@@ -315,7 +318,7 @@ fn write_test(f: &mut fmt::Formatter<'_>, test: &Test, operator: &str) -> fmt::R
 }
 
 /// Names a token for a message.
-impl fmt::Display for Token {
+impl fmt::Display for ConsoleToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::End => f.write_str("the end"),

@@ -15,7 +15,7 @@ use super::evaluate::holds;
 use super::lookup::Actual;
 use crate::java_regex::{Example, Examples};
 use crate::model::{Comparison, Condition, Path, Segment};
-use value::Demand;
+use value::ValueDemand;
 
 /// How much a proof may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Effort {
 }
 
 /// The number of a path.
-type Variable = usize;
+type PathNumber = usize;
 
 /// What must be so for a condition to hold.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub enum Claim<'r> {
 /// Proves that conditions exclude each other.
 #[derive(Debug)]
 pub struct Prover<'r> {
-    variables: HashMap<Vec<Segment>, Variable>,
+    variables: HashMap<Vec<Segment>, PathNumber>,
     ways: Vec<Vec<Segment>>,
     examples: Option<Examples>,
     /// Whether there is a text of printable ASCII as patterns and texts want it.
@@ -55,20 +55,20 @@ pub struct Prover<'r> {
 /// What is claimed of each variable in one branch of the search.
 #[derive(Default)]
 struct Branch<'r> {
-    demands: HashMap<Variable, Vec<Demand<'r>>>,
-    trail: Vec<Variable>,
+    demands: HashMap<PathNumber, Vec<ValueDemand<'r>>>,
+    trail: Vec<PathNumber>,
     steps: usize,
 }
 
 /// Whether a branch of the search is refuted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum BranchOutcome {
     Refuted,
     Open,
 }
 
 /// The variable of the certname.
-const NAME: Variable = 0;
+const NAME: PathNumber = 0;
 
 impl<'r> Prover<'r> {
     /// Creates a prover.
@@ -111,7 +111,7 @@ impl<'r> Prover<'r> {
     }
 
     /// Returns the variable of a path at which something can be found.
-    fn variable(&mut self, path: &Path) -> Option<Variable> {
+    fn variable(&mut self, path: &Path) -> Option<PathNumber> {
         let way = match path {
             _ if is_name(path) => return Some(NAME),
             Path::Segments(segments) => match segments.as_ref() {
@@ -136,7 +136,7 @@ impl<'r> Prover<'r> {
     /// Returns whether no node meets all claims; what takes more than so many steps is not proven.
     pub fn excludes(&mut self, claims: &[&Claim<'r>], steps: usize) -> bool {
         let mut branch = Branch { steps, ..Branch::default() };
-        self.search(claims.to_vec(), Vec::new(), &mut branch) == Outcome::Refuted
+        self.search(claims.to_vec(), Vec::new(), &mut branch) == BranchOutcome::Refuted
     }
 
     /// Takes what must be so, then each of the alternatives, the fewest first.
@@ -145,18 +145,19 @@ impl<'r> Prover<'r> {
         mut pending: Vec<&'c Claim<'r>>,
         mut alternatives: Vec<&'c [Claim<'r>]>,
         branch: &mut Branch<'r>,
-    ) -> Outcome {
+    ) -> BranchOutcome {
         while let Some(claim) = pending.pop() {
             if !branch.step(1) {
-                return Outcome::Open;
+                return BranchOutcome::Open;
             }
             match claim {
                 Claim::Free => {}
                 Claim::All(claims) => pending.extend(claims),
                 Claim::Any(claims) => alternatives.push(claims),
                 Claim::Value(variable, comparison, wanted) => {
-                    if self.add(*variable, (comparison, *wanted), branch) == Outcome::Refuted {
-                        return Outcome::Refuted;
+                    if self.add(*variable, (comparison, *wanted), branch) == BranchOutcome::Refuted
+                    {
+                        return BranchOutcome::Refuted;
                     }
                 }
             }
@@ -170,43 +171,48 @@ impl<'r> Prover<'r> {
         };
         alternatives.retain(|claims| !claims.iter().any(is_given));
         let fewest = alternatives.iter().enumerate().min_by_key(|(_, claims)| claims.len());
-        let Some(at) = fewest.map(|(at, _)| at) else { return Outcome::Open };
+        let Some(at) = fewest.map(|(at, _)| at) else { return BranchOutcome::Open };
         let claims = alternatives.swap_remove(at);
         for claim in claims {
             if !branch.step(1 + alternatives.len()) {
-                return Outcome::Open;
+                return BranchOutcome::Open;
             }
             let mark = branch.trail.len();
             let outcome = self.search(vec![claim], alternatives.clone(), branch);
             branch.undo(mark);
-            if outcome == Outcome::Open {
-                return Outcome::Open;
+            if outcome == BranchOutcome::Open {
+                return BranchOutcome::Open;
             }
         }
-        Outcome::Refuted
+        BranchOutcome::Refuted
     }
 
     /// Adds what is claimed of a value; refuted if no value is like that, or not beside the others.
-    fn add(&mut self, variable: Variable, demand: Demand<'r>, branch: &mut Branch<'r>) -> Outcome {
+    fn add(
+        &mut self,
+        variable: PathNumber,
+        demand: ValueDemand<'r>,
+        branch: &mut Branch<'r>,
+    ) -> BranchOutcome {
         let demands = branch.demands.entry(variable).or_default();
         if demands.contains(&demand) {
-            return Outcome::Open;
+            return BranchOutcome::Open;
         }
         demands.push(demand);
         branch.trail.push(variable);
         let demands = demands.clone();
         if !branch.step(demands.len()) {
-            return Outcome::Open;
+            return BranchOutcome::Open;
         }
         let is_name = variable == NAME;
         let refuted = value::is_impossible(is_name, &demands)
             || (demand.1 && self.stands_apart(variable, branch))
             || self.patterns_exclude(is_name, &demands);
-        if refuted { Outcome::Refuted } else { Outcome::Open }
+        if refuted { BranchOutcome::Refuted } else { BranchOutcome::Open }
     }
 
     /// Returns whether what must be at a path leaves no place for what must be at another.
-    fn stands_apart(&self, variable: Variable, branch: &Branch<'r>) -> bool {
+    fn stands_apart(&self, variable: PathNumber, branch: &Branch<'r>) -> bool {
         let Some(way) = self.ways.get(variable) else { return false };
         let mut others =
             branch.demands.iter().filter(|(_, it)| it.iter().any(|(_, wanted)| *wanted));
@@ -226,7 +232,7 @@ impl<'r> Prover<'r> {
     }
 
     /// Returns whether the patterns that must be found in a text exclude each other.
-    fn patterns_exclude(&mut self, is_name: bool, demands: &[Demand<'r>]) -> bool {
+    fn patterns_exclude(&mut self, is_name: bool, demands: &[ValueDemand<'r>]) -> bool {
         let Some(examples) = &mut self.examples else { return false };
         let (mut found, mut absent, mut unequal) = (Vec::new(), Vec::new(), Vec::new());
         for demand in demands {
@@ -242,8 +248,9 @@ impl<'r> Prover<'r> {
             return false;
         }
         // A certname has at least one character.
-        let passes =
-            |(comparison, wanted): &Demand<'_>| holds(comparison, Actual::Text("")) != Ok(!*wanted);
+        let passes = |(comparison, wanted): &ValueDemand<'_>| {
+            holds(comparison, Actual::Text("")) != Ok(!*wanted)
+        };
         if !is_name && demands.iter().all(passes) {
             return false;
         }
@@ -260,7 +267,7 @@ impl<'r> Prover<'r> {
 }
 
 impl<'r> Branch<'r> {
-    fn of(&self, variable: Variable) -> &[Demand<'r>] {
+    fn of(&self, variable: PathNumber) -> &[ValueDemand<'r>] {
         self.demands.get(&variable).map_or(&[], Vec::as_slice)
     }
 
@@ -281,7 +288,7 @@ impl<'r> Branch<'r> {
 }
 
 /// Returns whether a value that is as wanted has nothing at the next segment.
-fn leads_nowhere(demands: &[Demand<'_>], next: Option<&Segment>) -> bool {
+fn leads_nowhere(demands: &[ValueDemand<'_>], next: Option<&Segment>) -> bool {
     demands.iter().any(|demand| match demand {
         (Comparison::Contains(_), true) => matches!(next, Some(Segment::Key(_))),
         (_, wanted) => *wanted && next.is_some(),

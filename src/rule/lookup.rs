@@ -36,7 +36,7 @@ impl<'a> Actual<'a> {
     }
 }
 
-enum Found<'a> {
+enum Lookup<'a> {
     Name(&'a str),
     Whole(&'a Map<String, Value>),
     Value(&'a Value),
@@ -46,24 +46,24 @@ enum Found<'a> {
 pub fn actual<'a>(path: &Path, node: &'a Node) -> Actual<'a> {
     match find(path, node) {
         None => Actual::Missing,
-        Some(Found::Name(name)) => Actual::Text(name),
-        Some(Found::Whole(_)) => Actual::Object,
-        Some(Found::Value(value)) => Actual::of(value),
+        Some(Lookup::Name(name)) => Actual::Text(name),
+        Some(Lookup::Whole(_)) => Actual::Object,
+        Some(Lookup::Value(value)) => Actual::of(value),
     }
 }
 
 /// Returns the value at the path, as explanations show it.
 pub fn lookup<'a>(path: &Path, node: &'a Node) -> Option<Cow<'a, Value>> {
     Some(match find(path, node)? {
-        Found::Name(name) => Cow::Owned(Value::String(name.to_owned())),
-        Found::Whole(map) => Cow::Owned(Value::Object(map.clone())),
-        Found::Value(value) => Cow::Borrowed(value),
+        Lookup::Name(name) => Cow::Owned(Value::String(name.to_owned())),
+        Lookup::Whole(map) => Cow::Owned(Value::Object(map.clone())),
+        Lookup::Value(value) => Cow::Borrowed(value),
     })
 }
 
-fn find<'a>(path: &Path, node: &'a Node) -> Option<Found<'a>> {
+fn find<'a>(path: &Path, node: &'a Node) -> Option<Lookup<'a>> {
     let segments = match path {
-        Path::Name => return Some(Found::Name(&node.name)),
+        Path::Name => return Some(Lookup::Name(&node.name)),
         Path::Bare(_) => return None,
         Path::Segments(segments) => segments,
     };
@@ -72,14 +72,14 @@ fn find<'a>(path: &Path, node: &'a Node) -> Option<Found<'a>> {
         Segment::Key(root) => match root.as_ref() {
             "fact" | "facts" => &node.fact,
             "trusted" => &node.trusted,
-            "name" if rest.is_empty() => return Some(Found::Name(&node.name)),
+            "name" if rest.is_empty() => return Some(Lookup::Name(&node.name)),
             _ => return None,
         },
         Segment::Index(_) => return None,
     };
-    let Some((first, rest)) = rest.split_first() else { return Some(Found::Whole(map)) };
+    let Some((first, rest)) = rest.split_first() else { return Some(Lookup::Whole(map)) };
     let Segment::Key(first) = first else { return None };
-    rest.iter().try_fold(map.get(first.as_ref())?, step).map(Found::Value)
+    rest.iter().try_fold(map.get(first.as_ref())?, step).map(Lookup::Value)
 }
 
 /// Takes one step into a value: a key leads into objects only, an index into lists only.

@@ -15,7 +15,7 @@ use serde_json::{Number, Value, json};
 use super::array_form::to_value;
 use crate::java_regex::postgres_literal;
 use crate::model::{Comparison, Condition, Test};
-use place::Place;
+use place::FactPlace;
 
 /// Which entity a query is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ fn test_query(test: &Test, format: QueryFormat) -> Result<Option<Value>, &'stati
     if comparison.operand().contains('\0') {
         return Err("PuppetDB has no U+0000");
     }
-    let Some(place) = Place::of(&test.path)? else { return name_query(comparison) };
+    let Some(place) = FactPlace::of(&test.path)? else { return name_query(comparison) };
     let nodes_have = match (format, place.fact()) {
         (QueryFormat::Nodes, Some(fact)) => simple_query(&json!(["fact", fact]), comparison)?,
         _ => None,

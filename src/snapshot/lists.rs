@@ -2,13 +2,13 @@
 
 /// Several lists of numbers, one behind the other.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lists {
+pub(super) struct NumberLists {
     /// Where each list ends.
     pub(super) ends: Box<[u32]>,
     pub(super) all: Box<[u32]>,
 }
 
-impl Lists {
+impl NumberLists {
     pub(super) fn get(&self, list: u32) -> &[u32] {
         let end = self.ends.get(list as usize).copied().unwrap_or(0);
         let start = match list.checked_sub(1) {

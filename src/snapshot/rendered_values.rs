@@ -23,15 +23,15 @@ use crate::model::{Classes, Group, Key, Table};
 /// The entries of all groups.
 #[derive(Clone, Debug)]
 pub(super) struct Fragments {
-    of_groups: Box<[Arc<OnceLock<List>>]>,
+    of_groups: Box<[Arc<OnceLock<RenderedList>>]>,
 }
 
 /// The entries of a group, by kind and name.
-type List = Box<[Entry]>;
+type RenderedList = Box<[RenderedEntry]>;
 
 #[derive(Clone, Debug)]
-struct Entry {
-    kind: Kind,
+struct RenderedEntry {
+    kind: RenderedKind,
     /// Where the name ends.
     name: u32,
     /// Its name and, behind it, its text in the answer.
@@ -40,14 +40,14 @@ struct Entry {
 
 /// What an entry is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum RenderedKind {
     Class,
     Variable,
     ConfigData,
 }
 
-impl Entry {
-    fn new(kind: Kind, name: &str, fragment: &str) -> Self {
+impl RenderedEntry {
+    fn new(kind: RenderedKind, name: &str, fragment: &str) -> Self {
         let text = format!("{name}{fragment}").into();
         Self { kind, name: u32::try_from(name.len()).unwrap_or(u32::MAX), text }
     }
@@ -60,7 +60,7 @@ impl Entry {
         self.cmp_to(other.kind, other.parts().0)
     }
 
-    fn cmp_to(&self, kind: Kind, name: &str) -> Ordering {
+    fn cmp_to(&self, kind: RenderedKind, name: &str) -> Ordering {
         (self.kind, self.parts().0).cmp(&(kind, name))
     }
 }
@@ -133,13 +133,14 @@ impl Fragments {
         write_groups(text, hierarchy, groups, version)?;
         text.extend_from_slice(b"],\"environment\":");
         write(text, environment)?;
-        let of_kind = |kind: Kind| entries.iter().copied().filter(move |it| it.kind == kind);
+        let of_kind =
+            |kind: RenderedKind| entries.iter().copied().filter(move |it| it.kind == kind);
         text.extend_from_slice(b",\"classes\":{");
-        write_all(text, of_kind(Kind::Class));
+        write_all(text, of_kind(RenderedKind::Class));
         text.extend_from_slice(b"},\"parameters\":{");
-        write_all(text, of_kind(Kind::Variable));
+        write_all(text, of_kind(RenderedKind::Variable));
         text.push(b'}');
-        let mut config_data = of_kind(Kind::ConfigData).peekable();
+        let mut config_data = of_kind(RenderedKind::ConfigData).peekable();
         if config_data.peek().is_some() {
             text.extend_from_slice(b",\"config_data\":{");
             write_all(text, config_data);
@@ -151,7 +152,7 @@ impl Fragments {
 
     /// Returns the entries of a group; `None` if it is none of ours. Those of its ancestors are made
     /// first.
-    fn list(&self, hierarchy: &Hierarchy, group: GroupIndex) -> Option<&[Entry]> {
+    fn list(&self, hierarchy: &Hierarchy, group: GroupIndex) -> Option<&[RenderedEntry]> {
         let made = |it: GroupIndex| self.of_groups.get(it.number())?.get();
         if let Some(list) = made(group) {
             return Some(list);
@@ -167,8 +168,12 @@ impl Fragments {
     }
 
     /// Returns the entries of all leaves in order; `None` if one name has two that differ.
-    fn union<'f>(&'f self, hierarchy: &Hierarchy, leaves: &[GroupIndex]) -> Option<Vec<&'f Entry>> {
-        let mut all: Vec<&Entry> = Vec::new();
+    fn union<'f>(
+        &'f self,
+        hierarchy: &Hierarchy,
+        leaves: &[GroupIndex],
+    ) -> Option<Vec<&'f RenderedEntry>> {
+        let mut all: Vec<&RenderedEntry> = Vec::new();
         for leaf in leaves {
             all.extend(self.list(hierarchy, *leaf)?);
         }
@@ -179,12 +184,12 @@ impl Fragments {
                     || (a.kind, a.name, &a.text) == (b.kind, b.name, &b.text)
             });
         }
-        let twice = |pair: &[&Entry]| matches!(pair, [a, b] if a.cmp(b).is_eq());
+        let twice = |pair: &[&RenderedEntry]| matches!(pair, [a, b] if a.cmp(b).is_eq());
         (!all.windows(2).any(twice)).then_some(all)
     }
 }
 
-fn write_all<'e>(text: &mut Vec<u8>, entries: impl Iterator<Item = &'e Entry>) {
+fn write_all<'e>(text: &mut Vec<u8>, entries: impl Iterator<Item = &'e RenderedEntry>) {
     for (at, entry) in entries.enumerate() {
         if at > 0 {
             text.push(b',');
@@ -235,15 +240,16 @@ fn write_groups(
 }
 
 /// Makes the list of a group: that of its parent, with what the group sets itself.
-fn list(hierarchy: &Hierarchy, index: GroupIndex, inherited: &[Entry]) -> List {
+fn list(hierarchy: &Hierarchy, index: GroupIndex, inherited: &[RenderedEntry]) -> RenderedList {
     let group = hierarchy.group(index);
-    let classes = group.classes.keys().map(|it| (Kind::Class, it.as_str()));
-    let variables = group.variables.keys().map(|it| (Kind::Variable, it.as_str()));
-    let config_data = group.config_data.keys().map(|it| (Kind::ConfigData, it.as_str()));
+    let classes = group.classes.keys().map(|it| (RenderedKind::Class, it.as_str()));
+    let variables = group.variables.keys().map(|it| (RenderedKind::Variable, it.as_str()));
+    let config_data = group.config_data.keys().map(|it| (RenderedKind::ConfigData, it.as_str()));
     let mut list = inherited.to_vec();
     for (kind, name) in classes.chain(variables).chain(config_data) {
         let at = list.binary_search_by(|it| it.cmp_to(kind, name));
-        let entry = fragment(hierarchy, index, kind, name).map(|it| Entry::new(kind, name, &it));
+        let entry =
+            fragment(hierarchy, index, kind, name).map(|it| RenderedEntry::new(kind, name, &it));
         match (at, entry) {
             (Ok(at), Some(entry)) => list.splice(at..=at, [entry]).for_each(drop),
             (Ok(at), None) => list.splice(at..=at, []).for_each(drop),
@@ -255,18 +261,23 @@ fn list(hierarchy: &Hierarchy, index: GroupIndex, inherited: &[Entry]) -> List {
 }
 
 /// Returns the text of an entry for a group that sets it; `None` if nothing is left of it.
-fn fragment(hierarchy: &Hierarchy, index: GroupIndex, kind: Kind, name: &str) -> Option<String> {
+fn fragment(
+    hierarchy: &Hierarchy,
+    index: GroupIndex,
+    kind: RenderedKind,
+    name: &str,
+) -> Option<String> {
     let key = Value::from(name);
     match kind {
-        Kind::Class => {
+        RenderedKind::Class => {
             let parameters = parameters(hierarchy, index, name, |group| &group.classes);
             Some(format!("{key}:{}", object(&parameters)))
         }
-        Kind::ConfigData => {
+        RenderedKind::ConfigData => {
             let parameters = parameters(hierarchy, index, name, |group| &group.config_data);
             (!parameters.is_empty()).then_some(format!("{key}:{}", object(&parameters)))
         }
-        Kind::Variable => {
+        RenderedKind::Variable => {
             let value = hierarchy.group(index).variables.get(name)?;
             (!value.is_null()).then_some(format!("{key}:{value}"))
         }

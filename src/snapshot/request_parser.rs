@@ -32,8 +32,8 @@ impl Index {
         let mut seen = vec![PathValue::Missing; paths.len()];
         put(&mut seen, paths.name, || PathValue::Text(name.into()));
         let text = std::str::from_utf8(body).ok()?;
-        let mut scanner = Scanner { text, bytes: body, at: 0, depth: 0, seen };
-        let mut found = Found::default();
+        let mut scanner = BodyScanner { text, bytes: body, at: 0, depth: 0, seen };
+        let mut found = FoundParts::default();
         let mut more = scanner.open()?;
         while more {
             let key = scanner.key()?;
@@ -42,11 +42,11 @@ impl Index {
                 "fact" | "facts" => {
                     let key = if key == "fact" { "fact" } else { "facts" };
                     let shape = scanner.object(&paths.fact)?;
-                    if found.facts.is_some_and(|it| it.key != key) || shape == Shape::Envelope {
+                    if found.facts.is_some_and(|it| it.key != key) || shape == DataShape::Envelope {
                         return None;
                     }
                     let text = shape.text(text, start, scanner.at)?;
-                    found.facts = Some(Facts { key, text, is_null: shape == Shape::Null });
+                    found.facts = Some(FoundFacts { key, text, is_null: shape == DataShape::Null });
                 }
                 "trusted" => {
                     let shape = scanner.object(&paths.trusted)?;
@@ -72,20 +72,20 @@ impl Index {
 }
 
 #[derive(Default)]
-struct Found<'b> {
-    facts: Option<Facts<'b>>,
+struct FoundParts<'b> {
+    facts: Option<FoundFacts<'b>>,
     trusted: Option<&'b str>,
     transaction: Option<String>,
 }
 
 #[derive(Clone, Copy)]
-struct Facts<'b> {
+struct FoundFacts<'b> {
     key: &'static str,
     text: &'b str,
     is_null: bool,
 }
 
-impl Found<'_> {
+impl FoundParts<'_> {
     fn shape(&self) -> &'static str {
         match (self.facts, self.trusted) {
             (Some(facts), _) if !facts.is_null => facts.key,
@@ -97,21 +97,21 @@ impl Found<'_> {
 
 /// What stands where facts or trusted data should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum DataShape {
     Null,
     Object,
     /// An object that may be facts in Puppet's envelope.
     Envelope,
 }
 
-impl Shape {
+impl DataShape {
     fn text(self, text: &str, start: usize, end: usize) -> Option<&str> {
         if self == Self::Null { Some("{}") } else { text.get(start..end) }
     }
 }
 
 /// Goes through a body.
-struct Scanner<'b> {
+struct BodyScanner<'b> {
     text: &'b str,
     bytes: &'b [u8],
     at: usize,
@@ -119,7 +119,7 @@ struct Scanner<'b> {
     seen: Vec<PathValue<'b>>,
 }
 
-impl<'b> Scanner<'b> {
+impl<'b> BodyScanner<'b> {
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -181,11 +181,11 @@ impl<'b> Scanner<'b> {
     }
 
     /// Reads facts or trusted data, or null in their place.
-    fn object(&mut self, trie: &Trie) -> Option<Shape> {
+    fn object(&mut self, trie: &Trie) -> Option<DataShape> {
         self.clear(trie);
         if self.peek()? == b'n' {
             self.at = scan::word(self.bytes, self.at, b"null")?;
-            return Some(Shape::Null);
+            return Some(DataShape::Null);
         }
         let (mut name, mut values, mut others) = (false, false, false);
         let mut more = self.open()?;
@@ -203,7 +203,7 @@ impl<'b> Scanner<'b> {
             self.entry(trie, key)?;
             more = self.next(b'}')?;
         }
-        Some(if name && values && !others { Shape::Envelope } else { Shape::Object })
+        Some(if name && values && !others { DataShape::Envelope } else { DataShape::Object })
     }
 
     fn entry(&mut self, trie: &Trie, key: &str) -> Option<()> {

@@ -14,10 +14,10 @@ const BYTES: usize = 8 << 20;
 
 /// The responses that were written so far.
 #[derive(Debug, Default)]
-pub(super) struct ResponseCache(RwLock<Entries>);
+pub(super) struct ResponseCache(RwLock<CacheEntries>);
 
 #[derive(Debug, Default)]
-struct Entries {
+struct CacheEntries {
     v1: ByGroups,
     v2: ByGroups,
     bytes: usize,
@@ -26,18 +26,18 @@ struct Entries {
 /// Responses by the groups that match.
 type ByGroups = HashMap<Box<[GroupIndex]>, Arc<[u8]>>;
 
-impl Entries {
+impl CacheEntries {
     fn has_room_for(&self, size: usize) -> bool {
         self.bytes + size <= BYTES
     }
 }
 
 impl ResponseCache {
-    fn read(&self) -> RwLockReadGuard<'_, Entries> {
+    fn read(&self) -> RwLockReadGuard<'_, CacheEntries> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Entries> {
+    fn write(&self) -> RwLockWriteGuard<'_, CacheEntries> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -7,7 +7,7 @@ use crate::java_regex::from_glob;
 
 /// Where a certname stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum CertnameRole {
     /// In a list of pins.
     Pin,
     /// As what a rule compares the certname with.
@@ -17,21 +17,23 @@ pub(super) enum Role {
 }
 
 /// Warns of a certname that no node has.
-pub(super) fn check(name: &str, role: Role, span: Span, reader: &mut FileReader) {
+pub(super) fn check(name: &str, role: CertnameRole, span: Span, reader: &mut FileReader) {
     let Some((message, help)) = suspicion(name, role) else { return };
     let kind = match role {
-        Role::Pin | Role::Operand => Kind::SuspiciousRule,
-        Role::Node => Kind::SuspiciousValue,
+        CertnameRole::Pin | CertnameRole::Operand => Kind::SuspiciousRule,
+        CertnameRole::Node => Kind::SuspiciousValue,
     };
     reader.add(kind, span, message).help = Some(help);
 }
 
 /// Returns why no node has a certname, and what to do.
-fn suspicion(name: &str, role: Role) -> Option<(String, String)> {
+fn suspicion(name: &str, role: CertnameRole) -> Option<(String, String)> {
     if name.is_empty() {
         let help = match role {
-            Role::Pin | Role::Operand => "write the certname of a node, or remove it",
-            Role::Node => "write the certname of the node",
+            CertnameRole::Pin | CertnameRole::Operand => {
+                "write the certname of a node, or remove it"
+            }
+            CertnameRole::Node => "write the certname of the node",
         };
         return Some(("no node has an empty certname".to_owned(), help.to_owned()));
     }
@@ -42,9 +44,9 @@ fn suspicion(name: &str, role: Role) -> Option<(String, String)> {
     if name.contains(['*', '?', '^', '$', '|', '[', '(', '\\']) {
         // An operand that is a glob is told as such.
         let what = match role {
-            Role::Pin => "a pin is the certname of one node",
-            Role::Node => "this is the certname of one node",
-            Role::Operand => return None,
+            CertnameRole::Pin => "a pin is the certname of one node",
+            CertnameRole::Node => "this is the certname of one node",
+            CertnameRole::Operand => return None,
         };
         let pattern = from_glob(name).unwrap_or_else(|| name.to_owned());
         let help =
@@ -84,12 +86,12 @@ mod tests {
             ("a/b", "Puppet allows no \"/\" in a certname // write the certname of a node"),
             ("bücher", "Puppet allows no \"ü\" in a certname // write the certname of a node"),
         ] {
-            let found =
-                suspicion(name, Role::Pin).map(|(message, help)| format!("{message} // {help}"));
+            let found = suspicion(name, CertnameRole::Pin)
+                .map(|(message, help)| format!("{message} // {help}"));
             assert_eq!(found.as_deref(), Some(expected), "{name:?}");
         }
         for name in ["web1.example.com", "web_1", "10.0.0.1", "user@host", "a b"] {
-            assert_eq!(suspicion(name, Role::Pin), None, "{name}");
+            assert_eq!(suspicion(name, CertnameRole::Pin), None, "{name}");
         }
     }
 }

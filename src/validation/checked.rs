@@ -10,7 +10,7 @@ use super::gather::{are_warnings, sort};
 use super::layout::Layout;
 use super::overlap::{self, Shown};
 use super::places::{Origins, Places, find};
-use super::reading::{FileReading, Parts};
+use super::reading::{FileParts, FileReading};
 use super::search::Search;
 use super::silence::is_silenced;
 use super::test_case::TestCase;
@@ -94,7 +94,7 @@ impl Checked {
     /// Returns where the values set for each node alone are written.
     pub fn node_origins(&self) -> BTreeMap<String, Place> {
         let files = self.readings.iter().filter_map(|it| match &it.parts {
-            Parts::Node(found) => Some(found.origin()),
+            FileParts::Node(found) => Some(found.origin()),
             _ => None,
         });
         files.map(|(name, place)| (name.to_owned(), place.clone())).collect()

@@ -1,7 +1,7 @@
 //! The checks of groups among each other, in one list.
 //!
 //! [`run`] runs the list over a commit, [`rerun`] over what a change affects; a check states on what
-//! its findings depend ([`Scope`]), and that alone decides what is checked again. A new check is a
+//! its findings depend ([`FindingScope`]), and that alone decides what is checked again. A new check is a
 //! file here, with its module and its entry in [`CHECKS`]. Pairs of groups that can conflict are
 //! searched for by [`overlap`](super::overlap), which no change narrows down.
 
@@ -21,7 +21,7 @@ use rayon::prelude::*;
 pub(super) use affected::{Affected, Selection};
 pub(super) use check::{Check, Finding, Findings, Run};
 pub(super) use context::CheckContext;
-use scope::Scope;
+use scope::FindingScope;
 
 use crate::hierarchy::GroupIndex;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::reading::{FileReading, Parts};
+use super::reading::{FileParts, FileReading};
 use crate::classification::Evidence;
 use crate::hierarchy::Estate;
 use crate::model::Node;
@@ -14,7 +14,7 @@ const KNOWN_NODES: usize = 1_000;
 pub(super) fn of_tests(estate: &Estate, readings: &[Arc<FileReading>]) -> Evidence {
     let mut evidence = Evidence::default();
     let tests = readings.iter().flat_map(|it| match &it.parts {
-        Parts::Tests(tests) => tests.as_slice(),
+        FileParts::Tests(tests) => tests.as_slice(),
         _ => &[],
     });
     for test in tests.filter(|it| it.facts_file.is_none()).take(KNOWN_NODES) {

@@ -248,7 +248,7 @@ fn read_rule(
         Some(node) => {
             for pin in node.elements() {
                 if let Some(name) = pin.as_str() {
-                    certname::check(name, certname::Role::Pin, pin.span, reader);
+                    certname::check(name, certname::CertnameRole::Pin, pin.span, reader);
                 }
             }
             reader.texts(node, "`pinned`")

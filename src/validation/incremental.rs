@@ -12,7 +12,7 @@ use super::gather::{are_warnings, gather};
 use super::group::GroupFile;
 use super::layout::Strictness;
 use super::places::{Origins, Places};
-use super::reading::{FileReading, Parts};
+use super::reading::{FileParts, FileReading};
 use super::search::Search;
 use crate::hierarchy::Estate;
 use crate::model::{Group, GroupId, Meter};
@@ -80,7 +80,7 @@ fn pairs<'r>(
     old: &'r FileReading,
     new: &'r FileReading,
 ) -> Option<impl Iterator<Item = (&'r GroupFile, &'r GroupFile)> + use<'r>> {
-    let (Parts::Groups(before), Parts::Groups(after)) = (&old.parts, &new.parts) else {
+    let (FileParts::Groups(before), FileParts::Groups(after)) = (&old.parts, &new.parts) else {
         return None;
     };
     let is_same = |(old, new): (&GroupFile, &GroupFile)| {

@@ -18,7 +18,7 @@ pub(super) fn rule(condition: &Condition, node: &Node, reader: &mut FileReader) 
     let array_form = node.as_str().is_none();
     let mut way = Vec::new();
     walk(condition, &mut way, &mut |test, way| {
-        let parts = Parts { whole: node, test: array_form.then(|| element(node, way)) };
+        let parts = TestParts { whole: node, test: array_form.then(|| element(node, way)) };
         check_path(test, &parts, reader);
         check_operand(test, &parts, reader);
     });
@@ -43,13 +43,13 @@ fn walk(condition: &Condition, way: &mut Vec<usize>, visit: &mut dyn FnMut(&Test
 }
 
 /// Where the parts of a comparison are written.
-struct Parts<'n> {
+struct TestParts<'n> {
     whole: &'n Node,
     /// The comparison in the array form; `None` in the console's notation.
     test: Option<&'n Node>,
 }
 
-impl<'n> Parts<'n> {
+impl<'n> TestParts<'n> {
     fn part(&self, index: usize) -> &'n Node {
         self.test.and_then(|test| test.elements().get(index)).unwrap_or(self.whole)
     }
@@ -78,7 +78,7 @@ impl<'n> Parts<'n> {
     }
 }
 
-fn check_path(test: &Test, parts: &Parts<'_>, reader: &mut FileReader) {
+fn check_path(test: &Test, parts: &TestParts<'_>, reader: &mut FileReader) {
     let mut warn = |message: String, help: String| {
         reader.add(Kind::SuspiciousRule, parts.path(), message).help = Some(help);
     };
@@ -154,7 +154,7 @@ fn check_fact(
     fact: &str,
     rest: &[&str],
     segments: &[Segment],
-    parts: &Parts<'_>,
+    parts: &TestParts<'_>,
     warn: &mut dyn FnMut(String, String),
 ) {
     if let Some(split) = legacy::dotted(fact) {
@@ -170,7 +170,7 @@ fn check_fact(
 }
 
 /// Writes a path of Puppet or Hiera, such as `$trusted.certname`, as one of a rule.
-fn without_sign(segments: &[Segment], first: &str, parts: &Parts<'_>) -> String {
+fn without_sign(segments: &[Segment], first: &str, parts: &TestParts<'_>) -> String {
     let stripped = first.trim_start_matches(['$', '%', '{']).trim_start_matches(':');
     let key = |it: &Segment| match it {
         Segment::Key(key) => Segment::Key(key.trim_end_matches('}').into()),
@@ -191,7 +191,7 @@ fn check_structure(
     test: &Test,
     root: &str,
     segments: &[Segment],
-    parts: &Parts<'_>,
+    parts: &TestParts<'_>,
     warn: &mut dyn FnMut(String, String),
 ) {
     let Some(path) = segments.get(1..) else { return };
@@ -225,7 +225,7 @@ fn is_certname(path: &Path) -> bool {
     }
 }
 
-fn check_operand(test: &Test, parts: &Parts<'_>, reader: &mut FileReader) {
+fn check_operand(test: &Test, parts: &TestParts<'_>, reader: &mut FileReader) {
     let operand = test.comparison.operand();
     if let Some(inside) = opens_foreign_quote(operand) {
         let message = format!("the quotes of `{operand}` are letters of the value here");
@@ -255,7 +255,12 @@ fn check_operand(test: &Test, parts: &Parts<'_>, reader: &mut FileReader) {
         }
         Comparison::Equals(text) => {
             if is_certname(&test.path) {
-                certname::check(text, certname::Role::Operand, parts.operand().span, reader);
+                certname::check(
+                    text,
+                    certname::CertnameRole::Operand,
+                    parts.operand().span,
+                    reader,
+                );
             }
             if let Some(pattern) = from_glob(text).filter(|_| text.contains('*')) {
                 let message = format!("`=` compares the whole text, so `{text}` is not a pattern");

@@ -46,7 +46,7 @@ pub(super) fn check(
         Strictness::Warn => Severity::Warning,
         Strictness::Error => Severity::Error,
     };
-    let finder = Writer { estate, places };
+    let finder = ConflictWriter { estate, places };
     // No comment silences an error.
     let can_be_silenced = severity == Severity::Warning
         && places.readings.iter().any(|it| it.ignores.iter().any(names_kind));
@@ -106,12 +106,12 @@ pub(super) fn unfinished(
 }
 
 #[derive(Clone, Copy)]
-struct Writer<'w> {
+struct ConflictWriter<'w> {
     estate: &'w Estate,
     places: Places<'w>,
 }
 
-impl<'w> Writer<'w> {
+impl<'w> ConflictWriter<'w> {
     fn report(&self, alarm: &Alarm<'w>, severity: Severity) -> Option<Diagnostic> {
         let mut seen = alarm.pairs.iter().filter_map(|pair| {
             let overlap = alarm.overlap(self.estate, pair)?;

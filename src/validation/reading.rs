@@ -20,7 +20,7 @@ pub struct FileReading {
     /// What was found in it.
     pub diagnostics: Vec<Diagnostic>,
     pub(super) ignores: Vec<Ignore>,
-    pub(super) parts: Parts,
+    pub(super) parts: FileParts,
     /// What the file costs of the commit's budget.
     pub cost: Counts,
 }
@@ -32,7 +32,7 @@ impl FileReading {
             path: Arc::clone(path),
             diagnostics: vec![diagnostic],
             ignores: Vec::new(),
-            parts: Parts::Nothing,
+            parts: FileParts::Nothing,
             cost: Counts::default(),
         }
     }
@@ -40,7 +40,7 @@ impl FileReading {
     /// Returns the node groups of the file.
     pub fn groups(&self) -> &[GroupFile] {
         match &self.parts {
-            Parts::Groups(groups) => groups,
+            FileParts::Groups(groups) => groups,
             _ => &[],
         }
     }
@@ -48,20 +48,20 @@ impl FileReading {
     /// Returns the classification tests of the file.
     pub(super) fn tests(&self) -> &[TestCase] {
         match &self.parts {
-            Parts::Tests(tests) => tests,
+            FileParts::Tests(tests) => tests,
             _ => &[],
         }
     }
 
     /// Returns whether the file is a class catalogue; that of an environment need not be one.
     pub fn is_catalogue(&self) -> bool {
-        matches!(&self.parts, Parts::Environment(file) if file.is_catalogue())
+        matches!(&self.parts, FileParts::Environment(file) if file.is_catalogue())
     }
 }
 
 /// What a file says.
 #[derive(Clone, Debug)]
-pub(super) enum Parts {
+pub(super) enum FileParts {
     Nothing,
     Groups(Vec<GroupFile>),
     Node(Box<individual::NodeFile>),
@@ -160,15 +160,15 @@ fn bytes_of(file: &SourceFile) -> Result<&Arc<[u8]>, Box<Diagnostic>> {
 }
 
 /// Reads what the documents of a file say.
-fn parts_of(kind: FileKind, documents: &mut [Node], reader: &mut FileReader) -> Parts {
+fn parts_of(kind: FileKind, documents: &mut [Node], reader: &mut FileReader) -> FileParts {
     match kind {
-        FileKind::Settings => Parts::Nothing,
-        FileKind::Groups => Parts::Groups(group::read(documents, reader)),
+        FileKind::Settings => FileParts::Nothing,
+        FileKind::Groups => FileParts::Groups(group::read(documents, reader)),
         FileKind::Node => individual::read(documents, reader)
-            .map_or(Parts::Nothing, |it| Parts::Node(Box::new(it))),
+            .map_or(FileParts::Nothing, |it| FileParts::Node(Box::new(it))),
         FileKind::Environment => catalogue::read(documents, reader)
-            .map_or(Parts::Nothing, |it| Parts::Environment(Box::new(it))),
-        FileKind::Tests => Parts::Tests(test_case::read(documents, reader)),
+            .map_or(FileParts::Nothing, |it| FileParts::Environment(Box::new(it))),
+        FileKind::Tests => FileParts::Tests(test_case::read(documents, reader)),
     }
 }
 
@@ -199,12 +199,12 @@ fn comments(ignores: &[Ignore], in_place_of_values: &[(Span, String)], reader: &
 }
 
 /// Returns what a file without any should have.
-fn missing(kind: FileKind, parts: &Parts, documents: &[Node]) -> Option<&'static str> {
+fn missing(kind: FileKind, parts: &FileParts, documents: &[Node]) -> Option<&'static str> {
     let is_empty = documents.iter().all(Node::is_null);
     match (kind, parts) {
         (FileKind::Groups, _) if is_empty => Some("node group"),
         (FileKind::Node, _) if is_empty => Some("document"),
-        (FileKind::Tests, Parts::Tests(tests)) if tests.is_empty() => {
+        (FileKind::Tests, FileParts::Tests(tests)) if tests.is_empty() => {
             // A list whose tests have errors is not empty.
             let has_none = |it: &Node| match &it.content {
                 Content::Sequence(elements) => elements.is_empty(),

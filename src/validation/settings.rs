@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::file_reader::FileReader;
 use super::individual::single;
 use super::layout::{Layout, Policy, Strictness};
-use super::reading::{FileReading, Parts, read_file};
+use super::reading::{FileParts, FileReading, read_file};
 use super::source::{FileKind, SourceContent, SourceFile};
 use crate::diagnostic::Kind;
 use crate::document::{self, Limits, Node};
@@ -32,7 +32,7 @@ pub fn read_layout(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
             read_document(document, &mut layout, &mut reader);
         }
         reading.diagnostics.append(&mut reader.diagnostics);
-        reading.parts = Parts::Nothing;
+        reading.parts = FileParts::Nothing;
     }
     (layout, Some(reading))
 }

@@ -83,7 +83,7 @@ fn read_test(test: &mut Node, reader: &mut FileReader) -> Option<TestCase> {
     };
     let (name, node) = (required("name", reader), required("node", reader));
     if let (Some(name), Some(written)) = (&node, test.get("node")) {
-        certname::check(name, certname::Role::Node, written.span, reader);
+        certname::check(name, certname::CertnameRole::Node, written.span, reader);
     }
     let facts = test.take("facts").map(|node| object(node, "`facts`", reader));
     let facts_file = test.get("facts_file").and_then(|node| facts_file(node, reader));

@@ -12,7 +12,7 @@ use crate::document::{self, Content, Limits, Node, Span};
 
 /// Why a file may be meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Suspicion {
+enum UnreadReason {
     /// Its name is that of the settings, but for the ending or case.
     Settings,
     /// It stands where such files are, but its name does not end in `.yaml`.
@@ -27,35 +27,40 @@ impl Layout {
         self.suspicion(path).is_some()
     }
 
-    fn suspicion(&self, path: &str) -> Option<Suspicion> {
+    fn suspicion(&self, path: &str) -> Option<UnreadReason> {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let ending = Ending::of(name)?;
+        let ending = FileExtension::of(name)?;
         if directory.is_empty() {
             if word(name).trim_start_matches('.').eq_ignore_ascii_case("clade") {
-                return Some(Suspicion::Settings);
+                return Some(UnreadReason::Settings);
             }
-            let is_of_others = name.starts_with('.') || ending == Ending::Odd;
-            return (!is_of_others).then_some(Suspicion::Elsewhere(FileKind::Groups));
+            let is_of_others = name.starts_with('.') || ending == FileExtension::Odd;
+            return (!is_of_others).then_some(UnreadReason::Elsewhere(FileKind::Groups));
         }
         for (part, kind) in self.parts() {
             if let Some(below) = below(path, part) {
                 let is_deeper = kind == FileKind::Environment && below.contains('/');
                 return match (kind, ending) {
                     // `environments/production/` may be a whole environment of Puppet.
-                    _ if is_deeper && below.matches('/').count() == 1 && ending == Ending::Yaml => {
-                        Some(Suspicion::Elsewhere(kind))
+                    _ if is_deeper
+                        && below.matches('/').count() == 1
+                        && ending == FileExtension::Yaml =>
+                    {
+                        Some(UnreadReason::Elsewhere(kind))
                     }
                     _ if is_deeper => None,
-                    (_, Ending::Yaml) => None,
+                    (_, FileExtension::Yaml) => None,
                     // Facts of tests are JSON as often as not.
-                    (FileKind::Tests, Ending::Json) => Some(Suspicion::Elsewhere(kind)),
-                    (_, Ending::Json | Ending::Odd) => Some(Suspicion::Ending(kind)),
+                    (FileKind::Tests, FileExtension::Json) => Some(UnreadReason::Elsewhere(kind)),
+                    (_, FileExtension::Json | FileExtension::Odd) => {
+                        Some(UnreadReason::Ending(kind))
+                    }
                 };
             }
         }
         let mut parts = self.parts().into_iter();
         let (_, kind) = parts.find(|(part, _)| is_below_like(path, part))?;
-        (ending != Ending::Odd).then_some(Suspicion::Elsewhere(kind))
+        (ending != FileExtension::Odd).then_some(UnreadReason::Elsewhere(kind))
     }
 
     /// Returns whether a directory may hold files that may be meant.
@@ -94,14 +99,14 @@ fn word(name: &str) -> &str {
 
 /// How the name of a file ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+enum FileExtension {
     Yaml,
     Json,
     /// Nearly as those of YAML: `.YAML`, `.yaml.txt`.
     Odd,
 }
 
-impl Ending {
+impl FileExtension {
     fn of(name: &str) -> Option<Self> {
         if is_yaml(name) {
             return Some(Self::Yaml);
@@ -158,8 +163,8 @@ fn report(
     let path = file.path.as_ref();
     let name = path.rsplit('/').next().unwrap_or(path);
     let (kind, message, help) = match layout.suspicion(path)? {
-        Suspicion::Settings if settings == Some(path) => return None,
-        Suspicion::Settings => match settings {
+        UnreadReason::Settings if settings == Some(path) => return None,
+        UnreadReason::Settings => match settings {
             Some(read) => (
                 FileKind::Settings,
                 format!("this file is not read: the settings are those of `{read}`"),
@@ -171,12 +176,12 @@ fn report(
                 "rename it to `clade.yaml`".to_owned(),
             ),
         },
-        Suspicion::Ending(kind) => (
+        UnreadReason::Ending(kind) => (
             kind,
             "this file is not read: its name ends neither in `.yaml` nor in `.yml`".to_owned(),
             format!("rename it to `{}.yaml`; JSON is YAML", word(name)),
         ),
-        Suspicion::Elsewhere(kind) => {
+        UnreadReason::Elsewhere(kind) => {
             let SourceContent::Bytes(bytes) = &file.content else { return None };
             let documents = document::read(bytes, &Limits::DEFAULT).documents;
             let found = documents.iter().find_map(|it| {

@@ -16,7 +16,7 @@ use super::individual::NodeFile;
 use super::layout::{Layout, Strictness};
 use super::overlap::{self, Shown};
 use super::places::{Origins, Places};
-use super::reading::{FileReading, Parts, read_file_within};
+use super::reading::{FileParts, FileReading, read_file_within};
 use super::search::Search;
 use super::settings::read_layout;
 use super::source::SourceFile;
@@ -55,7 +55,7 @@ pub fn check(
 ) -> Checked {
     let mut readings = readings.to_vec();
     readings.sort_by(|a, b| a.path.cmp(&b.path));
-    let Sorted { groups, individuals, catalogues } = Sorted::of(&readings);
+    let SortedParts { groups, individuals, catalogues } = SortedParts::of(&readings);
     let origin = |it: &&GroupFile| Some((it.group.as_ref()?.id, it.place.clone()));
     let origins: Origins = groups.iter().filter_map(origin).collect();
     let mut others = Vec::new();
@@ -107,21 +107,21 @@ pub fn check(
 
 /// The parts of all files, by what they are.
 #[derive(Default)]
-struct Sorted<'r> {
+struct SortedParts<'r> {
     groups: Vec<&'r GroupFile>,
     individuals: Vec<&'r NodeFile>,
     catalogues: Vec<&'r EnvironmentFile>,
 }
 
-impl<'r> Sorted<'r> {
+impl<'r> SortedParts<'r> {
     fn of(readings: &'r [Arc<FileReading>]) -> Self {
         let mut sorted = Self::default();
         for reading in readings {
             match &reading.parts {
-                Parts::Nothing | Parts::Tests(_) => {}
-                Parts::Groups(found) => sorted.groups.extend(found),
-                Parts::Node(found) => sorted.individuals.push(found),
-                Parts::Environment(found) => sorted.catalogues.push(found),
+                FileParts::Nothing | FileParts::Tests(_) => {}
+                FileParts::Groups(found) => sorted.groups.extend(found),
+                FileParts::Node(found) => sorted.individuals.push(found),
+                FileParts::Environment(found) => sorted.catalogues.push(found),
             }
         }
         sorted
@@ -147,7 +147,8 @@ fn of_commit(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> 
 /// Returns whether every file of node groups could be read: what is wrong with one that could not
 /// is said, and groups may be in it.
 fn are_read(readings: &[Arc<FileReading>]) -> bool {
-    let has_groups = |it: &Arc<FileReading>| matches!(it.parts, Parts::Groups(_) | Parts::Nothing);
+    let has_groups =
+        |it: &Arc<FileReading>| matches!(it.parts, FileParts::Groups(_) | FileParts::Nothing);
     readings.iter().filter(|it| has_groups(it)).all(|it| are_warnings(&it.diagnostics))
 }
 

@@ -132,14 +132,14 @@ pub(super) type PairKey = (GroupIndex, GroupIndex, Subject);
 
 /// The pairs that conflict for one reason.
 #[derive(Debug)]
-pub(super) struct Reason<'e> {
+pub(super) struct AlarmReason<'e> {
     pub(super) settings: Vec<Setting<'e>>,
     pub(super) subject: Subject,
     pub(super) members: Vec<Member>,
     pub(super) is_cut: bool,
 }
 
-impl Reason<'_> {
+impl AlarmReason<'_> {
     fn key(&self, member: Member) -> PairKey {
         let Member { group, other } = member;
         (group.min(other), group.max(other), self.subject)
@@ -148,7 +148,7 @@ impl Reason<'_> {
 
 /// Makes alarms of reasons: every pair is in one, that with the most pairs.
 pub(super) fn join<'e>(
-    mut reasons: Vec<Reason<'e>>,
+    mut reasons: Vec<AlarmReason<'e>>,
     witnesses: &HashMap<PairKey, Node>,
     evidence: &Evidence,
 ) -> Vec<Alarm<'e>> {

@@ -13,7 +13,7 @@ use crate::model::{EnvironmentName, same};
 
 /// Settings that the same groups set alike and differently.
 #[derive(Debug)]
-pub(super) struct Cause<'e> {
+pub(super) struct ConflictCause<'e> {
     pub(super) settings: Vec<Setting<'e>>,
     /// The groups that set them, parents first.
     pub(super) definers: Vec<Definer>,
@@ -34,7 +34,7 @@ pub(super) struct Definer {
 type Definition = (GroupIndex, Option<usize>);
 
 /// Returns everything of which there are different values, what has the fewest pairs first.
-pub(super) fn causes(hierarchy: &Hierarchy) -> Vec<Cause<'_>> {
+pub(super) fn causes(hierarchy: &Hierarchy) -> Vec<ConflictCause<'_>> {
     let mut definitions: BTreeMap<Setting<'_>, Vec<(GroupIndex, &Value)>> = BTreeMap::new();
     for index in hierarchy.indexes() {
         let group = hierarchy.group(index);
@@ -56,20 +56,20 @@ pub(super) fn causes(hierarchy: &Hierarchy) -> Vec<Cause<'_>> {
             alike.entry(numbered).or_default().push(setting);
         }
     }
-    let mut causes: Vec<Cause<'_>> = alike
+    let mut causes: Vec<ConflictCause<'_>> = alike
         .into_iter()
-        .map(|(definitions, settings)| Cause {
+        .map(|(definitions, settings)| ConflictCause {
             settings,
             definers: definers(hierarchy, &definitions),
             subject: Subject::Values,
         })
         .collect();
     causes.extend([false, true].map(|trumps| environments(hierarchy, trumps)));
-    causes.sort_by_key(Cause::pairs);
+    causes.sort_by_key(ConflictCause::pairs);
     causes
 }
 
-impl Cause<'_> {
+impl ConflictCause<'_> {
     /// Returns how many pairs of groups have different values.
     fn pairs(&self) -> usize {
         let mut of_values: HashMap<usize, usize> = HashMap::new();
@@ -158,7 +158,7 @@ fn definers(hierarchy: &Hierarchy, definitions: &[Definition]) -> Vec<Definer> {
 }
 
 /// Returns the environments of the groups that trump, or of those that do not.
-fn environments(hierarchy: &Hierarchy, trumps: bool) -> Cause<'_> {
+fn environments(hierarchy: &Hierarchy, trumps: bool) -> ConflictCause<'_> {
     let mut numbers: BTreeMap<&EnvironmentName, usize> = BTreeMap::new();
     let mut definers = Vec::new();
     for index in hierarchy.indexes().skip(1) {
@@ -169,5 +169,5 @@ fn environments(hierarchy: &Hierarchy, trumps: bool) -> Cause<'_> {
             definers.push(Definer { group: index, value: Some(number), bearers: vec![index] });
         }
     }
-    Cause { settings: vec![Setting::Environment], definers, subject: Subject::Environment }
+    ConflictCause { settings: vec![Setting::Environment], definers, subject: Subject::Environment }
 }

@@ -2,7 +2,7 @@
 
 /// How much is searched.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct SearchLimits {
     /// Steps of all kinds; the largest search takes some seconds on a small machine.
     pub(super) steps: u64,
     /// Pairs that conflict, of all causes.
@@ -13,5 +13,5 @@ pub(super) struct Limits {
     pub(super) pairs_of_values: usize,
 }
 
-pub(super) const LIMITS: Limits =
-    Limits { steps: 100_000_000, pairs: 10_000, pairs_of_cause: 300, pairs_of_values: 12 };
+pub(super) const LIMITS: SearchLimits =
+    SearchLimits { steps: 100_000_000, pairs: 10_000, pairs_of_cause: 300, pairs_of_values: 12 };

@@ -120,10 +120,10 @@ fn nodes() -> Vec<Node> {
 }
 
 /// Two leaves, and what they conflict about.
-type Real = (GroupIndex, GroupIndex, String);
+type RealConflict = (GroupIndex, GroupIndex, String);
 
 /// Returns the conflicts of a node as the steps of classification say them.
-fn real(explanation: &Explanation<'_>) -> BTreeSet<Real> {
+fn real(explanation: &Explanation<'_>) -> BTreeSet<RealConflict> {
     let leaves: Vec<(GroupIndex, &Inherited<'_>)> =
         explanation.leaves.iter().copied().zip(&explanation.inherited).collect();
     let is_trumped = leaves.iter().any(|(_, it)| it.environment_trumps);
@@ -176,7 +176,7 @@ proptest! {
         let estate = estate(&bytes);
         let found = overlaps(&estate, &Evidence::default(), &|_, _| false);
         prop_assert_eq!((found.ended_at, found.undecided), (None, 0));
-        let mut reported: BTreeSet<Real> = BTreeSet::new();
+        let mut reported: BTreeSet<RealConflict> = BTreeSet::new();
         for alarm in &found.alarms {
             prop_assert!(!alarm.is_cut);
             for pair in &alarm.pairs {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
-use super::alarm::{Member, PairKey, Reason, join};
-use super::cause::{Cause, Definer, causes};
+use super::alarm::{AlarmReason, Member, PairKey, join};
+use super::cause::{ConflictCause, Definer, causes};
 use super::evidence::Evidence;
-use super::limits::Limits;
+use super::limits::SearchLimits;
 use super::meeting::{Meeting, Meetings};
 use super::outcome::{Acknowledged, Overlaps};
 use super::subject::Subject;
@@ -18,7 +18,7 @@ pub(super) fn search<'e>(
     estate: &'e Estate,
     evidence: &Evidence,
     acknowledged: Acknowledged<'_>,
-    limits: Limits,
+    limits: SearchLimits,
 ) -> Overlaps<'e> {
     let hierarchy = &estate.hierarchy;
     let causes = causes(hierarchy);
@@ -33,7 +33,7 @@ pub(super) fn search<'e>(
         ended_at: None,
         undecided: 0,
     };
-    let acknowledges = |cause: &Cause<'_>, definer: &Definer| {
+    let acknowledges = |cause: &ConflictCause<'_>, definer: &Definer| {
         cause.settings.iter().any(|it| acknowledged(definer.group, *it))
     };
     for cause in &causes {
@@ -55,7 +55,7 @@ struct Finder<'e, 'k> {
     hierarchy: &'e Hierarchy,
     evidence: &'k Evidence,
     meetings: Meetings<'e>,
-    limits: Limits,
+    limits: SearchLimits,
     /// How many pairs were visited.
     visited: u64,
     /// The pairs that are not asked about again, by subject: they do not conflict, it cannot be known,
@@ -69,7 +69,11 @@ struct Finder<'e, 'k> {
 impl<'e> Finder<'e, '_> {
     /// Settles the pairs whose conflict is acknowledged where the one of two values is set that is
     /// further down.
-    fn acknowledge(&mut self, cause: &Cause<'e>, is_acknowledged: &dyn Fn(&Definer) -> bool) {
+    fn acknowledge(
+        &mut self,
+        cause: &ConflictCause<'e>,
+        is_acknowledged: &dyn Fn(&Definer) -> bool,
+    ) {
         for (at, definer) in cause.definers.iter().enumerate() {
             if definer.value.is_none() || !is_acknowledged(definer) {
                 continue;
@@ -99,8 +103,8 @@ impl<'e> Finder<'e, '_> {
 
     /// Finds the pairs that conflict, by the group above that sets the value which they override;
     /// there is none for values that are set beside each other.
-    fn reasons(&mut self, cause: &Cause<'e>) -> Vec<Reason<'e>> {
-        let mut reasons: BTreeMap<Option<GroupIndex>, Reason<'e>> = BTreeMap::new();
+    fn reasons(&mut self, cause: &ConflictCause<'e>) -> Vec<AlarmReason<'e>> {
+        let mut reasons: BTreeMap<Option<GroupIndex>, AlarmReason<'e>> = BTreeMap::new();
         for (at, definer) in cause.definers.iter().enumerate() {
             for other in cause.definers.iter().take(at) {
                 self.visited += 1;
@@ -110,7 +114,7 @@ impl<'e> Finder<'e, '_> {
                 }
                 let above = self.hierarchy.is_ancestor(other.group, definer.group);
                 let above = above.then_some(other.group);
-                let reason = reasons.entry(above).or_insert_with(|| Reason {
+                let reason = reasons.entry(above).or_insert_with(|| AlarmReason {
                     settings: cause.settings.clone(),
                     subject: cause.subject,
                     members: Vec::new(),
@@ -126,7 +130,7 @@ impl<'e> Finder<'e, '_> {
     }
 
     /// Finds the pairs that conflict for the values of two groups.
-    fn pairs(&mut self, definer: &Definer, other: &Definer, reason: &mut Reason<'e>) {
+    fn pairs(&mut self, definer: &Definer, other: &Definer, reason: &mut AlarmReason<'e>) {
         let mut count = 0;
         for group in &definer.bearers {
             for partner in &other.bearers {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::limits::Limits;
+use super::limits::SearchLimits;
 use super::*;
 use crate::hierarchy::{GroupIndex, Hierarchy, root_group};
 use crate::model::{Group, GroupId, Node};
@@ -279,13 +279,13 @@ fn a_search_that_ends_early_says_where() {
     };
     let estate = three().estate();
     let within =
-        |limits: Limits| search::search(&estate, &Evidence::default(), &|_, _| false, limits);
+        |limits: SearchLimits| search::search(&estate, &Evidence::default(), &|_, _| false, limits);
     assert_eq!(within(LIMITS).ended_at, None);
-    let found = within(Limits { pairs: 2, ..LIMITS });
+    let found = within(SearchLimits { pairs: 2, ..LIMITS });
     let name = found.ended_at.map(|it| estate.hierarchy.group(it).name.to_string());
     assert_eq!(name.as_deref(), Some("c"));
-    assert!(within(Limits { steps: 20, ..LIMITS }).ended_at.is_some());
-    let cut = within(Limits { pairs_of_cause: 2, ..LIMITS });
+    assert!(within(SearchLimits { steps: 20, ..LIMITS }).ended_at.is_some());
+    let cut = within(SearchLimits { pairs_of_cause: 2, ..LIMITS });
     assert_eq!((cut.ended_at, cut.alarms.len()), (None, 1));
     assert_eq!((cut.alarms[0].pairs.len(), cut.alarms[0].is_cut), (2, true));
 }

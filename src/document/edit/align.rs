@@ -6,7 +6,7 @@ use super::same::same;
 
 /// What became of an element of the old list, or where one of the new list comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum AlignStep {
     /// The element of the old list is this one of the new list; it may have changed.
     Keep { old: usize, new: usize },
     /// The element of the old list is gone.
@@ -19,14 +19,15 @@ pub(super) enum Step {
 const TABLE: usize = 1 << 20;
 
 /// Aligns two lists so that as much as possible is kept.
-pub(super) fn align(old: &[Value], new: &[Value]) -> Vec<Step> {
+pub(super) fn align(old: &[Value], new: &[Value]) -> Vec<AlignStep> {
     let head = old.iter().zip(new).take_while(|(a, b)| same(a, b)).count();
     let rest = old.len().min(new.len()) - head;
     let tail =
         old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| same(a, b)).count();
     let middle_old = old.get(head..old.len() - tail).unwrap_or_default();
     let middle_new = new.get(head..new.len() - tail).unwrap_or_default();
-    let mut steps: Vec<Step> = (0..head).map(|at| Step::Keep { old: at, new: at }).collect();
+    let mut steps: Vec<AlignStep> =
+        (0..head).map(|at| AlignStep::Keep { old: at, new: at }).collect();
     let common = common(middle_old, middle_new);
     let ends = [(middle_old.len(), middle_new.len())];
     let (mut from_old, mut from_new) = (0, 0);
@@ -37,17 +38,17 @@ pub(super) fn align(old: &[Value], new: &[Value]) -> Vec<Step> {
         let changed = gone.min(come);
         steps.extend(
             (0..changed)
-                .map(|it| Step::Keep { old: head + from_old + it, new: head + from_new + it }),
+                .map(|it| AlignStep::Keep { old: head + from_old + it, new: head + from_new + it }),
         );
-        steps.extend((changed..gone).map(|it| Step::Remove { old: head + from_old + it }));
-        steps.extend((changed..come).map(|it| Step::Insert { new: head + from_new + it }));
+        steps.extend((changed..gone).map(|it| AlignStep::Remove { old: head + from_old + it }));
+        steps.extend((changed..come).map(|it| AlignStep::Insert { new: head + from_new + it }));
         if to_old < middle_old.len() {
-            steps.push(Step::Keep { old: head + to_old, new: head + to_new });
+            steps.push(AlignStep::Keep { old: head + to_old, new: head + to_new });
         }
         (from_old, from_new) = (to_old + 1, to_new + 1);
     }
     let (tail_old, tail_new) = (old.len() - tail, new.len() - tail);
-    steps.extend((0..tail).map(|it| Step::Keep { old: tail_old + it, new: tail_new + it }));
+    steps.extend((0..tail).map(|it| AlignStep::Keep { old: tail_old + it, new: tail_new + it }));
     steps
 }
 

@@ -6,12 +6,12 @@ use super::super::comment::is_ignore;
 use super::super::token::{line_end, skip};
 use super::super::write;
 use super::super::{Entry, Node};
-use super::align::Step;
-use super::plan::{Plan, Slot};
+use super::align::AlignStep;
+use super::plan::{Plan, ValueSlot};
 use super::{line_start, next_line};
 
 /// A part of a list or mapping.
-struct Part {
+struct BlockPart {
     /// Where its key or dash stands.
     start: usize,
     /// Whether nothing stands before it in its line.
@@ -40,7 +40,7 @@ impl Plan<'_> {
         &mut self,
         entries: &[Entry],
         fields: &'v Map<String, Value>,
-        (steps, slot): (&[Step], Slot),
+        (steps, slot): (&[AlignStep], ValueSlot),
         way: &mut Vec<&'v str>,
     ) -> Option<()> {
         let indent = self.column(entries.first()?.key_span.start.offset as usize);
@@ -69,11 +69,11 @@ impl Plan<'_> {
         self.find_leads(&mut parts, indent, slot);
         self.lines(&parts, steps, indent, way, &line)?;
         for step in steps {
-            let Step::Keep { old, new } = *step else { continue };
+            let AlignStep::Keep { old, new } = *step else { continue };
             let (entry, mark) = (entries.get(old)?, *marks.get(old)?);
             let (key, value) = *names.get(new)?;
             way.push(key);
-            self.value(&entry.value, value, Slot::Behind { mark, indent }, way);
+            self.value(&entry.value, value, ValueSlot::Behind { mark, indent }, way);
             way.pop();
         }
         Some(())
@@ -84,7 +84,7 @@ impl Plan<'_> {
         node: &Node,
         elements: &[Node],
         wanted: &'v [Value],
-        (steps, slot): (&[Step], Slot),
+        (steps, slot): (&[AlignStep], ValueSlot),
         way: &mut Vec<&'v str>,
     ) -> Option<()> {
         let first = node.span.start.offset as usize;
@@ -107,15 +107,15 @@ impl Plan<'_> {
         self.find_leads(&mut parts, indent, slot);
         self.lines(&parts, steps, indent, way, &line)?;
         for step in steps {
-            let Step::Keep { old, new } = *step else { continue };
-            let slot = Slot::Behind { mark: *marks.get(old)?, indent };
+            let AlignStep::Keep { old, new } = *step else { continue };
+            let slot = ValueSlot::Behind { mark: *marks.get(old)?, indent };
             self.value(elements.get(old)?, wanted.get(new)?, slot, way);
         }
         Some(())
     }
 
     /// Measures a part: its lines, and comments below that are indented as what is inside of it.
-    fn part(&self, start: usize, end: usize, indent: usize) -> Option<Part> {
+    fn part(&self, start: usize, end: usize, indent: usize) -> Option<BlockPart> {
         let before = self.text.get(line_start(self.text, start)..start)?;
         let own_line = before.bytes().all(|it| it == b' ');
         // Keys with a question mark are laid out in a way of their own.
@@ -143,20 +143,20 @@ impl Plan<'_> {
             }
         }
         let lead = line_start(self.text, start);
-        Some(Part { start, own_line, lead, has_header: false, end })
+        Some(BlockPart { start, own_line, lead, has_header: false, end })
     }
 
     /// Finds the comments above each part, down from where the parts begin. Those at the top of a
     /// document are about the document, but for the ones that silence a warning.
-    fn find_leads(&self, parts: &mut [Part], indent: usize, slot: Slot) {
+    fn find_leads(&self, parts: &mut [BlockPart], indent: usize, slot: ValueSlot) {
         let mut floor = match slot {
-            Slot::Behind { mark, .. } => next_line(self.text, mark),
-            Slot::Root | Slot::Flow => 0,
+            ValueSlot::Behind { mark, .. } => next_line(self.text, mark),
+            ValueSlot::Root | ValueSlot::Flow => 0,
         };
         for (number, part) in parts.iter_mut().enumerate() {
             if part.own_line {
                 let lead = self.lead(line_start(self.text, part.start), floor, indent);
-                if matches!(slot, Slot::Root) && number == 0 {
+                if matches!(slot, ValueSlot::Root) && number == 0 {
                     part.lead = lead.ignores;
                     part.has_header = lead.all < lead.ignores;
                 } else {
@@ -196,22 +196,22 @@ impl Plan<'_> {
     /// Takes lines out and puts lines in.
     fn lines<'v>(
         &mut self,
-        parts: &[Part],
-        steps: &[Step],
+        parts: &[BlockPart],
+        steps: &[AlignStep],
         indent: usize,
         way: &mut Vec<&'v str>,
         line: NewPart<'_, 'v, Self>,
     ) -> Option<()> {
         let margin = " ".repeat(indent);
         let first_kept = steps.iter().find_map(|step| match step {
-            Step::Keep { old, .. } => Some(*old),
+            AlignStep::Keep { old, .. } => Some(*old),
             _ => None,
         })?;
         let mut last: Option<usize> = None;
         for step in steps {
             match *step {
-                Step::Keep { old, .. } => last = Some(old),
-                Step::Insert { new } => {
+                AlignStep::Keep { old, .. } => last = Some(old),
+                AlignStep::Insert { new } => {
                     let text = line(self, new, way)?;
                     match last.map_or_else(|| Err(parts.first()), |at| Ok(parts.get(at))) {
                         Ok(part) => self.put_line(part?.end, &margin, &text),
@@ -229,7 +229,7 @@ impl Plan<'_> {
                         }
                     }
                 }
-                Step::Remove { old } => {
+                AlignStep::Remove { old } => {
                     let part = parts.get(old)?;
                     if part.own_line {
                         // Below a first part that goes from the line of a dash, it goes with that.

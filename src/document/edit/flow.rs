@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 use super::super::token::{line_end, skip};
 use super::super::write;
 use super::super::{Entry, Node};
-use super::align::Step;
-use super::plan::{Plan, Slot};
+use super::align::AlignStep;
+use super::plan::{Plan, ValueSlot};
 use super::{line_start, next_line, rest_is_blank};
 
 /// A part of a list or mapping.
-struct Part {
+struct FlowPart {
     start: usize,
     end: usize,
     /// The place of the comma behind it.
@@ -21,7 +21,7 @@ struct Part {
     lead: usize,
 }
 
-impl Part {
+impl FlowPart {
     /// Returns the place behind it and its comma.
     fn behind(&self) -> usize {
         self.comma.map_or(self.end, |it| it + 1)
@@ -44,7 +44,7 @@ impl Plan<'_> {
         node: &Node,
         entries: &[Entry],
         fields: &'v Map<String, Value>,
-        steps: &[Step],
+        steps: &[AlignStep],
         way: &mut Vec<&'v str>,
     ) -> Option<()> {
         let spans: Vec<(usize, usize)> = entries
@@ -66,7 +66,7 @@ impl Plan<'_> {
         };
         self.items(node, &spans, steps, &text)?;
         for step in steps {
-            let Step::Keep { old, new } = *step else { continue };
+            let AlignStep::Keep { old, new } = *step else { continue };
             let entry = entries.get(old)?;
             let (key, value) = *names.get(new)?;
             let (start, end) = *spans.get(old)?;
@@ -79,7 +79,7 @@ impl Plan<'_> {
                 let at = end.max(start);
                 self.change(at, at, format!("{colon} {}", write::inline(value)));
             } else {
-                self.value(&entry.value, value, Slot::Flow, way);
+                self.value(&entry.value, value, ValueSlot::Flow, way);
             }
             way.pop();
         }
@@ -91,7 +91,7 @@ impl Plan<'_> {
         node: &Node,
         elements: &[Node],
         wanted: &'v [Value],
-        steps: &[Step],
+        steps: &[AlignStep],
         way: &mut Vec<&'v str>,
     ) -> Option<()> {
         let spans: Vec<(usize, usize)> = elements
@@ -107,15 +107,20 @@ impl Plan<'_> {
         };
         self.items(node, &spans, steps, &text)?;
         for step in steps {
-            let Step::Keep { old, new } = *step else { continue };
-            self.value(elements.get(old)?, wanted.get(new)?, Slot::Flow, way);
+            let AlignStep::Keep { old, new } = *step else { continue };
+            self.value(elements.get(old)?, wanted.get(new)?, ValueSlot::Flow, way);
         }
         Some(())
     }
 
     /// Takes parts out in front of one that stays, with their comments. The comment at the end of a
     /// line on which something stays may be about that, and so may one above such a line.
-    fn remove_before(&mut self, removed: &[&Part], previous: Option<&Part>, next: &Part) {
+    fn remove_before(
+        &mut self,
+        removed: &[&FlowPart],
+        previous: Option<&FlowPart>,
+        next: &FlowPart,
+    ) {
         let Some(first) = removed.first() else { return };
         let line = line_start(self.text, next.start);
         let Some(above) = removed.iter().rev().find(|it| it.end < line) else {
@@ -149,7 +154,7 @@ impl Plan<'_> {
     }
 
     /// Takes the last parts out, with their comments but for one on the line of the part before.
-    fn remove_last(&mut self, removed: &[&Part], previous: &Part) {
+    fn remove_last(&mut self, removed: &[&FlowPart], previous: &FlowPart) {
         let (Some(comma), Some(last)) = (previous.comma, removed.last()) else { return };
         if self.has_comment(previous.end, comma) {
             return self.change(comma, last.behind(), "");
@@ -176,7 +181,7 @@ impl Plan<'_> {
     }
 
     /// Returns where the comment at the end of the line of a part stands, parts behind it removed.
-    fn trailing(&self, part: &Part, removed: &[&Part]) -> Option<(usize, usize)> {
+    fn trailing(&self, part: &FlowPart, removed: &[&FlowPart]) -> Option<(usize, usize)> {
         let line = line_start(self.text, part.behind());
         let mut on_line = removed.iter().filter(|it| line_start(self.text, it.start) == line);
         let behind = on_line.next_back().map_or(part.behind(), |it| it.behind());
@@ -193,7 +198,7 @@ impl Plan<'_> {
         self.text.get(from..to).is_some_and(|it| it.trim().is_empty())
     }
 
-    fn parts(&self, open: usize, spans: &[(usize, usize)]) -> Vec<Part> {
+    fn parts(&self, open: usize, spans: &[(usize, usize)]) -> Vec<FlowPart> {
         let mut floor = next_line(self.text, open);
         spans
             .iter()
@@ -208,7 +213,7 @@ impl Plan<'_> {
                 let line = line_start(self.text, *start);
                 let lead = self.lead(line, floor.min(line), self.column(*start)).all;
                 floor = next_line(self.text, rest);
-                Part { start: *start, end: *end, comma, own_line, lead }
+                FlowPart { start: *start, end: *end, comma, own_line, lead }
             })
             .collect()
     }
@@ -218,39 +223,41 @@ impl Plan<'_> {
         &mut self,
         node: &Node,
         spans: &[(usize, usize)],
-        steps: &[Step],
+        steps: &[AlignStep],
         text: &dyn Fn(usize) -> Option<String>,
     ) -> Option<()> {
         let parts = self.parts(node.span.start.offset as usize, spans);
         let close = (node.span.end.offset as usize).checked_sub(1)?;
-        let is_kept = |it: &Step| matches!(it, Step::Keep { .. });
+        let is_kept = |it: &AlignStep| matches!(it, AlignStep::Keep { .. });
         let first_kept = steps.iter().find_map(|step| match step {
-            Step::Keep { old, .. } => Some(*old),
+            AlignStep::Keep { old, .. } => Some(*old),
             _ => None,
         })?;
         let mut last: Option<usize> = None;
         let mut at = 0;
         while let Some(step) = steps.get(at) {
-            if let Step::Keep { old, .. } = step {
+            if let AlignStep::Keep { old, .. } = step {
                 last = Some(*old);
                 at += 1;
                 continue;
             }
             // Everything up to the next part that stays.
-            let run: Vec<Step> =
+            let run: Vec<AlignStep> =
                 steps.iter().skip(at).take_while(|it| !is_kept(it)).copied().collect();
             at += run.len();
             let next = steps.get(at).and_then(|step| match step {
-                Step::Keep { old, .. } => Some(*old),
+                AlignStep::Keep { old, .. } => Some(*old),
                 _ => None,
             });
             let removed: Vec<usize> = run
                 .iter()
-                .filter_map(|step| if let Step::Remove { old } = step { Some(*old) } else { None })
+                .filter_map(
+                    |step| if let AlignStep::Remove { old } = step { Some(*old) } else { None },
+                )
                 .collect();
             let mut fresh = Vec::new();
             for step in &run {
-                if let Step::Insert { new } = step {
+                if let AlignStep::Insert { new } = step {
                     fresh.push(text(*new)?);
                 }
             }
@@ -262,7 +269,13 @@ impl Plan<'_> {
         Some(())
     }
 
-    fn put_items(&mut self, previous: Option<&Part>, first: &Part, fresh: &[String], busy: bool) {
+    fn put_items(
+        &mut self,
+        previous: Option<&FlowPart>,
+        first: &FlowPart,
+        fresh: &[String],
+        busy: bool,
+    ) {
         if fresh.is_empty() {
             return;
         }
@@ -298,13 +311,13 @@ impl Plan<'_> {
 
     fn remove_items(
         &mut self,
-        parts: &[Part],
+        parts: &[FlowPart],
         removed: &[usize],
-        previous: Option<&Part>,
-        next: Option<&Part>,
+        previous: Option<&FlowPart>,
+        next: Option<&FlowPart>,
         close: usize,
     ) -> Option<()> {
-        let all: Vec<&Part> = removed.iter().filter_map(|it| parts.get(*it)).collect();
+        let all: Vec<&FlowPart> = removed.iter().filter_map(|it| parts.get(*it)).collect();
         let Some(last) = all.last() else { return Some(()) };
         let all_own = all.iter().all(|it| it.own_line);
         match (previous, next) {

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::super::token::line_start;
 use super::super::{Content, Entry, Layout, Node};
-use super::align::{Step, align};
-use super::change::Change;
+use super::align::{AlignStep, align};
+use super::change::TextChange;
 use super::same::same;
 
 /// Where a value stands.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Slot {
+pub(super) enum ValueSlot {
     /// It is the document.
     Root,
     /// Behind a key or the dash of a list: the place behind `:` or `-`, and the column of what
@@ -26,7 +26,7 @@ pub(super) struct Plan<'t> {
     pub(super) layout: &'t dyn Fn(&[&str]) -> Layout,
     /// The line break of the file.
     pub(super) newline: &'static str,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<TextChange>,
 }
 
 /// Returns whether a value stands elsewhere in the file.
@@ -43,13 +43,13 @@ impl<'t> Plan<'t> {
     }
 
     /// Returns the changes after which a document should read as wanted.
-    pub(super) fn changes(mut self, node: &Node, target: &Value) -> Vec<Change> {
-        self.value(node, target, Slot::Root, &mut Vec::new());
+    pub(super) fn changes(mut self, node: &Node, target: &Value) -> Vec<TextChange> {
+        self.value(node, target, ValueSlot::Root, &mut Vec::new());
         self.changes
     }
 
     pub(super) fn change(&mut self, from: usize, to: usize, with: impl Into<String>) {
-        self.changes.push(Change { from, to, with: with.into() });
+        self.changes.push(TextChange { from, to, with: with.into() });
     }
 
     pub(super) fn byte(&self, at: usize) -> Option<u8> {
@@ -65,7 +65,7 @@ impl<'t> Plan<'t> {
         &mut self,
         node: &Node,
         target: &'v Value,
-        slot: Slot,
+        slot: ValueSlot,
         way: &mut Vec<&'v str>,
     ) {
         if same(&node.to_value(), target) {
@@ -98,31 +98,31 @@ impl<'t> Plan<'t> {
         node: &Node,
         entries: &[Entry],
         fields: &'v serde_json::Map<String, Value>,
-        slot: Slot,
+        slot: ValueSlot,
         way: &mut Vec<&'v str>,
     ) -> Option<()> {
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<AlignStep> = Vec::new();
         let names: Vec<&'v String> = fields.keys().collect();
         let number = |key: &str| names.iter().position(|it| *it == key);
         let is_new = |it: &usize| {
             names.get(*it).is_some_and(|key| !entries.iter().any(|entry| entry.key == **key))
         };
         // What is new stands behind the key that it follows in what is wanted.
-        steps.extend((0..names.len()).take_while(is_new).map(|new| Step::Insert { new }));
+        steps.extend((0..names.len()).take_while(is_new).map(|new| AlignStep::Insert { new }));
         for (old, entry) in entries.iter().enumerate() {
             match number(&entry.key) {
-                None => steps.push(Step::Remove { old }),
+                None => steps.push(AlignStep::Remove { old }),
                 Some(new) => {
-                    steps.push(Step::Keep { old, new });
+                    steps.push(AlignStep::Keep { old, new });
                     let following = (new + 1..names.len()).take_while(is_new);
-                    steps.extend(following.map(|new| Step::Insert { new }));
+                    steps.extend(following.map(|new| AlignStep::Insert { new }));
                 }
             }
         }
         let start = node.span.start.offset as usize;
         match (self.byte(start), slot) {
             (Some(b'{'), _) => self.flow_mapping(node, entries, fields, &steps, way),
-            (_, Slot::Flow) => None,
+            (_, ValueSlot::Flow) => None,
             _ => self.block_mapping(entries, fields, (&steps, slot), way),
         }
     }
@@ -132,7 +132,7 @@ impl<'t> Plan<'t> {
         node: &Node,
         elements: &[Node],
         wanted: &'v [Value],
-        slot: Slot,
+        slot: ValueSlot,
         way: &mut Vec<&'v str>,
     ) -> Option<()> {
         let old: Vec<Value> = elements.iter().map(Node::to_value).collect();
@@ -140,7 +140,7 @@ impl<'t> Plan<'t> {
         let start = node.span.start.offset as usize;
         match (self.byte(start), slot) {
             (Some(b'['), _) => self.flow_sequence(node, elements, wanted, &steps, way),
-            (_, Slot::Flow) => None,
+            (_, ValueSlot::Flow) => None,
             _ => self.block_sequence(node, elements, wanted, (&steps, slot), way),
         }
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::token::line_end;
 use super::super::write;
 use super::super::{Content, Node};
-use super::plan::{Plan, Slot, is_alias};
+use super::plan::{Plan, ValueSlot, is_alias};
 use super::{line_start, next_line, rest_is_blank};
 
 impl Plan<'_> {
@@ -14,7 +14,7 @@ impl Plan<'_> {
         &mut self,
         node: &Node,
         target: &'v Value,
-        slot: Slot,
+        slot: ValueSlot,
         way: &mut Vec<&'v str>,
     ) {
         let (start, end) = (node.span.start.offset as usize, node.span.end.offset as usize);
@@ -32,23 +32,25 @@ impl Plan<'_> {
         };
         let to_block = filled && if nested { was_block } else { self.is_block(target, way) };
         match slot {
-            Slot::Flow => self.in_place(start, end, &self.inline(node, target)),
-            Slot::Root => {
+            ValueSlot::Flow => self.in_place(start, end, &self.inline(node, target)),
+            ValueSlot::Root => {
                 let text = write(target, self.layout);
                 self.change(start, end, self.with_newlines(text.trim_end()));
             }
-            Slot::Behind { mark, indent } if to_block => {
+            ValueSlot::Behind { mark, indent } if to_block => {
                 self.put_block(node, target, mark, indent, was_block, way);
             }
-            Slot::Behind { mark, .. } if was_block => self.block_to_inline(node, target, mark),
-            Slot::Behind { mark, .. } if start == end => {
+            ValueSlot::Behind { mark, .. } if was_block => self.block_to_inline(node, target, mark),
+            ValueSlot::Behind { mark, .. } if start == end => {
                 let text = self.inline(node, target);
                 self.change(mark, mark, format!(" {text}"));
             }
-            Slot::Behind { mark, .. } if target.is_null() && self.byte(mark - 1) == Some(b':') => {
+            ValueSlot::Behind { mark, .. }
+                if target.is_null() && self.byte(mark - 1) == Some(b':') =>
+            {
                 self.change(mark, end, "");
             }
-            Slot::Behind { indent, .. } => {
+            ValueSlot::Behind { indent, .. } => {
                 let lines = target.as_str().and_then(|it| self.lines_of_text(node, it, indent));
                 let text = lines.unwrap_or_else(|| self.inline(node, target));
                 self.change(start, end, text);

@@ -449,8 +449,8 @@ impl Nth for Map<String, Value> {
 fn kept_lines(before: &str, after: &str) -> usize {
     let (a, b): (Vec<Value>, Vec<Value>) =
         (before.lines().map(Value::from).collect(), after.lines().map(Value::from).collect());
-    let same_line = |step: &align::Step| match step {
-        align::Step::Keep { old, new } => a[*old] == b[*new],
+    let same_line = |step: &align::AlignStep| match step {
+        align::AlignStep::Keep { old, new } => a[*old] == b[*new],
         _ => false,
     };
     align::align(&a, &b).iter().filter(|step| same_line(step)).count()

@@ -15,7 +15,7 @@ use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream};
 
 use super::attempt::Attempt;
 use crate::git::failure::{FetchError, FetchFailure};
-use crate::process::{self, Group, Ready};
+use crate::process::{self, ProcessGroup, Ready};
 
 /// How long git may take to say something about itself.
 const PROBE: Duration = Duration::from_secs(10);
@@ -39,7 +39,7 @@ fn git() -> Command {
 }
 
 fn succeeds(command: &mut Command) -> bool {
-    Group::spawn(command)
+    ProcessGroup::spawn(command)
         .ok()
         .and_then(|mut it| it.wait(PROBE))
         .is_some_and(|status| status.success())
@@ -82,7 +82,7 @@ impl Here {
             self.attempt.remote.as_path().ok_or_else(|| io::Error::other("it is not a path"))?;
         let mut command = process::command("git");
         command.arg("receive-pack").arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut group = Group::spawn(&mut command)?;
+        let mut group = ProcessGroup::spawn(&mut command)?;
         let (Some(to), Some(from)) = (group.child().stdin.take(), group.child().stdout.take())
         else {
             return Err(io::Error::other("git has no pipes"));
@@ -116,7 +116,7 @@ impl SmartSubtransport for Here {
 }
 
 struct Stream {
-    group: Group,
+    group: ProcessGroup,
     to: Option<ChildStdin>,
     from: ChildStdout,
     attempt: Arc<Attempt>,

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
 
-use super::Run;
+use super::Backtracker;
 use crate::java_regex::ast::{Assertion, Lines};
 use crate::java_regex::parse::{unicode, word};
 use crate::java_regex::set::CodeSet;
@@ -26,7 +26,7 @@ fn is_terminator(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-impl Run<'_> {
+impl Backtracker<'_> {
     fn at(&self, place: usize) -> Option<char> {
         self.subject.get(place).copied()
     }

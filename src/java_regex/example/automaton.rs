@@ -23,12 +23,12 @@ pub(super) struct Automaton {
     width: usize,
     /// The state behind each state and class.
     next: Vec<u32>,
-    states: Vec<State>,
+    states: Vec<AutomatonState>,
     ends: Ends,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct AutomatonState {
     /// Whether the pattern is found in the texts that end here.
     accepts: bool,
     /// Whether some text from here ends where it is found.
@@ -102,7 +102,7 @@ impl Automaton {
         ending
     }
 
-    fn state(&self, state: u64) -> State {
+    fn state(&self, state: u64) -> AutomatonState {
         let at = usize::try_from(state).unwrap_or(usize::MAX);
         self.states.get(at).copied().unwrap_or_default()
     }
@@ -143,7 +143,11 @@ pub(super) fn build(pattern: &Pattern) -> Option<Automaton> {
     let states = accepts
         .into_iter()
         .zip(can_accept.into_iter().zip(can_refuse))
-        .map(|(accepts, (can_accept, can_refuse))| State { accepts, can_accept, can_refuse })
+        .map(|(accepts, (can_accept, can_refuse))| AutomatonState {
+            accepts,
+            can_accept,
+            can_refuse,
+        })
         .collect();
     let mut automaton = Automaton { classes, width, next, states, ends: Ends::default() };
     automaton.ends = Ends { beginning: automaton.beginning(), ending: automaton.ending() };

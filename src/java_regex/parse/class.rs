@@ -1,7 +1,7 @@
 //! Character classes: `[a-z&&[^aeiou]]`.
 
 use super::escape::Escape;
-use super::source::Token;
+use super::source::PatternToken;
 use super::{Parser, Parsing};
 use crate::java_regex::set::CodeSet;
 
@@ -9,15 +9,15 @@ impl Parser {
     /// Reads a class after its `[`, which stands at `opened`.
     pub(super) fn class(&mut self, opened: usize) -> Parsing<CodeSet> {
         // With `x`, a blank before the `^` makes it a character.
-        let negative = self.source.peek() == Some(Token::Plain('^'));
+        let negative = self.source.peek() == Some(PatternToken::Plain('^'));
         self.source.at += usize::from(negative);
-        let set = self.class_items(opened, Part::Whole)?;
+        let set = self.class_items(opened, ClassPart::Whole)?;
         self.source.at += 1;
         Ok(if negative { set.negate() } else { set })
     }
 
     /// Reads the items of a class up to its `]`, which is left.
-    fn class_items(&mut self, opened: usize, part: Part) -> Parsing<CodeSet> {
+    fn class_items(&mut self, opened: usize, part: ClassPart) -> Parsing<CodeSet> {
         let mut set: Option<CodeSet> = None;
         loop {
             let at = self.source.at;
@@ -25,12 +25,12 @@ impl Parser {
                 return Err(self.error_at(opened, "unclosed character class"));
             };
             let item = match token {
-                Token::Plain('[') => {
+                PatternToken::Plain('[') => {
                     let inner = self.source.at;
                     self.source.at += 1;
                     self.deeper(|it| it.class(inner))?
                 }
-                Token::Plain('&') if self.ampersands() => {
+                PatternToken::Plain('&') if self.ampersands() => {
                     self.source.at += 1;
                     self.take('&');
                     let right = self.intersected(opened)?;
@@ -46,10 +46,10 @@ impl Parser {
                     set = Some(left);
                     continue;
                 }
-                Token::Plain(']') => match set {
+                PatternToken::Plain(']') => match set {
                     Some(set) => return Ok(set),
                     // The first is a character, but not of an operand.
-                    None if part == Part::Operand => return Ok(CodeSet::default()),
+                    None if part == ClassPart::Operand => return Ok(CodeSet::default()),
                     None => self.class_item()?,
                 },
                 _ => self.class_item()?,
@@ -75,13 +75,13 @@ impl Parser {
         loop {
             let item = match self.peek() {
                 None => return Err(self.error_at(opened, "unclosed character class")),
-                Some(Token::Plain(']' | '&')) => return Ok(right),
-                Some(Token::Plain('[')) => {
+                Some(PatternToken::Plain(']' | '&')) => return Ok(right),
+                Some(PatternToken::Plain('[')) => {
                     let inner = self.source.at;
                     self.source.at += 1;
                     self.deeper(|it| it.class(inner))?
                 }
-                Some(_) => self.deeper(|it| it.class_items(opened, Part::Operand))?,
+                Some(_) => self.deeper(|it| it.class_items(opened, ClassPart::Operand))?,
             };
             right = Some(match right {
                 Some(right) => right.union(&item),
@@ -95,7 +95,7 @@ impl Parser {
         let at = self.source.at;
         let first = match self.source.next() {
             None => return Err(self.error_at(at, "unclosed character class")),
-            Some(Token::Plain('\\')) => match self.escape_in_class()? {
+            Some(PatternToken::Plain('\\')) => match self.escape_in_class()? {
                 Escape::Character(code) => code,
                 Escape::Set(set) => return Ok(set),
                 Escape::Part(_) => {
@@ -107,13 +107,13 @@ impl Parser {
         if self.peek_is('-') {
             let dash = self.source.at;
             match self.source.peek_at(1) {
-                Some(Token::Plain('[' | ']')) => {}
+                Some(PatternToken::Plain('[' | ']')) => {}
                 _ => {
                     self.source.at += 1;
                     let end = self.peek();
                     let last = match end {
                         None => return Err(self.error_at(dash, "illegal character range")),
-                        Some(Token::Plain('\\')) => {
+                        Some(PatternToken::Plain('\\')) => {
                             self.source.at += 1;
                             match self.escape_as_range_end()? {
                                 Escape::Character(code) => code,
@@ -137,7 +137,7 @@ impl Parser {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum ClassPart {
     Whole,
     Operand,
 }

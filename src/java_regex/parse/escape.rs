@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::source::Token;
+use super::source::PatternToken;
 use super::{Parser, Parsing};
 use crate::java_regex::ast::{Assertion, Ast, Reference};
 use crate::java_regex::set::{CodeSet, vertical};
@@ -21,7 +21,7 @@ const UNSUPPORTED: &str = "illegal/unsupported escape sequence";
 
 /// Where an escape stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum EscapeContext {
     Pattern,
     Class,
     RangeStart,
@@ -32,7 +32,7 @@ impl Parser {
     /// Reads an escape outside of classes, from its backslash on.
     pub(super) fn escaped_atom(&mut self) -> Parsing<Ast> {
         self.source.at += 1;
-        Ok(match self.escape(Place::Pattern)? {
+        Ok(match self.escape(EscapeContext::Pattern)? {
             Escape::Character(code) => self.literal(code),
             Escape::Set(set) => Ast::Set(Arc::new(set)),
             Escape::Part(part) => part,
@@ -41,22 +41,22 @@ impl Parser {
 
     /// Reads an escape in a class, after its backslash.
     pub(super) fn escape_in_class(&mut self) -> Parsing<Escape> {
-        let starts_range = self.source.peek_at(1) == Some(Token::Plain('-'));
-        self.escape(if starts_range { Place::RangeStart } else { Place::Class })
+        let starts_range = self.source.peek_at(1) == Some(PatternToken::Plain('-'));
+        self.escape(if starts_range { EscapeContext::RangeStart } else { EscapeContext::Class })
     }
 
     /// Reads an escape behind the dash of a range, after its backslash.
     pub(super) fn escape_as_range_end(&mut self) -> Parsing<Escape> {
-        self.escape(Place::RangeEnd)
+        self.escape(EscapeContext::RangeEnd)
     }
 
-    fn escape(&mut self, place: Place) -> Parsing<Escape> {
+    fn escape(&mut self, place: EscapeContext) -> Parsing<Escape> {
         let at = self.source.at.saturating_sub(1);
-        let in_class = place != Place::Pattern;
+        let in_class = place != EscapeContext::Pattern;
         let character = match self.source.next() {
             None => return Err(self.error_at(at, "unexpected end of the pattern behind `\\`")),
-            Some(Token::Quoted(_)) => return Err(self.error_at(at, UNSUPPORTED)),
-            Some(Token::Plain(character)) => character,
+            Some(PatternToken::Quoted(_)) => return Err(self.error_at(at, UNSUPPORTED)),
+            Some(PatternToken::Plain(character)) => character,
         };
         let unicode = self.flags.unicode_classes;
         let part = |part: Assertion| Escape::Part(Ast::Assert(part));
@@ -78,7 +78,9 @@ impl Parser {
             'w' | 'W' => set(self.word(), character == 'W'),
             's' | 'S' => set(self.blanks(), character == 'S'),
             'h' | 'H' => set(horizontal(), character == 'H'),
-            'v' if matches!(place, Place::RangeStart | Place::RangeEnd) => Escape::Character(0x0b),
+            'v' if matches!(place, EscapeContext::RangeStart | EscapeContext::RangeEnd) => {
+                Escape::Character(0x0b)
+            }
             'v' | 'V' => set(vertical(), character == 'V'),
             'p' | 'P' => Escape::Set(self.property(character == 'P', at)?),
             'N' => {
@@ -106,7 +108,7 @@ impl Parser {
     fn boundary(&mut self, at: usize) -> Parsing<Escape> {
         let unicode = self.flags.unicode_classes;
         if self.peek_is('{') {
-            let cluster = self.source.peek_at(1) == Some(Token::Plain('g'));
+            let cluster = self.source.peek_at(1) == Some(PatternToken::Plain('g'));
             if !cluster {
                 // What stands here is a quantifier, or the fault of one.
                 return Ok(Escape::Part(Ast::Assert(Assertion::WordBoundary {
@@ -114,7 +116,7 @@ impl Parser {
                     unicode,
                 })));
             }
-            if self.source.peek_at(2) != Some(Token::Plain('}')) {
+            if self.source.peek_at(2) != Some(PatternToken::Plain('}')) {
                 return Err(self.error_at(at, UNSUPPORTED));
             }
             self.source.at += 3;
@@ -127,7 +129,7 @@ impl Parser {
     fn numbered_reference(&mut self, first: char) -> Ast {
         let value = |digit: char| u32::from(digit) - u32::from('0');
         let mut group = value(first);
-        while let Some(Token::Plain(digit @ '0'..='9')) = self.peek() {
+        while let Some(PatternToken::Plain(digit @ '0'..='9')) = self.peek() {
             let longer = group.saturating_mul(10).saturating_add(value(digit));
             if longer > self.captures {
                 break;
@@ -139,7 +141,7 @@ impl Parser {
     }
 
     fn named_reference(&mut self, at: usize) -> Parsing<Ast> {
-        if self.read() != Some(Token::Plain('<')) {
+        if self.read() != Some(PatternToken::Plain('<')) {
             return Err(
                 self.error_at(at, "`\\k` is not followed by `<` for a named capturing group")
             );
@@ -158,8 +160,8 @@ impl Parser {
 
     /// Reads `n`, `nn` or `mnn` of `\0mnn`, where m is at the most 3.
     fn octal(&mut self, at: usize) -> Parsing<u32> {
-        let digit = |token: Option<Token>| match token {
-            Some(Token::Plain(digit @ '0'..='7')) => Some(u32::from(digit) - u32::from('0')),
+        let digit = |token: Option<PatternToken>| match token {
+            Some(PatternToken::Plain(digit @ '0'..='7')) => Some(u32::from(digit) - u32::from('0')),
             _ => None,
         };
         let Some(first) = digit(self.peek()) else {
@@ -178,7 +180,7 @@ impl Parser {
     }
 
     fn hex_digit(&mut self) -> Option<u32> {
-        let Some(Token::Plain(digit)) = self.peek() else { return None };
+        let Some(PatternToken::Plain(digit)) = self.peek() else { return None };
         let value = digit.to_digit(16)?;
         self.source.at += 1;
         Some(value)
@@ -196,7 +198,7 @@ impl Parser {
                     return Err(self.error_at(at, "hexadecimal code point is too large"));
                 }
             }
-            if digits == 0 || self.read() != Some(Token::Plain('}')) {
+            if digits == 0 || self.read() != Some(PatternToken::Plain('}')) {
                 return Err(self.error_at(at, "unclosed hexadecimal escape sequence"));
             }
             return Ok(code);
@@ -212,7 +214,7 @@ impl Parser {
         let high = self.utf16_unit(at)?;
         if (0xd800..0xdc00).contains(&high)
             && self.peek_is('\\')
-            && self.source.peek_at(1) == Some(Token::Plain('u'))
+            && self.source.peek_at(1) == Some(PatternToken::Plain('u'))
         {
             let back = self.source.at;
             self.source.at += 2;
@@ -238,10 +240,10 @@ impl Parser {
 }
 
 /// Returns the character of `\cX`: X with a bit turned over.
-fn control(token: Token, parser: &Parser, at: usize) -> Parsing<u32> {
+fn control(token: PatternToken, parser: &Parser, at: usize) -> Parsing<u32> {
     match token {
-        Token::Plain(character) => Ok(u32::from(character) ^ 64),
-        Token::Quoted(_) => {
+        PatternToken::Plain(character) => Ok(u32::from(character) ^ 64),
+        PatternToken::Quoted(_) => {
             // What is quoted begins with a backslash, so that is X.
             Err(parser.error_at(at, "illegal control escape sequence before a quote"))
         }

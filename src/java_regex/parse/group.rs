@@ -1,6 +1,6 @@
 //! Groups, look-around and inline flags.
 
-use super::source::Token;
+use super::source::PatternToken;
 use super::study::study;
 use super::{Flags, Parser, Parsing};
 use crate::java_regex::ast::{Ast, Direction, Look};
@@ -16,7 +16,7 @@ impl Parser {
         }
         // Even with `x`, only flags may stand behind a blank here.
         let kind = match self.source.peek() {
-            Some(Token::Plain(kind)) => kind,
+            Some(PatternToken::Plain(kind)) => kind,
             _ => '\0',
         };
         let ast = match kind {
@@ -36,7 +36,7 @@ impl Parser {
             }
             '<' => {
                 self.source.at += 1;
-                let Some(Token::Plain(sign @ ('=' | '!'))) = self.peek() else {
+                let Some(PatternToken::Plain(sign @ ('=' | '!'))) = self.peek() else {
                     self.name_capture(opened)?;
                     return self.capture(flags).map(Some);
                 };
@@ -48,8 +48,8 @@ impl Parser {
             _ => {
                 self.inline_flags()?;
                 match self.read() {
-                    Some(Token::Plain(')')) => return Ok(None),
-                    Some(Token::Plain(':')) => grouped(self.alternatives()?),
+                    Some(PatternToken::Plain(')')) => return Ok(None),
+                    Some(PatternToken::Plain(':')) => grouped(self.alternatives()?),
                     _ => {
                         self.source.at = self.source.at.saturating_sub(1);
                         return Err(self.error_here("unknown inline modifier"));
@@ -103,7 +103,7 @@ impl Parser {
     /// Reads a name and its `>`.
     pub(super) fn group_name(&mut self) -> Parsing<String> {
         let mut name = String::new();
-        while let Some(Token::Plain(character)) = self.peek() {
+        while let Some(PatternToken::Plain(character)) = self.peek() {
             let fits = match name.is_empty() {
                 true => character.is_ascii_alphabetic(),
                 false => character.is_ascii_alphanumeric(),
@@ -117,7 +117,7 @@ impl Parser {
         if name.is_empty() {
             return Err(self.error_here("capturing group name does not start with a Latin letter"));
         }
-        if self.read() != Some(Token::Plain('>')) {
+        if self.read() != Some(PatternToken::Plain('>')) {
             self.source.at = self.source.at.saturating_sub(1);
             return Err(self.error_here("named capturing group is missing trailing `>`"));
         }
@@ -126,7 +126,7 @@ impl Parser {
 
     fn inline_flags(&mut self) -> Parsing<()> {
         let mut on = true;
-        while let Some(Token::Plain(letter)) = self.peek() {
+        while let Some(PatternToken::Plain(letter)) = self.peek() {
             match letter {
                 'i' => self.flags.case_insensitive = on,
                 'm' => self.flags.multiline = on,

@@ -3,16 +3,16 @@
 
 mod block;
 
-use super::source::Token;
+use super::source::PatternToken;
 use super::{Parser, Parsing};
 use crate::java_regex::set::CodeSet;
 
 /// A property with the characters to add to it, and those to take away.
-type Change = (&'static str, &'static [(u32, u32)], &'static [(u32, u32)]);
+type PropertyPatch = (&'static str, &'static [(u32, u32)], &'static [(u32, u32)]);
 
 /// Characters that had another property in Unicode 13, found by comparing every property at every
 /// code point with Java 17.
-const SINCE_13: &[Change] = &[
+const SINCE_13: &[PropertyPatch] = &[
     (
         "Alphabetic",
         &[],
@@ -248,9 +248,9 @@ impl Parser {
             let mut name = String::new();
             loop {
                 match self.source.next() {
-                    Some(Token::Plain('}')) => break,
-                    Some(Token::Plain(character)) => name.push(character),
-                    Some(Token::Quoted(character)) => {
+                    Some(PatternToken::Plain('}')) => break,
+                    Some(PatternToken::Plain(character)) => name.push(character),
+                    Some(PatternToken::Quoted(character)) => {
                         name.push('\\');
                         name.push(character);
                     }
@@ -263,8 +263,8 @@ impl Parser {
             name
         } else {
             match self.read() {
-                Some(Token::Plain(character)) => character.to_string(),
-                Some(Token::Quoted(_)) => "\\".to_owned(),
+                Some(PatternToken::Plain(character)) => character.to_string(),
+                Some(PatternToken::Quoted(_)) => "\\".to_owned(),
                 None => return Err(self.error_at(at, "unclosed character family")),
             }
         };

@@ -2,14 +2,14 @@
 
 /// A character of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum PatternToken {
     /// A character that means what the syntax says.
     Plain(char),
     /// A character that stands for itself.
     Quoted(char),
 }
 
-impl Token {
+impl PatternToken {
     pub(super) fn code(self) -> u32 {
         match self {
             Self::Plain(character) | Self::Quoted(character) => u32::from(character),
@@ -18,13 +18,13 @@ impl Token {
 }
 
 /// The tokens of a pattern, and the next of them.
-pub(super) struct Source {
-    tokens: Vec<(Token, u32)>,
+pub(super) struct PatternSource {
+    tokens: Vec<(PatternToken, u32)>,
     length: u32,
     pub(super) at: usize,
 }
 
-impl Source {
+impl PatternSource {
     pub(super) fn new(text: &str) -> Self {
         let characters: Vec<char> = text.chars().collect();
         let mut tokens = Vec::with_capacity(characters.len());
@@ -36,26 +36,26 @@ impl Source {
                     quote(&mut rest, &mut tokens);
                 }
                 ('\\', Some(next)) => {
-                    tokens.push((Token::Plain('\\'), at));
-                    tokens.push((Token::Plain(next), at + 1));
+                    tokens.push((PatternToken::Plain('\\'), at));
+                    tokens.push((PatternToken::Plain(next), at + 1));
                     rest.next();
                 }
-                _ => tokens.push((Token::Plain(character), at)),
+                _ => tokens.push((PatternToken::Plain(character), at)),
             }
         }
         let length = u32::try_from(characters.len()).unwrap_or(u32::MAX);
         Self { tokens, length, at: 0 }
     }
 
-    pub(super) fn peek(&self) -> Option<Token> {
+    pub(super) fn peek(&self) -> Option<PatternToken> {
         self.peek_at(0)
     }
 
-    pub(super) fn peek_at(&self, ahead: usize) -> Option<Token> {
+    pub(super) fn peek_at(&self, ahead: usize) -> Option<PatternToken> {
         self.tokens.get(self.at + ahead).map(|(token, _)| *token)
     }
 
-    pub(super) fn next(&mut self) -> Option<Token> {
+    pub(super) fn next(&mut self) -> Option<PatternToken> {
         let token = self.peek()?;
         self.at += 1;
         Some(token)
@@ -70,11 +70,13 @@ impl Source {
     pub(super) fn skip_comments(&mut self, unix_lines: bool) {
         loop {
             match self.peek() {
-                Some(Token::Plain(' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r')) => self.at += 1,
-                Some(Token::Plain('#')) => {
+                Some(PatternToken::Plain(' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r')) => {
+                    self.at += 1
+                }
+                Some(PatternToken::Plain('#')) => {
                     // The terminator is not a part of the comment: one that is not a blank is a character
                     // of the pattern.
-                    let ends = |token: Token| match token.code() {
+                    let ends = |token: PatternToken| match token.code() {
                         0x0a => true,
                         0x0d | 0x85 | 0x2028 | 0x2029 => !unix_lines,
                         _ => false,
@@ -93,7 +95,7 @@ impl Source {
 /// so can digits, except the first character.
 fn quote(
     rest: &mut std::iter::Peekable<impl Iterator<Item = (u32, char)>>,
-    tokens: &mut Vec<(Token, u32)>,
+    tokens: &mut Vec<(PatternToken, u32)>,
 ) {
     let mut first = true;
     while let Some((at, character)) = rest.next() {
@@ -104,7 +106,10 @@ fn quote(
         let plain = !character.is_ascii()
             || character.is_ascii_alphabetic()
             || (character.is_ascii_digit() && !first);
-        tokens.push((if plain { Token::Plain(character) } else { Token::Quoted(character) }, at));
+        tokens.push((
+            if plain { PatternToken::Plain(character) } else { PatternToken::Quoted(character) },
+            at,
+        ));
         first = false;
     }
 }

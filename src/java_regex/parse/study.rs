@@ -5,7 +5,7 @@
 //! overflow and not others, and begins a new sum behind a choice. All of that is kept: it decides
 //! which look-behinds are valid, and where they begin to match.
 
-use crate::java_regex::ast::{Ast, Looping, Mode, Repeat};
+use crate::java_regex::ast::{Ast, Looping, Repeat, RepeatMode};
 
 /// What Java knows of the parts so far.
 #[derive(Clone, Copy, Debug)]
@@ -123,14 +123,23 @@ impl Study {
 }
 
 /// Returns how Java runs a repetition of an atom.
-pub(super) fn looping(body: &Ast, counts: &Counts, mode: Mode, is_group: bool) -> Looping {
+pub(super) fn looping(
+    body: &Ast,
+    counts: &QuantifierCount,
+    mode: RepeatMode,
+    is_group: bool,
+) -> Looping {
     match counts {
-        Counts::Optional if is_group && mode != Mode::Possessive => Looping::OptionalGroup,
-        Counts::Optional => Looping::Optional,
-        Counts::AtLeast(_) if mode == Mode::Greedy && matches!(body, Ast::Set(_)) && !is_group => {
+        QuantifierCount::Optional if is_group && mode != RepeatMode::Possessive => {
+            Looping::OptionalGroup
+        }
+        QuantifierCount::Optional => Looping::Optional,
+        QuantifierCount::AtLeast(_)
+            if mode == RepeatMode::Greedy && matches!(body, Ast::Set(_)) && !is_group =>
+        {
             Looping::Characters
         }
-        _ if !is_group || mode == Mode::Possessive => Looping::Atom,
+        _ if !is_group || mode == RepeatMode::Possessive => Looping::Atom,
         _ if study(body).is_deterministic => Looping::FixedGroup,
         _ => Looping::Group,
     }
@@ -138,7 +147,7 @@ pub(super) fn looping(body: &Ast, counts: &Counts, mode: Mode, is_group: bool) -
 
 /// How often a quantifier says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counts {
+pub(super) enum QuantifierCount {
     /// `?`, `{0,1}`
     Optional,
     /// `*`, `+`, `{n,}`

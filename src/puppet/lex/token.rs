@@ -2,7 +2,7 @@
 
 /// A token with the bytes it stands at.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::puppet) struct Token<'t> {
+pub(in crate::puppet) struct Lexeme<'t> {
     pub(in crate::puppet) sort: Sort<'t>,
     pub(in crate::puppet) start: usize,
     pub(in crate::puppet) end: usize,

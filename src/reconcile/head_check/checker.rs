@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use super::{HeadCheck, HeadVerdict};
 use crate::diagnostic::visible_up_to;
 use crate::model::{Budget, CommitId};
-use crate::process::{self, Group, Ready};
+use crate::process::{self, ProcessGroup, Ready};
 
 /// The program that checks heads, and what it may take.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ impl HeadChecker {
         serde_json::from_slice(&verdict).map_err(|_| CheckFailure::NoVerdict(complaint))
     }
 
-    fn start(&self, head: Head<'_>) -> io::Result<Group> {
+    fn start(&self, head: Head<'_>) -> io::Result<ProcessGroup> {
         let check = HeadCheck {
             commit: head.commit,
             directory: head.directory.to_owned(),
@@ -128,7 +128,7 @@ impl HeadChecker {
             .current_dir(head.mirror)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        let mut group = Group::spawn(&mut command)?;
+        let mut group = ProcessGroup::spawn(&mut command)?;
         if let Some(mut input) = group.child().stdin.take() {
             // It fits into the pipe. Why a process does not read it shows when it has ended.
             input.write_all(&serde_json::to_vec(&check)?).ok();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::fault::{FaultKind, RuleFault};
 
 /// The fault that ends the reading.
-pub(super) type Fault = Box<RuleFault>;
+pub(super) type BoxedFault = Box<RuleFault>;
 
 #[expect(
     clippy::unnecessary_box_returns,
@@ -15,7 +15,7 @@ pub(super) fn fault(
     characters: Range<usize>,
     message: impl Into<String>,
     help: Option<&str>,
-) -> Fault {
+) -> BoxedFault {
     Box::new(RuleFault {
         kind: FaultKind::Grammar,
         element: Vec::new(),

@@ -4,11 +4,11 @@
 //! of a path but belongs to a value), so the reader asks for the token it needs.
 
 use super::familiar::{opens_foreign_quote, quoted};
-use super::fault::{Fault, fault};
+use super::fault::{BoxedFault, fault};
 use crate::model::Segment;
 
 /// A token where a condition starts or ends.
-pub(super) enum Token {
+pub(super) enum ConsoleToken {
     /// The end of the text.
     End,
     /// `(`
@@ -20,7 +20,7 @@ pub(super) enum Token {
 }
 
 /// A value, as compared.
-pub(super) struct Text {
+pub(super) struct ConsoleValue {
     /// The text without quotes and escapes.
     pub(super) content: String,
     /// Whether every character stands for itself in the rule.
@@ -29,14 +29,14 @@ pub(super) struct Text {
     pub(super) inset: usize,
 }
 
-pub(super) struct Scanner {
+pub(super) struct ConsoleScanner {
     characters: Vec<char>,
     at: usize,
     /// Where the last value starts.
     value_at: usize,
 }
 
-impl Scanner {
+impl ConsoleScanner {
     pub(super) fn new(text: &str) -> Self {
         Self { characters: text.chars().collect(), at: 0, value_at: 0 }
     }
@@ -100,20 +100,20 @@ impl Scanner {
     }
 
     /// Takes the next token where a condition could go on.
-    pub(super) fn condition_token(&mut self) -> Result<Token, Fault> {
+    pub(super) fn condition_token(&mut self) -> Result<ConsoleToken, BoxedFault> {
         self.skip_blanks();
         Ok(match self.peek() {
-            None => Token::End,
+            None => ConsoleToken::End,
             Some('(') => {
                 self.at += 1;
-                Token::Open
+                ConsoleToken::Open
             }
             Some(')') => {
                 self.at += 1;
-                Token::Close
+                ConsoleToken::Close
             }
-            Some('"' | '\'') => Token::Word(self.quoted()?.content),
-            Some(_) => Token::Word(self.bare_value()),
+            Some('"' | '\'') => ConsoleToken::Word(self.quoted()?.content),
+            Some(_) => ConsoleToken::Word(self.bare_value()),
         })
     }
 
@@ -149,7 +149,7 @@ impl Scanner {
     }
 
     /// Takes a segment of a path that is not an index.
-    pub(super) fn segment(&mut self) -> Result<Segment, Fault> {
+    pub(super) fn segment(&mut self) -> Result<Segment, BoxedFault> {
         self.skip_blanks();
         let start = self.at;
         if matches!(self.peek(), Some('"' | '\'')) {
@@ -170,7 +170,7 @@ impl Scanner {
     }
 
     /// Takes the rest of an index after its `[`.
-    pub(super) fn index(&mut self) -> Result<Segment, Fault> {
+    pub(super) fn index(&mut self) -> Result<Segment, BoxedFault> {
         let start = self.at;
         let digits = self.take_while(|_, character| character != ']' && !character.is_whitespace());
         match digits.parse() {
@@ -183,7 +183,7 @@ impl Scanner {
     }
 
     /// Takes an operator; returns whether it is negated, and the operator of the array form.
-    pub(super) fn operator(&mut self) -> Result<(bool, &'static str), Fault> {
+    pub(super) fn operator(&mut self) -> Result<(bool, &'static str), BoxedFault> {
         const OPERATORS: [(&str, bool, &str); 10] = [
             ("<:", false, "<:"),
             ("/:", true, "<:"),
@@ -223,7 +223,7 @@ impl Scanner {
     }
 
     /// Takes a value: a quoted string, or everything up to the next blank or parenthesis.
-    pub(super) fn value(&mut self) -> Result<Text, Fault> {
+    pub(super) fn value(&mut self) -> Result<ConsoleValue, BoxedFault> {
         let start = self.position();
         self.value_at = start;
         if matches!(self.peek(), Some('"' | '\'')) {
@@ -238,11 +238,11 @@ impl Scanner {
             let message = format!("expected a value, found `{text}`");
             return Err(fault(start..self.at, message, Some(help)));
         }
-        Ok(Text { content: text, verbatim: true, inset: 0 })
+        Ok(ConsoleValue { content: text, verbatim: true, inset: 0 })
     }
 
     /// Returns what is odd about the last value, for where the text does not go on as it should.
-    pub(super) fn oddity(&self) -> Option<Fault> {
+    pub(super) fn oddity(&self) -> Option<BoxedFault> {
         let start = self.value_at;
         let rest = self.ahead(start);
         if let Some(inside) = opens_foreign_quote(&rest) {
@@ -267,7 +267,7 @@ impl Scanner {
 
     /// Takes a quoted string; a backslash escapes the quote and itself, before anything else it
     /// stands for itself, so that patterns need no doubling.
-    fn quoted(&mut self) -> Result<Text, Fault> {
+    fn quoted(&mut self) -> Result<ConsoleValue, BoxedFault> {
         let start = self.at;
         let Some(quote) = self.peek() else {
             return Err(fault(start..start + 1, "expected a quote", None));
@@ -279,7 +279,7 @@ impl Scanner {
             self.at += 1;
             match (character, self.peek()) {
                 (character, _) if character == quote => {
-                    return Ok(Text { content: text, verbatim, inset: 1 });
+                    return Ok(ConsoleValue { content: text, verbatim, inset: 1 });
                 }
                 ('\\', Some(next)) if next == quote || next == '\\' => {
                     self.at += 1;

@@ -9,13 +9,13 @@ use crate::java_regex::Pattern;
 /// Returns whether a text in which some patterns are found, others are not, and that is not one of
 /// some texts can be replaced by one of printable ASCII on one line.
 pub(super) fn suffices(found: &[&Pattern], absent: &[&Pattern], unequal: &[&str]) -> bool {
-    let shapes = |patterns: &[&Pattern]| -> Option<Vec<Shape>> {
-        patterns.iter().map(|it| Shape::of(it.as_str())).collect()
+    let shapes = |patterns: &[&Pattern]| -> Option<Vec<PlainForm>> {
+        patterns.iter().map(|it| PlainForm::of(it.as_str())).collect()
     };
     let (Some(found), Some(absent)) = (shapes(found), shapes(absent)) else { return false };
     // The replacement may be found by what is not to be found, where that takes any character, and a
     // text without its line end may be one that it must not be.
-    let safe = |it: &Shape| !it.any && !it.end;
+    let safe = |it: &PlainForm| !it.any && !it.end;
     if !absent.iter().all(safe) || (!unequal.is_empty() && found.iter().any(|it| it.end)) {
         return false;
     }
@@ -29,7 +29,7 @@ pub(super) fn suffices(found: &[&Pattern], absent: &[&Pattern], unequal: &[&str]
 }
 
 /// What a pattern of a plain form is made of.
-struct Shape {
+struct PlainForm {
     /// Whether it has a dot.
     any: bool,
     /// Whether it has a `$`.
@@ -38,7 +38,7 @@ struct Shape {
     ranges: Vec<(char, char)>,
 }
 
-impl Shape {
+impl PlainForm {
     /// Returns what a pattern is made of: literals, dots, classes of characters that are named,
     /// `\d`, `\w`, groups, repetitions, alternatives and anchors; `None` for any other.
     fn of(pattern: &str) -> Option<Self> {

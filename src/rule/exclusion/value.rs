@@ -9,10 +9,10 @@ use crate::rule::evaluate::holds;
 use crate::rule::lookup::Actual;
 
 /// A comparison that a value must pass, or must not.
-pub(super) type Demand<'r> = (&'r Comparison, bool);
+pub(super) type ValueDemand<'r> = (&'r Comparison, bool);
 
 /// Returns whether no value is as demanded; the certname is always a text.
-pub(super) fn is_impossible(is_name: bool, demands: &[Demand<'_>]) -> bool {
+pub(super) fn is_impossible(is_name: bool, demands: &[ValueDemand<'_>]) -> bool {
     let is_wanted = demands.iter().any(|(_, wanted)| *wanted);
     if is_name && demands.iter().any(fails_for_every_name) {
         return true;
@@ -22,7 +22,7 @@ pub(super) fn is_impossible(is_name: bool, demands: &[Demand<'_>]) -> bool {
         return false;
     }
     let opposed =
-        |(comparison, wanted): &Demand<'_>| *wanted && demands.contains(&(*comparison, false));
+        |(comparison, wanted): &ValueDemand<'_>| *wanted && demands.contains(&(*comparison, false));
     if demands.iter().any(opposed) {
         return true;
     }
@@ -45,7 +45,7 @@ pub(super) fn is_impossible(is_name: bool, demands: &[Demand<'_>]) -> bool {
 }
 
 /// Returns whether a comparison has the same outcome for every name, and not the demanded one.
-fn fails_for_every_name((comparison, wanted): &Demand<'_>) -> bool {
+fn fails_for_every_name((comparison, wanted): &ValueDemand<'_>) -> bool {
     match comparison {
         Comparison::Finds(pattern) => !wanted && matches!(pattern.as_str(), ".*" | ""),
         Comparison::Contains(_) => *wanted,
@@ -61,12 +61,12 @@ fn is_scalar(text: &str) -> bool {
 }
 
 /// Returns whether no number lies between the demanded bounds.
-fn is_between_nothing(demands: &[Demand<'_>]) -> bool {
-    let is_number = |it: &Demand<'_>| matches!(it, (Comparison::Number { .. }, true));
+fn is_between_nothing(demands: &[ValueDemand<'_>]) -> bool {
+    let is_number = |it: &ValueDemand<'_>| matches!(it, (Comparison::Number { .. }, true));
     if !demands.iter().any(is_number) {
         return false;
     }
-    let (mut least, mut most): (Option<Bound<'_>>, Option<Bound<'_>>) = (None, None);
+    let (mut least, mut most): (Option<NumberBound<'_>>, Option<NumberBound<'_>>) = (None, None);
     for (comparison, wanted) in demands {
         let Comparison::Number { order, number: Some(at), .. } = comparison else { continue };
         // What is a number and not greater is at most this.
@@ -77,12 +77,12 @@ fn is_between_nothing(demands: &[Demand<'_>]) -> bool {
             (Order::Less, false) => Order::AtLeast,
             (Order::AtMost, false) => Order::Greater,
         };
-        let bound = Bound { at, is_open: matches!(order, Order::Greater | Order::Less) };
+        let bound = NumberBound { at, is_open: matches!(order, Order::Greater | Order::Less) };
         let (slot, nearer) = match order {
             Order::Greater | Order::AtLeast => (&mut least, Ordering::Greater),
             Order::Less | Order::AtMost => (&mut most, Ordering::Less),
         };
-        let is_nearer = |known: &Bound<'_>| match bound.at.cmp(known.at) {
+        let is_nearer = |known: &NumberBound<'_>| match bound.at.cmp(known.at) {
             Ordering::Equal => bound.is_open,
             order => order == nearer,
         };
@@ -98,7 +98,7 @@ fn is_between_nothing(demands: &[Demand<'_>]) -> bool {
     }
 }
 
-struct Bound<'r> {
+struct NumberBound<'r> {
     at: &'r Decimal,
     is_open: bool,
 }

@@ -6,7 +6,7 @@ use crate::java_regex::postgres_literal;
 use crate::model::{Path, Segment};
 
 /// The place of a value among the facts or the trusted data of a node.
-pub(super) struct Place<'p> {
+pub(super) struct FactPlace<'p> {
     /// `facts` or `trusted`, a field of the inventory.
     entity: &'static str,
     /// The way from there; not empty, and the first segment is a key.
@@ -16,7 +16,7 @@ pub(super) struct Place<'p> {
 /// The largest index that `PostgreSQL` takes for one.
 const LAST_INDEX: u64 = 0x7fff_ffff;
 
-impl<'p> Place<'p> {
+impl<'p> FactPlace<'p> {
     /// Returns the place that a path leads to; none for the name.
     pub(super) fn of(path: &'p Path) -> Result<Option<Self>, &'static str> {
         const NOTHING: &str = "nothing is ever found at its path";
@@ -70,8 +70,8 @@ impl<'p> Place<'p> {
         let mut guards = Vec::new();
         for (at, segment) in self.way.iter().enumerate().skip(1) {
             let kind = match segment {
-                Segment::Index(_) => Kind::Array,
-                Segment::Key(key) if is_integer(key) => Kind::Object,
+                Segment::Index(_) => Container::Array,
+                Segment::Key(key) if is_integer(key) => Container::Object,
                 Segment::Key(_) => continue,
             };
             let above = self.dotted(self.way.get(..at).unwrap_or_default())?;
@@ -110,14 +110,14 @@ impl<'p> Place<'p> {
 
 /// What a value must be for a segment to lead into it.
 #[derive(Clone, Copy)]
-enum Kind {
+enum Container {
     Array,
     Object,
 }
 
 /// Asks whether there is an array.
 pub(super) fn is_array(path: &Value) -> Value {
-    is(path, Kind::Array)
+    is(path, Container::Array)
 }
 
 /// Returns whether a path has a key without quotes.
@@ -126,10 +126,10 @@ fn is_plain(key: &str) -> bool {
 }
 
 /// Asks for the kind of a value: arrays and objects come after the booleans.
-fn is(path: &Value, kind: Kind) -> Value {
+fn is(path: &Value, kind: Container) -> Value {
     let begins = match kind {
-        Kind::Array => r"^\[",
-        Kind::Object => r"^\{",
+        Container::Array => r"^\[",
+        Container::Object => r"^\{",
     };
     json!(["and", [">", path, true], ["~", path, begins]])
 }

@@ -22,7 +22,7 @@ pub(super) enum Choice {
 
 /// The tests of one variable, by what they compare.
 #[derive(Default)]
-struct Sorted<'t> {
+struct SortedTests<'t> {
     /// The texts that it may equal, if it must equal one.
     equal: Option<Vec<&'t str>>,
     unequal: Vec<&'t str>,
@@ -86,8 +86,8 @@ pub(super) fn choose(is_name: bool, tests: &[(&Trial, bool)], examples: &mut Exa
     }
 }
 
-fn sort<'t>(tests: &[(&'t Trial, bool)]) -> Sorted<'t> {
-    let mut sorted = Sorted::default();
+fn sort<'t>(tests: &[(&'t Trial, bool)]) -> SortedTests<'t> {
+    let mut sorted = SortedTests::default();
     for (trial, wanted) in tests {
         sorted.any |= wanted;
         let comparison = match (trial, wanted) {
@@ -117,7 +117,7 @@ fn sort<'t>(tests: &[(&'t Trial, bool)]) -> Sorted<'t> {
     sorted
 }
 
-impl<'t> Sorted<'t> {
+impl<'t> SortedTests<'t> {
     /// Notes that it must equal one of some texts, which are in order; the shortest such list has
     /// the candidates.
     fn must_equal(&mut self, texts: Vec<&'t str>) {

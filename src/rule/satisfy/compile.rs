@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::formula::{Formula, Test, Trial, Variable};
-use super::place::{Place, Relation};
+use super::formula::{Formula, TestNumber, Trial, Variable};
+use super::place::{Relation, ValuePlace};
 use super::solver::Solver;
 use crate::model::{Comparison, Condition, Order, Path, Segment, has_exponent};
 
@@ -144,11 +144,11 @@ impl Solver {
             }
         }
         self.variables.insert(way.clone(), variable);
-        self.places.push(Place { way, related });
+        self.places.push(ValuePlace { way, related });
         variable
     }
 
-    fn comparison(&mut self, comparison: &Comparison) -> Test {
+    fn comparison(&mut self, comparison: &Comparison) -> TestNumber {
         let operator = match comparison {
             Comparison::Equals(_) => 0,
             Comparison::Finds(_) => 1,
@@ -169,7 +169,7 @@ impl Solver {
         test
     }
 
-    fn one_of(&mut self, texts: BTreeSet<Arc<str>>) -> Test {
+    fn one_of(&mut self, texts: BTreeSet<Arc<str>>) -> TestNumber {
         let texts: Vec<Arc<str>> = texts.into_iter().collect();
         if let [only] = texts.as_slice() {
             return self.comparison(&Comparison::Equals(Arc::clone(only)));
@@ -178,7 +178,7 @@ impl Solver {
         self.test((7, key), || Trial::OneOf(texts.into()))
     }
 
-    fn test(&mut self, key: (u8, String), trial: impl FnOnce() -> Trial) -> Test {
+    fn test(&mut self, key: (u8, String), trial: impl FnOnce() -> Trial) -> TestNumber {
         if let Some(known) = self.test_ids.get(&key) {
             return *known;
         }

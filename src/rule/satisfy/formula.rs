@@ -8,7 +8,7 @@ use crate::model::Comparison;
 pub(super) type Variable = usize;
 
 /// The number of a test.
-pub(super) type Test = usize;
+pub(super) type TestNumber = usize;
 
 /// A compiled rule.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub enum Formula {
     /// At least one of them holds.
     Or(Vec<Self>),
     /// The value of a variable passes a test, or does not.
-    Demand(Variable, Test, bool),
+    Demand(Variable, TestNumber, bool),
 }
 
 /// What a value is tested for.
@@ -35,4 +35,4 @@ pub(super) enum Trial {
 }
 
 /// A test that must hold, or must not.
-pub(super) type Demand = (Test, bool);
+pub(super) type Demand = (TestNumber, bool);

@@ -6,7 +6,7 @@
 use super::choice::Choice;
 use super::formula::{Demand, Formula, Trial, Variable};
 use super::sets::{Demanded, Set};
-use super::shape::Shape;
+use super::shape::ValueShape;
 use super::solver::Solver;
 
 /// The alternatives of a rule: what each demands, by variable.
@@ -81,12 +81,12 @@ impl Solver {
         Some(sets)
     }
 
-    fn shape(&mut self, demands: &[Demand]) -> Shape {
+    fn shape(&mut self, demands: &[Demand]) -> ValueShape {
         let tests: Vec<(&Trial, bool)> = demands
             .iter()
             .filter_map(|(test, wanted)| Some((self.tests.get(*test)?, *wanted)))
             .collect();
-        Shape::of(&tests, &mut self.sets.texts, &mut self.examples)
+        ValueShape::of(&tests, &mut self.sets.texts, &mut self.examples)
     }
 
     /// Returns whether two outlined rules may hold together; if not, they never do.

@@ -5,7 +5,7 @@ use crate::model::Segment;
 
 /// A place that rules ask about.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ValuePlace {
     pub(super) way: Vec<Segment>,
     /// The places whose values have to do with the one here.
     pub(super) related: Vec<(Variable, Relation)>,
@@ -17,25 +17,25 @@ pub(super) enum Relation {
     /// The other is inside an object here.
     HoldsInObject,
     /// The other is inside a list here: an element, or something in one.
-    HoldsInList(Depth),
+    HoldsInList(PathDepth),
     /// This one is inside an object there.
     InObject,
     /// This one is inside a list there.
-    InList(Depth),
+    InList(PathDepth),
     /// One needs an object where the other needs a list.
     Apart,
 }
 
 /// How far inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
+pub(super) enum PathDepth {
     /// It is an element.
     Element(u64),
     /// It is in an element.
     Deeper(u64),
 }
 
-impl Depth {
+impl PathDepth {
     /// Returns the place of the element in its list.
     pub(super) fn index(self) -> u64 {
         match self {
@@ -58,12 +58,12 @@ impl Relation {
         }
     }
 
-    fn inside(rest: &[Segment], object: Self, list: fn(Depth) -> Self) -> Option<Self> {
+    fn inside(rest: &[Segment], object: Self, list: fn(PathDepth) -> Self) -> Option<Self> {
         match rest {
             [] => None,
             [Segment::Key(_), ..] => Some(object),
-            [Segment::Index(index)] => Some(list(Depth::Element(*index))),
-            [Segment::Index(index), ..] => Some(list(Depth::Deeper(*index))),
+            [Segment::Index(index)] => Some(list(PathDepth::Element(*index))),
+            [Segment::Index(index), ..] => Some(list(PathDepth::Deeper(*index))),
         }
     }
 

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use super::formula::Demand;
-use super::shape::{Shape, Texts};
+use super::shape::{TextNumbers, ValueShape};
 
 /// The number of a set of demands on one variable.
 pub(super) type Set = u32;
@@ -13,7 +13,7 @@ pub(super) type Set = u32;
 pub(super) struct Sets {
     pub(super) numbers: HashMap<(bool, Vec<Demand>), Set>,
     pub(super) all: Vec<Demanded>,
-    pub(super) texts: Texts,
+    pub(super) texts: TextNumbers,
     pub(super) compared: HashMap<(Set, Set), bool>,
 }
 
@@ -22,5 +22,5 @@ pub(super) struct Sets {
 pub(super) struct Demanded {
     pub(super) is_name: bool,
     pub(super) demands: Vec<Demand>,
-    pub(super) shape: Shape,
+    pub(super) shape: ValueShape,
 }

@@ -12,7 +12,7 @@ use crate::model::{Comparison, Decimal, Order, has_exponent};
 
 /// The shape of a set of demands: what a value must be at least.
 #[derive(Debug, Default)]
-pub(super) struct Shape {
+pub(super) struct ValueShape {
     /// The numbers of the texts that it may equal, in order.
     equal: Option<Box<[u32]>>,
     ends: Ends,
@@ -36,18 +36,22 @@ enum Openness {
 
 /// The numbers of texts.
 #[derive(Debug, Default)]
-pub(super) struct Texts(HashMap<Arc<str>, u32>);
+pub(super) struct TextNumbers(HashMap<Arc<str>, u32>);
 
-impl Texts {
+impl TextNumbers {
     fn number(&mut self, text: &Arc<str>) -> Option<u32> {
         let new = u32::try_from(self.0.len()).ok()?;
         Some(*self.0.entry(Arc::clone(text)).or_insert(new))
     }
 }
 
-impl Shape {
+impl ValueShape {
     /// Returns the shape of some tests, passed or not.
-    pub(super) fn of(tests: &[(&Trial, bool)], texts: &mut Texts, examples: &mut Examples) -> Self {
+    pub(super) fn of(
+        tests: &[(&Trial, bool)],
+        texts: &mut TextNumbers,
+        examples: &mut Examples,
+    ) -> Self {
         let mut shape = Self::default();
         let mut of_patterns = Ends::default();
         for trial in tests.iter().filter(|(_, wanted)| *wanted).map(|(trial, _)| *trial) {
@@ -72,7 +76,7 @@ impl Shape {
         shape
     }
 
-    fn must_equal(&mut self, all: &[Arc<str>], texts: &mut Texts) {
+    fn must_equal(&mut self, all: &[Arc<str>], texts: &mut TextNumbers) {
         let numbers: Option<Vec<u32>> = all.iter().map(|it| texts.number(it)).collect();
         let Some(mut numbers) = numbers else { return };
         if self.equal.as_ref().is_none_or(|it| numbers.len() < it.len()) {

@@ -3,8 +3,8 @@
 use hashbrown::HashMap;
 
 use super::choice::{Choice, choose};
-use super::formula::{Demand, Formula, Test, Trial, Variable};
-use super::place::{Depth, Place, Relation};
+use super::formula::{Demand, Formula, TestNumber, Trial, Variable};
+use super::place::{PathDepth, Relation, ValuePlace};
 use super::sets::Sets;
 use super::witness::{self, Placed};
 use crate::java_regex::Examples;
@@ -27,12 +27,12 @@ const STEPS: usize = 20_000;
 /// Decides about rules, keeping what it learns from one question for the next.
 #[derive(Debug, Default)]
 pub struct Solver {
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ValuePlace>,
     pub(super) variables: HashMap<Vec<Segment>, Variable>,
     pub(super) tests: Vec<Trial>,
-    pub(super) test_ids: HashMap<(u8, String), Test>,
+    pub(super) test_ids: HashMap<(u8, String), TestNumber>,
     /// Of a test whether a list has a text: whether an element equals it.
-    pub(super) of_elements: HashMap<Test, Test>,
+    pub(super) of_elements: HashMap<TestNumber, TestNumber>,
     pub(super) examples: Examples,
     pub(super) choices: HashMap<(bool, Vec<Demand>), Choice>,
     pub(super) sets: Sets,
@@ -44,7 +44,7 @@ const REMEMBERED: usize = 100_000;
 
 /// What has been asked so far of each variable.
 #[derive(Default)]
-struct Asked {
+struct AskedVariables {
     demands: HashMap<Variable, Vec<Demand>>,
     trail: Vec<Variable>,
     steps: usize,
@@ -70,7 +70,7 @@ impl Solver {
 
     /// Decides whether formulas can hold together.
     pub fn solve(&mut self, formulas: &[&Formula]) -> Verdict {
-        let mut asked = Asked::default();
+        let mut asked = AskedVariables::default();
         let found = self.search(formulas.to_vec(), Vec::new(), &mut asked);
         self.steps += asked.steps as u64;
         match found {
@@ -85,7 +85,7 @@ impl Solver {
         &mut self,
         mut pending: Vec<&'f Formula>,
         mut alternatives: Vec<&'f [Formula]>,
-        asked: &mut Asked,
+        asked: &mut AskedVariables,
     ) -> Option<Node> {
         while let Some(formula) = pending.pop() {
             asked.steps += 1;
@@ -129,7 +129,7 @@ impl Solver {
     }
 
     /// Asks one thing more of a variable; returns whether a value may still meet it all.
-    fn ask(&mut self, variable: Variable, demand: Demand, asked: &mut Asked) -> bool {
+    fn ask(&mut self, variable: Variable, demand: Demand, asked: &mut AskedVariables) -> bool {
         if asked.has(variable, demand) {
             return true;
         }
@@ -143,7 +143,7 @@ impl Solver {
         // What a list does not have, none of its elements is.
         let related = self.places.get(variable).map(|it| it.related.clone());
         related.into_iter().flatten().all(|(element, relation)| match relation {
-            Relation::HoldsInList(Depth::Element(_)) => {
+            Relation::HoldsInList(PathDepth::Element(_)) => {
                 let demand = (equals, false);
                 asked.has(element, demand) || self.ask_alone(element, demand, asked)
             }
@@ -151,7 +151,12 @@ impl Solver {
         })
     }
 
-    fn ask_alone(&mut self, variable: Variable, demand: Demand, asked: &mut Asked) -> bool {
+    fn ask_alone(
+        &mut self,
+        variable: Variable,
+        demand: Demand,
+        asked: &mut AskedVariables,
+    ) -> bool {
         asked.steps += 1;
         let demands = asked.demands.entry(variable).or_default();
         demands.push(demand);
@@ -168,7 +173,7 @@ impl Solver {
     }
 
     /// Returns whether a value at one place and those at others can stand in one node.
-    fn fits(&self, variable: Variable, asked: &Asked) -> bool {
+    fn fits(&self, variable: Variable, asked: &AskedVariables) -> bool {
         let Some(place) = self.places.get(variable) else { return true };
         place.related.iter().all(|(other, relation)| match relation {
             _ if !asked.is_there(*other) => true,
@@ -179,8 +184,8 @@ impl Solver {
     }
 
     /// Returns whether what must be at a place is a list.
-    fn is_list(&self, variable: Variable, asked: &Asked) -> bool {
-        let contains = |test: &Test| {
+    fn is_list(&self, variable: Variable, asked: &AskedVariables) -> bool {
+        let contains = |test: &TestNumber| {
             matches!(self.tests.get(*test), Some(Trial::Comparison(Comparison::Contains(_))))
         };
         asked.of(variable).iter().all(|(test, wanted)| !wanted || contains(test))
@@ -214,7 +219,7 @@ impl Solver {
         choose(is_name, &tests, &mut self.examples)
     }
 
-    fn witness(&mut self, asked: &mut Asked) -> Option<Node> {
+    fn witness(&mut self, asked: &mut AskedVariables) -> Option<Node> {
         let mut values = Vec::new();
         for (variable, demands) in &asked.demands {
             match self.choice(*variable, demands.clone()) {
@@ -241,7 +246,7 @@ impl Solver {
     }
 }
 
-impl Asked {
+impl AskedVariables {
     /// Returns what is asked of a variable.
     fn of(&self, variable: Variable) -> &[Demand] {
         self.demands.get(&variable).map_or(&[], Vec::as_slice)

@@ -7,14 +7,15 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
-use super::super::lists::Lists;
+use super::super::lists::NumberLists;
 use super::super::paths::PathId;
-use super::compile::Compiler;
+use super::compile::RuleCompiler;
 use super::compiled::{
-    Base, GroupEntry, GroupNumber, Index, LiteralSearch, NONE, PathInfo, Program, Searched,
+    CompiledRules, GroupEntry, GroupNumber, Index, LiteralSearch, NONE, PathInfo, RuleProgram,
+    Searched,
 };
 use super::guard::{ALWAYS, Chooser, Guard};
-use super::texts::{Side, TextId};
+use super::texts::{TextId, TextSide};
 use crate::hierarchy::Hierarchy;
 use crate::java_regex::KnownSubjects;
 use crate::model::{Comparison, Condition};
@@ -33,7 +34,7 @@ struct Postings {
 impl Index {
     /// Compiles the rules of all groups.
     pub fn new(hierarchy: &Hierarchy) -> Self {
-        let mut compiler = Compiler::default();
+        let mut compiler = RuleCompiler::default();
         let rules = hierarchy.groups().filter_map(|group| group.rule.as_deref());
         compiler.texts.reserve(rules.map(equalities).sum());
         let mut members: Vec<GroupEntry> = Vec::with_capacity(hierarchy.len());
@@ -52,19 +53,19 @@ impl Index {
             }
         }
         let postings = post(hierarchy, &members, &compiler);
-        let asked_by = Lists::of(compiler.texts.len(), &postings.texts);
+        let asked_by = NumberLists::of(compiler.texts.len(), &postings.texts);
         let path_info = path_info(&compiler);
         let searches = searches(&compiler, &asked_by, &postings);
-        let Compiler { paths, mut texts, code, sets, tests, .. } = compiler;
+        let RuleCompiler { paths, mut texts, code, sets, tests, .. } = compiler;
         texts.shrink();
-        let base = Base {
+        let base = CompiledRules {
             path_info,
             searches,
             texts,
             asked_by,
-            dependents: Lists::of(members.len() + 1, &postings.dependents),
+            dependents: NumberLists::of(members.len() + 1, &postings.dependents),
             members: members.into(),
-            program: Program { code: code.into(), sets: sets.into(), tests: tests.into() },
+            program: RuleProgram { code: code.into(), sets: sets.into(), tests: tests.into() },
         };
         Self { paths: Arc::new(paths), base: Arc::new(base), patch: None }
     }
@@ -80,7 +81,7 @@ fn equalities(rule: &Condition) -> usize {
 }
 
 /// Decides for each group when it is asked.
-fn post(hierarchy: &Hierarchy, members: &[GroupEntry], compiler: &Compiler) -> Postings {
+fn post(hierarchy: &Hierarchy, members: &[GroupEntry], compiler: &RuleCompiler) -> Postings {
     let chooser = Chooser::new(compiler);
     let mut postings = Postings::default();
     let all = u32::try_from(members.len()).unwrap_or(NONE);
@@ -112,19 +113,23 @@ fn post(hierarchy: &Hierarchy, members: &[GroupEntry], compiler: &Compiler) -> P
 }
 
 /// Returns what is asked of each path.
-fn path_info(compiler: &Compiler) -> Box<[PathInfo]> {
+fn path_info(compiler: &RuleCompiler) -> Box<[PathInfo]> {
     let mut all = vec![PathInfo::default(); compiler.paths.len()];
     for (path, side, _) in compiler.texts.iter() {
         if let Some(path_info) = all.get_mut(*path as usize) {
-            path_info.is_compared |= *side == Side::Value;
-            path_info.is_list |= *side == Side::Element;
+            path_info.is_compared |= *side == TextSide::Value;
+            path_info.is_list |= *side == TextSide::Element;
         }
     }
     all.into()
 }
 
 /// Makes what finds literals.
-fn searches(compiler: &Compiler, asked_by: &Lists, postings: &Postings) -> Box<[LiteralSearch]> {
+fn searches(
+    compiler: &RuleCompiler,
+    asked_by: &NumberLists,
+    postings: &Postings,
+) -> Box<[LiteralSearch]> {
     // A node's name is mostly that of its certificate.
     let certname = compiler.paths.certname();
     let searched_with = |path: PathId| match compiler.paths.name {
@@ -134,7 +139,7 @@ fn searches(compiler: &Compiler, asked_by: &Lists, postings: &Postings) -> Box<[
     let mut searches: BTreeMap<PathId, Literals<'_>> = BTreeMap::new();
     for (id, (path, side, text)) in (0..).zip(compiler.texts.iter()) {
         let groups = asked_by.get(id);
-        if *side == Side::Part && !groups.is_empty() {
+        if *side == TextSide::Part && !groups.is_empty() {
             searches.entry(searched_with(*path)).or_default().add(*path, text, groups);
         }
     }
@@ -190,7 +195,7 @@ impl<'c> Literals<'c> {
         let kind = (length <= TABLE).then_some(AhoCorasickKind::DFA);
         let searched = |(path, asking): (PathId, Asking)| Searched {
             path,
-            asked_by: Lists::of(self.texts.len(), &asking.asked_by),
+            asked_by: NumberLists::of(self.texts.len(), &asking.asked_by),
             odd: asking.odd.into(),
             not_ascii: asking.not_ascii.into(),
             long: asking.long.into(),

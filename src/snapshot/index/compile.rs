@@ -6,18 +6,18 @@ use std::sync::Arc;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::super::paths::{PathId, Paths};
-use super::compiled::{Op, Test};
-use super::texts::{Side, TextId, Texts};
+use super::compiled::{CompiledTest, Op};
+use super::texts::{TextId, TextIndex, TextSide};
 use crate::model::{Comparison, Condition, has_exponent};
 
 /// Compiles one rule after the other.
 #[derive(Default)]
-pub(super) struct Compiler {
+pub(super) struct RuleCompiler {
     pub(super) paths: Paths,
-    pub(super) texts: Texts,
+    pub(super) texts: TextIndex,
     pub(super) code: Vec<Op>,
     pub(super) sets: Vec<TextId>,
-    pub(super) tests: Vec<Test>,
+    pub(super) tests: Vec<CompiledTest>,
     /// How many conditions ask for each text.
     pub(super) uses: Vec<u32>,
     /// Whether texts are compared one by one, since their numbers are never looked up.
@@ -26,7 +26,7 @@ pub(super) struct Compiler {
     hasher: DefaultHashBuilder,
 }
 
-impl Compiler {
+impl RuleCompiler {
     /// Prepares to compile rules that stand beside an index.
     pub(super) fn apart(paths: Paths) -> Self {
         Self { paths, apart: true, ..Self::default() }
@@ -51,7 +51,7 @@ impl Compiler {
                     (Some(path), Comparison::Equals(text))
                         if !self.apart && !has_exponent(text) =>
                     {
-                        let text = self.texts.intern(path, Side::Value, text);
+                        let text = self.texts.intern(path, TextSide::Value, text);
                         self.count(text);
                         Op::Is { path, text }
                     }
@@ -89,7 +89,7 @@ impl Compiler {
                 && let Some(text) = looked_up(&test.comparison)
                 && let Some(path) = self.paths.intern(&test.path)
             {
-                let text = self.texts.intern(path, Side::Value, text);
+                let text = self.texts.intern(path, TextSide::Value, text);
                 self.count(text);
                 match sets.iter_mut().find(|(it, _)| *it == path) {
                     Some((_, set)) => set.push(text),
@@ -130,12 +130,16 @@ impl Compiler {
     fn test(&mut self, path: PathId, comparison: &Comparison) -> u32 {
         if self.apart {
             let number = u32::try_from(self.tests.len()).unwrap_or(u32::MAX);
-            self.tests.push(Test { path, comparison: comparison.clone(), is_shared: false });
+            self.tests.push(CompiledTest {
+                path,
+                comparison: comparison.clone(),
+                is_shared: false,
+            });
             return number;
         }
         let key = (path, comparison.operator(), comparison.operand());
         let hash = self.hasher.hash_one(key);
-        let of = |test: &Test| {
+        let of = |test: &CompiledTest| {
             self.hasher.hash_one((test.path, test.comparison.operator(), test.comparison.operand()))
         };
         let tests = &mut self.tests;
@@ -152,7 +156,7 @@ impl Compiler {
             known
         } else {
             let number = u32::try_from(tests.len()).unwrap_or(u32::MAX);
-            tests.push(Test { path, comparison: comparison.clone(), is_shared: false });
+            tests.push(CompiledTest { path, comparison: comparison.clone(), is_shared: false });
             let hash_of = |it: &u32| tests.get(*it as usize).map_or(0, of);
             self.known.insert_unique(hash, number, hash_of);
             number
@@ -165,13 +169,13 @@ impl Compiler {
     fn count_parts(&mut self, path: PathId, comparison: &Comparison) {
         match comparison {
             Comparison::Contains(text) if !has_exponent(text) => {
-                let text = self.texts.intern(path, Side::Element, text);
+                let text = self.texts.intern(path, TextSide::Element, text);
                 self.count(text);
             }
             Comparison::Finds(pattern) => {
                 let sets = pattern.required().map(|it| it.texts.as_ref()).unwrap_or_default();
                 for literal in sets.iter().flatten() {
-                    let text = self.texts.intern(path, Side::Part, &literal.as_ref().into());
+                    let text = self.texts.intern(path, TextSide::Part, &literal.as_ref().into());
                     self.count(text);
                 }
             }

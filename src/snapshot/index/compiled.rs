@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
 
-use super::super::lists::Lists;
+use super::super::lists::NumberLists;
 use super::super::paths::{PathId, Paths};
-use super::texts::{TextId, Texts};
+use super::texts::{TextId, TextIndex};
 use crate::model::Comparison;
 
 /// The place of a group, as the index writes it.
@@ -19,23 +19,23 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub struct Index {
     pub(super) paths: Arc<Paths>,
-    pub(super) base: Arc<Base>,
+    pub(super) base: Arc<CompiledRules>,
     pub(super) patch: Option<Arc<Patch>>,
 }
 
 /// The rules of all groups of a commit.
 #[derive(Debug)]
-pub(super) struct Base {
+pub(super) struct CompiledRules {
     /// What is known of each path.
     pub(super) path_info: Box<[PathInfo]>,
     pub(super) searches: Box<[LiteralSearch]>,
-    pub(super) texts: Texts,
+    pub(super) texts: TextIndex,
     /// The groups that ask for a text.
-    pub(super) asked_by: Lists,
+    pub(super) asked_by: NumberLists,
     pub(super) members: Box<[GroupEntry]>,
     /// The groups to ask when a group has matched; the last list is of those to ask always.
-    pub(super) dependents: Lists,
-    pub(super) program: Program,
+    pub(super) dependents: NumberLists,
+    pub(super) program: RuleProgram,
 }
 
 /// The rules of groups that later commits have changed. These groups are asked about every node
@@ -44,17 +44,17 @@ pub(super) struct Base {
 pub(super) struct Patch {
     /// The groups in order, and where their code starts.
     pub(super) starts: Box<[(GroupNumber, u32)]>,
-    pub(super) program: Program,
+    pub(super) program: RuleProgram,
 }
 
 /// Rules as code.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct RuleProgram {
     pub(super) code: Box<[Op]>,
     /// The members of each set of texts, in order.
     pub(super) sets: Box<[TextId]>,
     /// Each distinct comparison that is more than being equal to a text.
-    pub(super) tests: Box<[Test]>,
+    pub(super) tests: Box<[CompiledTest]>,
 }
 
 /// What rules ask of a path.
@@ -80,7 +80,7 @@ pub(super) struct LiteralSearch {
 pub(super) struct Searched {
     pub(super) path: PathId,
     /// The groups that ask for a literal.
-    pub(super) asked_by: Lists,
+    pub(super) asked_by: NumberLists,
     /// The groups to ask where a value is not one line.
     pub(super) odd: Box<[GroupNumber]>,
     /// The groups to ask where it is not one line in ASCII.
@@ -121,7 +121,7 @@ pub(super) enum Op {
 
 /// A comparison.
 #[derive(Clone, Debug)]
-pub(super) struct Test {
+pub(super) struct CompiledTest {
     pub(super) path: PathId,
     pub(super) comparison: Comparison,
     /// Whether more than one rule asks for it.

@@ -3,9 +3,9 @@
 use hashbrown::HashMap;
 
 use super::super::paths::PathId;
-use super::compile::Compiler;
-use super::compiled::{Op, Test};
-use super::texts::{Side, TextId};
+use super::compile::RuleCompiler;
+use super::compiled::{CompiledTest, Op};
+use super::texts::{TextId, TextSide};
 use crate::java_regex::KnownSubjects;
 use crate::model::Comparison;
 
@@ -24,13 +24,13 @@ pub(super) const ALWAYS: u64 = 1 << 32;
 
 /// Chooses guards.
 pub(super) struct Chooser<'c> {
-    compiler: &'c Compiler,
+    compiler: &'c RuleCompiler,
     /// How many conditions ask for texts of a path.
-    totals: HashMap<(PathId, Side), u64>,
+    totals: HashMap<(PathId, TextSide), u64>,
 }
 
 impl<'c> Chooser<'c> {
-    pub(super) fn new(compiler: &'c Compiler) -> Self {
+    pub(super) fn new(compiler: &'c RuleCompiler) -> Self {
         let mut totals = HashMap::new();
         for ((path, side, _), uses) in compiler.texts.iter().zip(&compiler.uses) {
             *totals.entry((*path, *side)).or_insert(0) += u64::from(*uses);
@@ -82,16 +82,16 @@ impl<'c> Chooser<'c> {
         }
     }
 
-    fn test(&self, test: &Test) -> Option<Guard> {
+    fn test(&self, test: &CompiledTest) -> Option<Guard> {
         let texts = &self.compiler.texts;
         match &test.comparison {
             Comparison::Contains(text) => {
-                Some(self.of_texts([texts.get(test.path, Side::Element, text)?]))
+                Some(self.of_texts([texts.get(test.path, TextSide::Element, text)?]))
             }
             Comparison::Finds(pattern) => {
                 let required = pattern.required()?;
                 let ids = |set: &[Box<str>]| -> Option<Vec<TextId>> {
-                    set.iter().map(|it| texts.get(test.path, Side::Part, it)).collect()
+                    set.iter().map(|it| texts.get(test.path, TextSide::Part, it)).collect()
                 };
                 let all = required.texts.iter().filter_map(|set| ids(set));
                 let mut best = all.map(|set| self.of_texts(set)).min_by_key(|guard| guard.cost)?;

@@ -5,9 +5,10 @@ use smallvec::{SmallVec, smallvec};
 
 use super::super::paths::{PathId, PathValue, ResolvedPaths};
 use super::compiled::{
-    Base, GroupNumber, Index, LiteralSearch, NONE, Op, Patch, Program, Searched, Test,
+    CompiledRules, CompiledTest, GroupNumber, Index, LiteralSearch, NONE, Op, Patch, RuleProgram,
+    Searched,
 };
-use super::texts::{Side, TextId};
+use super::texts::{TextId, TextSide};
 use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::java_regex::{SHORT, SubjectKind};
@@ -18,10 +19,10 @@ use crate::rule::{EvaluationError, found, holds};
 type Few<T, const N: usize> = SmallVec<[T; N]>;
 
 /// The group whose rule could not be evaluated, and why.
-pub(super) type Failure = (GroupNumber, EvaluationError);
+pub(super) type EvaluationFailure = (GroupNumber, EvaluationError);
 
 /// Names the group of a failure.
-pub(super) fn error(hierarchy: &Hierarchy, failure: Failure) -> ClassificationError {
+pub(super) fn error(hierarchy: &Hierarchy, failure: EvaluationFailure) -> ClassificationError {
     let (place, cause) = failure;
     let index = hierarchy.at(place as usize).unwrap_or(hierarchy.root());
     ClassificationError::of(hierarchy.group(index), cause)
@@ -29,18 +30,18 @@ pub(super) fn error(hierarchy: &Hierarchy, failure: Failure) -> ClassificationEr
 
 /// One look.
 pub(super) struct Matcher<'r, 'n> {
-    base: &'r Base,
+    base: &'r CompiledRules,
     patch: Option<&'r Patch>,
     resolved: &'r ResolvedPaths<'n>,
     /// What is known of the text at each path.
-    texts: Few<Text, 24>,
+    texts: Few<KnownText, 24>,
     /// The outcomes of comparisons that several rules ask for.
     outcomes: HashMap<u32, Result<bool, EvaluationError>>,
 }
 
 /// What is known of the text at a path.
 #[derive(Clone, Copy)]
-struct Text {
+struct KnownText {
     /// Its number among those that rules compare it with.
     id: TextId,
     /// Its kind, if it was searched.
@@ -55,14 +56,17 @@ struct Matched {
 
 impl<'r, 'n> Matcher<'r, 'n> {
     pub(super) fn new(index: &'r Index, resolved: &'r ResolvedPaths<'n>) -> Self {
-        let texts = smallvec![Text { id: NONE, kind: None }; index.paths.len()];
+        let texts = smallvec![KnownText { id: NONE, kind: None }; index.paths.len()];
         let (base, patch) = (&index.base, index.patch.as_deref());
         Self { base, patch, resolved, texts, outcomes: HashMap::new() }
     }
 
     /// Returns the groups that match, parents first.
-    pub(super) fn matches(mut self, hierarchy: &Hierarchy) -> Result<Vec<GroupIndex>, Failure> {
-        let mut queue = Queue { asked: &self.asked(), dependents: SmallVec::new() };
+    pub(super) fn matches(
+        mut self,
+        hierarchy: &Hierarchy,
+    ) -> Result<Vec<GroupIndex>, EvaluationFailure> {
+        let mut queue = PendingGroups { asked: &self.asked(), dependents: SmallVec::new() };
         let mut found = Vec::with_capacity(16);
         // The last list is of the groups that are asked always.
         let base = self.base;
@@ -90,7 +94,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
     }
 
     /// Returns the code of a group.
-    fn code(&self, place: GroupNumber, start: u32) -> (&'r Program, u32) {
+    fn code(&self, place: GroupNumber, start: u32) -> (&'r RuleProgram, u32) {
         let patched = self.patch.and_then(|patch| {
             let at = patch.starts.binary_search_by_key(&place, |(it, _)| *it).ok()?;
             Some((&patch.program, patch.starts.get(at)?.1))
@@ -106,7 +110,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
         for ((path, path_info), seen) in (0..).zip(&index.path_info).zip(&self.resolved.0) {
             if path_info.is_compared
                 && let PathValue::Text(text) | PathValue::Scalar(text) = seen
-                && let Some(id) = index.texts.get(path, Side::Value, text)
+                && let Some(id) = index.texts.get(path, TextSide::Value, text)
             {
                 if let Some(known) = self.texts.get_mut(path as usize) {
                     known.id = id;
@@ -117,7 +121,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
                 && let PathValue::List(elements) = seen
             {
                 for text in elements.iter().filter_map(text) {
-                    let id = index.texts.get(path, Side::Element, text);
+                    let id = index.texts.get(path, TextSide::Element, text);
                     asked
                         .extend_from_slice(id.map(|id| index.asked_by.get(id)).unwrap_or_default());
                 }
@@ -161,7 +165,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
         }
     }
 
-    fn holds(&mut self, program: &'r Program, at: &mut usize) -> Result<bool, EvaluationError> {
+    fn holds(&mut self, program: &'r RuleProgram, at: &mut usize) -> Result<bool, EvaluationError> {
         let op = program.code.get(*at).copied().unwrap_or(Op::Never);
         *at += 1;
         match op {
@@ -182,7 +186,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
     /// Joins the parts up to the end, of which one that is `decisive` decides.
     fn join(
         &mut self,
-        program: &'r Program,
+        program: &'r RuleProgram,
         at: &mut usize,
         end: usize,
         decisive: bool,
@@ -206,7 +210,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
         self.texts.get(path as usize).map_or(NONE, |it| it.id)
     }
 
-    fn test(&mut self, program: &'r Program, number: u32) -> Result<bool, EvaluationError> {
+    fn test(&mut self, program: &'r RuleProgram, number: u32) -> Result<bool, EvaluationError> {
         let Some(test) = program.tests.get(number as usize) else { return Ok(false) };
         if !test.is_shared {
             return self.compare(test);
@@ -219,7 +223,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
         outcome
     }
 
-    fn compare(&mut self, test: &Test) -> Result<bool, EvaluationError> {
+    fn compare(&mut self, test: &CompiledTest) -> Result<bool, EvaluationError> {
         let seen = self.resolved.get(test.path);
         if let (Comparison::Finds(pattern), PathValue::Text(text)) = (&test.comparison, seen) {
             let known = self.texts.get_mut(test.path as usize).map(|it| &mut it.kind);
@@ -234,14 +238,14 @@ impl<'r, 'n> Matcher<'r, 'n> {
 }
 
 /// The groups that are still to be asked.
-struct Queue<'q> {
+struct PendingGroups<'q> {
     /// Those of whose guards a text is there.
     asked: &'q [GroupNumber],
     /// Those to ask because a group has matched; no list is empty.
     dependents: Few<&'q [GroupNumber], 8>,
 }
 
-impl<'q> Queue<'q> {
+impl<'q> PendingGroups<'q> {
     fn add(&mut self, dependents: &'q [GroupNumber]) {
         if !dependents.is_empty() {
             self.dependents.push(dependents);

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::compile::Compiler;
-use super::compiled::{GroupNumber, Index, NONE, Patch, Program};
+use super::compile::RuleCompiler;
+use super::compiled::{GroupNumber, Index, NONE, Patch, RuleProgram};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Comparison, Condition};
 
@@ -45,14 +45,14 @@ impl Index {
         {
             return None;
         }
-        let mut compiler = Compiler::apart(self.paths.as_ref().clone());
+        let mut compiler = RuleCompiler::apart(self.paths.as_ref().clone());
         let mut starts = Vec::with_capacity(rules.len());
         for (place, rule) in rules {
             starts.push((place, compiler.here()));
             compiler.condition(rule);
         }
-        let Compiler { paths, code, sets, tests, .. } = compiler;
-        let program = Program { code: code.into(), sets: sets.into(), tests: tests.into() };
+        let RuleCompiler { paths, code, sets, tests, .. } = compiler;
+        let program = RuleProgram { code: code.into(), sets: sets.into(), tests: tests.into() };
         let patch = Patch { starts: starts.into(), program };
         let base = Arc::clone(&self.base);
         Some(Self { paths: Arc::new(paths), base, patch: Some(Arc::new(patch)) })

@@ -12,7 +12,7 @@ pub(super) type TextId = u32;
 
 /// What a text is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Side {
+pub(super) enum TextSide {
     /// The value at a path.
     Value,
     /// An element of the list there.
@@ -23,13 +23,13 @@ pub(super) enum Side {
 
 /// Texts with where and how they are compared.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Texts {
-    all: Vec<(PathId, Side, Arc<str>)>,
+pub(super) struct TextIndex {
+    all: Vec<(PathId, TextSide, Arc<str>)>,
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
 
-impl Texts {
+impl TextIndex {
     /// Makes room for so many texts, which is then not made bit by bit.
     pub(super) fn reserve(&mut self, count: usize) {
         self.all.reserve(count);
@@ -42,11 +42,11 @@ impl Texts {
     }
 
     /// Returns every text, by number.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &(PathId, Side, Arc<str>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(PathId, TextSide, Arc<str>)> {
         self.all.iter()
     }
 
-    pub(super) fn get(&self, path: PathId, side: Side, text: &str) -> Option<TextId> {
+    pub(super) fn get(&self, path: PathId, side: TextSide, text: &str) -> Option<TextId> {
         let hash = self.hasher.hash_one((path, side, text));
         let is_it = |id: &u32| {
             self.all
@@ -56,7 +56,7 @@ impl Texts {
         self.table.find(hash, is_it).copied()
     }
 
-    pub(super) fn intern(&mut self, path: PathId, side: Side, text: &Arc<str>) -> TextId {
+    pub(super) fn intern(&mut self, path: PathId, side: TextSide, text: &Arc<str>) -> TextId {
         if let Some(known) = self.get(path, side, text) {
             return known;
         }
@@ -76,7 +76,7 @@ impl Texts {
     }
 }
 
-fn hash_of(all: &[(PathId, Side, Arc<str>)], hasher: &DefaultHashBuilder, id: TextId) -> u64 {
+fn hash_of(all: &[(PathId, TextSide, Arc<str>)], hasher: &DefaultHashBuilder, id: TextId) -> u64 {
     all.get(id as usize)
         .map_or(0, |(path, side, text)| hasher.hash_one((path, side, text.as_ref())))
 }

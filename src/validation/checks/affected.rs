@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::scope::Scope;
+use super::scope::FindingScope;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 
 /// The groups that are checked.
@@ -36,11 +36,11 @@ impl<'h> Affected<'h> {
     }
 
     /// Returns whether the change affects findings of a scope in a group.
-    pub(super) fn has(&self, scope: Scope, group: GroupIndex) -> bool {
+    pub(super) fn has(&self, scope: FindingScope, group: GroupIndex) -> bool {
         match scope {
-            Scope::Group => self.changed.contains(&group),
-            Scope::Descendants => self.above.contains(&group),
-            Scope::Ancestors => {
+            FindingScope::Group => self.changed.contains(&group),
+            FindingScope::Descendants => self.above.contains(&group),
+            FindingScope::Ancestors => {
                 let is_below = |top: &GroupIndex| self.hierarchy.is_ancestor(*top, group);
                 self.tops.iter().any(|top| *top == group || is_below(top))
             }
@@ -50,7 +50,7 @@ impl<'h> Affected<'h> {
 
 impl Selection<'_> {
     /// Returns whether a group is checked for findings of a scope.
-    pub(super) fn has(self, scope: Scope, group: GroupIndex) -> bool {
+    pub(super) fn has(self, scope: FindingScope, group: GroupIndex) -> bool {
         match self {
             Self::All => true,
             Self::Affected(affected) => affected.has(scope, group),
@@ -58,12 +58,12 @@ impl Selection<'_> {
     }
 
     /// Returns the groups that are checked for findings of a scope.
-    pub(super) fn groups(self, scope: Scope, hierarchy: &Hierarchy) -> Vec<GroupIndex> {
+    pub(super) fn groups(self, scope: FindingScope, hierarchy: &Hierarchy) -> Vec<GroupIndex> {
         match (self, scope) {
             (Self::All, _) => hierarchy.indexes().collect(),
-            (Self::Affected(it), Scope::Group) => it.changed.iter().copied().collect(),
-            (Self::Affected(it), Scope::Descendants) => it.above.iter().copied().collect(),
-            (Self::Affected(it), Scope::Ancestors) => {
+            (Self::Affected(it), FindingScope::Group) => it.changed.iter().copied().collect(),
+            (Self::Affected(it), FindingScope::Descendants) => it.above.iter().copied().collect(),
+            (Self::Affected(it), FindingScope::Ancestors) => {
                 it.tops.iter().flat_map(|top| hierarchy.subtree(*top)).collect()
             }
         }

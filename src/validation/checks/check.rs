@@ -3,7 +3,7 @@
 use super::super::file_reader::weight;
 use super::affected::Selection;
 use super::context::CheckContext;
-use super::scope::Scope;
+use super::scope::FindingScope;
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::hierarchy::GroupIndex;
 use crate::model::{Meter, Room};
@@ -13,7 +13,7 @@ pub(in crate::validation) struct Check {
     /// The kinds of its findings, which have a severity and a page each.
     pub(in crate::validation) kinds: &'static [Kind],
     /// What a finding depends on.
-    pub(in crate::validation) scope: Scope,
+    pub(in crate::validation) scope: FindingScope,
     pub(in crate::validation) run: Run,
 }
 
@@ -31,7 +31,7 @@ pub(in crate::validation) enum Run {
 /// A diagnostic, and the group in which it stands.
 #[derive(Clone, Debug)]
 pub(in crate::validation) struct Finding {
-    pub(in crate::validation) scope: Scope,
+    pub(in crate::validation) scope: FindingScope,
     pub(in crate::validation) group: GroupIndex,
     pub(in crate::validation) diagnostic: Diagnostic,
 }

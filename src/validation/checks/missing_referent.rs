@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::super::layout::Strictness;
 use super::class_use::ClassUse;
-use super::{Check, CheckContext, Findings, Run, Scope};
+use super::{Check, CheckContext, FindingScope, Findings, Run};
 use crate::diagnostic::{Diagnostic, Kind, Severity, closest};
 use crate::hierarchy::{Catalogue, GroupIndex};
 use crate::model::{ClassName, EnvironmentName, Key};
 
 pub(super) const CHECK: Check = Check {
     kinds: &[Kind::MissingClass, Kind::MissingParameter],
-    scope: Scope::Descendants,
+    scope: FindingScope::Descendants,
     run: Run::EachGroup(check),
 };
 

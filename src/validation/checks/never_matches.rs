@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::places::Places;
 use super::super::search::Search;
-use super::{Check, CheckContext, Findings, Run, Scope};
+use super::{Check, CheckContext, FindingScope, Findings, Run};
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::bounded;
 use crate::hierarchy::{GroupIndex, Hierarchy};
@@ -28,8 +28,11 @@ const EXPLAINED: usize = 48;
 /// How many conditions are shown.
 const SHOWN: usize = 3;
 
-pub(super) const CHECK: Check =
-    Check { kinds: &[Kind::NeverMatches], scope: Scope::Ancestors, run: Run::EachSubtree(check) };
+pub(super) const CHECK: Check = Check {
+    kinds: &[Kind::NeverMatches],
+    scope: FindingScope::Ancestors,
+    run: Run::EachSubtree(check),
+};
 
 /// Finds groups, among one and its descendants, whose rule no node meets, by itself or together with
 /// those of ancestors, and pinned nodes that an ancestor never matches.
@@ -42,7 +45,7 @@ fn check(context: &CheckContext<'_>, top: GroupIndex, findings: &mut Findings<'_
     let (least, most) = OF_A_GROUP;
     let steps = (STEPS / hierarchy.len().max(1)).clamp(least, most);
     let mut walk =
-        Walk { hierarchy, places, steps, prover: Prover::new(effort), above: Vec::new() };
+        TreeWalk { hierarchy, places, steps, prover: Prover::new(effort), above: Vec::new() };
     let mut lineage: Vec<GroupIndex> = hierarchy.lineage(top).skip(1).collect();
     lineage.reverse();
     for index in lineage.into_iter().chain(hierarchy.subtree(top)) {
@@ -55,7 +58,7 @@ fn check(context: &CheckContext<'_>, top: GroupIndex, findings: &mut Findings<'_
 }
 
 /// A walk down the tree.
-struct Walk<'h, 'p> {
+struct TreeWalk<'h, 'p> {
     hierarchy: &'h Hierarchy,
     places: &'p Places<'p>,
     steps: usize,
@@ -87,7 +90,7 @@ struct Term<'h> {
     condition: &'h Condition,
 }
 
-impl<'h> Walk<'h, '_> {
+impl<'h> TreeWalk<'h, '_> {
     /// Checks the rule of a group, whose ancestors were entered before.
     fn enter(&mut self, index: GroupIndex) -> Vec<Diagnostic> {
         let hierarchy = self.hierarchy;

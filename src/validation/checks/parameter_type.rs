@@ -4,14 +4,17 @@ use std::collections::BTreeSet;
 
 use super::super::layout::Strictness;
 use super::class_use::ClassUse;
-use super::{Check, CheckContext, Findings, Run, Scope};
+use super::{Check, CheckContext, FindingScope, Findings, Run};
 use crate::diagnostic::{Diagnostic, Kind, closest};
 use crate::hierarchy::GroupIndex;
 use crate::model::{EnvironmentName, Value};
 use crate::puppet::{Aliases, Argument, DataType, TypeFault, fault_of, has_type};
 
-pub(super) const CHECK: Check =
-    Check { kinds: &[Kind::ParameterType], scope: Scope::Descendants, run: Run::EachGroup(check) };
+pub(super) const CHECK: Check = Check {
+    kinds: &[Kind::ParameterType],
+    scope: FindingScope::Descendants,
+    run: Run::EachGroup(check),
+};
 
 /// Checks the values that a group sets against the types of all environments where they count: its
 /// own, and those of descendants that do not override them.

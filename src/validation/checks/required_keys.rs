@@ -1,11 +1,11 @@
 //! Keys that the policy of the repository requires of every group.
 
 use super::super::layout::Policy;
-use super::{Check, CheckContext, Findings, Run, Scope};
+use super::{Check, CheckContext, FindingScope, Findings, Run};
 use crate::diagnostic::{Diagnostic, Kind};
 
 pub(super) const CHECK: Check =
-    Check { kinds: &[Kind::SchemaViolation], scope: Scope::Group, run: Run::Once(check) };
+    Check { kinds: &[Kind::SchemaViolation], scope: FindingScope::Group, run: Run::Once(check) };
 
 /// Checks every group as written: of several groups with one id, the tree has only one.
 fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {

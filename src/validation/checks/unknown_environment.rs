@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::super::layout::Strictness;
-use super::{Check, CheckContext, Findings, Run, Scope};
+use super::{Check, CheckContext, FindingScope, Findings, Run};
 use crate::diagnostic::{Diagnostic, Kind, closest};
 use crate::hierarchy::GroupIndex;
 use crate::model::EnvironmentName;
 
 pub(super) const CHECK: Check =
-    Check { kinds: &[Kind::SuspiciousValue], scope: Scope::Group, run: Run::Once(check) };
+    Check { kinds: &[Kind::SuspiciousValue], scope: FindingScope::Group, run: Run::Once(check) };
 
 fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {
     for it in unknown(context) {
