@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use clade::internals::classification::Evidence;
 use clade::internals::diagnostic::Place;
-use clade::internals::impact::{Comparison, Impact, NodeComparison, Side, Survey};
+use clade::internals::impact::{Impact, NodeComparison, Side, StateComparison, Survey};
 use clade::internals::validation::{Checked, Search, SourceContent, SourceFile, validate};
 use rayon::prelude::*;
 use world::{Scale, estates, nodes};
@@ -58,7 +58,7 @@ fn diff() {
     assert!(head.is_valid(), "{:?}", head.diagnostics.first());
     let nodes = nodes::nodes(scale, 10_000, SEED);
     let began = Instant::now();
-    let comparison = Comparison::new(side(&base), side(&head));
+    let comparison = StateComparison::new(side(&base), side(&head));
     let compared: Vec<(String, NodeComparison)> =
         nodes.par_iter().map(|node| (node.name.clone(), comparison.node(node))).collect();
     let mut survey = Survey::default();

@@ -23,12 +23,12 @@ mod published;
 use crate::hierarchy::{Estate, GroupIndex, Inherited};
 use crate::model::{Individual, Node};
 
-pub use conflict::{Conflicts, Difference};
+pub use conflict::{ConflictShare, Conflicts};
 pub use conflict_text::{conflict_message, conflict_report, conflict_summary};
 pub use enc::{enc_document, to_yaml11};
 pub use error::ClassificationError;
 pub use matching::{Match, matches};
-pub use merge::{ClassSources, Final, Source, SourcedValue};
+pub use merge::{ClassSources, Final, SourcedValue, ValueSource};
 pub use overlap::{Alarm, Differing, Evidence, Overlap, Pair, Rank, Setting, overlaps};
 pub use published::{
     Version, classified, conflict_details, explanation, explanation_fields, explanation_with,

@@ -33,7 +33,7 @@ pub use node::{Content, Entry, Node};
 pub use place::{Position, Span};
 pub use read::{read, read_counted};
 pub use text::read_text;
-pub use write::{Layout, quote, write};
+pub use write::{ValueLayout, quote, write};
 
 #[cfg(test)]
 mod tests;

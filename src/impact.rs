@@ -27,13 +27,13 @@ use crate::diagnostic::Place;
 use crate::hierarchy::Estate;
 use crate::model::GroupId;
 
-pub use comparison::Comparison;
+pub use comparison::StateComparison;
 pub use groups::How;
 pub use keys::Files;
 pub use nodes::{
     Causes, Change, ChangeRef, Difference, GroupName, NodeComparison, ValueChange, ValueKind,
 };
-pub use report::{Cause, Entry, Impact, Survey};
+pub use report::{CausingChange, Impact, ReportEntry, Survey};
 
 /// One of the two states that are compared.
 #[derive(Clone, Copy, Debug)]

@@ -15,10 +15,10 @@ internals! {
         explanation matches overlaps to_yaml11;
     config: PuppetSettings;
     diagnostic: Kind Place Severity;
-    document: Layout Limits format read write;
+    document: Limits ValueLayout format read write;
     facts: read_facts;
     hierarchy: Estate GroupIndex Hierarchy;
-    impact: Comparison Impact NodeComparison Side Survey;
+    impact: Impact NodeComparison Side StateComparison Survey;
     java_regex: Pattern suspicions;
     model: Budget BudgetItem CommitId Condition Group GroupId Individual Meter Node same;
     puppet: DataType;

@@ -26,7 +26,7 @@ pub use example::{Ends, Example, Examples};
 pub use glob::from_glob;
 pub use pattern::Pattern;
 pub use postgres::postgres_literal;
-pub use required::{SHORT, SubjectKind, Subjects as KnownSubjects};
+pub use required::{KnownSubjects, SHORT, SubjectKind};
 pub use suspicion::suspicions;
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub use checked::Checked;
 pub use commit::{no_groups, too_large};
 pub use group::{GroupFile, ParentName};
 pub use layout::{Layout, Strictness};
-pub use overlap::Shown;
+pub use overlap::ShownAlarms;
 pub use reading::{FileReading, read_file, read_file_within};
 pub use search::Search;
 pub use settings::read_layout;

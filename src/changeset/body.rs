@@ -96,7 +96,7 @@ pub fn read_group(body: &Value) -> Result<Group, Rejection> {
 /// JSON's `1e3` is a string to YAML 1.1.
 pub fn read_json(fields: Map<String, Value>) -> FileReading {
     let fields = Value::Object(fields);
-    let text = document::write(&fields, &|_| document::Layout::Flow);
+    let text = document::write(&fields, &|_| document::ValueLayout::Flow);
     // What is read takes as much memory again.
     drop(fields);
     let content = SourceContent::Bytes(text.into_bytes().into());

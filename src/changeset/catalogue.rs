@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use crate::document::{Layout, Limits, write};
+use crate::document::{Limits, ValueLayout, write};
 use crate::model::{ClassName, EnvironmentName, Key};
 use crate::puppet::{Aliases, DataType, Default, PuppetClass};
 use crate::validation::{FileKind, SourceContent, SourceFile, read_file};
@@ -154,13 +154,13 @@ impl NewCatalogue {
         let layout = |way: &[&str]| match way {
             ["classes" | "type_aliases"]
             | ["classes", _]
-            | ["classes", _, "parameters" | "types"] => Layout::Block,
-            _ => Layout::Flow,
+            | ["classes", _, "parameters" | "types"] => ValueLayout::Block,
+            _ => ValueLayout::Flow,
         };
         let mut text = self.header(by);
         let file = path.rsplit_once('/').map_or(path, |(_, file)| file);
         if file.rsplit_once('.').map(|(stem, _)| stem) != Some(environment.as_str()) {
-            text.push_str(&write(&json!({"name": environment}), &|_| Layout::Block));
+            text.push_str(&write(&json!({"name": environment}), &|_| ValueLayout::Block));
         }
         text.push_str(&write(&self.to_value(), &layout));
         let size = u64::try_from(text.len()).unwrap_or(u64::MAX);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::document::{Layout, write};
+use crate::document::{ValueLayout, write};
 use crate::hierarchy::{Hierarchy, classes_to_value, rule_and_pins};
 use crate::model::{Classes, Condition, Group, GroupId};
 use crate::rule::{read, to_console, to_value};
@@ -25,11 +25,11 @@ pub const ORDER: &[&str] = &[
 ];
 
 /// Returns how the values of a group are laid out, given the keys that lead to them.
-pub fn house_layout(way: &[&str]) -> Layout {
+pub fn house_layout(way: &[&str]) -> ValueLayout {
     match way {
-        ["pinned" | "classes" | "variables" | "config_data"] => Layout::Block,
-        ["classes" | "config_data", _] => Layout::Block,
-        _ => Layout::Flow,
+        ["pinned" | "classes" | "variables" | "config_data"] => ValueLayout::Block,
+        ["classes" | "config_data", _] => ValueLayout::Block,
+        _ => ValueLayout::Flow,
     }
 }
 

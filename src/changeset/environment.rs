@@ -10,7 +10,7 @@ use super::operation::Operation;
 use super::rejection::Rejection;
 use super::scope::Scope;
 use super::wording::counted;
-use crate::document::{Layout, write};
+use crate::document::{ValueLayout, write};
 use crate::model::EnvironmentName;
 
 type FileTexts = BTreeMap<String, Option<String>>;
@@ -96,7 +96,7 @@ fn make(context: &WriteContext<'_>, name: &EnvironmentName) -> FileTexts {
     if context.estate.environment_names().contains(name) {
         return FileTexts::new();
     }
-    let text = write(&json!({"name": name}), &|_| Layout::Block);
+    let text = write(&json!({"name": name}), &|_| ValueLayout::Block);
     free_path(context, name).map(|path| (path, Some(text))).into_iter().collect()
 }
 

@@ -11,7 +11,7 @@ use super::catalogue::NewCatalogue;
 use super::check;
 use super::context::WriteContext;
 use super::outcome::WriteOutcome;
-use super::rejection::{Rejection, Status};
+use super::rejection::{Rejection, RejectionStatus};
 use super::scope::Scope;
 use super::wording::{counted, listed};
 use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy, group_to_value, rule_and_pins};
@@ -188,7 +188,7 @@ fn same_id(id: GroupId, body: &Value) -> Result<(), Rejection> {
     }
     let message = "The group id in the request's URI does not match the id of the submitted group.";
     let details = json!({"submitted": submitted, "fromUrl": id});
-    Err(Rejection::new(Status::BadRequest, "conflicting-ids", message, details))
+    Err(Rejection::new(RejectionStatus::BadRequest, "conflicting-ids", message, details))
 }
 
 fn submitted_serial(delta: &Value) -> Option<&Value> {
@@ -216,7 +216,7 @@ fn same_serial(context: &WriteContext<'_>, id: GroupId, delta: &Value) -> Result
         }
     };
     let details = json!({"submitted": submitted, "current": current});
-    Err(Rejection::new(Status::Conflict, "write-conflict", message, details))
+    Err(Rejection::new(RejectionStatus::Conflict, "write-conflict", message, details))
 }
 
 fn not_root(group: &Group) -> Result<(), Rejection> {

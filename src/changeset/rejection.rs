@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejection {
     /// What sort of rejection.
-    pub status: Status,
+    pub status: RejectionStatus,
     /// The kind of error.
     pub kind: &'static str,
     /// The message.
@@ -17,7 +17,7 @@ pub struct Rejection {
 
 /// The classes of rejections, named as HTTP names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum RejectionStatus {
     /// The request is malformed.
     BadRequest,
     /// The client lacks the permission.
@@ -32,7 +32,7 @@ pub enum Status {
 
 impl Rejection {
     pub(super) fn new(
-        status: Status,
+        status: RejectionStatus,
         kind: &'static str,
         message: impl Into<String>,
         details: impl Into<Value>,
@@ -45,7 +45,7 @@ impl Rejection {
         message: impl Into<String>,
         details: impl Into<Value>,
     ) -> Self {
-        Self::new(Status::Unprocessable, kind, message, details)
+        Self::new(RejectionStatus::Unprocessable, kind, message, details)
     }
 
     /// The submitted value does not conform to its schema.
@@ -58,23 +58,23 @@ impl Rejection {
             "The object(s) in your submitted request did not conform to the schema. The problem is: {problem}"
         );
         let details = json!({"submitted": submitted, "schema": schema, "error": error});
-        Self::new(Status::BadRequest, "schema-violation", message, details)
+        Self::new(RejectionStatus::BadRequest, "schema-violation", message, details)
     }
 
     /// The client lacks the permission for what it asks, such as `update classes`.
     pub fn denied(what: &str, details: impl Into<Value>) -> Self {
         let message = format!("Sorry, but you don't have permission to {what}.");
-        Self::new(Status::Forbidden, "permission-denied", message, details)
+        Self::new(RejectionStatus::Forbidden, "permission-denied", message, details)
     }
 
     pub(super) fn malformed_parent(text: &str) -> Self {
         let message = "The group's parent id is not a valid UUID.";
-        Self::new(Status::BadRequest, "malformed-uuid", message, text)
+        Self::new(RejectionStatus::BadRequest, "malformed-uuid", message, text)
     }
 
     /// The adapter adds the path, which only it knows.
     pub(super) fn not_found() -> Self {
         let message = "The resource could not be found.";
-        Self::new(Status::NotFound, "not-found", message, Value::Null)
+        Self::new(RejectionStatus::NotFound, "not-found", message, Value::Null)
     }
 }

@@ -11,7 +11,7 @@ use crate::model::{ClassName, EnvironmentName, Key, VariableName, same};
 
 /// One leaf's share in a conflict.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference<'e> {
+pub struct ConflictShare<'e> {
     /// The leaf's value.
     pub value: Cow<'e, Value>,
     /// The leaf.
@@ -22,15 +22,15 @@ pub struct Difference<'e> {
 
 /// The differences of class parameters or config data.
 pub(super) type ClassDifferences<'e> =
-    BTreeMap<&'e ClassName, BTreeMap<&'e Key, Vec<Difference<'e>>>>;
+    BTreeMap<&'e ClassName, BTreeMap<&'e Key, Vec<ConflictShare<'e>>>>;
 
 /// Everything in which the leaves of a node differ.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conflicts<'e> {
     /// The environments that differ; empty if they do not.
-    pub environment: Vec<Difference<'e>>,
+    pub environment: Vec<ConflictShare<'e>>,
     /// Variables.
-    pub variables: BTreeMap<&'e VariableName, Vec<Difference<'e>>>,
+    pub variables: BTreeMap<&'e VariableName, Vec<ConflictShare<'e>>>,
     /// Class parameters.
     pub classes: ClassDifferences<'e>,
     /// Config data.
@@ -61,10 +61,10 @@ impl Conflicts<'_> {
 /// Finds every value in which the leaves differ.
 pub(super) fn find<'e>(leaves: &[GroupIndex], inherited: &[Inherited<'e>]) -> Conflicts<'e> {
     let all: Vec<(GroupIndex, &Inherited<'e>)> = leaves.iter().copied().zip(inherited).collect();
-    let mut variables: BTreeMap<&VariableName, Vec<Difference<'e>>> = BTreeMap::new();
+    let mut variables: BTreeMap<&VariableName, Vec<ConflictShare<'e>>> = BTreeMap::new();
     for (leaf, inherited) in &all {
         for (name, it) in &inherited.variables {
-            variables.entry(name).or_default().push(Difference {
+            variables.entry(name).or_default().push(ConflictShare {
                 value: Cow::Borrowed(it.value),
                 from: *leaf,
                 defined_by: it.source,
@@ -82,7 +82,7 @@ pub(super) fn find<'e>(leaves: &[GroupIndex], inherited: &[Inherited<'e>]) -> Co
 
 /// Lists the leaves with an environment that is in question: one that a leaf trumps with, or any
 /// where none does. A leaf without the flag is listed if its environment is one of them.
-fn environments<'e>(all: &[(GroupIndex, &Inherited<'e>)]) -> Vec<Difference<'e>> {
+fn environments<'e>(all: &[(GroupIndex, &Inherited<'e>)]) -> Vec<ConflictShare<'e>> {
     let deciding = Deciding::among(all.iter().map(|(_, leaf)| *leaf));
     let in_question: BTreeSet<&EnvironmentName> = all
         .iter()
@@ -94,7 +94,7 @@ fn environments<'e>(all: &[(GroupIndex, &Inherited<'e>)]) -> Vec<Difference<'e>>
     }
     all.iter()
         .filter(|(_, leaf)| in_question.contains(leaf.environment))
-        .map(|(index, leaf)| Difference {
+        .map(|(index, leaf)| ConflictShare {
             value: Cow::Owned(leaf.environment.as_str().into()),
             from: *index,
             defined_by: *index,
@@ -113,7 +113,7 @@ where
     for (leaf, inherited) in all {
         for (class, it) in select(inherited) {
             for (parameter, it) in &it.parameters {
-                found.entry(class).or_default().entry(parameter).or_default().push(Difference {
+                found.entry(class).or_default().entry(parameter).or_default().push(ConflictShare {
                     value: Cow::Borrowed(it.value),
                     from: *leaf,
                     defined_by: it.source,
@@ -128,7 +128,7 @@ where
     found
 }
 
-fn differ(differences: &[Difference<'_>]) -> bool {
+fn differ(differences: &[ConflictShare<'_>]) -> bool {
     differences.windows(2).any(|pair| match pair {
         [a, b] => !same(&a.value, &b.value),
         _ => false,

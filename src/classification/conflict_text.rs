@@ -1,6 +1,6 @@
 //! What a conflict says in words.
 
-use super::conflict::{ClassDifferences, Conflicts, Difference};
+use super::conflict::{ClassDifferences, ConflictShare, Conflicts};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 
 /// How many keys a report names; it is one line of a log.
@@ -50,7 +50,7 @@ pub fn conflict_summary(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Str
 ///
 /// The values themselves can be secrets, and logs are no place for them.
 pub fn conflict_report(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>, node: &str) -> String {
-    let set_by = |differences: &[Difference<'_>]| {
+    let set_by = |differences: &[ConflictShare<'_>]| {
         let groups: Vec<String> = differences.iter().map(|it| sets(hierarchy, it)).collect();
         enumerate(&groups)
     };
@@ -83,7 +83,7 @@ pub fn conflict_report(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>, node: &
 }
 
 /// Names the leaf group that has a value, and the ancestor that sets it.
-fn sets(hierarchy: &Hierarchy, difference: &Difference<'_>) -> String {
+fn sets(hierarchy: &Hierarchy, difference: &ConflictShare<'_>) -> String {
     let leaf = name(hierarchy, difference.from);
     if difference.from == difference.defined_by {
         return leaf;

@@ -10,7 +10,7 @@ use crate::model::{ClassName, Classes, EnvironmentName, Individual, Key, Variabl
 
 /// What defines a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum ValueSource {
     /// A group.
     Group(GroupIndex),
     /// The node's individual classification.
@@ -23,14 +23,14 @@ pub struct SourcedValue<'e> {
     /// The value; never null.
     pub value: &'e Value,
     /// The groups that define it, or the node.
-    pub sources: BTreeSet<Source>,
+    pub sources: BTreeSet<ValueSource>,
 }
 
 /// A class with everything that names it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClassSources<'e> {
     /// The groups that name the class, and the node if it does.
-    pub sources: BTreeSet<Source>,
+    pub sources: BTreeSet<ValueSource>,
     /// Its parameters.
     pub parameters: BTreeMap<&'e Key, SourcedValue<'e>>,
 }
@@ -41,7 +41,7 @@ pub struct Final<'e> {
     /// The environment.
     pub environment: &'e EnvironmentName,
     /// The leaves that say so.
-    pub environment_sources: BTreeSet<Source>,
+    pub environment_sources: BTreeSet<ValueSource>,
     /// Classes and their parameters.
     pub classes: BTreeMap<&'e ClassName, ClassSources<'e>>,
     /// Variables.
@@ -65,7 +65,7 @@ pub(super) fn merge<'e>(
     let root = &hierarchy.group(hierarchy.root()).environment;
     let mut merged = Final {
         environment: decisive.first().map_or(root, |(_, leaf)| leaf.environment),
-        environment_sources: decisive.iter().map(|(leaf, _)| Source::Group(**leaf)).collect(),
+        environment_sources: decisive.iter().map(|(leaf, _)| ValueSource::Group(**leaf)).collect(),
         classes: BTreeMap::new(),
         variables: BTreeMap::new(),
         config_data: BTreeMap::new(),
@@ -74,7 +74,7 @@ pub(super) fn merge<'e>(
         add(&mut merged.classes, &leaf.classes);
         add(&mut merged.config_data, &leaf.config_data);
         for (name, it) in &leaf.variables {
-            put(&mut merged.variables, name, it.value, Source::Group(it.source));
+            put(&mut merged.variables, name, it.value, ValueSource::Group(it.source));
         }
     }
     if let Some(individual) = individual {
@@ -94,9 +94,9 @@ fn add<'e>(
 ) {
     for (class, it) in leaf {
         let entry = merged.entry(class).or_default();
-        entry.sources.extend(it.sources.iter().copied().map(Source::Group));
+        entry.sources.extend(it.sources.iter().copied().map(ValueSource::Group));
         for (parameter, it) in &it.parameters {
-            put(&mut entry.parameters, parameter, it.value, Source::Group(it.source));
+            put(&mut entry.parameters, parameter, it.value, ValueSource::Group(it.source));
         }
     }
 }
@@ -105,7 +105,7 @@ fn put<'e, K: Ord + ?Sized>(
     merged: &mut BTreeMap<&'e K, SourcedValue<'e>>,
     key: &'e K,
     value: &'e Value,
-    source: Source,
+    source: ValueSource,
 ) {
     let entry = merged.entry(key);
     entry
@@ -117,7 +117,7 @@ fn put<'e, K: Ord + ?Sized>(
 fn override_classes<'e>(merged: &mut BTreeMap<&'e ClassName, ClassSources<'e>>, own: &'e Classes) {
     for (class, parameters) in own {
         let entry = merged.entry(class).or_default();
-        entry.sources.insert(Source::Node);
+        entry.sources.insert(ValueSource::Node);
         for (parameter, value) in parameters {
             replace(&mut entry.parameters, parameter, value);
         }
@@ -132,6 +132,6 @@ fn replace<'e, K: Ord + ?Sized>(
     if value.is_null() {
         merged.remove(key);
     } else {
-        merged.insert(key, SourcedValue { value, sources: BTreeSet::from([Source::Node]) });
+        merged.insert(key, SourcedValue { value, sources: BTreeSet::from([ValueSource::Node]) });
     }
 }

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::conflict::ClassDifferences;
 use super::{
-    ClassSources, Conflicts, Difference, Explanation, Final, Match, Outcome, Source, SourcedValue,
+    ClassSources, ConflictShare, Conflicts, Explanation, Final, Match, Outcome, SourcedValue,
+    ValueSource,
 };
 use crate::hierarchy::{
     GroupIndex, Hierarchy, classes_to_value, group_to_value, inherited_classes_to_value,
@@ -175,10 +176,10 @@ fn individual(explanation: &Explanation<'_>) -> Value {
 const CLASS_SOURCES: &str = "puppetlabs.classifier/sources";
 
 fn sources(hierarchy: &Hierarchy, result: &Final<'_>) -> Value {
-    let list = |sources: &BTreeSet<Source>| -> Value {
-        let name = |source: &Source| match source {
-            Source::Group(index) => hierarchy.group(*index).id.to_string(),
-            Source::Node => "node".to_owned(),
+    let list = |sources: &BTreeSet<ValueSource>| -> Value {
+        let name = |source: &ValueSource| match source {
+            ValueSource::Group(index) => hierarchy.group(*index).id.to_string(),
+            ValueSource::Node => "node".to_owned(),
         };
         sources.iter().map(name).collect()
     };
@@ -218,8 +219,8 @@ fn sources(hierarchy: &Hierarchy, result: &Final<'_>) -> Value {
 
 /// Writes the details of a conflict, with whole groups.
 pub fn conflict_details(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Value {
-    let list = |differences: &[Difference<'_>]| -> Value {
-        let entry = |it: &Difference<'_>| {
+    let list = |differences: &[ConflictShare<'_>]| -> Value {
+        let entry = |it: &ConflictShare<'_>| {
             json!({
                 "value": it.value,
                 "from": group_to_value(hierarchy.group(it.from)),
@@ -229,7 +230,7 @@ pub fn conflict_details(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Val
         differences.iter().map(entry).collect()
     };
     let by_class = |classes: &ClassDifferences<'_>| -> Value {
-        let parameters = |all: &BTreeMap<&Key, Vec<Difference<'_>>>| -> Map<String, Value> {
+        let parameters = |all: &BTreeMap<&Key, Vec<ConflictShare<'_>>>| -> Map<String, Value> {
             all.iter().map(|(key, it)| (key.to_string(), list(it))).collect()
         };
         let all = classes.iter().map(|(name, it)| (name.to_string(), parameters(it).into()));

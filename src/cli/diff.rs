@@ -16,7 +16,7 @@ use super::Exit;
 use super::nodes::NodesArgs;
 use super::output::{DataFormat, Output};
 use super::repository::BudgetArgs;
-use crate::impact::{Comparison, Files, Impact, Survey};
+use crate::impact::{Files, Impact, StateComparison, Survey};
 use crate::model::Node;
 use range::Range;
 use report::DiffReport;
@@ -66,7 +66,7 @@ impl DiffCommand {
         let [base, head] = range.states(&self.repo)?;
         let base = LoadedSide::load(self.repo.clone(), base, self.budget.clone())?;
         let head = LoadedSide::load(self.repo.clone(), head, self.budget.clone())?;
-        let comparison = Comparison::new(base.side()?, head.side()?);
+        let comparison = StateComparison::new(base.side()?, head.side()?);
         let mut survey = Survey::default();
         let mut compare_all = |nodes: &[Node]| {
             let compare = |node: &Node| (node.name.clone(), comparison.node(node));

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::diagnostic::{Colour, visible_up_to};
-use crate::document::{Layout, write};
+use crate::document::{ValueLayout, write};
 
 /// The most characters of a line on stderr.
 const LONGEST: usize = 4_000;
@@ -26,7 +26,7 @@ impl DataFormat {
     pub(super) fn write(self, value: &Value) -> String {
         match self {
             Self::Json => format!("{value:#}\n"),
-            Self::Yaml => write(value, &|_| Layout::Block),
+            Self::Yaml => write(value, &|_| ValueLayout::Block),
         }
     }
 }

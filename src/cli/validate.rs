@@ -12,7 +12,7 @@ use super::output::Output;
 use super::repository::RepositoryArgs;
 use crate::classification::Evidence;
 use crate::diagnostic::Format;
-use crate::validation::{Search, Shown};
+use crate::validation::{Search, ShownAlarms};
 
 /// Validate a group repository before it is merged
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ impl ValidateCommand {
             unreadable = fleet.read.unreadable.len();
             (evidence, found) = (fleet.evidence, fleet.diagnostics);
         }
-        let shown = if self.all_conflicts { Shown::All } else { Shown::Page };
+        let shown = if self.all_conflicts { ShownAlarms::All } else { ShownAlarms::Page };
         // Errors that nodes show must not end the search that they rank.
         loaded.checked.find_conflicts(evidence, shown);
         loaded.checked.add(found);

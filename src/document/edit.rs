@@ -18,7 +18,7 @@ mod text;
 use serde_json::Value;
 
 use super::token::line_start;
-use super::{Layout, Limits, Node, read, token, write};
+use super::{Limits, Node, ValueLayout, read, token, write};
 use change::TextChange;
 use plan::Plan;
 use same::same;
@@ -49,7 +49,7 @@ pub fn edit(
     text: &str,
     document: usize,
     target: &Value,
-    layout: &dyn Fn(&[&str]) -> Layout,
+    layout: &dyn Fn(&[&str]) -> ValueLayout,
 ) -> Result<String, EditError> {
     // A byte-order mark is not a character of the first line.
     if let Some(rest) = text.strip_prefix('\u{feff}') {

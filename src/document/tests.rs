@@ -244,16 +244,16 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_back(value in any_value(), flow in any::<bool>()) {
-        let layout = if flow { Layout::Flow } else { Layout::Block };
+        let layout = if flow { ValueLayout::Flow } else { ValueLayout::Block };
         same_json(&write(&value, &|_| layout), &value)?;
     }
 
     #[test]
     fn unambiguous_documents_are_read_as_serde_yaml_reads_them(value in any_value()) {
-        let text = write(&value, &|_| Layout::Block);
+        let text = write(&value, &|_| ValueLayout::Block);
         let theirs: serde_yaml::Value = serde_yaml::from_str(&text).map_err(|error| TestCaseError::fail(format!("{error} {text:?}")))?;
         let ours = read(text.as_bytes(), &Limits::DEFAULT).documents.first().map_or(Value::Null, Node::to_value);
-        let ours: serde_yaml::Value = serde_yaml::from_str(&write(&ours, &|_| Layout::Flow)).unwrap();
+        let ours: serde_yaml::Value = serde_yaml::from_str(&write(&ours, &|_| ValueLayout::Flow)).unwrap();
         prop_assert_eq!(ours, theirs, "{}", text);
     }
 

@@ -10,7 +10,7 @@ use super::scalar::{Resolved, resolve};
 
 /// How a value is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum ValueLayout {
     /// Mappings and lists over several lines.
     Block,
     /// Everything on one line, as in JSON.
@@ -20,7 +20,7 @@ pub enum Layout {
 /// Writes a document; `layout` says how the value below each way of keys is laid out.
 ///
 /// The result ends with a line break. A mapping's null is written as nothing at all.
-pub fn write(value: &Value, layout: &dyn Fn(&[&str]) -> Layout) -> String {
+pub fn write(value: &Value, layout: &dyn Fn(&[&str]) -> ValueLayout) -> String {
     let mut writer = YamlWriter { text: String::new(), layout };
     match value {
         Value::Object(fields) if !fields.is_empty() => writer.block(value, 0, &mut Vec::new()),
@@ -39,7 +39,7 @@ pub(super) fn block<'v>(
     value: &'v Value,
     indent: usize,
     way: &[&'v str],
-    layout: &dyn Fn(&[&str]) -> Layout,
+    layout: &dyn Fn(&[&str]) -> ValueLayout,
 ) -> String {
     let mut writer = YamlWriter { text: String::new(), layout };
     writer.block(value, indent, &mut way.to_vec());
@@ -48,7 +48,7 @@ pub(super) fn block<'v>(
 
 /// Writes a value on one line.
 pub(super) fn inline(value: &Value) -> String {
-    let mut writer = YamlWriter { text: String::new(), layout: &|_| Layout::Flow };
+    let mut writer = YamlWriter { text: String::new(), layout: &|_| ValueLayout::Flow };
     writer.flow(value);
     writer.text
 }
@@ -78,7 +78,7 @@ pub fn quote(text: &str) -> String {
 
 struct YamlWriter<'l> {
     text: String,
-    layout: &'l dyn Fn(&[&str]) -> Layout,
+    layout: &'l dyn Fn(&[&str]) -> ValueLayout,
 }
 
 impl YamlWriter<'_> {
@@ -112,7 +112,7 @@ impl YamlWriter<'_> {
             Value::Array(elements) => !elements.is_empty(),
             _ => false,
         };
-        if nested && (self.layout)(way) == Layout::Block {
+        if nested && (self.layout)(way) == ValueLayout::Block {
             self.text.push('\n');
             self.block(value, indent + 2, way);
             return;

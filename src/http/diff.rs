@@ -16,7 +16,7 @@ use super::node_lookup::FactsPolicy;
 use super::openapi::errors::{StoreErrors, ValidCommitErrors};
 use super::server::MemoryReservation;
 use super::types::{Diff, DiffSide};
-use crate::impact::{Comparison, Files, Impact, Side, Survey};
+use crate::impact::{Files, Impact, Side, StateComparison, Survey};
 use crate::model::Node;
 use crate::reconcile::Controller;
 use crate::store::{CheckIn, CheckIns};
@@ -82,7 +82,7 @@ fn compare(
     let unknown = BTreeMap::new();
     let before = Side { estate: &old.estate, origins: &old.origins, node_origins: &unknown };
     let after = Side { estate: &new.estate, origins: &new.origins, node_origins: &unknown };
-    let comparison = Comparison::new(before, after);
+    let comparison = StateComparison::new(before, after);
     let (survey, unreadable) = survey(check_ins, facts, &comparison)?;
     let (groups, node_files) = (comparison.groups(), comparison.node_files());
     let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
@@ -104,7 +104,7 @@ fn compare(
 fn survey(
     check_ins: &CheckIns,
     facts: &FactsPolicy,
-    comparison: &Comparison<'_>,
+    comparison: &StateComparison<'_>,
 ) -> Result<(Survey, Vec<String>), ApiError> {
     let mut batches = Batches::new(comparison);
     let (mut unreadable, mut bare) = (Vec::new(), Vec::new());
@@ -129,7 +129,7 @@ fn survey(
 
 /// Compares nodes in batches: only one batch of them is in memory.
 struct Batches<'a> {
-    comparison: &'a Comparison<'a>,
+    comparison: &'a StateComparison<'a>,
     nodes: Vec<Node>,
     /// About how many bytes the facts of the nodes take.
     bytes: usize,
@@ -137,7 +137,7 @@ struct Batches<'a> {
 }
 
 impl<'a> Batches<'a> {
-    fn new(comparison: &'a Comparison<'a>) -> Self {
+    fn new(comparison: &'a StateComparison<'a>) -> Self {
         Self { comparison, nodes: Vec::with_capacity(BATCH), bytes: 0, survey: Survey::default() }
     }
 

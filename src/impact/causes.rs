@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::comparison::Comparison;
+use super::comparison::StateComparison;
 use super::differences::Left;
 use super::mixture::{Mask, NodeCase};
 use super::nodes::{Causes, ChangeRef, Difference};
@@ -14,7 +14,7 @@ const BUDGET: usize = 1_024;
 
 /// Tries what taking changes back does to the differences of one node.
 struct Reversal<'t, 'c, 'a> {
-    comparison: &'c Comparison<'a>,
+    comparison: &'c StateComparison<'a>,
     case: &'t NodeCase<'c, 'a>,
     base: &'t Result<'t>,
     trouble: Trouble,
@@ -28,7 +28,7 @@ struct Exhausted;
 
 /// Returns the causes of each difference.
 pub(super) fn causes<'c, 'a>(
-    comparison: &'c Comparison<'a>,
+    comparison: &'c StateComparison<'a>,
     case: &NodeCase<'c, 'a>,
     base: &Result<'_>,
     differences: &[Difference],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::causes::causes;
-use super::comparison::Comparison;
+use super::comparison::StateComparison;
 use super::differences::differences;
 use super::mixture::NodeCase;
 use super::nodes::{Causes, Change, NodeChange, NodeComparison, Standing};
@@ -12,7 +12,7 @@ use crate::classification::Outcome;
 use crate::model::Node;
 use crate::snapshot::classify;
 
-impl Comparison<'_> {
+impl StateComparison<'_> {
     /// Compares what a node gets.
     pub fn node(&self, node: &Node) -> NodeComparison {
         let [old, new] = self.indexes();

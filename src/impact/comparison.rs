@@ -20,7 +20,7 @@ pub(super) type CausesKey = Vec<(GroupId, u8)>;
 ///
 /// A renamed group is one group in both: its *identity* is the id that it has in the head.
 #[derive(Debug)]
-pub struct Comparison<'a> {
+pub struct StateComparison<'a> {
     base: Side<'a>,
     head: Side<'a>,
     /// Finds the groups that match, of either state.
@@ -42,7 +42,7 @@ pub struct Comparison<'a> {
     known: Mutex<HashMap<CausesKey, Arc<[Causes]>>>,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> StateComparison<'a> {
     /// Prepares to compare two states.
     pub fn new(base: Side<'a>, head: Side<'a>) -> Self {
         let changes = group_changes(base, head);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::comparison::Comparison;
+use super::comparison::StateComparison;
 use super::nodes::{Difference, GroupName, ProblemChange, ValueChange, ValueKind};
 use super::trouble::Trouble;
 use super::version::Result;
@@ -12,7 +12,7 @@ use crate::model::{ClassName, GroupId, Key, same};
 /// Returns what differs between the two classifications of a node, in the order in which people
 /// are shown it.
 pub(super) fn differences(
-    comparison: &Comparison<'_>,
+    comparison: &StateComparison<'_>,
     old: &Result<'_>,
     new: &Result<'_>,
 ) -> Vec<Difference> {
@@ -40,7 +40,7 @@ pub(super) fn differences(
 }
 
 fn compare_groups(
-    comparison: &Comparison<'_>,
+    comparison: &StateComparison<'_>,
     old: &Explanation<'_>,
     new: &Explanation<'_>,
     found: &mut Vec<Difference>,

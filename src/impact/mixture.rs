@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::comparison::Comparison;
+use super::comparison::StateComparison;
 use super::nodes::{ChangeRef, GroupName};
 use super::version::{Result, StateVersion};
 use crate::classification::{ClassificationError, conclude};
@@ -19,7 +19,7 @@ pub(super) type Mask = u128;
 
 /// One node with everything that decides what it gets, whichever of the changes are taken back.
 pub(super) struct NodeCase<'c, 'a> {
-    comparison: &'c Comparison<'a>,
+    comparison: &'c StateComparison<'a>,
     node: &'c Node,
     /// The groups that match in some mixture, and perhaps a few more, by identity.
     candidates: BTreeSet<GroupId>,
@@ -37,7 +37,7 @@ pub(super) struct TooMany;
 impl<'c, 'a> NodeCase<'c, 'a> {
     /// Gathers what decides.
     pub(super) fn new(
-        comparison: &'c Comparison<'a>,
+        comparison: &'c StateComparison<'a>,
         node: &'c Node,
         results: [&Result<'_>; 2],
     ) -> std::result::Result<Self, TooMany> {

@@ -16,7 +16,7 @@ use super::nodes::{
 #[derive(Debug, Default)]
 pub struct Survey {
     nodes: usize,
-    counts: Counts,
+    counts: NodeCounts,
     changed: Vec<(String, NodeChange)>,
 }
 
@@ -32,7 +32,7 @@ impl Extend<(String, NodeComparison)> for Survey {
 
 /// How many nodes have no classification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct NodeCounts {
     /// Nodes that get a conflict that they did not have.
     pub conflicts_appearing: usize,
     /// Nodes that had a conflict and are classified now.
@@ -51,7 +51,7 @@ pub struct Counts {
     pub unclassified_after: usize,
 }
 
-impl Counts {
+impl NodeCounts {
     fn add(&mut self, [before, after]: [Standing; 2]) {
         use Standing::{Classified, Conflict, Error};
         let count = |counter: &mut usize, counts: bool| *counter += usize::from(counts);
@@ -76,15 +76,15 @@ pub struct Impact {
     /// How many nodes were compared.
     pub nodes: usize,
     /// How many of them have no classification.
-    pub counts: Counts,
+    pub counts: NodeCounts,
     /// The nodes that get something else, those with the same change together; the most nodes
     /// first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ReportEntry>,
 }
 
 /// Nodes with the same change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct ReportEntry {
     /// Their names, in order.
     pub nodes: Vec<String>,
     /// What they get differently.
@@ -93,14 +93,14 @@ pub struct Entry {
 
 /// A change that causes something.
 #[derive(Clone, Copy, Debug)]
-pub enum Cause<'i> {
+pub enum CausingChange<'i> {
     /// Of a group.
     Group(&'i GroupChange),
     /// Of the values set for one node alone.
     NodeFile(&'i NodeFileChange),
 }
 
-impl Cause<'_> {
+impl CausingChange<'_> {
     /// Returns the line of what causes a difference.
     pub fn line(&self, of: &Difference) -> Option<u32> {
         let (keys, line) = match self {
@@ -120,13 +120,13 @@ impl Impact {
     ) -> Self {
         let Survey { nodes, counts, changed } = survey;
         // What is written is what is the same: numbers that are equal are written alike.
-        let mut by_change: HashMap<String, Entry> = HashMap::new();
+        let mut by_change: HashMap<String, ReportEntry> = HashMap::new();
         for (name, change) in changed {
             let key = Value::from(change.changes.iter().map(change_to_value).collect::<Vec<_>>());
-            let fresh = || Entry { nodes: Vec::new(), change };
+            let fresh = || ReportEntry { nodes: Vec::new(), change };
             by_change.entry(key.to_string()).or_insert_with(fresh).nodes.push(name);
         }
-        let mut entries: Vec<Entry> = by_change.into_values().collect();
+        let mut entries: Vec<ReportEntry> = by_change.into_values().collect();
         for entry in &mut entries {
             entry.nodes.sort_unstable();
         }
@@ -140,16 +140,16 @@ impl Impact {
     }
 
     /// Returns a change that causes something.
-    pub fn cause(&self, change: ChangeRef) -> Option<Cause<'_>> {
+    pub fn cause(&self, change: ChangeRef) -> Option<CausingChange<'_>> {
         match change {
-            ChangeRef::Group(at) => self.groups.get(at).map(Cause::Group),
-            ChangeRef::NodeFile(at) => self.node_files.get(at).map(Cause::NodeFile),
+            ChangeRef::Group(at) => self.groups.get(at).map(CausingChange::Group),
+            ChangeRef::NodeFile(at) => self.node_files.get(at).map(CausingChange::NodeFile),
         }
     }
 
     /// Writes the parts of the machine format that are about groups and nodes.
     pub fn to_value(&self) -> Value {
-        let change = |entry: &Entry| {
+        let change = |entry: &ReportEntry| {
             let mut value = node_change_to_value(&entry.change);
             if let Value::Object(fields) = &mut value {
                 let because: Vec<Value> =
@@ -245,10 +245,10 @@ impl Difference {
     }
 }
 
-fn cause_to_value(cause: Cause<'_>) -> Value {
+fn cause_to_value(cause: CausingChange<'_>) -> Value {
     match cause {
-        Cause::Group(change) => group_to_value(change),
-        Cause::NodeFile(change) => node_file_to_value(change),
+        CausingChange::Group(change) => group_to_value(change),
+        CausingChange::NodeFile(change) => node_file_to_value(change),
     }
 }
 

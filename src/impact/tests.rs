@@ -92,11 +92,11 @@ fn shares(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> BTreeSet<String> 
     shares
 }
 
-fn compare<'a>(base: &'a Estate, head: &'a Estate) -> Comparison<'a> {
+fn compare<'a>(base: &'a Estate, head: &'a Estate) -> StateComparison<'a> {
     static ORIGINS: BTreeMap<GroupId, Place> = BTreeMap::new();
     static NODES: BTreeMap<String, Place> = BTreeMap::new();
     let side = |estate| Side { estate, origins: &ORIGINS, node_origins: &NODES };
-    Comparison::new(side(base), side(head))
+    StateComparison::new(side(base), side(head))
 }
 
 /// What a node gets, as the API answers it, without the ids of groups.

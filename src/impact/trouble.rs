@@ -2,7 +2,7 @@
 
 use super::nodes::ProblemChange;
 use super::version::Result;
-use crate::classification::{Conflicts, Difference, Outcome, conflict_summary};
+use crate::classification::{ConflictShare, Conflicts, Outcome, conflict_summary};
 use crate::hierarchy::Hierarchy;
 
 /// Why a node has no classification, in words.
@@ -77,7 +77,7 @@ impl Trouble {
 
 /// Lists the values that conflict: `ntp::servers: ["a"] (Base), ["b"] (Loud)`.
 fn values(hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) -> Vec<String> {
-    let shares = |differences: &[Difference<'_>]| {
+    let shares = |differences: &[ConflictShare<'_>]| {
         let mut shares: Vec<String> = differences
             .iter()
             .map(|it| format!("{} ({})", it.value, hierarchy.group(it.from).name))

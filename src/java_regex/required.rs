@@ -15,16 +15,16 @@ pub struct Required {
     /// Of each of these sets of texts, at least one is in the subject.
     pub texts: Box<[Box<[Box<str>]>]>,
     /// The subjects of which this is known.
-    pub of: Subjects,
+    pub of: KnownSubjects,
 }
 
 impl Required {
     /// Returns whether the pattern is known not to be found in a subject, which is of this kind.
     pub(super) fn is_missing_in(&self, subject: &str, kind: SubjectKind) -> bool {
         let is_known = match self.of {
-            Subjects::Lines => kind >= SubjectKind::Line,
-            Subjects::AsciiLines => kind == SubjectKind::AsciiLine,
-            Subjects::Short => subject.len() <= SHORT,
+            KnownSubjects::Lines => kind >= SubjectKind::Line,
+            KnownSubjects::AsciiLines => kind == SubjectKind::AsciiLine,
+            KnownSubjects::Short => subject.len() <= SHORT,
         };
         let is_absent = |set: &[Box<str>]| !set.iter().any(|text| subject.contains(&**text));
         is_known && self.texts.iter().any(|set| is_absent(set))
@@ -33,7 +33,7 @@ impl Required {
 
 /// Subjects about which a pattern can be asked without failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subjects {
+pub enum KnownSubjects {
     /// Those of one line.
     Lines,
     /// Those of one line in ASCII.
@@ -101,16 +101,16 @@ pub(super) fn required(ast: &Ast, program: &Program) -> Option<Required> {
 }
 
 /// Returns the subjects about which a pattern can be asked without failing.
-fn subjects(ast: &Ast, program: &Program) -> Option<Subjects> {
+fn subjects(ast: &Ast, program: &Program) -> Option<KnownSubjects> {
     let ranges_of = |instruction: &Instruction| match instruction {
         Instruction::Set(set) => program.sets.get(*set as usize).map_or(0, |it| it.ranges().len()),
         _ => 0,
     };
     let ranges: usize = program.code.iter().map(ranges_of).sum();
     match translate(ast).filter(|_| ranges <= RANGES) {
-        Some((_, translate::Subjects::OneLine)) => Some(Subjects::Lines),
-        Some((_, translate::Subjects::OneLineAscii)) => Some(Subjects::AsciiLines),
-        None => backtrack::always_ends(program, SHORT).then_some(Subjects::Short),
+        Some((_, translate::Subjects::OneLine)) => Some(KnownSubjects::Lines),
+        Some((_, translate::Subjects::OneLineAscii)) => Some(KnownSubjects::AsciiLines),
+        None => backtrack::always_ends(program, SHORT).then_some(KnownSubjects::Short),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::array_form::to_value;
 use super::comparison::{OPERATORS, comparison, shorten};
 use super::console::read_console;
-use super::fault::{FaultKind, RuleFault};
+use super::fault::{RuleFault, RuleFaultKind};
 
 use crate::model::{Comparison, Condition, Path, Segment, Test};
 
@@ -39,7 +39,7 @@ struct ArrayReader {
 impl ArrayReader {
     fn fault<T>(&mut self, message: impl Into<String>, help: Option<String>) -> Option<T> {
         self.faults.push(RuleFault {
-            kind: FaultKind::Grammar,
+            kind: RuleFaultKind::Grammar,
             element: self.element.clone(),
             characters: None,
             message: message.into(),
@@ -276,7 +276,7 @@ mod tests {
         let faults = read(&json!(["and", ["~", "name", "["]])).unwrap_err();
         assert_eq!(
             (faults[0].kind, faults[0].element.as_slice()),
-            (FaultKind::Pattern, &[1, 2][..])
+            (RuleFaultKind::Pattern, &[1, 2][..])
         );
     }
 

@@ -1,6 +1,6 @@
 //! The comparisons of both notations.
 
-use super::fault::{FaultKind, RuleFault};
+use super::fault::{RuleFault, RuleFaultKind};
 use crate::java_regex::{Pattern, from_glob};
 use crate::model::{Comparison, Decimal, Order};
 
@@ -12,7 +12,7 @@ pub(super) fn comparison(operator: &str, operand: &str) -> Option<Result<Compari
         "~" => {
             return Some(Pattern::parse(operand).map(Comparison::Finds).map_err(|error| {
                 RuleFault {
-                    kind: FaultKind::Pattern,
+                    kind: RuleFaultKind::Pattern,
                     element: Vec::new(),
                     characters: Some(error.offset..error.offset + 1),
                     message: format!("`{}` is not a pattern: {}", shorten(operand), error.message),

@@ -13,12 +13,12 @@ pub struct Explained<'r> {
     /// Whether it holds.
     pub outcome: Result<bool, EvaluationError>,
     /// What it consists of.
-    pub form: Form<'r>,
+    pub form: ExplainedForm<'r>,
 }
 
 /// What an explained condition consists of.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Form<'r> {
+pub enum ExplainedForm<'r> {
     /// All terms hold.
     And(Vec<Explained<'r>>),
     /// A term holds.
@@ -40,20 +40,20 @@ pub fn explain<'r>(condition: &'r Condition, node: &Node) -> Explained<'r> {
     match condition {
         Condition::And(terms) => {
             let terms = all(terms);
-            Explained { outcome: outcomes(&terms, false), form: Form::And(terms) }
+            Explained { outcome: outcomes(&terms, false), form: ExplainedForm::And(terms) }
         }
         Condition::Or(terms) => {
             let terms = all(terms);
-            Explained { outcome: outcomes(&terms, true), form: Form::Or(terms) }
+            Explained { outcome: outcomes(&terms, true), form: ExplainedForm::Or(terms) }
         }
         Condition::Not(inner) => {
             let inner = explain(inner, node);
             let outcome = inner.outcome.clone().map(|holds| !holds);
-            Explained { outcome, form: Form::Not(Box::new(inner)) }
+            Explained { outcome, form: ExplainedForm::Not(Box::new(inner)) }
         }
         Condition::Test(test) => Explained {
             outcome: holds(&test.comparison, actual(&test.path, node)),
-            form: Form::Test(
+            form: ExplainedForm::Test(
                 test,
                 lookup(&test.path, node).map_or(Value::Null, std::borrow::Cow::into_owned),
             ),
@@ -70,10 +70,10 @@ impl Explained<'_> {
             std::iter::once(operator.into()).chain(terms.iter().map(Self::to_value)).collect()
         };
         let form = match &self.form {
-            Form::And(terms) => list("and", terms),
-            Form::Or(terms) => list("or", terms),
-            Form::Not(inner) => json!(["not", inner.to_value()]),
-            Form::Test(test, value) => json!([
+            ExplainedForm::And(terms) => list("and", terms),
+            ExplainedForm::Or(terms) => list("or", terms),
+            ExplainedForm::Not(inner) => json!(["not", inner.to_value()]),
+            ExplainedForm::Test(test, value) => json!([
                 test.comparison.operator(),
                 {"path": path_to_value(&test.path), "value": value},
                 test.comparison.operand(),

@@ -6,7 +6,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleFault {
     /// Whether the rule or a pattern in it is at fault.
-    pub kind: FaultKind,
+    pub kind: RuleFaultKind,
     /// The way to the faulty element of the array form: an index for each level; empty for the
     /// rule as a whole, and always for a rule in the console's notation.
     pub element: Vec<usize>,
@@ -21,7 +21,7 @@ pub struct RuleFault {
 
 /// What a fault in a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultKind {
+pub enum RuleFaultKind {
     /// The rule does not follow the grammar.
     Grammar,
     /// The operand of `~` is not a pattern.

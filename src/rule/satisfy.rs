@@ -17,7 +17,7 @@ mod witness;
 
 pub use formula::Formula;
 pub use outline::Outline;
-pub use solver::{Solver, Verdict};
+pub use solver::{Satisfiability, Solver};
 
 #[cfg(test)]
 mod tests;

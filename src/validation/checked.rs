@@ -8,7 +8,7 @@ use super::checks::Finding;
 use super::evidence::of_tests;
 use super::gather::{are_warnings, sort};
 use super::layout::Layout;
-use super::overlap::{self, Shown};
+use super::overlap::{self, ShownAlarms};
 use super::places::{Origins, Places, find};
 use super::reading::{FileParts, FileReading};
 use super::search::Search;
@@ -107,7 +107,7 @@ impl Checked {
 
     /// Looks for groups that can conflict, those that known nodes show first, unless the commit
     /// was checked for them already.
-    pub fn find_conflicts(&mut self, mut evidence: Evidence, shown: Shown) {
+    pub fn find_conflicts(&mut self, mut evidence: Evidence, shown: ShownAlarms) {
         let strictness = self.layout.policy.potential_conflicts;
         if self.search != Search::WithoutConflicts {
             return;

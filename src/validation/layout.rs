@@ -14,14 +14,14 @@ pub struct Layout {
     /// The directory of classification tests.
     pub tests: String,
     /// How strict validation is.
-    pub policy: Policy,
+    pub policy: ValidationPolicy,
     /// Whether a repository without node groups is valid.
     pub allow_empty: bool,
 }
 
 /// How strict validation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct ValidationPolicy {
     /// Classes and parameters that the catalogue does not have.
     pub missing_referents: Strictness,
     /// Groups that could conflict.
@@ -50,7 +50,7 @@ impl Default for Layout {
             nodes: "nodes".to_owned(),
             environments: "environments".to_owned(),
             tests: "tests".to_owned(),
-            policy: Policy {
+            policy: ValidationPolicy {
                 missing_referents: Strictness::Error,
                 potential_conflicts: Strictness::Warn,
                 require_ids: false,

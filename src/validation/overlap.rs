@@ -26,7 +26,7 @@ const PAGE: usize = 10;
 
 /// How many alarms are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum ShownAlarms {
     /// Those that matter most.
     Page,
     /// All of them.
@@ -39,7 +39,7 @@ pub(super) fn check(
     places: Places<'_>,
     strictness: Strictness,
     evidence: &Evidence,
-    shown: Shown,
+    shown: ShownAlarms,
 ) -> Vec<Diagnostic> {
     let severity = match strictness {
         Strictness::Off => return Vec::new(),
@@ -58,8 +58,8 @@ pub(super) fn check(
     };
     let found = overlaps(estate, evidence, &acknowledged);
     let limit = match shown {
-        Shown::Page => PAGE,
-        Shown::All => usize::MAX,
+        ShownAlarms::Page => PAGE,
+        ShownAlarms::All => usize::MAX,
     };
     let mut reports = found.alarms.iter().filter_map(|it| finder.report(it, severity));
     let mut all: Vec<Diagnostic> = reports.by_ref().take(limit).collect();

@@ -6,7 +6,7 @@ use super::lint;
 use crate::diagnostic::Kind;
 use crate::document::{Node, Span};
 use crate::model::{BudgetItem, Comparison, Condition};
-use crate::rule::{self, FaultKind, RuleFault};
+use crate::rule::{self, RuleFault, RuleFaultKind};
 
 /// Reads a rule in either notation.
 pub(super) fn read(node: &Node, reader: &mut FileReader) -> Option<Condition> {
@@ -19,8 +19,8 @@ pub(super) fn read(node: &Node, reader: &mut FileReader) -> Option<Condition> {
         Err(faults) => {
             for fault in faults {
                 let kind = match fault.kind {
-                    FaultKind::Grammar => Kind::InvalidRule,
-                    FaultKind::Pattern => Kind::InvalidRegex,
+                    RuleFaultKind::Grammar => Kind::InvalidRule,
+                    RuleFaultKind::Pattern => Kind::InvalidRegex,
                 };
                 let span = span_of(node, &fault);
                 reader.add(kind, span, fault.message).help = fault.help;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::file_reader::FileReader;
 use super::individual::single;
-use super::layout::{Layout, Policy, Strictness};
+use super::layout::{Layout, Strictness, ValidationPolicy};
 use super::reading::{FileParts, FileReading, read_file};
 use super::source::{FileKind, SourceContent, SourceFile};
 use crate::diagnostic::Kind;
@@ -69,7 +69,7 @@ fn read_document(document: &Node, layout: &mut Layout, reader: &mut FileReader) 
     }
 }
 
-fn read_policy(node: &Node, policy: &mut Policy, reader: &mut FileReader) {
+fn read_policy(node: &Node, policy: &mut ValidationPolicy, reader: &mut FileReader) {
     if reader.mapping(node, "`policy`", POLICY).is_none() {
         return;
     }

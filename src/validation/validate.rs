@@ -14,7 +14,7 @@ use super::gather::{are_warnings, gather};
 use super::group::GroupFile;
 use super::individual::NodeFile;
 use super::layout::{Layout, Strictness};
-use super::overlap::{self, Shown};
+use super::overlap::{self, ShownAlarms};
 use super::places::{Origins, Places};
 use super::reading::{FileParts, FileReading, read_file_within};
 use super::search::Search;
@@ -86,7 +86,7 @@ pub fn check(
     };
     if let Some(estate) = estate.as_ref().filter(|_| is_searched) {
         let evidence = of_tests(estate, &readings);
-        others.extend(overlap::check(estate, places, strictness, &evidence, Shown::Page));
+        others.extend(overlap::check(estate, places, strictness, &evidence, ShownAlarms::Page));
     }
     let mut diagnostics = gather(&readings, &findings, bounded(others, meter));
     diagnostics.extend(dropped(meter));

@@ -154,7 +154,7 @@ fn an_independent_validator_agrees_with_ours() {
         let cases = cases().into_iter().filter(|(of, ..)| *of == kind);
         for (number, (_, document, good)) in cases.enumerate() {
             let path = directory.path().join(format!("{kind}-{number}.yaml"));
-            let text = document::write(&document, &|_| document::Layout::Block);
+            let text = document::write(&document, &|_| document::ValueLayout::Block);
             if text.lines().any(|it| it.len() > 1024) {
                 // No reader of YAML 1.1 accepts such a key, so the schema is not checked.
                 continue;

@@ -1,6 +1,6 @@
 //! `clade test`: what it says of tests that fail, in every format.
 
-use clade::internals::document::{Layout, write};
+use clade::internals::document::{ValueLayout, write};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -188,8 +188,8 @@ proptest! {
             "config_data": {"c::d": before},
         });
         for (path, content) in [
-            ("groups/g.yaml", write(&group, &|_| Layout::Block)),
-            ("tests/t.yaml", write(&json!([{"name": "t", "node": "n", "expect": expect}]), &|_| Layout::Block)),
+            ("groups/g.yaml", write(&group, &|_| ValueLayout::Block)),
+            ("tests/t.yaml", write(&json!([{"name": "t", "node": "n", "expect": expect}]), &|_| ValueLayout::Block)),
         ] {
             let path = directory.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

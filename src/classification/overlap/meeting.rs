@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use super::subject::Subject;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::Node;
-use crate::rule::{EvaluationError, Formula, Outline, Solver, Verdict, evaluate};
+use crate::rule::{EvaluationError, Formula, Outline, Satisfiability, Solver, evaluate};
 
 /// How often a node is looked for that is not in groups which hide the conflict.
 const ROUNDS: usize = 64;
@@ -93,9 +93,9 @@ impl<'e> Meetings<'e> {
         let mut without: Vec<Formula> = Vec::new();
         for _ in 0..ROUNDS {
             let node = match self.solve(one, other, &without) {
-                Verdict::Together(node) => node,
-                Verdict::Never => return Meeting::Never,
-                Verdict::Undecided => return Meeting::Undecided,
+                Satisfiability::Together(node) => node,
+                Satisfiability::Never => return Meeting::Never,
+                Satisfiability::Undecided => return Meeting::Undecided,
             };
             let before = without.len();
             let hidden = self.hide(&[one, other], &node, &mut without).and_then(|()| {
@@ -110,7 +110,7 @@ impl<'e> Meetings<'e> {
         Meeting::Undecided
     }
 
-    fn solve(&mut self, one: GroupIndex, other: GroupIndex, without: &[Formula]) -> Verdict {
+    fn solve(&mut self, one: GroupIndex, other: GroupIndex, without: &[Formula]) -> Satisfiability {
         let hierarchy = self.hierarchy;
         let mine = hierarchy.lineage(one);
         let theirs = hierarchy

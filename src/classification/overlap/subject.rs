@@ -1,7 +1,7 @@
 //! What two groups can conflict in.
 
 use super::setting::Setting;
-use crate::classification::{Conflicts, Difference};
+use crate::classification::{ConflictShare, Conflicts};
 use crate::hierarchy::GroupIndex;
 use crate::model::same;
 
@@ -20,7 +20,7 @@ pub(super) fn differences(
     one: GroupIndex,
     other: GroupIndex,
 ) -> bool {
-    let differences: Option<&Vec<Difference<'_>>> = match setting {
+    let differences: Option<&Vec<ConflictShare<'_>>> = match setting {
         Setting::Environment => Some(&conflicts.environment),
         Setting::Variable(name) => conflicts.variables.get(name),
         Setting::Parameter(class, name) => conflicts.classes.get(class).and_then(|it| it.get(name)),

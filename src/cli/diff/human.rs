@@ -6,7 +6,8 @@ use super::report::{DiffReport, count};
 use crate::cli::output::paint;
 use crate::diagnostic::{Colour, visible_up_to};
 use crate::impact::{
-    Cause, Causes, Change, Difference, Entry, GroupName, How, Impact, ValueChange, ValueKind,
+    Causes, CausingChange, Change, Difference, GroupName, How, Impact, ReportEntry, ValueChange,
+    ValueKind,
 };
 
 /// How many names of nodes are shown.
@@ -72,7 +73,7 @@ pub(super) fn write(report: &DiffReport<'_>, colour: Colour) -> String {
     text
 }
 
-fn write_entry(text: &mut String, entry: &Entry, report: &DiffReport<'_>, paint: &Paint) {
+fn write_entry(text: &mut String, entry: &ReportEntry, report: &DiffReport<'_>, paint: &Paint) {
     writeln!(text, "\n{}", paint.bold(&nodes(entry))).ok();
     let rows: Vec<(String, String, String)> = entry
         .change
@@ -97,7 +98,7 @@ fn write_entry(text: &mut String, entry: &Entry, report: &DiffReport<'_>, paint:
 }
 
 /// Returns the names of an entry, not all of many.
-pub(super) fn nodes(entry: &Entry) -> String {
+pub(super) fn nodes(entry: &ReportEntry) -> String {
     let shown: Vec<&str> = entry.nodes.iter().take(NAMES).map(String::as_str).collect();
     let more = match entry.nodes.len().saturating_sub(NAMES) {
         0 => String::new(),
@@ -185,10 +186,10 @@ pub(super) fn because(change: &Change, impact: &Impact) -> Because {
 }
 
 /// Says what causes a difference, and where it is written.
-fn cause(change: Cause<'_>, of: &Difference) -> String {
+fn cause(change: CausingChange<'_>, of: &Difference) -> String {
     let (name, how, file): (String, &How, _) = match change {
-        Cause::Group(it) => (it.name.clone(), &it.how, &it.file),
-        Cause::NodeFile(it) => (format!("node {}", it.node), &it.how, &it.file),
+        CausingChange::Group(it) => (it.name.clone(), &it.how, &it.file),
+        CausingChange::NodeFile(it) => (format!("node {}", it.node), &it.how, &it.file),
     };
     let place = match (file, change.line(of)) {
         (Some(file), Some(line)) => format!(" ({file}:{line})"),

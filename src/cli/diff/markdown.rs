@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::human::{because, label, names_apart, nodes};
 use super::report::{DiffReport, count};
 use crate::diagnostic::visible_up_to;
-use crate::impact::{Cause, Causes, ChangeRef, Difference, Entry};
+use crate::impact::{Causes, CausingChange, ChangeRef, Difference, ReportEntry};
 
 /// Forges take comments of 65,536 characters; some room is left for what a pipeline adds.
 const LONGEST: usize = 60_000;
@@ -106,7 +106,7 @@ fn write_summary(text: &mut String, report: &DiffReport<'_>) {
     }
     text.push_str("| group | change | nodes |\n|---|---|--:|\n");
     let moved = |change: ChangeRef| -> usize {
-        let caused = |entry: &&Entry| {
+        let caused = |entry: &&ReportEntry| {
             entry.change.changes.iter().any(|it| it.causes.changes().contains(&change))
         };
         impact.entries.iter().filter(caused).map(|it| it.nodes.len()).sum()
@@ -117,8 +117,10 @@ fn write_summary(text: &mut String, report: &DiffReport<'_>) {
     rows.sort_by_key(|(moved, change)| (std::cmp::Reverse(*moved), *change));
     for (moved, change) in rows.iter().take(ROWS) {
         let (name, how, file, line) = match impact.cause(*change) {
-            Some(Cause::Group(it)) => (it.name.clone(), &it.how, &it.file, it.line),
-            Some(Cause::NodeFile(it)) => (format!("node {}", it.node), &it.how, &it.file, it.line),
+            Some(CausingChange::Group(it)) => (it.name.clone(), &it.how, &it.file, it.line),
+            Some(CausingChange::NodeFile(it)) => {
+                (format!("node {}", it.node), &it.how, &it.file, it.line)
+            }
             None => continue,
         };
         let place = match (file, line) {
@@ -133,7 +135,7 @@ fn write_summary(text: &mut String, report: &DiffReport<'_>) {
     }
 }
 
-fn details(entry: &Entry, report: &DiffReport<'_>) -> String {
+fn details(entry: &ReportEntry, report: &DiffReport<'_>) -> String {
     let mut text = format!("\n<details><summary><b>{}</b>", escape(&nodes(entry)));
     let headline = headline(entry);
     write!(text, "{headline}</summary>\n\n").ok();
@@ -154,7 +156,7 @@ fn details(entry: &Entry, report: &DiffReport<'_>) -> String {
 }
 
 /// Says in the folded line what weighs most.
-fn headline(entry: &Entry) -> String {
+fn headline(entry: &ReportEntry) -> String {
     let changes = &entry.change.changes;
     let conflict =
         changes.iter().any(|it| matches!(&it.what, Difference::Conflict(it) if it.new.is_some()));

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, anyhow};
 use serde_json::Value;
 
 use super::verdict::Verdict;
-use crate::document::{Layout, Limits, edit, read};
+use crate::document::{Limits, ValueLayout, edit, read};
 use crate::model::same;
 
 /// Writes what comes out now into the tests that expect something else, or nothing; returns the
@@ -59,7 +59,7 @@ fn update(text: &str, verdicts: &[&Verdict<'_>]) -> Result<(String, usize)> {
             }
         }
         if changes > 0 {
-            updated = edit(&updated, number, &target, &|_| Layout::Flow)
+            updated = edit(&updated, number, &target, &|_| ValueLayout::Flow)
                 .map_err(|error| anyhow!("{error}"))?;
             count += changes;
         }

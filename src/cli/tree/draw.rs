@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::classification::{
-    ClassSources, Conflicts, Difference, Explanation, Final, Outcome, Source, SourcedValue,
+    ClassSources, ConflictShare, Conflicts, Explanation, Final, Outcome, SourcedValue, ValueSource,
 };
 use crate::cli::output::paint;
 use crate::diagnostic::Colour;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{ClassName, Condition};
-use crate::rule::{Explained, Form, explain};
+use crate::rule::{Explained, ExplainedForm, explain};
 
 /// How many groups that do not match are shown.
 const MISSES: usize = 20;
@@ -105,13 +105,13 @@ pub(super) fn condition(pen: &mut Pen, depth: usize, explained: &Explained<'_>) 
         }
     };
     match &explained.form {
-        Form::And(inner) => terms(pen, "all of", inner),
-        Form::Or(inner) => terms(pen, "any of", inner),
-        Form::Not(inner) => {
+        ExplainedForm::And(inner) => terms(pen, "all of", inner),
+        ExplainedForm::Or(inner) => terms(pen, "any of", inner),
+        ExplainedForm::Not(inner) => {
             pen.line(depth, &format!("{mark} not"));
             condition(pen, depth + 1, inner);
         }
-        Form::Test(test, value) => {
+        ExplainedForm::Test(test, value) => {
             let comparison = Condition::Test((*test).clone());
             let seen = match &explained.outcome {
                 Err(error) => error.to_string(),
@@ -197,12 +197,12 @@ fn value(pen: &mut Pen, hierarchy: &Hierarchy, depth: usize, name: &str, it: &So
 }
 
 /// Names what defines a value.
-pub(in crate::cli) fn sources(hierarchy: &Hierarchy, sources: &BTreeSet<Source>) -> String {
+pub(in crate::cli) fn sources(hierarchy: &Hierarchy, sources: &BTreeSet<ValueSource>) -> String {
     let names: Vec<&str> = sources
         .iter()
         .map(|source| match source {
-            Source::Group(index) => hierarchy.group(*index).name.as_str(),
-            Source::Node => "the node itself",
+            ValueSource::Group(index) => hierarchy.group(*index).name.as_str(),
+            ValueSource::Node => "the node itself",
         })
         .collect();
     names.join(", ")
@@ -226,7 +226,7 @@ pub(in crate::cli) fn conflict_lines(
 }
 
 fn all_differences(pen: &mut Pen, hierarchy: &Hierarchy, conflicts: &Conflicts<'_>) {
-    let mut one = |what: &str, all: &[Difference<'_>]| {
+    let mut one = |what: &str, all: &[ConflictShare<'_>]| {
         pen.line(1, what);
         let width =
             all.iter().map(|it| hierarchy.group(it.from).name.as_str().chars().count()).max();

@@ -6,7 +6,7 @@ use super::draw::{Pen, condition, shorten};
 use crate::diagnostic::Colour;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Condition, Node, Test};
-use crate::rule::{Explained, Form, explain};
+use crate::rule::{Explained, ExplainedForm, explain};
 
 /// The rules of a group and its ancestors, explained for a node; the root group's first.
 pub(in crate::cli) struct Membership<'h> {
@@ -152,8 +152,10 @@ fn cause<'e>(explained: &'e Explained<'_>, wanted: bool) -> Option<(&'e Test, &'
         return None;
     }
     match &explained.form {
-        Form::And(terms) | Form::Or(terms) => terms.iter().find_map(|term| cause(term, wanted)),
-        Form::Not(inner) => cause(inner, !wanted),
-        Form::Test(test, value) => Some((test, value, wanted)),
+        ExplainedForm::And(terms) | ExplainedForm::Or(terms) => {
+            terms.iter().find_map(|term| cause(term, wanted))
+        }
+        ExplainedForm::Not(inner) => cause(inner, !wanted),
+        ExplainedForm::Test(test, value) => Some((test, value, wanted)),
     }
 }

@@ -297,7 +297,7 @@ impl Plan<'_> {
             Value::Array(elements) => !elements.is_empty(),
             _ => false,
         };
-        nested && (self.layout)(way) == super::super::Layout::Block
+        nested && (self.layout)(way) == super::super::ValueLayout::Block
     }
 }
 

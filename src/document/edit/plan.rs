@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::token::line_start;
-use super::super::{Content, Entry, Layout, Node};
+use super::super::{Content, Entry, Node, ValueLayout};
 use super::align::{AlignStep, align};
 use super::change::TextChange;
 use super::same::same;
@@ -23,7 +23,7 @@ pub(super) enum ValueSlot {
 /// The changes that make a document another.
 pub(super) struct Plan<'t> {
     pub(super) text: &'t str,
-    pub(super) layout: &'t dyn Fn(&[&str]) -> Layout,
+    pub(super) layout: &'t dyn Fn(&[&str]) -> ValueLayout,
     /// The line break of the file.
     pub(super) newline: &'static str,
     pub(super) changes: Vec<TextChange>,
@@ -37,7 +37,7 @@ pub(super) fn is_alias(text: &str, node: &Node) -> bool {
 }
 
 impl<'t> Plan<'t> {
-    pub(super) fn of(text: &'t str, layout: &'t dyn Fn(&[&str]) -> Layout) -> Self {
+    pub(super) fn of(text: &'t str, layout: &'t dyn Fn(&[&str]) -> ValueLayout) -> Self {
         let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
         Self { text, layout, newline, changes: Vec::new() }
     }

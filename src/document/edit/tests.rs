@@ -16,10 +16,10 @@ pub(super) fn edited(text: &str, change: impl FnOnce(&mut Value)) -> String {
     edit(text, 0, &target, &house).expect(text)
 }
 
-fn house(way: &[&str]) -> Layout {
+fn house(way: &[&str]) -> ValueLayout {
     match way {
-        ["classes" | "variables" | "pinned"] | ["classes", _] => Layout::Block,
-        _ => Layout::Flow,
+        ["classes" | "variables" | "pinned"] | ["classes", _] => ValueLayout::Block,
+        _ => ValueLayout::Flow,
     }
 }
 
@@ -521,7 +521,7 @@ proptest! {
         prop_assert!(same(&value_of(&text), &before), "{}", text);
         let mut target = before.clone();
         disturb(&mut target, &mut scribe, &fresh);
-        let after = edit(&text, 0, &target, &|_| Layout::Flow);
+        let after = edit(&text, 0, &target, &|_| ValueLayout::Flow);
         prop_assert!(after.is_ok(), "{}\n{}", text, target);
         let after = after.unwrap();
         prop_assert!(same(&value_of(&after), &target), "{}\n{}", text, after);
@@ -573,7 +573,7 @@ proptest! {
             }
             _ => {}
         }
-        let after = edit(&text, 0, &target, &|_| Layout::Flow).unwrap();
+        let after = edit(&text, 0, &target, &|_| ValueLayout::Flow).unwrap();
         prop_assert!(same(&value_of(&after), &target), "{}\n{}", text, after);
         for (number, owners) in owners.iter().enumerate() {
             if owners.iter().any(|it| kept.contains(it)) {
@@ -595,11 +595,11 @@ proptest! {
         let mut text = String::new();
         scribe.lines(&Value::Object(fields.clone()), 0, &mut text);
         let target = Value::Object(target);
-        let after = edit(&text, 0, &target, &|_| Layout::Block);
+        let after = edit(&text, 0, &target, &|_| ValueLayout::Block);
         prop_assert!(after.is_ok(), "{}\n{}", text, target);
         let after = after.unwrap();
         prop_assert!(same(&value_of(&after), &target), "{}\n{}", text, after);
-        let back = edit(&after, 0, &Value::Object(fields.clone()), &|_| Layout::Flow).unwrap();
+        let back = edit(&after, 0, &Value::Object(fields.clone()), &|_| ValueLayout::Flow).unwrap();
         prop_assert!(same(&value_of(&back), &Value::Object(fields.clone())), "{}\n{}", after, back);
         // The canonical form reads the same, keeps every comment, and is its own canonical form.
         let formatted = format(&text, &["c", "a", "b"]).unwrap();
@@ -607,6 +607,6 @@ proptest! {
         prop_assert_eq!(text.matches("# note ").count(), formatted.matches("# note ").count(), "{}\n{}", text, formatted);
         prop_assert_eq!(&format(&formatted, &["c", "a", "b"]).unwrap(), &formatted, "{}", text);
         // What is as wanted is not touched.
-        prop_assert_eq!(edit(&after, 0, &target, &|_| Layout::Flow).unwrap(), after);
+        prop_assert_eq!(edit(&after, 0, &target, &|_| ValueLayout::Flow).unwrap(), after);
     }
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::Map;
 
-use super::super::Layout;
+use super::super::ValueLayout;
 use super::super::edit::edit;
 use super::*;
 
@@ -436,7 +436,7 @@ proptest! {
             }
             break;
         }
-        let layout = if layout { Layout::Block } else { Layout::Flow };
+        let layout = if layout { ValueLayout::Block } else { ValueLayout::Flow };
         let edited = edit(&draft.text, 0, &target, &|_| layout);
         prop_assert!(edited.is_ok(), "{:?} {}\n{}", edited, draft.text, target);
         let edited = edited.unwrap();

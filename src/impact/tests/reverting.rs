@@ -193,7 +193,7 @@ fn is_back(
 }
 
 /// Returns whether a group that is gone and one that is new are alike: nothing says that they are two.
-fn merges(pair: &Pair, comparison: &Comparison<'_>) -> bool {
+fn merges(pair: &Pair, comparison: &StateComparison<'_>) -> bool {
     comparison.groups().iter().any(|it| match &it.how {
         How::Renamed { from, .. } => pair.number(*from) != pair.number(it.id),
         _ => false,

@@ -71,7 +71,7 @@ impl PatternSource {
         loop {
             match self.peek() {
                 Some(PatternToken::Plain(' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r')) => {
-                    self.at += 1
+                    self.at += 1;
                 }
                 Some(PatternToken::Plain('#')) => {
                     // The terminator is not a part of the comment: one that is not a blank is a character

@@ -1,6 +1,6 @@
 //! What people write in rules because other notations have it, and what it is here.
 
-use super::super::fault::{FaultKind, RuleFault};
+use super::super::fault::{RuleFault, RuleFaultKind};
 use crate::model::{Path, is_bare_segment};
 
 /// Returns the fault of a string that has the array form in it.
@@ -9,7 +9,7 @@ pub(super) fn array_in_string(text: &str) -> Option<RuleFault> {
     let is_array = trimmed.starts_with('[')
         && serde_json::from_str::<Vec<serde::de::IgnoredAny>>(trimmed).is_ok();
     is_array.then(|| RuleFault {
-        kind: FaultKind::Grammar,
+        kind: RuleFaultKind::Grammar,
         element: Vec::new(),
         characters: None,
         message: "a rule in the array form is a list, here it is a string".to_owned(),

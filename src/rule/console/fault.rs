@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::fault::{FaultKind, RuleFault};
+use super::super::fault::{RuleFault, RuleFaultKind};
 
 /// The fault that ends the reading.
 pub(super) type BoxedFault = Box<RuleFault>;
@@ -17,7 +17,7 @@ pub(super) fn fault(
     help: Option<&str>,
 ) -> BoxedFault {
     Box::new(RuleFault {
-        kind: FaultKind::Grammar,
+        kind: RuleFaultKind::Grammar,
         element: Vec::new(),
         characters: Some(characters),
         message: message.into(),

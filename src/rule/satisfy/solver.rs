@@ -12,7 +12,7 @@ use crate::model::{Comparison, Condition, Node, Segment};
 
 /// Whether rules can hold together.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum Satisfiability {
     /// They hold for this node, and for others with the same values at these paths.
     Together(Box<Node>),
     /// No node meets all of them.
@@ -69,14 +69,14 @@ impl Solver {
     }
 
     /// Decides whether formulas can hold together.
-    pub fn solve(&mut self, formulas: &[&Formula]) -> Verdict {
+    pub fn solve(&mut self, formulas: &[&Formula]) -> Satisfiability {
         let mut asked = AskedVariables::default();
         let found = self.search(formulas.to_vec(), Vec::new(), &mut asked);
         self.steps += asked.steps as u64;
         match found {
-            Some(node) => Verdict::Together(Box::new(node)),
-            None if asked.unsure => Verdict::Undecided,
-            None => Verdict::Never,
+            Some(node) => Satisfiability::Together(Box::new(node)),
+            None if asked.unsure => Satisfiability::Undecided,
+            None => Satisfiability::Never,
         }
     }
 

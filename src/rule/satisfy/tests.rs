@@ -5,12 +5,12 @@ use crate::model::{Condition, Node};
 use crate::rule::{evaluate, read_console};
 use crate::table::each_row;
 
-fn solve(rules: &[&str]) -> Verdict {
+fn solve(rules: &[&str]) -> Satisfiability {
     let mut solver = Solver::default();
     let rules: Vec<Condition> = rules.iter().map(|it| read_console(it).unwrap()).collect();
     let formulas: Vec<Formula> = rules.iter().map(|it| solver.compile(it)).collect();
     let verdict = solver.solve(&formulas.iter().collect::<Vec<_>>());
-    if let Verdict::Together(node) = &verdict {
+    if let Satisfiability::Together(node) = &verdict {
         for rule in &rules {
             assert_eq!(evaluate(rule, node), Ok(true), "{rule:?} {node:?}");
         }
@@ -69,17 +69,17 @@ fn what_can_hold_together_is_shown_and_what_cannot_is_known() {
         (&["a = 1e3 or a = x", "a = 1e+3 or a = y"], true),
     ];
     each_row(rows, |(rules, together)| match solve(rules) {
-        Verdict::Together(_) => assert!(together, "{rules:?}"),
-        Verdict::Never => assert!(!together, "{rules:?}"),
-        Verdict::Undecided => panic!("undecided: {rules:?}"),
+        Satisfiability::Together(_) => assert!(together, "{rules:?}"),
+        Satisfiability::Never => assert!(!together, "{rules:?}"),
+        Satisfiability::Undecided => panic!("undecided: {rules:?}"),
     });
 }
 
 #[test]
 fn what_cannot_be_decided_is_said() {
-    assert_eq!(solve(&["name ~ \"a(?=b)\""]), Verdict::Undecided);
+    assert_eq!(solve(&["name ~ \"a(?=b)\""]), Satisfiability::Undecided);
     // No list is made as long as that.
-    assert_eq!(solve(&["disks[5000] = sda"]), Verdict::Undecided);
+    assert_eq!(solve(&["disks[5000] = sda"]), Satisfiability::Undecided);
 }
 
 /// Rules over few paths and values, so that many hold together by chance.
@@ -152,7 +152,7 @@ proptest! {
         let may_meet = solver.may_meet(&a, &b);
         let meets = |node: &Node| evaluate(&one, node) == Ok(true) && evaluate(&two, node) == Ok(true);
         if let Some(node) = nodes().iter().find(|it| meets(it)) {
-            prop_assert!(verdict != Verdict::Never, "{:?} meets both", node);
+            prop_assert!(verdict != Satisfiability::Never, "{:?} meets both", node);
             prop_assert!(may_meet, "{:?} meets both", node);
         }
     }
@@ -211,7 +211,7 @@ proptest! {
         let formulas = [solver.compile(&one), solver.compile(&other)];
         let [mine, theirs] = [&formulas[0], &formulas[1]].map(|it| solver.outline(&[it]));
         let together = solver.solve(&[&formulas[0], &formulas[1]]);
-        if let Verdict::Together(node) = &together {
+        if let Satisfiability::Together(node) = &together {
             prop_assert!(solver.may_meet(&mine, &theirs), "{node:?}");
         }
         // Values that the solver need not have thought of.

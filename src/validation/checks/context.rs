@@ -1,7 +1,7 @@
 //! What groups are checked against.
 
 use super::super::catalogue::Catalogues;
-use super::super::layout::Policy;
+use super::super::layout::ValidationPolicy;
 use super::super::places::Places;
 use super::super::search::Search;
 use crate::hierarchy::Hierarchy;
@@ -12,7 +12,7 @@ pub(in crate::validation) struct CheckContext<'r> {
     pub(in crate::validation) hierarchy: &'r Hierarchy,
     pub(in crate::validation) catalogues: &'r Catalogues,
     pub(in crate::validation) places: Places<'r>,
-    pub(in crate::validation) policy: Policy,
+    pub(in crate::validation) policy: ValidationPolicy,
     pub(in crate::validation) search: Search,
     pub(in crate::validation) meter: &'r Meter,
 }

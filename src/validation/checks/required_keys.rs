@@ -1,6 +1,6 @@
 //! Keys that the policy of the repository requires of every group.
 
-use super::super::layout::Policy;
+use super::super::layout::ValidationPolicy;
 use super::{Check, CheckContext, FindingScope, Findings, Run};
 use crate::diagnostic::{Diagnostic, Kind};
 
@@ -9,7 +9,7 @@ pub(super) const CHECK: Check =
 
 /// Checks every group as written: of several groups with one id, the tree has only one.
 fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {
-    let Policy { require_ids, require_description, .. } = context.policy;
+    let ValidationPolicy { require_ids, require_description, .. } = context.policy;
     if !require_ids && !require_description {
         return;
     }

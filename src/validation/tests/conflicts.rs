@@ -9,7 +9,7 @@ use fastrand::Rng;
 use super::*;
 use crate::classification::Evidence;
 use crate::model::{Budget, Meter};
-use crate::validation::overlap::{self, Shown};
+use crate::validation::overlap::{self, ShownAlarms};
 use crate::validation::places::Places;
 
 const GROUPS: usize = 12;
@@ -65,7 +65,7 @@ fn conflicts(checked: &Checked) -> Vec<Diagnostic> {
     let estate = checked.estate.as_ref().unwrap();
     let places = Places { origins: &checked.origins, readings: &checked.readings };
     let warn = Strictness::Warn;
-    overlap::check(estate, places, warn, &Evidence::default(), Shown::All)
+    overlap::check(estate, places, warn, &Evidence::default(), ShownAlarms::All)
 }
 
 #[test]
