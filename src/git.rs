@@ -21,7 +21,7 @@ mod signature;
 mod transport;
 mod tree;
 
-pub use commit::{Draft, Person};
+pub use commit::{NewCommit, Person};
 pub use failure::{FetchError, FetchFailure};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

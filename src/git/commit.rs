@@ -20,7 +20,7 @@ pub struct Person {
 
 /// A commit that is to be written.
 #[derive(Clone, Copy, Debug)]
-pub struct Draft<'d> {
+pub struct NewCommit<'d> {
     /// The commit that it follows.
     pub parent: CommitId,
     /// The files that change, from the root of the tree; none for one that goes.
@@ -42,13 +42,13 @@ impl Repository {
     /// # Errors
     ///
     /// Returns an error if it cannot be written.
-    pub fn write_commit(&self, draft: &Draft<'_>) -> Result<CommitId, ReadError> {
+    pub fn write_commit(&self, new: &NewCommit<'_>) -> Result<CommitId, ReadError> {
         let fail = |error: git2::Error| ReadError::new("a new commit", error.message());
         let inner = self.inner();
-        let parent = self.find_commit(draft.parent)?;
+        let parent = self.find_commit(new.parent)?;
         let tree = parent.tree().map_err(fail)?;
         let mut update = TreeUpdateBuilder::new();
-        for (path, text) in draft.files {
+        for (path, text) in new.files {
             match text {
                 Some(text) => {
                     let blob = inner.blob(text.as_bytes()).map_err(fail)?;
@@ -70,9 +70,9 @@ impl Repository {
         let tree = inner.find_tree(tree).map_err(fail)?;
         let sign =
             |person: &Person| git2::Signature::now(&person.name, &person.email).map_err(fail);
-        let (author, committer) = (sign(draft.author)?, sign(draft.committer)?);
+        let (author, committer) = (sign(new.author)?, sign(new.committer)?);
         let id = inner
-            .commit(None, &author, &committer, draft.message, &tree, &[&parent])
+            .commit(None, &author, &committer, new.message, &tree, &[&parent])
             .map_err(fail)?;
         Ok(id_of(id))
     }

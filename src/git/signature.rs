@@ -84,7 +84,7 @@ impl Verification {
                 commit: head,
                 reason: error.to_string(),
             };
-            for commit in repository.beyond(verified, head).map_err(unreadable)? {
+            for commit in repository.commits_not_in(verified, head).map_err(unreadable)? {
                 if commit != head {
                     self.signer_of(repository, commit, seen)?;
                 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::disk::SimulatedDisk;
 use super::remote::SimulatedRemote;
 use crate::changeset::{Operation, Scope};
-use crate::git::{Draft, Person, Repository, Verification};
+use crate::git::{NewCommit, Person, Repository, Verification};
 use crate::model::{Budget, CommitId, GroupId};
 use crate::reconcile::clock::Now;
 use crate::reconcile::journal::Journal;
@@ -118,7 +118,7 @@ pub(super) fn commit(
     let text = format!("name: Other\nparent: {parent_name}\nclasses: {{c{number}: {{}}}}\n");
     let files = BTreeMap::from([("groups/other.yaml".to_owned(), Some(text))]);
     let author = person("grace");
-    let draft = Draft {
+    let draft = NewCommit {
         parent,
         files: &files,
         author: &author,

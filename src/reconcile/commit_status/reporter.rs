@@ -119,7 +119,7 @@ impl CommitStatusReporter {
         posted: &Posted,
     ) -> Vec<CommitStatus> {
         let mut all = Vec::new();
-        let passed = before.and_then(|it| repository.between(it, commit).ok());
+        let passed = before.and_then(|it| repository.commits_between(it, commit).ok());
         for passed in passed.unwrap_or_default().into_iter().rev().take(MOST) {
             // What was rejected or live has its status already.
             if passed != commit && !posted.contains_key(&(passed, live.to_owned())) {

@@ -6,7 +6,7 @@ use super::message;
 use super::planner::WritePlanner;
 use super::request::{WriteError, WriteRequest, WriteSettings};
 use crate::changeset::Changeset;
-use crate::git::{Draft, ReadError, Repository};
+use crate::git::{NewCommit, ReadError, Repository};
 use crate::model::CommitId;
 use crate::reconcile::errors::LookupError;
 use crate::reconcile::fetcher::Fetcher;
@@ -116,7 +116,7 @@ impl Applier {
             .map(|(path, text)| (self.source.path_of(path), text.clone()))
             .collect();
         let committer = &self.settings.committer;
-        repository.write_commit(&Draft {
+        repository.write_commit(&NewCommit {
             parent,
             files: &files,
             author: &message::author(request, committer),

@@ -1,0 +1,147 @@
+//! Commits and which of them contain which.
+
+use jiff::Timestamp;
+
+use super::error::ReadError;
+use super::{Repository, id_of, oid};
+use crate::model::CommitId;
+
+/// What people want to know of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitInfo {
+    /// Its id.
+    pub id: CommitId,
+    /// The name of its author.
+    pub author: String,
+    /// When it was made, by its committer's clock.
+    pub time: Timestamp,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+impl Repository {
+    /// Returns what people want to know of a commit.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the commit cannot be read.
+    pub fn commit(&self, id: CommitId) -> Result<CommitInfo, ReadError> {
+        let commit = self.find_commit(id)?;
+        let seconds = commit.time().seconds();
+        Ok(CommitInfo {
+            id,
+            author: String::from_utf8_lossy(commit.author().name_bytes()).into_owned(),
+            time: Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH),
+            subject: commit
+                .message_bytes()
+                .split(|byte| *byte == b'\n')
+                .map(|line| String::from_utf8_lossy(line).trim().to_owned())
+                .find(|line| !line.is_empty())
+                .unwrap_or_default(),
+        })
+    }
+
+    /// Returns the parents of a commit.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the commit cannot be read.
+    pub fn parents(&self, id: CommitId) -> Result<Vec<CommitId>, ReadError> {
+        Ok(self.find_commit(id)?.parent_ids().map(id_of).collect())
+    }
+
+    /// Returns commits from the given one backwards along first parents.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a commit cannot be read.
+    pub fn log(&self, from: CommitId, limit: usize) -> Result<Vec<CommitId>, ReadError> {
+        let mut walk = Vec::new();
+        let mut next = Some(from);
+        while let Some(id) = next.filter(|_| walk.len() < limit) {
+            walk.push(id);
+            next = self.find_commit(id)?.parent_ids().next().map(id_of);
+        }
+        Ok(walk)
+    }
+
+    /// Returns the first parent of a commit; none for a commit that follows no other.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the commit cannot be read.
+    pub fn first_parent(&self, of: CommitId) -> Result<Option<CommitId>, ReadError> {
+        Ok(self.find_commit(of)?.parent_ids().next().map(id_of))
+    }
+
+    /// Returns whether the repository lacks old commits, so that the oldest it has may follow others.
+    pub fn is_shallow(&self) -> bool {
+        self.inner.is_shallow()
+    }
+
+    /// Returns whether one commit is the other or an ancestor of it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a commit on the way cannot be read.
+    pub fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> Result<bool, ReadError> {
+        let what = || format!("the history of the commit {descendant}");
+        let fail = |error: git2::Error| ReadError::new(what(), error.message());
+        if ancestor == descendant {
+            return Ok(true);
+        }
+        self.inner.graph_descendant_of(oid(descendant), oid(ancestor)).map_err(fail)
+    }
+
+    /// Returns the commits that one has and another lacks, newest first.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a commit on the way cannot be read.
+    pub fn commits_between(
+        &self,
+        lacking: CommitId,
+        having: CommitId,
+    ) -> Result<Vec<CommitId>, ReadError> {
+        self.commits_not_in(&[lacking], having)
+    }
+
+    /// Returns the commits that one has and none of the others, newest first.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a commit on the way cannot be read.
+    pub fn commits_not_in(
+        &self,
+        lacking: &[CommitId],
+        having: CommitId,
+    ) -> Result<Vec<CommitId>, ReadError> {
+        let fail = |error: git2::Error| {
+            ReadError::new(format!("the history of the commit {having}"), error.message())
+        };
+        let mut walk = self.inner.revwalk().map_err(fail)?;
+        walk.push(oid(having)).map_err(fail)?;
+        for lacking in lacking {
+            walk.hide(oid(*lacking)).map_err(fail)?;
+        }
+        walk.map(|id| id.map(id_of).map_err(fail)).collect()
+    }
+
+    /// Returns the newest commit that two commits have in common, if they have any.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the history cannot be read.
+    pub fn merge_base(
+        &self,
+        one: CommitId,
+        other: CommitId,
+    ) -> Result<Option<CommitId>, ReadError> {
+        let fail = |error: git2::Error| ReadError::new("the history", error.message());
+        match self.inner.merge_base(oid(one), oid(other)) {
+            Ok(common) => Ok(Some(id_of(common))),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(fail(error)),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Which commit a revision, a branch or a ref names.
+
+use git2::ObjectType;
+
+use super::error::RevisionError;
+use super::{Branches, Repository, id_of};
+use crate::git::refs::WATCHED;
+use crate::model::CommitId;
+
+impl Repository {
+    /// Returns the commit of a revision: anything that `git rev-parse` understands, but for searches
+    /// of messages (`:/text`).
+    ///
+    /// A full id is always the commit itself and `HEAD` the watched branch, whatever branches are
+    /// called. In a mirror the branches of the remote are known by their own names, before tags.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit.
+    pub fn resolve(&self, revision: &str) -> Result<CommitId, RevisionError> {
+        // A search of messages would run a pattern of the caller's over the whole history.
+        if revision.contains(":/") || revision.contains("^{/") {
+            return Err(RevisionError { revision: revision.to_owned() });
+        }
+        self.resolve_searching(revision)
+    }
+
+    /// Returns the commit of a revision that the owner of the repository names, who may search
+    /// messages: `:/text`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit.
+    pub fn resolve_searching(&self, revision: &str) -> Result<CommitId, RevisionError> {
+        let unknown = || RevisionError { revision: revision.to_owned() };
+        if revision.is_empty() || revision.contains('\0') {
+            return Err(unknown());
+        }
+        if let Ok(id) = git2::Oid::from_str(revision)
+            && revision.len() == 40
+        {
+            let commit = self.inner.find_object(id, None).and_then(|it| it.peel_to_commit());
+            return commit.map(|it| id_of(it.id())).map_err(|_| unknown());
+        }
+        let mirrored = match self.branches {
+            Branches::Own => None,
+            Branches::Mirrored => branch_of(revision).map(|it| format!("refs/remotes/origin/{it}")),
+        };
+        mirrored
+            .and_then(|name| self.peel(&name))
+            .or_else(|| self.peel(revision))
+            .ok_or_else(unknown)
+    }
+
+    /// Returns the commit that a ref leads to.
+    pub(in crate::git) fn target_of(&self, reference: &str) -> Option<CommitId> {
+        let commit = self.inner.find_reference(reference).ok()?.peel_to_commit().ok()?;
+        Some(id_of(commit.id()))
+    }
+
+    fn peel(&self, revision: &str) -> Option<CommitId> {
+        let object = self.inner.revparse_single(revision).ok()?;
+        let commit = object.peel(ObjectType::Commit).ok()?;
+        Some(id_of(commit.id()))
+    }
+
+    /// Returns the commit of a branch, a tag or a full ref name, or of what HEAD names; a detached HEAD counts.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such branch, or no commit yet.
+    pub fn branch_head(&self, branch: Option<&str>) -> Result<CommitId, RevisionError> {
+        match branch {
+            None => self.resolve("HEAD"),
+            Some(branch) => {
+                let found = if branch.starts_with("refs/") {
+                    self.resolve(branch)
+                } else {
+                    self.resolve(&format!("refs/heads/{branch}"))
+                        .or_else(|_| self.resolve(&format!("refs/tags/{branch}")))
+                };
+                found.map_err(|_| RevisionError { revision: branch.to_owned() })
+            }
+        }
+    }
+
+    /// Returns the full name of the ref that HEAD names; a detached HEAD names none.
+    pub fn head_ref(&self) -> Option<String> {
+        let head = self.inner.find_reference("HEAD").ok()?;
+        let target = head.symbolic_target().ok()??;
+        let name = target.strip_prefix(WATCHED).unwrap_or(target);
+        (name != "HEAD").then(|| name.to_owned())
+    }
+
+    /// Returns the name of the branch that HEAD names; a detached HEAD names none.
+    pub fn head_branch(&self) -> Option<String> {
+        let name = self.head_ref()?;
+        Some(name.strip_prefix("refs/heads/").map(str::to_owned).unwrap_or(name))
+    }
+}
+
+/// Returns the branch of the remote that a revision in a mirror begins with, if it can be one.
+///
+/// A remote may have a branch called `HEAD`, `@` or `refs/clade/live`: by these names alone it is not
+/// meant, only by `refs/heads/HEAD`.
+fn branch_of(revision: &str) -> Option<&str> {
+    if let Some(branch) = revision.strip_prefix("refs/heads/") {
+        return Some(branch);
+    }
+    let name = revision.split(['~', '^', ':']).next().unwrap_or_default();
+    let name = name.split("@{").next().unwrap_or_default();
+    let is_own = matches!(name, "" | "HEAD" | "@") || name.starts_with("refs/");
+    (!is_own).then_some(revision)
+}

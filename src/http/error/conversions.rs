@@ -1,0 +1,151 @@
+//! What clients are told of the errors of other modules.
+
+use std::convert::Infallible;
+
+use axum::http::header;
+use serde_json::Value;
+
+use super::{ApiError, sentence};
+use crate::changeset::Rejection;
+use crate::classification::ClassificationError;
+use crate::diagnostic::Diagnostic;
+use crate::http::types::{
+    Age, ErrorKind, EvaluationFailure, FailedGroup, Finding, NotInEffect, RemoteWords,
+    SchemaViolation,
+};
+use crate::reconcile::{LookupError, StorageError, WriteError};
+
+impl From<Infallible> for ApiError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl From<LookupError> for ApiError {
+    fn from(error: LookupError) -> Self {
+        match error {
+            LookupError::NoSnapshot => {
+                let message = "No commit of the repository answers yet; see /controller/status.";
+                Self::new(ErrorKind::NoSnapshot, message, Value::Null)
+                    .with_header(header::RETRY_AFTER, "5")
+            }
+            LookupError::Stale(age) => {
+                let seconds = age.as_secs();
+                let message = format!(
+                    "The repository was last seen {seconds} s ago, longer than answers may be old."
+                );
+                let details = Age { staleness_seconds: seconds };
+                Self::new(ErrorKind::NoSnapshot, message, details)
+                    .with_header(header::RETRY_AFTER, "5")
+            }
+            LookupError::NothingThen(time) => {
+                let message = format!("No commit answered here at {time}.");
+                Self::new(ErrorKind::UnknownCommit, message, time.to_string())
+            }
+            LookupError::Unknown(error) => {
+                let message = format!("The repository has no commit `{}`.", error.revision);
+                Self::new(ErrorKind::UnknownCommit, message, error.revision)
+            }
+            LookupError::NotHereYet(commit) => {
+                let message = format!("The commit {commit} is not here yet; try again soon.");
+                Self::new(ErrorKind::CommitNotHereYet, message, commit.to_string())
+                    .with_header(header::RETRY_AFTER, "1")
+            }
+            LookupError::Busy => {
+                let message = "Too many requests wait for other commits to be built; try again.";
+                Self::new(ErrorKind::Busy, message, Value::Null)
+                    .with_header(header::RETRY_AFTER, "2")
+            }
+            LookupError::Rejected(rejected) => {
+                let message = format!(
+                    "The commit {} is not valid and never answers; see the `details` key.",
+                    rejected.commit
+                );
+                Self::new(ErrorKind::InvalidCommit, message, findings(&rejected.diagnostics))
+            }
+            LookupError::Unverified(fault) => {
+                let message = format!("{}, so it does not answer.", sentence(&fault.to_string()));
+                let finding = Value::from(Finding::of_commit(fault.to_string()));
+                Self::new(ErrorKind::InvalidCommit, message, vec![finding])
+            }
+            LookupError::Storage(error) => storage_failed(&error),
+            LookupError::Unreadable(message) => Self::internal(message),
+        }
+    }
+}
+
+impl From<SchemaViolation> for ApiError {
+    fn from(SchemaViolation { schema, submitted, error }: SchemaViolation) -> Self {
+        Self::schema_violation(&submitted, schema, &error.into())
+    }
+}
+
+impl From<Rejection> for ApiError {
+    fn from(rejection: Rejection) -> Self {
+        let Some(kind) = ErrorKind::of(rejection.kind) else {
+            return Self::internal(rejection.message);
+        };
+        Self::new(kind, rejection.message, rejection.details)
+    }
+}
+
+impl From<WriteError> for ApiError {
+    fn from(error: WriteError) -> Self {
+        let message = format!("{}.", sentence(&error.to_string()));
+        match error {
+            WriteError::Rejected(rejection) => rejection.into(),
+            WriteError::Lookup(error) => error.into(),
+            WriteError::Invalid(diagnostics) => {
+                let message =
+                    "With this change the groups would not be valid; see the `details` key.";
+                Self::new(ErrorKind::InvalidCommit, message, findings(&diagnostics))
+            }
+            WriteError::NotInEffect { commit, pinned } => {
+                let details = NotInEffect { commit, pinned };
+                Self::new(ErrorKind::WriteConflict, message, details)
+            }
+            WriteError::Storage(error) => storage_failed(&error),
+            WriteError::Blocked(_) | WriteError::Conflict(_) => {
+                Self::new(ErrorKind::WriteConflict, message, Value::Null)
+            }
+            WriteError::RemoteRejected(words) => {
+                let details = RemoteWords { remote: words };
+                Self::new(ErrorKind::PermissionDenied, message, details)
+            }
+            WriteError::Unreachable(_) => {
+                Self::new(ErrorKind::RemoteUnreachable, message, Value::Null)
+                    .with_header(header::RETRY_AFTER, "5")
+            }
+            WriteError::Unknown(_) => Self::new(ErrorKind::WriteUnknown, message, Value::Null)
+                .with_header(header::RETRY_AFTER, "5"),
+            WriteError::Internal(_) => Self::internal(message),
+        }
+    }
+}
+
+impl From<ClassificationError> for ApiError {
+    fn from(error: ClassificationError) -> Self {
+        let message = format!(
+            "The rule of the group \"{}\" could not be evaluated: {}.",
+            error.name, error.cause
+        );
+        tracing::error!(group.id = %error.group, pattern = %error.cause.pattern, "a rule could not be evaluated");
+        let details = EvaluationFailure {
+            group: FailedGroup { id: error.group, name: error.name },
+            pattern: error.cause.pattern.to_string(),
+        };
+        Self::new(ErrorKind::RuleEvaluationError, message, details)
+    }
+}
+
+/// Writes findings as details.
+fn findings(diagnostics: &[Diagnostic]) -> Vec<Value> {
+    diagnostics.iter().map(|it| Finding::from(it).into()).collect()
+}
+
+/// What was asked for is not on disk, so it did not happen.
+fn storage_failed(error: &StorageError) -> ApiError {
+    let message = format!("{}.", sentence(&error.to_string()));
+    ApiError::new(ErrorKind::StorageFailed, message, Value::Null)
+        .with_header(header::RETRY_AFTER, "5")
+}
