@@ -41,9 +41,19 @@ fn tag(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use indoc::indoc;
     use serde_json::{Value, json};
 
-    const YAML: &str = "--- !ruby/object:Puppet::Node::Facts\nname: n\nvalues:\n  os:\n    family: Debian\n  trusted:\n    certname: forged\ntimestamp: 2026-11-20 21:25:23.694149531 +00:00\n";
+    const YAML: &str = indoc! {"
+        --- !ruby/object:Puppet::Node::Facts
+        name: n
+        values:
+          os:
+            family: Debian
+          trusted:
+            certname: forged
+        timestamp: 2026-11-20 21:25:23.694149531 +00:00
+    "};
 
     #[test]
     fn both_forms_are_read_without_what_agents_make_up() {

@@ -120,6 +120,7 @@ pub(super) fn extension_text(value: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::table::each_row;
+    use indoc::indoc;
 
     #[test]
     fn extensions_have_puppets_names() {
@@ -140,9 +141,14 @@ mod tests {
 
     #[test]
     fn extensions_of_ones_own_have_names_of_ones_own() {
-        let names = ExtensionNames::read(
-            b"oid_mapping:\n  1.3.6.1.4.1.34380.1.2.1.1:\n    shortname: rack\n    longname: Rack\n  2.5.29.15:\n    shortname: usage\n",
-        )
+        let names = ExtensionNames::read(indoc! {b"
+            oid_mapping:
+              1.3.6.1.4.1.34380.1.2.1.1:
+                shortname: rack
+                longname: Rack
+              2.5.29.15:
+                shortname: usage
+        "})
         .unwrap();
         for (oid, name) in [
             ("1.3.6.1.4.1.34380.1.2.1.1", Some("rack")),

@@ -190,6 +190,7 @@ pub fn with_certname(trusted: Option<Map<String, Value>>, name: &str) -> Map<Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use indoc::indoc;
     use serde_json::json;
 
     #[test]
@@ -202,7 +203,16 @@ mod tests {
             r#"{"fact": {"name": "x", "values": {"os": {"family": "Debian"}, "n": 1, "clock": "12:30"}}}"#,
             r#"{"name": "x", "values": {"os": {"family": "Debian"}, "n": 1, "clock": "12:30"}, "timestamp": "t"}"#,
             "---\nos:\n  family: Debian\nn: 1\nclock: '12:30'\n",
-            "--- !ruby/object:Puppet::Node::Facts\nname: x\nvalues:\n  os:\n    family: Debian\n  n: 1\n  clock: '12:30'\ntimestamp: 2026-11-20 21:25:23.694149531 +00:00\n",
+            indoc! {"
+                --- !ruby/object:Puppet::Node::Facts
+                name: x
+                values:
+                  os:
+                    family: Debian
+                  n: 1
+                  clock: '12:30'
+                timestamp: 2026-11-20 21:25:23.694149531 +00:00
+            "},
         ] {
             assert_eq!(Value::Object(read_facts(text.as_bytes()).unwrap().fact), facts, "{text}");
         }

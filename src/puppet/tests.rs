@@ -1,3 +1,4 @@
+use indoc::indoc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -246,7 +247,15 @@ fn settings_of_an_environment_are_read() {
 
 #[test]
 fn modules_of_a_puppetfile_that_are_not_there_are_named() {
-    let text = "forge 'https://x'\nmod 'puppetlabs-stdlib', '9.0.0'\nmod \"puppetlabs/apache\"\n  mod('ours',\n  git: 'x')\n# mod 'no'\nmoduledir 'x'\n";
+    let text = indoc! {r#"
+        forge 'https://x'
+        mod 'puppetlabs-stdlib', '9.0.0'
+        mod "puppetlabs/apache"
+          mod('ours',
+          git: 'x')
+        # mod 'no'
+        moduledir 'x'
+    "#};
     let missing = missing_modules(text, |module| module == "stdlib");
     assert_eq!(missing, ["puppetlabs/apache", "ours"]);
 }

@@ -4,6 +4,8 @@ mod incremental;
 
 use std::sync::Arc;
 
+use indoc::{formatdoc, indoc};
+
 use super::*;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::table::each_row;
@@ -125,8 +127,17 @@ fn an_environment_without_classes_has_no_catalogue() {
 #[test]
 fn values_are_checked_against_the_types_of_the_environment() {
     let catalogue = |port: &str| {
-        format!(
-            "classes:\n  web:\n    parameters: {{port: 80, ensure: present, options: {{}}, untyped: null}}\n    types:\n      port: {port}\n      ensure: Optional[Enum[present, absent]]\n      options: Hash[String, Array[Stdlib::Port]]\ntype_aliases: {{\"Stdlib::Port\": Integer}}\n"
+        formatdoc!(
+            r#"
+                classes:
+                  web:
+                    parameters: {{port: 80, ensure: present, options: {{}}, untyped: null}}
+                    types:
+                      port: {port}
+                      ensure: Optional[Enum[present, absent]]
+                      options: Hash[String, Array[Stdlib::Port]]
+                type_aliases: {{"Stdlib::Port": Integer}}
+            "#
         )
     };
     let (production, staging) = (catalogue("Integer"), catalogue("String"));
@@ -223,7 +234,16 @@ fn an_environment_that_no_file_describes_is_a_warning_once() {
         ]
     );
     // A branch that r10k made an environment of is as valid as any other.
-    let branches = "name: a\nenvironment: jira_123\n---\nname: b\nenvironment: jira_123\n---\nname: c\nenvironment: jira_123\n";
+    let branches = indoc! {"
+        name: a
+        environment: jira_123
+        ---
+        name: b
+        environment: jira_123
+        ---
+        name: c
+        environment: jira_123
+    "};
     assert_eq!(
         of(&[production], branches),
         [

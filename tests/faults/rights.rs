@@ -5,6 +5,7 @@ mod pages;
 
 use std::fmt::Write as _;
 
+use indoc::formatdoc;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -62,8 +63,18 @@ const B: &str = "aaaaaaaa-0000-4000-8000-00000000000b";
 /// A repository with two groups, which a token may be limited to.
 fn repository() -> GitRepository {
     let repository = GitRepository::new();
-    let groups = format!(
-        "name: A\nid: {A}\nrule: name = a\nclasses: {{ntp: }}\n---\nname: B\nid: {B}\nrule: trusted.extensions.pp_role = db\nclasses: {{db: }}\n"
+    let groups = formatdoc!(
+        "
+            name: A
+            id: {A}
+            rule: name = a
+            classes: {{ntp: }}
+            ---
+            name: B
+            id: {B}
+            rule: trusted.extensions.pp_role = db
+            classes: {{db: }}
+        "
     );
     repository.commit("first", &[("groups/all.yaml", &groups)]);
     repository

@@ -14,6 +14,7 @@ use clade::internals::classification::{self, Outcome, Version, classify};
 use clade::internals::git::Repository;
 use clade::internals::model::Node;
 use clade::internals::reconcile::load;
+use indoc::formatdoc;
 use serde_json::json;
 
 use crate::hub::Hub;
@@ -317,8 +318,14 @@ fn changed(number: u64) -> Vec<(String, String)> {
 }
 
 fn written(writer: usize) -> (String, String) {
-    let text = format!(
-        "name: Written {writer}\nid: eeeeeeee-0000-4000-8000-00000000000{writer}\nrule: [\"~\", name, \".*\"]\nclasses:\n  written_{writer}: {{number: 0}}\n"
+    let text = formatdoc!(
+        r#"
+            name: Written {writer}
+            id: eeeeeeee-0000-4000-8000-00000000000{writer}
+            rule: ["~", name, ".*"]
+            classes:
+              written_{writer}: {{number: 0}}
+        "#
     );
     (format!("groups/written/{writer}.yaml"), text)
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use clade::internals::document::{self, Limits};
 use clade::internals::puppet::DataType;
+use indoc::indoc;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;
@@ -53,7 +54,13 @@ const CONTROL: &str = "tests/fixtures/control";
 fn code_becomes_a_catalogue_that_finds_what_is_wrong_in_groups() {
     let groups = Groups::new(&[(
         "groups/web.yaml",
-        "name: Web\nclasses:\n  profile::wbe: {}\n  ntp: {server: [a]}\n  profile::web: {port: 80, vhosts: {a: [1, 70000]}, ensure: abcent}\n",
+        indoc! {"
+            name: Web
+            classes:
+              profile::wbe: {}
+              ntp: {server: [a]}
+              profile::web: {port: 80, vhosts: {a: [1, 70000]}, ensure: abcent}
+        "},
     )]);
     let scanned = run(&["classes", "scan", CONTROL, groups.text()]);
     assert_eq!(

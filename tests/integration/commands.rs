@@ -1,5 +1,6 @@
 //! The commands, as people and pipelines run them.
 
+use indoc::indoc;
 use serde_json::Value;
 
 use crate::formats::read_by_ruby;
@@ -128,7 +129,15 @@ fn one_group_is_explained_by_the_condition_that_keeps_a_node_out() {
 fn a_conflict_is_a_finding_and_no_answer() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir(directory.path().join("groups")).unwrap();
-    let groups = "name: a\nrule: name ~ n\nvariables: {v: 1}\n---\nname: b\nrule: name ~ n\nvariables: {v: 2}\n";
+    let groups = indoc! {"
+        name: a
+        rule: name ~ n
+        variables: {v: 1}
+        ---
+        name: b
+        rule: name ~ n
+        variables: {v: 2}
+    "};
     std::fs::write(directory.path().join("groups/g.yaml"), groups).unwrap();
     let path = directory.path().to_str().unwrap();
     let classified = run(&["classify", "n1", path]);
@@ -150,7 +159,14 @@ fn a_conflict_is_a_finding_and_no_answer() {
         enc.stdout.starts_with("clade enc: The node was classified into groups")
             && enc.stdout == enc.stderr
     );
-    let test = "- name: expected\n  node: n1\n  expect: {conflict: true}\n- name: not expected\n  node: n1\n  expect: {groups: [a]}\n";
+    let test = indoc! {"
+        - name: expected
+          node: n1
+          expect: {conflict: true}
+        - name: not expected
+          node: n1
+          expect: {groups: [a]}
+    "};
     std::fs::create_dir(directory.path().join("tests")).unwrap();
     std::fs::write(directory.path().join("tests/t.yaml"), test).unwrap();
     let tested = run(&["test", path]);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use indoc::indoc;
 use serde_json::Value;
 
 use crate::program::{Done, run};
@@ -61,7 +62,27 @@ fn twelve_pairs() -> String {
 }
 
 /// Three groups that set one variable differently from a fourth: one cause.
-const JOINED: &str = "name: Base\nrule: kernel = Linux\nclasses:\n  ntp:\n    servers: [a]\n---\nname: One\nrule: role = one\nparent: Base\n---\nname: Two\nrule: role = two\nparent: Base\n---\nname: Loud\nrule: loud = x\nclasses:\n  ntp:\n    servers: [b]\n";
+const JOINED: &str = indoc! {"
+    name: Base
+    rule: kernel = Linux
+    classes:
+      ntp:
+        servers: [a]
+    ---
+    name: One
+    rule: role = one
+    parent: Base
+    ---
+    name: Two
+    rule: role = two
+    parent: Base
+    ---
+    name: Loud
+    rule: loud = x
+    classes:
+      ntp:
+        servers: [b]
+"};
 
 #[test]
 fn a_page_of_conflicts_is_shown_and_all_of_them_on_demand() {

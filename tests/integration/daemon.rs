@@ -1,11 +1,18 @@
 //! The daemon, over real sockets and real repositories.
 
+use indoc::indoc;
 use serde_json::{Value, json};
 
 use crate::program::{Daemon, GitRepository, run};
 use crate::table::each_row;
 
-const WEB: &str = "name: Webservers\nid: 58463036-0efa-4365-b367-b5401c0711d3\nrule: trusted.extensions.pp_role = web\nclasses: {apache: {port: 80}}\nconfig_data: {\"profile::web\": {port: 443}}\n";
+const WEB: &str = indoc! {r#"
+    name: Webservers
+    id: 58463036-0efa-4365-b367-b5401c0711d3
+    rule: trusted.extensions.pp_role = web
+    classes: {apache: {port: 80}}
+    config_data: {"profile::web": {port: 443}}
+"#};
 const WEB_ID: &str = "58463036-0efa-4365-b367-b5401c0711d3";
 const ROOT_ID: &str = "00000000-0000-4000-8000-000000000000";
 

@@ -1,5 +1,6 @@
 //! `clade diff` over real repositories: what reviewers see.
 
+use indoc::{formatdoc, indoc};
 use serde_json::{Value, json};
 
 use crate::git::server::Server;
@@ -7,7 +8,13 @@ use crate::program::{Daemon, GitRepository, run};
 
 const BASE: &str =
     "name: Base\nrule: os.family = Debian\nclasses: {base: {}, ntp: {servers: [a]}}\n";
-const WEB: &str = "name: Webservers\nparent: Base\nrule: trusted.extensions.pp_role = web\nclasses: {apache: {port: 80}}\nvariables: {tier: front}\n";
+const WEB: &str = indoc! {"
+    name: Webservers
+    parent: Base
+    rule: trusted.extensions.pp_role = web
+    classes: {apache: {port: 80}}
+    variables: {tier: front}
+"};
 const CANARY: &str =
     "name: Canary\nparent: Webservers\nrule: name ~ canary\nclasses: {apache: {port: 8080}}\n";
 const STAGING: &str = "name: Staging\nrule: name ~ \"^stg\"\nenvironment: staging\n";
@@ -333,8 +340,19 @@ fn undoing_a_cause_undoes_the_difference() {
 fn the_place_of_a_cause_is_the_line_of_the_changed_key() {
     let fleet = Fleet::new();
     let web = |port: u16, tier: &str, more: &str| {
-        format!(
-            "# The web.\nname: Webservers\nparent: Base\nrule: trusted.extensions.pp_role = web\nclasses:\n  \"::apache\":\n    docroot: /srv\n    port: {port}\n{more}variables:\n  tier: {tier}\n"
+        formatdoc!(
+            r#"
+                # The web.
+                name: Webservers
+                parent: Base
+                rule: trusted.extensions.pp_role = web
+                classes:
+                  "::apache":
+                    docroot: /srv
+                    port: {port}
+                {more}variables:
+                  tier: {tier}
+            "#
         )
     };
     let two = |web: &str| format!("name: Other\nrule: name = none\n---\n{web}");

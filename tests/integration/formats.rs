@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use indoc::indoc;
 use serde_json::{Value, json};
 
 use crate::program::{Daemon, Done, GitRepository, clade, run};
@@ -27,7 +28,15 @@ classes:
   a::b: {p: "null", q: 1.50, r: true}
 "#;
 
-const CONFLICT: &str = "name: a\nrule: name = m\nvariables: {v: 'no'}\n---\nname: b\nrule: name = m\nvariables: {v: 'yes'}\n";
+const CONFLICT: &str = indoc! {"
+    name: a
+    rule: name = m
+    variables: {v: 'no'}
+    ---
+    name: b
+    rule: name = m
+    variables: {v: 'yes'}
+"};
 
 /// Reads YAML 1.1 as Puppet does; `None` without Ruby.
 pub(crate) fn read_by_ruby(yaml: &str) -> Option<Value> {

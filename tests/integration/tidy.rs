@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 use crate::program::root;
+use crate::table::each_row;
 
 /// What is read: files, and directories with everything below them.
 const READ: &[&str] = &[
@@ -166,6 +167,24 @@ fn the_prose_has_no_words_of_a_dialect() {
     for (index, (path, part, _)) in EXEMPT.iter().enumerate() {
         assert!(used[index], "`{part}` is not in {path} any more: take the exemption away");
     }
+}
+
+/// Where the version of Rust stands besides Cargo.toml, and what stands before it.
+const RUST: &[(&str, &str)] = &[
+    ("README.md", "Rust "),
+    ("CONTRIBUTING.md", "Rust "),
+    ("CONTRIBUTING.md", "requires rustc "),
+    ("Dockerfile", "FROM rust:"),
+    (".devcontainer/devcontainer.json", "rustup toolchain install "),
+];
+
+#[test]
+fn every_file_names_the_rust_of_the_manifest() {
+    each_row(RUST, |(file, before)| {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        let named = format!("{before}{}", env!("CARGO_PKG_RUST_VERSION"));
+        assert!(text.contains(&named), "expected `{named}` in {file}");
+    });
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use clade::internals::model::Node;
+use indoc::formatdoc;
 use serde_json::json;
 
 use super::client::{Counts, Stop};
@@ -262,7 +263,15 @@ fn files(size: Size, scale: Scale) -> Vec<(String, String)> {
     }));
     files.push((
         "groups/written.yaml".to_owned(),
-        format!("name: Written\nid: {WRITTEN}\nrule: [\"~\", name, \".*\"]\nclasses:\n  written: {{number: 0}}\n"),
+        formatdoc!(
+            r#"
+            name: Written
+            id: {WRITTEN}
+            rule: ["~", name, ".*"]
+            classes:
+              written: {{number: 0}}
+        "#
+        ),
     ));
     files.push((
         "groups/slow.yaml".to_owned(),

@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
+use indoc::indoc;
 use serde_json::json;
 
 use super::group;
@@ -16,7 +17,14 @@ fn repository() -> GitRepository {
 }
 
 // `hello` and `goodbye`.
-const TOKENS: &str = "- name: agent\n  sha256: 2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\n  roles: [classify]\n- name: admin\n  sha256: 82e35a63ceba37e9646434c5dd412ea577147f1e4a41ccde1614253187e3dbf9\n  roles: [classify, read, operate]\n";
+const TOKENS: &str = indoc! {"
+    - name: agent
+      sha256: 2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824
+      roles: [classify]
+    - name: admin
+      sha256: 82e35a63ceba37e9646434c5dd412ea577147f1e4a41ccde1614253187e3dbf9
+      roles: [classify, read, operate]
+"};
 
 #[test]
 fn tokens_have_roles() {

@@ -1,5 +1,6 @@
 //! Why, wait, pin, resume, time travel, staleness, settings.
 
+use indoc::indoc;
 use serde_json::json;
 
 use super::{BAD, conditions, group, has, live, text, wait_for};
@@ -213,7 +214,15 @@ fn settings_come_from_flags_variables_and_a_file_in_that_order() {
     let path = file.to_str().unwrap();
     std::fs::write(
         &file,
-        "repo: https://ci:secret@git.example.com/groups.git\ninterval: 1m\nbranch: from-file\ndata-dir: /tmp/never\nfetch-refspec: [refs/pull/*/head]\nallow-anonymous: true\npath: sub\n",
+        indoc! {"
+            repo: https://ci:secret@git.example.com/groups.git
+            interval: 1m
+            branch: from-file
+            data-dir: /tmp/never
+            fetch-refspec: [refs/pull/*/head]
+            allow-anonymous: true
+            path: sub
+        "},
     )
     .unwrap();
     let check = |file: &str, arguments: &[&str]| {

@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use indoc::indoc;
 use serde_json::{Value, json};
 
 use super::{Authority, CA, GROUPS, Machine, https};
@@ -24,7 +25,13 @@ fn yaml(response: &Response) -> Value {
 
 fn repository() -> GitRepository {
     let repository = GitRepository::new();
-    let group = "name: Debian\nrule: os.family = Debian\nclasses: {ntp: {maxpoll: 12}}\nvariables: {tier: front}\nconfig_data: {ntp: {fudge: [1]}}\n";
+    let group = indoc! {"
+        name: Debian
+        rule: os.family = Debian
+        classes: {ntp: {maxpoll: 12}}
+        variables: {tier: front}
+        config_data: {ntp: {fudge: [1]}}
+    "};
     let torn = "name: Torn\nrule: name = torn and os.family = Debian\nvariables: {tier: back}\n";
     repository.commit("first", &[("groups/a.yaml", group), ("groups/b.yaml", torn)]);
     repository

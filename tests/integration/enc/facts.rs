@@ -1,5 +1,6 @@
 //! What `clade enc` sends to the daemon about a node.
 
+use indoc::indoc;
 use serde_json::json;
 
 use super::servers::{Stub, closed_port};
@@ -7,7 +8,19 @@ use super::{Authority, CA, FACTS, Machine, classes, https, repository, url};
 use crate::program::Daemon;
 use crate::table::each_row;
 
-const YAML: &str = "--- !ruby/object:Puppet::Node::Facts\nname: web1.example.com\nvalues:\n  os:\n    family: Debian\n  clock: '12:30'\n  trusted:\n    certname: forged\n    extensions:\n      rack: r12\ntimestamp: 2026-11-20 21:25:23.694149531 +00:00\n";
+const YAML: &str = indoc! {"
+    --- !ruby/object:Puppet::Node::Facts
+    name: web1.example.com
+    values:
+      os:
+        family: Debian
+      clock: '12:30'
+      trusted:
+        certname: forged
+        extensions:
+          rack: r12
+    timestamp: 2026-11-20 21:25:23.694149531 +00:00
+"};
 
 #[test]
 fn facts_and_certificate_are_found_where_puppet_server_keeps_them() {

@@ -1,5 +1,6 @@
 //! The requests that known clients send, and the answers that they require.
 
+use indoc::formatdoc;
 use serde_json::{Value, json};
 
 use super::{Hub, ROOT, create, groups, post, without_edits};
@@ -9,8 +10,14 @@ const ID: &str = "aaaaaaaa-0000-4000-8000-000000000001";
 pub(super) fn hub() -> Hub {
     Hub::new(&[(
         "groups/all.yaml",
-        &format!(
-            "name: PE Master\nid: {ID}\nrule: [\"or\", [\"=\", \"name\", \"m\"]]\nclasses:\n  puppet_enterprise: {{}}\n"
+        &formatdoc!(
+            r#"
+                name: PE Master
+                id: {ID}
+                rule: ["or", ["=", "name", "m"]]
+                classes:
+                  puppet_enterprise: {{}}
+            "#
         ),
     )])
 }
