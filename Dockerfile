@@ -18,7 +18,7 @@ LABEL org.opencontainers.image.title="Clade" \
       org.opencontainers.image.source="https://github.com/clade-classifier/clade" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /image /
-# Any other user will do, as long as it is of the group 0, as OpenShift has it, or /var/lib/clade is a volume.
+# Any other user works too, in the group 0 (as in OpenShift) or with a volume at /var/lib/clade.
 USER 65532:0
 ENV CLADE_DATA_DIR=/var/lib/clade
 EXPOSE 4433

@@ -121,7 +121,7 @@ How one replica stands, and why a commit does not answer:
   kubectl -n puppet port-forward deployment/clade 4434 &
   curl http://127.0.0.1:4434/controller/status
 
-WARNING: everybody who can reach the service may classify and read, and nothing is encrypted. Set `tls.existingSecret` and
+WARNING: every client that can reach the service may classify and read, and nothing is encrypted. Set `tls.existingSecret` and
 `tls.clientCA`, or `access.tokens.existingSecret`.
 "#);
     insta::assert_snapshot!(of("tls-client-certificates").unwrap(), @r#"
