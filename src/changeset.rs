@@ -30,7 +30,7 @@ pub use layout::files as layout_of;
 pub use number::check_numbers;
 pub use operation::Operation;
 pub use outcome::{Changeset, WriteOutcome};
-pub use rejection::{Rejection, RejectionStatus};
+pub use rejection::{Rejection, RejectionKind};
 pub use scope::Scope;
 
 /// Computes what a write changes. One of the client's scopes must allow it as a whole.

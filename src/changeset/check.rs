@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::body::read_group;
 use super::context::WriteContext;
-use super::rejection::Rejection;
+use super::rejection::{Rejection, RejectionKind};
 use super::wording::counted;
 use crate::hierarchy::{
     Estate, GroupIndex, Hierarchy, HierarchyFault, RootFault, check, group_to_value,
@@ -23,7 +23,11 @@ pub(super) fn check_group(group: &Group, estate: &Estate) -> Result<(), Rejectio
         None if is_own => return Err(cycle(&[group])),
         None => {
             let message = format!("The parent group {} does not exist.", group.parent);
-            return Err(Rejection::unprocessable("missing-parent", message, group_to_value(group)));
+            return Err(Rejection::new(
+                RejectionKind::MissingParent,
+                message,
+                group_to_value(group),
+            ));
         }
     };
     if let Some(index) = hierarchy.find(group.id)
@@ -51,7 +55,7 @@ fn not_unique(group: &Group) -> Rejection {
         "conflict": {"name": group.name, "environment_name": group.environment},
         "constraintName": "groups_name_environment_name_idx",
     });
-    Rejection::unprocessable("uniqueness-violation", message, details)
+    Rejection::new(RejectionKind::UniquenessViolation, message, details)
 }
 
 fn cycle(groups: &[&Group]) -> Rejection {
@@ -62,7 +66,7 @@ fn cycle(groups: &[&Group]) -> Rejection {
         names.join(" -> ")
     );
     let groups: Vec<Value> = groups.iter().map(|it| group_to_value(it)).collect();
-    Rejection::unprocessable("inheritance-cycle", message, groups)
+    Rejection::new(RejectionKind::InheritanceCycle, message, groups)
 }
 
 /// Builds the tree of a new set of groups.
@@ -80,7 +84,7 @@ fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Rejection {
                 group.id
             );
             let details = json!({"conflict": {"id": group.id}, "constraintName": "groups_pkey"});
-            Rejection::unprocessable("uniqueness-violation", message, details)
+            Rejection::new(RejectionKind::UniquenessViolation, message, details)
         }),
         HierarchyFault::DuplicateName { second, .. } => at(second).map(not_unique),
         HierarchyFault::Cycle { groups } => {
@@ -88,18 +92,18 @@ fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Rejection {
         }
         HierarchyFault::MissingParent { group } => at(group).map(|group| {
             let message = format!("The parent group {} does not exist.", group.parent);
-            Rejection::unprocessable("missing-parent", message, group_to_value(group))
+            Rejection::new(RejectionKind::MissingParent, message, group_to_value(group))
         }),
         HierarchyFault::Root { fault, group } => at(group).map(|group| {
             let kind = match fault {
-                RootFault::Rule => "root-rule-edit",
-                RootFault::Parent => "root-group",
+                RootFault::Rule => RejectionKind::RootRuleEdit,
+                RootFault::Parent => RejectionKind::RootGroup,
             };
-            Rejection::unprocessable(kind, format!("{fault}."), group_to_value(group))
+            Rejection::new(kind, format!("{fault}."), group_to_value(group))
         }),
     });
     first.unwrap_or_else(|| {
-        Rejection::unprocessable("root-group", "The groups do not form a tree.", Value::Null)
+        Rejection::new(RejectionKind::RootGroup, "The groups do not form a tree.", Value::Null)
     })
 }
 
@@ -142,8 +146,8 @@ pub(super) fn import(body: &Value) -> Result<Vec<Group>, Rejection> {
     if groups.is_empty() {
         let message =
             "The submitted hierarchy has no groups: it must have the root group at least.";
-        return Err(Rejection::unprocessable(
-            "unreachable-groups",
+        return Err(Rejection::new(
+            RejectionKind::UnreachableGroups,
             message,
             Value::Array(Vec::new()),
         ));
@@ -157,7 +161,7 @@ pub(super) fn import(body: &Value) -> Result<Vec<Group>, Rejection> {
         counted(unreachable.len(), "group", "groups")
     );
     let details: Vec<Value> = unreachable.into_iter().map(group_to_value).collect();
-    Err(Rejection::unprocessable("unreachable-groups", message, details))
+    Err(Rejection::new(RejectionKind::UnreachableGroups, message, details))
 }
 
 /// Returns the groups from which no way leads to the root group; there are no cycles.
@@ -208,7 +212,7 @@ fn refuse(missing: Vec<Value>) -> Result<(), Rejection> {
          See the `details` key for all of them.",
         names.join(", ")
     );
-    Err(Rejection::unprocessable("missing-referents", message, missing))
+    Err(Rejection::new(RejectionKind::MissingReferents, message, missing))
 }
 
 /// Returns the classes and parameters that a group has of the definers, the nearest first, and the

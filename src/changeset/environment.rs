@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::catalogue::{NewCatalogue, WrittenBy, says_the_same};
 use super::context::WriteContext;
 use super::operation::Operation;
-use super::rejection::Rejection;
+use super::rejection::{Rejection, RejectionKind};
 use super::scope::Scope;
 use super::wording::counted;
 use crate::document::{ValueLayout, write};
@@ -73,7 +73,7 @@ fn update(
         let Some(path) = known.or_else(|| free_path(context, name)) else { continue };
         let text = catalogue.text(&path, name, WrittenBy::Daemon).map_err(|fault| {
             let message = format!("The classes of {name} cannot be written down: {fault}.");
-            Rejection::unprocessable("invalid-commit", message, Value::Array(Vec::new()))
+            Rejection::new(RejectionKind::InvalidCommit, message, Value::Array(Vec::new()))
         })?;
         if (context.read)(&path).is_none_or(|old| !says_the_same(&old, &text)) {
             changes.files.insert(path, Some(text));
@@ -104,7 +104,7 @@ fn remove(context: &WriteContext<'_>, name: &EnvironmentName) -> Result<FileText
     let estate = context.estate;
     let in_use = |message: String, groups: Vec<Value>| {
         let details = json!({"environment": name, "groups": groups});
-        Err(Rejection::unprocessable("environment-in-use", message, details))
+        Err(Rejection::new(RejectionKind::EnvironmentInUse, message, details))
     };
     let groups: Vec<Value> = estate
         .hierarchy

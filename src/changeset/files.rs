@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::context::WriteContext;
 use super::document::{amended, house_layout, new_document, parent_name};
 use super::layout::path_of;
-use super::rejection::Rejection;
+use super::rejection::{Rejection, RejectionKind};
 use crate::document::{self, Limits, Node};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Group, GroupId};
@@ -180,5 +180,5 @@ fn stuck(group: &Group, path: &str) -> Rejection {
         "The group \"{}\" in the file {path} cannot be edited by this program: change the file itself.",
         group.name
     );
-    Rejection::unprocessable("invalid-commit", message, Value::Array(Vec::new()))
+    Rejection::new(RejectionKind::InvalidCommit, message, Value::Array(Vec::new()))
 }

@@ -11,7 +11,7 @@ use super::catalogue::NewCatalogue;
 use super::check;
 use super::context::WriteContext;
 use super::outcome::WriteOutcome;
-use super::rejection::{Rejection, RejectionStatus};
+use super::rejection::{Rejection, RejectionKind};
 use super::scope::Scope;
 use super::wording::{counted, listed};
 use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy, group_to_value, rule_and_pins};
@@ -188,7 +188,7 @@ fn same_id(id: GroupId, body: &Value) -> Result<(), Rejection> {
     }
     let message = "The group id in the request's URI does not match the id of the submitted group.";
     let details = json!({"submitted": submitted, "fromUrl": id});
-    Err(Rejection::new(RejectionStatus::BadRequest, "conflicting-ids", message, details))
+    Err(Rejection::new(RejectionKind::ConflictingIds, message, details))
 }
 
 fn submitted_serial(delta: &Value) -> Option<&Value> {
@@ -216,7 +216,7 @@ fn same_serial(context: &WriteContext<'_>, id: GroupId, delta: &Value) -> Result
         }
     };
     let details = json!({"submitted": submitted, "current": current});
-    Err(Rejection::new(RejectionStatus::Conflict, "write-conflict", message, details))
+    Err(Rejection::new(RejectionKind::WriteConflict, message, details))
 }
 
 fn not_root(group: &Group) -> Result<(), Rejection> {
@@ -228,7 +228,7 @@ fn not_root(group: &Group) -> Result<(), Rejection> {
 
 fn root_rule(details: Value) -> Rejection {
     let message = "The root group's rule cannot be edited.";
-    Rejection::unprocessable("root-rule-edit", message, details)
+    Rejection::new(RejectionKind::RootRuleEdit, message, details)
 }
 
 /// Refuses to change what is fixed about the root group.
@@ -238,7 +238,7 @@ fn root_stays(hierarchy: &Hierarchy, group: &Group, submitted: &Value) -> Result
     }
     if group.parent != GroupId::ROOT {
         let message = "The root group is its own parent.";
-        return Err(Rejection::unprocessable("root-group", message, submitted.clone()));
+        return Err(Rejection::new(RejectionKind::RootGroup, message, submitted.clone()));
     }
     let current = hierarchy.group(hierarchy.root());
     if group.rule != current.rule {
@@ -295,7 +295,7 @@ fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Rejection> {
     let group = hierarchy.group(index);
     if id == GroupId::ROOT {
         let message = "The root group cannot be deleted.";
-        return Err(Rejection::unprocessable("root-group", message, group_to_value(group)));
+        return Err(Rejection::new(RejectionKind::RootGroup, message, group_to_value(group)));
     }
     let children: Vec<&Group> = hierarchy.children(index).map(|it| hierarchy.group(it)).collect();
     if !children.is_empty() {
@@ -307,7 +307,7 @@ fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Rejection> {
         );
         let children: Vec<Value> = children.into_iter().map(group_to_value).collect();
         let details = json!({"group": group_to_value(group), "children": children});
-        return Err(Rejection::unprocessable("children-present", message, details));
+        return Err(Rejection::new(RejectionKind::ChildrenPresent, message, details));
     }
     let groups = hierarchy.groups().filter(|it| it.id != id).cloned().collect();
     Ok(Planned { groups, answer: WriteOutcome::Done })

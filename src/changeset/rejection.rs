@@ -5,47 +5,58 @@ use serde_json::{Value, json};
 /// Why a write is rejected, in the words of the API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejection {
-    /// What sort of rejection.
-    pub status: RejectionStatus,
-    /// The kind of error.
-    pub kind: &'static str,
+    /// The kind of rejection.
+    pub kind: RejectionKind,
     /// The message.
     pub message: String,
     /// What depends on the kind.
     pub details: Value,
 }
 
-/// The classes of rejections, named as HTTP names them.
+/// What makes a write impossible. The API has a word and a status for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RejectionStatus {
-    /// The request is malformed.
-    BadRequest,
+pub enum RejectionKind {
+    /// The submitted value does not conform to its schema.
+    SchemaViolation,
+    /// The id of a parent is not a UUID.
+    MalformedUuid,
+    /// The ids in URL and body differ.
+    ConflictingIds,
     /// The client lacks the permission.
-    Forbidden,
-    /// What the request names does not exist.
+    PermissionDenied,
+    /// There is no such resource.
     NotFound,
-    /// The request relies on a state that has changed.
-    Conflict,
-    /// The request does not fit the present state.
-    Unprocessable,
+    /// The group changed meanwhile.
+    WriteConflict,
+    /// Another group has the id, or the name in its environment.
+    UniquenessViolation,
+    /// The catalogue of the environment lacks classes or parameters.
+    MissingReferents,
+    /// The parent does not exist.
+    MissingParent,
+    /// Groups inherit from each other in a circle.
+    InheritanceCycle,
+    /// Groups are not below the root group.
+    UnreachableGroups,
+    /// The rule of the root group is fixed.
+    RootRuleEdit,
+    /// The root group can be neither moved nor removed.
+    RootGroup,
+    /// The group has children.
+    ChildrenPresent,
+    /// Groups or a catalogue use the environment.
+    EnvironmentInUse,
+    /// The files cannot be changed so that the commit is valid.
+    InvalidCommit,
 }
 
 impl Rejection {
     pub(super) fn new(
-        status: RejectionStatus,
-        kind: &'static str,
+        kind: RejectionKind,
         message: impl Into<String>,
         details: impl Into<Value>,
     ) -> Self {
-        Self { status, kind, message: message.into(), details: details.into() }
-    }
-
-    pub(super) fn unprocessable(
-        kind: &'static str,
-        message: impl Into<String>,
-        details: impl Into<Value>,
-    ) -> Self {
-        Self::new(RejectionStatus::Unprocessable, kind, message, details)
+        Self { kind, message: message.into(), details: details.into() }
     }
 
     /// The submitted value does not conform to its schema.
@@ -58,23 +69,23 @@ impl Rejection {
             "The object(s) in your submitted request did not conform to the schema. The problem is: {problem}"
         );
         let details = json!({"submitted": submitted, "schema": schema, "error": error});
-        Self::new(RejectionStatus::BadRequest, "schema-violation", message, details)
+        Self::new(RejectionKind::SchemaViolation, message, details)
     }
 
     /// The client lacks the permission for what it asks, such as `update classes`.
     pub fn denied(what: &str, details: impl Into<Value>) -> Self {
         let message = format!("Sorry, but you don't have permission to {what}.");
-        Self::new(RejectionStatus::Forbidden, "permission-denied", message, details)
+        Self::new(RejectionKind::PermissionDenied, message, details)
     }
 
     pub(super) fn malformed_parent(text: &str) -> Self {
         let message = "The group's parent id is not a valid UUID.";
-        Self::new(RejectionStatus::BadRequest, "malformed-uuid", message, text)
+        Self::new(RejectionKind::MalformedUuid, message, text)
     }
 
     /// The adapter adds the path, which only it knows.
     pub(super) fn not_found() -> Self {
         let message = "The resource could not be found.";
-        Self::new(RejectionStatus::NotFound, "not-found", message, Value::Null)
+        Self::new(RejectionKind::NotFound, message, Value::Null)
     }
 }

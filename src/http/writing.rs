@@ -19,7 +19,7 @@ use super::groups::{find, show};
 use super::server::{FlushCallback, MemoryReservation};
 use super::snapshot_context::name_commit;
 use super::types::{Environment, Proposed, ProposedBranch};
-use crate::changeset::{Operation, RejectionStatus, WriteOutcome};
+use crate::changeset::{Operation, RejectionKind, WriteOutcome};
 use crate::hierarchy::View;
 use crate::history::Edit;
 use crate::model::GroupId;
@@ -104,7 +104,7 @@ impl Writing {
         });
         let done = receiver.await.map_err(|_| ApiError::internal("The write was not decided."))?;
         let done = done.map_err(|error| match error {
-            WriteError::Rejected(rejection) if rejection.status == RejectionStatus::NotFound => {
+            WriteError::Rejected(rejection) if rejection.kind == RejectionKind::NotFound => {
                 ApiError::not_found(&self.place.uri)
             }
             error => error.into(),

@@ -3,6 +3,7 @@
 //! `docs/glossary.md` says which word stands for which thing, CONTRIBUTING.md how a sentence is written here.
 
 mod functions;
+mod types;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

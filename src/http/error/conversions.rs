@@ -6,7 +6,7 @@ use axum::http::header;
 use serde_json::Value;
 
 use super::{ApiError, sentence};
-use crate::changeset::Rejection;
+use crate::changeset::{Rejection, RejectionKind};
 use crate::classification::ClassificationError;
 use crate::diagnostic::Diagnostic;
 use crate::http::types::{
@@ -82,10 +82,30 @@ impl From<SchemaViolation> for ApiError {
 
 impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> Self {
-        let Some(kind) = ErrorKind::of(rejection.kind) else {
-            return Self::internal(rejection.message);
-        };
-        Self::new(kind, rejection.message, rejection.details)
+        Self::new(rejection.kind.into(), rejection.message, rejection.details)
+    }
+}
+
+impl From<RejectionKind> for ErrorKind {
+    fn from(kind: RejectionKind) -> Self {
+        match kind {
+            RejectionKind::SchemaViolation => Self::SchemaViolation,
+            RejectionKind::MalformedUuid => Self::MalformedUuid,
+            RejectionKind::ConflictingIds => Self::ConflictingIds,
+            RejectionKind::PermissionDenied => Self::PermissionDenied,
+            RejectionKind::NotFound => Self::NotFound,
+            RejectionKind::WriteConflict => Self::WriteConflict,
+            RejectionKind::UniquenessViolation => Self::UniquenessViolation,
+            RejectionKind::MissingReferents => Self::MissingReferents,
+            RejectionKind::MissingParent => Self::MissingParent,
+            RejectionKind::InheritanceCycle => Self::InheritanceCycle,
+            RejectionKind::UnreachableGroups => Self::UnreachableGroups,
+            RejectionKind::RootRuleEdit => Self::RootRuleEdit,
+            RejectionKind::RootGroup => Self::RootGroup,
+            RejectionKind::ChildrenPresent => Self::ChildrenPresent,
+            RejectionKind::EnvironmentInUse => Self::EnvironmentInUse,
+            RejectionKind::InvalidCommit => Self::InvalidCommit,
+        }
     }
 }
 
