@@ -12,7 +12,7 @@ pub use metrics::{
     BuildOutcome, ClassificationOutcome, ConnectionEnd, Delivered, DropReason, Metrics, Scrape,
 };
 
-use log::{Form, LogQueue};
+use log::{LineForm, LogQueue};
 
 /// The form of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,8 +54,8 @@ impl Log {
     /// Returns an error if the thread that writes cannot be started.
     pub fn start(format: LogFormat, filter: &str) -> std::io::Result<Self> {
         let form = match format {
-            LogFormat::Text => Form::Text,
-            LogFormat::Json => Form::Json,
+            LogFormat::Text => LineForm::Text,
+            LogFormat::Json => LineForm::Json,
         };
         let (queue, last_lines) = LogQueue::start(form, std::io::stderr())?;
         let log = tracing_subscriber::fmt()

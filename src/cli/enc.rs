@@ -5,7 +5,6 @@
 #![expect(clippy::disallowed_methods, reason = "time is limited, and settings are a file")]
 
 mod arguments;
-mod ask;
 mod cache;
 mod file_error;
 mod health;
@@ -14,6 +13,7 @@ mod last_good;
 mod node_input;
 mod offline;
 mod puppet;
+mod request;
 mod walk;
 
 use std::path::Path;
@@ -28,16 +28,16 @@ use super::client::DEFAULT_SERVER;
 use super::command_line::CommandLine;
 use super::output::{DataFormat, Output, one_line};
 use super::settings::{FileOf, SettingsFile};
-use ask::{Answer, Question};
 use health::DaemonHealth;
 use last_good::LastGood;
 use node_input::NodeInput;
 use puppet::Puppet;
+use request::{EncAnswer, EncRequest};
 
 pub(super) use arguments::EncSettings;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
-pub use ask::fuzz_answer;
+pub use request::fuzz_answer;
 
 /// The settings file.
 pub(super) const FILE: FileOf =
@@ -93,7 +93,7 @@ impl EncSettings {
         if let Some(reason) = unusable {
             output.note(&format!("clade enc: {reason}"));
         }
-        let question = Question {
+        let request = EncRequest {
             servers,
             identity: &identity,
             node: &self.node,
@@ -101,17 +101,17 @@ impl EncSettings {
             connect: self.connect_timeout,
             deadline: began + self.timeout,
         };
-        let answer = question.ask(&mut health);
+        let answer = request.send(&mut health);
         health.write();
         let reason = match answer {
-            Ok(Answer::Document { text, commit }) => {
+            Ok(EncAnswer::Document { text, commit }) => {
                 if let Some(Err(error)) = kept.map(|it| it.keep(&text, commit)) {
                     output.note(&format!("clade enc: {}", one_line(&error)));
                 }
                 return Ok(text);
             }
-            Ok(Answer::Refused(reason)) if !self.stale_on_conflict => bail!(reason),
-            Ok(Answer::Refused(reason)) => anyhow::Error::msg(reason),
+            Ok(EncAnswer::Refused(reason)) if !self.stale_on_conflict => bail!(reason),
+            Ok(EncAnswer::Refused(reason)) => anyhow::Error::msg(reason),
             Err(error) => error,
         };
         let Some(kept) = kept else { return Err(reason) };

@@ -20,7 +20,7 @@ use crate::model::Node;
 use crate::puppetdb::PuppetDb;
 use batch::NodeBatch;
 use batch::UseBatch;
-use progress::Progress;
+use progress::ProgressBar;
 
 /// How long one page of nodes may take.
 const PAGE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -80,7 +80,7 @@ fn server_of_environment() -> Option<String> {
 pub(super) fn from_directory(directory: &Path, each: UseBatch<'_>) -> Result<ReadNodes> {
     let facts = FactsDirectory::new(directory.to_owned());
     let files = facts.files()?;
-    let mut progress = Progress::new(files.len());
+    let mut progress = ProgressBar::new(files.len());
     let read = in_batches(each, &mut |take| {
         list_files(&files, &mut |listed| {
             take(listed);

@@ -11,11 +11,11 @@ use super::output::Output;
 pub(super) struct SchemaCommand {
     /// The kind of file [default: list the kinds]
     #[arg(value_enum)]
-    kind: Option<Kind>,
+    kind: Option<SchemaKind>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Kind {
+enum SchemaKind {
     /// groups/**/*.yaml
     Group,
     /// nodes/**/*.yaml
@@ -32,11 +32,11 @@ impl SchemaCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         output.data(match self.kind {
             None => "group\nnode\nenvironment\ntest\nclade\n",
-            Some(Kind::Group) => include_str!("../../schemas/group.json"),
-            Some(Kind::Node) => include_str!("../../schemas/node.json"),
-            Some(Kind::Environment) => include_str!("../../schemas/environment.json"),
-            Some(Kind::Test) => include_str!("../../schemas/test.json"),
-            Some(Kind::Clade) => include_str!("../../schemas/clade.json"),
+            Some(SchemaKind::Group) => include_str!("../../schemas/group.json"),
+            Some(SchemaKind::Node) => include_str!("../../schemas/node.json"),
+            Some(SchemaKind::Environment) => include_str!("../../schemas/environment.json"),
+            Some(SchemaKind::Test) => include_str!("../../schemas/test.json"),
+            Some(SchemaKind::Clade) => include_str!("../../schemas/clade.json"),
         })?;
         Ok(Exit::Fine)
     }

@@ -13,7 +13,7 @@ use super::Exit;
 use super::output::Output;
 use super::repository::RepositoryArgs;
 use crate::snapshot::Index;
-use verdict::Verdict;
+use verdict::TestVerdict;
 
 /// Run the classification tests of a group repository
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ impl TestCommand {
         };
         let unread = self.repository.unread_tests(loaded.checked.layout())?;
         let index = Index::new(&estate.hierarchy);
-        let verdicts: Vec<Verdict<'_>> = loaded
+        let verdicts: Vec<TestVerdict<'_>> = loaded
             .checked
             .tests()
             .into_par_iter()
@@ -78,11 +78,11 @@ impl TestCommand {
             return self.update(&verdicts, output);
         }
         // A test that is not run has not passed.
-        let fine = unread.is_empty() && verdicts.iter().all(Verdict::passed);
+        let fine = unread.is_empty() && verdicts.iter().all(TestVerdict::passed);
         Ok(if fine { Exit::Fine } else { Exit::Findings })
     }
     /// Rewrites the expectations; a test that could not be run is still a finding.
-    fn update(&self, verdicts: &[Verdict<'_>], output: &mut Output) -> Result<Exit> {
+    fn update(&self, verdicts: &[TestVerdict<'_>], output: &mut Output) -> Result<Exit> {
         let written = update::write(verdicts, &self.repository.directory)?;
         for (file, count) in &written {
             let tests = if *count == 1 { "test" } else { "tests" };
@@ -91,7 +91,7 @@ impl TestCommand {
         if written.is_empty() {
             output.note("there is nothing to write");
         }
-        let known = |it: &Verdict<'_>| it.passed() || it.actual.is_some();
+        let known = |it: &TestVerdict<'_>| it.passed() || it.actual.is_some();
         Ok(if verdicts.iter().all(known) { Exit::Fine } else { Exit::Findings })
     }
 }

@@ -58,12 +58,12 @@ pub(super) struct WaitCommand {
 }
 
 /// What the daemon knows of a commit.
-enum Answer {
+enum CommitAnswer {
     NotSeen,
     Known(Box<Document<Commit>>),
 }
 
-impl Answer {
+impl CommitAnswer {
     fn ask(daemon: &Client, commit: &str) -> Result<Self> {
         let revision = utf8_percent_encode(commit, PLAIN);
         let reply = daemon.get_json(&format!("/controller/commits/{revision}"))?;
@@ -100,8 +100,8 @@ pub(super) fn resolve(revision: &str, output: &mut Output) -> Result<String> {
 }
 
 /// Refuses a name that neither side knows; only an id can be of a commit that is still to come.
-fn check_seen(answer: &Answer, revision: &str, daemon: &Client) -> Result<()> {
-    if matches!(answer, Answer::NotSeen) && !may_be_id(revision) {
+fn check_seen(answer: &CommitAnswer, revision: &str, daemon: &Client) -> Result<()> {
+    if matches!(answer, CommitAnswer::NotSeen) && !may_be_id(revision) {
         bail!("unknown revision `{revision}` at `{}`; give a commit id", daemon.name());
     }
     Ok(())
@@ -118,16 +118,16 @@ impl WhyCommand {
     pub(super) fn run(mut self, output: &mut Output) -> Result<Exit> {
         let daemon = self.daemon.client(PATIENCE, output)?;
         self.commit = resolve(&self.commit, output)?;
-        let answer = Answer::ask(&daemon, &self.commit)?;
+        let answer = CommitAnswer::ask(&daemon, &self.commit)?;
         check_seen(&answer, &self.commit, &daemon)?;
         let written = match (&answer, self.format) {
-            (Answer::Known(commit), AnswerFormat::Json) => format!("{:#}\n", commit.sent),
-            (Answer::NotSeen, AnswerFormat::Json) => {
+            (CommitAnswer::Known(commit), AnswerFormat::Json) => format!("{:#}\n", commit.sent),
+            (CommitAnswer::NotSeen, AnswerFormat::Json) => {
                 let document = serde_json::json!({"commit": self.commit, "state": "not-seen"});
                 format!("{document:#}\n")
             }
-            (Answer::Known(commit), AnswerFormat::Human) => describe(&commit.read),
-            (Answer::NotSeen, AnswerFormat::Human) => not_seen(&daemon, &self.commit),
+            (CommitAnswer::Known(commit), AnswerFormat::Human) => describe(&commit.read),
+            (CommitAnswer::NotSeen, AnswerFormat::Human) => not_seen(&daemon, &self.commit),
         };
         output.data(&written)?;
         let is_rejected = matches!(answer.state(), Some(CommitState::Rejected { .. }));
@@ -191,7 +191,7 @@ impl WaitCommand {
         self.commit = resolve(&self.commit, output)?;
         let began = Instant::now();
         loop {
-            let answer = Answer::ask(&daemon, &self.commit)?;
+            let answer = CommitAnswer::ask(&daemon, &self.commit)?;
             check_seen(&answer, &self.commit, &daemon)?;
             let end = match answer.state() {
                 // What was live was live; what came after it is another question.
@@ -202,15 +202,15 @@ impl WaitCommand {
                 _ => None,
             };
             if let Some(exit) = end {
-                if let Answer::Known(commit) = &answer {
+                if let CommitAnswer::Known(commit) = &answer {
                     output.note(&describe(&commit.read));
                 }
                 return Ok(exit);
             }
             if began.elapsed() >= self.timeout {
                 let said = match &answer {
-                    Answer::Known(commit) => describe(&commit.read),
-                    Answer::NotSeen => not_seen(&daemon, &self.commit),
+                    CommitAnswer::Known(commit) => describe(&commit.read),
+                    CommitAnswer::NotSeen => not_seen(&daemon, &self.commit),
                 };
                 output.note(&format!("{said}it does not answer after {:?}", self.timeout));
                 return Ok(Exit::TimedOut);
@@ -222,7 +222,7 @@ impl WaitCommand {
 
 /// A commit that was overtaken answers as soon as the one that overtook it does.
 fn superseded(daemon: &Client, by: CommitId) -> Result<Option<Exit>> {
-    Ok(match Answer::ask(daemon, &by.to_string())?.state() {
+    Ok(match CommitAnswer::ask(daemon, &by.to_string())?.state() {
         Some(CommitState::Live { .. } | CommitState::Replaced { .. }) => Some(Exit::Fine),
         Some(CommitState::Rejected { .. }) => Some(Exit::Findings),
         _ => None,

@@ -11,24 +11,24 @@ use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTi
 pub(super) struct EarlyClose;
 
 #[derive(Debug)]
-pub(super) struct Connection<T> {
+pub(super) struct EarlyCloseConnection<T> {
     inner: T,
     failed_write: Option<io::Error>,
 }
 
 impl<In: Transport> Connector<In> for EarlyClose {
-    type Out = Connection<In>;
+    type Out = EarlyCloseConnection<In>;
 
     fn connect(
         &self,
         _details: &ConnectionDetails<'_>,
         chained: Option<In>,
     ) -> Result<Option<Self::Out>, Error> {
-        Ok(chained.map(|inner| Connection { inner, failed_write: None }))
+        Ok(chained.map(|inner| EarlyCloseConnection { inner, failed_write: None }))
     }
 }
 
-impl<T: Transport> Transport for Connection<T> {
+impl<T: Transport> Transport for EarlyCloseConnection<T> {
     fn buffers(&mut self) -> &mut dyn Buffers {
         self.inner.buffers()
     }

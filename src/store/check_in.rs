@@ -57,12 +57,12 @@ pub struct ListedCheckIn {
 }
 
 /// What is read from a row.
-pub(super) trait Content: DeserializeOwned {
+pub(super) trait RowContent: DeserializeOwned {
     /// Returns whether the row has facts.
     fn has_facts(&self) -> bool;
 }
 
-impl Content for CheckIn {
+impl RowContent for CheckIn {
     fn has_facts(&self) -> bool {
         !self.node.fact.is_empty()
     }
@@ -83,7 +83,7 @@ pub(super) struct TrustedNode {
     pub(super) trusted: Map<String, Value>,
 }
 
-impl Content for TrustedRow {
+impl RowContent for TrustedRow {
     fn has_facts(&self) -> bool {
         self.node.fact == Skipped::Some
     }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use super::check_in::{
-    CheckIn, Content, FactsPresence, ListedCheckIn, Noted, Received, Row, Stored, TrustedRow,
+    CheckIn, FactsPresence, ListedCheckIn, Noted, Received, Row, RowContent, Stored, TrustedRow,
 };
 use super::database::Database;
 use super::error::{StoreError, StoreFault};
@@ -269,7 +269,11 @@ impl Inner {
     }
 
     /// Returns what the row of a node says, if there is room for it.
-    fn latest<R: Content>(&self, name: &str, room: &dyn RowRoom) -> Result<Option<R>, StoreError> {
+    fn latest<R: RowContent>(
+        &self,
+        name: &str,
+        room: &dyn RowRoom,
+    ) -> Result<Option<R>, StoreError> {
         let admit_and_read = |bytes: &[u8]| {
             admit(room.admits_bytes(bytes.len()))?;
             admit(room.admits_row(bytes))?;

@@ -144,7 +144,7 @@ impl Database {
         write.delete_table(TOTALS).map_err(failed("opened"))?;
         {
             let check_ins = write.open_table(CHECK_INS).map_err(failed("opened"))?;
-            let mut tables = Index::open(&write, "opened")?;
+            let mut tables = AgeIndex::open(&write, "opened")?;
             for entry in check_ins.iter().map_err(storage("opened"))? {
                 let (name, value) = entry.map_err(storage("opened"))?;
                 let time = serde_json::from_slice::<Time>(value.value())
@@ -168,7 +168,7 @@ impl Database {
             let mut refused = Vec::new();
             let size = {
                 let mut check_ins = write.open_table(CHECK_INS).map_err(failed("written"))?;
-                let mut index = Index::open(&write, "written")?;
+                let mut index = AgeIndex::open(&write, "written")?;
                 for (name, fresh) in batch {
                     if !put(&mut check_ins, &mut index, name, fresh, limits)? {
                         refused.push(name);
@@ -201,7 +201,7 @@ impl Database {
             let mut count = 0;
             {
                 let mut check_ins = write.open_table(CHECK_INS).map_err(failed("written"))?;
-                let mut index = Index::open(&write, "written")?;
+                let mut index = AgeIndex::open(&write, "written")?;
                 for rank in [ONCE, SETTLED] {
                     for name in index.oldest(rank, before, FORGET)? {
                         check_ins.remove(name.as_str()).map_err(storage("written"))?;
@@ -350,7 +350,7 @@ fn promised((name, bytes): (String, Vec<u8>)) -> (String, Fresh) {
 /// Puts a row into the tables; returns whether there is room.
 fn put(
     check_ins: &mut Table<'_, &str, &[u8]>,
-    index: &mut Index<'_>,
+    index: &mut AgeIndex<'_>,
     name: &str,
     fresh: &Fresh,
     limits: &StoreLimits,
@@ -368,7 +368,7 @@ fn put(
         return Ok(false);
     }
     let before = known.map_or(0, |it| it.2);
-    let is_full = |index: &Index<'_>| -> Result<bool, StoreError> {
+    let is_full = |index: &AgeIndex<'_>| -> Result<bool, StoreError> {
         let nodes = index.nodes()? + u64::from(known.is_none());
         Ok(nodes > limits.nodes || index.bytes - before + size > limits.bytes)
     };
@@ -389,14 +389,14 @@ fn put(
 }
 
 /// Who was seen when, within a transaction.
-struct Index<'t> {
+struct AgeIndex<'t> {
     seen: Table<'t, &'static str, Seen>,
     by_age: Table<'t, (u8, i64, &'static str), ()>,
     totals: Table<'t, &'static str, u64>,
     bytes: u64,
 }
 
-impl<'t> Index<'t> {
+impl<'t> AgeIndex<'t> {
     fn open(write: &'t WriteTransaction, action: &'static str) -> Result<Self, StoreError> {
         let seen = write.open_table(SEEN).map_err(failed(action))?;
         let by_age = write.open_table(BY_AGE).map_err(failed(action))?;

@@ -25,32 +25,32 @@ pub(super) trait Labels {
 }
 
 /// What the type of a metric says of it.
-pub(super) trait Shape {
+pub(super) trait MetricShape {
     /// Its kind.
     const KIND: &'static str;
     /// Its labels.
     const LABELS: &'static [&'static str] = &[];
 }
 
-impl Shape for Counter {
+impl MetricShape for Counter {
     const KIND: &'static str = "counter";
 }
 
-impl<N, A> Shape for Gauge<N, A> {
+impl<N, A> MetricShape for Gauge<N, A> {
     const KIND: &'static str = "gauge";
 }
 
-impl Shape for Histogram {
+impl MetricShape for Histogram {
     const KIND: &'static str = "histogram";
 }
 
-impl<L: Labels, M: Shape, C> Shape for Family<L, M, C> {
+impl<L: Labels, M: MetricShape, C> MetricShape for Family<L, M, C> {
     const KIND: &'static str = M::KIND;
     const LABELS: &'static [&'static str] = L::NAMES;
 }
 
 /// Describes a metric by its type, its name without prefix, and its help.
-pub(super) fn describe<S: Shape>(name: &str, help: &'static str) -> Description {
+pub(super) fn describe<S: MetricShape>(name: &str, help: &'static str) -> Description {
     let suffix = if S::KIND == "counter" { "_total" } else { "" };
     Description {
         name: format!("clade_{name}{suffix}"),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-pub(super) use line::Form;
+pub(super) use line::LineForm;
 
 /// How many lines wait to be written.
 const QUEUE: usize = 1024;
@@ -25,7 +25,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// Takes lines of the log and never blocks.
 #[derive(Clone, Debug)]
 pub(super) struct LogQueue {
-    form: Form,
+    form: LineForm,
     lines: SyncSender<LogMessage>,
     dropped: Arc<AtomicU64>,
 }
@@ -43,7 +43,7 @@ pub struct LogGuard(SyncSender<LogMessage>);
 impl LogQueue {
     /// Starts the thread that writes.
     pub(super) fn start(
-        form: Form,
+        form: LineForm,
         to: impl Write + Send + 'static,
     ) -> io::Result<(Self, LogGuard)> {
         let (lines, queue) = sync_channel(QUEUE);
@@ -106,7 +106,12 @@ impl Drop for LogGuard {
     }
 }
 
-fn keep_writing(queue: &Receiver<LogMessage>, mut to: impl Write, dropped: &AtomicU64, form: Form) {
+fn keep_writing(
+    queue: &Receiver<LogMessage>,
+    mut to: impl Write,
+    dropped: &AtomicU64,
+    form: LineForm,
+) {
     let mut said = 0;
     while let Ok(message) = queue.recv() {
         match message {

@@ -14,7 +14,7 @@ use crate::validation::{SourceContent, SourceFile, read_layout};
 
 /// Where the catalogue goes.
 #[derive(Clone, Debug, Args)]
-pub(super) struct Target {
+pub(super) struct CatalogueTarget {
     /// The directory of the group repository
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
@@ -37,7 +37,7 @@ pub(super) struct CatalogueFile {
     old: Option<String>,
 }
 
-impl Target {
+impl CatalogueTarget {
     /// Finds the file of the environment's catalogue.
     pub(super) fn file(&self) -> Result<CatalogueFile> {
         if !self.directory.is_dir() {

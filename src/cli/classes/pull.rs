@@ -9,7 +9,7 @@ use super::super::Exit;
 use super::super::client::IdentityArgs;
 use super::super::duration::parse_duration;
 use super::super::output::Output;
-use super::catalogue::{Target, report_broken};
+use super::catalogue::{CatalogueTarget, report_broken};
 use crate::changeset::{NewCatalogue, WrittenBy};
 use crate::puppet::Published;
 use crate::puppet_server::{ClassList, PuppetServer};
@@ -21,7 +21,7 @@ use crate::puppet_server::{ClassList, PuppetServer};
 #[derive(Debug, Args)]
 pub(super) struct PullCommand {
     #[command(flatten)]
-    target: Target,
+    target: CatalogueTarget,
     /// The Puppet Server
     #[arg(
         long,

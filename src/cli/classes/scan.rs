@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::super::Exit;
 use super::super::output::Output;
-use super::catalogue::{Target, report_broken, shown};
+use super::catalogue::{CatalogueTarget, report_broken, shown};
 use crate::changeset::{NewCatalogue, WrittenBy};
 use crate::puppet::{self, Code, environment_settings, missing_modules};
 
@@ -25,7 +25,7 @@ pub(super) struct ScanCommand {
     #[arg(value_name = "CONTROL_REPO")]
     control: PathBuf,
     #[command(flatten)]
-    target: Target,
+    target: CatalogueTarget,
     /// Module directories, separated by colons, instead of those of `environment.conf`
     #[arg(long, value_name = "PATHS")]
     modulepath: Option<String>,

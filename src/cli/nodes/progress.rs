@@ -10,14 +10,14 @@ const STEP: usize = 512;
 const WIDTH: usize = 30;
 
 /// The progress through so many nodes.
-pub(super) struct Progress {
+pub(super) struct ProgressBar {
     total: usize,
     done: usize,
     began: Instant,
     shown: bool,
 }
 
-impl Progress {
+impl ProgressBar {
     pub(super) fn new(total: usize) -> Self {
         let shown = total > STEP && std::io::stderr().is_terminal();
         Self { total, done: 0, began: Instant::now(), shown }

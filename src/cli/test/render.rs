@@ -7,18 +7,18 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::json;
 
 use super::super::output::{DataFormat, paint};
-use super::verdict::Verdict;
+use super::verdict::TestVerdict;
 use crate::diagnostic::Colour;
 use crate::document::quote;
 
 /// Returns where a test is written.
-fn place(verdict: &Verdict<'_>, prefix: &str) -> String {
+fn place(verdict: &TestVerdict<'_>, prefix: &str) -> String {
     let place = &verdict.test.place;
     format!("{prefix}{}:{}:{}", place.file, place.span.start.line, place.span.start.column)
 }
 
 /// Returns what is wrong, a line each, with its cause below.
-fn lines(verdict: &Verdict<'_>) -> Vec<String> {
+fn lines(verdict: &TestVerdict<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for mismatch in &verdict.mismatches {
         lines.push(mismatch.message.clone());
@@ -27,12 +27,12 @@ fn lines(verdict: &Verdict<'_>) -> Vec<String> {
     lines
 }
 
-fn counts(verdicts: &[Verdict<'_>]) -> (usize, usize) {
+fn counts(verdicts: &[TestVerdict<'_>]) -> (usize, usize) {
     let passed = verdicts.iter().filter(|it| it.passed()).count();
     (passed, verdicts.len() - passed)
 }
 
-pub(super) fn human(verdicts: &[Verdict<'_>], prefix: &str, colour: Colour) -> String {
+pub(super) fn human(verdicts: &[TestVerdict<'_>], prefix: &str, colour: Colour) -> String {
     let mut text = String::new();
     for verdict in verdicts {
         let word = if verdict.passed() {
@@ -57,7 +57,7 @@ pub(super) fn human(verdicts: &[Verdict<'_>], prefix: &str, colour: Colour) -> S
     text
 }
 
-pub(super) fn tap(verdicts: &[Verdict<'_>], prefix: &str) -> String {
+pub(super) fn tap(verdicts: &[TestVerdict<'_>], prefix: &str) -> String {
     let mut text = format!("TAP version 14\n1..{}", verdicts.len());
     text.push_str(if verdicts.is_empty() { " # SKIP there are no tests\n" } else { "\n" });
     for (number, verdict) in verdicts.iter().enumerate() {
@@ -74,7 +74,7 @@ pub(super) fn tap(verdicts: &[Verdict<'_>], prefix: &str) -> String {
     text
 }
 
-pub(super) fn junit(verdicts: &[Verdict<'_>], prefix: &str) -> String {
+pub(super) fn junit(verdicts: &[TestVerdict<'_>], prefix: &str) -> String {
     let mut report = Report::new("clade test");
     report.set_time(Duration::ZERO);
     for of_file in verdicts.chunk_by(|a, b| a.test.place.file == b.test.place.file) {
@@ -106,7 +106,7 @@ pub(super) fn junit(verdicts: &[Verdict<'_>], prefix: &str) -> String {
     format!("{}\n", text.trim_end())
 }
 
-pub(super) fn json(verdicts: &[Verdict<'_>], prefix: &str) -> String {
+pub(super) fn json(verdicts: &[TestVerdict<'_>], prefix: &str) -> String {
     let (passed, failed) = counts(verdicts);
     let tests: Vec<_> = verdicts
         .iter()

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::Value;
 
-use super::verdict::Verdict;
+use super::verdict::TestVerdict;
 use crate::document::{Limits, ValueLayout, edit, read};
 use crate::model::same;
 
 /// Writes what comes out now into the tests that expect something else, or nothing; returns the
 /// files with the count of tests that were written in each.
 pub(super) fn write(
-    verdicts: &[Verdict<'_>],
+    verdicts: &[TestVerdict<'_>],
     directory: &Path,
 ) -> Result<BTreeMap<Arc<str>, usize>> {
-    let mut by_file: BTreeMap<Arc<str>, Vec<&Verdict<'_>>> = BTreeMap::new();
+    let mut by_file: BTreeMap<Arc<str>, Vec<&TestVerdict<'_>>> = BTreeMap::new();
     for verdict in verdicts {
         by_file.entry(Arc::clone(&verdict.test.place.file)).or_default().push(verdict);
     }
@@ -37,7 +37,7 @@ pub(super) fn write(
 }
 
 /// Returns a file of tests with the expectations of some, and how many they are.
-fn update(text: &str, verdicts: &[&Verdict<'_>]) -> Result<(String, usize)> {
+fn update(text: &str, verdicts: &[&TestVerdict<'_>]) -> Result<(String, usize)> {
     let (mut updated, mut count) = (text.to_owned(), 0);
     let contents = read(text.as_bytes(), &Limits::DEFAULT);
     for (number, document) in contents.documents.iter().enumerate() {
@@ -47,7 +47,7 @@ fn update(text: &str, verdicts: &[&Verdict<'_>]) -> Result<(String, usize)> {
             document.elements().iter().zip(target.as_array_mut().into_iter().flatten())
         {
             let place = test.get("name").map(|it| it.span.start);
-            let here = |it: &&&Verdict<'_>| Some(it.test.place.span.start) == place;
+            let here = |it: &&&TestVerdict<'_>| Some(it.test.place.span.start) == place;
             let Some(actual) = verdicts.iter().find(here).and_then(|it| it.actual.as_ref()) else {
                 continue;
             };

@@ -21,7 +21,7 @@ use crate::snapshot::{Index, classify};
 use crate::validation::{Expectation, TestCase};
 
 /// The outcome of a test.
-pub(super) struct Verdict<'t> {
+pub(super) struct TestVerdict<'t> {
     pub(super) test: &'t TestCase,
     pub(super) mismatches: Vec<Mismatch>,
     /// The command that explains the node, if it takes no more than a file.
@@ -37,7 +37,7 @@ pub(super) struct Mismatch {
     pub(super) because: Vec<String>,
 }
 
-impl Verdict<'_> {
+impl TestVerdict<'_> {
     pub(super) fn passed(&self) -> bool {
         self.mismatches.is_empty()
     }
@@ -55,13 +55,13 @@ pub(super) fn run<'t>(
     estate: &Estate,
     index: &Index,
     directory: &Path,
-) -> Verdict<'t> {
+) -> TestVerdict<'t> {
     let file = facts_path(test, directory);
     let node = match check_facts(test, directory).and_then(|()| node(test, file.as_deref())) {
         Ok(node) => node,
         Err(error) => {
             let mismatches = vec![Mismatch::new(format!("{error:#}"), [])];
-            return Verdict { test, mismatches, see: None, actual: None };
+            return TestVerdict { test, mismatches, see: None, actual: None };
         }
     };
     let see = file.filter(|_| test.trusted.is_none()).map(|path| {
@@ -69,7 +69,7 @@ pub(super) fn run<'t>(
         format!("clade explain {} {directory} --facts {}", test.node, path.display())
     });
     let (mismatches, actual) = compare(test, estate, index, &node);
-    Verdict { test, mismatches, see, actual }
+    TestVerdict { test, mismatches, see, actual }
 }
 
 fn facts_path(test: &TestCase, directory: &Path) -> Option<PathBuf> {

@@ -15,14 +15,14 @@ const STRINGS: [usize; 3] = [1024, 128, 16];
 
 /// The form of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::telemetry) enum Form {
+pub(in crate::telemetry) enum LineForm {
     /// A line for people.
     Text,
     /// An object of JSON.
     Json,
 }
 
-impl Form {
+impl LineForm {
     /// Returns a line that can be written: one line, no longer than the limit.
     pub(super) fn bounded(self, bytes: &[u8]) -> Vec<u8> {
         let event = String::from_utf8_lossy(bytes);
@@ -91,16 +91,16 @@ fn shorten(value: &mut Value, limit: usize) {
 mod tests {
     use super::*;
 
-    fn bounded(form: Form, text: &str) -> String {
+    fn bounded(form: LineForm, text: &str) -> String {
         String::from_utf8(form.bounded(text.as_bytes())).unwrap()
     }
 
     #[test]
     fn an_event_is_one_line() {
-        let text = |event: &str| bounded(Form::Text, event);
+        let text = |event: &str| bounded(LineForm::Text, event);
         assert_eq!(text("a\n::error::b\u{1b}[0m\n"), "a\u{fffd}::error::b\u{fffd}[0m\n");
         assert_eq!(text(&"x".repeat(900_000)).chars().count(), LONGEST + 2);
-        assert_eq!(bounded(Form::Json, "{\"a\":\"\u{202e}\"}\n"), "{\"a\":\"\u{fffd}\"}\n");
+        assert_eq!(bounded(LineForm::Json, "{\"a\":\"\u{202e}\"}\n"), "{\"a\":\"\u{fffd}\"}\n");
     }
 
     #[test]
@@ -108,12 +108,14 @@ mod tests {
         let name = "x".repeat(900_000);
         let line =
             serde_json::json!({"timestamp": "t", "level": "INFO", "message": "m", "group": name});
-        let short: Value = serde_json::from_str(&bounded(Form::Json, &line.to_string())).unwrap();
+        let short: Value =
+            serde_json::from_str(&bounded(LineForm::Json, &line.to_string())).unwrap();
         assert_eq!((&short["message"], &short["level"]), (&Value::from("m"), &Value::from("INFO")));
         assert!(short["group"].as_str().unwrap().ends_with("… (898976 bytes more)"));
         let many: Vec<String> = (0..100_000).map(|it| it.to_string()).collect();
         let line = serde_json::json!({"timestamp": "t", "level": "INFO", "groups": many});
-        let short: Value = serde_json::from_str(&bounded(Form::Json, &line.to_string())).unwrap();
+        let short: Value =
+            serde_json::from_str(&bounded(LineForm::Json, &line.to_string())).unwrap();
         assert_eq!(short["level"], "INFO");
     }
 }

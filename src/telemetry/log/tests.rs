@@ -21,7 +21,7 @@ fn logging_never_blocks_and_says_what_it_dropped() {
     let (reads, stuck) = channel();
     let written = Arc::default();
     let (mut queue, guard) =
-        LogQueue::start(Form::Text, Stuck(stuck, Arc::clone(&written))).unwrap();
+        LogQueue::start(LineForm::Text, Stuck(stuck, Arc::clone(&written))).unwrap();
     for number in 0..QUEUE + 500 {
         queue.write_all(format!("line {number}\n").as_bytes()).unwrap();
     }
@@ -42,7 +42,7 @@ fn the_last_lines_are_written_at_the_end() {
     let (reads, stuck) = channel();
     let written = Arc::default();
     let (mut queue, guard) =
-        LogQueue::start(Form::Text, Stuck(stuck, Arc::clone(&written))).unwrap();
+        LogQueue::start(LineForm::Text, Stuck(stuck, Arc::clone(&written))).unwrap();
     for number in 0..100 {
         queue.write_all(format!("line {number}\n").as_bytes()).unwrap();
         reads.send(()).unwrap();
@@ -54,7 +54,7 @@ fn the_last_lines_are_written_at_the_end() {
 #[test]
 fn the_end_does_not_wait_for_a_stderr_that_is_not_read() {
     let (reads, stuck) = channel::<()>();
-    let (mut queue, guard) = LogQueue::start(Form::Text, Stuck(stuck, Arc::default())).unwrap();
+    let (mut queue, guard) = LogQueue::start(LineForm::Text, Stuck(stuck, Arc::default())).unwrap();
     for _ in 0..2 * QUEUE {
         queue.write_all(b"line\n").unwrap();
     }

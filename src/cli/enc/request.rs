@@ -21,7 +21,7 @@ const LIMITS: Limits =
 const ATTEMPTS: usize = 2;
 
 /// A request for the ENC document of a node.
-pub(super) struct Question<'a> {
+pub(super) struct EncRequest<'a> {
     pub(super) servers: &'a [String],
     pub(super) identity: &'a Identity,
     pub(super) node: &'a str,
@@ -31,16 +31,16 @@ pub(super) struct Question<'a> {
 }
 
 /// What a daemon answers.
-pub(super) enum Answer {
+pub(super) enum EncAnswer {
     /// The ENC document.
     Document { text: String, commit: Option<String> },
     /// That this node cannot be classified, and why: another daemon would say the same.
     Refused(String),
 }
 
-impl Question<'_> {
+impl EncRequest<'_> {
     /// Sends the request to one daemon after another until one answers.
-    pub(super) fn ask(&self, health: &mut DaemonHealth) -> Result<Answer> {
+    pub(super) fn send(&self, health: &mut DaemonHealth) -> Result<EncAnswer> {
         let mut order = health.order(self.servers);
         order.truncate(ATTEMPTS);
         let mut reasons = Vec::new();
@@ -52,7 +52,7 @@ impl Question<'_> {
             }
             // One that hangs must leave time for the other.
             let total = if done + 1 < order.len() { left / 2 } else { left };
-            match self.ask_one(server, Timeouts { connect: self.connect.min(total), total }) {
+            match self.send_to(server, Timeouts { connect: self.connect.min(total), total }) {
                 Ok(answer) => {
                     health.is_well(server);
                     return Ok(answer);
@@ -66,18 +66,18 @@ impl Question<'_> {
         Err(anyhow!("{}", reasons.join("; ")))
     }
 
-    fn ask_one(&self, server: &str, timeouts: Timeouts) -> Result<Answer> {
+    fn send_to(&self, server: &str, timeouts: Timeouts) -> Result<EncAnswer> {
         let daemon = Client::new(server, self.identity, timeouts)?;
         judge(daemon.post(&format!("/enc/{}", self.node), self.body)?, server)
     }
 }
 
 /// Accepts an ENC document, and the errors that every daemon would answer for the node.
-fn judge(reply: TextReply, server: &str) -> Result<Answer> {
+fn judge(reply: TextReply, server: &str) -> Result<EncAnswer> {
     let body = read_any(&reply.text).unwrap_or_default();
     if reply.status.is_success() {
         return match read_object::<EncDocument>(&body) {
-            Ok(_) => Ok(Answer::Document { text: reply.text, commit: reply.commit }),
+            Ok(_) => Ok(EncAnswer::Document { text: reply.text, commit: reply.commit }),
             Err(_) => bail!("`{server}` answers {} with an invalid ENC document", reply.status),
         };
     }
@@ -89,7 +89,7 @@ fn judge(reply: TextReply, server: &str) -> Result<Answer> {
             ErrorKind::ClassificationConflict
             | ErrorKind::RuleEvaluationError
             | ErrorKind::NotFound,
-        ) => Ok(Answer::Refused(error.msg)),
+        ) => Ok(EncAnswer::Refused(error.msg)),
         _ => bail!("`{server}` answers {}: {}", reply.status, error.msg),
     }
 }
@@ -101,8 +101,8 @@ pub fn fuzz_answer(status: u16, text: &str) -> Option<String> {
     let status = ureq::http::StatusCode::from_u16(status).ok()?;
     let reply = TextReply { status, commit: None, etag: None, text: text.to_owned() };
     match judge(reply, "https://clade.example").ok()? {
-        Answer::Document { text, .. } => Some(text),
-        Answer::Refused(_) => None,
+        EncAnswer::Document { text, .. } => Some(text),
+        EncAnswer::Refused(_) => None,
     }
 }
 
@@ -120,7 +120,7 @@ fn read_any(text: &str) -> Option<Value> {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, text: &str) -> Result<Answer, String> {
+    fn answer(status: u16, text: &str) -> Result<EncAnswer, String> {
         let status = ureq::http::StatusCode::from_u16(status).unwrap();
         let reply = TextReply { status, commit: None, etag: None, text: text.to_owned() };
         judge(reply, "https://clade.example").map_err(|error| error.to_string())
@@ -133,7 +133,7 @@ mod tests {
             r#"{"classes": {"a": {"b": 1}}, "parameters": {"c": [1]}, "environment": "production", "later": 1}"#,
             "classes: {}\nparameters: {}\n",
         ] {
-            assert!(matches!(answer(200, text), Ok(Answer::Document { .. })), "{text}");
+            assert!(matches!(answer(200, text), Ok(EncAnswer::Document { .. })), "{text}");
         }
         for text in [
             "",
@@ -159,8 +159,8 @@ mod tests {
             (404, "<html>", false),
         ] {
             match answer(status, text) {
-                Ok(Answer::Refused(reason)) => assert!(refused && reason == "M", "{text}"),
-                Ok(Answer::Document { .. }) => panic!("{text}"),
+                Ok(EncAnswer::Refused(reason)) => assert!(refused && reason == "M", "{text}"),
+                Ok(EncAnswer::Document { .. }) => panic!("{text}"),
                 Err(error) => assert!(!refused, "{error}"),
             }
         }
