@@ -24,13 +24,13 @@ const NAME: usize = 200;
 /// The certificates of a connection, for its errors.
 #[derive(Debug, Default)]
 pub(super) struct Certificates {
-    own: Option<ClientCertificate>,
+    own: Option<OwnCertificate>,
     ca: Option<PathBuf>,
 }
 
 /// Our certificate.
 #[derive(Debug)]
-struct ClientCertificate {
+struct OwnCertificate {
     path: PathBuf,
     subject: String,
     from: i64,
@@ -46,7 +46,7 @@ impl Certificates {
         };
         let (own, client) = match (&identity.tls_cert, &identity.tls_key) {
             (Some(certificate), Some(key)) => {
-                let (own, client) = ClientCertificate::read(certificate, key)?;
+                let (own, client) = OwnCertificate::read(certificate, key)?;
                 (Some(own), Some(client))
             }
             _ => (None, None),
@@ -149,7 +149,7 @@ impl<'e> CertificateFailure<'e> {
     }
 }
 
-impl ClientCertificate {
+impl OwnCertificate {
     fn read(certificate: &Path, key: &Path) -> Result<(Self, ClientCert), ClientError> {
         let (shown, shown_key) = (certificate.display(), key.display());
         let (pem, key_pem) = (read(certificate)?, read(key)?);
@@ -196,7 +196,7 @@ impl ClientCertificate {
     }
 }
 
-impl fmt::Display for ClientCertificate {
+impl fmt::Display for OwnCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the client certificate in `{}` ({})", self.path.display(), self.subject)
     }

@@ -10,18 +10,14 @@ use super::sources;
 const REPEATED: &[(&str, &str)] = &[
     ("Access", "a connection's rights; how a file is opened"),
     ("All", "two lists of responses of OpenAPI"),
-    ("Answer", "of a daemon, to two commands"),
     ("Check", "of a signature; of groups"),
     ("Client", "of daemons; of ssh"),
     ("Condition", "of a rule, as Puppet says; of a state, as Kubernetes says"),
-    ("Connection", "on the side of the server and of the client"),
-    ("Content", "of a YAML node; of a record"),
     ("Deliveries", "of webhooks; of receipts"),
     ("Entries", "of a table; of two caches"),
     ("Entry", "of a mapping; of caches and key files"),
     ("Fetched", "from a remote; by the source"),
     ("Guard", "what a rule requires; of a transport"),
-    ("Index", "of rules; of a table on disk"),
     ("Inner", "what handles share"),
     ("Match", "of a group; of a certificate"),
     ("Node", "of Puppet; of a YAML document"),
@@ -35,7 +31,6 @@ const REPEATED: &[(&str, &str)] = &[
     ("Span", "of a file; of time"),
     ("State", "of a stage, private to it"),
     ("Stream", "one of each transport"),
-    ("Target", "of a write; of a class catalogue"),
     ("Verdict", "on a host key, a test, a commit"),
 ];
 
