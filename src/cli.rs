@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "commands read files and the environment")]
 
 mod age;
+mod blame;
 mod check_head;
 mod classes;
 mod classify;
@@ -66,6 +67,7 @@ enum Command {
     Test(test::TestCommand),
     Classify(classify::ClassifyCommand),
     Explain(tree::ExplainCommand),
+    Blame(blame::BlameCommand),
     Diff(Box<diff::DiffCommand>),
     Enc(Box<enc::EncSettings>),
     Import(import::ImportCommand),
@@ -121,6 +123,7 @@ impl Command {
             Self::Test(command) => command.run(output),
             Self::Classify(command) => command.run(output),
             Self::Explain(command) => command.run(output),
+            Self::Blame(command) => command.run(output),
             Self::Diff(command) => command.run(output),
             Self::Enc(command) => Ok(command.run(line, output)),
             Self::Import(command) => command.run(output),

@@ -12,7 +12,7 @@
 //!    query ([`query`]). A handler reads the body itself, within limits ([`body`]).
 //! 4. The handler, in a file for each resource: [`classify`], [`enc`] (with Hiera's data), [`groups`],
 //!    [`group_nodes`], [`validate`], [`writes`], [`environments`], [`update_classes`], [`check_ins`],
-//!    [`controller`], [`diff`], [`service_status`], [`webhook`]. Facts that the request does not bring come
+//!    [`controller`], [`diff`], [`blame`], [`service_status`], [`webhook`]. Facts that the request does not bring come
 //!    from [`node_lookup`]. Writes go through [`writing`], which waits until the commit is live.
 //! 5. Long work never holds the threads that answer: computations run in a lane ([`compute`]), what reads a
 //!    disk or asks a server runs on threads that may block ([`blocking`]), and long lists are computed
@@ -37,6 +37,7 @@ mod query;
 mod snapshot_context;
 
 // Handlers, by resource
+mod blame;
 mod check_ins;
 mod classify;
 mod controller;

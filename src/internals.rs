@@ -22,7 +22,7 @@ internals! {
     java_regex: Pattern suspicions;
     model: Budget BudgetItem CommitId Condition Group GroupId Individual Meter Node same;
     puppet: DataType;
-    reconcile: Controller Event Journal Policy Record Settings Target load;
+    reconcile: Blame BlamedValue Controller Event Journal Policy Record Settings Target load;
     rule: QueryFormat evaluate explain read read_console split_pins to_query to_value with_pins;
     snapshot: Index LiveSnapshot Snapshot;
     telemetry: Description Metrics;

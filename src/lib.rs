@@ -59,6 +59,8 @@ mod snapshot;
 
 mod impact;
 
+mod blame;
+
 #[cfg(feature = "daemon")]
 mod process;
 

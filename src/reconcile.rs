@@ -28,6 +28,7 @@
 
 // The way of a commit
 mod activator;
+mod blame;
 mod build;
 mod build_queue;
 mod builder;
@@ -81,6 +82,7 @@ mod repacker;
 #[path = "../tests/simulation/mod.rs"]
 mod simulation;
 
+pub use blame::{Blame, BlameError, BlamedValue};
 pub use commit_state::CommitState;
 pub use controller::{Controller, Threads};
 pub use errors::{LookupError, StorageError};

@@ -337,7 +337,7 @@ fn read_revision(directory: &Path, revision: &str, meter: &Meter) -> Result<Revi
 }
 
 /// Returns the git repository that a directory lies in, and its path from the top.
-fn locate(directory: &Path) -> Result<(Repository, String)> {
+pub(super) fn locate(directory: &Path) -> Result<(Repository, String)> {
     let what = || format!("cannot read the directory `{}`", directory.display());
     let absolute = directory.canonicalize().with_context(what)?;
     let repository = Repository::discover(&absolute)?;

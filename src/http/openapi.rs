@@ -25,8 +25,8 @@ use super::access::Role;
 use super::routes::Route;
 use super::types::{Error, Proposed};
 use super::{
-    check_ins, classify, controller, diff, enc, environments, group_nodes, groups, service_status,
-    update_classes, validate, webhook, writes,
+    blame, check_ins, classify, controller, diff, enc, environments, group_nodes, groups,
+    service_status, update_classes, validate, webhook, writes,
 };
 use crate::model::CommitId;
 
@@ -109,6 +109,7 @@ pub(super) fn write(declared: &[Route]) -> String {
         controller::commits,
         controller::commit,
         diff::diff,
+        blame::blame,
         controller::reconcile,
         controller::pin,
         controller::resume,

@@ -11,7 +11,7 @@ use super::routes::Routes;
 use super::service_status::WriteDocument;
 use super::state::{AppState, Services};
 use super::{
-    check_ins, classify, controller, diff, enc, environments, group_nodes, groups, openapi,
+    blame, check_ins, classify, controller, diff, enc, environments, group_nodes, groups, openapi,
     service_status, update_classes, validate, webhook, writes,
 };
 
@@ -70,6 +70,7 @@ fn probes(routes: Routes) -> Routes {
         .get("/controller/commits", READ, controller::commits)
         .get("/controller/commits/{*revision}", READ, controller::commit)
         .get("/controller/diff/{base}/{head}", READ, diff::diff)
+        .get("/controller/nodes/{name}/blame", READ_NODE, blame::blame)
 }
 
 /// Routes for nodes, people and forges.

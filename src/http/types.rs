@@ -7,6 +7,7 @@
 //! documents, explanations, comparisons. `tests/integration/wire.rs` reads their bytes as the types here
 //! and compares what these write.
 
+mod blame;
 mod check_in;
 mod classification;
 mod commit;
@@ -24,6 +25,7 @@ mod status;
 mod violation;
 mod write;
 
+pub use blame::{BlamedCommit, BlamedValue};
 pub use check_in::{CheckIn, CheckInEntry};
 pub use classification::{
     Classified, ClassifiedV2, ConflictDetails, Difference, EncDocument, Explanation,

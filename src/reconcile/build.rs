@@ -38,6 +38,15 @@ pub(super) struct Build<'b> {
 /// How many files may differ for a commit to be built from another.
 const DIFFERENCES: usize = 64;
 
+/// The files of a commit, read and checked.
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    pub(super) checked: Arc<Checked>,
+    /// What the files cost that differ from those of the commit that they were read from; none where all
+    /// were read.
+    amended: Option<Vec<Counts>>,
+}
+
 impl Build<'_> {
     /// Builds the snapshot, from that of another commit where they have much in common.
     ///
@@ -46,19 +55,23 @@ impl Build<'_> {
     /// Returns an error if the commit cannot be read or is not wanted any more; a commit that is not
     /// valid is not an error.
     pub(super) fn run(&self, base: Option<&Built>) -> Result<Built, BuildError> {
-        // The other commit may be gone from the repository: this one is not at fault.
-        if let Some(Ok(Some(built))) = base.map(|base| self.amend(base)) {
-            return Ok(built);
-        }
-        let Self { repository, commit, directory, cache, is_wanted, .. } = *self;
-        let meter = &Arc::new(Meter::new(self.budget));
-        let reading = Reading { repository, commit, directory, cache, meter, is_wanted };
-        let mut checked = reading.check(&Changes::new())?;
+        let base = base.and_then(|built| match &built.outcome {
+            Outcome::Valid(snapshot) => Some((snapshot, &*built.checked)),
+            Outcome::Rejected(_) => None,
+        });
+        let Files { checked, amended } =
+            self.files(base.map(|(snapshot, checked)| (snapshot.commit, checked)))?;
+        let mut checked = Arc::unwrap_or_clone(checked);
+        let commit = self.commit;
         let diagnostics = std::mem::take(&mut checked.diagnostics);
+        let before = base.filter(|_| amended.is_some()).map(|(snapshot, _)| snapshot);
         let outcome = match &checked.estate {
             Some(estate) => {
                 let (estate, origins) = (estate.clone(), Arc::clone(&checked.origins));
-                Outcome::Valid(Arc::new(Snapshot::new(commit, estate, origins, diagnostics)))
+                Outcome::Valid(Arc::new(match before {
+                    Some(before) => before.amended(commit, estate, origins, diagnostics),
+                    None => Snapshot::new(commit, estate, origins, diagnostics),
+                }))
             }
             None => {
                 // Nothing is built from it, and what its files say may be as much as a commit may
@@ -67,17 +80,38 @@ impl Build<'_> {
                 Outcome::Rejected(Arc::new(Rejected { commit, diagnostics }))
             }
         };
-        let bytes = bytes_of(&checked.counts(), FULL);
-        Ok(Built { outcome, checked: Arc::new(checked), bytes, base: None })
+        let bytes = match &amended {
+            None => bytes_of(&checked.counts(), FULL),
+            Some(changed) => {
+                let groups = checked.counts().get(BudgetItem::Groups);
+                changed.iter().map(|cost| bytes_of(cost, SHARED)).sum::<u64>() + groups * SHARED
+            }
+        };
+        let base = before.map(|it| it.commit);
+        Ok(Built { outcome, checked: Arc::new(checked), bytes, base })
     }
 
-    /// Builds a commit that differs from a valid one in what a few files say; `None` if it must be
-    /// built from all files.
-    fn amend(&self, base: &Built) -> Result<Option<Built>, BuildError> {
+    /// Reads and checks the files, from those of another, valid commit where they have much in common.
+    ///
+    /// # Errors
+    ///
+    /// As [`Build::run`].
+    pub(super) fn files(&self, base: Option<(CommitId, &Checked)>) -> Result<Files, BuildError> {
+        // The other commit may be gone from the repository: this one is not at fault.
+        if let Some(Ok(Some(files))) = base.map(|(before, checked)| self.amend(before, checked)) {
+            return Ok(files);
+        }
+        let Self { repository, commit, directory, cache, is_wanted, .. } = *self;
+        let meter = &Arc::new(Meter::new(self.budget));
+        let reading = Reading { repository, commit, directory, cache, meter, is_wanted };
+        Ok(Files { checked: Arc::new(reading.check(&Changes::new())?), amended: None })
+    }
+
+    /// Reads a commit that differs from a valid one in what a few files say; `None` if all its files must
+    /// be read.
+    fn amend(&self, before: CommitId, base: &Checked) -> Result<Option<Files>, BuildError> {
         let Self { repository, commit, directory, budget, .. } = *self;
-        let Outcome::Valid(before) = &base.outcome else { return Ok(None) };
-        let changes =
-            repository.amended_files(before.commit, commit, directory, DIFFERENCES, &budget);
+        let changes = repository.amended_files(before, commit, directory, DIFFERENCES, &budget);
         let changes = match changes {
             Ok(Some(changes)) => changes,
             // Reading all files reports what is wrong.
@@ -91,27 +125,18 @@ impl Build<'_> {
         if changes.iter().any(|it| is_settings(&it.path)) {
             return Ok(None);
         }
-        let layout = base.checked.layout();
+        let layout = base.layout();
         let files: Vec<TreeFile<'_>> =
             changes.iter().filter_map(|entry| TreeFile::of(entry, layout)).collect();
-        let counted = counts_without(&base.checked, files.iter().map(|it| &*it.path));
+        let counted = counts_without(base, files.iter().map(|it| &*it.path));
         let meter = Arc::new(Meter::from(budget, counted));
         let Some(readings) = self.read_within(&files, &meter)? else { return Ok(None) };
-        let Some(mut checked) = base.checked.incremental(&readings, &meter) else {
+        let Some(checked) = base.incremental(&readings, &meter) else { return Ok(None) };
+        if checked.estate.is_none() {
             return Ok(None);
-        };
-        let Some(estate) = checked.estate.clone() else { return Ok(None) };
-        let (origins, warnings) =
-            (Arc::clone(&checked.origins), std::mem::take(&mut checked.diagnostics));
-        let snapshot = before.amended(commit, estate, origins, warnings);
-        let groups = checked.counts().get(BudgetItem::Groups);
-        let changed = readings.iter().map(|it| bytes_of(&it.cost, SHARED)).sum::<u64>();
-        Ok(Some(Built {
-            outcome: Outcome::Valid(Arc::new(snapshot)),
-            checked: Arc::new(checked),
-            bytes: changed + groups * SHARED,
-            base: Some(before.commit),
-        }))
+        }
+        let amended = Some(readings.iter().map(|it| it.cost).collect());
+        Ok(Some(Files { checked: Arc::new(checked), amended }))
     }
 
     /// Reads the files that differ; `None` if they cost more than the budget leaves.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::blame::{Blame, BlameError, BlamedValue};
 use super::builder::Builder;
 use super::clock::Now;
 use super::commit_status::CommitStatusReporter;
@@ -32,7 +33,7 @@ use super::write::{WriteError, WriteSettings, Writer};
 use crate::changeset::Operation;
 use crate::git::{FetchError, MirrorError, OpenError};
 use crate::history::History;
-use crate::model::CommitId;
+use crate::model::{CommitId, Node};
 use crate::snapshot::{LiveSnapshot, Snapshot};
 use crate::telemetry::{Metrics, Scrape};
 
@@ -324,6 +325,26 @@ impl Controller {
     /// Returns an error if there is no such commit, or it is not valid.
     pub fn snapshot_to_compare(&self, revision: &str) -> Result<Arc<Snapshot>, LookupError> {
         self.stages.lookup.snapshot_to_compare(revision)
+    }
+
+    /// Finds the commit of each value that a node gets at a commit, as [`Blame::run`] does, as long as the
+    /// walk is wanted. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no value has the key, the walk was stopped, or a commit cannot be read.
+    pub fn blame(
+        &self,
+        commit: CommitId,
+        node: &Node,
+        key: Option<&str>,
+        is_wanted: &(dyn Fn() -> bool + Sync),
+        tell: &mut dyn FnMut(BlamedValue),
+    ) -> Result<(), BlameError> {
+        let repository = self.stages.source.repository()?;
+        let (directory, budget) = (self.stages.source.path(), self.stages.store.budget());
+        let blame = Blame { repository: &repository, directory, budget, is_wanted };
+        blame.run(commit, node, key, tell)
     }
 
     /// Returns the snapshot of a commit that was live on another replica, and requests a fetch if the

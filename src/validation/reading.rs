@@ -45,6 +45,14 @@ impl FileReading {
         }
     }
 
+    /// Returns the node whose own values the file has, if it has any.
+    pub fn node(&self) -> Option<&str> {
+        match &self.parts {
+            FileParts::Node(file) => Some(file.origin().0),
+            _ => None,
+        }
+    }
+
     /// Returns the classification tests of the file.
     pub(super) fn tests(&self) -> &[TestCase] {
         match &self.parts {

@@ -192,6 +192,7 @@ macro_rules! pages {
 }
 
 pages! {
+    blame_runs_as_written: "blame.md",
     editors_runs_as_written: "editors.md",
     first_repository_runs_as_written: "first-repository.md",
     kubernetes_runs_as_written: "kubernetes.md",

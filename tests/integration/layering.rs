@@ -46,6 +46,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["model", "rule", "hierarchy", "document", "diagnostic", "validation", "puppet"],
     ),
     ("history", &["model", "hierarchy", "validation"]),
+    (
+        "blame",
+        &["model", "rule", "hierarchy", "classification", "validation", "diagnostic", "document"],
+    ),
     ("config", &["document", "diagnostic"]),
     ("telemetry", &["diagnostic"]),
     ("process", &[]),
@@ -59,6 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "reconcile",
         &[
+            "blame",
             "changeset",
             "history",
             "model",
@@ -117,6 +122,7 @@ const IMPURE: &[&str] = &[
 ];
 
 const PURE: &[&str] = &[
+    "blame",
     "java_regex",
     "changeset",
     "history",

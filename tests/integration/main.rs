@@ -9,6 +9,7 @@
     reason = "tests may stop at the first surprise and read files"
 )]
 
+mod blame;
 mod chart;
 mod ci;
 mod classes;

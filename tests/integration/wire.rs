@@ -4,9 +4,9 @@
 //! streamed and comparisons are written elsewhere; this holds them to the type that the document shows.
 
 use clade::internals::http::types::{
-    CheckIn, Class, Classified, ClassifiedV2, Commit, Diff, EncDocument, Environment, Error,
-    ErrorKind, Explanation, Group, GroupNodes, GroupRules, GroupTree, LastClassUpdate, Pinned,
-    Query, Requested, Service, Status, StoredFacts,
+    BlamedValue, CheckIn, Class, Classified, ClassifiedV2, Commit, Diff, EncDocument, Environment,
+    Error, ErrorKind, Explanation, Group, GroupNodes, GroupRules, GroupTree, LastClassUpdate,
+    Pinned, Query, Requested, Service, Status, StoredFacts,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -74,6 +74,7 @@ fn answers_are_what_their_types_write() {
         ("GET", "/controller/status", "", rewrite::<Status>),
         ("GET", "/controller/commits", "", rewrite::<Vec<Commit>>),
         ("GET", "/controller/diff/HEAD/HEAD", "", rewrite::<Diff>),
+        ("GET", "/controller/nodes/web1.example.com/blame", "", rewrite::<Vec<BlamedValue>>),
         ("POST", "/controller/reconcile", "", rewrite::<Requested>),
         ("POST", "/controller/pin", r#"{"commit": "HEAD"}"#, rewrite::<Pinned>),
         ("POST", "/controller/resume", "", rewrite::<Pinned>),

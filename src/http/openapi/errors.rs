@@ -59,6 +59,8 @@ errors! {
     NotFound { NotFound }
     /// Of a node that a GET names.
     UnknownNode { NotFound: "the node has not checked in" }
+    /// Of a node, and of a value that it may get.
+    UnknownNodeOrKey { NotFound: "the node has not checked in, or gets no such value" }
     /// Of ids in the path.
     MalformedId { MalformedUuid }
     /// Of `limit` and `offset`.

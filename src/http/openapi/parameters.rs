@@ -31,6 +31,10 @@ parameters! {
         Query "at" time() => "A time: the snapshot that answered here then";
         Header "X-Clade-Commit" commit() => "The full id of a commit, as an earlier answer named it: it answers, or 503 `commit-not-here-yet`";
     }
+    /// Which values are blamed.
+    BlamedKey {
+        Query "key" text() => "A class, parameter, variable or group, or `environment`; without it, all values";
+    }
     /// A part of a list.
     Page {
         Query "limit" count() => "How many at most";

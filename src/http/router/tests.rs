@@ -55,6 +55,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("GET", "/controller/commits", "read"),
     ("GET", "/controller/commits/{*revision}", "read"),
     ("GET", "/controller/diff/{base}/{head}", "read"),
+    ("GET", "/controller/nodes/{name}/blame", "read, own node"),
     ("GET", "/enc/{certname}", "classify, own node"),
     ("POST", "/enc/{certname}", "classify, own node"),
     ("GET", "/node/{certname}", "classify, own node"),

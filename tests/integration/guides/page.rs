@@ -1,5 +1,7 @@
 //! The commands of a page.
 
+use std::sync::LazyLock;
+
 /// A piece of a page, in order.
 pub(crate) enum Part {
     /// Text, and blocks that are no commands.
@@ -125,11 +127,18 @@ fn check(code: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether a block printed what the page shows, where a line `...` matches any lines.
+/// Returns whether a block printed what the page shows, where a line `...` matches any lines, and an age any
+/// other.
 pub(crate) fn is_as_shown(shown: &str, printed: &str) -> bool {
-    let (shown, printed): (Vec<&str>, Vec<&str>) =
-        (shown.lines().collect(), printed.lines().collect());
-    fits(&shown, &printed)
+    let (shown, printed) = (ageless(shown), ageless(printed));
+    fits(&shown.lines().collect::<Vec<_>>(), &printed.lines().collect::<Vec<_>>())
+}
+
+/// Replaces each age, such as `3 d ago`, with the blanks before it.
+fn ageless(text: &str) -> String {
+    static AGE: LazyLock<regex::Regex> =
+        LazyLock::new(|| regex::Regex::new(r" +\d+ (s|min|h|d) ago").unwrap());
+    AGE.replace_all(text, " N d ago").into_owned()
 }
 
 fn fits(shown: &[&str], printed: &[&str]) -> bool {

@@ -1,0 +1,40 @@
+//! Blame: after which commit of a branch each value of a node's answer first came out.
+//!
+//! The walk goes back from a commit along first parents, with the facts that the node has now. A commit
+//! whose changes cannot concern the node is passed without being built, whether it is valid or not; where a
+//! value ends, only a valid commit is named, since no other ever answered.
+
+mod answer;
+mod line;
+mod walk;
+
+pub use answer::{Answer, BlameKey, Defined, DefiningGroup, NoAnswer};
+pub use line::line_of;
+pub use walk::{Branch, Older, Origin, Walked, walk};
+
+use crate::model::Node;
+use crate::rule::evaluate;
+use crate::validation::{FileKind, FileReading};
+
+/// Returns whether what a file says can concern a node, so that a commit that adds, changes or removes the
+/// file may change the node's answer.
+///
+/// A group whose own rule does not match, matches for no descendant either: neither its values nor
+/// its place in the tree can concern the node. A file with errors counts as one that concerns every node.
+pub fn concerns(reading: &FileReading, kind: FileKind, node: &Node) -> bool {
+    match kind {
+        FileKind::Settings => true,
+        FileKind::Environment | FileKind::Tests => false,
+        FileKind::Node => reading.node().is_none_or(|it| it == node.name),
+        FileKind::Groups => {
+            let groups = reading.groups();
+            let concerns = |rule: Option<&crate::model::Condition>| {
+                rule.is_none_or(|rule| evaluate(rule, node) != Ok(false))
+            };
+            groups.is_empty()
+                || groups
+                    .iter()
+                    .any(|it| it.group.as_ref().is_none_or(|group| concerns(group.rule.as_deref())))
+        }
+    }
+}

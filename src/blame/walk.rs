@@ -1,0 +1,153 @@
+//! The walk from a commit back to where its values came from.
+
+use std::collections::BTreeMap;
+
+use super::{Answer, BlameKey};
+use crate::model::{CommitId, Value, same};
+
+/// What the walk asks of a branch.
+pub trait Branch {
+    /// Why the branch cannot be read.
+    type Error;
+
+    /// Returns the commit before another.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the branch cannot be read.
+    fn parent(&mut self, commit: CommitId) -> Result<Older, Self::Error>;
+
+    /// Returns whether the node may get something else at a commit than at its parent, whether they are
+    /// valid or not.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the branch cannot be read.
+    fn may_differ(&mut self, parent: CommitId, commit: CommitId) -> Result<bool, Self::Error>;
+
+    /// Returns what the node gets at a commit: nothing if there is no answer, such as in a conflict; `None`
+    /// for a commit that is not valid.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the branch cannot be read.
+    fn answer(&mut self, commit: CommitId) -> Result<Option<Answer>, Self::Error>;
+
+    /// Returns whether a commit is valid.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the branch cannot be read.
+    fn is_valid(&mut self, commit: CommitId) -> Result<bool, Self::Error>;
+
+    /// Returns whether the walk shall go on.
+    fn is_wanted(&mut self) -> bool;
+}
+
+/// What stands before a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Older {
+    /// A commit.
+    Commit(CommitId),
+    /// Nothing: it is the first of the branch.
+    Nothing,
+    /// It is not known, because older commits are not here or the walk may not go on.
+    Unknown,
+}
+
+/// Where a value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It first came out after this commit.
+    Commit(CommitId),
+    /// It came out after this commit already, the oldest that is known.
+    Boundary(CommitId),
+}
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walked {
+    /// The origin of every value was told.
+    Whole,
+    /// The walk was not wanted any more.
+    Stopped,
+}
+
+/// Finds the origin of each value of a valid commit's answer, and tells each as soon as it is known, the
+/// newest first.
+///
+/// A value came from the oldest of the valid commits, back from the given one without a gap, after which it
+/// came out.
+///
+/// # Errors
+///
+/// Returns an error if the branch cannot be read.
+pub fn walk<B: Branch>(
+    branch: &mut B,
+    head: CommitId,
+    answer: &Answer,
+    tell: &mut dyn FnMut(&BlameKey, Origin),
+) -> Result<Walked, B::Error> {
+    let mut open: BTreeMap<&BlameKey, &Value> =
+        answer.values().iter().map(|(key, it)| (key, &it.value)).collect();
+    // From the newest to the oldest: the commits at which the open values come out if they are valid. The
+    // first of them is.
+    let mut alike = vec![head];
+    // Whether the commit before was invalid, so that nothing is known of what it would answer.
+    let mut after_invalid = false;
+    let mut at = head;
+    while !open.is_empty() {
+        if !branch.is_wanted() {
+            return Ok(Walked::Stopped);
+        }
+        let older = branch.parent(at)?;
+        let Older::Commit(parent) = older else {
+            let first = oldest_valid(branch, &alike, head)?;
+            let origin = match older {
+                Older::Unknown => Origin::Boundary(first),
+                _ => Origin::Commit(first),
+            };
+            for key in open.keys() {
+                tell(key, origin);
+            }
+            break;
+        };
+        let concerns = after_invalid || branch.may_differ(parent, at)?;
+        at = parent;
+        if !concerns {
+            alike.push(parent);
+            continue;
+        }
+        let before = branch.answer(parent)?;
+        after_invalid = before.is_none();
+        let Some(before) = before else { continue };
+        let goes_on = |key: &BlameKey, value: &Value| {
+            before.values().get(key).is_some_and(|it| same(&it.value, value))
+        };
+        let ended: Vec<&BlameKey> =
+            open.iter().filter(|(key, value)| !goes_on(key, value)).map(|(key, _)| *key).collect();
+        if !ended.is_empty() {
+            let first = oldest_valid(branch, &alike, head)?;
+            for key in ended {
+                open.remove(key);
+                tell(key, Origin::Commit(first));
+            }
+        }
+        alike = vec![parent];
+    }
+    Ok(Walked::Whole)
+}
+
+/// Returns the last of some commits that is valid; the one that the walk began with is.
+fn oldest_valid<B: Branch>(
+    branch: &mut B,
+    alike: &[CommitId],
+    head: CommitId,
+) -> Result<CommitId, B::Error> {
+    for commit in alike.iter().rev() {
+        if *commit == head || branch.is_valid(*commit)? {
+            return Ok(*commit);
+        }
+    }
+    Ok(head)
+}

@@ -1,0 +1,94 @@
+//! After which commits a node first got its values.
+#![expect(clippy::disallowed_methods, reason = "a walk over a long history is stopped in time")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Json;
+use axum::extract::{OriginalUri, State};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::blocking::{Panicked, REPOSITORY, run_blocking};
+use super::classify::classified;
+use super::error::{ApiError, sentence};
+use super::node_lookup::{NodeLookup, TrustedSource};
+use super::node_request::NodeRequest;
+use super::openapi::errors::{ClassificationErrors, FactsErrors, SnapshotErrors, UnknownNodeOrKey};
+use super::openapi::parameters::{BlamedKey, SnapshotParameters};
+use super::query::Parameters;
+use super::snapshot_context::SnapshotContext;
+use super::types::{BlamedValue, ErrorKind};
+use crate::model::{CommitId, Node};
+use crate::reconcile::{BlameError, Controller};
+
+/// How long one walk may take; then the request gets 503.
+const LONGEST: Duration = Duration::from_mins(2);
+
+/// Walks run one at a time: each reads all commits of the branch.
+static WALK: Semaphore = Semaphore::const_new(1);
+
+/// How many requests for one wait or run; more get 503.
+static REQUESTS: Semaphore = Semaphore::const_new(8);
+
+async fn turn() -> Result<[SemaphorePermit<'static>; 2], ApiError> {
+    let request = REQUESTS.try_acquire().map_err(|_| ApiError::busy())?;
+    let walk = WALK.acquire().await.map_err(|_| ApiError::busy())?;
+    Ok([request, walk])
+}
+
+/// For each value that a node gets, the commit after which it first came out.
+#[utoipa::path(
+    get, path = "/controller/nodes/{name}/blame", operation_id = "blame", tag = "Controller",
+    params(("name" = String, Path), BlamedKey, SnapshotParameters),
+    responses(
+        (status = 200, body = [BlamedValue]),
+        UnknownNodeOrKey,
+        ClassificationErrors,
+        FactsErrors,
+        SnapshotErrors,
+    ),
+)]
+pub(super) async fn blame(
+    State(controller): State<Arc<Controller>>,
+    State(lookup): State<NodeLookup>,
+    context: SnapshotContext,
+    parameters: Parameters,
+    uri: OriginalUri,
+    request: NodeRequest,
+) -> Result<Json<Vec<BlamedValue>>, ApiError> {
+    let key = parameters.get("key").map(str::to_owned);
+    let known = lookup.find(&request, TrustedSource::without_body(&request)).await?;
+    let node = known.for_lookup(&context.snapshot, &uri)?.with_certname();
+    // A node without an answer gets the error of any other request for it.
+    classified(&context, &node, |_, _| ())?;
+    let permits = (turn().await?, REPOSITORY.admit().await?);
+    let walk = move || {
+        let _permits = permits;
+        walk(&controller, context.snapshot.commit, &node.into_node(), key.as_deref())
+    };
+    let done = run_blocking(walk).await;
+    done.map_err(|Panicked| ApiError::internal("The commits could not be read."))?.map(Json)
+}
+
+fn walk(
+    controller: &Controller,
+    commit: CommitId,
+    node: &Node,
+    key: Option<&str>,
+) -> Result<Vec<BlamedValue>, ApiError> {
+    let began = Instant::now();
+    let mut values: Vec<BlamedValue> = Vec::new();
+    let walked = controller.blame(commit, node, key, &|| began.elapsed() < LONGEST, &mut |it| {
+        values.push(it.into());
+    });
+    walked.map_err(|error| match error {
+        BlameError::Stopped => ApiError::busy(),
+        BlameError::NoSuchKey { ref key, .. } => {
+            let message = sentence(&error.to_string());
+            ApiError::new(ErrorKind::NotFound, message, key.as_str())
+        }
+        error => ApiError::internal(sentence(&error.to_string())),
+    })?;
+    values.sort_by(|a, b| a.key.cmp(&b.key));
+    Ok(values)
+}

@@ -1,0 +1,281 @@
+//! `clade blame` over real repositories, compared with a classification at every commit.
+
+use std::collections::BTreeMap;
+
+use clade::internals::classification::{Outcome, Version, classified, classify};
+use clade::internals::git::Repository;
+use clade::internals::model::{Budget, CommitId, Node};
+use clade::internals::reconcile::{Blame, BlamedValue, load};
+use serde_json::{Value, json};
+
+use crate::program::{GitRepository, run};
+
+const BASE: &str = "name: Base\nrule: os.family = Debian\nclasses: {base: {}}\n";
+const WEB: &str = "name: Web\nparent: Base\nrule: name ~ \"^web\"\nclasses:\n  apache:\n    port: 80\nvariables:\n  tier: front\n";
+const OTHER: &str = "name: Db\nrule: name ~ \"^db\"\nclasses: {postgresql: {}}\n";
+
+/// The last words of each line, by key: who is blamed, and where the value stands.
+fn blamed(repository: &GitRepository, more: &[&str]) -> BTreeMap<String, String> {
+    let path = repository.text_path();
+    let facts = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(facts.path(), json!({"os": {"family": "Debian"}}).to_string()).unwrap();
+    let facts = facts.path().to_str().unwrap();
+    let usual = ["blame", "web1", "--repo", &path, "--facts", facts, "--format", "json"];
+    let done = run(&[&usual, more].concat());
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    let values: Value = serde_json::from_str(&done.stdout).unwrap();
+    let values = values.as_array().unwrap().iter().map(|it| {
+        let text = |key: &str| it[key].as_str().unwrap_or("-").to_owned();
+        let boundary = if it["boundary"] == true { "^" } else { "" };
+        let line = format!(
+            "{boundary}{} {}:{}",
+            it["commit"]["subject"].as_str().unwrap(),
+            text("file"),
+            it["line"]
+        );
+        (text("key"), line)
+    });
+    values.collect()
+}
+
+#[test]
+fn a_value_came_from_the_commit_after_which_it_first_came_out() {
+    let repository = GitRepository::new();
+    repository.commit("base", &[("groups/base.yaml", BASE)]);
+    repository.commit("web", &[("groups/web.yaml", WEB)]);
+    repository.commit("db", &[("groups/db.yaml", OTHER)]);
+    let moved = WEB.replace("80", "8080");
+    repository.commit("port", &[("groups/web.yaml", &moved)]);
+    let broken = moved.replace("front", "back").replace("name: Web", "name: [");
+    repository.commit("broken", &[("groups/web.yaml", &broken)]);
+    let mended = moved.replace("front", "back");
+    repository.commit("mended", &[("groups/web.yaml", &mended)]);
+    // What does not concern the node may even be invalid.
+    repository.commit("db is broken", &[("groups/db.yaml", "name: [")]);
+    repository.commit("db", &[("groups/db.yaml", OTHER)]);
+    let found = blamed(&repository, &[]);
+    let found: Vec<String> = found.iter().map(|(key, line)| format!("{key}: {line}")).collect();
+    insta::assert_snapshot!(found.join("\n"), @r"
+    classes.apache: web groups/web.yaml:5
+    classes.apache.port: port groups/web.yaml:6
+    classes.base: base groups/base.yaml:3
+    environment: base groups/web.yaml:1
+    groups.All Nodes: base -:null
+    groups.Base: base groups/base.yaml:1
+    groups.Web: web groups/web.yaml:1
+    variables.tier: mended groups/web.yaml:8
+    ");
+    let only = |key: &str| -> Vec<String> { blamed(&repository, &[key]).into_keys().collect() };
+    assert_eq!(only("apache"), ["classes.apache", "classes.apache.port"]);
+    assert_eq!(only("apache::port"), ["classes.apache.port"]);
+    assert_eq!(only("port"), ["classes.apache.port"]);
+    assert_eq!(only("tier"), ["variables.tier"]);
+    assert_eq!(only("Web"), ["groups.Web"]);
+    assert_eq!(only("environment"), ["environment"]);
+}
+
+#[test]
+fn lines_are_those_of_git_blame() {
+    let repository = GitRepository::new();
+    repository.commit("base", &[("groups/base.yaml", BASE)]);
+    let commit = repository
+        .commit("web", &[("groups/web.yaml", WEB.replace("parent: Base\n", "").as_str())]);
+    let path = repository.text_path();
+    let done = run(&["blame", "web1", "apache", "--repo", &path]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    let lines: Vec<Vec<&str>> =
+        done.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines.len(), 2, "{}", done.stdout);
+    assert_eq!(lines[0][..2], [&commit[..8], "Ada"]);
+    assert_eq!(lines[0][3..], ["d", "ago", "groups/web.yaml:4", "(Web)", "classes.apache"]);
+    assert_eq!(lines[1][5..], ["groups/web.yaml:5", "(Web)", "classes.apache.port", "=", "80"][..]);
+    let done = run(&["blame", "web1", "apach", "--repo", &path]);
+    assert_eq!((done.status, done.stdout.as_str()), (2, ""));
+    assert_eq!(done.stderr, "error: `web1` gets no value `apach`; did you mean `apache`?\n");
+}
+
+#[test]
+fn a_node_without_an_answer_has_nothing_to_blame() {
+    let repository = GitRepository::new();
+    let group = |name: &str, port: u16| {
+        format!("name: {name}\nrule: name ~ web\nclasses: {{apache: {{port: {port}}}}}\n")
+    };
+    repository.commit("a", &[("groups/a.yaml", &group("A", 1)), ("groups/b.yaml", &group("B", 2))]);
+    let path = repository.text_path();
+    let done = run(&["blame", "web1", "--repo", &path]);
+    assert_eq!((done.status, done.stdout.as_str()), (1, ""));
+    assert!(done.stderr.contains("conflict"), "{}", done.stderr);
+    repository.commit("b", &[("groups/b.yaml", "name: [")]);
+    let done = run(&["blame", "web1", "--repo", &path]);
+    assert_eq!((done.status, done.stdout.as_str()), (2, ""));
+    assert!(done.stderr.contains("is not valid: groups/b.yaml:1:"), "{}", done.stderr);
+    // After a conflict, all values are new.
+    repository.commit("c", &[("groups/b.yaml", &group("B", 1))]);
+    let found = blamed(&repository, &["apache"]);
+    assert_eq!(found.into_values().next().unwrap(), "c groups/a.yaml:3");
+}
+
+#[test]
+fn merges_are_blamed_as_a_whole_and_a_cut_history_has_a_boundary() {
+    let origin = GitRepository::new();
+    origin.commit("base", &[("groups/base.yaml", BASE)]);
+    let git = origin.git();
+    let base = git.head().unwrap().peel_to_commit().unwrap();
+    git.branch("topic", &base, false).unwrap();
+    git.set_head("refs/heads/topic").unwrap();
+    origin.commit("on the branch", &[("groups/web.yaml", WEB)]);
+    let topic = git.head().unwrap().peel_to_commit().unwrap();
+    let author = git2::Signature::new("Eve", "e@example.com", &git2::Time::new(0, 0)).unwrap();
+    let tree = topic.tree().unwrap();
+    let subject = "Merge pull request #12 from topic";
+    git.commit(Some("refs/heads/main"), &author, &author, subject, &tree, &[&base, &topic])
+        .unwrap();
+    git.set_head("refs/heads/main").unwrap();
+    assert_eq!(
+        blamed(&origin, &["apache"])["classes.apache"],
+        format!("{subject} groups/web.yaml:5")
+    );
+
+    let clone = tempfile::tempdir().unwrap();
+    let target = clone.path().join("clone");
+    let (from, to) = (format!("file://{}", origin.text_path()), target.to_str().unwrap());
+    let done = std::process::Command::new("git")
+        .args(["clone", "-q", "--depth", "1", &from, to])
+        .status()
+        .unwrap();
+    assert!(done.success());
+    let done = run(&["blame", "web1", "environment", "--repo", to]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    assert!(done.stdout.starts_with('^'), "{}", done.stdout);
+}
+
+/// A source of numbers that a seed determines.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % end
+    }
+}
+
+/// Returns a file of a random state: a group that may match, be a child, be pinned, be invalid.
+fn random_file(numbers: &mut Numbers, name: &str) -> String {
+    let rules = ["name ~ web", "name ~ db", "os.family = Debian", "os.family = RedHat"];
+    let rule = match numbers.below(6) {
+        5 => String::new(),
+        at => format!("rule: {}\n", rules[at % rules.len()]),
+    };
+    let parent = match numbers.below(4) {
+        0 => "parent: A\n",
+        1 => "parent: B\n",
+        _ => "",
+    };
+    let environment = if numbers.below(4) == 0 { "environment: staging\n" } else { "" };
+    let name = if numbers.below(14) == 0 { "[" } else { name };
+    let value = numbers.below(3);
+    let class = ["apache", "ntp"][numbers.below(2)];
+    format!(
+        "name: {name}\n{parent}{rule}{environment}classes: {{{class}: {{v: {value}}}}}\nvariables: {{x{}: {}}}\n",
+        numbers.below(2),
+        numbers.below(2)
+    )
+}
+
+/// The values that the API gives of a commit to a node; none if the commit is not valid.
+fn values_at(
+    repository: &Repository,
+    commit: CommitId,
+    node: &Node,
+) -> Option<BTreeMap<String, Value>> {
+    let estate = load(repository, commit, "").unwrap().estate?;
+    let mut values = BTreeMap::new();
+    let Ok(explanation) = classify(&estate, node) else { return Some(values) };
+    let Outcome::Classified(result) = &explanation.outcome else { return Some(values) };
+    let document = classified(&explanation, result, Version::V2);
+    for group in document["groups"].as_array().unwrap() {
+        values.insert(format!("groups.{}", group["name"].as_str().unwrap()), group["id"].clone());
+    }
+    values.insert("environment".into(), document["environment"].clone());
+    for (class, parameters) in document["classes"].as_object().unwrap() {
+        values.insert(format!("classes.{class}"), json!({}));
+        for (key, value) in parameters.as_object().unwrap() {
+            values.insert(format!("classes.{class}.{key}"), value.clone());
+        }
+    }
+    for (name, value) in document["parameters"].as_object().unwrap() {
+        values.insert(format!("variables.{name}"), value.clone());
+    }
+    Some(values)
+}
+
+#[test]
+fn blame_agrees_with_a_classification_at_every_commit() {
+    let mut compared = 0;
+    for seed in 0..16 {
+        let mut numbers = Numbers(seed);
+        let repository = GitRepository::new();
+        let mut commits = Vec::new();
+        repository.commit("base", &[("groups/base.yaml", BASE)]);
+        for number in 0..24 {
+            let name = ["A", "B", "C", "D"][numbers.below(4)];
+            let path = format!("groups/{name}.yaml");
+            let exists = repository.path().join(&path).exists();
+            let node = "classes: {own: {v: 1}}\n";
+            let file = match numbers.below(10) {
+                0 if exists => (path.as_str(), String::new()),
+                1 => {
+                    ("nodes/web1.yaml", format!("{node}variables: {{x0: {}}}\n", numbers.below(2)))
+                }
+                2 => ("nodes/web2.yaml", format!("{node}# {number}\n")),
+                3 => ("README.md", format!("{number}\n")),
+                _ => (path.as_str(), random_file(&mut numbers, name)),
+            };
+            commits.push(repository.commit(&format!("c{number}"), &[(file.0, &file.1)]));
+        }
+        let opened = Repository::discover(&repository.path()).unwrap();
+        let node: Node = serde_json::from_value(json!({
+            "name": "web1", "fact": {"os": {"family": "Debian"}}, "trusted": {"certname": "web1"},
+        }))
+        .unwrap();
+        let all: Vec<(CommitId, BTreeMap<String, Value>)> = commits
+            .iter()
+            .map(|it| it.parse().unwrap())
+            .filter_map(|commit| Some((commit, values_at(&opened, commit, &node)?)))
+            .collect();
+        for (at, (head, values)) in all.iter().enumerate() {
+            let expected: BTreeMap<&String, CommitId> = values
+                .iter()
+                .map(|(key, value)| {
+                    let alike =
+                        all[..=at].iter().rev().take_while(|it| it.1.get(key) == Some(value));
+                    (key, alike.last().unwrap().0)
+                })
+                .collect();
+            if values.is_empty() {
+                continue;
+            }
+            let mut found: Vec<BlamedValue> = Vec::new();
+            let blame = Blame {
+                repository: &opened,
+                directory: "",
+                budget: Budget::DEFAULT,
+                is_wanted: &|| true,
+            };
+            blame.run(*head, &node, None, &mut |it| found.push(it)).unwrap();
+            // The commit before those that are compared may be the first that gave a value.
+            let found: BTreeMap<&String, CommitId> = found
+                .iter()
+                .map(|it| (&it.key, it.commit.id))
+                .map(|(key, commit)| match commits.iter().any(|it| *it == commit.to_string()) {
+                    true => (key, commit),
+                    false => (key, all[0].0),
+                })
+                .collect();
+            assert_eq!(found, expected, "seed {seed}, commit {at}");
+            compared += found.len();
+        }
+    }
+    assert!(compared > 400, "{compared} values were compared");
+}
