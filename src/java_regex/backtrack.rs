@@ -102,7 +102,7 @@ enum Failed {
         bits: Vec<u64>,
         width: usize,
     },
-    Set(HashSet<MachineState>),
+    Set(HashSet<Thread>),
 }
 
 impl Failed {
@@ -143,8 +143,8 @@ enum Retry {
     Capture { index: usize, before: Option<(usize, usize)> },
 }
 
-/// A state: an instruction, a place in the subject, which loops have moved on.
-type MachineState = (u32, usize, u32);
+/// A state of the matcher: an instruction, a place in the subject, which loops have moved on.
+type Thread = (u32, usize, u32);
 
 /// Where a match ends, if there is one.
 type MatchEnd = Result<Option<usize>, Overrun>;
@@ -154,7 +154,7 @@ enum Goal {
     /// Its first match.
     First,
     /// A match that ends at a place, with the states that do not lead there, from any start.
-    End(usize, HashSet<MachineState>),
+    End(usize, HashSet<Thread>),
 }
 
 /// The most results of programs that are kept.
@@ -174,7 +174,7 @@ struct Backtracker<'r> {
 }
 
 /// Returns the state behind a part of the subject that an instruction took, if it did.
-fn behind((at, place, moved): MachineState, end: Option<usize>) -> Option<MachineState> {
+fn behind((at, place, moved): Thread, end: Option<usize>) -> Option<Thread> {
     end.map(|end| (at + 1, end, if end > place { u32::MAX } else { moved }))
 }
 
@@ -202,7 +202,7 @@ impl Backtracker<'_> {
         let Some(start) = self.program.starts.get(number as usize).copied() else {
             return Ok(None);
         };
-        let mut tried: Vec<MachineState> = Vec::new();
+        let mut tried: Vec<Thread> = Vec::new();
         let found = self.run((start, place, 0), goal, &mut tried)?;
         if found.is_some() {
             // What has matched once is not a failure to a later run.
@@ -212,12 +212,7 @@ impl Backtracker<'_> {
     }
 
     /// Executes instructions from a state on, and notes the states that it tried.
-    fn run(
-        &mut self,
-        from: MachineState,
-        goal: &mut Goal,
-        tried: &mut Vec<MachineState>,
-    ) -> MatchEnd {
+    fn run(&mut self, from: Thread, goal: &mut Goal, tried: &mut Vec<Thread>) -> MatchEnd {
         let program = self.program;
         let mut choices: Vec<Retry> = Vec::new();
         let mut state = Some(from);
@@ -280,7 +275,7 @@ impl Backtracker<'_> {
 
     /// Returns the state that a choice leads to; none if it only restored a capture.
     #[inline]
-    fn take_back(&mut self, choice: Retry) -> Option<MachineState> {
+    fn take_back(&mut self, choice: Retry) -> Option<Thread> {
         match choice {
             Retry::State { at, place, moved } => return Some((at, place, moved)),
             Retry::Opened { index, before } => {
@@ -299,12 +294,7 @@ impl Backtracker<'_> {
 
     /// Returns whether a state has been tried, and notes that it is.
     #[inline]
-    fn has_failed(
-        &mut self,
-        state: MachineState,
-        goal: &mut Goal,
-        tried: &mut Vec<MachineState>,
-    ) -> bool {
+    fn has_failed(&mut self, state: Thread, goal: &mut Goal, tried: &mut Vec<Thread>) -> bool {
         match goal {
             Goal::First => {
                 let (at, place, moved) = state;
@@ -340,7 +330,7 @@ impl Backtracker<'_> {
     }
 
     /// Takes back that states have failed, of a run that did not fail.
-    fn forget(&mut self, tried: &[MachineState]) {
+    fn forget(&mut self, tried: &[Thread]) {
         match &mut self.failed {
             Failed::Unknown => {}
             Failed::Bits { bits, width } => {
