@@ -29,7 +29,7 @@ use crate::model::GroupId;
 
 pub use comparison::StateComparison;
 pub use groups::How;
-pub use keys::Files;
+pub use keys::StateFiles;
 pub use nodes::{
     Causes, Change, ChangeRef, Difference, GroupName, NodeComparison, ValueChange, ValueKind,
 };

@@ -66,11 +66,11 @@ pub(super) struct BlameCommand {
     identity: IdentityArgs,
     /// How the values are written
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: BlameFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum BlameFormat {
     /// A line a value, as soon as its commit is known
     Human,
     /// One JSON array
@@ -83,9 +83,9 @@ impl BlameCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let now = Timestamp::now();
         let format = match self.format {
-            Format::Human => None,
-            Format::Json => Some(DataFormat::Json),
-            Format::Yaml => Some(DataFormat::Yaml),
+            BlameFormat::Human => None,
+            BlameFormat::Json => Some(DataFormat::Json),
+            BlameFormat::Yaml => Some(DataFormat::Yaml),
         };
         if let Some(server) = &self.server {
             let mut values = self.ask(server, output)?;

@@ -16,7 +16,7 @@ use super::Exit;
 use super::nodes::NodesArgs;
 use super::output::{DataFormat, Output};
 use super::repository::BudgetArgs;
-use crate::impact::{Files, Impact, StateComparison, Survey};
+use crate::impact::{Impact, StateComparison, StateFiles, Survey};
 use crate::model::Node;
 use range::Range;
 use report::DiffReport;
@@ -80,8 +80,8 @@ impl DiffCommand {
         let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
         let text = |side: &LoadedSide, path: &str| side.text(path).map(<[u8]>::to_vec);
         impact.locate(
-            &Files { side: base.side()?, read: &|path| text(&base, path) },
-            &Files { side: head.side()?, read: &|path| text(&head, path) },
+            &StateFiles { side: base.side()?, read: &|path| text(&base, path) },
+            &StateFiles { side: head.side()?, read: &|path| text(&head, path) },
         );
         let report =
             DiffReport { base: &base, head: &head, impact: &impact, unreadable: &read.unreadable };

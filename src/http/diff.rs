@@ -16,7 +16,7 @@ use super::node_lookup::FactsPolicy;
 use super::openapi::errors::{StoreErrors, ValidCommitErrors};
 use super::server::MemoryReservation;
 use super::types::{Diff, DiffSide};
-use crate::impact::{Files, Impact, Side, StateComparison, Survey};
+use crate::impact::{Impact, Side, StateComparison, StateFiles, Survey};
 use crate::model::Node;
 use crate::reconcile::Controller;
 use crate::store::{CheckIn, CheckIns};
@@ -88,8 +88,8 @@ fn compare(
     let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
     let text = |commit, path: &str| controller.text(commit, path).map(String::into_bytes);
     impact.locate(
-        &Files { side: before, read: &|path| text(old.commit, path) },
-        &Files { side: after, read: &|path| text(new.commit, path) },
+        &StateFiles { side: before, read: &|path| text(old.commit, path) },
+        &StateFiles { side: after, read: &|path| text(new.commit, path) },
     );
     let side =
         |revision: &str, commit| DiffSide { revision: revision.to_owned(), commit: Some(commit) };

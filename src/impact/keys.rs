@@ -18,14 +18,14 @@ const MOST: usize = 1_000;
 
 /// A state whose files can be read.
 #[derive(Clone, Copy)]
-pub struct Files<'a> {
+pub struct StateFiles<'a> {
     /// The state.
     pub side: Side<'a>,
     /// Returns what a file says; none if it cannot be read.
     pub read: &'a dyn Fn(&str) -> Option<Vec<u8>>,
 }
 
-impl std::fmt::Debug for Files<'_> {
+impl std::fmt::Debug for StateFiles<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Files").field("side", &self.side).finish_non_exhaustive()
     }
@@ -75,7 +75,7 @@ fn collect(old: &Node, new: &Node, path: &[String], line: u32, found: &mut Vec<C
 struct Last(Option<(String, Vec<Node>)>);
 
 impl Last {
-    fn document(&mut self, files: &Files<'_>, place: &Place) -> Option<&Node> {
+    fn document(&mut self, files: &StateFiles<'_>, place: &Place) -> Option<&Node> {
         if self.0.as_ref().is_none_or(|(path, _)| *path != *place.file) {
             let bytes = (files.read)(&place.file)?;
             let documents = read(&bytes, &Limits::DEFAULT).documents;
@@ -93,7 +93,7 @@ fn named_at(document: &Node) -> Span {
 
 impl Impact {
     /// Finds out where the keys of the changes are written.
-    pub fn locate(&mut self, base: &Files<'_>, head: &Files<'_>) {
+    pub fn locate(&mut self, base: &StateFiles<'_>, head: &StateFiles<'_>) {
         let (mut before, mut after) = (Last::default(), Last::default());
         let mut keys = |old: Option<&Place>, new: Option<&Place>| -> Option<Vec<ChangedKey>> {
             let old = before.document(base, old?)?;

@@ -121,7 +121,7 @@ impl Blame<'_> {
             })?;
         }
         let contents = HashMap::new();
-        let mut places = Places { blame: self, head, node, files: &files, contents };
+        let mut places = WrittenPlaces { blame: self, head, node, files: &files, contents };
         let mut unread = None;
         let mut located = |key: &BlameKey, origin: Origin| {
             let Some(defined) = answer.values().get(key) else { return };
@@ -140,7 +140,7 @@ impl Blame<'_> {
 }
 
 /// Where the values of the newest commit are written.
-struct Places<'p> {
+struct WrittenPlaces<'p> {
     blame: &'p Blame<'p>,
     head: CommitId,
     node: &'p Node,
@@ -148,7 +148,7 @@ struct Places<'p> {
     contents: HashMap<Arc<str>, Option<Vec<u8>>>,
 }
 
-impl Places<'_> {
+impl WrittenPlaces<'_> {
     fn locate(
         &mut self,
         key: &BlameKey,

@@ -54,7 +54,7 @@ pub struct Prover<'r> {
 
 /// What is claimed of each variable in one branch of the search.
 #[derive(Default)]
-struct Branch<'r> {
+struct SearchBranch<'r> {
     demands: HashMap<PathNumber, Vec<ValueDemand<'r>>>,
     trail: Vec<PathNumber>,
     steps: usize,
@@ -135,7 +135,7 @@ impl<'r> Prover<'r> {
 
     /// Returns whether no node meets all claims; what takes more than so many steps is not proven.
     pub fn excludes(&mut self, claims: &[&Claim<'r>], steps: usize) -> bool {
-        let mut branch = Branch { steps, ..Branch::default() };
+        let mut branch = SearchBranch { steps, ..SearchBranch::default() };
         self.search(claims.to_vec(), Vec::new(), &mut branch) == BranchOutcome::Refuted
     }
 
@@ -144,7 +144,7 @@ impl<'r> Prover<'r> {
         &mut self,
         mut pending: Vec<&'c Claim<'r>>,
         mut alternatives: Vec<&'c [Claim<'r>]>,
-        branch: &mut Branch<'r>,
+        branch: &mut SearchBranch<'r>,
     ) -> BranchOutcome {
         while let Some(claim) = pending.pop() {
             if !branch.step(1) {
@@ -192,7 +192,7 @@ impl<'r> Prover<'r> {
         &mut self,
         variable: PathNumber,
         demand: ValueDemand<'r>,
-        branch: &mut Branch<'r>,
+        branch: &mut SearchBranch<'r>,
     ) -> BranchOutcome {
         let demands = branch.demands.entry(variable).or_default();
         if demands.contains(&demand) {
@@ -212,7 +212,7 @@ impl<'r> Prover<'r> {
     }
 
     /// Returns whether what must be at a path leaves no place for what must be at another.
-    fn stands_apart(&self, variable: PathNumber, branch: &Branch<'r>) -> bool {
+    fn stands_apart(&self, variable: PathNumber, branch: &SearchBranch<'r>) -> bool {
         let Some(way) = self.ways.get(variable) else { return false };
         let mut others =
             branch.demands.iter().filter(|(_, it)| it.iter().any(|(_, wanted)| *wanted));
@@ -266,7 +266,7 @@ impl<'r> Prover<'r> {
     }
 }
 
-impl<'r> Branch<'r> {
+impl<'r> SearchBranch<'r> {
     fn of(&self, variable: PathNumber) -> &[ValueDemand<'r>] {
         self.demands.get(&variable).map_or(&[], Vec::as_slice)
     }
