@@ -10,7 +10,7 @@ mod walk;
 
 pub use answer::{Answer, BlameKey, Defined, DefiningGroup, NoAnswer};
 pub use line::line_of;
-pub use walk::{Branch, Older, Origin, Walked, walk};
+pub use walk::{BlamedBranch, Older, Origin, Walked, walk};
 
 use crate::model::Node;
 use crate::rule::evaluate;

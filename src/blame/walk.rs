@@ -6,7 +6,7 @@ use super::{Answer, BlameKey};
 use crate::model::{CommitId, Value, same};
 
 /// What the walk asks of a branch.
-pub trait Branch {
+pub trait BlamedBranch {
     /// Why the branch cannot be read.
     type Error;
 
@@ -82,7 +82,7 @@ pub enum Walked {
 /// # Errors
 ///
 /// Returns an error if the branch cannot be read.
-pub fn walk<B: Branch>(
+pub fn walk<B: BlamedBranch>(
     branch: &mut B,
     head: CommitId,
     answer: &Answer,
@@ -139,7 +139,7 @@ pub fn walk<B: Branch>(
 }
 
 /// Returns the last of some commits that is valid; the one that the walk began with is.
-fn oldest_valid<B: Branch>(
+fn oldest_valid<B: BlamedBranch>(
     branch: &mut B,
     alike: &[CommitId],
     head: CommitId,

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::build::{Build, Files};
+use super::build::{Build, CheckedFiles};
 use super::outcome::{BuildError, summary};
 use super::reading_cache::ReadingCache;
 use super::tree_files::{TreeFile, is_settings, source_file};
 use crate::blame::{
-    self, Answer, BlameKey, Branch, Defined, DefiningGroup, NoAnswer, Older, Origin, Walked,
+    self, Answer, BlameKey, BlamedBranch, Defined, DefiningGroup, NoAnswer, Older, Origin, Walked,
     line_of, walk,
 };
 use crate::diagnostic::Place;
@@ -144,7 +144,7 @@ struct WrittenPlaces<'p> {
     blame: &'p Blame<'p>,
     head: CommitId,
     node: &'p Node,
-    files: &'p Files,
+    files: &'p CheckedFiles,
     contents: HashMap<Arc<str>, Option<Vec<u8>>>,
 }
 
@@ -192,7 +192,7 @@ struct Commits<'b> {
     node: &'b Node,
     cache: ReadingCache,
     /// The commit that was read last, and what it says: the next one shares most of it.
-    last: Option<(CommitId, Files)>,
+    last: Option<(CommitId, CheckedFiles)>,
     /// Whether the commits that were read are valid.
     valid: HashMap<CommitId, bool>,
     layout: Layout,
@@ -213,7 +213,7 @@ impl<'b> Commits<'b> {
     }
 
     /// Reads and checks the files of a commit, from what was read last where they have much in common.
-    fn files(&mut self, commit: CommitId) -> Result<Files, BuildError> {
+    fn files(&mut self, commit: CommitId) -> Result<CheckedFiles, BuildError> {
         let Blame { repository, directory, budget, .. } = *self.blame;
         let build = Build {
             repository,
@@ -272,7 +272,7 @@ impl<'b> Commits<'b> {
     }
 }
 
-impl Branch for Commits<'_> {
+impl BlamedBranch for Commits<'_> {
     type Error = BuildError;
 
     fn parent(&mut self, commit: CommitId) -> Result<Older, BuildError> {

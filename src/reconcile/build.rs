@@ -40,7 +40,7 @@ const DIFFERENCES: usize = 64;
 
 /// The files of a commit, read and checked.
 #[derive(Clone, Debug)]
-pub(super) struct Files {
+pub(super) struct CheckedFiles {
     pub(super) checked: Arc<Checked>,
     /// What the files cost that differ from those of the commit that they were read from; none where all
     /// were read.
@@ -59,7 +59,7 @@ impl Build<'_> {
             Outcome::Valid(snapshot) => Some((snapshot, &*built.checked)),
             Outcome::Rejected(_) => None,
         });
-        let Files { checked, amended } =
+        let CheckedFiles { checked, amended } =
             self.files(base.map(|(snapshot, checked)| (snapshot.commit, checked)))?;
         let mut checked = Arc::unwrap_or_clone(checked);
         let commit = self.commit;
@@ -96,7 +96,10 @@ impl Build<'_> {
     /// # Errors
     ///
     /// As [`Build::run`].
-    pub(super) fn files(&self, base: Option<(CommitId, &Checked)>) -> Result<Files, BuildError> {
+    pub(super) fn files(
+        &self,
+        base: Option<(CommitId, &Checked)>,
+    ) -> Result<CheckedFiles, BuildError> {
         // The other commit may be gone from the repository: this one is not at fault.
         if let Some(Ok(Some(files))) = base.map(|(before, checked)| self.amend(before, checked)) {
             return Ok(files);
@@ -104,12 +107,12 @@ impl Build<'_> {
         let Self { repository, commit, directory, cache, is_wanted, .. } = *self;
         let meter = &Arc::new(Meter::new(self.budget));
         let reading = Reading { repository, commit, directory, cache, meter, is_wanted };
-        Ok(Files { checked: Arc::new(reading.check(&Changes::new())?), amended: None })
+        Ok(CheckedFiles { checked: Arc::new(reading.check(&Changes::new())?), amended: None })
     }
 
     /// Reads a commit that differs from a valid one in what a few files say; `None` if all its files must
     /// be read.
-    fn amend(&self, before: CommitId, base: &Checked) -> Result<Option<Files>, BuildError> {
+    fn amend(&self, before: CommitId, base: &Checked) -> Result<Option<CheckedFiles>, BuildError> {
         let Self { repository, commit, directory, budget, .. } = *self;
         let changes = repository.amended_files(before, commit, directory, DIFFERENCES, &budget);
         let changes = match changes {
@@ -136,7 +139,7 @@ impl Build<'_> {
             return Ok(None);
         }
         let amended = Some(readings.iter().map(|it| it.cost).collect());
-        Ok(Some(Files { checked: Arc::new(checked), amended }))
+        Ok(Some(CheckedFiles { checked: Arc::new(checked), amended }))
     }
 
     /// Reads the files that differ; `None` if they cost more than the budget leaves.

@@ -358,7 +358,7 @@ fn branch_called_head() -> Seen {
     let git = repository.git();
     let hostile = {
         let base = git.find_commit(first.parse().unwrap()).unwrap();
-        let who = git.signature().unwrap_or_else(|_| git2::Signature::now("E", "e@x").unwrap());
+        let who = git2::Signature::now("E", "e@x").unwrap();
         let tree = base.tree().unwrap();
         git.commit(None, &who, &who, "hostile", &tree, &[&base]).unwrap()
     };
