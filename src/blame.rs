@@ -8,8 +8,8 @@ mod answer;
 mod line;
 mod walk;
 
-pub use answer::{Answer, BlameKey, Defined, DefiningGroup, NoAnswer};
-pub use line::line_of;
+pub use answer::{Answer, BlameKey, DefiningGroup, NoAnswer};
+pub use line::lines_of;
 pub use walk::{BlamedBranch, Older, Origin, Walked, walk};
 
 use crate::model::Node;

@@ -93,7 +93,7 @@ pub use outcome::Outcome;
 pub use policy::{OnRewrite, OnStale, Policy};
 pub use read::load;
 pub use settings::{Reporting, Settings};
-pub use source::Target;
+pub use source::{Target, path_below};
 pub use source_files::{SourceError, meant_files, source_files};
 pub use state::{CheckInsTrouble, Freshness};
 pub use status::{

@@ -73,7 +73,7 @@ pub enum Walked {
     Stopped,
 }
 
-/// Finds the origin of each value of a valid commit's answer, and tells each as soon as it is known, the
+/// Finds the origin of each value of a valid commit's answer, and reports each as soon as it is known, the
 /// newest first.
 ///
 /// A value came from the oldest of the valid commits, back from the given one without a gap, after which it
@@ -81,12 +81,12 @@ pub enum Walked {
 ///
 /// # Errors
 ///
-/// Returns an error if the branch cannot be read.
+/// Returns an error if the branch cannot be read, or the first one that `report` returns.
 pub fn walk<B: BlamedBranch>(
     branch: &mut B,
     head: CommitId,
     answer: &Answer,
-    tell: &mut dyn FnMut(&BlameKey, Origin),
+    report: &mut impl FnMut(&BlameKey, Origin) -> Result<(), B::Error>,
 ) -> Result<Walked, B::Error> {
     let mut open: BTreeMap<&BlameKey, &Value> =
         answer.values().iter().map(|(key, it)| (key, &it.value)).collect();
@@ -102,14 +102,12 @@ pub fn walk<B: BlamedBranch>(
         }
         let older = branch.parent(at)?;
         let Older::Commit(parent) = older else {
-            let first = oldest_valid(branch, &alike, head)?;
+            let Some(first) = oldest_valid(branch, &alike)? else { return Ok(Walked::Stopped) };
             let origin = match older {
                 Older::Unknown => Origin::Boundary(first),
                 _ => Origin::Commit(first),
             };
-            for key in open.keys() {
-                tell(key, origin);
-            }
+            open.keys().try_for_each(|key| report(key, origin))?;
             break;
         };
         let concerns = after_invalid || branch.may_differ(parent, at)?;
@@ -127,10 +125,10 @@ pub fn walk<B: BlamedBranch>(
         let ended: Vec<&BlameKey> =
             open.iter().filter(|(key, value)| !goes_on(key, value)).map(|(key, _)| *key).collect();
         if !ended.is_empty() {
-            let first = oldest_valid(branch, &alike, head)?;
+            let Some(first) = oldest_valid(branch, &alike)? else { return Ok(Walked::Stopped) };
             for key in ended {
                 open.remove(key);
-                tell(key, Origin::Commit(first));
+                report(key, Origin::Commit(first))?;
             }
         }
         alike = vec![parent];
@@ -138,16 +136,22 @@ pub fn walk<B: BlamedBranch>(
     Ok(Walked::Whole)
 }
 
-/// Returns the last of some commits that is valid; the one that the walk began with is.
+/// Returns the last of some commits that is valid, the first of which is; none if the walk is not wanted any
+/// more.
 fn oldest_valid<B: BlamedBranch>(
     branch: &mut B,
     alike: &[CommitId],
-    head: CommitId,
-) -> Result<CommitId, B::Error> {
-    for commit in alike.iter().rev() {
-        if *commit == head || branch.is_valid(*commit)? {
-            return Ok(*commit);
+) -> Result<Option<CommitId>, B::Error> {
+    for (index, commit) in alike.iter().enumerate().rev() {
+        if index == 0 || branch.is_valid(*commit)? {
+            return Ok(Some(*commit));
+        }
+        if !branch.is_wanted() {
+            return Ok(None);
         }
     }
-    Ok(head)
+    Ok(None)
 }
+
+#[cfg(test)]
+mod tests;

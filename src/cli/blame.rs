@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -11,13 +12,13 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::Exit;
 use super::age::age;
-use super::client::IdentityArgs;
+use super::client::{IdentityArgs, error_kind, read_object};
 use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
 use super::repository::{BudgetArgs, locate};
 use crate::blame::NoAnswer;
 use crate::diagnostic::visible;
-use crate::http::types::BlamedValue;
+use crate::http::types::{BlamedValue, Error, ErrorKind};
 use crate::reconcile;
 
 /// How long a daemon may take: it reads every commit of the branch.
@@ -32,10 +33,10 @@ const AUTHOR: usize = 16;
 /// How many characters of a value are shown.
 const LONGEST: usize = 60;
 
-/// Say after which commit a node first got each of its values: commit, author, age, file and line, value
+/// Show after which commit a node first got each of its values: commit, author, age, file and line, value
 ///
-/// Every commit of the branch is asked what it gives to the node with the facts it has now. A commit that is
-/// marked with ^ is the oldest that the repository has; the value may be older.
+/// The node is classified, with the facts it has now, at each commit of the branch that may concern it. A commit
+/// that is marked with ^ is the oldest that the repository has; the value may be older.
 #[derive(Debug, Args)]
 pub(super) struct BlameCommand {
     /// The node's certname
@@ -54,19 +55,19 @@ pub(super) struct BlameCommand {
     facts: NodeArgs,
     #[command(flatten)]
     budget: BudgetArgs,
+    /// How the values are written
+    #[arg(long, value_enum, default_value = "human")]
+    format: BlameFormat,
     /// Ask a daemon, which knows the node's facts: a URL, or the path of its unix socket
     #[arg(
         long,
         value_name = "URL",
-        conflicts_with_all = ["repo", "rev", "facts", "trusted", "commit_budget"],
+        conflicts_with_all = ["repo", "rev", "facts", "trusted"],
         help_heading = "Daemon"
     )]
     server: Option<String>,
     #[command(flatten, next_help_heading = "Daemon")]
     identity: IdentityArgs,
-    /// How the values are written
-    #[arg(long, value_enum, default_value = "human")]
-    format: BlameFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -88,7 +89,7 @@ impl BlameCommand {
             BlameFormat::Yaml => Some(DataFormat::Yaml),
         };
         if let Some(server) = &self.server {
-            let mut values = self.ask(server, output)?;
+            let Some(mut values) = self.ask(server, output)? else { return Ok(Exit::Findings) };
             values.sort_by(|a, b| b.since.cmp(&a.since).then_with(|| a.key.cmp(&b.key)));
             return match format {
                 Some(format) => write_all(values, format, output),
@@ -101,12 +102,11 @@ impl BlameCommand {
         let node = self.facts.node(&self.node)?;
         let (repository, directory) = locate(&self.repo)?;
         let head = repository.resolve_searching(&self.rev)?;
-        let blame = reconcile::Blame {
-            repository: &repository,
-            directory: &directory,
-            budget: self.budget.budget(),
-            is_wanted: &|| true,
-        };
+        // Such as of `head`, which has enough after some lines.
+        let is_closed = AtomicBool::new(false);
+        let is_wanted = || !is_closed.load(Ordering::Relaxed);
+        let blame =
+            reconcile::Blame::new(&repository, &directory, self.budget.budget(), &is_wanted);
         let (mut values, mut written) = (Vec::new(), Ok(()));
         let blamed = blame.run(head, &node, self.key.as_deref(), &mut |value| {
             let value = BlamedValue::from(value);
@@ -114,6 +114,7 @@ impl BlameCommand {
                 values.push(value);
             } else if written.is_ok() {
                 written = output.data(&line(&value, now));
+                is_closed.store(written.is_err(), Ordering::Relaxed);
             }
         });
         written?;
@@ -127,15 +128,22 @@ impl BlameCommand {
         format.map_or(Ok(Exit::Fine), |format| write_all(values, format, output))
     }
 
-    /// Asks a daemon about the node.
-    fn ask(&self, server: &str, output: &mut Output) -> Result<Vec<BlamedValue>> {
+    /// Asks a daemon about the node; none for a node in conflict.
+    fn ask(&self, server: &str, output: &mut Output) -> Result<Option<Vec<BlamedValue>>> {
         let daemon = self.identity.client_of_first(server, PATIENCE, output)?;
         let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let key = self.key.as_ref().map(|key| format!("?key={}", encode(key)));
         let path =
             format!("/controller/nodes/{}/blame{}", encode(&self.node), key.unwrap_or_default());
-        let document = daemon.get_json(&path)?.document()?;
-        serde_json::from_value(document).context("the answer of the daemon cannot be read")
+        let reply = daemon.get_json(&path)?;
+        if error_kind(&reply) == Some(ErrorKind::ClassificationConflict) {
+            let error: Error = read_object(&reply.body)?;
+            output.note(&format!("error: {}", error.msg));
+            return Ok(None);
+        }
+        let document = reply.document()?;
+        let values = serde_json::from_value(document);
+        Ok(Some(values.context("the answer of the daemon cannot be read")?))
     }
 }
 

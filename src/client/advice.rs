@@ -57,7 +57,9 @@ impl Hints {
         if self == Self::None {
             return "";
         }
-        let is_operators = not_found.is_some_and(|path| path.contains("/controller/"));
+        // That of a node is at every address: it is the node that is not known.
+        let is_operators = not_found
+            .is_some_and(|path| path.contains("/controller/") && !path.contains("/nodes/"));
         match status {
             StatusCode::UNAUTHORIZED => " Use --token-file, or --tls-cert and --tls-key.",
             StatusCode::FORBIDDEN => {

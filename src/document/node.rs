@@ -104,6 +104,11 @@ impl Node {
         self.entry(key).map(|entry| &entry.value)
     }
 
+    /// Returns where the document of a group or node is named: at its `name`, or as a whole.
+    pub fn name_span(&self) -> Span {
+        self.get("name").map_or(self.span, |name| name.span)
+    }
+
     /// Returns the text of a string.
     pub fn as_str(&self) -> Option<&str> {
         match &self.content {

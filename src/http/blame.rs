@@ -4,12 +4,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Json;
 use axum::extract::{OriginalUri, State};
+use axum::http::header;
+use axum::response::Response;
+use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::blocking::{Panicked, REPOSITORY, run_blocking};
+use super::blocking::REPOSITORY;
 use super::classify::classified;
+use super::compute::{TOOLS, weight};
 use super::error::{ApiError, sentence};
 use super::node_lookup::{NodeLookup, TrustedSource};
 use super::node_request::NodeRequest;
@@ -19,7 +22,7 @@ use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
 use super::types::{BlamedValue, ErrorKind};
 use crate::model::{CommitId, Node};
-use crate::reconcile::{BlameError, Controller};
+use crate::reconcile::{BlameError, Controller, LookupError};
 
 /// How long one walk may take; then the request gets 503.
 const LONGEST: Duration = Duration::from_mins(2);
@@ -55,19 +58,21 @@ pub(super) async fn blame(
     parameters: Parameters,
     uri: OriginalUri,
     request: NodeRequest,
-) -> Result<Json<Vec<BlamedValue>>, ApiError> {
+) -> Result<Response, ApiError> {
     let key = parameters.get("key").map(str::to_owned);
     let known = lookup.find(&request, TrustedSource::without_body(&request)).await?;
     let node = known.for_lookup(&context.snapshot, &uri)?.with_certname();
     // A node without an answer gets the error of any other request for it.
-    classified(&context, &node, |_, _| ())?;
-    let permits = (turn().await?, REPOSITORY.admit().await?);
-    let walk = move || {
-        let _permits = permits;
-        walk(&controller, context.snapshot.commit, &node.into_node(), key.as_deref())
+    let weight = weight(&node);
+    let classify = move || classified(&context, &node, |_, _| ()).map(|()| (context, node));
+    let (context, node) = TOOLS.run(weight, classify).await??;
+    let turn = turn().await?;
+    let answer = move || {
+        let _turn = turn;
+        let (commit, node) = (context.snapshot.commit, node.into_node());
+        Ok::<_, ApiError>(context.json(walk(&controller, commit, &node, key.as_deref(), &uri)))
     };
-    let done = run_blocking(walk).await;
-    done.map_err(|Panicked| ApiError::internal("The commits could not be read."))?.map(Json)
+    REPOSITORY.run(answer).await
 }
 
 fn walk(
@@ -75,6 +80,7 @@ fn walk(
     commit: CommitId,
     node: &Node,
     key: Option<&str>,
+    uri: &OriginalUri,
 ) -> Result<Vec<BlamedValue>, ApiError> {
     let began = Instant::now();
     let mut values: Vec<BlamedValue> = Vec::new();
@@ -82,12 +88,16 @@ fn walk(
         values.push(it.into());
     });
     walked.map_err(|error| match error {
-        BlameError::Stopped => ApiError::busy(),
-        BlameError::NoSuchKey { ref key, .. } => {
-            let message = sentence(&error.to_string());
-            ApiError::new(ErrorKind::NotFound, message, key.as_str())
+        BlameError::Unbuilt(error) => LookupError::from(error).into(),
+        BlameError::Stopped => {
+            let message = format!("{}.", sentence(&error.to_string()));
+            ApiError::new(ErrorKind::Busy, message, Value::Null)
+                .with_header(header::RETRY_AFTER, "120")
         }
-        error => ApiError::internal(sentence(&error.to_string())),
+        BlameError::NoSuchKey { .. } => {
+            ApiError::not_known(format!("{}.", sentence(&error.to_string())), uri)
+        }
+        error => ApiError::internal(format!("{}.", sentence(&error.to_string()))),
     })?;
     values.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(values)

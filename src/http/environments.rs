@@ -9,7 +9,7 @@ use super::openapi::parameters::{Page, SnapshotParameters};
 use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
 use super::types::{Class, Environment};
-use crate::reconcile::Controller;
+use crate::reconcile::{Controller, path_below};
 
 /// Lists the classes of all environments.
 #[utoipa::path(
@@ -126,13 +126,9 @@ pub(super) fn refusal(controller: &Controller, id: Option<&str>) -> Response {
     };
     let Ok(snapshot) = controller.snapshot() else { return whole() };
     let Some(origin) = snapshot.origins.get(&group) else { return whole() };
-    let directory = match controller.path().trim_matches('/') {
-        "" | "." => String::new(),
-        path => format!("{path}/"),
-    };
     ApiError::read_only(format!(
-        "Groups are managed in git: change this one in the file {directory}{} of {address}.",
-        origin.file,
+        "Groups are managed in git: change this one in the file {} of {address}.",
+        path_below(controller.path(), &origin.file),
     ))
     .into_response()
 }

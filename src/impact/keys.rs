@@ -10,7 +10,7 @@ use super::changed_key::ChangedKey;
 use super::groups::How;
 use super::report::Impact;
 use crate::diagnostic::Place;
-use crate::document::{Limits, Node, Span, read};
+use crate::document::{Limits, Node, read};
 use crate::model::GroupId;
 
 /// How many changes are located; of others the group's own line is shown.
@@ -82,13 +82,8 @@ impl Last {
             self.0 = Some((place.file.to_string(), documents));
         }
         let (_, documents) = self.0.as_ref()?;
-        documents.iter().find(|it| named_at(it) == place.span)
+        documents.iter().find(|it| it.name_span() == place.span)
     }
-}
-
-/// Returns the place that stands for a document: that of its name, if it has one.
-fn named_at(document: &Node) -> Span {
-    document.get("name").map_or(document.span, |name| name.span)
 }
 
 impl Impact {
@@ -99,7 +94,7 @@ impl Impact {
             let old = before.document(base, old?)?;
             let new = after.document(head, new?)?;
             let mut found = Vec::new();
-            collect(old, new, &[], named_at(new).start.line, &mut found);
+            collect(old, new, &[], new.name_span().start.line, &mut found);
             Some(found)
         };
         let origin = |origins: &BTreeMap<GroupId, Place>, id: GroupId| origins.get(&id).cloned();

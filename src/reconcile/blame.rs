@@ -1,20 +1,22 @@
 //! The blame of a node's answer over the commits of a repository.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::build::{Build, CheckedFiles};
+use super::build_queue::{BuildQueue, Priority};
 use super::outcome::{BuildError, summary};
 use super::reading_cache::ReadingCache;
+use super::source::path_below;
 use super::tree_files::{TreeFile, is_settings, source_file};
 use crate::blame::{
-    self, Answer, BlameKey, BlamedBranch, Defined, DefiningGroup, NoAnswer, Older, Origin, Walked,
-    line_of, walk,
+    self, Answer, BlameKey, BlamedBranch, DefiningGroup, NoAnswer, Older, Origin, Walked, lines_of,
+    walk,
 };
 use crate::diagnostic::Place;
-use crate::git::{CommitInfo, FilesError, OpenError, ReadError, Repository, TreeEntry};
+use crate::git::{CommitInfo, FilesError, OpenError, Repository, TreeEntry};
 use crate::model::{Budget, CommitId, Meter, Node, Value};
-use crate::validation::Layout;
+use crate::validation::{Checked, Layout};
 
 /// How many commits are walked back; before the last of them nothing is known.
 const LONGEST: usize = 100_000;
@@ -22,14 +24,15 @@ const LONGEST: usize = 100_000;
 /// What a blame uses.
 #[derive(Clone, Copy)]
 pub struct Blame<'b> {
-    /// The repository.
-    pub repository: &'b Repository,
+    repository: &'b Repository,
     /// The directory of the groups.
-    pub directory: &'b str,
+    directory: &'b str,
     /// What each commit may cost.
-    pub budget: Budget,
+    budget: Budget,
     /// Whether the walk shall go on; asked before each commit.
-    pub is_wanted: &'b (dyn Fn() -> bool + Sync),
+    is_wanted: &'b (dyn Fn() -> bool + Sync),
+    /// Where the reading of each commit waits for its turn.
+    queue: Option<&'b BuildQueue>,
 }
 
 impl std::fmt::Debug for Blame<'_> {
@@ -90,9 +93,25 @@ pub enum BlameError {
     },
 }
 
-impl Blame<'_> {
-    /// Finds the commit of each value that a node gets at a commit, or of those that a key names, and tells
-    /// each value as soon as its commit is known.
+impl<'b> Blame<'b> {
+    /// Prepares a walk over the commits of a repository, as long as it is wanted; the directory is that of
+    /// the groups, and each commit may cost as much as the budget says.
+    pub fn new(
+        repository: &'b Repository,
+        directory: &'b str,
+        budget: Budget,
+        is_wanted: &'b (dyn Fn() -> bool + Sync),
+    ) -> Self {
+        Self { repository, directory, budget, is_wanted, queue: None }
+    }
+
+    /// Reads each commit when a queue grants it: one at a time with all that is built.
+    pub(super) fn with_queue(self, queue: &'b BuildQueue) -> Self {
+        Self { queue: Some(queue), ..self }
+    }
+
+    /// Finds the commit of each value that a node gets at a commit, or of those that a key names, and
+    /// reports each value as soon as its commit is known.
     ///
     /// # Errors
     ///
@@ -102,16 +121,15 @@ impl Blame<'_> {
         head: CommitId,
         node: &Node,
         key: Option<&str>,
-        tell: &mut dyn FnMut(BlamedValue),
+        report: &mut dyn FnMut(BlamedValue),
     ) -> Result<(), BlameError> {
         let mut commits = Commits::new(self, node);
         let files = commits.files(head)?;
-        let Some(estate) = &files.checked.estate else {
-            return Err(BlameError::Invalid {
-                commit: head,
-                why: summary(&files.checked.diagnostics),
-            });
+        let checked = &files.checked;
+        let Some(estate) = &checked.estate else {
+            return Err(BlameError::Invalid { commit: head, why: summary(&checked.diagnostics) });
         };
+        commits.layout = checked.layout().clone();
         let mut answer = Answer::of(estate, node)?;
         if let Some(wanted) = key {
             answer.narrow(wanted).map_err(|similar| BlameError::NoSuchKey {
@@ -120,69 +138,56 @@ impl Blame<'_> {
                 hint: similar.map_or_else(String::new, |it| format!("; did you mean `{it}`?")),
             })?;
         }
-        let contents = HashMap::new();
-        let mut places = WrittenPlaces { blame: self, head, node, files: &files, contents };
-        let mut unread = None;
+        let lines = self.lines(head, node, checked, &answer);
         let mut located = |key: &BlameKey, origin: Origin| {
-            let Some(defined) = answer.values().get(key) else { return };
-            match places.locate(key, defined, origin) {
-                Ok(found) => tell(found),
-                Err(error) => unread = Some(error),
-            }
+            let (Origin::Commit(commit) | Origin::Boundary(commit)) = origin;
+            let Some(defined) = answer.values().get(key) else { return Ok(()) };
+            let info = self.repository.commit(commit);
+            report(BlamedValue {
+                key: defined.key_text(key),
+                value: defined.value.clone(),
+                group: defined.group.clone(),
+                place: lines.get(key).cloned(),
+                commit: info.map_err(|source| BuildError::Unreadable { commit, source })?,
+                is_boundary: matches!(origin, Origin::Boundary(_)),
+            });
+            Ok(())
         };
-        let walked = walk(&mut commits, head, &answer, &mut located)?;
-        match (unread, walked) {
-            (Some(error), _) => Err(error.into()),
-            (None, Walked::Stopped) => Err(BlameError::Stopped),
-            (None, Walked::Whole) => Ok(()),
+        match walk(&mut commits, head, &answer, &mut located)? {
+            Walked::Stopped => Err(BlameError::Stopped),
+            Walked::Whole => Ok(()),
         }
     }
-}
 
-/// Where the values of the newest commit are written.
-struct WrittenPlaces<'p> {
-    blame: &'p Blame<'p>,
-    head: CommitId,
-    node: &'p Node,
-    files: &'p CheckedFiles,
-    contents: HashMap<Arc<str>, Option<Vec<u8>>>,
-}
-
-impl WrittenPlaces<'_> {
-    fn locate(
-        &mut self,
-        key: &BlameKey,
-        defined: &Defined,
-        origin: Origin,
-    ) -> Result<BlamedValue, BuildError> {
-        let (Origin::Commit(commit) | Origin::Boundary(commit)) = origin;
-        let unreadable = |source: ReadError| BuildError::Unreadable { commit, source };
-        let place: Option<Place> = match &defined.group {
-            Some(group) => self.files.checked.origins.get(&group.id).cloned(),
-            None => self.files.checked.node_origins().get(&self.node.name).cloned(),
-        };
-        let place = place.map(|place| {
-            let Self { blame, head, .. } = *self;
-            let content = self.contents.entry(Arc::clone(&place.file)).or_insert_with(|| {
-                let path = match blame.directory {
-                    "" | "." => place.file.to_string(),
-                    directory => format!("{directory}/{}", place.file),
-                };
-                blame.repository.text(head, &path).map(String::into_bytes)
-            });
-            let line = content
-                .as_deref()
-                .map_or(place.span.start.line, |content| line_of(key, &place, content));
-            (place.file, line)
-        });
-        Ok(BlamedValue {
-            key: defined.key_text(key),
-            value: defined.value.clone(),
-            group: defined.group.clone(),
-            place,
-            commit: self.blame.repository.commit(commit).map_err(unreadable)?,
-            is_boundary: matches!(origin, Origin::Boundary(_)),
-        })
+    /// Returns the file and line of each value that a file defines.
+    fn lines<'a>(
+        &self,
+        head: CommitId,
+        node: &Node,
+        checked: &Checked,
+        answer: &'a Answer,
+    ) -> BTreeMap<&'a BlameKey, (Arc<str>, u32)> {
+        let own = checked.node_origins().remove(&node.name);
+        let mut by_file: BTreeMap<&str, Vec<(&BlameKey, &Place)>> = BTreeMap::new();
+        for (key, defined) in answer.values() {
+            let place = match &defined.group {
+                Some(group) => checked.origins.get(&group.id),
+                None => own.as_ref(),
+            };
+            if let Some(place) = place {
+                by_file.entry(&place.file).or_default().push((key, place));
+            }
+        }
+        let mut lines = BTreeMap::new();
+        for (file, values) in by_file {
+            // One file at a time is in memory.
+            let content = self.repository.text(head, &path_below(self.directory, file));
+            let found = lines_of(&values, content.unwrap_or_default().as_bytes());
+            for ((key, place), line) in values.into_iter().zip(found) {
+                lines.insert(key, (Arc::clone(&place.file), line));
+            }
+        }
+        lines
     }
 }
 
@@ -195,6 +200,7 @@ struct Commits<'b> {
     last: Option<(CommitId, CheckedFiles)>,
     /// Whether the commits that were read are valid.
     valid: HashMap<CommitId, bool>,
+    /// The layout of the last commit whose answer was asked for.
     layout: Layout,
     walked: usize,
 }
@@ -215,6 +221,11 @@ impl<'b> Commits<'b> {
     /// Reads and checks the files of a commit, from what was read last where they have much in common.
     fn files(&mut self, commit: CommitId) -> Result<CheckedFiles, BuildError> {
         let Blame { repository, directory, budget, .. } = *self.blame;
+        let _slot = self
+            .blame
+            .queue
+            .map(|it| it.take(Priority::Reads).ok_or(BuildError::Busy))
+            .transpose()?;
         let build = Build {
             repository,
             commit,
@@ -227,7 +238,6 @@ impl<'b> Commits<'b> {
         let is_valid = files.checked.estate.is_some();
         self.valid.insert(commit, is_valid);
         if is_valid {
-            self.layout = files.checked.layout().clone();
             self.last = Some((commit, files.clone()));
         }
         Ok(files)
@@ -295,7 +305,10 @@ impl BlamedBranch for Commits<'_> {
 
     fn answer(&mut self, commit: CommitId) -> Result<Option<Answer>, BuildError> {
         let files = self.files(commit)?;
-        Ok(files.checked.estate.as_ref().map(|it| Answer::of(it, self.node).unwrap_or_default()))
+        let Some(estate) = &files.checked.estate else { return Ok(None) };
+        // What comes before this commit is compared with it, so its layout says which file is which.
+        self.layout = files.checked.layout().clone();
+        Ok(Some(Answer::of(estate, self.node).unwrap_or_default()))
     }
 
     fn is_valid(&mut self, commit: CommitId) -> Result<bool, BuildError> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::blame::{Blame, BlameError, BlamedValue};
+use super::blame::{BlameError, BlamedValue};
 use super::builder::Builder;
 use super::clock::Now;
 use super::commit_status::CommitStatusReporter;
@@ -327,8 +327,8 @@ impl Controller {
         self.stages.lookup.snapshot_to_compare(revision)
     }
 
-    /// Finds the commit of each value that a node gets at a commit, as [`Blame::run`] does, as long as the
-    /// walk is wanted. Blocking.
+    /// Finds the commit of each value that a node gets at a commit, as long as the walk is wanted.
+    /// Blocking.
     ///
     /// # Errors
     ///
@@ -339,12 +339,11 @@ impl Controller {
         node: &Node,
         key: Option<&str>,
         is_wanted: &(dyn Fn() -> bool + Sync),
-        tell: &mut dyn FnMut(BlamedValue),
+        report: &mut dyn FnMut(BlamedValue),
     ) -> Result<(), BlameError> {
         let repository = self.stages.source.repository()?;
-        let (directory, budget) = (self.stages.source.path(), self.stages.store.budget());
-        let blame = Blame { repository: &repository, directory, budget, is_wanted };
-        blame.run(commit, node, key, tell)
+        let blame = self.stages.store.blame(&repository, commit, is_wanted)?;
+        blame.run(commit, node, key, report)
     }
 
     /// Returns the snapshot of a commit that was live on another replica, and requests a fetch if the

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::blame::Blame;
 use super::build::{Build, Built};
 use super::build_queue::{BuildQueue, Priority};
 use super::live::LiveSnapshots;
@@ -177,6 +178,23 @@ impl SnapshotStore {
     ) -> Result<Budget, BuildError> {
         let _slot = self.queue.take(Priority::Reports);
         self.budget_to_read(repository, commit)
+    }
+
+    /// Prepares the blame of a node's answer at a commit. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if too many requests wait for other commits, or the commit cannot be read.
+    pub(super) fn blame<'b>(
+        &'b self,
+        repository: &'b Repository,
+        head: CommitId,
+        is_wanted: &'b (dyn Fn() -> bool + Sync),
+    ) -> Result<Blame<'b>, BuildError> {
+        let slot = self.queue.take(Priority::Reads).ok_or(BuildError::Busy)?;
+        let budget = self.budget_to_read(repository, head)?;
+        drop(slot);
+        Ok(Blame::new(repository, &self.path, budget, is_wanted).with_queue(&self.queue))
     }
 
     /// Returns what a commit that is only read may cost. Called with a build slot.

@@ -311,10 +311,7 @@ impl Source {
 
     /// Returns the path in the repository of a file, given from the root of the groups.
     pub(super) fn path_of(&self, path: &str) -> String {
-        match self.path.trim_matches('/') {
-            "" | "." => path.to_owned(),
-            directory => format!("{directory}/{path}"),
-        }
+        path_below(&self.path, path)
     }
 
     /// Returns whether a commit has the directory of the groups.
@@ -380,5 +377,13 @@ fn full_name(name: String) -> String {
 impl Ancestry for Repository {
     fn is_ancestor(&self, ancestor: CommitId, descendant: CommitId) -> bool {
         Self::is_ancestor(self, ancestor, descendant).unwrap_or(false)
+    }
+}
+
+/// Returns the path in the repository of a file, given from a directory of the repository.
+pub fn path_below(directory: &str, path: &str) -> String {
+    match directory.trim_matches('/') {
+        "" | "." => path.to_owned(),
+        directory => format!("{directory}/{path}"),
     }
 }

@@ -8,7 +8,7 @@ use clade::internals::model::{Budget, CommitId, Node};
 use clade::internals::reconcile::{Blame, BlamedValue, load};
 use serde_json::{Value, json};
 
-use crate::program::{GitRepository, run};
+use crate::program::{Daemon, GitRepository, run};
 
 const BASE: &str = "name: Base\nrule: os.family = Debian\nclasses: {base: {}}\n";
 const WEB: &str = "name: Web\nparent: Base\nrule: name ~ \"^web\"\nclasses:\n  apache:\n    port: 80\nvariables:\n  tier: front\n";
@@ -149,6 +149,86 @@ fn merges_are_blamed_as_a_whole_and_a_cut_history_has_a_boundary() {
     assert!(done.stdout.starts_with('^'), "{}", done.stdout);
 }
 
+#[test]
+fn a_change_of_the_layout_is_followed() {
+    let repository = GitRepository::new();
+    let port = |port: u16| WEB.replace("parent: Base\n", "").replace("80", &port.to_string());
+    repository.commit("one", &[("groups/web.yaml", &port(80))]);
+    repository.commit("two", &[("groups/web.yaml", &port(81))]);
+    let moved = port(81).replace("front", "back");
+    repository.commit(
+        "three",
+        &[("clade.yaml", "groups: g\n"), ("g/web.yaml", &moved), ("groups/web.yaml", "")],
+    );
+    repository.commit("four", &[("README.md", "four\n")]);
+    let found = blamed(&repository, &[]);
+    assert_eq!(found["classes.apache.port"], "two g/web.yaml:5");
+    assert_eq!(found["variables.tier"], "three g/web.yaml:7");
+    assert_eq!(found["classes.apache"], "one g/web.yaml:4");
+}
+
+#[test]
+fn a_daemon_blames_as_the_repository_does() {
+    let repository = GitRepository::new();
+    let first = repository.commit("one", &[("estate/groups/base.yaml", BASE)]);
+    let second = repository.commit("two", &[("estate/groups/web.yaml", WEB)]);
+    // The slash at the end is what completion of a shell leaves.
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--path", "estate/"]);
+    let facts = json!({"fact": {"os": {"family": "Debian"}}}).to_string();
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/web1", &facts).status, 200);
+    let path = "/controller/nodes/web1/blame";
+    let all = daemon.get(path);
+    assert_eq!((all.status, all.header("X-Clade-Commit")), (200, Some(second.as_str())));
+    let of = |values: &Value, key: &str| {
+        let value = values.as_array().unwrap().iter().find(|it| it["key"] == key).cloned();
+        value.map(|it| (it["commit"]["subject"].clone(), it["file"].clone(), it["line"].clone()))
+    };
+    let values = all.json();
+    assert_eq!(
+        of(&values, "classes.apache.port"),
+        Some((json!("two"), json!("groups/web.yaml"), json!(6)))
+    );
+    assert_eq!(of(&values, "classes.base").unwrap().0, "one");
+    let one = daemon.get(&format!("{path}?key=apache::port")).json();
+    assert_eq!(one.as_array().unwrap().len(), 1);
+    let before = daemon.get(&format!("{path}?commit={first}"));
+    assert_eq!(before.header("X-Clade-Commit"), Some(first.as_str()));
+    assert_eq!(of(&before.json(), "classes.apache"), None);
+    let error = |path: &str| {
+        let answer = daemon.get(path);
+        (answer.status, answer.json()["kind"].clone(), answer.json()["details"].clone())
+    };
+    assert_eq!(error(&format!("{path}?key=nope")), (404, json!("not-found"), json!(path)));
+    let nowhere = "/controller/nodes/nowhere/blame";
+    assert_eq!(error(nowhere), (404, json!("not-found"), json!(nowhere)));
+    let url = format!("http://{}", daemon.address);
+    let done = run(&["blame", "web1", "apache::port", "--server", &url]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(
+        done.stdout.ends_with("groups/web.yaml:6 (Web)  classes.apache.port = 80\n"),
+        "{}",
+        done.stdout
+    );
+    let done = run(&["blame", "nowhere", "--server", &url]);
+    assert_eq!((done.status, done.stdout.as_str()), (2, ""));
+    assert!(!done.stderr.contains("--admin-listen"), "{}", done.stderr);
+}
+
+#[test]
+fn a_daemon_says_conflicts_as_findings() {
+    let repository = GitRepository::new();
+    let group =
+        |name: &str| format!("name: {name}\nrule: name ~ web\nclasses: {{a: {{v: {name}}}}}\n");
+    repository.commit("a", &[("groups/a.yaml", &group("A")), ("groups/b.yaml", &group("B"))]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/web1", "{}").status, 500);
+    assert_eq!(daemon.get("/controller/nodes/web1/blame").status, 500);
+    let url = format!("http://{}", daemon.address);
+    let done = run(&["blame", "web1", "--server", &url]);
+    assert_eq!((done.status, done.stdout.as_str()), (1, ""));
+    assert!(done.stderr.contains("conflicting"), "{}", done.stderr);
+}
+
 /// A source of numbers that a seed determines.
 struct Numbers(u64);
 
@@ -257,12 +337,7 @@ fn blame_agrees_with_a_classification_at_every_commit() {
                 continue;
             }
             let mut found: Vec<BlamedValue> = Vec::new();
-            let blame = Blame {
-                repository: &opened,
-                directory: "",
-                budget: Budget::DEFAULT,
-                is_wanted: &|| true,
-            };
+            let blame = Blame::new(&opened, "", Budget::DEFAULT, &|| true);
             blame.run(*head, &node, None, &mut |it| found.push(it)).unwrap();
             // The commit before those that are compared may be the first that gave a value.
             let found: BTreeMap<&String, CommitId> = found
