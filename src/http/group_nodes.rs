@@ -11,7 +11,7 @@ use super::check_ins::complete;
 use super::error::ApiError;
 use super::groups::find;
 use super::node_lookup::{FactsPolicy, ask, for_each};
-use super::openapi::errors::{FactsErrors, PageErrors, SnapshotErrors};
+use super::openapi::errors::{EvaluationErrors, FactsErrors, PageErrors, SnapshotErrors};
 use super::openapi::parameters::{Page, SnapshotParameters};
 use super::openapi::responses::GroupInPathErrors;
 use super::query::Parameters;
@@ -33,6 +33,7 @@ use crate::store::{CheckIn, CheckIns};
         (status = 200, body = GroupNodes),
         GroupInPathErrors,
         PageErrors,
+        EvaluationErrors,
         FactsErrors,
         SnapshotErrors,
     ),
@@ -84,9 +85,8 @@ impl<'a> GroupSearch<'a> {
     fn nodes(mut self) -> Result<BTreeSet<String>, ApiError> {
         let room = MemoryReservation::for_lists();
         let bare = self.add_check_ins(&room)?;
-        let mut unknown = self.add_files(bare)?;
-        // A name alone is classified only where facts are optional, as in `/enc`.
-        unknown.retain(|node| !self.facts.required && self.is_member(node));
+        let unknown = self.add_files(bare)?;
+        let unknown = self.members_by_name(unknown)?;
         match self.facts.puppetdb.as_deref() {
             Some(puppetdb) => self.add_puppetdb(puppetdb, unknown, &room)?,
             None => self.members.extend(unknown.into_iter().map(|it| it.name)),
@@ -94,32 +94,52 @@ impl<'a> GroupSearch<'a> {
         Ok(self.members)
     }
 
-    fn is_member(&self, node: &Node) -> bool {
-        let explained = self.snapshot.classify(node);
-        explained.is_ok_and(|it| it.matches.iter().any(|it| it.group == self.group))
+    /// Returns whether a node is in the group. A node whose rules cannot be evaluated may be in it or not.
+    fn is_member(&self, node: &Node) -> Result<bool, ApiError> {
+        Ok(self.snapshot.classify(node)?.matches.iter().any(|it| it.group == self.group))
+    }
+
+    /// Returns the nodes that are in the group by their names alone.
+    fn members_by_name(&self, unknown: Vec<Node>) -> Result<Vec<Node>, ApiError> {
+        // A name alone is classified only where facts are optional, as in `/enc`.
+        if self.facts.required {
+            return Ok(Vec::new());
+        }
+        let mut members = Vec::new();
+        for node in unknown {
+            if self.is_member(&node)? {
+                members.push(node);
+            }
+        }
+        Ok(members)
     }
 
     /// Adds a node whose facts are known, if it is in the group.
-    fn add(&mut self, node: Node) {
-        if self.is_member(&node) {
+    fn add(&mut self, node: Node) -> Result<(), ApiError> {
+        if self.is_member(&node)? {
             self.members.insert(node.name.clone());
         }
         self.settled.insert(node.name);
+        Ok(())
     }
 
     /// Adds nodes that have checked in with facts, and returns those without.
     fn add_check_ins(&mut self, room: &dyn RowRoom) -> Result<Vec<Node>, ApiError> {
-        let (mut bare, mut lost) = (Vec::new(), None);
+        // The error of the first node of which it is not known whether it is in the group.
+        let mut lost: Option<ApiError> = None;
+        let mut bare = Vec::new();
         let check_ins = self.check_ins;
-        check_ins.for_each(room, |listed| match complete(check_ins, listed) {
-            Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
-            Ok(CheckIn { node, .. }) => self.add(node),
-            Err(error) => {
-                lost.get_or_insert(error);
+        check_ins.for_each(room, |listed| {
+            if lost.is_some() {
+                return;
+            }
+            match complete(check_ins, listed) {
+                Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
+                Ok(CheckIn { node, .. }) => lost = self.add(node).err(),
+                Err(error) => lost = Some(error.into()),
             }
         })?;
-        // It is not known whether that node is in the group.
-        lost.map_or(Ok(bare), |lost| Err(lost.into()))
+        lost.map_or(Ok(bare), Err)
     }
 
     /// Adds nodes whose facts files have, and returns the others.
@@ -127,7 +147,7 @@ impl<'a> GroupSearch<'a> {
         let mut unknown = Vec::new();
         for node in bare {
             match self.facts.complete_by_file(&node)? {
-                Some(node) => self.add(node),
+                Some(node) => self.add(node)?,
                 None => unknown.push(node),
             }
         }
@@ -143,11 +163,21 @@ impl<'a> GroupSearch<'a> {
     ) -> Result<(), ApiError> {
         let query = inherited_rule(&self.snapshot.estate.hierarchy, self.group)
             .and_then(|rule| to_covering_query(&rule, QueryFormat::Inventory));
+        let mut lost = None;
         for_each(puppetdb, query.as_ref(), &mut |node| {
-            if !self.settled.contains(&node.name) && self.is_member(&node) {
-                self.members.insert(node.name);
+            if lost.is_none() && !self.settled.contains(&node.name) {
+                match self.is_member(&node) {
+                    Ok(true) => {
+                        self.members.insert(node.name);
+                    }
+                    Ok(false) => {}
+                    Err(error) => lost = Some(error),
+                }
             }
         })?;
+        if let Some(error) = lost {
+            return Err(error);
+        }
         for node in unknown {
             let has_facts = |it: Node| !it.fact.is_empty();
             if !self.members.contains(&node.name)

@@ -478,3 +478,29 @@ fn a_pattern_that_runs_out_of_steps_is_an_error_and_counted() {
     let metrics = daemon.get("/metrics").body;
     assert!(metrics.contains("clade_rule_evaluation_errors_total 3\n"), "{metrics}");
 }
+
+#[test]
+fn a_node_whose_rules_cannot_be_evaluated_is_not_left_out_of_a_group() {
+    let repository = GitRepository::new();
+    repository.commit("web", &[("groups/web.yaml", WEB)]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let trusted = json!({"extensions": {"pp_role": "web"}});
+    for (name, x) in [("evil", format!("{}!", "a".repeat(10_000))), ("good", "short".to_owned())] {
+        let body = json!({"fact": {"x": x}, "trusted": trusted}).to_string();
+        let path = format!("/v1/classified/nodes/{name}");
+        assert_eq!(daemon.request("POST", &path, &body).status, 200);
+    }
+    let members = format!("/v1/groups/{WEB_ID}/nodes");
+    daemon.wait_until("both have checked in", |it| {
+        it.get(&members).json() == json!({"nodes": ["evil", "good"]})
+    });
+    let group = "name: Evil\nrule: [\"~\", [fact, x], '^(a|aa)+\\1b']\nclasses: {never: {}}\n";
+    repository.commit("evil", &[("groups/evil.yaml", group)]);
+    daemon.wait_until("the rule is evaluated", |it| {
+        it.get("/v1/classified/nodes/evil/explanation").status == 500
+    });
+    let answer = daemon.get(&members);
+    let error = answer.json();
+    assert_eq!((answer.status, error["kind"].as_str()), (500, Some("rule-evaluation-error")));
+    assert_eq!(error["details"]["group"]["name"], "Evil");
+}
