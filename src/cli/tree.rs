@@ -31,7 +31,7 @@ pub(super) struct ExplainCommand {
     #[arg(
         long,
         value_name = "URL",
-        conflicts_with_all = ["directory", "rev", "commit_budget", "facts", "trusted"],
+        conflicts_with_all = ["directory", "rev", "facts", "trusted"],
         help_heading = "Daemon"
     )]
     server: Option<String>,

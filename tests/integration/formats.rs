@@ -1,11 +1,13 @@
 //! Data in JSON and in YAML: the same values, to readers of YAML 1.1 and 1.2.
 
 use std::io::Write as _;
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use indoc::indoc;
 use serde_json::{Value, json};
 
+use crate::git::server::Request;
 use crate::program::{Daemon, Done, GitRepository, clade, run};
 
 /// Values that YAML readers take for others unless they are quoted or written with care.
@@ -156,6 +158,71 @@ fn a_daemon_explains_a_node_as_a_repository_does() {
     ");
     let both = run(&["explain", "n", &path, "--server", &server]);
     assert_eq!((both.status, &*both.stdout), (2, ""));
+    // What other commands read from the environment stays without effect.
+    let mut command = clade(&["explain", "n", "--server", &server]);
+    let done: Done = command.env("CLADE_COMMIT_BUDGET", "groups=50000").output().unwrap().into();
+    assert_eq!((done.status, &*done.stderr), (0, &*format!("asking {server}\n")));
+}
+
+/// Serves a document on every path, as a daemon of another version may, and returns the URL.
+fn serve_document(document: &Value) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let body = document.to_string();
+    let commit = "1".repeat(40);
+    let head = format!("Content-Type: application/json\r\nX-Clade-Commit: {commit}\r\n");
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\n{head}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            // An answer before the whole request would reset the connection.
+            if Request::read(&mut stream).is_some() {
+                stream.write_all(answer.as_bytes()).ok();
+            }
+        }
+    });
+    url
+}
+
+#[test]
+fn an_explanation_of_another_version_is_printed_as_it_is() {
+    for (document, status) in [
+        (json!({"conflicts": {"classes": 1}, "leaf_groups": [1]}), 1),
+        (json!({"final_classification": {"classes": {}}, "later": true}), 0),
+    ] {
+        let server = serve_document(&document);
+        let start = ["explain", "n", "--server", &server];
+        for format in ["json", "yaml"] {
+            let done = run(&[&start[..], &["--format", format]].concat());
+            assert_eq!((done.status, done.stderr), (status, format!("asking {server}\n")));
+            let read: Value = serde_yaml::from_str(&done.stdout).unwrap();
+            assert_eq!(read, document, "{format}");
+        }
+        let drawn = run(&start);
+        assert_eq!((drawn.status, &*drawn.stdout), (2, ""));
+        let message = "the explanation of the daemon cannot be drawn";
+        assert!(drawn.stderr.contains(message), "{}", drawn.stderr);
+    }
+}
+
+#[test]
+fn check_ins_are_compared_by_their_facts_alone() {
+    let repository = GitRepository::new();
+    repository.commit("first", &[("groups/c.yaml", CONFLICT)]);
+    repository.commit("second", &[("groups/odd.yaml", GROUP)]);
+    let path = repository.text_path();
+    let check_in = json!({"time": "2026-11-20T21:25:23Z"});
+    let server = serve_document(&json!([
+        {"name": "n1", "fact": {}},
+        {"name": "n2", "fact": {}, "check_ins": [check_in]},
+    ]));
+    let start = ["diff", "HEAD~1", "HEAD", "--repo", &path, "--format", "json"];
+    let done = run(&[&start[..], &["--server", &server]].concat());
+    assert_eq!((done.status, done.stderr), (0, format!("asking {server}\n")));
+    let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(document["summary"]["changed"], 2);
 }
 
 #[test]

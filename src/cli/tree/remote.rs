@@ -8,10 +8,11 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::classification::{classify, explanation};
 use crate::cli::Exit;
-use crate::cli::client::{Document, IdentityArgs};
+use crate::cli::client::{IdentityArgs, read_object};
 use crate::cli::import::export::{self, Export};
 use crate::cli::output::{DataFormat, Output};
 use crate::hierarchy::{Estate, Hierarchy};
@@ -23,7 +24,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The explanation document of a daemon, and the groups of the commit that it comes from.
 pub(super) struct RemoteExplanation {
-    document: Document<Explanation>,
+    /// As the daemon sent it, which may say more than this program can read.
+    document: Value,
     groups: String,
 }
 
@@ -38,7 +40,7 @@ pub(super) fn ask(
     let name = utf8_percent_encode(node, NON_ALPHANUMERIC);
     let path = format!("/v1/classified/nodes/{name}/explanation");
     let (commit, reply) = daemon.get_json_of_commit(&path)?;
-    let document = Document::of(reply, &daemon)?;
+    let document = reply.document()?;
     let commit = commit.context("the daemon does not say which commit answers")?;
     // The groups of the same commit, whatever answers by now.
     let groups = daemon.get_json(&format!("/v1/groups?commit={commit}"))?.document()?.to_string();
@@ -48,8 +50,8 @@ pub(super) fn ask(
 impl RemoteExplanation {
     /// Writes the document as the daemon sent it.
     pub(super) fn write(&self, format: DataFormat, output: &mut Output) -> Result<Exit> {
-        output.data(&format.write(&self.document.sent))?;
-        let is_conflict = self.document.read.conflicts.is_some();
+        output.data(&format.write(&self.document))?;
+        let is_conflict = self.document.get("conflicts").is_some();
         Ok(if is_conflict { Exit::Findings } else { Exit::Fine })
     }
 
@@ -59,7 +61,7 @@ impl RemoteExplanation {
         let (estate, node) =
             self.parts().context("the explanation of the daemon cannot be drawn")?;
         let own = explanation(&classify(&estate, &node)?);
-        if own != self.document.sent {
+        if own != self.document {
             bail!(
                 "this program and the daemon explain the node differently, as other versions or a token for some groups alone can: --format json prints the explanation of the daemon"
             );
@@ -74,9 +76,9 @@ impl RemoteExplanation {
         }
         let hierarchy =
             Hierarchy::build(groups).map_err(|_| anyhow!("its groups do not form a tree"))?;
-        let Explanation { node_as_received, individual_classification, .. } = &self.document.read;
-        let node = node_as_received.clone();
-        let individual = individual(individual_classification)?;
+        let Explanation { node_as_received: node, individual_classification, .. } =
+            read_object(&self.document)?;
+        let individual = individual(&individual_classification)?;
         let individuals = BTreeMap::from([(node.name.clone(), individual)]);
         let estate = Estate {
             hierarchy,

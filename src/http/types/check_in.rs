@@ -14,6 +14,8 @@ pub struct CheckIn {
     /// Its certname.
     pub name: String,
     /// Its last check-in; empty where that cannot be read.
+    #[schema(required)]
+    #[serde(default)]
     pub check_ins: Vec<CheckInEntry>,
     /// Which run of the agent the last one was for, as the agent says.
     #[schema(required)]
@@ -43,7 +45,8 @@ pub struct CheckInEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classification: Option<Value>,
     /// The groups that match, by id, with their conditions evaluated.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Object, required)]
+    #[serde(default)]
     pub explanation: Value,
     /// Which run of the agent it was for.
     #[schema(required)]
