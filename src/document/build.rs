@@ -362,8 +362,8 @@ impl NodeBuilder<'_> {
             Some(Items::Sequence(elements)) => elements.push(node),
             Some(Items::Mapping(mapping)) if mapping.key.is_none() => {
                 let span = node.span;
-                let from = byte_of(self.index, span.start).checked_sub(1);
-                let written = from.and_then(|from| self.original.get(from..));
+                let (index, original) = (self.index, self.original);
+                let written = || original.get(byte_of(index, span.start).checked_sub(1)?..);
                 let (text, fault) = key_text(node, plain, written);
                 mapping.key = Some((text, span));
                 self.faults.extend(fault);

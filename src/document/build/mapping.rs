@@ -49,11 +49,11 @@ impl Mapping {
 }
 
 /// Returns the text of a key, also of one that must not be one, and what is wrong with it. `plain` is the
-/// text of a plain scalar, `written` the file from the key's first byte but one on.
-pub(super) fn key_text(
+/// text of a plain scalar, `written` returns the file from the byte before the key on.
+pub(super) fn key_text<'t>(
     node: Node,
     plain: Option<&str>,
-    written: Option<&str>,
+    written: impl FnOnce() -> Option<&'t str>,
 ) -> (String, Option<Fault>) {
     let found = node.type_name();
     match node.content {
@@ -73,7 +73,7 @@ pub(super) fn key_text(
         Content::Sequence(_) | Content::Mapping(_) => {
             let message = format!("a key is {found}, it must be a string");
             let fault = Fault::malformed(node.span, message);
-            let fault = match written.and_then(template) {
+            let fault = match written().and_then(template) {
                 Some(help) => fault.with_help(help),
                 None => fault,
             };
