@@ -94,7 +94,8 @@ pub fn read_facts(bytes: &[u8]) -> Result<NodeFacts, FactsError> {
     Ok(NodeFacts { fact: without_trusted(facts.fact), ..facts })
 }
 
-fn without_trusted(mut facts: Map<String, Value>) -> Map<String, Value> {
+/// Drops the fact that agents can make up.
+pub(super) fn without_trusted(mut facts: Map<String, Value>) -> Map<String, Value> {
     facts.shift_remove("trusted");
     facts
 }

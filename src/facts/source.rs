@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::read::with_certname;
+use super::read::{with_certname, without_trusted};
 use crate::model::{Map, Node, Value};
 
 /// A source of nodes with their facts, such as a directory of files or `PuppetDB`.
@@ -42,11 +42,9 @@ pub struct ListedNode {
 
 impl ListedNode {
     /// Returns the node of a list with its facts and, beside them, its trusted data.
-    pub fn node(name: String, mut fact: Map<String, Value>, trusted: Map<String, Value>) -> Node {
-        // An agent can send a fact of this name, which is not trusted.
-        fact.shift_remove("trusted");
+    pub fn node(name: String, fact: Map<String, Value>, trusted: Map<String, Value>) -> Node {
         let trusted = with_certname(Some(trusted), &name);
-        Node { name, fact, trusted }
+        Node { name, fact: without_trusted(fact), trusted }
     }
 }
 
