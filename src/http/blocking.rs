@@ -100,6 +100,33 @@ impl Readers {
     }
 }
 
+/// How many requests for one kind of long work run or wait; more get 503.
+const TURNS: usize = 8;
+
+/// Requests for long work that runs for one of them at a time.
+#[derive(Debug)]
+pub(super) struct Turns {
+    requests: Semaphore,
+    running: Semaphore,
+}
+
+impl Turns {
+    pub(super) const fn new() -> Self {
+        Self { requests: Semaphore::const_new(TURNS), running: Semaphore::const_new(1) }
+    }
+
+    /// Waits until the work of a request may run. It holds the permits until it ends.
+    ///
+    /// # Errors
+    ///
+    /// Returns 503 `busy` if too many requests wait.
+    pub(super) async fn take(&'static self) -> Result<[SemaphorePermit<'static>; 2], ApiError> {
+        let request = self.requests.try_acquire().map_err(|_| ApiError::busy())?;
+        let running = self.running.acquire().await.map_err(|_| ApiError::busy())?;
+        Ok([request, running])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;

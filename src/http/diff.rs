@@ -7,9 +7,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
-use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::blocking::{Panicked, REPOSITORY, run_blocking};
+use super::blocking::{Panicked, REPOSITORY, Turns, run_blocking};
 use super::check_ins::complete;
 use super::error::ApiError;
 use super::node_lookup::FactsPolicy;
@@ -31,17 +30,7 @@ const BATCH_BYTES: usize = 8 << 20;
 const VALUE: usize = 300;
 
 /// Comparisons run one at a time: each reads the facts of the whole fleet.
-static COMPARISON: Semaphore = Semaphore::const_new(1);
-
-/// How many requests for one wait or run; more get 503.
-static REQUESTS: Semaphore = Semaphore::const_new(8);
-
-/// Waits until the comparison of a request may run.
-async fn admit() -> Result<[SemaphorePermit<'static>; 2], ApiError> {
-    let request = REQUESTS.try_acquire().map_err(|_| ApiError::busy())?;
-    let comparison = COMPARISON.acquire().await.map_err(|_| ApiError::busy())?;
-    Ok([request, comparison])
-}
+static COMPARISONS: Turns = Turns::new();
 
 /// What a change does to the nodes that have checked in.
 #[utoipa::path(
@@ -59,7 +48,7 @@ pub(super) async fn diff(
     State(facts): State<FactsPolicy>,
     Path((base, head)): Path<(String, String)>,
 ) -> Result<Json<Diff>, ApiError> {
-    let turn = admit().await?;
+    let turn = COMPARISONS.take().await?;
     let permit = REPOSITORY.admit().await?;
     let compare = move || {
         let _permits = (turn, permit);
