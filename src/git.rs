@@ -31,7 +31,7 @@ pub use options::{
     Credentials, HttpOptions, Interrupt, MirrorOptions, ObjectLimits, Proxy, SshOptions,
 };
 pub use push::PushError;
-pub use remote::{Remote, RemoteError, Scheme};
+pub use remote::{Remote, Scheme};
 pub use repository::{CommitInfo, OpenError, ReadError, Repository, RevisionError};
 pub use signature::{
     Base, SignatureFault, Signer, Verification, VerifyMode, check_allowed_signers,

@@ -40,7 +40,7 @@ pub mod git {
     pub use crate::git::fuzz_join;
     pub use crate::git::{
         Credentials, EntryKind, FetchError, FetchFailure, Fetched, HttpOptions, Mirror,
-        MirrorError, MirrorOptions, Proxy, Remote, RemoteError, Repository, Scheme, Verification,
+        MirrorError, MirrorOptions, Proxy, Remote, Repository, Scheme, Verification,
     };
 }
 

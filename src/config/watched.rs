@@ -228,7 +228,7 @@ impl<T, E> WatchedFiles<T, E> {
 
 impl<T: fmt::Debug, E> fmt::Debug for WatchedFiles<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watched").field("files", &self.files).finish_non_exhaustive()
+        f.debug_struct("WatchedFiles").field("files", &self.files).finish_non_exhaustive()
     }
 }
 

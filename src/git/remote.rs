@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 ///
 /// let remote = Remote::parse("https://ci:secret@git.example.com/groups.git")?;
 /// assert_eq!(remote.to_string(), "https://git.example.com/groups.git");
-/// # Ok::<(), clade::internals::git::RemoteError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Remote(Place);

@@ -154,7 +154,6 @@ fn type_aliases_are_read() {
     assert_eq!(shown, ["Stdlib::Port = Integer[0, 65535]"]);
 }
 
-/// A verdict of the checker: `+` never a fault, `-` always one.
 /// A type, values that are of it, values that are not.
 const TYPES: &[(&str, &str, &str)] = &[
     ("Any", r#"[null, 1, "a", {}]"#, r"[]"),

@@ -138,7 +138,7 @@ labels! {
     Finding { code: &'static str, severity: &'static str }
     Webhook { provider: &'static str, result: &'static str }
     Request { route: String, method: &'static str, code: u16 }
-    MetricShape { shape: &'static str }
+    RequestShape { shape: &'static str }
     Revision { revision: String }
     Standing { r#type: String, status: &'static str }
     Connections { listener: &'static str }
@@ -218,7 +218,7 @@ metrics! {
         "classifications", "Classifications, by result";
     rule_evaluation_errors: Counter = Counter::default(),
         "rule_evaluation_errors", "Classifications that failed because a pattern used up its step budget";
-    request_shapes: Family<MetricShape, Counter> = Family::default(),
+    request_shapes: Family<RequestShape, Counter> = Family::default(),
         "request_shapes", "Classification requests, by the form of their body";
     requests: Family<Request, Counter> = Family::default(),
         "http_requests", "Answered requests";
@@ -309,7 +309,7 @@ impl Metrics {
 
     /// Counts the shape of a classification request's body.
     pub fn count_shape(&self, shape: &'static str) {
-        self.request_shapes.get_or_create(&MetricShape { shape }).inc();
+        self.request_shapes.get_or_create(&RequestShape { shape }).inc();
     }
 
     /// Counts a request by the template of its route.

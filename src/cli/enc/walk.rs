@@ -1,6 +1,7 @@
 //! Paths, opened component by component.
 //!
-//! The owner of a component can change where the path leads. So each component is opened on its own, its owner is checked, and links are followed here instead of by the kernel.
+//! The owner of a component can change where the path leads. So each component is opened on its own, its
+//! owner is checked, and links are followed here instead of by the kernel.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! What clients are told of the errors of other modules.
+//! Maps errors of other modules to API errors.
 
 use std::convert::Infallible;
 
