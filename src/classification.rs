@@ -27,7 +27,7 @@ pub use conflict::{ConflictShare, Conflicts};
 pub use conflict_text::{conflict_message, conflict_report, conflict_summary};
 pub use enc::{enc_document, to_yaml11};
 pub use error::ClassificationError;
-pub use matching::{Match, matches};
+pub use matching::{Match, is_member, matches};
 pub use merge::{ClassSources, Final, SourcedValue, ValueSource};
 pub use overlap::{Alarm, Differing, Evidence, Overlap, Pair, Rank, Setting, overlaps};
 pub use published::{

@@ -12,7 +12,7 @@ macro_rules! internals {
 internals! {
     changeset: ORDER read_group;
     classification: ClassificationError Conflicts Evidence Outcome Version classified classify conflict_details
-        explanation matches overlaps to_yaml11;
+        explanation is_member matches overlaps to_yaml11;
     config: PuppetSettings;
     diagnostic: Kind Place Severity;
     document: Limits ValueLayout format read write;

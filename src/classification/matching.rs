@@ -52,3 +52,30 @@ pub fn matches(hierarchy: &Hierarchy, node: &Node) -> Result<Vec<GroupIndex>, Cl
     }
     Ok(found)
 }
+
+/// Returns whether one group matches a node, as [`matches`] finds it, without asking any group but its
+/// ancestors.
+///
+/// # Errors
+///
+/// Returns [`ClassificationError`] if that depends on a rule that cannot be evaluated.
+pub fn is_member(
+    hierarchy: &Hierarchy,
+    group: GroupIndex,
+    node: &Node,
+) -> Result<bool, ClassificationError> {
+    if hierarchy.group(group).rule.is_none() {
+        return Ok(false);
+    }
+    let mut failed = None;
+    for group in hierarchy.lineage(group).map(|it| hierarchy.group(it)) {
+        let Some(rule) = &group.rule else { continue };
+        match evaluate(rule, node) {
+            Ok(true) => {}
+            // Whatever the other rules are, the group does not match.
+            Ok(false) => return Ok(false),
+            Err(cause) => failed = Some(ClassificationError::of(group, cause)),
+        }
+    }
+    failed.map_or(Ok(true), Err)
+}

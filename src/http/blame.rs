@@ -8,9 +8,8 @@ use axum::extract::{OriginalUri, State};
 use axum::http::header;
 use axum::response::Response;
 use serde_json::Value;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::blocking::REPOSITORY;
+use super::blocking::{REPOSITORY, Turns};
 use super::classify::classified;
 use super::compute::{TOOLS, weight};
 use super::error::{ApiError, sentence};
@@ -28,16 +27,7 @@ use crate::reconcile::{BlameError, Controller, LookupError};
 const LONGEST: Duration = Duration::from_mins(2);
 
 /// Walks run one at a time: each reads all commits of the branch.
-static WALK: Semaphore = Semaphore::const_new(1);
-
-/// How many requests for one wait or run; more get 503.
-static REQUESTS: Semaphore = Semaphore::const_new(8);
-
-async fn turn() -> Result<[SemaphorePermit<'static>; 2], ApiError> {
-    let request = REQUESTS.try_acquire().map_err(|_| ApiError::busy())?;
-    let walk = WALK.acquire().await.map_err(|_| ApiError::busy())?;
-    Ok([request, walk])
-}
+static WALKS: Turns = Turns::new();
 
 /// For each value that a node gets, the commit after which it first came out.
 #[utoipa::path(
@@ -66,7 +56,7 @@ pub(super) async fn blame(
     let weight = weight(&node);
     let classify = move || classified(&context, &node, |_, _| ()).map(|()| (context, node));
     let (context, node) = TOOLS.run(weight, classify).await??;
-    let turn = turn().await?;
+    let turn = WALKS.take().await?;
     let answer = move || {
         let _turn = turn;
         let (commit, node) = (context.snapshot.commit, node.into_node());

@@ -18,6 +18,7 @@ use super::query::Parameters;
 use super::server::MemoryReservation;
 use super::snapshot_context::SnapshotContext;
 use super::types::GroupNodes;
+use crate::classification::is_member;
 use crate::facts::{NodeSource, RowRoom};
 use crate::hierarchy::{GroupIndex, inherited_rule};
 use crate::model::{GroupId, Node};
@@ -94,9 +95,9 @@ impl<'a> GroupSearch<'a> {
         Ok(self.members)
     }
 
-    /// Returns whether a node is in the group. A node whose rules cannot be evaluated may be in it or not.
+    /// Returns whether a node is in the group.
     fn is_member(&self, node: &Node) -> Result<bool, ApiError> {
-        Ok(self.snapshot.classify(node)?.matches.iter().any(|it| it.group == self.group))
+        Ok(is_member(&self.snapshot.estate.hierarchy, self.group, node)?)
     }
 
     /// Returns the nodes that are in the group by their names alone.

@@ -494,12 +494,17 @@ fn a_node_whose_rules_cannot_be_evaluated_is_not_left_out_of_a_group() {
     daemon.wait_until("both have checked in", |it| {
         it.get(&members).json() == json!({"nodes": ["evil", "good"]})
     });
-    let group = "name: Evil\nrule: [\"~\", [fact, x], '^(a|aa)+\\1b']\nclasses: {never: {}}\n";
-    repository.commit("evil", &[("groups/evil.yaml", group)]);
+    let id = "e0000000-0000-4000-8000-00000000000e";
+    let group = format!(
+        "name: Evil\nid: {id}\nrule: [\"~\", [fact, x], '^(a|aa)+\\1b']\nclasses: {{never: {{}}}}\n"
+    );
+    repository.commit("evil", &[("groups/evil.yaml", &group)]);
     daemon.wait_until("the rule is evaluated", |it| {
         it.get("/v1/classified/nodes/evil/explanation").status == 500
     });
-    let answer = daemon.get(&members);
+    // The rules of this group can be evaluated.
+    assert_eq!(daemon.get(&members).json(), json!({"nodes": ["evil", "good"]}));
+    let answer = daemon.get(&format!("/v1/groups/{id}/nodes"));
     let error = answer.json();
     assert_eq!((answer.status, error["kind"].as_str()), (500, Some("rule-evaluation-error")));
     assert_eq!(error["details"]["group"]["name"], "Evil");

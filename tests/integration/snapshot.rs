@@ -25,6 +25,13 @@ fn matches(
 ) -> Result<Vec<GroupIndex>, ClassificationError> {
     let plain = classification::matches(&estate.hierarchy, node);
     assert_eq!(index.matches(&estate.hierarchy, &index.resolve(node)), plain, "{node:?}");
+    if let Ok(found) = &plain {
+        let some = estate.hierarchy.indexes().step_by(1 + estate.hierarchy.len() / 8);
+        for group in found.iter().copied().chain(some) {
+            let is_member = classification::is_member(&estate.hierarchy, group, node);
+            assert_eq!(is_member, Ok(found.contains(&group)), "{node:?}");
+        }
+    }
     plain
 }
 
