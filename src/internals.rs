@@ -29,6 +29,7 @@ internals! {
     validation: Checked FileKind Search SourceContent SourceFile read_file read_file_within validate;
 }
 
+#[cfg(feature = "cli")]
 pub mod cli {
     pub use crate::cli::command;
     #[cfg(feature = "fuzzing")]

@@ -120,6 +120,6 @@ pub use validation::{Checked, Search, SourceContent, SourceFile, validate};
 #[cfg(feature = "cli")]
 pub use cli::run;
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "daemon")]
 #[doc(hidden)]
 pub mod internals;
