@@ -14,27 +14,24 @@ pub use walk::{BlamedBranch, Older, Origin, Walked, walk};
 
 use crate::model::Node;
 use crate::rule::evaluate;
-use crate::validation::{FileKind, FileReading};
+use crate::validation::{FileKind, FileReading, GroupFile};
 
 /// Returns whether what a file says can concern a node, so that a commit that adds, changes or removes the
 /// file may change the node's answer.
 ///
-/// A group whose own rule does not match, matches for no descendant either: neither its values nor
-/// its place in the tree can concern the node. A file with errors counts as one that concerns every node.
+/// Where the own rule of a group does not match, no descendant of it does either: neither its values nor its
+/// place in the tree can concern the node. A file with errors counts as one that concerns every node.
 pub fn concerns(reading: &FileReading, kind: FileKind, node: &Node) -> bool {
     match kind {
         FileKind::Settings => true,
         FileKind::Environment | FileKind::Tests => false,
         FileKind::Node => reading.node().is_none_or(|it| it == node.name),
         FileKind::Groups => {
-            let groups = reading.groups();
-            let concerns = |rule: Option<&crate::model::Condition>| {
+            let may_match = |file: &GroupFile| {
+                let rule = file.group.as_ref().and_then(|it| it.rule.as_deref());
                 rule.is_none_or(|rule| evaluate(rule, node) != Ok(false))
             };
-            groups.is_empty()
-                || groups
-                    .iter()
-                    .any(|it| it.group.as_ref().is_none_or(|group| concerns(group.rule.as_deref())))
+            reading.groups().is_empty() || reading.groups().iter().any(may_match)
         }
     }
 }
