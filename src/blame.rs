@@ -4,11 +4,9 @@
 //! whose changes cannot concern the node is passed without being built, whether it is valid or not; where a
 //! value ends, only a valid commit is named, since no other ever answered.
 
-mod answer;
 mod line;
 mod walk;
 
-pub use answer::{Answer, BlameKey, DefiningGroup, NoAnswer};
 pub use line::lines_of;
 pub use walk::{BlamedBranch, Older, Origin, Walked, walk};
 

@@ -10,6 +10,8 @@ macro_rules! internals {
 }
 
 internals! {
+    answer: Answer AnswerChange AnswerDigest AnswerKey AnswerRecord ChangeCause ConflictRecord Defined GivenAnswer
+        MentionedFacts NodeState RuleFailure UnreadableAnswer cause changes;
     changeset: ORDER read_group;
     classification: ClassificationError Conflicts Evidence Outcome Version classified classify conflict_details
         explanation is_member matches overlaps to_yaml11;
@@ -25,6 +27,7 @@ internals! {
     reconcile: Blame BlamedValue Controller Event Journal Policy Record Settings Target load;
     rule: QueryFormat evaluate explain read read_console split_pins to_query to_value with_pins;
     snapshot: Index LiveSnapshot Snapshot;
+    store: AnswerSummary FactChange NodeFilter NodePage NodeRange NodeSummary StoredChange StoredNode;
     telemetry: Description Metrics;
     validation: Checked FileKind Search SourceContent SourceFile read_file read_file_within validate;
 }

@@ -57,6 +57,8 @@ mod history;
 
 mod snapshot;
 
+mod answer;
+
 mod impact;
 
 mod blame;

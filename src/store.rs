@@ -15,6 +15,7 @@ mod file;
 mod opening;
 mod pending;
 mod queue;
+mod view;
 mod writer;
 
 pub use check_in::{CheckIn, ListedCheckIn, Noted, Received, Stored};
@@ -23,3 +24,7 @@ pub(crate) use check_ins::{LARGE_ROW, after};
 pub use database::StoreLimits;
 pub use error::{StoreError, StoreFault};
 pub use file::{StoreHealth, StoreSettings};
+pub use view::{
+    AnswerSummary, FactChange, NodeFilter, NodePage, NodeRange, NodeSummary, StoredChange,
+    StoredNode,
+};

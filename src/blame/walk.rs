@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Answer, BlameKey};
+use crate::answer::{Answer, AnswerKey};
 use crate::model::{CommitId, Value, same};
 
 /// What the walk asks of a branch.
@@ -86,9 +86,9 @@ pub fn walk<B: BlamedBranch>(
     branch: &mut B,
     head: CommitId,
     answer: &Answer,
-    report: &mut impl FnMut(&BlameKey, Origin) -> Result<(), B::Error>,
+    report: &mut impl FnMut(&AnswerKey, Origin) -> Result<(), B::Error>,
 ) -> Result<Walked, B::Error> {
-    let mut open: BTreeMap<&BlameKey, &Value> =
+    let mut open: BTreeMap<&AnswerKey, &Value> =
         answer.values().iter().map(|(key, it)| (key, &it.value)).collect();
     // From the newest to the oldest: the commits at which the open values come out if they are valid. The
     // first of them is.
@@ -119,10 +119,10 @@ pub fn walk<B: BlamedBranch>(
         let before = branch.answer(parent)?;
         after_invalid = before.is_none();
         let Some(before) = before else { continue };
-        let goes_on = |key: &BlameKey, value: &Value| {
+        let goes_on = |key: &AnswerKey, value: &Value| {
             before.values().get(key).is_some_and(|it| same(&it.value, value))
         };
-        let ended: Vec<&BlameKey> =
+        let ended: Vec<&AnswerKey> =
             open.iter().filter(|(key, value)| !goes_on(key, value)).map(|(key, _)| *key).collect();
         if !ended.is_empty() {
             let Some(first) = oldest_valid(branch, &alike)? else { return Ok(Walked::Stopped) };

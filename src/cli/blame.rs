@@ -16,7 +16,7 @@ use super::client::{IdentityArgs, error_kind, read_object};
 use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
 use super::repository::{BudgetArgs, locate};
-use crate::blame::NoAnswer;
+use crate::answer::NoAnswer;
 use crate::diagnostic::visible;
 use crate::http::types::{BlamedValue, Error, ErrorKind};
 use crate::reconcile;

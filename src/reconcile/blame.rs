@@ -9,10 +9,8 @@ use super::outcome::{BuildError, summary};
 use super::reading_cache::ReadingCache;
 use super::source::path_below;
 use super::tree_files::{TreeFile, is_settings, source_file};
-use crate::blame::{
-    self, Answer, BlameKey, BlamedBranch, DefiningGroup, NoAnswer, Older, Origin, Walked, lines_of,
-    walk,
-};
+use crate::answer::{Answer, AnswerKey, DefiningGroup, NoAnswer};
+use crate::blame::{self, BlamedBranch, Older, Origin, Walked, lines_of, walk};
 use crate::diagnostic::Place;
 use crate::git::{CommitInfo, FilesError, OpenError, Repository, TreeEntry};
 use crate::model::{Budget, CommitId, Meter, Node, Value};
@@ -139,7 +137,7 @@ impl<'b> Blame<'b> {
             })?;
         }
         let lines = self.lines(head, node, checked, &answer);
-        let mut located = |key: &BlameKey, origin: Origin| {
+        let mut located = |key: &AnswerKey, origin: Origin| {
             let (Origin::Commit(commit) | Origin::Boundary(commit)) = origin;
             let Some(defined) = answer.values().get(key) else { return Ok(()) };
             let info = self.repository.commit(commit);
@@ -166,9 +164,9 @@ impl<'b> Blame<'b> {
         node: &Node,
         checked: &Checked,
         answer: &'a Answer,
-    ) -> BTreeMap<&'a BlameKey, (Arc<str>, u32)> {
+    ) -> BTreeMap<&'a AnswerKey, (Arc<str>, u32)> {
         let own = checked.node_origins().remove(&node.name);
-        let mut by_file: BTreeMap<&str, Vec<(&BlameKey, &Place)>> = BTreeMap::new();
+        let mut by_file: BTreeMap<&str, Vec<(&AnswerKey, &Place)>> = BTreeMap::new();
         for (key, defined) in answer.values() {
             let place = match &defined.group {
                 Some(group) => checked.origins.get(&group.id),

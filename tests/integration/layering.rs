@@ -37,6 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("snapshot", &["model", "rule", "java_regex", "hierarchy", "classification", "diagnostic"]),
+    ("answer", &["model", "hierarchy", "classification", "diagnostic"]),
     (
         "impact",
         &["model", "rule", "hierarchy", "classification", "snapshot", "diagnostic", "document"],
@@ -46,10 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["model", "rule", "hierarchy", "document", "diagnostic", "validation", "puppet"],
     ),
     ("history", &["model", "hierarchy", "validation"]),
-    (
-        "blame",
-        &["model", "rule", "hierarchy", "classification", "validation", "diagnostic", "document"],
-    ),
+    ("blame", &["answer", "model", "rule", "validation", "diagnostic", "document"]),
     ("config", &["document", "diagnostic"]),
     ("telemetry", &["diagnostic"]),
     ("process", &[]),
@@ -59,10 +57,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("client", &["model", "diagnostic", "facts"]),
     ("puppetdb", &["model", "facts", "client"]),
     ("puppet_server", &["model", "puppet", "client"]),
-    ("store", &["model", "facts", "telemetry"]),
+    ("store", &["answer", "model", "facts", "telemetry"]),
     (
         "reconcile",
         &[
+            "answer",
             "blame",
             "changeset",
             "history",
@@ -81,6 +80,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "http",
         &[
+            "answer",
             "changeset",
             "history",
             "model",
@@ -122,6 +122,7 @@ const IMPURE: &[&str] = &[
 ];
 
 const PURE: &[&str] = &[
+    "answer",
     "blame",
     "java_regex",
     "changeset",

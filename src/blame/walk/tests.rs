@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use super::*;
-use crate::blame::{Answer, BlameKey};
+use crate::answer::{Answer, AnswerKey};
 use crate::model::{GroupId, Node};
 use crate::validation::{Search, SourceContent, SourceFile, validate};
 
@@ -67,7 +67,7 @@ fn origin_of_v(commits: &[Commit], before: Older, wanted: usize) -> (Walked, Opt
     let whole = answer(commits.last().unwrap().unwrap());
     let mut found = None;
     let walked = walk(&mut branch, head, &whole, &mut |key, origin| {
-        if matches!(key, BlameKey::Variable(_)) {
+        if matches!(key, AnswerKey::Variable(_)) {
             found = Some(origin);
         }
         Ok(())

@@ -2,43 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
+use super::key::AnswerKey;
 use crate::classification::{
     ClassificationError, Explanation, Final, Outcome, ValueSource, classify, conflict_summary,
 };
 use crate::diagnostic::closest;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
-use crate::model::{ClassName, GroupId, Key, Map, Node, Value, VariableName};
-
-/// One value of an answer.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum BlameKey {
-    /// The environment.
-    Environment,
-    /// That the node is in a group.
-    Group(GroupId),
-    /// That the node gets a class.
-    Class(ClassName),
-    /// A parameter of a class.
-    Parameter(ClassName, Key),
-    /// A variable.
-    Variable(VariableName),
-    /// A key of the config data of a class.
-    ConfigData(ClassName, Key),
-}
-
-impl BlameKey {
-    /// Returns the path of the value in the document of a group; that of a group is the group itself.
-    pub fn path(&self) -> Vec<&str> {
-        match self {
-            Self::Environment => vec!["environment"],
-            Self::Group(_) => Vec::new(),
-            Self::Class(class) => vec!["classes", class.as_str()],
-            Self::Parameter(class, key) => vec!["classes", class.as_str(), key.as_str()],
-            Self::Variable(name) => vec!["variables", name.as_str()],
-            Self::ConfigData(class, key) => vec!["config_data", class.as_str(), key.as_str()],
-        }
-    }
-}
+use crate::model::{GroupId, Map, Node, Value};
 
 /// A value, and what defines it.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +22,7 @@ pub struct Defined {
 }
 
 /// A group that defines a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefiningGroup {
     /// Its id.
     pub id: GroupId,
@@ -59,7 +31,7 @@ pub struct DefiningGroup {
 }
 
 impl DefiningGroup {
-    fn of(hierarchy: &Hierarchy, index: GroupIndex) -> Self {
+    pub(super) fn of(hierarchy: &Hierarchy, index: GroupIndex) -> Self {
         let group = hierarchy.group(index);
         Self { id: group.id, name: group.name.to_string() }
     }
@@ -67,16 +39,16 @@ impl DefiningGroup {
 
 impl Defined {
     /// Returns the key as people read and write it: with the name of a group in place of its id.
-    pub fn key_text(&self, key: &BlameKey) -> String {
+    pub fn key_text(&self, key: &AnswerKey) -> String {
         match (key, &self.group) {
-            (BlameKey::Group(_), Some(group)) => format!("groups.{}", group.name),
+            (AnswerKey::Group(_), Some(group)) => format!("groups.{}", group.name),
             _ => key.path().join("."),
         }
     }
 
     /// Returns whether people may mean this value by a text: the whole key, a part of it behind the first,
     /// or `class::parameter`.
-    fn is_meant_by(&self, key: &BlameKey, wanted: &str) -> bool {
+    fn is_meant_by(&self, key: &AnswerKey, wanted: &str) -> bool {
         let text = self.key_text(key);
         let behind = text.strip_prefix("groups.").is_some_and(|name| name == wanted);
         let path = key.path();
@@ -101,7 +73,7 @@ pub enum NoAnswer {
 
 /// What a node gets.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer(BTreeMap<BlameKey, Defined>);
+pub struct Answer(BTreeMap<AnswerKey, Defined>);
 
 impl Answer {
     /// Returns what a node gets.
@@ -119,13 +91,13 @@ impl Answer {
         }
     }
 
-    fn read(explanation: &Explanation<'_>, result: &Final<'_>) -> Self {
+    pub(super) fn read(explanation: &Explanation<'_>, result: &Final<'_>) -> Self {
         let hierarchy = &explanation.estate.hierarchy;
         let mut values = BTreeMap::new();
         for found in &explanation.matches {
             let group = DefiningGroup::of(hierarchy, found.group);
             let defined = Defined { value: group.name.as_str().into(), group: Some(group.clone()) };
-            values.insert(BlameKey::Group(group.id), defined);
+            values.insert(AnswerKey::Group(group.id), defined);
         }
         let defined = |value: &Value, sources: &mut dyn Iterator<Item = &ValueSource>| {
             let group = sources.next().and_then(|it| group_of(hierarchy, *it));
@@ -138,34 +110,38 @@ impl Answer {
                 None => Some(DefiningGroup::of(hierarchy, hierarchy.root())),
             },
         };
-        values.insert(BlameKey::Environment, environment);
+        values.insert(AnswerKey::Environment, environment);
         let empty = Value::Object(Map::new());
         for (class, sources) in &result.classes {
             let class = (*class).clone();
             values.insert(
-                BlameKey::Class(class.clone()),
+                AnswerKey::Class(class.clone()),
                 defined(&empty, &mut sources.sources.iter()),
             );
             for (key, it) in &sources.parameters {
-                let key = BlameKey::Parameter(class.clone(), (*key).clone());
+                let key = AnswerKey::Parameter(class.clone(), (*key).clone());
                 values.insert(key, defined(it.value, &mut it.sources.iter()));
             }
         }
         for (class, sources) in &result.config_data {
             for (key, it) in &sources.parameters {
-                let key = BlameKey::ConfigData((*class).clone(), (*key).clone());
+                let key = AnswerKey::ConfigData((*class).clone(), (*key).clone());
                 values.insert(key, defined(it.value, &mut it.sources.iter()));
             }
         }
         for (name, it) in &result.variables {
-            let key = BlameKey::Variable((*name).clone());
+            let key = AnswerKey::Variable((*name).clone());
             values.insert(key, defined(it.value, &mut it.sources.iter()));
         }
         Self(values)
     }
 
+    pub(super) fn from_values(values: BTreeMap<AnswerKey, Defined>) -> Self {
+        Self(values)
+    }
+
     /// Returns the values by key.
-    pub fn values(&self) -> &BTreeMap<BlameKey, Defined> {
+    pub fn values(&self) -> &BTreeMap<AnswerKey, Defined> {
         &self.0
     }
 
