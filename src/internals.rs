@@ -22,6 +22,7 @@ internals! {
     hierarchy: Estate GroupIndex Hierarchy;
     impact: Impact NodeComparison Side StateComparison Survey;
     java_regex: Pattern suspicions;
+    mentioned: FactDifference MentionedPaths MentionedPathsError differences;
     model: Budget BudgetItem CommitId Condition Group GroupId Individual Meter Node same;
     puppet: DataType;
     reconcile: Blame BlamedValue Controller Event Journal Policy Record Settings Target load;

@@ -33,6 +33,8 @@
     expect(dead_code, unused_imports, reason = "the program uses more")
 )]
 
+mod json;
+
 mod java_regex;
 
 mod model;
@@ -40,6 +42,8 @@ mod model;
 mod rule;
 
 mod hierarchy;
+
+mod mentioned;
 
 mod classification;
 

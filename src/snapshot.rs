@@ -7,16 +7,16 @@ mod paths;
 mod rendered_values;
 mod request_parser;
 mod response_cache;
-mod scan;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::classification::{
     ClassificationError, Conflicts, Explanation, Outcome, Version, classified, conclude, conflicts,
 };
 use crate::diagnostic::{Diagnostic, Place};
 use crate::hierarchy::{Estate, GroupIndex};
+use crate::mentioned::MentionedPaths;
 use crate::model::{CommitId, Condition, GroupId, Node};
 
 pub use index::Index;
@@ -40,6 +40,8 @@ pub struct Snapshot {
     pub warnings: Vec<Diagnostic>,
     index: Index,
     fragments: Fragments,
+    /// Found out when they are asked for the first time.
+    mentioned: OnceLock<Arc<MentionedPaths>>,
 }
 
 impl Snapshot {
@@ -52,7 +54,7 @@ impl Snapshot {
     ) -> Self {
         let index = Index::new(&estate.hierarchy);
         let fragments = Fragments::new(&estate.hierarchy);
-        Self { commit, estate, origins, warnings, index, fragments }
+        Self { commit, estate, origins, warnings, index, fragments, mentioned: OnceLock::new() }
     }
 
     /// Compiles what another commit says, using what has been compiled where both say the same.
@@ -71,7 +73,7 @@ impl Snapshot {
         let index = self.index.amended(before, after, &changed);
         let index = index.unwrap_or_else(|| Index::new(after));
         let fragments = self.fragments.amended(before, after, &changed);
-        Self { commit, estate, origins, warnings, index, fragments }
+        Self { commit, estate, origins, warnings, index, fragments, mentioned: OnceLock::new() }
     }
 
     /// Classifies a node.
@@ -87,6 +89,11 @@ impl Snapshot {
     pub fn reads_facts(&self) -> bool {
         let rules = self.estate.hierarchy.groups().filter_map(|it| it.rule.as_deref());
         rules.into_iter().any(Condition::reads_facts)
+    }
+
+    /// Returns the facts and trusted data that the groups' rules mention.
+    pub fn mentioned(&self) -> &Arc<MentionedPaths> {
+        self.mentioned.get_or_init(|| Arc::new(MentionedPaths::of(&self.estate.hierarchy)))
     }
 
     /// Returns the index of the groups' rules.

@@ -4,11 +4,9 @@
 //! wrong is declined: then the body is read in full, which alone decides what is an error. What is
 //! not declined means the same in both.
 
-use serde_json::Value;
-
 use super::index::Index;
 use super::paths::{PathValue, ResolvedPaths, Trie, put};
-use super::scan::{self, DEPTH, Quoted};
+use crate::json::Cursor;
 
 /// A request for a node's classification.
 #[derive(Clone, Debug)]
@@ -32,12 +30,12 @@ impl Index {
         let mut seen = vec![PathValue::Missing; paths.len()];
         put(&mut seen, paths.name, || PathValue::Text(name.into()));
         let text = std::str::from_utf8(body).ok()?;
-        let mut scanner = BodyScanner { text, bytes: body, at: 0, depth: 0, seen };
+        let mut scanner = BodyScanner { cursor: Cursor::new(text), seen };
         let mut found = FoundParts::default();
-        let mut more = scanner.open()?;
+        let mut more = scanner.cursor.open_object()?;
         while more {
-            let key = scanner.key()?;
-            let start = scanner.at;
+            let key = scanner.cursor.key()?;
+            let start = scanner.cursor.position();
             match key {
                 "fact" | "facts" => {
                     let key = if key == "fact" { "fact" } else { "facts" };
@@ -45,23 +43,21 @@ impl Index {
                     if found.facts.is_some_and(|it| it.key != key) || shape == DataShape::Envelope {
                         return None;
                     }
-                    let text = shape.text(text, start, scanner.at)?;
+                    let text = shape.text(&scanner.cursor, start)?;
                     found.facts = Some(FoundFacts { key, text, is_null: shape == DataShape::Null });
                 }
                 "trusted" => {
                     let shape = scanner.object(&paths.trusted)?;
-                    found.trusted = Some(shape.text(text, start, scanner.at)?);
+                    found.trusted = Some(shape.text(&scanner.cursor, start)?);
                 }
                 "transaction_uuid" => {
-                    scanner.skip()?;
-                    let value: Value = serde_json::from_str(text.get(start..scanner.at)?).ok()?;
-                    found.transaction = value.as_str().map(str::to_owned);
+                    found.transaction = scanner.cursor.value()?.as_str().map(str::to_owned);
                 }
-                _ => scanner.skip()?,
+                _ => scanner.cursor.skip()?,
             }
-            more = scanner.next(b'}')?;
+            more = scanner.cursor.next_entry()?;
         }
-        (scan::blanks(body, scanner.at) == body.len()).then(|| Request {
+        scanner.cursor.is_at_end().then(|| Request {
             resolved: ResolvedPaths(scanner.seen),
             shape: found.shape(),
             transaction: found.transaction,
@@ -105,92 +101,29 @@ enum DataShape {
 }
 
 impl DataShape {
-    fn text(self, text: &str, start: usize, end: usize) -> Option<&str> {
-        if self == Self::Null { Some("{}") } else { text.get(start..end) }
+    fn text<'b>(self, cursor: &Cursor<'b>, start: usize) -> Option<&'b str> {
+        if self == Self::Null { Some("{}") } else { cursor.since(start) }
     }
 }
 
 /// Goes through a body.
 struct BodyScanner<'b> {
-    text: &'b str,
-    bytes: &'b [u8],
-    at: usize,
-    depth: u32,
+    cursor: Cursor<'b>,
     seen: Vec<PathValue<'b>>,
 }
 
-impl<'b> BodyScanner<'b> {
-    fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
-    }
-
-    fn blanks(&mut self) {
-        self.at = scan::blanks(self.bytes, self.at);
-    }
-
-    /// Opens an object; returns whether it has an entry.
-    fn open(&mut self) -> Option<bool> {
-        self.blanks();
-        if self.peek()? != b'{' {
-            return None;
-        }
-        self.enter(b'}')
-    }
-
-    /// Goes behind the bracket that opens; returns whether something is in there.
-    fn enter(&mut self, end: u8) -> Option<bool> {
-        self.at += 1;
-        self.depth += 1;
-        if self.depth > DEPTH {
-            return None;
-        }
-        self.blanks();
-        if self.peek()? == end {
-            self.at += 1;
-            self.depth -= 1;
-            return Some(false);
-        }
-        Some(true)
-    }
-
-    /// Goes on behind an entry or element; returns whether there is another.
-    fn next(&mut self, end: u8) -> Option<bool> {
-        self.blanks();
-        let found = self.peek()?;
-        self.at += 1;
-        if found == b',' {
-            self.blanks();
-            return Some(true);
-        }
-        self.depth -= 1;
-        (found == end).then_some(false)
-    }
-
-    /// Takes a key, and goes to its value.
-    fn key(&mut self) -> Option<&'b str> {
-        let start = self.at + 1;
-        let (end, value) = scan::key(self.bytes, self.at)?;
-        self.at = value;
-        self.text.get(start..end)
-    }
-
-    /// Skips a value that no rule reads.
-    fn skip(&mut self) -> Option<()> {
-        self.at = scan::value(self.bytes, self.at, self.depth)?;
-        Some(())
-    }
-
+impl BodyScanner<'_> {
     /// Reads facts or trusted data, or null in their place.
     fn object(&mut self, trie: &Trie) -> Option<DataShape> {
         self.clear(trie);
-        if self.peek()? == b'n' {
-            self.at = scan::word(self.bytes, self.at, b"null")?;
+        if self.cursor.peek()? == b'n' {
+            self.cursor.null()?;
             return Some(DataShape::Null);
         }
         let (mut name, mut values, mut others) = (false, false, false);
-        let mut more = self.open()?;
+        let mut more = self.cursor.open_object()?;
         while more {
-            let key = self.key()?;
+            let key = self.cursor.key()?;
             // One key that an envelope does not have is enough.
             if !others {
                 match key {
@@ -201,7 +134,7 @@ impl<'b> BodyScanner<'b> {
                 }
             }
             self.entry(trie, key)?;
-            more = self.next(b'}')?;
+            more = self.cursor.next_entry()?;
         }
         Some(if name && values && !others { DataShape::Envelope } else { DataShape::Object })
     }
@@ -213,7 +146,7 @@ impl<'b> BodyScanner<'b> {
                 self.clear(trie);
                 self.read(trie)
             }
-            None => self.skip(),
+            None => self.cursor.skip(),
         }
     }
 
@@ -226,44 +159,36 @@ impl<'b> BodyScanner<'b> {
 
     /// Reads a value that rules look at, or into.
     fn read(&mut self, trie: &Trie) -> Option<()> {
-        let start = self.at;
-        match self.peek()? {
+        let start = self.cursor.position();
+        match self.cursor.peek()? {
             b'"' => {
-                let Quoted { end, is_plain } = scan::string(self.bytes, start)?;
-                self.at = end + 1;
-                let seen = if is_plain {
-                    PathValue::Text(self.text.get(start + 1..end)?.into())
-                } else {
-                    // Only with its quotes it is a value.
-                    let text: String = serde_json::from_str(self.text.get(start..=end)?).ok()?;
-                    PathValue::Text(text.into())
-                };
-                put(&mut self.seen, trie.here, || seen);
+                let text = self.cursor.string()?;
+                put(&mut self.seen, trie.here, || PathValue::Text(text));
             }
             b'{' => {
                 put(&mut self.seen, trie.here, || PathValue::Object);
-                let mut more = self.open()?;
+                let mut more = self.cursor.open_object()?;
                 while more {
-                    let key = self.key()?;
+                    let key = self.cursor.key()?;
                     self.entry(trie, key)?;
-                    more = self.next(b'}')?;
+                    more = self.cursor.next_entry()?;
                 }
             }
             b'[' => {
-                let mut more = self.enter(b']')?;
+                let mut more = self.cursor.open_list()?;
                 let mut index = 0;
                 while more {
                     match trie.elements.iter().find(|(it, _)| *it == index) {
                         Some((_, trie)) => self.read(trie)?,
-                        None => self.skip()?,
+                        None => self.cursor.skip()?,
                     }
                     index += 1;
-                    more = self.next(b']')?;
+                    more = self.cursor.next_element()?;
                 }
                 self.whole(trie, start)?;
             }
             _ => {
-                self.skip()?;
+                self.cursor.skip()?;
                 self.whole(trie, start)?;
             }
         }
@@ -273,7 +198,7 @@ impl<'b> BodyScanner<'b> {
     /// Notes the value that ends here, as the JSON library reads it.
     fn whole(&mut self, trie: &Trie, start: usize) -> Option<()> {
         if trie.here.is_some() {
-            let value: Value = serde_json::from_str(self.text.get(start..self.at)?).ok()?;
+            let value = self.cursor.value_since(start)?;
             put(&mut self.seen, trie.here, || value.into());
         }
         Some(())

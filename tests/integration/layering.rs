@@ -18,10 +18,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("document", &[]),
     ("puppet", &[]),
     ("diagnostic", &["document"]),
+    ("json", &[]),
     ("java_regex", &[]),
     ("model", &["java_regex"]),
     ("rule", &["java_regex", "model"]),
     ("hierarchy", &["model", "rule"]),
+    ("mentioned", &["json", "model", "rule", "hierarchy"]),
     ("classification", &["model", "rule", "hierarchy"]),
     (
         "validation",
@@ -36,7 +38,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "puppet",
         ],
     ),
-    ("snapshot", &["model", "rule", "java_regex", "hierarchy", "classification", "diagnostic"]),
+    (
+        "snapshot",
+        &[
+            "json",
+            "model",
+            "rule",
+            "java_regex",
+            "hierarchy",
+            "mentioned",
+            "classification",
+            "diagnostic",
+        ],
+    ),
     ("answer", &["model", "hierarchy", "classification", "diagnostic"]),
     (
         "impact",
@@ -57,7 +71,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("client", &["model", "diagnostic", "facts"]),
     ("puppetdb", &["model", "facts", "client"]),
     ("puppet_server", &["model", "puppet", "client"]),
-    ("store", &["answer", "model", "facts", "telemetry"]),
+    ("store", &["answer", "model", "mentioned", "facts", "telemetry"]),
     (
         "reconcile",
         &[
@@ -87,6 +101,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rule",
             "hierarchy",
             "classification",
+            "mentioned",
             "snapshot",
             "impact",
             "diagnostic",
@@ -124,7 +139,9 @@ const IMPURE: &[&str] = &[
 const PURE: &[&str] = &[
     "answer",
     "blame",
+    "json",
     "java_regex",
+    "mentioned",
     "changeset",
     "history",
     "impact",

@@ -1,0 +1,9 @@
+//! JSON text, read without making anything of what is not wanted.
+//!
+//! What is rare, or wrong, is declined: then the text is read by the JSON library, which alone decides what
+//! is an error. What is not declined means the same in both.
+
+mod cursor;
+mod scan;
+
+pub use cursor::Cursor;

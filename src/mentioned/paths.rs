@@ -1,0 +1,186 @@
+//! The set of mentioned paths.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::tree::PathTree;
+use crate::hierarchy::Hierarchy;
+use crate::model::{Condition, Map, Node, Path, Segment};
+
+/// Facts, or trusted data.
+type JsonObject = Map<String, Value>;
+
+/// A set of paths of facts and trusted data. The certname belongs to every such set.
+///
+/// Its text form is a list of paths in the array form of rules: equal for equal sets, and read back by
+/// [`str::parse`].
+#[derive(Clone, Debug, Default)]
+pub struct MentionedPaths {
+    /// Each begins with `fact` or `trusted`, and a key behind it.
+    pub(super) paths: BTreeSet<Arc<[Segment]>>,
+    fact: PathTree,
+    trusted: PathTree,
+}
+
+impl PartialEq for MentionedPaths {
+    fn eq(&self, other: &Self) -> bool {
+        self.paths == other.paths
+    }
+}
+
+impl Eq for MentionedPaths {}
+
+impl MentionedPaths {
+    /// Returns the paths that the rules of groups mention.
+    ///
+    /// Facts that are interpolated into values will belong here too.
+    pub fn of(hierarchy: &Hierarchy) -> Self {
+        Self::of_rules(hierarchy.groups().filter_map(|group| group.rule.as_deref()))
+    }
+
+    pub(super) fn of_rules<'r>(rules: impl Iterator<Item = &'r Condition>) -> Self {
+        let mut paths = BTreeSet::new();
+        for rule in rules {
+            collect(rule, &mut paths);
+        }
+        Self::from(paths)
+    }
+
+    /// Returns the paths of either set.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        if self.covers(other) {
+            return self.clone();
+        }
+        Self::from(&self.paths | &other.paths)
+    }
+
+    /// Returns whether a node that is restricted to this set has all that the other set mentions.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.paths.is_superset(&other.paths)
+    }
+
+    /// Returns a node without the facts and trusted data that are not mentioned.
+    ///
+    /// A list whose elements are mentioned keeps the places of those. Where rules look at a value, they tell
+    /// neither null from nothing, nor one object from another: nothing is kept in place of null, and only
+    /// what is mentioned in an object.
+    #[must_use]
+    pub fn keep(&self, node: &Node) -> Node {
+        Node {
+            name: node.name.clone(),
+            fact: self.fact.keep_map(&node.fact),
+            trusted: self.trusted.keep_map(&node.trusted),
+        }
+    }
+
+    /// Returns what [`Self::keep`] keeps of facts and trusted data that are JSON text.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a text is not an object.
+    pub fn keep_text(
+        &self,
+        fact: &str,
+        trusted: &str,
+    ) -> Result<(JsonObject, JsonObject), serde_json::Error> {
+        Ok((self.fact.keep_text(fact)?, self.trusted.keep_text(trusted)?))
+    }
+}
+
+impl From<BTreeSet<Arc<[Segment]>>> for MentionedPaths {
+    fn from(paths: BTreeSet<Arc<[Segment]>>) -> Self {
+        let (mut fact, mut trusted) = (PathTree::default(), PathTree::default());
+        // In order, as the tree demands.
+        for path in &paths {
+            match path.split_first() {
+                Some((Segment::Key(root), rest)) if root.as_ref() == FACT => fact.add(rest),
+                Some((_, rest)) => trusted.add(rest),
+                None => {}
+            }
+        }
+        Self { paths, fact, trusted }
+    }
+}
+
+/// The first segment of the path of a fact; `facts` means the same.
+const FACT: &str = "fact";
+
+/// The first segment of the path of trusted data.
+const TRUSTED: &str = "trusted";
+
+/// Adds the paths that a rule mentions.
+fn collect(rule: &Condition, paths: &mut BTreeSet<Arc<[Segment]>>) {
+    match rule {
+        Condition::And(terms) | Condition::Or(terms) => {
+            for term in terms {
+                collect(term, paths);
+            }
+        }
+        Condition::Not(inner) => collect(inner, paths),
+        Condition::Test(test) => {
+            if let Path::Segments(segments) = &test.path {
+                paths.extend(normalized(segments));
+            }
+        }
+    }
+}
+
+/// Returns a path in the one form that it has in a set. There is none for the certname, and for a path where
+/// every node has the same: the facts as a whole are an object, and they are not a list.
+fn normalized(segments: &Arc<[Segment]>) -> Option<Arc<[Segment]>> {
+    let [Segment::Key(root), rest @ ..] = segments.as_ref() else { return None };
+    let [Segment::Key(_), ..] = rest else { return None };
+    match root.as_ref() {
+        FACT | TRUSTED => Some(Arc::clone(segments)),
+        "facts" => {
+            Some([Segment::Key(FACT.into())].into_iter().chain(rest.iter().cloned()).collect())
+        }
+        _ => None,
+    }
+}
+
+impl fmt::Display for MentionedPaths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let written = |segment: &Segment| match segment {
+            Segment::Key(key) => Value::from(key.as_ref()),
+            Segment::Index(index) => Value::from(*index),
+        };
+        let paths = self.paths.iter().map(|path| path.iter().map(written).collect());
+        Value::Array(paths.collect()).fmt(f)
+    }
+}
+
+/// A text does not say which paths are mentioned.
+#[derive(Debug, thiserror::Error)]
+pub enum MentionedPathsError {
+    /// It is not a list of lists.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// What it has is not a path of a fact or of trusted data.
+    #[error("expected a path such as [\"fact\", \"os\", \"family\"], found {0}")]
+    Path(Value),
+}
+
+impl FromStr for MentionedPaths {
+    type Err = MentionedPathsError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let paths: Vec<Vec<Value>> = serde_json::from_str(text)?;
+        let segment = |value: &Value| match value {
+            Value::String(key) => Some(Segment::Key(key.as_str().into())),
+            other => other.as_u64().map(Segment::Index),
+        };
+        let path = |values: Vec<Value>| {
+            let segments: Option<Arc<[Segment]>> = values.iter().map(segment).collect();
+            let path = segments.and_then(|it| normalized(&it));
+            path.ok_or_else(|| MentionedPathsError::Path(values.into()))
+        };
+        let paths: Result<BTreeSet<_>, _> = paths.into_iter().map(path).collect();
+        paths.map(Self::from)
+    }
+}

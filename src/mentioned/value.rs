@@ -1,0 +1,30 @@
+//! Keeping what is mentioned of values.
+
+use serde_json::{Map, Value};
+
+use super::tree::{KeptElements, PathTree, Want};
+
+impl PathTree {
+    pub(super) fn keep_map(&self, map: &Map<String, Value>) -> Map<String, Value> {
+        let kept = self.keys.iter().filter_map(|(key, tree)| {
+            let kept = tree.keep(map.get(key.as_ref())?, tree.want)?;
+            Some((key.as_ref().to_owned(), kept))
+        });
+        kept.collect()
+    }
+
+    pub(super) fn keep(&self, value: &Value, want: Want) -> Option<Value> {
+        match value {
+            Value::Null => None,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => want.scalar(|| value.clone()),
+            Value::Object(map) => want.object(self.keep_map(map)),
+            Value::Array(elements) => {
+                let mut kept = KeptElements::default();
+                for (element, wanted) in elements.iter().zip(self.each_element(want)) {
+                    kept.pass(wanted.and_then(|(tree, want)| tree.keep(element, want)));
+                }
+                kept.list(want)
+            }
+        }
+    }
+}
