@@ -25,7 +25,7 @@ internals! {
     mentioned: FactDifference MentionedPaths MentionedPathsError differences;
     model: Budget BudgetItem CommitId Condition Group GroupId Individual Meter Node same;
     puppet: DataType;
-    reconcile: Blame BlamedValue Controller Event Journal Policy Record Settings Target load;
+    reconcile: Blame BlameCache BlamedValue Controller Event Journal Policy Record Settings Target load;
     rule: QueryFormat evaluate explain read read_console split_pins to_query to_value with_pins;
     snapshot: Index LiveSnapshot Snapshot;
     store: AnswerSummary FactChange NodeFilter NodePage NodeRange NodeSummary StoredChange StoredNode;

@@ -1,6 +1,7 @@
 //! The walk from a commit back to where its values came from.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::answer::{Answer, AnswerKey};
 use crate::model::{CommitId, Value, same};
@@ -40,6 +41,10 @@ pub trait BlamedBranch {
     /// Returns an error if the branch cannot be read.
     fn is_valid(&mut self, commit: CommitId) -> Result<bool, Self::Error>;
 
+    /// Returns what earlier walks found for a commit: the origins of some of the values that the node gets
+    /// there. Only valid commits have any.
+    fn known(&mut self, commit: CommitId) -> Option<Arc<KnownOrigins>>;
+
     /// Returns whether the walk shall go on.
     fn is_wanted(&mut self) -> bool;
 }
@@ -64,6 +69,9 @@ pub enum Origin {
     Boundary(CommitId),
 }
 
+/// The origins of values that a node gets at a commit.
+pub type KnownOrigins = BTreeMap<AnswerKey, Origin>;
+
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walked {
@@ -74,7 +82,7 @@ pub enum Walked {
 }
 
 /// Finds the origin of each value of a valid commit's answer, and reports each as soon as it is known, the
-/// newest first.
+/// newest first where nothing was known before.
 ///
 /// A value came from the oldest of the valid commits, back from the given one without a gap, after which it
 /// came out.
@@ -88,15 +96,20 @@ pub fn walk<B: BlamedBranch>(
     answer: &Answer,
     report: &mut impl FnMut(&AnswerKey, Origin) -> Result<(), B::Error>,
 ) -> Result<Walked, B::Error> {
-    let mut open: BTreeMap<&AnswerKey, &Value> =
-        answer.values().iter().map(|(key, it)| (key, &it.value)).collect();
+    let mut open = OpenValues(answer.values().iter().map(|(key, it)| (key, &it.value)).collect());
     // From the newest to the oldest: the commits at which the open values come out if they are valid. The
     // first of them is.
     let mut alike = vec![head];
     // Whether the commit before was invalid, so that nothing is known of what it would answer.
     let mut after_invalid = false;
     let mut at = head;
-    while !open.is_empty() {
+    loop {
+        if !after_invalid && let Some(known) = branch.known(at) {
+            open.close_known(&known, report)?;
+        }
+        if open.0.is_empty() {
+            return Ok(Walked::Whole);
+        }
         if !branch.is_wanted() {
             return Ok(Walked::Stopped);
         }
@@ -107,8 +120,8 @@ pub fn walk<B: BlamedBranch>(
                 Older::Unknown => Origin::Boundary(first),
                 _ => Origin::Commit(first),
             };
-            open.keys().try_for_each(|key| report(key, origin))?;
-            break;
+            open.0.keys().try_for_each(|key| report(key, origin))?;
+            return Ok(Walked::Whole);
         };
         let concerns = after_invalid || branch.may_differ(parent, at)?;
         at = parent;
@@ -119,21 +132,43 @@ pub fn walk<B: BlamedBranch>(
         let before = branch.answer(parent)?;
         after_invalid = before.is_none();
         let Some(before) = before else { continue };
-        let goes_on = |key: &AnswerKey, value: &Value| {
-            before.values().get(key).is_some_and(|it| same(&it.value, value))
-        };
-        let ended: Vec<&AnswerKey> =
-            open.iter().filter(|(key, value)| !goes_on(key, value)).map(|(key, _)| *key).collect();
+        let ended = open.without(&before);
         if !ended.is_empty() {
             let Some(first) = oldest_valid(branch, &alike)? else { return Ok(Walked::Stopped) };
-            for key in ended {
-                open.remove(key);
-                report(key, Origin::Commit(first))?;
-            }
+            ended.into_iter().try_for_each(|key| report(key, Origin::Commit(first)))?;
         }
         alike = vec![parent];
     }
-    Ok(Walked::Whole)
+}
+
+/// The values whose origins are not known yet.
+struct OpenValues<'a>(BTreeMap<&'a AnswerKey, &'a Value>);
+
+impl<'a> OpenValues<'a> {
+    /// Removes the values that an answer does not have so, and returns their keys.
+    fn without(&mut self, answer: &Answer) -> Vec<&'a AnswerKey> {
+        let goes_on = |key: &AnswerKey, value: &Value| {
+            answer.values().get(key).is_some_and(|it| same(&it.value, value))
+        };
+        self.0.extract_if(.., |key, value| !goes_on(key, value)).map(|(key, _)| key).collect()
+    }
+
+    /// Reports and removes the values whose origins are known.
+    fn close_known<E>(
+        &mut self,
+        known: &KnownOrigins,
+        report: &mut impl FnMut(&AnswerKey, Origin) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut reported = Ok(());
+        self.0.retain(|key, _| match known.get(*key) {
+            Some(origin) if reported.is_ok() => {
+                reported = report(key, *origin);
+                false
+            }
+            _ => true,
+        });
+        reported
+    }
 }
 
 /// Returns the last of some commits that is valid, the first of which is; none if the walk is not wanted any

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::blame::Blame;
+use super::blame::{Blame, BlameCache};
 use super::build::{Build, Built};
 use super::build_queue::{BuildQueue, Priority};
 use super::live::LiveSnapshots;
@@ -53,6 +53,7 @@ pub(super) struct SnapshotStore {
     cache: Mutex<SnapshotCache>,
     readings: ReadingCache,
     queue: BuildQueue,
+    blames: BlameCache,
 }
 
 impl SnapshotStore {
@@ -72,6 +73,7 @@ impl SnapshotStore {
             cache: Mutex::default(),
             readings: ReadingCache::default(),
             queue: BuildQueue::default(),
+            blames: BlameCache::default(),
         }
     }
 
@@ -194,7 +196,11 @@ impl SnapshotStore {
         let slot = self.queue.take(Priority::Reads).ok_or(BuildError::Busy)?;
         let budget = self.budget_to_read(repository, head)?;
         drop(slot);
-        Ok(Blame::new(repository, &self.path, budget, is_wanted).with_queue(&self.queue))
+        let blame = Blame::new(repository, &self.path, budget, is_wanted)
+            .beside(&self.queue, &self.readings)
+            .with_built(self.cached_build(head).map(|it| (head, it.checked)));
+        // What is too large for a smaller budget may be valid once the branch has it.
+        Ok(if budget == self.budget { blame.with_cache(&self.blames) } else { blame })
     }
 
     /// Returns what a commit that is only read may cost. Called with a build slot.

@@ -1,11 +1,9 @@
-//! `clade blame` over real repositories, compared with a classification at every commit.
+//! `clade blame` over real repositories.
+
+mod agreement;
 
 use std::collections::BTreeMap;
 
-use clade::internals::classification::{Outcome, Version, classified, classify};
-use clade::internals::git::Repository;
-use clade::internals::model::{Budget, CommitId, Node};
-use clade::internals::reconcile::{Blame, BlamedValue, load};
 use serde_json::{Value, json};
 
 use crate::program::{Daemon, GitRepository, run};
@@ -227,130 +225,4 @@ fn a_daemon_says_conflicts_as_findings() {
     let done = run(&["blame", "web1", "--server", &url]);
     assert_eq!((done.status, done.stdout.as_str()), (1, ""));
     assert!(done.stderr.contains("conflicting"), "{}", done.stderr);
-}
-
-/// A source of numbers that a seed determines.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % end
-    }
-}
-
-/// Returns a file of a random state: a group that may match, be a child, be pinned, be invalid.
-fn random_file(numbers: &mut Numbers, name: &str) -> String {
-    let rules = ["name ~ web", "name ~ db", "os.family = Debian", "os.family = RedHat"];
-    let rule = match numbers.below(6) {
-        5 => String::new(),
-        at => format!("rule: {}\n", rules[at % rules.len()]),
-    };
-    let parent = match numbers.below(4) {
-        0 => "parent: A\n",
-        1 => "parent: B\n",
-        _ => "",
-    };
-    let environment = if numbers.below(4) == 0 { "environment: staging\n" } else { "" };
-    let name = if numbers.below(14) == 0 { "[" } else { name };
-    let value = numbers.below(3);
-    let class = ["apache", "ntp"][numbers.below(2)];
-    format!(
-        "name: {name}\n{parent}{rule}{environment}classes: {{{class}: {{v: {value}}}}}\nvariables: {{x{}: {}}}\n",
-        numbers.below(2),
-        numbers.below(2)
-    )
-}
-
-/// The values that the API gives of a commit to a node; none if the commit is not valid.
-fn values_at(
-    repository: &Repository,
-    commit: CommitId,
-    node: &Node,
-) -> Option<BTreeMap<String, Value>> {
-    let estate = load(repository, commit, "").unwrap().estate?;
-    let mut values = BTreeMap::new();
-    let Ok(explanation) = classify(&estate, node) else { return Some(values) };
-    let Outcome::Classified(result) = &explanation.outcome else { return Some(values) };
-    let document = classified(&explanation, result, Version::V2);
-    for group in document["groups"].as_array().unwrap() {
-        values.insert(format!("groups.{}", group["name"].as_str().unwrap()), group["id"].clone());
-    }
-    values.insert("environment".into(), document["environment"].clone());
-    for (class, parameters) in document["classes"].as_object().unwrap() {
-        values.insert(format!("classes.{class}"), json!({}));
-        for (key, value) in parameters.as_object().unwrap() {
-            values.insert(format!("classes.{class}.{key}"), value.clone());
-        }
-    }
-    for (name, value) in document["parameters"].as_object().unwrap() {
-        values.insert(format!("variables.{name}"), value.clone());
-    }
-    Some(values)
-}
-
-#[test]
-fn blame_agrees_with_a_classification_at_every_commit() {
-    let mut compared = 0;
-    for seed in 0..16 {
-        let mut numbers = Numbers(seed);
-        let repository = GitRepository::new();
-        let mut commits = Vec::new();
-        repository.commit("base", &[("groups/base.yaml", BASE)]);
-        for number in 0..24 {
-            let name = ["A", "B", "C", "D"][numbers.below(4)];
-            let path = format!("groups/{name}.yaml");
-            let exists = repository.path().join(&path).exists();
-            let node = "classes: {own: {v: 1}}\n";
-            let file = match numbers.below(10) {
-                0 if exists => (path.as_str(), String::new()),
-                1 => {
-                    ("nodes/web1.yaml", format!("{node}variables: {{x0: {}}}\n", numbers.below(2)))
-                }
-                2 => ("nodes/web2.yaml", format!("{node}# {number}\n")),
-                3 => ("README.md", format!("{number}\n")),
-                _ => (path.as_str(), random_file(&mut numbers, name)),
-            };
-            commits.push(repository.commit(&format!("c{number}"), &[(file.0, &file.1)]));
-        }
-        let opened = Repository::discover(&repository.path()).unwrap();
-        let node: Node = serde_json::from_value(json!({
-            "name": "web1", "fact": {"os": {"family": "Debian"}}, "trusted": {"certname": "web1"},
-        }))
-        .unwrap();
-        let all: Vec<(CommitId, BTreeMap<String, Value>)> = commits
-            .iter()
-            .map(|it| it.parse().unwrap())
-            .filter_map(|commit| Some((commit, values_at(&opened, commit, &node)?)))
-            .collect();
-        for (at, (head, values)) in all.iter().enumerate() {
-            let expected: BTreeMap<&String, CommitId> = values
-                .iter()
-                .map(|(key, value)| {
-                    let alike =
-                        all[..=at].iter().rev().take_while(|it| it.1.get(key) == Some(value));
-                    (key, alike.last().unwrap().0)
-                })
-                .collect();
-            if values.is_empty() {
-                continue;
-            }
-            let mut found: Vec<BlamedValue> = Vec::new();
-            let blame = Blame::new(&opened, "", Budget::DEFAULT, &|| true);
-            blame.run(*head, &node, None, &mut |it| found.push(it)).unwrap();
-            // The commit before those that are compared may be the first that gave a value.
-            let found: BTreeMap<&String, CommitId> = found
-                .iter()
-                .map(|it| (&it.key, it.commit.id))
-                .map(|(key, commit)| match commits.iter().any(|it| *it == commit.to_string()) {
-                    true => (key, commit),
-                    false => (key, all[0].0),
-                })
-                .collect();
-            assert_eq!(found, expected, "seed {seed}, commit {at}");
-            compared += found.len();
-        }
-    }
-    assert!(compared > 400, "{compared} values were compared");
 }

@@ -17,6 +17,8 @@ struct MadeUp {
     before: Older,
     /// How many more steps are wanted.
     wanted: usize,
+    /// What earlier walks found.
+    known: BTreeMap<CommitId, Arc<KnownOrigins>>,
 }
 
 fn id(number: usize) -> CommitId {
@@ -54,6 +56,10 @@ impl BlamedBranch for MadeUp {
         Ok(self.commits[number(commit)].is_some())
     }
 
+    fn known(&mut self, commit: CommitId) -> Option<Arc<KnownOrigins>> {
+        self.known.get(&commit).cloned()
+    }
+
     fn is_wanted(&mut self) -> bool {
         let wanted = self.wanted > 0;
         self.wanted = self.wanted.saturating_sub(1);
@@ -62,7 +68,7 @@ impl BlamedBranch for MadeUp {
 }
 
 fn origin_of_v(commits: &[Commit], before: Older, wanted: usize) -> (Walked, Option<Origin>) {
-    let mut branch = MadeUp { commits: commits.to_vec(), before, wanted };
+    let mut branch = MadeUp { commits: commits.to_vec(), before, wanted, known: BTreeMap::new() };
     let head = id(commits.len() - 1);
     let whole = answer(commits.last().unwrap().unwrap());
     let mut found = None;
@@ -106,4 +112,26 @@ fn a_walk_that_is_not_wanted_stops() {
     }
     assert_eq!(origin_of_v(&commits, Older::Nothing, 3).0, Walked::Stopped);
     assert_eq!(origin_of_v(&commits, Older::Nothing, 99).0, Walked::Whole);
+}
+
+#[test]
+fn a_walk_ends_at_a_commit_where_the_rest_is_known() {
+    let commits = [Some(1), Some(2), None, Some(2), Some(3), Some(2), Some(2)];
+    let variable =
+        answer(2).values().keys().find(|it| matches!(it, AnswerKey::Variable(_))).cloned();
+    let known = Arc::new(KnownOrigins::from([(variable.unwrap(), Origin::Commit(id(1)))]));
+    for (at, expected) in [(6, 1), (5, 1), (3, 5), (2, 5)] {
+        let known = BTreeMap::from([(id(at), Arc::clone(&known))]);
+        let mut branch =
+            MadeUp { commits: commits.to_vec(), before: Older::Nothing, wanted: 99, known };
+        let mut found = Vec::new();
+        let whole = answer(2);
+        let Ok(walked) = walk(&mut branch, id(6), &whole, &mut |key, origin| {
+            if matches!(key, AnswerKey::Variable(_)) {
+                found.push(origin);
+            }
+            Ok(())
+        });
+        assert_eq!((walked, found), (Walked::Whole, vec![Origin::Commit(id(expected))]), "{at}");
+    }
 }

@@ -1,0 +1,293 @@
+//! The commits of a repository, as a walk sees them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::cache::{BlameCache, Step, WalkNumber};
+use crate::answer::Answer;
+use crate::blame::{BlamedBranch, ConcernedNodes, Inputs, KnownOrigins, Older, Origin, paths_of};
+use crate::git::{FilesError, ReadError, Repository, TreeEntry};
+use crate::model::{Budget, CommitId, Meter, Node, Path};
+use crate::reconcile::build::{Build, CheckedFiles};
+use crate::reconcile::build_queue::{BuildQueue, Priority};
+use crate::reconcile::outcome::BuildError;
+use crate::reconcile::reading_cache::ReadingCache;
+use crate::reconcile::tree_files::{Key as FileKey, TreeFile, is_settings, source_file};
+use crate::validation::{Checked, Layout};
+
+/// How many commits are walked back; before the last of them nothing is known.
+const LONGEST: usize = 100_000;
+
+/// How many files of a change are read to find out whether they concern a node; one with more is taken for
+/// one that does.
+const CHANGES: usize = 1_000;
+
+/// Of how many files a walk remembers which nodes they can concern.
+const MEMO: usize = 20_000;
+
+/// What a walk uses.
+#[derive(Clone, Copy)]
+pub(super) struct WalkContext<'b> {
+    pub(super) repository: &'b Repository,
+    /// The directory of the groups.
+    pub(super) directory: &'b str,
+    /// What each commit may cost.
+    pub(super) budget: Budget,
+    /// Whether the walk shall go on; asked before each commit.
+    pub(super) is_wanted: &'b (dyn Fn() -> bool + Sync),
+    /// Where the reading of each commit waits for its turn.
+    pub(super) queue: Option<&'b BuildQueue>,
+    /// The files that have been read.
+    pub(super) readings: Option<&'b ReadingCache>,
+}
+
+impl std::fmt::Debug for WalkContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WalkContext").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+/// The commits of a repository, as a walk sees them.
+pub(super) struct Commits<'b> {
+    context: &'b WalkContext<'b>,
+    node: &'b Node,
+    cache: &'b BlameCache,
+    /// The files of this walk, where there is no cache of more.
+    own_readings: ReadingCache,
+    walk: WalkNumber,
+    /// The commit that was read last, and what it says: the next one shares most of it.
+    last: Option<(CommitId, Arc<Checked>)>,
+    /// The layout of the last commit whose answer was asked for.
+    layout: Arc<Layout>,
+    /// The nodes that the files of this walk can concern.
+    concerned: HashMap<FileKey, Arc<ConcernedNodes>>,
+    /// The same by path, as of the file that was read last: most changes leave the rule as it is.
+    concerned_last: HashMap<Arc<str>, Arc<ConcernedNodes>>,
+    /// The paths that the rules of the commits so far mention.
+    paths: HashSet<Path>,
+    walked: usize,
+}
+
+impl<'b> Commits<'b> {
+    pub(super) fn new(context: &'b WalkContext<'b>, node: &'b Node, cache: &'b BlameCache) -> Self {
+        Self {
+            context,
+            node,
+            cache,
+            own_readings: ReadingCache::default(),
+            walk: cache.begin_walk(),
+            last: None,
+            layout: Arc::default(),
+            concerned: HashMap::new(),
+            concerned_last: HashMap::new(),
+            paths: HashSet::new(),
+            walked: 0,
+        }
+    }
+
+    /// Reads the commit that the walk begins with.
+    pub(super) fn begin(
+        &mut self,
+        head: CommitId,
+        built: Option<&(CommitId, Arc<Checked>)>,
+    ) -> Result<Arc<Checked>, BuildError> {
+        self.last = built.cloned();
+        let checked = match built {
+            Some((commit, checked)) if *commit == head => Arc::clone(checked),
+            _ => self.files(head)?,
+        };
+        self.enter(&checked);
+        Ok(checked)
+    }
+
+    /// Keeps the origins of values that the node gets at a commit for later walks.
+    pub(super) fn keep(&self, commit: CommitId, mut found: KnownOrigins) {
+        // Older commits may arrive, so what is a boundary now need not stay one.
+        found.retain(|_, origin| matches!(origin, Origin::Commit(_)));
+        if !found.is_empty() {
+            let inputs = Inputs::of(&self.paths, self.node);
+            self.cache.keep_origins(commit, self.node, inputs, found);
+        }
+    }
+
+    /// Notes the layout and the rules of a valid commit: what comes before it is compared with it.
+    fn enter(&mut self, checked: &Checked) {
+        let Some(estate) = &checked.estate else { return };
+        if *self.layout != *checked.layout() {
+            self.layout = Arc::new(checked.layout().clone());
+        }
+        for rule in estate.hierarchy.groups().filter_map(|it| it.rule.as_deref()) {
+            paths_of(rule, &mut |path| note(&mut self.paths, path));
+        }
+    }
+
+    fn readings(&self) -> &ReadingCache {
+        self.context.readings.unwrap_or(&self.own_readings)
+    }
+
+    /// Reads and checks the files of a commit, from what was read last where they have much in common.
+    fn files(&mut self, commit: CommitId) -> Result<Arc<Checked>, BuildError> {
+        let WalkContext { repository, directory, budget, is_wanted, queue, .. } = *self.context;
+        let _slot = queue.map(|it| it.take(Priority::Reads).ok_or(BuildError::Busy)).transpose()?;
+        let cache = self.readings();
+        let build = Build { repository, commit, directory, cache, budget, is_wanted };
+        let base = self.last.as_ref().map(|(id, checked)| (*id, &**checked));
+        let CheckedFiles { checked, .. } = build.files(base)?;
+        let is_valid = checked.estate.is_some();
+        self.cache.keep_validity(commit, is_valid);
+        if is_valid {
+            self.last = Some((commit, Arc::clone(&checked)));
+        }
+        Ok(checked)
+    }
+
+    /// Returns the nodes that what is between two commits can concern, and about how many bytes they take
+    /// beside what is known already.
+    fn concerned_between(
+        &mut self,
+        parent: CommitId,
+        commit: CommitId,
+    ) -> Result<(Vec<Arc<ConcernedNodes>>, usize), BuildError> {
+        let WalkContext { repository, directory, budget, .. } = *self.context;
+        let meter = Arc::new(Meter::new(budget));
+        let all = || Ok((vec![Arc::new(ConcernedNodes::All)], 0));
+        let mut entries: Vec<TreeEntry> = Vec::new();
+        for (before, after) in [(parent, commit), (commit, parent)] {
+            match repository.changed_files(Some(before), after, directory, &meter) {
+                Ok(changed) => entries.extend(changed),
+                Err(FilesError::TooLarge(_) | FilesError::NoDirectory(_)) => return all(),
+                Err(FilesError::Unreadable(source)) => {
+                    return Err(BuildError::Unreadable { commit, source });
+                }
+            }
+        }
+        if entries.len() > CHANGES || entries.iter().any(|it| is_settings(&it.path)) {
+            return all();
+        }
+        let layout = Arc::clone(&self.layout);
+        let mut concerned: Vec<Arc<ConcernedNodes>> = Vec::new();
+        let mut bytes = 0;
+        for file in entries.iter().filter_map(|entry| TreeFile::of(entry, &layout)) {
+            let (nodes, more) = self
+                .concerned_by(&file, &meter)
+                .map_err(|source| BuildError::Unreadable { commit, source })?;
+            bytes += more;
+            if *nodes != ConcernedNodes::Nothing
+                && !concerned.iter().any(|it| Arc::ptr_eq(it, &nodes))
+            {
+                concerned.push(nodes);
+            }
+        }
+        Ok((concerned, bytes))
+    }
+
+    /// Returns the nodes that a file can concern, and about how many bytes that takes beside what is known
+    /// already.
+    fn concerned_by(
+        &mut self,
+        file: &TreeFile<'_>,
+        meter: &Arc<Meter>,
+    ) -> Result<(Arc<ConcernedNodes>, usize), ReadError> {
+        let key = file.key();
+        if let Some(known) = key.as_ref().and_then(|it| self.concerned.get(it)) {
+            return Ok((Arc::clone(known), 0));
+        }
+        let reading = self.readings().get(std::slice::from_ref(file)).pop().flatten();
+        let nodes = match reading {
+            Some(reading) => ConcernedNodes::of(&reading, file.kind),
+            None => {
+                let source = source_file(self.context.repository, file.entry)?;
+                let of = |reading| ConcernedNodes::of(&reading, file.kind);
+                // What costs too much is found out when the commit is built.
+                let read = self.readings().read(&source, file.kind, meter, of);
+                read.unwrap_or(ConcernedNodes::All)
+            }
+        };
+        let known = self.concerned_last.get(&file.path).filter(|it| ***it == nodes);
+        let (nodes, bytes) = match known {
+            Some(known) => (Arc::clone(known), 0),
+            None => {
+                let bytes = nodes.bytes();
+                (Arc::new(nodes), bytes)
+            }
+        };
+        if self.concerned.len().max(self.concerned_last.len()) >= MEMO {
+            self.concerned.clear();
+            self.concerned_last.clear();
+        }
+        self.concerned_last.insert(Arc::clone(&file.path), Arc::clone(&nodes));
+        if let Some(key) = key {
+            self.concerned.insert(key, Arc::clone(&nodes));
+        }
+        Ok((nodes, bytes))
+    }
+}
+
+fn note(paths: &mut HashSet<Path>, path: &Path) {
+    if !paths.contains(path) {
+        paths.insert(path.clone());
+    }
+}
+
+impl BlamedBranch for Commits<'_> {
+    type Error = BuildError;
+
+    fn parent(&mut self, commit: CommitId) -> Result<Older, BuildError> {
+        self.walked += 1;
+        if self.walked > LONGEST {
+            return Ok(Older::Unknown);
+        }
+        if let Some(step) = self.cache.step(commit, self.walk) {
+            return Ok(Older::Commit(step.parent));
+        }
+        let repository = self.context.repository;
+        Ok(match repository.first_parent(commit) {
+            Ok(Some(parent)) if repository.commit(parent).is_ok() => Older::Commit(parent),
+            Ok(None) if !repository.is_shallow() => Older::Nothing,
+            // Objects that are not here are those of a history that was cut.
+            _ => Older::Unknown,
+        })
+    }
+
+    fn may_differ(&mut self, parent: CommitId, commit: CommitId) -> Result<bool, BuildError> {
+        let known = self.cache.step(commit, self.walk).filter(|it| it.layout == self.layout);
+        let step = match known {
+            Some(known) => known,
+            None => {
+                let (concerned, bytes) = self.concerned_between(parent, commit)?;
+                let layout = Arc::clone(&self.layout);
+                let step = Arc::new(Step { parent, layout, concerned: concerned.into() });
+                self.cache.keep_step(commit, &step, bytes, self.walk);
+                step
+            }
+        };
+        for nodes in &step.concerned {
+            nodes.paths(&mut |path| note(&mut self.paths, path));
+        }
+        Ok(step.concerned.iter().any(|it| it.contains(self.node)))
+    }
+
+    fn answer(&mut self, commit: CommitId) -> Result<Option<Answer>, BuildError> {
+        let checked = self.files(commit)?;
+        self.enter(&checked);
+        let Some(estate) = &checked.estate else { return Ok(None) };
+        Ok(Some(Answer::of(estate, self.node).unwrap_or_default()))
+    }
+
+    fn is_valid(&mut self, commit: CommitId) -> Result<bool, BuildError> {
+        match self.cache.validity(commit) {
+            Some(known) => Ok(known),
+            None => Ok(self.files(commit)?.estate.is_some()),
+        }
+    }
+
+    fn known(&mut self, commit: CommitId) -> Option<Arc<KnownOrigins>> {
+        let (inputs, origins) = self.cache.origins(commit, self.node)?;
+        inputs.paths().iter().for_each(|path| note(&mut self.paths, path));
+        Some(origins)
+    }
+
+    fn is_wanted(&mut self) -> bool {
+        (self.context.is_wanted)()
+    }
+}

@@ -1,0 +1,222 @@
+//! The blame of a node's answer over the commits of a repository.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::cache::BlameCache;
+use super::commits::{Commits, WalkContext};
+use crate::answer::{Answer, AnswerKey, DefiningGroup, NoAnswer};
+use crate::blame::{KnownOrigins, Origin, Walked, lines_of, walk};
+use crate::diagnostic::Place;
+use crate::git::{CommitInfo, OpenError, Repository};
+use crate::model::{Budget, CommitId, Node, Value};
+use crate::reconcile::build_queue::BuildQueue;
+use crate::reconcile::outcome::{BuildError, summary};
+use crate::reconcile::reading_cache::ReadingCache;
+use crate::reconcile::source::path_below;
+use crate::validation::Checked;
+
+/// A value of a node's answer, and where it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlamedValue {
+    /// The key, such as `classes.apache.port`.
+    pub key: String,
+    /// The value.
+    pub value: Value,
+    /// The group that defines it; none for the node's own file.
+    pub group: Option<DefiningGroup>,
+    /// The file that defines it, and its line there; none for what no file says, such as the root group.
+    pub place: Option<(Arc<str>, u32)>,
+    /// The commit after which it first came out.
+    pub commit: CommitInfo,
+    /// Whether that is only the oldest commit that is known.
+    pub is_boundary: bool,
+}
+
+/// Nothing can be blamed.
+#[derive(Debug, thiserror::Error)]
+pub enum BlameError {
+    /// A commit could not be read.
+    #[error(transparent)]
+    Unbuilt(#[from] BuildError),
+    /// The repository cannot be opened.
+    #[error(transparent)]
+    Unopened(#[from] OpenError),
+    /// The commit is not valid.
+    #[error("the commit {commit} is not valid: {why}")]
+    Invalid {
+        /// The commit.
+        commit: CommitId,
+        /// Its first error.
+        why: String,
+    },
+    /// The node has no answer there.
+    #[error(transparent)]
+    NoAnswer(#[from] NoAnswer),
+    /// The walk was not wanted any more before it was at its end.
+    #[error("the history is too long to be read in time")]
+    Stopped,
+    /// The node gets no such value.
+    #[error("`{node}` gets no value `{key}`{hint}")]
+    NoSuchKey {
+        /// The node.
+        node: String,
+        /// The key that was asked for.
+        key: String,
+        /// A key that may be meant, in words.
+        hint: String,
+    },
+}
+
+/// The blame of nodes over the commits of a repository.
+#[derive(Debug)]
+pub struct Blame<'b> {
+    context: WalkContext<'b>,
+    cache: Option<&'b BlameCache>,
+    /// A valid commit that is built already.
+    built: Option<(CommitId, Arc<Checked>)>,
+}
+
+impl<'b> Blame<'b> {
+    /// Prepares a walk over the commits of a repository, as long as it is wanted, which is asked before each
+    /// commit; the directory is that of the groups, and each commit may cost as much as the budget says.
+    pub fn new(
+        repository: &'b Repository,
+        directory: &'b str,
+        budget: Budget,
+        is_wanted: &'b (dyn Fn() -> bool + Sync),
+    ) -> Self {
+        let context =
+            WalkContext { repository, directory, budget, is_wanted, queue: None, readings: None };
+        Self { context, cache: None, built: None }
+    }
+
+    /// Reads each commit when a queue grants it: one at a time with all that is built; and shares the files
+    /// with what is built.
+    #[must_use]
+    pub(in crate::reconcile) fn beside(
+        self,
+        queue: &'b BuildQueue,
+        readings: &'b ReadingCache,
+    ) -> Self {
+        let context = WalkContext { queue: Some(queue), readings: Some(readings), ..self.context };
+        Self { context, ..self }
+    }
+
+    /// Uses what earlier walks with the same repository, directory and budget found.
+    #[must_use]
+    pub fn with_cache(self, cache: &'b BlameCache) -> Self {
+        Self { cache: Some(cache), ..self }
+    }
+
+    /// Begins with a valid commit that is built already.
+    #[must_use]
+    pub(in crate::reconcile) fn with_built(self, built: Option<(CommitId, Arc<Checked>)>) -> Self {
+        Self { built, ..self }
+    }
+
+    /// Finds the commit of each value that a node gets at a commit, or of those that a key names, and
+    /// reports each value as soon as its commit is known.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the node has no answer, no value has the key, or a commit cannot be read.
+    pub fn run(
+        &self,
+        head: CommitId,
+        node: &Node,
+        key: Option<&str>,
+        report: &mut dyn FnMut(BlamedValue),
+    ) -> Result<(), BlameError> {
+        let empty = BlameCache::default();
+        let mut commits = Commits::new(&self.context, node, self.cache.unwrap_or(&empty));
+        let checked = &commits.begin(head, self.built.as_ref())?;
+        let Some(estate) = &checked.estate else {
+            return Err(BlameError::Invalid { commit: head, why: summary(&checked.diagnostics) });
+        };
+        let mut answer = Answer::of(estate, node)?;
+        if let Some(wanted) = key {
+            answer.narrow(wanted).map_err(|similar| BlameError::NoSuchKey {
+                node: node.name.clone(),
+                key: wanted.to_owned(),
+                hint: similar.map_or_else(String::new, |it| format!("; did you mean `{it}`?")),
+            })?;
+        }
+        let lines = self.lines(head, node, checked, &answer);
+        let mut found = KnownOrigins::new();
+        let mut commits_found =
+            FoundCommits { repository: self.context.repository, known: HashMap::new() };
+        let mut located = |key: &AnswerKey, origin: Origin| {
+            let (Origin::Commit(commit) | Origin::Boundary(commit)) = origin;
+            let Some(defined) = answer.values().get(key) else { return Ok(()) };
+            found.insert(key.clone(), origin);
+            report(BlamedValue {
+                key: defined.key_text(key),
+                value: defined.value.clone(),
+                group: defined.group.clone(),
+                place: lines.get(key).cloned(),
+                commit: commits_found.get(commit)?,
+                is_boundary: matches!(origin, Origin::Boundary(_)),
+            });
+            Ok(())
+        };
+        let walked = walk(&mut commits, head, &answer, &mut located);
+        // What was found before the walk ended is right however it ended.
+        commits.keep(head, found);
+        match walked {
+            Ok(Walked::Whole) => Ok(()),
+            Ok(Walked::Stopped) | Err(BuildError::Cancelled(_)) => Err(BlameError::Stopped),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the file and line of each value that a file defines.
+    fn lines<'a>(
+        &self,
+        head: CommitId,
+        node: &Node,
+        checked: &Checked,
+        answer: &'a Answer,
+    ) -> BTreeMap<&'a AnswerKey, (Arc<str>, u32)> {
+        let own = checked.node_origins().remove(&node.name);
+        let mut by_file: BTreeMap<&str, Vec<(&AnswerKey, &Place)>> = BTreeMap::new();
+        for (key, defined) in answer.values() {
+            let place = match &defined.group {
+                Some(group) => checked.origins.get(&group.id),
+                None => own.as_ref(),
+            };
+            if let Some(place) = place {
+                by_file.entry(&place.file).or_default().push((key, place));
+            }
+        }
+        let mut lines = BTreeMap::new();
+        for (file, values) in by_file {
+            // One file at a time is in memory.
+            let content =
+                self.context.repository.text(head, &path_below(self.context.directory, file));
+            let found = lines_of(&values, content.unwrap_or_default().as_bytes());
+            for ((key, place), line) in values.into_iter().zip(found) {
+                lines.insert(key, (Arc::clone(&place.file), line));
+            }
+        }
+        lines
+    }
+}
+
+/// What people want to know of commits; many values come from the same one.
+struct FoundCommits<'b> {
+    repository: &'b Repository,
+    known: HashMap<CommitId, CommitInfo>,
+}
+
+impl FoundCommits<'_> {
+    fn get(&mut self, commit: CommitId) -> Result<CommitInfo, BuildError> {
+        if let Some(known) = self.known.get(&commit) {
+            return Ok(known.clone());
+        }
+        let info = self.repository.commit(commit);
+        let info = info.map_err(|source| BuildError::Unreadable { commit, source })?;
+        self.known.insert(commit, info.clone());
+        Ok(info)
+    }
+}

@@ -1,0 +1,216 @@
+//! Blame agrees with a classification at every commit, over random histories: whatever was blamed before, for
+//! whichever node, with whichever facts.
+
+use std::collections::{BTreeMap, HashMap};
+
+use clade::internals::classification::{Outcome, Version, classified, classify};
+use clade::internals::git::Repository;
+use clade::internals::model::{Budget, CommitId, Node};
+use clade::internals::reconcile::{Blame, BlameCache, BlamedValue, load};
+use serde_json::{Value, json};
+
+use crate::program::GitRepository;
+
+const BASE: &str = "name: Base\nrule: os.family = Debian\nclasses: {base: {}}\n";
+
+/// A source of numbers that a seed determines.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % end
+    }
+}
+
+/// Returns a file of a random state: a group that may match, be a child, be pinned, be invalid.
+fn random_file(numbers: &mut Numbers, name: &str) -> String {
+    let rules = ["name ~ web", "name ~ db", "os.family = Debian", "os.family = RedHat"];
+    let rule = match numbers.below(6) {
+        5 => String::new(),
+        at => format!("rule: {}\n", rules[at % rules.len()]),
+    };
+    let parent = match numbers.below(4) {
+        0 => "parent: A\n",
+        1 => "parent: B\n",
+        _ => "",
+    };
+    let environment = if numbers.below(4) == 0 { "environment: staging\n" } else { "" };
+    let name = if numbers.below(14) == 0 { "[" } else { name };
+    let value = numbers.below(3);
+    let class = ["apache", "ntp"][numbers.below(2)];
+    format!(
+        "name: {name}\n{parent}{rule}{environment}classes: {{{class}: {{v: {value}}}}}\nvariables: {{x{}: {}}}\n",
+        numbers.below(2),
+        numbers.below(2)
+    )
+}
+
+/// The values that the API gives of a commit to a node; none if the commit is not valid.
+fn values_at(
+    repository: &Repository,
+    commit: CommitId,
+    node: &Node,
+) -> Option<BTreeMap<String, Value>> {
+    let estate = load(repository, commit, "").unwrap().estate?;
+    let mut values = BTreeMap::new();
+    let Ok(explanation) = classify(&estate, node) else { return Some(values) };
+    let Outcome::Classified(result) = &explanation.outcome else { return Some(values) };
+    let document = classified(&explanation, result, Version::V2);
+    for group in document["groups"].as_array().unwrap() {
+        values.insert(format!("groups.{}", group["name"].as_str().unwrap()), group["id"].clone());
+    }
+    values.insert("environment".into(), document["environment"].clone());
+    for (class, parameters) in document["classes"].as_object().unwrap() {
+        values.insert(format!("classes.{class}"), json!({}));
+        for (key, value) in parameters.as_object().unwrap() {
+            values.insert(format!("classes.{class}.{key}"), value.clone());
+        }
+    }
+    for (name, value) in document["parameters"].as_object().unwrap() {
+        values.insert(format!("variables.{name}"), value.clone());
+    }
+    Some(values)
+}
+
+/// The values that a node gets, by key.
+type Values = BTreeMap<String, Value>;
+
+/// Repositories that are compared, with what was found out of them so far.
+struct Compared {
+    opened: Repository,
+    values: HashMap<(CommitId, String), Option<Values>>,
+}
+
+impl Compared {
+    fn values_at(&mut self, commit: CommitId, node: &Node) -> Option<Values> {
+        let opened = &self.opened;
+        let entry = self.values.entry((commit, serde_json::to_string(node).unwrap()));
+        entry.or_insert_with(|| values_at(opened, commit, node)).clone()
+    }
+
+    /// Returns the commit of each value by a classification at every commit; none if there is nothing to
+    /// blame.
+    fn expected(&mut self, head: CommitId, node: &Node) -> Option<BTreeMap<String, CommitId>> {
+        let mut chain = self.opened.log(head, usize::MAX).unwrap();
+        chain.reverse();
+        let valid: Vec<(CommitId, Values)> =
+            chain.iter().filter_map(|it| Some((*it, self.values_at(*it, node)?))).collect();
+        let (last, values) = valid.last()?;
+        if *last != head || values.is_empty() {
+            return None;
+        }
+        let origin = |(key, value): (&String, &Value)| {
+            let alike = valid.iter().rev().take_while(|it| it.1.get(key) == Some(value));
+            (key.clone(), alike.last().unwrap().0)
+        };
+        Some(values.iter().map(origin).collect())
+    }
+
+    fn blamed(
+        &self,
+        head: CommitId,
+        node: &Node,
+        key: Option<&str>,
+        cache: &BlameCache,
+    ) -> BTreeMap<String, CommitId> {
+        let mut found: Vec<BlamedValue> = Vec::new();
+        let blame = Blame::new(&self.opened, "", Budget::DEFAULT, &|| true).with_cache(cache);
+        blame.run(head, node, key, &mut |it| found.push(it)).unwrap();
+        assert!(found.iter().all(|it| !it.is_boundary));
+        found.into_iter().map(|it| (it.key, it.commit.id)).collect()
+    }
+}
+
+fn node(name: &str, family: &str, uptime: usize) -> Node {
+    serde_json::from_value(json!({
+        "name": name,
+        "fact": {"os": {"family": family}, "uptime": uptime},
+        "trusted": {"certname": name},
+    }))
+    .unwrap()
+}
+
+/// Commits a random change on top of what is checked out.
+fn commit_at_random(repository: &GitRepository, numbers: &mut Numbers, number: usize) -> CommitId {
+    let name = ["A", "B", "C", "D"][numbers.below(4)];
+    let path = format!("groups/{name}.yaml");
+    let exists = repository.path().join(&path).exists();
+    let node = "classes: {own: {v: 1}}\n";
+    let file = match numbers.below(10) {
+        0 if exists => (path.as_str(), String::new()),
+        1 => ("nodes/web1.yaml", format!("{node}variables: {{x0: {}}}\n", numbers.below(2))),
+        2 => ("nodes/web2.yaml", format!("{node}# {number}\n")),
+        3 => ("README.md", format!("{number}\n")),
+        _ => (path.as_str(), random_file(numbers, name)),
+    };
+    repository.commit(&format!("c{number}"), &[(file.0, &file.1)]).parse().unwrap()
+}
+
+/// Checks out another commit of the branch, as a force push does; what follows is another history.
+fn rewind(repository: &GitRepository, to: CommitId) {
+    let git = repository.git();
+    let commit = git.find_commit(to.to_string().parse().unwrap()).unwrap();
+    git.reset(commit.as_object(), git2::ResetType::Hard, None).unwrap();
+}
+
+/// Merges another commit, whose tree may say something else than both.
+fn merge(repository: &GitRepository, other: CommitId, number: usize) -> CommitId {
+    let git = repository.git();
+    let head = git.head().unwrap().peel_to_commit().unwrap();
+    let other = git.find_commit(other.to_string().parse().unwrap()).unwrap();
+    let (tree, author) = (other.tree().unwrap(), other.author());
+    let parents = [&head, &other];
+    let merged =
+        git.commit(Some("HEAD"), &author, &author, &format!("m{number}"), &tree, &parents).unwrap();
+    let merged = merged.to_string().parse().unwrap();
+    rewind(repository, merged);
+    merged
+}
+
+#[test]
+fn blame_agrees_with_a_classification_at_every_commit_whatever_was_blamed_before() {
+    let mut compared = 0;
+    for seed in 0..20 {
+        let mut numbers = Numbers(seed);
+        let repository = GitRepository::new();
+        let opened = Repository::discover(&repository.path()).unwrap();
+        let mut estate = Compared { opened, values: HashMap::new() };
+        let mut commits = vec![
+            repository.commit("base", &[("groups/base.yaml", BASE)]).parse::<CommitId>().unwrap(),
+        ];
+        let cache = BlameCache::default();
+        for number in 0..24 {
+            let any = commits[numbers.below(commits.len())];
+            commits.push(match numbers.below(8) {
+                0 => {
+                    rewind(&repository, any);
+                    commit_at_random(&repository, &mut numbers, number)
+                }
+                1 => merge(&repository, any, number),
+                _ => commit_at_random(&repository, &mut numbers, number),
+            });
+            // The newest, mostly, as people ask; and any other.
+            for _ in 0..2 {
+                let newest = commits.len() - 1;
+                let at = if numbers.below(3) > 0 { newest } else { numbers.below(newest + 1) };
+                let name = ["web1", "web1", "web2", "db1"][numbers.below(4)];
+                let family = ["Debian", "RedHat"][numbers.below(4) / 3];
+                let node = node(name, family, number);
+                let Some(expected) = estate.expected(commits[at], &node) else { continue };
+                let key = expected.keys().nth(numbers.below(3 * expected.len()));
+                let found = estate.blamed(commits[at], &node, key.map(String::as_str), &cache);
+                match key {
+                    None => assert_eq!(found, expected, "seed {seed}, commit {at} of {number}"),
+                    Some(key) => {
+                        assert_eq!(found.get(key), expected.get(key), "seed {seed}, {key}");
+                    }
+                }
+                assert!(found.iter().all(|(key, commit)| expected[key] == *commit), "seed {seed}");
+                compared += found.len();
+            }
+        }
+    }
+    assert!(compared > 1_000, "{compared} values were compared");
+}
