@@ -23,7 +23,8 @@ internals! {
     impact: Impact NodeComparison Side StateComparison Survey;
     java_regex: Pattern suspicions;
     mentioned: FactDifference MentionedPaths MentionedPathsError differences;
-    model: Budget BudgetItem CommitId Condition Group GroupId Individual Meter Node same;
+    model: Budget BudgetItem CommitId Condition Group GroupId Individual MASKED Map Meter Node STORED_PATHS Value
+        same;
     puppet: DataType;
     reconcile: Blame BlameCache BlamedValue Controller Event Journal Policy Record Settings Target load;
     rule: QueryFormat evaluate explain read read_console split_pins to_query to_value with_pins;

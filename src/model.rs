@@ -15,6 +15,7 @@ mod number;
 mod rule;
 mod table;
 mod value;
+mod withheld;
 
 pub use budget::{Budget, BudgetItem, BudgetOverride, Counts, Exceeded, Meter, Room, Weight};
 pub use commit::{BlobId, CommitId};
@@ -32,3 +33,4 @@ pub(crate) use rule::{is_bare_segment, write_quoted};
 pub use serde_json::{Map, Value};
 pub use table::Table;
 pub use value::{has_exponent, is_written_as, same, text};
+pub use withheld::{MASKED, STORED_PATHS, is_masked, may_be_left_out};

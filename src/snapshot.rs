@@ -21,7 +21,6 @@ use crate::model::{CommitId, Condition, GroupId, Node};
 
 pub use index::Index;
 pub use live::LiveSnapshot;
-pub use paths::ResolvedPaths;
 pub use request_parser::Request;
 
 use rendered_values::Fragments;
@@ -149,6 +148,6 @@ pub fn classify<'e>(
     index: &Index,
     node: &'e Node,
 ) -> Result<Explanation<'e>, ClassificationError> {
-    let groups = index.matches(&estate.hierarchy, &index.resolve(node))?;
+    let groups = index.matching(&estate.hierarchy, node)?;
     Ok(conclude(estate, node, &groups))
 }

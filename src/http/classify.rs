@@ -17,9 +17,9 @@ use super::openapi::errors::{
 use super::openapi::parameters::SnapshotParameters;
 use super::snapshot_context::SnapshotContext;
 use super::types::{self, ClassifiedV2, NodeBody, shape};
-use crate::classification::{self, Explanation, Final, Outcome, Version};
+use crate::classification::{self, ClassificationError, Explanation, Final, Outcome, Version};
+use crate::hierarchy::GroupIndex;
 use crate::model::NODE_VALUES;
-use crate::snapshot::ResolvedPaths;
 use crate::telemetry::ClassificationOutcome;
 
 /// Classifies a node and counts how that ended.
@@ -77,7 +77,7 @@ fn classify(
     if let Some(bytes) = bytes {
         check_values(bytes, NODE_VALUES)?;
     }
-    let index = context.snapshot.index();
+    let (index, hierarchy) = (context.snapshot.index(), &context.snapshot.estate.hierarchy);
     let commit = Some(context.snapshot.commit);
     // Nearly all bodies can be read without making values of what no rule reads.
     if !request.is_own()
@@ -87,7 +87,8 @@ fn classify(
         if request.is_kept() {
             recorder.record_received(request.name(), &read, commit);
         }
-        return Ok(respond(context, request.name(), &read.resolved, version));
+        let groups = index.matches(hierarchy, &read.resolved);
+        return Ok(respond(context, request.name(), groups, version));
     }
     let body = bytes.map(to_json).transpose()?;
     context.metrics.count_shape(shape(body.as_ref()));
@@ -98,19 +99,18 @@ fn classify(
     if has_body && request.is_kept() {
         recorder.record(&node, commit, transaction);
     }
-    Ok(respond(context, &node.name, &index.resolve(&node), version))
+    Ok(respond(context, &node.name, index.matching(hierarchy, &node), version))
 }
 
 /// Answers with the classified document.
 fn respond(
     context: &SnapshotContext,
     name: &str,
-    resolved: &ResolvedPaths<'_>,
+    groups: Result<Vec<GroupIndex>, ClassificationError>,
     version: Version,
 ) -> Response {
-    let snapshot = &context.snapshot;
-    let hierarchy = &snapshot.estate.hierarchy;
-    let (counted, answer) = match snapshot.index().matches(hierarchy, resolved) {
+    let hierarchy = &context.snapshot.estate.hierarchy;
+    let (counted, answer) = match groups {
         Err(error) => (ClassificationOutcome::EvaluationError, Err(error.into())),
         Ok(groups) => match context.classified(name, &groups, version) {
             Ok(text) => (ClassificationOutcome::Answered, Ok(text)),

@@ -1,39 +1,32 @@
 //! Evaluating rules.
 //!
 //! Evaluation is three-valued: a condition holds, does not hold, or could not be
-//! found out because a pattern used up its step budget. An `and` with a false
+//! found out because a pattern used up its step budget or a value was not stored. An `and` with a false
 //! term is false and an `or` with a true term is true, whatever the others are;
 //! so the answer does not depend on the order in which terms are evaluated, and
 //! an index may leave out what cannot hold.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::error::EvaluationError;
 use super::lookup::{Actual, actual};
 use crate::java_regex::{Overrun, Pattern};
 use crate::model::{Comparison, Condition, Decimal, Node, Order, is_written_as};
-
-/// Whether a condition holds could not be found out.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the pattern `{pattern}` used up its step budget")]
-pub struct EvaluationError {
-    /// The pattern at fault.
-    pub pattern: Arc<str>,
-}
 
 /// Returns whether a condition holds for a node.
 ///
 /// # Errors
 ///
-/// Returns [`EvaluationError`] if the answer hangs on a pattern that used up its step budget.
+/// Returns [`EvaluationError`] if the answer hangs on a pattern that used up its step budget, or on a value
+/// that was not stored.
 pub fn evaluate(condition: &Condition, node: &Node) -> Result<bool, EvaluationError> {
     match condition {
         Condition::And(terms) => join(terms.iter().map(|term| evaluate(term, node)), false),
         Condition::Or(terms) => join(terms.iter().map(|term| evaluate(term, node)), true),
         Condition::Not(inner) => evaluate(inner, node).map(|holds| !holds),
-        Condition::Test(test) => holds(&test.comparison, actual(&test.path, node)),
+        Condition::Test(test) => holds(&test.comparison, actual(&test.path, node)?),
     }
 }
 
@@ -95,7 +88,7 @@ pub(crate) fn found(
     pattern: &Pattern,
     outcome: Result<bool, Overrun>,
 ) -> Result<bool, EvaluationError> {
-    outcome.map_err(|Overrun| EvaluationError { pattern: pattern.as_str().into() })
+    outcome.map_err(|Overrun| EvaluationError::Steps { pattern: pattern.as_str().into() })
 }
 
 fn stands(number: &Decimal, order: Order, wanted: &Decimal) -> bool {
@@ -183,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_deciding_term_outweighs_one_that_is_not_known() {
-        let unknown = || Err(EvaluationError { pattern: "p".into() });
+        let unknown = || Err(EvaluationError::Steps { pattern: "p".into() });
         for (terms, decisive, expected) in [
             (vec![unknown(), Ok(true)], true, Ok(true)),
             (vec![Ok(true), unknown()], true, Ok(true)),

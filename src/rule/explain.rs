@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::array_form::path_to_value;
-use super::evaluate::{EvaluationError, holds, join};
+use super::error::EvaluationError;
+use super::evaluate::{holds, join};
 use super::lookup::{actual, lookup};
 use crate::model::{Condition, Node, Test};
 
@@ -52,7 +53,7 @@ pub fn explain<'r>(condition: &'r Condition, node: &Node) -> Explained<'r> {
             Explained { outcome, form: ExplainedForm::Not(Box::new(inner)) }
         }
         Condition::Test(test) => Explained {
-            outcome: holds(&test.comparison, actual(&test.path, node)),
+            outcome: actual(&test.path, node).and_then(|seen| holds(&test.comparison, seen)),
             form: ExplainedForm::Test(
                 test,
                 lookup(&test.path, node).map_or(Value::Null, std::borrow::Cow::into_owned),

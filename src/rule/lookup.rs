@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::model::{Node, Path, Segment};
+use super::error::EvaluationError;
+use crate::model::{MASKED, Node, Path, Segment, is_masked, may_be_left_out};
 
 /// What a comparison sees of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,16 +41,25 @@ enum Lookup<'a> {
     Name(&'a str),
     Whole(&'a Map<String, Value>),
     Value(&'a Value),
+    /// The node may have a value there that was not stored.
+    Withheld,
 }
 
 /// Returns what a comparison sees at the path.
-pub fn actual<'a>(path: &Path, node: &'a Node) -> Actual<'a> {
-    match find(path, node) {
+///
+/// # Errors
+///
+/// Returns an error if the value there was not stored.
+pub fn actual<'a>(path: &Path, node: &'a Node) -> Result<Actual<'a>, EvaluationError> {
+    Ok(match find(path, node) {
         None => Actual::Missing,
         Some(Lookup::Name(name)) => Actual::Text(name),
         Some(Lookup::Whole(_)) => Actual::Object,
         Some(Lookup::Value(value)) => Actual::of(value),
-    }
+        Some(Lookup::Withheld) => {
+            return Err(EvaluationError::Withheld { path: path.to_string().into() });
+        }
+    })
 }
 
 /// Returns the value at the path, as explanations show it.
@@ -58,6 +68,7 @@ pub fn lookup<'a>(path: &Path, node: &'a Node) -> Option<Cow<'a, Value>> {
         Lookup::Name(name) => Cow::Owned(Value::String(name.to_owned())),
         Lookup::Whole(map) => Cow::Owned(Value::Object(map.clone())),
         Lookup::Value(value) => Cow::Borrowed(value),
+        Lookup::Withheld => Cow::Owned(Value::from(MASKED)),
     })
 }
 
@@ -77,9 +88,19 @@ fn find<'a>(path: &Path, node: &'a Node) -> Option<Lookup<'a>> {
         },
         Segment::Index(_) => return None,
     };
+    let path = rest;
     let Some((first, rest)) = rest.split_first() else { return Some(Lookup::Whole(map)) };
     let Segment::Key(first) = first else { return None };
-    rest.iter().try_fold(map.get(first.as_ref())?, step).map(Lookup::Value)
+    let mut found = map.get(first.as_ref());
+    for segment in rest {
+        let Some(value) = found.filter(|it| !is_masked(it)) else { break };
+        found = step(value, segment);
+    }
+    match found {
+        Some(value) if is_masked(value) => Some(Lookup::Withheld),
+        Some(value) => Some(Lookup::Value(value)),
+        None => may_be_left_out(map, path).then_some(Lookup::Withheld),
+    }
 }
 
 /// Takes one step into a value: a key leads into objects only, an index into lists only.
@@ -93,6 +114,7 @@ pub(super) fn step<'a>(value: &'a Value, segment: &Segment) -> Option<&'a Value>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::STORED_PATHS;
     use crate::rule;
     use crate::table::each_row;
     use serde_json::json;
@@ -129,6 +151,45 @@ mod tests {
             let rule = rule::read(&json!(["=", path, "x"])).unwrap();
             let crate::model::Condition::Test(test) = rule else { panic!("a test") };
             assert_eq!(lookup(&test.path, &node).map(Cow::into_owned), expected, "{path}");
+        });
+    }
+
+    #[test]
+    fn what_was_not_stored_is_neither_there_nor_missing() {
+        let node =
+            |fact: Value| Node { fact: fact.as_object().unwrap().clone(), ..Node::named("web1") };
+        let masked =
+            json!({"ec2": MASKED, "os": {"name": "x", "key": MASKED}, "l": [{"k": MASKED}]});
+        let chosen = json!({STORED_PATHS: [["os", "name"], ["l", 0]], "os": {"name": "x"}});
+        let rows = [
+            (&masked, json!(["fact", "os", "name"]), Ok(Actual::Text("x"))),
+            (&masked, json!(["fact", "os", "absent"]), Ok(Actual::Missing)),
+            (&masked, json!(["fact", "os"]), Ok(Actual::Object)),
+            (&masked, json!(["fact", "ec2"]), Err("ec2")),
+            (&masked, json!(["fact", "ec2", "region"]), Err("ec2.region")),
+            (&masked, json!(["fact", "ec2", "tags", "a"]), Err("ec2.tags.a")),
+            (&masked, json!(["fact", "os", "key"]), Err("os.key")),
+            (&masked, json!(["fact", "l", 0, "k"]), Err("l[0].k")),
+            (&chosen, json!(["fact", "os", "name"]), Ok(Actual::Text("x"))),
+            (&chosen, json!(["fact", "l", 0]), Ok(Actual::Missing)),
+            (&chosen, json!(["fact", "l", 1]), Err("l[1]")),
+            (&chosen, json!(["fact", "os", "family"]), Err("os.family")),
+            (&chosen, json!(["fact", "kernel"]), Err("kernel")),
+            (&chosen, json!("name"), Ok(Actual::Text("web1"))),
+            (&chosen, json!(["trusted", "certname"]), Ok(Actual::Missing)),
+        ];
+        each_row(rows, |(fact, path, expected)| {
+            let rule = rule::read(&json!(["=", path, "x"])).unwrap();
+            let crate::model::Condition::Test(test) = rule else { panic!("a test") };
+            let node = node(fact.clone());
+            let seen = actual(&test.path, &node).map_err(|error| error.to_string());
+            match (seen, expected) {
+                (Ok(seen), Ok(expected)) => assert_eq!(seen, expected),
+                (Err(error), Err(path)) => {
+                    assert!(error.starts_with(&format!("`{path}` is not stored")), "{error}");
+                }
+                (seen, expected) => panic!("{seen:?} is not {expected:?}"),
+            }
         });
     }
 }

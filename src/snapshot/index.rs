@@ -19,9 +19,10 @@ mod patch;
 mod texts;
 
 use super::paths::{Paths, ResolvedPaths};
-use crate::classification::ClassificationError;
+use crate::classification::{ClassificationError, matches};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::Node;
+use crate::rule::EvaluationError;
 
 use matcher::{Matcher, error};
 
@@ -37,16 +38,40 @@ impl Index {
         &self.paths
     }
 
-    /// Returns the groups that match what is seen of a node, parents first.
+    /// Returns the groups that match a node, parents first.
     ///
     /// # Errors
     ///
     /// Returns [`ClassificationError`] if it cannot be found out whether a group matches.
+    pub fn matching(
+        &self,
+        hierarchy: &Hierarchy,
+        node: &Node,
+    ) -> Result<Vec<GroupIndex>, ClassificationError> {
+        let resolved = self.resolve(node);
+        // Guards take all values for known.
+        if resolved.is_withheld {
+            matches(hierarchy, node)
+        } else {
+            self.matches(hierarchy, &resolved)
+        }
+    }
+
+    /// Returns the groups that match what is seen of a node, parents first.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ClassificationError`] if it cannot be found out whether a group matches, or if the node may
+    /// have a value that was not stored: [`Self::matching`] finds out whether that matters.
     pub fn matches(
         &self,
         hierarchy: &Hierarchy,
         resolved: &ResolvedPaths<'_>,
     ) -> Result<Vec<GroupIndex>, ClassificationError> {
+        if resolved.is_withheld {
+            let cause = EvaluationError::Withheld { path: "a value that rules read".into() };
+            return Err(ClassificationError::of(hierarchy.group(hierarchy.root()), cause));
+        }
         let found = Matcher::new(self, resolved).matches(hierarchy);
         found.map_err(|failure| error(hierarchy, failure))
     }

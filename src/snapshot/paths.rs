@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
-use crate::model::{Node, Path, Segment};
+use crate::model::{Node, Path, STORED_PATHS, Segment, is_masked};
 use crate::rule::Actual;
 
 /// The number of a path among those that rules mention.
@@ -68,11 +68,15 @@ impl PathValue<'_> {
 
 /// What a node has at every path that rules mention.
 #[derive(Clone, Debug)]
-pub struct ResolvedPaths<'n>(pub(super) Vec<PathValue<'n>>);
+pub struct ResolvedPaths<'n> {
+    pub(super) values: Vec<PathValue<'n>>,
+    /// Whether the node may have more than that, which was not stored.
+    pub(super) is_withheld: bool,
+}
 
 impl<'n> ResolvedPaths<'n> {
     pub(super) fn get(&self, path: PathId) -> &PathValue<'n> {
-        self.0.get(path as usize).unwrap_or(&PathValue::Missing)
+        self.values.get(path as usize).unwrap_or(&PathValue::Missing)
     }
 }
 
@@ -143,11 +147,14 @@ impl Paths {
 
     /// Returns what a node has at every path.
     pub(super) fn resolve<'n>(&self, node: &'n Node) -> ResolvedPaths<'n> {
-        let mut seen = vec![PathValue::Missing; self.len()];
-        put(&mut seen, self.name, || PathValue::Text(node.name.as_str().into()));
-        self.fact.see_map(&node.fact, &mut seen);
-        self.trusted.see_map(&node.trusted, &mut seen);
-        ResolvedPaths(seen)
+        let values = vec![PathValue::Missing; self.len()];
+        let mut seen = ResolvedPaths { values, is_withheld: false };
+        put(&mut seen.values, self.name, || PathValue::Text(node.name.as_str().into()));
+        for (trie, map) in [(&self.fact, &node.fact), (&self.trusted, &node.trusted)] {
+            trie.see_map(map, &mut seen);
+            seen.is_withheld |= map.get(STORED_PATHS).is_some_and(|it| !trie.is_covered_by(it));
+        }
+        seen
     }
 }
 
@@ -208,7 +215,27 @@ impl Trie {
         id
     }
 
-    fn see_map<'n>(&self, map: &'n Map<String, Value>, seen: &mut [PathValue<'n>]) {
+    /// Returns whether every path is among those that were stored.
+    fn is_covered_by(&self, stored: &Value) -> bool {
+        let stored = stored.as_array().map(Vec::as_slice).unwrap_or_default();
+        let covered: HashSet<PathId> = stored.iter().filter_map(|it| self.find(it)).collect();
+        self.below.iter().all(|it| covered.contains(it))
+    }
+
+    /// Returns the path that a list of keys and indexes leads to.
+    fn find(&self, steps: &Value) -> Option<PathId> {
+        steps.as_array()?.iter().try_fold(self, Self::step)?.here
+    }
+
+    fn step(&self, step: &Value) -> Option<&Self> {
+        if let Value::String(key) = step {
+            return self.get(key);
+        }
+        let index = step.as_u64()?;
+        self.elements.iter().find(|(it, _)| *it == index).map(|(_, trie)| trie)
+    }
+
+    fn see_map<'n>(&self, map: &'n Map<String, Value>, seen: &mut ResolvedPaths<'n>) {
         for (key, trie) in &self.keys {
             if let Some(value) = map.get(key.as_ref()) {
                 trie.resolve(value, seen);
@@ -216,8 +243,9 @@ impl Trie {
         }
     }
 
-    fn resolve<'n>(&self, value: &'n Value, seen: &mut [PathValue<'n>]) {
-        put(seen, self.here, || Actual::of(value).into());
+    fn resolve<'n>(&self, value: &'n Value, seen: &mut ResolvedPaths<'n>) {
+        put(&mut seen.values, self.here, || Actual::of(value).into());
+        seen.is_withheld |= is_masked(value);
         match value {
             Value::Object(map) => self.see_map(map, seen),
             Value::Array(elements) => {

@@ -7,6 +7,7 @@
 use super::index::Index;
 use super::paths::{PathValue, ResolvedPaths, Trie, put};
 use crate::json::Cursor;
+use crate::model::{MASKED, STORED_PATHS};
 
 /// A request for a node's classification.
 #[derive(Clone, Debug)]
@@ -58,7 +59,8 @@ impl Index {
             more = scanner.cursor.next_entry()?;
         }
         scanner.cursor.is_at_end().then(|| Request {
-            resolved: ResolvedPaths(scanner.seen),
+            // What may be withheld is declined.
+            resolved: ResolvedPaths { values: scanner.seen, is_withheld: false },
             shape: found.shape(),
             transaction: found.transaction,
             fact: found.facts.map_or("{}", |it| it.text),
@@ -133,6 +135,9 @@ impl BodyScanner<'_> {
                     _ => others = true,
                 }
             }
+            if key == STORED_PATHS {
+                return None;
+            }
             self.entry(trie, key)?;
             more = self.cursor.next_entry()?;
         }
@@ -163,6 +168,9 @@ impl BodyScanner<'_> {
         match self.cursor.peek()? {
             b'"' => {
                 let text = self.cursor.string()?;
+                if text == MASKED {
+                    return None;
+                }
                 put(&mut self.seen, trie.here, || PathValue::Text(text));
             }
             b'{' => {

@@ -1,6 +1,7 @@
 //! The fast paths of a snapshot agree with the plain ones.
 
 mod bodies;
+mod withheld;
 
 use std::fmt::Write as _;
 use std::sync::Arc;

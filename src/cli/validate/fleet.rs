@@ -96,7 +96,8 @@ impl Observations {
                 self.faults.entry(fault).or_default().extend(nodes);
             }
         }
-        let lacks = |path: &Path| nodes.par_iter().all(|it| actual(path, it) == Actual::Missing);
+        let lacks =
+            |path: &Path| nodes.par_iter().all(|it| actual(path, it) == Ok(Actual::Missing));
         self.missing.retain(|text| paths.get(text).is_some_and(|(path, _)| lacks(path)));
     }
 

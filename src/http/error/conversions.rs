@@ -14,6 +14,7 @@ use crate::http::types::{
     SchemaViolation,
 };
 use crate::reconcile::{LookupError, StorageError, WriteError};
+use crate::rule::EvaluationError;
 
 impl From<Infallible> for ApiError {
     fn from(never: Infallible) -> Self {
@@ -149,11 +150,15 @@ impl From<ClassificationError> for ApiError {
             "The rule of the group \"{}\" could not be evaluated: {}.",
             error.name, error.cause
         );
-        tracing::error!(group.id = %error.group, pattern = %error.cause.pattern, "a rule could not be evaluated");
-        let details = EvaluationFailure {
-            group: FailedGroup { id: error.group, name: error.name },
-            pattern: error.cause.pattern.to_string(),
+        let (pattern, path) = match &error.cause {
+            EvaluationError::Steps { pattern } => {
+                tracing::error!(group.id = %error.group, pattern = %pattern, "a rule could not be evaluated");
+                (Some(pattern.to_string()), None)
+            }
+            EvaluationError::Withheld { path } => (None, Some(path.to_string())),
         };
+        let group = FailedGroup { id: error.group, name: error.name };
+        let details = EvaluationFailure { group, pattern, path };
         Self::new(ErrorKind::RuleEvaluationError, message, details)
     }
 }

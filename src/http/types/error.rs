@@ -84,10 +84,14 @@ details! {
     }
     /// The details of `rule-evaluation-error`.
     EvaluationFailure {
-        /// The group whose rule runs out of its budget.
+        /// The group whose rule cannot be evaluated.
         group: FailedGroup,
-        /// The pattern that does.
-        pattern: String,
+        /// The pattern that runs out of its budget, if one does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pattern: Option<String>,
+        /// The path of the value that is not stored, if that is the reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
     }
 }
 

@@ -107,7 +107,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
         let mut asked: Few<GroupNumber, 64> = SmallVec::new();
         let index = self.base;
         asked.extend(self.patch.iter().flat_map(|it| it.starts.iter().map(|(place, _)| *place)));
-        for ((path, path_info), seen) in (0..).zip(&index.path_info).zip(&self.resolved.0) {
+        for ((path, path_info), seen) in (0..).zip(&index.path_info).zip(&self.resolved.values) {
             if path_info.is_compared
                 && let PathValue::Text(text) | PathValue::Scalar(text) = seen
                 && let Some(id) = index.texts.get(path, TextSide::Value, text)

@@ -1,0 +1,38 @@
+//! What stands in stored facts for those that were not stored.
+//!
+//! A value that a mask covers is replaced by [`MASKED`]. Where only some paths were stored, the entry
+//! [`STORED_PATHS`] lists them. So a reader of stored facts never takes a value that was withheld for one
+//! that the node does not have.
+
+use serde_json::{Map, Value};
+
+use super::Segment;
+
+/// What stands in place of a masked value.
+pub const MASKED: &str = "[masked]";
+
+/// The key of the paths that were stored, each as a list of keys and indexes, beside the facts or the trusted
+/// data that they lead into. Without this key all are stored.
+pub const STORED_PATHS: &str = "[stored paths]";
+
+/// Returns whether a value was masked.
+pub fn is_masked(value: &Value) -> bool {
+    matches!(value, Value::String(text) if text == MASKED)
+}
+
+/// Returns whether the value at a path where nothing is may have been left out.
+pub fn may_be_left_out(map: &Map<String, Value>, path: &[Segment]) -> bool {
+    let is_it = |stored: &Value| {
+        let Some(steps) = stored.as_array() else { return false };
+        steps.len() == path.len()
+            && steps.iter().zip(path).all(|(step, segment)| is_step(step, segment))
+    };
+    map.get(STORED_PATHS).is_some_and(|it| !it.as_array().is_some_and(|it| it.iter().any(is_it)))
+}
+
+fn is_step(step: &Value, segment: &Segment) -> bool {
+    match segment {
+        Segment::Key(key) => step.as_str() == Some(key),
+        Segment::Index(index) => step.as_u64() == Some(*index),
+    }
+}
