@@ -1,6 +1,7 @@
 //! The forge that hosts the repository: what a commit came to is told where people look at it.
 
 mod call;
+mod merged;
 mod pull_request;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use ureq::tls::{RootCerts, TlsConfig};
 use crate::config::{CredentialError, read_authorities, read_secret};
 
 pub use call::{Call, CommitStatus, Provider, StatusState};
+pub use merged::{ForgePages, MergedPullRequest, PageScheme, merged_pull_request};
 pub use pull_request::PullRequest;
 
 /// How many bytes of an answer are read.

@@ -32,7 +32,7 @@ pub use options::{
 };
 pub use push::PushError;
 pub use remote::{Remote, Scheme};
-pub use repository::{CommitInfo, OpenError, ReadError, Repository, RevisionError};
+pub use repository::{CommitInfo, OpenError, Opener, ReadError, Repository, RevisionError};
 pub use signature::{
     Base, SignatureFault, Signer, Verification, VerifyMode, check_allowed_signers,
     check_openpgp_keys,

@@ -82,7 +82,7 @@ mod repacker;
 #[path = "../tests/simulation/mod.rs"]
 mod simulation;
 
-pub use blame::{Blame, BlameCache, BlameError, BlamedValue};
+pub use blame::{Blame, BlameCache, BlameError, BlamedValue, pages_of};
 pub use commit_state::CommitState;
 pub use controller::{Controller, Threads};
 pub use errors::{LookupError, StorageError};

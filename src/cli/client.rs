@@ -15,6 +15,12 @@ use crate::http::types::ErrorKind;
 /// The daemon that gets requests by default.
 pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:4433";
 
+/// Returns the daemon that the environment names, for commands that work without one, too: clap would take
+/// the variable for a flag, which excludes those that choose a repository.
+pub(super) fn server_of_environment() -> Option<String> {
+    std::env::var("CLADE_SERVER").ok().filter(|it| !it.is_empty())
+}
+
 /// The daemon, and the credentials for it.
 #[derive(Clone, Debug, Args)]
 pub(super) struct DaemonArgs {

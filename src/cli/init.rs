@@ -177,7 +177,8 @@ impl InitCommand {
     /// Returns the first error, if the repository is not valid.
     fn problem(&self) -> Result<Option<String>> {
         let directory = self.directory.clone();
-        let repository = RepositoryArgs { directory, rev: None, budget: BudgetArgs::default() };
+        let repository =
+            RepositoryArgs { directory: Some(directory), rev: None, budget: BudgetArgs::default() };
         let checked = repository.load()?.checked;
         let error = checked.diagnostics.iter().find(|it| it.severity == Severity::Error);
         Ok(error.map(|it| format!("{}: {}", it.place.file, it.message)))

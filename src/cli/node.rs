@@ -21,6 +21,11 @@ pub(super) struct NodeArgs {
 }
 
 impl NodeArgs {
+    /// Returns whether the command line gives facts or trusted data.
+    pub(super) fn is_given(&self) -> bool {
+        self.facts.is_some() || self.trusted.is_some()
+    }
+
     /// Makes the node of this name.
     pub(super) fn node(&self, name: &str) -> Result<Node> {
         let facts = match &self.facts {

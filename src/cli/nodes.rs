@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use super::client::IdentityArgs;
+use super::client::{IdentityArgs, server_of_environment};
 use super::output::Output;
 use crate::client::{Client, NodeEntry, PAGE_NODES, read_page, read_pages};
 use crate::facts::{FactsDirectory, Listed, ListedNode, NodeSource as _, list_files};
@@ -36,7 +36,6 @@ pub(super) struct NodesArgs {
     #[arg(long, value_name = "URL")]
     puppetdb: Option<String>,
     /// The daemon whose check-ins are the nodes: a URL, or the path of its unix socket [default: `CLADE_SERVER`, without --facts and --puppetdb]
-    // clap would take the variable for a flag, which excludes --facts.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     #[command(flatten)]
@@ -69,11 +68,6 @@ impl NodesArgs {
         let daemon = self.identity.client_of_first(&servers, PAGE_TIMEOUT, output)?;
         in_batches(each, &mut |take| check_ins(&daemon, take))
     }
-}
-
-/// Returns the daemon that the environment names.
-fn server_of_environment() -> Option<String> {
-    std::env::var("CLADE_SERVER").ok().filter(|it| !it.is_empty())
 }
 
 /// Reads the facts files of a directory.

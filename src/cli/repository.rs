@@ -21,9 +21,9 @@ use crate::validation::{
 /// Which repository, and which of its states.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RepositoryArgs {
-    /// The directory of the group repository
-    #[arg(value_name = "DIR", default_value = ".")]
-    pub(super) directory: PathBuf,
+    /// The directory of the group repository [default: .]
+    #[arg(value_name = "DIR")]
+    pub(super) directory: Option<PathBuf>,
     /// Read this git revision instead of the working tree
     #[arg(long, value_name = "REV")]
     pub(super) rev: Option<String>,
@@ -60,6 +60,16 @@ pub(super) struct LoadedRepository {
 }
 
 impl RepositoryArgs {
+    /// Returns the directory of the group repository.
+    pub(super) fn directory(&self) -> &Path {
+        self.directory.as_deref().unwrap_or(Path::new("."))
+    }
+
+    /// Returns whether the command line says which repository or revision is meant.
+    pub(super) fn is_given(&self) -> bool {
+        self.directory.is_some() || self.rev.is_some()
+    }
+
     /// Reads and validates the repository.
     pub(super) fn load(&self) -> Result<LoadedRepository> {
         self.search(Search::Decisive)
@@ -69,9 +79,9 @@ impl RepositoryArgs {
     pub(super) fn search(&self, search: Search) -> Result<LoadedRepository> {
         let meter = Arc::new(Meter::new(self.budget.budget()));
         let (sources, commit) = match &self.rev {
-            None => (read_directory_within(&self.directory, &meter), None),
+            None => (read_directory_within(self.directory(), &meter), None),
             Some(revision) => {
-                let (sources, commit) = read_revision(&self.directory, revision, &meter)?;
+                let (sources, commit) = read_revision(self.directory(), revision, &meter)?;
                 (sources, Some(commit))
             }
         };
@@ -82,7 +92,7 @@ impl RepositoryArgs {
             }
             Err(NotRead::Failed(error)) => return Err(error),
         };
-        Ok(LoadedRepository { checked, commit, sources, directory: self.directory.clone() })
+        Ok(LoadedRepository { checked, commit, sources, directory: self.directory().to_owned() })
     }
 
     /// Reports the files that are not read, though their paths suggest that they should be.
@@ -100,11 +110,11 @@ impl RepositoryArgs {
             None => {
                 let (mut files, meter) = (Vec::new(), Meter::new(self.budget.budget()));
                 // Reading the files reports what exceeds the budget.
-                let _ = find_meant(&self.directory, "", layout, &meter, &mut files);
+                let _ = find_meant(self.directory(), "", layout, &meter, &mut files);
                 files
             }
             Some(revision) => {
-                let (repository, inside) = locate(&self.directory)?;
+                let (repository, inside) = locate(self.directory())?;
                 let commit = repository.resolve_searching(revision)?;
                 meant_files(&repository, commit, &inside, layout)?
             }

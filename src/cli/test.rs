@@ -55,7 +55,7 @@ impl TestCommand {
             .checked
             .tests()
             .into_par_iter()
-            .map(|test| verdict::run(test, estate, &index, &self.repository.directory))
+            .map(|test| verdict::run(test, estate, &index, self.repository.directory()))
             .collect();
         let text = match self.format {
             TestFormat::Human => render::human(&verdicts, &prefix, output.colour()),
@@ -83,7 +83,7 @@ impl TestCommand {
     }
     /// Rewrites the expectations; a test that could not be run is still a finding.
     fn update(&self, verdicts: &[TestVerdict<'_>], output: &mut Output) -> Result<Exit> {
-        let written = update::write(verdicts, &self.repository.directory)?;
+        let written = update::write(verdicts, self.repository.directory())?;
         for (file, count) in &written {
             let tests = if *count == 1 { "test" } else { "tests" };
             output.note(&format!("{file}: wrote what {count} {tests} came to"));

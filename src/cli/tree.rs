@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 
 use super::Exit;
-use super::client::IdentityArgs;
+use super::client::{IdentityArgs, server_of_environment};
 use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
 use super::repository::RepositoryArgs;
@@ -27,7 +27,7 @@ pub(super) struct ExplainCommand {
     repository: RepositoryArgs,
     #[command(flatten)]
     facts: NodeArgs,
-    /// Explain the node by its last check-in with a daemon: a URL, or the path of its unix socket
+    /// Explain the node by its last check-in with a daemon: a URL, or the path of its unix socket [default: `CLADE_SERVER`, without DIR, --rev, --facts and --trusted]
     #[arg(
         long,
         value_name = "URL",
@@ -68,8 +68,10 @@ impl ExplainFormat {
 
 impl ExplainCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
-        if let Some(server) = &self.server {
-            let explained = remote::ask(server, &self.identity, &self.node, output)?;
+        let is_local = self.repository.is_given() || self.facts.is_given();
+        let daemon = || server_of_environment().filter(|_| !is_local);
+        if let Some(server) = self.server.clone().or_else(daemon) {
+            let explained = remote::ask(&server, &self.identity, &self.node, output)?;
             return match (&self.group, self.format.data()) {
                 // The daemon's own document, whichever version of this program asks.
                 (None, Some(format)) => explained.write(format, output),

@@ -114,6 +114,11 @@ impl Remote {
         Some(host).filter(|it| !it.is_empty())
     }
 
+    /// Returns the host of a URL with its port, if it has one, and without a user.
+    pub fn authority(&self) -> Option<&str> {
+        self.url().map(|it| it.authority.as_str()).filter(|it| !it.is_empty())
+    }
+
     /// Returns the path of a URL, from its first `/` on.
     pub fn url_path(&self) -> Option<&str> {
         self.url().map(|it| it.path.as_str())

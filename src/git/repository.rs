@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 pub use self::error::{OpenError, ReadError, RevisionError};
 pub use self::history::CommitInfo;
 use super::libgit2;
+use super::remote::Remote;
 use crate::model::{BlobId, CommitId};
 
 /// A repository that is read, bare or with a working tree.
@@ -85,6 +86,12 @@ impl Repository {
     /// Returns the directory with the objects and refs.
     pub fn directory(&self) -> &Path {
         self.inner.path()
+    }
+
+    /// Returns where the repository was cloned from, as far as its settings say so.
+    pub fn origin(&self) -> Option<Remote> {
+        let remote = self.inner.find_remote("origin").ok()?;
+        Remote::parse(remote.url().ok()?).ok()
     }
 
     /// Returns the directory of the working tree; a bare repository has none.

@@ -25,7 +25,7 @@ mod status;
 mod violation;
 mod write;
 
-pub use blame::{BlamedCommit, BlamedValue};
+pub use blame::{BlamedCommit, BlamedPullRequest, BlamedValue};
 pub use check_in::{CheckIn, CheckInEntry};
 pub use classification::{
     Classified, ClassifiedV2, ConflictDetails, Difference, EncDocument, Explanation,

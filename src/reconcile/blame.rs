@@ -5,7 +5,9 @@
 
 mod cache;
 mod commits;
+mod pages;
 mod run;
 
 pub use cache::BlameCache;
+pub use pages::pages_of;
 pub use run::{Blame, BlameError, BlamedValue};

@@ -343,7 +343,7 @@ impl Controller {
     ) -> Result<(), BlameError> {
         let repository = self.stages.source.repository()?;
         let blame = self.stages.store.blame(&repository, commit, is_wanted)?;
-        blame.run(commit, node, key, report)
+        blame.with_pages(self.stages.pages(&repository)).run(commit, node, key, report)
     }
 
     /// Returns the snapshot of a commit that was live on another replica, and requests a fetch if the

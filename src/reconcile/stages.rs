@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::activator::Activator;
+use super::blame::pages_of;
 use super::builder::Builder;
 use super::clock::Now;
 use super::commit_status::{CommitStatusReporter, StatusQueue};
@@ -28,6 +29,8 @@ use super::source::Source;
 use super::state::ReconcileState;
 use super::verifier::Verifier;
 use super::write::{WritePlanner, WriterParts};
+use crate::forge::ForgePages;
+use crate::git::{Remote, Repository};
 use crate::telemetry::Metrics;
 
 /// The stages, and what they share.
@@ -148,6 +151,19 @@ impl Stages {
             activator: Arc::clone(&self.activator),
             edits: Arc::clone(&self.edits),
         }
+    }
+}
+
+impl Stages {
+    /// Returns the pages of the repository on its forge: of the one that is configured, or else of where the
+    /// repository comes from.
+    pub(super) fn pages(&self, repository: &Repository) -> Option<ForgePages> {
+        if let Some(forge) = &self.forge {
+            return Some(ForgePages::of_forge(&forge.reporter.reporting.forge));
+        }
+        let remote = Remote::parse(self.source.address()).ok();
+        let pages = remote.as_ref().and_then(pages_of);
+        pages.or_else(|| pages_of(&repository.origin()?))
     }
 }
 

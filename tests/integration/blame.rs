@@ -1,6 +1,7 @@
 //! `clade blame` over real repositories.
 
 mod agreement;
+mod servers;
 
 use std::collections::BTreeMap;
 
@@ -145,6 +146,53 @@ fn merges_are_blamed_as_a_whole_and_a_cut_history_has_a_boundary() {
     let done = run(&["blame", "web1", "environment", "--repo", to]);
     assert_eq!((done.status, done.stderr.as_str()), (0, ""));
     assert!(done.stdout.starts_with('^'), "{}", done.stdout);
+}
+
+#[test]
+fn the_pull_request_stands_beside_the_commit() {
+    let repository = GitRepository::new();
+    repository.commit("base", &[("groups/base.yaml", BASE)]);
+    repository.commit("Add the web servers (#12)", &[("groups/web.yaml", WEB)]);
+    let moved = WEB.replace("80", "8080");
+    let message = "Merge branch 'port' into 'main'\n\nSee merge request ops/groups!13\n";
+    repository.commit(message, &[("groups/web.yaml", &moved)]);
+    let path = repository.text_path();
+    let facts = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(facts.path(), json!({"os": {"family": "Debian"}}).to_string()).unwrap();
+    let facts = facts.path().to_str().unwrap();
+    let blame = |more: &[&str]| {
+        let done = run(&[&["blame", "web1", "--repo", &path, "--facts", facts], more].concat());
+        assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+        done.stdout
+    };
+    let pull_requests = || -> Vec<Value> {
+        let values: Value = serde_json::from_str(&blame(&["--format", "json"])).unwrap();
+        let of = |key: &str| {
+            let value = values.as_array().unwrap().iter().find(|it| it["key"] == key).unwrap();
+            value["commit"].get("pull_request").cloned().unwrap_or(json!("absent"))
+        };
+        ["classes.base", "classes.apache", "classes.apache.port"].map(of).to_vec()
+    };
+    assert_eq!(pull_requests(), [json!("absent"), json!({"number": 12}), json!({"number": 13})]);
+    let lines = blame(&["apache"]);
+    let places: Vec<&str> = lines.lines().map(|it| it.split(" ago  ").nth(1).unwrap()).collect();
+    assert_eq!(
+        places,
+        [
+            "#13 groups/web.yaml:6 (Web)  classes.apache.port = 8080",
+            "#12 groups/web.yaml:5 (Web)  classes.apache"
+        ]
+    );
+    // A password in the address stays there.
+    repository.git().remote("origin", "https://ci:secret@git.corp/ops/groups.git").unwrap();
+    let url = "https://git.corp/ops/groups/-/merge_requests/13";
+    assert_eq!(
+        pull_requests(),
+        [json!("absent"), json!({"number": 12}), json!({"number": 13, "url": url})]
+    );
+    repository.git().remote_set_url("origin", "git@github.com:ops/groups.git").unwrap();
+    let url = "https://github.com/ops/groups/pull/12";
+    assert_eq!(pull_requests()[1], json!({"number": 12, "url": url}));
 }
 
 #[test]

@@ -25,7 +25,7 @@ impl LoadedSide {
         budget: BudgetArgs,
     ) -> Result<Self> {
         let NamedRevision { name, revision } = named;
-        let loaded = RepositoryArgs { directory, rev: revision, budget }.load()?;
+        let loaded = RepositoryArgs { directory: Some(directory), rev: revision, budget }.load()?;
         if let (None, Some(error)) = (&loaded.checked.estate, loaded.first_error()) {
             bail!(
                 "`{name}` is not valid, so no node can be classified there: {error}; see `clade validate`"

@@ -14,7 +14,7 @@ impl EncSettings {
     /// Classifies the node in this process.
     pub(super) fn offline(&self, directory: &Path) -> Result<String> {
         let repository = RepositoryArgs {
-            directory: directory.to_owned(),
+            directory: Some(directory.to_owned()),
             rev: self.rev.clone(),
             budget: BudgetArgs::default(),
         };

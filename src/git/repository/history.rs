@@ -6,6 +6,9 @@ use super::error::ReadError;
 use super::{Repository, id_of, oid};
 use crate::model::CommitId;
 
+/// How many bytes of a message are read.
+const MESSAGE: usize = 64 << 10;
+
 /// What people want to know of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitInfo {
@@ -39,6 +42,18 @@ impl Repository {
                 .find(|line| !line.is_empty())
                 .unwrap_or_default(),
         })
+    }
+
+    /// Returns the message of a commit, up to a length.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the commit cannot be read.
+    pub fn message(&self, id: CommitId) -> Result<String, ReadError> {
+        let commit = self.find_commit(id)?;
+        let bytes = commit.message_bytes();
+        let kept = bytes.get(..MESSAGE).unwrap_or(bytes);
+        Ok(String::from_utf8_lossy(kept).into_owned())
     }
 
     /// Returns the parents of a commit.

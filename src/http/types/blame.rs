@@ -47,13 +47,26 @@ pub struct BlamedCommit {
     pub time: Timestamp,
     /// The first line of its message.
     pub subject: String,
+    /// The pull request that it came from, if its message names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<BlamedPullRequest>,
+}
+
+/// A pull request, or merge request, that a commit came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BlamedPullRequest {
+    /// Its number.
+    pub number: u64,
+    /// Its page, if the forge is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }
 
 impl From<reconcile::BlamedValue> for BlamedValue {
     fn from(blamed: reconcile::BlamedValue) -> Self {
         let (group, group_id) = blamed.group.map(|it| (it.name, it.id)).unzip();
         let (file, line) = blamed.place.map(|(file, line)| (file.to_string(), line)).unzip();
-        let commit = blamed.commit;
+        let (commit, pull_request) = (blamed.commit, blamed.pull_request);
         Self {
             key: blamed.key,
             value: blamed.value,
@@ -67,6 +80,8 @@ impl From<reconcile::BlamedValue> for BlamedValue {
                 author: commit.author,
                 time: commit.time,
                 subject: commit.subject,
+                pull_request: pull_request
+                    .map(|it| BlamedPullRequest { number: it.number, url: it.url }),
             },
             boundary: blamed.is_boundary,
         }

@@ -8,6 +8,7 @@ use super::commits::{Commits, WalkContext};
 use crate::answer::{Answer, AnswerKey, DefiningGroup, NoAnswer};
 use crate::blame::{KnownOrigins, Origin, Walked, lines_of, walk};
 use crate::diagnostic::Place;
+use crate::forge::{ForgePages, MergedPullRequest, merged_pull_request};
 use crate::git::{CommitInfo, OpenError, Repository};
 use crate::model::{Budget, CommitId, Node, Value};
 use crate::reconcile::build_queue::BuildQueue;
@@ -29,6 +30,8 @@ pub struct BlamedValue {
     pub place: Option<(Arc<str>, u32)>,
     /// The commit after which it first came out.
     pub commit: CommitInfo,
+    /// The pull request that the commit came from, if its message names one.
+    pub pull_request: Option<MergedPullRequest>,
     /// Whether that is only the oldest commit that is known.
     pub is_boundary: bool,
 }
@@ -57,14 +60,14 @@ pub enum BlameError {
     #[error("the history is too long to be read in time")]
     Stopped,
     /// The node gets no such value.
-    #[error("`{node}` gets no value `{key}`{hint}")]
+    #[error("`{node}` gets no value `{key}`{}", did_you_mean(.hint.as_deref()))]
     NoSuchKey {
         /// The node.
         node: String,
         /// The key that was asked for.
         key: String,
-        /// A key that may be meant, in words.
-        hint: String,
+        /// A similar key that it gets.
+        hint: Option<String>,
     },
 }
 
@@ -75,6 +78,8 @@ pub struct Blame<'b> {
     cache: Option<&'b BlameCache>,
     /// A valid commit that is built already.
     built: Option<(CommitId, Arc<Checked>)>,
+    /// The pages of the repository on its forge.
+    pages: Option<ForgePages>,
 }
 
 impl<'b> Blame<'b> {
@@ -88,7 +93,7 @@ impl<'b> Blame<'b> {
     ) -> Self {
         let context =
             WalkContext { repository, directory, budget, is_wanted, queue: None, readings: None };
-        Self { context, cache: None, built: None }
+        Self { context, cache: None, built: None, pages: None }
     }
 
     /// Reads each commit when a queue grants it: one at a time with all that is built; and shares the files
@@ -115,6 +120,12 @@ impl<'b> Blame<'b> {
         Self { built, ..self }
     }
 
+    /// Adds the pages of pull requests.
+    #[must_use]
+    pub fn with_pages(self, pages: Option<ForgePages>) -> Self {
+        Self { pages, ..self }
+    }
+
     /// Finds the commit of each value that a node gets at a commit, or of those that a key names, and
     /// reports each value as soon as its commit is known.
     ///
@@ -136,26 +147,27 @@ impl<'b> Blame<'b> {
         };
         let mut answer = Answer::of(estate, node)?;
         if let Some(wanted) = key {
-            answer.narrow(wanted).map_err(|similar| BlameError::NoSuchKey {
+            answer.narrow(wanted).map_err(|hint| BlameError::NoSuchKey {
                 node: node.name.clone(),
                 key: wanted.to_owned(),
-                hint: similar.map_or_else(String::new, |it| format!("; did you mean `{it}`?")),
+                hint,
             })?;
         }
         let lines = self.lines(head, node, checked, &answer);
         let mut found = KnownOrigins::new();
-        let mut commits_found =
-            FoundCommits { repository: self.context.repository, known: HashMap::new() };
+        let mut blamed = BlamedCommits::new(self.context.repository, self.pages.as_ref());
         let mut located = |key: &AnswerKey, origin: Origin| {
             let (Origin::Commit(commit) | Origin::Boundary(commit)) = origin;
             let Some(defined) = answer.values().get(key) else { return Ok(()) };
             found.insert(key.clone(), origin);
+            let (commit, pull_request) = blamed.get(commit)?;
             report(BlamedValue {
                 key: defined.key_text(key),
                 value: defined.value.clone(),
                 group: defined.group.clone(),
                 place: lines.get(key).cloned(),
-                commit: commits_found.get(commit)?,
+                commit,
+                pull_request,
                 is_boundary: matches!(origin, Origin::Boundary(_)),
             });
             Ok(())
@@ -203,20 +215,34 @@ impl<'b> Blame<'b> {
     }
 }
 
-/// What people want to know of commits; many values come from the same one.
-struct FoundCommits<'b> {
-    repository: &'b Repository,
-    known: HashMap<CommitId, CommitInfo>,
+fn did_you_mean(similar: Option<&str>) -> String {
+    similar.map_or_else(String::new, |it| format!("; did you mean `{it}`?"))
 }
 
-impl FoundCommits<'_> {
-    fn get(&mut self, commit: CommitId) -> Result<CommitInfo, BuildError> {
+/// A commit, and the pull request that it came from.
+type Described = (CommitInfo, Option<MergedPullRequest>);
+
+/// The commits that values came from; many come from the same one.
+struct BlamedCommits<'b> {
+    repository: &'b Repository,
+    pages: Option<&'b ForgePages>,
+    known: HashMap<CommitId, Described>,
+}
+
+impl<'b> BlamedCommits<'b> {
+    fn new(repository: &'b Repository, pages: Option<&'b ForgePages>) -> Self {
+        Self { repository, pages, known: HashMap::new() }
+    }
+
+    fn get(&mut self, commit: CommitId) -> Result<Described, BuildError> {
         if let Some(known) = self.known.get(&commit) {
             return Ok(known.clone());
         }
-        let info = self.repository.commit(commit);
-        let info = info.map_err(|source| BuildError::Unreadable { commit, source })?;
-        self.known.insert(commit, info.clone());
-        Ok(info)
+        let fail = |source| BuildError::Unreadable { commit, source };
+        let info = self.repository.commit(commit).map_err(fail)?;
+        let message = self.repository.message(commit).map_err(fail)?;
+        let described = (info, merged_pull_request(&message, self.pages));
+        self.known.insert(commit, described.clone());
+        Ok(described)
     }
 }
