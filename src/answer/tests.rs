@@ -230,7 +230,7 @@ fn another_name_counts_for_a_group_that_matches() {
 }
 
 #[test]
-fn what_is_no_answer_is_an_error() {
+fn other_texts_are_rejected() {
     let nameless = json!({"classified": {"groups": [id(1)], "names": {}}}).to_string();
     let large = format!("[{}]", vec!["0"; 1_000_001].join(","));
     for text in ["", "{}", "[]", "{\"classified\":{}}", "null", nameless.as_str(), large.as_str()] {

@@ -30,7 +30,7 @@ pub enum UnreadableAnswer {
 /// An answer as it is written.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Written {
+enum WrittenAnswer {
     Classified(WrittenValues),
     Conflict(ConflictRecord),
     Error(RuleFailure),
@@ -98,20 +98,20 @@ impl AnswerRecord {
             return Err(UnreadableAnswer::TooLarge);
         }
         Ok(match serde_json::from_slice(bytes)? {
-            Written::Classified(values) => Self::Classified(values.read()?),
-            Written::Conflict(conflict) => Self::Conflict(conflict),
-            Written::Error(failure) => Self::Error(failure),
+            WrittenAnswer::Classified(values) => Self::Classified(values.read()?),
+            WrittenAnswer::Conflict(conflict) => Self::Conflict(conflict),
+            WrittenAnswer::Error(failure) => Self::Error(failure),
         })
     }
 
     fn write(&self, form: Form) -> Vec<u8> {
         let written = match self {
-            Self::Classified(answer) => Written::Classified(WrittenValues::of(answer, form)),
+            Self::Classified(answer) => WrittenAnswer::Classified(WrittenValues::of(answer, form)),
             Self::Conflict(it) => {
                 let details = sorted(&it.details, form);
-                Written::Conflict(ConflictRecord { details, ..it.clone() })
+                WrittenAnswer::Conflict(ConflictRecord { details, ..it.clone() })
             }
-            Self::Error(it) => Written::Error(it.clone()),
+            Self::Error(it) => WrittenAnswer::Error(it.clone()),
         };
         // Text keys and JSON values are all that there is, so nothing can fail.
         serde_json::to_vec(&written).unwrap_or_default()

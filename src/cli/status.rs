@@ -11,6 +11,7 @@ use super::Exit;
 use super::age::age;
 use super::client::{AnswerFormat, DaemonArgs, Document};
 use super::output::Output;
+use super::table::table;
 use crate::diagnostic::visible_up_to;
 use crate::http::types::{
     self, ActiveCommit, Condition, ConditionStatus, FailedCommit, Remote, Repository,
@@ -165,24 +166,6 @@ fn describe_failed(failed: &FailedCommit) -> String {
 
 fn short(commit: CommitId) -> String {
     commit.to_string().chars().take(SHORT).collect()
-}
-
-/// Writes rows with their columns under each other; the last column is as wide as it is.
-fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let mut widths = [0; N];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
-        let line = cells.collect::<Vec<_>>().join("  ");
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]

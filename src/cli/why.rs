@@ -11,9 +11,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::Exit;
 use super::client::{AnswerFormat, DaemonArgs, Document, error_kind};
-use super::duration::parse_duration;
 use super::output::Output;
 use crate::client::Client;
+use crate::config::parse_duration;
 use crate::diagnostic::visible_up_to;
 use crate::git::Repository;
 use crate::http::types::{Commit, CommitState, Condition, ErrorKind, Finding, Status};

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 
+use jiff::Timestamp;
+
 use super::error::ApiError;
 use super::types::ErrorKind;
 
@@ -58,6 +60,16 @@ impl Parameters {
             return Err(ApiError::illegal_count(name, text));
         }
         Ok(Some(count))
+    }
+
+    /// Returns a time as RFC 3339 has it; seconds may be left out.
+    pub(super) fn time(&self, name: &str) -> Result<Option<Timestamp>, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        // A `+` that the client did not encode arrives as a blank.
+        text.replace(' ', "+").parse().map(Some).map_err(|_| {
+            let message = format!("`{text}` is not a time such as 2026-10-03T02:10:00Z.");
+            ApiError::new(ErrorKind::MalformedRequest, message, name)
+        })
     }
 
     /// Returns the part of a list that `limit` and `offset` ask for.

@@ -80,14 +80,14 @@ enum Named {
 
 impl Named {
     fn read(parameters: &Parameters, headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
-        Ok(match (parameters.get("commit"), parameters.get("at")) {
+        Ok(match (parameters.get("commit"), parameters.time("at")?) {
             (None, None) => headers.get(COMMIT).map(read_commit).transpose()?.map(Self::Answered),
             (Some(_), Some(_)) => {
                 let message = "Either `commit` or `at` can be given, not both.";
                 return Err(ApiError::new(ErrorKind::MalformedRequest, message, Value::Null));
             }
             (Some(revision), None) => Some(Self::Revision(revision.to_owned())),
-            (None, Some(time)) => Some(Self::Time(read_time(time)?)),
+            (None, Some(time)) => Some(Self::Time(time)),
         })
     }
 
@@ -112,15 +112,6 @@ fn read_commit(named: &HeaderValue) -> Result<CommitId, ApiError> {
     named.to_str().ok().and_then(|it| it.parse().ok()).ok_or_else(|| {
         let message = "The header X-Clade-Commit is not the full id of a commit.";
         ApiError::new(ErrorKind::MalformedRequest, message, Value::Null)
-    })
-}
-
-/// Reads a time as RFC 3339 has it; seconds may be left out.
-fn read_time(text: &str) -> Result<Timestamp, ApiError> {
-    // A `+` that the client did not encode arrives as a blank.
-    text.replace(' ', "+").parse().map_err(|_| {
-        let message = format!("`{text}` is not a time such as 2026-10-03T02:10:00Z.");
-        ApiError::new(ErrorKind::MalformedRequest, message, "at")
     })
 }
 

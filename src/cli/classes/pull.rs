@@ -7,10 +7,10 @@ use clap::Args;
 
 use super::super::Exit;
 use super::super::client::IdentityArgs;
-use super::super::duration::parse_duration;
 use super::super::output::Output;
 use super::catalogue::{CatalogueTarget, report_broken};
 use crate::changeset::{NewCatalogue, WrittenBy};
+use crate::config::parse_duration;
 use crate::puppet::Published;
 use crate::puppet_server::{ClassList, PuppetServer};
 

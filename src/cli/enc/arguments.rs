@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::client::IdentityArgs;
-use crate::cli::duration::{parse_duration, parse_duration_or_zero};
 use crate::cli::output::DataFormat;
 use crate::cli::serve::EncFacts;
+use crate::config::{parse_duration, parse_duration_or_zero};
 
 /// Print the ENC document of a node, for Puppet's `external_nodes`
 ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::duration::parse_duration;
+use crate::config::parse_duration;
 use crate::forge::Provider;
 use crate::git::VerifyMode;
 use crate::http::{Host, OnGap};

@@ -134,10 +134,10 @@ pub(crate) fn is_as_shown(shown: &str, printed: &str) -> bool {
     fits(&shown.lines().collect::<Vec<_>>(), &printed.lines().collect::<Vec<_>>())
 }
 
-/// Replaces each age, such as `3 d ago`, with the blanks before it.
+/// Replaces each age, such as `3 d ago` or `just now`, with the blanks before it.
 fn ageless(text: &str) -> String {
     static AGE: LazyLock<regex::Regex> =
-        LazyLock::new(|| regex::Regex::new(r" +\d+ (s|min|h|d) ago").unwrap());
+        LazyLock::new(|| regex::Regex::new(r" +(\d+ (s|min|h|d) ago|just now)").unwrap());
     AGE.replace_all(text, " N d ago").into_owned()
 }
 

@@ -1,11 +1,15 @@
-//! Durations on the command line and in settings files.
+//! Durations on the command line, in settings files and in queries.
 
 use std::time::Duration;
 
 use jiff::SignedDuration;
 
 /// Parses a duration such as `30s` or `5m`.
-pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+///
+/// Returns what is wrong.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a duration such as 30s, 5m, 500ms or 30d");
     // Days differ from 24 hours in calendars alone, which these durations do not follow.
     let days = text.strip_suffix('d').and_then(|it| it.parse::<u32>().ok());
@@ -17,7 +21,11 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a duration, or `0`.
-pub(super) fn parse_duration_or_zero(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+///
+/// Returns what is wrong.
+pub fn parse_duration_or_zero(text: &str) -> Result<Duration, String> {
     if text == "0" { Ok(Duration::ZERO) } else { parse_duration(text) }
 }
 
