@@ -3,24 +3,23 @@
 use std::sync::Arc;
 
 use super::causes::causes;
-use super::comparison::StateComparison;
+use super::comparison::{MatchResult, StateComparison};
 use super::differences::differences;
 use super::mixture::NodeCase;
 use super::nodes::{Causes, Change, NodeChange, NodeComparison, Standing};
-use super::version::{Result, StateVersion};
-use crate::classification::Outcome;
+use super::version::{Result, STATES, StateVersion};
+use crate::classification::{Outcome, conclude, conflicts};
 use crate::model::Node;
-use crate::snapshot::classify;
 
 impl StateComparison<'_> {
-    /// Compares what a node gets.
+    /// Compares what a node gets. It needs no other facts than those that the rules of either state mention.
     pub fn node(&self, node: &Node) -> NodeComparison {
-        let [old, new] = self.indexes();
-        let new = classify(self.side(StateVersion::Head).estate, new, node);
-        if !self.may_differ(node) {
-            return NodeComparison { standing: [standing(&new); 2], change: None };
+        let [old, new] = STATES.map(|version| self.matches(version, node));
+        if !self.may_differ(node, [&old, &new]) {
+            return NodeComparison { standing: [self.standing(&new); 2], change: None };
         }
-        let old = classify(self.side(StateVersion::Base).estate, old, node);
+        let [old, new] = [(StateVersion::Base, old), (StateVersion::Head, new)]
+            .map(|(version, groups)| Ok(conclude(self.side(version).estate, node, &groups?)));
         let standing = [standing(&old), standing(&new)];
         let differences = differences(self, &old, &new);
         if differences.is_empty() {
@@ -40,6 +39,18 @@ impl StateComparison<'_> {
         let pairs = differences.into_iter().zip(causes.iter().cloned());
         let changes = pairs.map(|(what, causes)| Change { what, causes }).collect();
         NodeComparison { standing, change: Some(NodeChange { changes }) }
+    }
+
+    /// Returns the standing of a node by the groups of the head that match it: values that are set for the
+    /// node alone have no part in it.
+    fn standing(&self, new: &MatchResult) -> Standing {
+        let Ok(groups) = new else { return Standing::Error };
+        self.known_standing(groups, || {
+            match conflicts(self.side(StateVersion::Head).estate, groups).is_empty() {
+                true => Standing::Classified,
+                false => Standing::Conflict,
+            }
+        })
     }
 }
 

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hashbrown::HashMap as FastMap;
+
 use super::Side;
 use super::groups::{GroupChange, How, group_changes};
 use super::node_files::{NodeFileChange, node_file_changes};
-use super::nodes::{Causes, ChangeRef};
+use super::nodes::{Causes, ChangeRef, Standing};
 use super::version::StateVersion;
+use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy};
 use crate::model::{Group, GroupId, Node};
 use crate::rule::evaluate;
@@ -40,11 +43,25 @@ pub struct StateComparison<'a> {
     /// The changes of groups that cannot be taken back without others.
     built_upon: HashSet<usize>,
     known: Mutex<HashMap<CausesKey, Arc<[Causes]>>>,
+    /// The standing in the head of nodes that match the same groups.
+    standings: Mutex<FastMap<Box<[GroupIndex]>, Standing>>,
 }
+
+/// The groups of a state that match a node, parents first.
+pub(super) type MatchResult = Result<Vec<GroupIndex>, ClassificationError>;
+
+/// Of more than so many sorts of nodes each is found out by itself.
+const MOST: usize = 16_384;
 
 impl<'a> StateComparison<'a> {
     /// Prepares to compare two states.
     pub fn new(base: Side<'a>, head: Side<'a>) -> Self {
+        let indexes = [base, head].map(|side| Index::new(&side.estate.hierarchy));
+        Self::with_indexes(base, head, indexes)
+    }
+
+    /// Prepares to compare two states whose rules are compiled.
+    pub fn with_indexes(base: Side<'a>, head: Side<'a>, indexes: [Index; 2]) -> Self {
         let changes = group_changes(base, head);
         let mut by_id = HashMap::new();
         let mut renamed = BTreeMap::new();
@@ -66,7 +83,6 @@ impl<'a> StateComparison<'a> {
             groups.dedup();
             outermost(hierarchy, &groups)
         });
-        let indexes = [base, head].map(|side| Index::new(&side.estate.hierarchy));
         let former = renamed.iter().map(|(old, new)| (*new, *old)).collect();
         let node_files = node_file_changes(base, head);
         let mut comparison = Self {
@@ -82,6 +98,7 @@ impl<'a> StateComparison<'a> {
             entangled: Vec::new(),
             built_upon: HashSet::new(),
             known: Mutex::default(),
+            standings: Mutex::default(),
         };
         comparison.entangled = comparison.find_entangled();
         comparison.built_upon = comparison.find_built_upon();
@@ -93,8 +110,11 @@ impl<'a> StateComparison<'a> {
         &self.changes
     }
 
-    pub(super) fn indexes(&self) -> &[Index; 2] {
-        &self.indexes
+    /// Returns the groups of a state that match a node.
+    pub(super) fn matches(&self, version: StateVersion, node: &Node) -> MatchResult {
+        let [base, head] = &self.indexes;
+        let index = if version == StateVersion::Base { base } else { head };
+        index.matches(&self.side(version).estate.hierarchy, &index.resolve(node))
     }
 
     /// Returns the node files that differ.
@@ -108,8 +128,6 @@ impl<'a> StateComparison<'a> {
     }
 
     pub(super) fn learn(&self, key: Option<CausesKey>, causes: &Arc<[Causes]>) {
-        /// Of more than so many sorts of nodes each is found out by itself.
-        const MOST: usize = 16_384;
         let Some(key) = key else { return };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < MOST {
@@ -117,16 +135,39 @@ impl<'a> StateComparison<'a> {
         }
     }
 
+    /// Returns what is known of nodes that match the same groups of the head, or finds it out.
+    pub(super) fn known_standing(
+        &self,
+        groups: &[GroupIndex],
+        find: impl FnOnce() -> Standing,
+    ) -> Standing {
+        let known = || self.standings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(standing) = known().get(groups) {
+            return *standing;
+        }
+        let standing = find();
+        let mut known = known();
+        if known.len() < MOST {
+            known.insert(groups.into(), standing);
+        }
+        standing
+    }
+
     /// Returns whether a changed group, or what is set for the node alone, has a part in either
     /// classification.
-    pub(super) fn may_differ(&self, node: &Node) -> bool {
-        if self.node_file_of(&node.name).is_some() {
-            return true;
-        }
+    pub(super) fn may_differ(&self, node: &Node, matches: [&MatchResult; 2]) -> bool {
         let [old, new] = &self.watched;
-        [(self.base, old), (self.head, new)].into_iter().any(|(side, groups)| {
-            groups.iter().any(|group| may_match(&side.estate.hierarchy, *group, node))
-        })
+        self.node_file_of(&node.name).is_some()
+            || [(self.base, old), (self.head, new)].into_iter().zip(matches).any(
+                |((side, watched), matches)| match matches {
+                    Ok(matches) => matches.iter().any(|it| watched.binary_search(it).is_ok()),
+                    // What matches beside the rule that cannot be evaluated is not known.
+                    Err(_) => {
+                        let hierarchy = &side.estate.hierarchy;
+                        watched.iter().any(|group| may_match(hierarchy, *group, node))
+                    }
+                },
+            )
     }
 
     pub(super) fn side(&self, version: StateVersion) -> Side<'a> {

@@ -10,6 +10,7 @@ use crate::hierarchy::Hierarchy;
 use crate::model::{Group, Individual, Node};
 use crate::rule;
 
+mod restricted;
 mod reverting;
 
 /// A group as a random estate has it.

@@ -14,6 +14,9 @@ pub(super) enum StateVersion {
     Head,
 }
 
+/// Both states.
+pub(super) const STATES: [StateVersion; 2] = [StateVersion::Base, StateVersion::Head];
+
 impl StateVersion {
     pub(super) fn other(self) -> Self {
         match self {
