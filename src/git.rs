@@ -20,6 +20,7 @@ mod repository;
 mod signature;
 mod transport;
 mod tree;
+mod tree_difference;
 
 pub use commit::{NewCommit, Person};
 pub use failure::{FetchError, FetchFailure};
@@ -39,3 +40,4 @@ pub use signature::{
 };
 pub use transport::{check_known_hosts, check_private_key};
 pub use tree::{EntryKind, FilesError, TreeEntry};
+pub use tree_difference::TreeComparer;

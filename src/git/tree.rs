@@ -119,7 +119,7 @@ impl Repository {
                     continue;
                 }
                 let path = format!("{parent}{}", String::from_utf8_lossy(b.name_bytes()));
-                match (kind(&a), kind(&b)) {
+                match (kind_of(&a), kind_of(&b)) {
                     (Some(_), Some(kind)) => files.push(TreeEntry { path, kind }),
                     (None, None) => {
                         waiting.push((format!("{path}/"), depth + 1, tree(&a)?, tree(&b)?));
@@ -155,7 +155,7 @@ impl Repository {
         let what = name_of(commit, directory);
         let mut tree = self.open_tree(self.find_commit(commit)?.tree_id(), &what, budget)?;
         for name in directory.split('/').filter(|it| !matches!(*it, "" | ".")) {
-            let below = tree.get_name(name).filter(|it| kind(it).is_none()).map(|it| it.id());
+            let below = tree.get_name(name).filter(|it| kind_of(it).is_none()).map(|it| it.id());
             let Some(below) = below else { return Ok(None) };
             tree = self.open_tree(below, &what, budget)?;
         }
@@ -163,7 +163,12 @@ impl Repository {
     }
 
     /// Opens a tree unless the object alone is larger than all paths may be.
-    fn open_tree(&self, id: Oid, what: &str, budget: &Budget) -> Result<Tree<'_>, FilesError> {
+    pub(super) fn open_tree(
+        &self,
+        id: Oid,
+        what: &str,
+        budget: &Budget,
+    ) -> Result<Tree<'_>, FilesError> {
         let fail = |error: git2::Error| ReadError::new(what, error.message());
         let (size, _) = self.inner().odb().and_then(|it| it.read_header(id)).map_err(fail)?;
         let (item, counted) = (BudgetItem::PathBytes, size as u64);
@@ -204,10 +209,10 @@ impl Repository {
                 meter.charge(BudgetItem::PathLength, length)?;
                 meter.charge(BudgetItem::PathBytes, length)?;
                 let name = String::from_utf8_lossy(entry.name_bytes());
-                match kind(&entry) {
+                match kind_of(&entry) {
                     Some(kind) => files.push(TreeEntry { path: format!("{parent}{name}"), kind }),
                     None => {
-                        let old = old.filter(|it| kind(it).is_none()).map(|it| it.id());
+                        let old = old.filter(|it| kind_of(it).is_none()).map(|it| it.id());
                         waiting.push((format!("{parent}{name}/"), depth + 1, entry.id(), old));
                     }
                 }
@@ -219,7 +224,7 @@ impl Repository {
 }
 
 /// Names the tree of a commit, or a directory of it, for messages.
-fn name_of(commit: CommitId, directory: &str) -> String {
+pub(super) fn name_of(commit: CommitId, directory: &str) -> String {
     match directory {
         "" | "." => format!("the tree of the commit {commit}"),
         _ => format!("the directory `{directory}` of the commit {commit}"),
@@ -227,7 +232,7 @@ fn name_of(commit: CommitId, directory: &str) -> String {
 }
 
 /// Returns what an entry of a tree is; `None` for a directory.
-fn kind(entry: &TreeEntryOf<'_>) -> Option<EntryKind> {
+pub(super) fn kind_of(entry: &TreeEntryOf<'_>) -> Option<EntryKind> {
     match (entry.kind(), entry.filemode()) {
         (Some(ObjectType::Tree), _) => None,
         (Some(ObjectType::Commit), _) => Some(EntryKind::Submodule),

@@ -8,6 +8,7 @@ use axum::extract::{OriginalUri, State};
 use axum::http::header;
 use axum::response::Response;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::blocking::{REPOSITORY, Turns};
 use super::classify::classified;
@@ -20,13 +21,16 @@ use super::openapi::parameters::{BlamedKey, SnapshotParameters};
 use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
 use super::types::{BlamedValue, ErrorKind};
-use crate::model::{CommitId, Node};
-use crate::reconcile::{BlameError, Controller, LookupError};
+use crate::model::Node;
+use crate::reconcile::{self, BlameError, Controller, LookupError};
 
 /// How long one walk may take; then the request gets 503.
 const LONGEST: Duration = Duration::from_mins(2);
 
-/// Walks run one at a time: each reads all commits of the branch.
+/// How long a walk may take without its turn: where earlier walks have found the values, it takes no longer.
+const BRIEF: Duration = Duration::from_millis(200);
+
+/// Longer walks run one at a time: each may read all commits of the branch.
 static WALKS: Turns = Turns::new();
 
 /// For each value that a node gets, the commit after which it first came out.
@@ -56,39 +60,74 @@ pub(super) async fn blame(
     let weight = weight(&node);
     let classify = move || classified(&context, &node, |_, _| ()).map(|()| (context, node));
     let (context, node) = TOOLS.run(weight, classify).await??;
+    let gone = CancellationToken::new();
+    // The handler ends when the client disconnects, and the walk with it.
+    let _stop = gone.clone().drop_guard();
+    let walk =
+        Arc::new(RequestedWalk { controller, context, node: node.into_node(), key, uri, gone });
+    let brief = Arc::clone(&walk);
+    if let Some(response) = run(move || brief.run(BRIEF)).await? {
+        return Ok(response);
+    }
     let turn = WALKS.take().await?;
-    let answer = move || {
+    let whole = Arc::clone(&walk);
+    let response = run(move || {
         let _turn = turn;
-        let (commit, node) = (context.snapshot.commit, node.into_node());
-        Ok::<_, ApiError>(context.json(walk(&controller, commit, &node, key.as_deref(), &uri)))
-    };
-    REPOSITORY.run(answer).await
+        whole.run(LONGEST)
+    });
+    Ok(response.await?.unwrap_or_else(|| walk.context.json::<()>(Err(too_long()))))
 }
 
-fn walk(
-    controller: &Controller,
-    commit: CommitId,
-    node: &Node,
-    key: Option<&str>,
-    uri: &OriginalUri,
-) -> Result<Vec<BlamedValue>, ApiError> {
-    let began = Instant::now();
-    let mut values: Vec<BlamedValue> = Vec::new();
-    let walked = controller.blame(commit, node, key, &|| began.elapsed() < LONGEST, &mut |it| {
-        values.push(it.into());
-    });
-    walked.map_err(|error| match error {
-        BlameError::Unbuilt(error) => LookupError::from(error).into(),
-        BlameError::Stopped => {
-            let message = format!("{}.", sentence(&error.to_string()));
-            ApiError::new(ErrorKind::Busy, message, Value::Null)
-                .with_header(header::RETRY_AFTER, "120")
+async fn run(
+    walk: impl FnOnce() -> Option<Response> + Send + 'static,
+) -> Result<Option<Response>, ApiError> {
+    REPOSITORY.run(move || Ok::<_, ApiError>(walk())).await
+}
+
+/// The walk that a request asks for.
+struct RequestedWalk {
+    controller: Arc<Controller>,
+    context: SnapshotContext,
+    node: Node,
+    key: Option<String>,
+    uri: OriginalUri,
+    /// Cancelled when the client has gone.
+    gone: CancellationToken,
+}
+
+impl RequestedWalk {
+    /// Walks for so long at most, and answers; none if that is not enough.
+    fn run(&self, longest: Duration) -> Option<Response> {
+        let began = Instant::now();
+        let is_wanted = || began.elapsed() < longest && !self.gone.is_cancelled();
+        let mut values: Vec<BlamedValue> = Vec::new();
+        let (commit, key) = (self.context.snapshot.commit, self.key.as_deref());
+        let mut report = |it: reconcile::BlamedValue| values.push(it.into());
+        let walked = self.controller.blame(commit, &self.node, key, &is_wanted, &mut report);
+        let answer = match walked {
+            Err(BlameError::Stopped) => return None,
+            Err(error) => Err(self.error(error)),
+            Ok(()) => {
+                values.sort_by(|a, b| a.key.cmp(&b.key));
+                Ok(values)
+            }
+        };
+        Some(self.context.json(answer))
+    }
+
+    fn error(&self, error: BlameError) -> ApiError {
+        match error {
+            BlameError::Unbuilt(error) => LookupError::from(error).into(),
+            BlameError::NoSuchKey { .. } => {
+                ApiError::not_known(format!("{}.", sentence(&error.to_string())), &self.uri)
+            }
+            error => ApiError::internal(format!("{}.", sentence(&error.to_string()))),
         }
-        BlameError::NoSuchKey { .. } => {
-            ApiError::not_known(format!("{}.", sentence(&error.to_string())), uri)
-        }
-        error => ApiError::internal(format!("{}.", sentence(&error.to_string()))),
-    })?;
-    values.sort_by(|a, b| a.key.cmp(&b.key));
-    Ok(values)
+    }
+}
+
+/// The error of a walk that was stopped.
+fn too_long() -> ApiError {
+    let message = format!("{}.", sentence(&BlameError::Stopped.to_string()));
+    ApiError::new(ErrorKind::Busy, message, Value::Null).with_header(header::RETRY_AFTER, "120")
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cache::{BlameCache, Step, WalkNumber};
 use crate::answer::Answer;
 use crate::blame::{BlamedBranch, ConcernedNodes, Inputs, KnownOrigins, Older, Origin, paths_of};
-use crate::git::{FilesError, ReadError, Repository, TreeEntry};
+use crate::git::{FilesError, ReadError, Repository, TreeComparer};
 use crate::model::{Budget, CommitId, Meter, Node, Path};
 use crate::reconcile::build::{Build, CheckedFiles};
 use crate::reconcile::build_queue::{BuildQueue, Priority};
@@ -52,6 +52,7 @@ pub(super) struct Commits<'b> {
     context: &'b WalkContext<'b>,
     node: &'b Node,
     cache: &'b BlameCache,
+    comparer: TreeComparer<'b>,
     /// The files of this walk, where there is no cache of more.
     own_readings: ReadingCache,
     walk: WalkNumber,
@@ -74,6 +75,7 @@ impl<'b> Commits<'b> {
             context,
             node,
             cache,
+            comparer: TreeComparer::new(context.repository),
             own_readings: ReadingCache::default(),
             walk: cache.begin_walk(),
             last: None,
@@ -148,19 +150,16 @@ impl<'b> Commits<'b> {
         parent: CommitId,
         commit: CommitId,
     ) -> Result<(Vec<Arc<ConcernedNodes>>, usize), BuildError> {
-        let WalkContext { repository, directory, budget, .. } = *self.context;
+        let WalkContext { directory, budget, .. } = *self.context;
         let meter = Arc::new(Meter::new(budget));
         let all = || Ok((vec![Arc::new(ConcernedNodes::All)], 0));
-        let mut entries: Vec<TreeEntry> = Vec::new();
-        for (before, after) in [(parent, commit), (commit, parent)] {
-            match repository.changed_files(Some(before), after, directory, &meter) {
-                Ok(changed) => entries.extend(changed),
-                Err(FilesError::TooLarge(_) | FilesError::NoDirectory(_)) => return all(),
-                Err(FilesError::Unreadable(source)) => {
-                    return Err(BuildError::Unreadable { commit, source });
-                }
+        let entries = match self.comparer.differing_files([parent, commit], directory, &meter) {
+            Ok(entries) => entries,
+            Err(FilesError::TooLarge(_) | FilesError::NoDirectory(_)) => return all(),
+            Err(FilesError::Unreadable(source)) => {
+                return Err(BuildError::Unreadable { commit, source });
             }
-        }
+        };
         if entries.len() > CHANGES || entries.iter().any(|it| is_settings(&it.path)) {
             return all();
         }

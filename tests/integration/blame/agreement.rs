@@ -36,12 +36,16 @@ fn random_file(numbers: &mut Numbers, name: &str) -> String {
         1 => "parent: B\n",
         _ => "",
     };
+    let id = match numbers.below(8) {
+        0 => format!("id: 6ba7b810-9dad-11d1-80b4-00c04fd430c{}\n", numbers.below(3)),
+        _ => String::new(),
+    };
     let environment = if numbers.below(4) == 0 { "environment: staging\n" } else { "" };
     let name = if numbers.below(14) == 0 { "[" } else { name };
     let value = numbers.below(3);
     let class = ["apache", "ntp"][numbers.below(2)];
     format!(
-        "name: {name}\n{parent}{rule}{environment}classes: {{{class}: {{v: {value}}}}}\nvariables: {{x{}: {}}}\n",
+        "name: {name}\n{id}{parent}{rule}{environment}classes: {{{class}: {{v: {value}}}}}\nvariables: {{x{}: {}}}\n",
         numbers.below(2),
         numbers.below(2)
     )
@@ -135,17 +139,28 @@ fn node(name: &str, family: &str, uptime: usize) -> Node {
 /// Commits a random change on top of what is checked out.
 fn commit_at_random(repository: &GitRepository, numbers: &mut Numbers, number: usize) -> CommitId {
     let name = ["A", "B", "C", "D"][numbers.below(4)];
-    let path = format!("groups/{name}.yaml");
-    let exists = repository.path().join(&path).exists();
+    let paths = ["", "sub/", "sub/below/"].map(|it| format!("groups/{it}{name}.yaml"));
+    let present = paths.iter().find(|it| repository.path().join(it).exists());
+    let text = present.map(|it| std::fs::read_to_string(repository.path().join(it)).unwrap());
     let node = "classes: {own: {v: 1}}\n";
-    let file = match numbers.below(10) {
-        0 if exists => (path.as_str(), String::new()),
-        1 => ("nodes/web1.yaml", format!("{node}variables: {{x0: {}}}\n", numbers.below(2))),
-        2 => ("nodes/web2.yaml", format!("{node}# {number}\n")),
-        3 => ("README.md", format!("{number}\n")),
-        _ => (path.as_str(), random_file(numbers, name)),
+    let files: Vec<(&str, String)> = match (numbers.below(12), present) {
+        (0, Some(path)) => vec![(path, String::new())],
+        (1, _) => {
+            vec![("nodes/web1.yaml", format!("{node}variables: {{x0: {}}}\n", numbers.below(2)))]
+        }
+        (2, _) => vec![("nodes/web2.yaml", format!("{node}# {number}\n"))],
+        (3, _) => vec![("README.md", format!("{number}\n"))],
+        // A file moves, with what it says or with something else.
+        (moves @ (4 | 5), Some(path)) => {
+            let to = &paths[numbers.below(3)];
+            let text = text.filter(|_| moves == 4).unwrap_or_else(|| random_file(numbers, name));
+            if path == to { vec![(to, text)] } else { vec![(path, String::new()), (to, text)] }
+        }
+        (_, path) => vec![(path.unwrap_or(&paths[0]), random_file(numbers, name))],
     };
-    repository.commit(&format!("c{number}"), &[(file.0, &file.1)]).parse().unwrap()
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    repository.commit(&format!("c{number}"), &files).parse().unwrap()
 }
 
 /// Checks out another commit of the branch, as a force push does; what follows is another history.
@@ -155,13 +170,14 @@ fn rewind(repository: &GitRepository, to: CommitId) {
     git.reset(commit.as_object(), git2::ResetType::Hard, None).unwrap();
 }
 
-/// Merges another commit, whose tree may say something else than both.
-fn merge(repository: &GitRepository, other: CommitId, number: usize) -> CommitId {
+/// Merges other commits, with the tree of the last: that may say something else than the first parent's.
+fn merge(repository: &GitRepository, others: &[CommitId], number: usize) -> CommitId {
     let git = repository.git();
     let head = git.head().unwrap().peel_to_commit().unwrap();
-    let other = git.find_commit(other.to_string().parse().unwrap()).unwrap();
-    let (tree, author) = (other.tree().unwrap(), other.author());
-    let parents = [&head, &other];
+    let find = |it: &CommitId| git.find_commit(it.to_string().parse().unwrap()).unwrap();
+    let others: Vec<git2::Commit<'_>> = others.iter().map(find).collect();
+    let (tree, author) = (others.last().unwrap().tree().unwrap(), head.author());
+    let parents: Vec<&git2::Commit<'_>> = std::iter::once(&head).chain(&others).collect();
     let merged =
         git.commit(Some("HEAD"), &author, &author, &format!("m{number}"), &tree, &parents).unwrap();
     let merged = merged.to_string().parse().unwrap();
@@ -188,7 +204,8 @@ fn blame_agrees_with_a_classification_at_every_commit_whatever_was_blamed_before
                     rewind(&repository, any);
                     commit_at_random(&repository, &mut numbers, number)
                 }
-                1 => merge(&repository, any, number),
+                1 => merge(&repository, &[any], number),
+                2 => merge(&repository, &[any, commits[0], any], number),
                 _ => commit_at_random(&repository, &mut numbers, number),
             });
             // The newest, mostly, as people ask; and any other.
