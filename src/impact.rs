@@ -17,6 +17,7 @@ mod keys;
 mod mixture;
 mod node_files;
 mod nodes;
+mod read;
 mod report;
 mod trouble;
 mod version;

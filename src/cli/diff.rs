@@ -1,5 +1,6 @@
 //! `clade diff`: which nodes a change affects.
 
+mod daemon;
 mod human;
 mod markdown;
 mod range;
@@ -7,6 +8,7 @@ mod report;
 mod side;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -18,9 +20,13 @@ use super::output::{DataFormat, Output};
 use super::repository::BudgetArgs;
 use crate::impact::{Impact, StateComparison, StateFiles, Survey};
 use crate::model::Node;
+use daemon::DaemonReply;
 use range::Range;
 use report::DiffReport;
 use side::LoadedSide;
+
+/// How long a daemon may compare its nodes.
+const COMPARISON_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Show which nodes a change of groups affects, and why: what each node gets before and after
 #[derive(Debug, Args)]
@@ -67,24 +73,17 @@ impl DiffCommand {
         let base = LoadedSide::load(self.repo.clone(), base, self.budget.clone())?;
         let head = LoadedSide::load(self.repo.clone(), head, self.budget.clone())?;
         let comparison = StateComparison::new(base.side()?, head.side()?);
-        let mut survey = Survey::default();
-        let mut compare_all = |nodes: &[Node]| {
-            let compare = |node: &Node| (node.name.clone(), comparison.node(node));
-            survey.extend(nodes.par_iter().map(compare).collect::<Vec<_>>());
-        };
-        let read = self.nodes.read(&mut compare_all, output)?;
-        for bad in &read.unreadable {
+        let (mut impact, unreadable) = self.gather([&base, &head], &comparison, output)?;
+        for bad in &unreadable {
             output.note(&format!("warning: {bad}"));
         }
-        let (groups, node_files) = (comparison.groups(), comparison.node_files());
-        let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
         let text = |side: &LoadedSide, path: &str| side.text(path).map(<[u8]>::to_vec);
         impact.locate(
             &StateFiles { side: base.side()?, read: &|path| text(&base, path) },
             &StateFiles { side: head.side()?, read: &|path| text(&head, path) },
         );
         let report =
-            DiffReport { base: &base, head: &head, impact: &impact, unreadable: &read.unreadable };
+            DiffReport { base: &base, head: &head, impact: &impact, unreadable: &unreadable };
         let text = match self.format {
             DiffFormat::Human => human::write(&report, output.colour()),
             DiffFormat::Markdown => markdown::write(&report),
@@ -92,14 +91,40 @@ impl DiffCommand {
             DiffFormat::Yaml => DataFormat::Yaml.write(&report.to_value()),
         };
         output.data(&text)?;
-        if !read.unreadable.is_empty() && !self.ignore_bad_facts {
+        if !unreadable.is_empty() && !self.ignore_bad_facts {
             output.note(&format!(
                 "error: {} facts files could not be read; --ignore-bad-facts continues without them",
-                read.unreadable.len()
+                unreadable.len()
             ));
             return Ok(Exit::Failed);
         }
         let found = self.exit_code && impact.changed() > 0;
         Ok(if found { Exit::Findings } else { Exit::Fine })
+    }
+
+    /// Returns what the change does to the nodes, and why some of them could not be read. A daemon that
+    /// knows both commits compares its nodes itself.
+    fn gather(
+        &self,
+        sides: [&LoadedSide; 2],
+        comparison: &StateComparison<'_>,
+        output: &mut Output,
+    ) -> Result<(Impact, Vec<String>)> {
+        if let Some(daemon) = self.nodes.daemon(COMPARISON_TIMEOUT, output)? {
+            match daemon::ask(&daemon, sides, comparison)? {
+                DaemonReply::Compared(impact, unreadable) => return Ok((impact, unreadable)),
+                DaemonReply::Declined(reason) => output.note(&format!(
+                    "note: the nodes of the daemon are fetched and compared here: {reason}"
+                )),
+            }
+        }
+        let mut survey = Survey::default();
+        let mut compare_all = |nodes: &[Node]| {
+            let compare = |node: &Node| (node.name.clone(), comparison.node(node));
+            survey.extend(nodes.par_iter().map(compare).collect::<Vec<_>>());
+        };
+        let read = self.nodes.read(&mut compare_all, output)?;
+        let (groups, node_files) = (comparison.groups().to_vec(), comparison.node_files().to_vec());
+        Ok((Impact::gather(groups, node_files, survey), read.unreadable))
     }
 }

@@ -51,6 +51,15 @@ pub(super) struct ReadNodes {
 }
 
 impl NodesArgs {
+    /// Returns the daemon whose check-ins are the nodes, if they are.
+    pub(super) fn daemon(&self, timeout: Duration, output: &mut Output) -> Result<Option<Client>> {
+        if self.facts.is_some() || self.puppetdb.is_some() {
+            return Ok(None);
+        }
+        let servers = self.server.clone().or_else(server_of_environment);
+        servers.map(|it| self.identity.client_of_first(&it, timeout, output)).transpose()
+    }
+
     /// Reads all nodes.
     pub(super) fn read(&self, each: UseBatch<'_>, output: &mut Output) -> Result<ReadNodes> {
         if let Some(directory) = &self.facts {
@@ -60,12 +69,11 @@ impl NodesArgs {
             let puppetdb = PuppetDb::new(url, &self.identity.identity())?;
             return in_batches(each, &mut |take| Ok(puppetdb.list(None, take)?));
         }
-        let Some(servers) = self.server.clone().or_else(server_of_environment) else {
+        let Some(daemon) = self.daemon(PAGE_TIMEOUT, output)? else {
             bail!(
                 "no nodes to compare: pass --facts DIR, --puppetdb URL or --server URL, or set `CLADE_SERVER`"
             )
         };
-        let daemon = self.identity.client_of_first(&servers, PAGE_TIMEOUT, output)?;
         in_batches(each, &mut |take| check_ins(&daemon, take))
     }
 }

@@ -1,11 +1,12 @@
 //! What one node gets differently.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::model::GroupId;
 
 /// A group by id and name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub struct GroupName {
     /// Its name.
     pub name: String,
@@ -92,7 +93,7 @@ pub enum Difference {
 }
 
 /// Why a node has no classification, in either state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ProblemChange {
     /// What was wrong.
     pub old: Option<String>,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::changed_key::line_of;
@@ -31,7 +32,7 @@ impl Extend<(String, NodeComparison)> for Survey {
 }
 
 /// How many nodes have no classification.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct NodeCounts {
     /// Nodes that get a conflict that they did not have.
     pub conflicts_appearing: usize,
@@ -214,7 +215,7 @@ impl Impact {
 
 impl Difference {
     /// Returns what it is about, in the word of the machine format.
-    fn subject(&self) -> &'static str {
+    pub(super) fn subject(&self) -> &'static str {
         match self {
             Self::Entered(_) | Self::Left(_) | Self::Renamed { .. } => "group",
             Self::Conflict(_) => "conflict",

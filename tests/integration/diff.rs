@@ -529,6 +529,64 @@ fn the_check_ins_of_a_daemon_are_nodes_too() {
 }
 
 #[test]
+fn a_daemon_compares_its_nodes_itself_where_it_knows_both_commits() {
+    let fleet = Fleet::new();
+    fleet.repository.commit("own", &[("nodes/web1.yaml", "variables: {own: 1}\n")]);
+    let daemon = Daemon::start(&["--repo", &fleet.repository.text_path()]);
+    for (name, family) in [("web1", "Debian"), ("web2", "Debian"), ("db1", "Suse")] {
+        let body = json!({"fact": {"os": {"family": family}}, "trusted": {"extensions": {"pp_role": "web"}}});
+        let path = format!("/v1/classified/nodes/{name}");
+        assert_eq!(daemon.request("POST", &path, &body.to_string()).status, 200);
+    }
+    let narrowed = WEB.replace("pp_role = web", "pp_role = web and name != web2");
+    let loud = "name: Loud\nrule: os.family = Suse\nclasses: {loud: {level: 1.50}}\nvariables: {x: [1, a]}\n";
+    fleet.repository.commit(
+        "narrow",
+        &[
+            ("groups/web.yaml", &narrowed),
+            ("groups/loud.yaml", loud),
+            ("nodes/web1.yaml", "variables:\n  own: 2\n"),
+        ],
+    );
+    let url = format!("http://{}", daemon.address);
+    let diff = |repo: &str, revisions: &[&str], format: &str| {
+        let more = ["--repo", repo, "--server", &url, "--format", format];
+        run(&[&["diff"], revisions, &more].concat())
+    };
+    let repo = fleet.repository.text_path();
+    let asking = format!("asking {url}\n");
+    for format in ["human", "markdown", "json"] {
+        let there = diff(&repo, &["HEAD~1", "HEAD"], format);
+        assert_eq!((there.status, there.stderr.as_str()), (0, asking.as_str()));
+        // The working tree is the same, and is compared here.
+        let here = diff(&repo, &["HEAD~1"], format);
+        let declined = "compared here: the working tree is not a commit\n";
+        assert!(here.stderr.ends_with(&format!("{declined}{asking}")), "{}", here.stderr);
+        if format == "json" {
+            let [mut there, mut here] =
+                [there, here].map(|it| serde_json::from_str::<Value>(&it.stdout).unwrap());
+            for document in [&mut there, &mut here] {
+                document["head"] = Value::Null;
+            }
+            assert_eq!(there, here);
+        } else {
+            let [there, here] = [there, here].map(|it| it.stdout.replace("working tree", "HEAD"));
+            assert_eq!(there, here);
+        }
+    }
+    let other = GitRepository::new();
+    other.commit("elsewhere", &[("groups/base.yaml", BASE)]);
+    other.commit("change", &[("groups/base.yaml", &BASE.replace("[a]", "[b]"))]);
+    let done = diff(&other.text_path(), &["HEAD~1", "HEAD"], "human");
+    assert!(done.stdout.starts_with("2 of 3 nodes change"), "{} {}", done.stdout, done.stderr);
+    assert!(
+        done.stderr.contains("fetched and compared here: the daemon answers 404"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
 fn a_page_of_nodes_may_be_as_large_as_their_facts_are() {
     let fleet = Fleet::new();
     let facts = json!({"os": {"family": "Debian"}, "much": "x".repeat(24_000)});

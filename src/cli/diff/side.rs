@@ -10,6 +10,7 @@ use super::range::NamedRevision;
 use crate::cli::repository::{BudgetArgs, LoadedRepository, RepositoryArgs};
 use crate::diagnostic::Place;
 use crate::impact::Side;
+use crate::model::CommitId;
 
 /// One of the two states, with its name.
 pub(super) struct LoadedSide {
@@ -42,8 +43,12 @@ impl LoadedSide {
     }
 
     pub(super) fn to_value(&self) -> Value {
-        let commit = self.loaded.commit.map(|it| it.to_string());
-        json!({"revision": self.name, "commit": commit})
+        json!({"revision": self.name, "commit": self.commit().map(|it| it.to_string())})
+    }
+
+    /// Returns the commit; none for the files as they are.
+    pub(super) fn commit(&self) -> Option<CommitId> {
+        self.loaded.commit
     }
 
     /// Returns the content of a file.

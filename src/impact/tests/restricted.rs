@@ -1,6 +1,7 @@
 //! A node is compared by what rules mention alone, and nodes that cannot differ are not classified twice.
 
 use super::*;
+use crate::impact::read::ImpactError;
 use crate::mentioned::MentionedPaths;
 
 /// The standing of a node, found out without a comparison.
@@ -28,6 +29,22 @@ fn slow(number: usize, parent: Option<usize>) -> Sketch {
     }
 }
 
+/// Checks that what is written of an impact is read back from its text.
+fn is_read_back(comparison: &StateComparison<'_>, survey: Survey) {
+    let changes = || (comparison.groups().to_vec(), comparison.node_files().to_vec());
+    let impact = Impact::gather(changes().0, changes().1, survey);
+    let written: Value = serde_json::from_str(&impact.to_value().to_string()).unwrap();
+    let written = written.as_object().unwrap();
+    let read = Impact::read(changes().0, changes().1, written).unwrap();
+    assert_eq!((read.nodes, read.counts), (impact.nodes, impact.counts));
+    assert_eq!(read.entries, impact.entries);
+    let mut others = changes().0;
+    if others.pop().is_some() {
+        let other = Impact::read(others, changes().1, written);
+        assert!(matches!(other, Err(ImpactError::OtherChanges)), "{other:?}");
+    }
+}
+
 #[test]
 fn a_restricted_node_is_compared_as_the_whole_node() {
     let mut chance = fastrand::Rng::with_seed(18);
@@ -52,6 +69,7 @@ fn a_restricted_node_is_compared_as_the_whole_node() {
         let comparison = compare(&base, &head);
         let paths = [&base, &head].map(|it| MentionedPaths::of(&it.hierarchy));
         let paths = paths[0].union(&paths[1]);
+        let mut survey = Survey::default();
         for number in 0..12 {
             let mut node = Node::named(format!("n{number}"));
             node.fact.insert("a".to_owned(), json!(number / 3 % 3));
@@ -61,12 +79,14 @@ fn a_restricted_node_is_compared_as_the_whole_node() {
                 node.fact.insert("x".to_owned(), json!(format!("{}!", "a".repeat(2_000))));
             }
             let compared = comparison.node(&node);
+            survey.extend([(node.name.clone(), compared.clone())]);
             assert_eq!(comparison.node(&paths.keep(&node)), compared);
             let expected = [&base, &head].map(|estate| standing(estate, &node));
             assert_eq!(compared.standing, expected, "{:?}", comparison.groups());
             let kind = format!("{expected:?} {}", compared.change.is_some());
             *seen.entry(kind).or_default() += 1;
         }
+        is_read_back(&comparison, survey);
     }
     assert!(seen.len() > 10 && seen.values().all(|it| *it > 1), "{seen:#?}");
 }

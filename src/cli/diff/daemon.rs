@@ -1,0 +1,45 @@
+//! Has a daemon compare the nodes that it knows.
+
+use anyhow::Result;
+
+use super::side::LoadedSide;
+use crate::cli::client::{Document, error_kind};
+use crate::client::Client;
+use crate::http::types::{Diff, ErrorKind};
+use crate::impact::{Impact, StateComparison};
+
+/// What a daemon says of two states.
+pub(super) enum DaemonReply {
+    /// What the change does to its nodes, and why some were not compared.
+    Compared(Impact, Vec<String>),
+    /// It cannot compare them, and why.
+    Declined(String),
+}
+
+/// Asks a daemon what a change does to its nodes; the facts stay there.
+pub(super) fn ask(
+    daemon: &Client,
+    [base, head]: [&LoadedSide; 2],
+    comparison: &StateComparison<'_>,
+) -> Result<DaemonReply> {
+    let (Some(old), Some(new)) = (base.commit(), head.commit()) else {
+        return Ok(DaemonReply::Declined("the working tree is not a commit".to_owned()));
+    };
+    let reply = daemon.get_json(&format!("/controller/diff/{old}/{new}"))?;
+    if let Some(
+        ErrorKind::NotFound
+        | ErrorKind::UnknownCommit
+        | ErrorKind::InvalidCommit
+        | ErrorKind::NoSnapshot,
+    ) = error_kind(&reply)
+    {
+        let reason = reply.document().err().map(|it| it.to_string()).unwrap_or_default();
+        return Ok(DaemonReply::Declined(reason));
+    }
+    let Diff { impact, unreadable, .. } = Document::of(reply, daemon)?.read;
+    let (groups, node_files) = (comparison.groups().to_vec(), comparison.node_files().to_vec());
+    Ok(match Impact::read(groups, node_files, &impact) {
+        Ok(impact) => DaemonReply::Compared(impact, unreadable),
+        Err(error) => DaemonReply::Declined(error.to_string()),
+    })
+}
