@@ -81,8 +81,8 @@ pub enum Walked {
     Stopped,
 }
 
-/// Finds the origin of each value of a valid commit's answer, and reports each as soon as it is known, the
-/// newest first where nothing was known before.
+/// Finds the origin of each value of a valid commit's answer, and reports each as soon as it is known: the
+/// newest first where nothing was known before, and by key those of one commit.
 ///
 /// A value came from the oldest of the valid commits, back from the given one without a gap, after which it
 /// came out.
@@ -120,7 +120,8 @@ pub fn walk<B: BlamedBranch>(
                 Older::Unknown => Origin::Boundary(first),
                 _ => Origin::Commit(first),
             };
-            open.0.keys().try_for_each(|key| report(key, origin))?;
+            let rest = open.0.into_keys().collect();
+            in_order(rest, answer).into_iter().try_for_each(|key| report(key, origin))?;
             return Ok(Walked::Whole);
         };
         let concerns = after_invalid || branch.may_differ(parent, at)?;
@@ -135,10 +136,17 @@ pub fn walk<B: BlamedBranch>(
         let ended = open.without(&before);
         if !ended.is_empty() {
             let Some(first) = oldest_valid(branch, &alike)? else { return Ok(Walked::Stopped) };
-            ended.into_iter().try_for_each(|key| report(key, Origin::Commit(first)))?;
+            let origin = Origin::Commit(first);
+            in_order(ended, answer).into_iter().try_for_each(|key| report(key, origin))?;
         }
         alike = vec![parent];
     }
+}
+
+/// Sorts the keys of values as people read them.
+fn in_order<'a>(mut keys: Vec<&'a AnswerKey>, answer: &Answer) -> Vec<&'a AnswerKey> {
+    keys.sort_by_cached_key(|key| answer.values().get(*key).map(|it| it.key_text(key)));
+    keys
 }
 
 /// The values whose origins are not known yet.

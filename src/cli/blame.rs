@@ -99,7 +99,13 @@ impl BlameCommand {
     fn walk(&self, output: &mut Output) -> Result<Exit> {
         let (now, format) = (Timestamp::now(), self.format.data());
         let node = self.facts.node(&self.node)?;
-        let (repository, directory) = locate(self.repo.as_deref().unwrap_or(Path::new(".")))?;
+        let located = locate(self.repo.as_deref().unwrap_or(Path::new(".")));
+        let (repository, directory) = match located {
+            Err(error) if self.repo.is_none() => {
+                bail!("{error:#}: name one with --repo DIR, or a daemon with --server URL")
+            }
+            located => located?,
+        };
         let head = repository.resolve_searching(self.rev.as_deref().unwrap_or("HEAD"))?;
         // Such as of `head`, which has enough after some lines.
         let is_closed = AtomicBool::new(false);

@@ -119,7 +119,11 @@ impl RequestedWalk {
         match error {
             BlameError::Unbuilt(error) => LookupError::from(error).into(),
             BlameError::NoSuchKey { .. } => {
-                ApiError::not_known(format!("{}.", sentence(&error.to_string())), &self.uri)
+                let mut message = sentence(&error.to_string());
+                if !message.ends_with('?') {
+                    message.push('.');
+                }
+                ApiError::not_known(message, &self.uri)
             }
             error => ApiError::internal(format!("{}.", sentence(&error.to_string()))),
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::program::{Daemon, GitRepository, run};
+use crate::program::{Daemon, GitRepository, clade, run};
 
 const BASE: &str = "name: Base\nrule: os.family = Debian\nclasses: {base: {}}\n";
 const WEB: &str = "name: Web\nparent: Base\nrule: name ~ \"^web\"\nclasses:\n  apache:\n    port: 80\nvariables:\n  tier: front\n";
@@ -88,6 +88,30 @@ fn lines_are_those_of_git_blame() {
     assert_eq!(lines[0][..2], [&commit[..8], "Ada"]);
     assert_eq!(lines[0][3..], ["d", "ago", "groups/web.yaml:4", "(Web)", "classes.apache"]);
     assert_eq!(lines[1][5..], ["groups/web.yaml:5", "(Web)", "classes.apache.port", "=", "80"][..]);
+    // By key within a commit, whatever the ids of groups are.
+    let done = run(&["blame", "web1", "--repo", &path]);
+    let key = |line: &str| line.rsplit_once("  ").unwrap().1.to_owned();
+    let keys: Vec<String> = done.stdout.lines().map(key).collect();
+    assert_eq!(
+        keys,
+        [
+            "classes.apache",
+            "classes.apache.port = 80",
+            "groups.Web",
+            "variables.tier = \"front\"",
+            "environment = \"production\"",
+            "groups.All Nodes"
+        ]
+    );
+    let done = run(&["blame", "web1", "nginx", "--repo", &path]);
+    assert_eq!(
+        done.stderr,
+        "error: `web1` gets no value `nginx`; without --facts FILE, rules see only the certname\n"
+    );
+    let elsewhere = tempfile::tempdir().unwrap();
+    let done = clade(&["blame", "web1"]).current_dir(elsewhere.path()).output().unwrap();
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(said.contains("is not a git repository: name one with --repo DIR"), "{said}");
     let done = run(&["blame", "web1", "apach", "--repo", &path]);
     assert_eq!((done.status, done.stdout.as_str()), (2, ""));
     assert_eq!(done.stderr, "error: `web1` gets no value `apach`; did you mean `apache`?\n");

@@ -267,6 +267,9 @@ impl BlamedBranch for Commits<'_> {
     }
 
     fn answer(&mut self, commit: CommitId) -> Result<Option<Answer>, BuildError> {
+        if self.cache.validity(commit) == Some(false) {
+            return Ok(None);
+        }
         let checked = self.files(commit)?;
         self.enter(&checked);
         let Some(estate) = &checked.estate else { return Ok(None) };
