@@ -45,6 +45,8 @@ mod hierarchy;
 
 mod mentioned;
 
+mod masking;
+
 mod classification;
 
 mod document;
@@ -100,6 +102,8 @@ mod puppet_server;
 #[cfg(feature = "daemon")]
 mod store;
 
+#[cfg(feature = "daemon")]
+mod decision_log;
 #[cfg(feature = "daemon")]
 mod http;
 

@@ -33,4 +33,4 @@ pub(crate) use rule::{is_bare_segment, write_quoted};
 pub use serde_json::{Map, Value};
 pub use table::Table;
 pub use value::{has_exponent, is_written_as, same, text};
-pub use withheld::{MASKED, STORED_PATHS, is_masked, may_be_left_out};
+pub use withheld::{MASKED, STORED_PATHS, is_left_out, is_masked, may_be_left_out};

@@ -9,7 +9,8 @@ use tracing_subscriber::{EnvFilter, reload};
 pub use catalogue::Description;
 pub use log::LogGuard;
 pub use metrics::{
-    BuildOutcome, ClassificationOutcome, ConnectionEnd, Delivered, DropReason, Metrics, Scrape,
+    BuildOutcome, ClassificationOutcome, ConnectionEnd, DecisionDrop, Delivered, DropReason,
+    Metrics, Scrape,
 };
 
 use log::{LineForm, LogQueue};

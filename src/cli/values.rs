@@ -7,6 +7,7 @@ use crate::diagnostic::Format;
 use crate::forge::Provider;
 use crate::git::VerifyMode;
 use crate::http::OnGap;
+use crate::masking::StoredExtent;
 use crate::reconcile::{OnRewrite, OnStale, WriteMode};
 use crate::telemetry::LogFormat;
 
@@ -54,6 +55,12 @@ words!(VerifyMode:
     Off "off" "None",
     Head "head" "The head of the branch",
     Range "range" "Every commit that no verified one contains; the head alone where none is verified yet",
+);
+
+words!(StoredExtent:
+    All "all" "All, but what a mask covers",
+    Mentioned "mentioned" "Those that rules mention of the commit that answers",
+    None "none" "None",
 );
 
 words!(LogFormat:

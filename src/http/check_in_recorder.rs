@@ -6,61 +6,73 @@ use jiff::Timestamp;
 use super::enc_cache::EncCache;
 use super::error::ApiError;
 use super::node_request::ProvedNode;
-use crate::model::CommitId;
-use crate::snapshot::Request;
+use super::privacy::PrivacyPolicy;
+use crate::snapshot::{Request, Snapshot};
 use crate::store::{CheckIns, Noted, Received};
 
-/// Records check-ins.
+/// Records check-ins, as far as the privacy policy allows.
 #[derive(Clone, Debug)]
 pub(super) struct CheckInRecorder {
     check_ins: CheckIns,
     enc_cache: EncCache,
+    privacy: PrivacyPolicy,
 }
 
 impl<S> FromRef<S> for CheckInRecorder
 where
     CheckIns: FromRef<S>,
     EncCache: FromRef<S>,
+    PrivacyPolicy: FromRef<S>,
 {
     fn from_ref(state: &S) -> Self {
-        Self { check_ins: CheckIns::from_ref(state), enc_cache: EncCache::from_ref(state) }
+        Self {
+            check_ins: CheckIns::from_ref(state),
+            enc_cache: EncCache::from_ref(state),
+            privacy: PrivacyPolicy::from_ref(state),
+        }
     }
 }
 
 impl CheckInRecorder {
-    /// Records that a node asked.
+    /// Records that a node asked, and which snapshot answered.
     pub(super) fn record(
         &self,
         node: &ProvedNode,
-        commit: Option<CommitId>,
+        answering: &Snapshot,
         transaction_uuid: Option<String>,
     ) {
-        self.check_ins.note(Noted { time: Timestamp::now(), transaction_uuid, commit, node });
+        let (time, commit) = (Timestamp::now(), Some(answering.commit));
+        let node = self.privacy.stored_node(node, Some(answering));
+        self.check_ins.note(Noted { time, transaction_uuid, commit, node: &node });
         self.enc_cache.evict(&node.name);
     }
 
     /// Records that a node asked, with facts as they stand in the body.
-    pub(super) fn record_received(
-        &self,
-        name: &str,
-        request: &Request<'_>,
-        commit: Option<CommitId>,
-    ) {
+    pub(super) fn record_received(&self, name: &str, request: &Request<'_>, answering: &Snapshot) {
+        let [fact, trusted] =
+            self.privacy.stored_texts(request.fact, request.trusted, Some(answering));
         let received = Received {
             time: Timestamp::now(),
             transaction_uuid: request.transaction.as_deref(),
-            commit,
+            commit: Some(answering.commit),
             name,
-            fact: request.fact,
-            trusted: request.trusted,
+            fact: &fact,
+            trusted: &trusted,
         };
         self.check_ins.note_received(&received);
         self.enc_cache.evict(name);
     }
 
-    /// Records a check-in durably: it is on disk when this returns.
-    pub(super) async fn record_durably(&self, received: &Received<'_>) -> Result<(), ApiError> {
-        let kept = self.check_ins.keep(received).await;
+    /// Records a check-in durably: it is on disk when this returns. No commit has answered it; rules that
+    /// mention facts are those of the live one.
+    pub(super) async fn record_durably(
+        &self,
+        received: &Received<'_>,
+        live: Option<&Snapshot>,
+    ) -> Result<(), ApiError> {
+        let [fact, trusted] = self.privacy.stored_texts(received.fact, received.trusted, live);
+        let stored = Received { fact: &fact, trusted: &trusted, ..*received };
+        let kept = self.check_ins.keep(&stored).await;
         // A check-in that was not kept may have been read meanwhile.
         self.enc_cache.evict(received.name);
         Ok(kept?)
@@ -69,5 +81,10 @@ impl CheckInRecorder {
     /// Returns whether check-ins survive the daemon.
     pub(super) fn is_durable(&self) -> bool {
         self.check_ins.is_durable()
+    }
+
+    /// Returns an error as it is shown: it may repeat a part of the request.
+    pub(super) fn shown_error(&self, error: ApiError) -> ApiError {
+        self.privacy.shown_error(error)
     }
 }

@@ -13,6 +13,7 @@ use super::compute::LISTS;
 use super::error::{ApiError, sentence};
 use super::openapi::errors::{NotFound, PageErrors, StoreErrors};
 use super::openapi::parameters::{FactsSwitch, Page};
+use super::privacy::PrivacyPolicy;
 use super::query::Parameters;
 use super::server::MemoryReservation;
 use super::streamed::{Chunk, stream};
@@ -33,15 +34,21 @@ const CHUNK: usize = 256 << 10;
 pub(super) struct CheckInReader {
     check_ins: CheckIns,
     controller: Arc<Controller>,
+    privacy: PrivacyPolicy,
 }
 
 impl<S> FromRef<S> for CheckInReader
 where
     CheckIns: FromRef<S>,
     Arc<Controller>: FromRef<S>,
+    PrivacyPolicy: FromRef<S>,
 {
     fn from_ref(state: &S) -> Self {
-        Self { check_ins: CheckIns::from_ref(state), controller: Arc::from_ref(state) }
+        Self {
+            check_ins: CheckIns::from_ref(state),
+            controller: Arc::from_ref(state),
+            privacy: PrivacyPolicy::from_ref(state),
+        }
     }
 }
 
@@ -223,10 +230,13 @@ impl CheckInReader {
         let parts = snapshot.and_then(|snapshot| {
             let explained = snapshot.classify(node).ok()?;
             let classification = classification::final_classification(&explained);
-            Some((classification, classification::match_explanations(&explained)))
+            let mut matches = classification::match_explanations(&explained);
+            self.privacy.mask_explanation(&mut matches);
+            Some((classification, matches))
         });
         let (classification, explanation) = parts.unwrap_or_else(|| (None, Map::new().into()));
         let CheckIn { time, transaction_uuid, commit, node } = check_in;
+        let node = self.privacy.shown(node);
         let entry = CheckInEntry {
             time,
             // A node in conflict has no classification.

@@ -15,11 +15,13 @@ use super::openapi::errors::{
     BodyErrors, ClassificationErrors, EvaluationErrors, FactsErrors, SnapshotErrors, UnknownNode,
 };
 use super::openapi::parameters::SnapshotParameters;
+use super::privacy::PrivacyPolicy;
 use super::snapshot_context::SnapshotContext;
 use super::types::{self, ClassifiedV2, NodeBody, shape};
 use crate::classification::{self, ClassificationError, Explanation, Final, Outcome, Version};
 use crate::hierarchy::GroupIndex;
 use crate::model::NODE_VALUES;
+use crate::rule::EvaluationError;
 use crate::telemetry::ClassificationOutcome;
 
 /// Classifies a node and counts how that ended.
@@ -28,12 +30,23 @@ pub(super) fn explained<'a>(
     node: &'a ProvedNode,
 ) -> Result<Explanation<'a>, ApiError> {
     let explained = context.snapshot.classify(node);
+    if let Some(decisions) = &context.decisions {
+        decisions.log_explained(&context.snapshot, node, &explained);
+    }
     context.metrics.count(match &explained {
         Ok(it) if matches!(it.outcome, Outcome::Conflict(_)) => ClassificationOutcome::Conflict,
         Ok(_) => ClassificationOutcome::Answered,
-        Err(_) => ClassificationOutcome::EvaluationError,
+        Err(error) => failure(error),
     });
     Ok(explained?)
+}
+
+/// Returns how a failed classification is counted.
+fn failure(error: &ClassificationError) -> ClassificationOutcome {
+    match error.cause {
+        EvaluationError::Steps { .. } => ClassificationOutcome::EvaluationError,
+        EvaluationError::Withheld { .. } => ClassificationOutcome::Withheld,
+    }
 }
 
 /// Calls `use_it` with the classification of a node, or answers with why there is none.
@@ -62,7 +75,10 @@ async fn document(
 ) -> Result<Response, ApiError> {
     let bytes = read(body).await?;
     let weight = bytes.as_ref().map_or(0, Bytes::len);
-    let work = move || classify(&recorder, &context, &request, bytes.as_deref(), version);
+    let work = move || {
+        let answer = classify(&recorder, &context, &request, bytes.as_deref(), version);
+        answer.map_err(|error| recorder.shown_error(error))
+    };
     NODES.run(weight, work).await?
 }
 
@@ -78,16 +94,19 @@ fn classify(
         check_values(bytes, NODE_VALUES)?;
     }
     let (index, hierarchy) = (context.snapshot.index(), &context.snapshot.estate.hierarchy);
-    let commit = Some(context.snapshot.commit);
     // Nearly all bodies can be read without making values of what no rule reads.
     if !request.is_own()
         && let Some(read) = bytes.and_then(|bytes| index.read(request.name(), bytes))
     {
         context.metrics.count_shape(read.shape);
         if request.is_kept() {
-            recorder.record_received(request.name(), &read, commit);
+            recorder.record_received(request.name(), &read, &context.snapshot);
         }
         let groups = index.matches(hierarchy, &read.resolved);
+        if let Some(decisions) = &context.decisions {
+            let input = [read.fact, read.trusted];
+            decisions.log_received(&context.snapshot, request.name(), input, slice(&groups));
+        }
         return Ok(respond(context, request.name(), groups, version));
     }
     let body = bytes.map(to_json).transpose()?;
@@ -97,9 +116,19 @@ fn classify(
     let transaction = body.transaction_uuid.take();
     let node = request.submitted(body);
     if has_body && request.is_kept() {
-        recorder.record(&node, commit, transaction);
+        recorder.record(&node, &context.snapshot, transaction);
     }
-    Ok(respond(context, &node.name, index.matching(hierarchy, &node), version))
+    let groups = index.matching(hierarchy, &node);
+    if let Some(decisions) = &context.decisions {
+        decisions.log_node(&context.snapshot, &node, slice(&groups));
+    }
+    Ok(respond(context, &node.name, groups, version))
+}
+
+fn slice(
+    groups: &Result<Vec<GroupIndex>, ClassificationError>,
+) -> Result<&[GroupIndex], &ClassificationError> {
+    groups.as_ref().map(Vec::as_slice)
 }
 
 /// Answers with the classified document.
@@ -111,7 +140,7 @@ fn respond(
 ) -> Response {
     let hierarchy = &context.snapshot.estate.hierarchy;
     let (counted, answer) = match groups {
-        Err(error) => (ClassificationOutcome::EvaluationError, Err(error.into())),
+        Err(error) => (failure(&error), Err(error.into())),
         Ok(groups) => match context.classified(name, &groups, version) {
             Ok(text) => (ClassificationOutcome::Answered, Ok(text)),
             Err(conflicts) => {
@@ -217,6 +246,7 @@ pub(super) async fn v2_without_facts(
     ),
 )]
 pub(super) async fn explanation(
+    State(privacy): State<PrivacyPolicy>,
     context: SnapshotContext,
     request: NodeRequest,
     body: Body,
@@ -224,8 +254,10 @@ pub(super) async fn explanation(
     let bytes = read(body).await?;
     let weight = all_groups(&context) + bytes.as_ref().map_or(0, Bytes::len);
     let explain = move || {
-        let body = bytes.map(|it| to_json_within(&it, NODE_VALUES)).transpose()?;
-        Ok(explain(&context, request.submitted(NodeBody::read(body)?)))
+        let body = bytes.map(|it| to_json_within(&it, NODE_VALUES)).transpose();
+        let body = body.and_then(|it| Ok(NodeBody::read(it)?));
+        let body = body.map_err(|error| privacy.shown_error(error))?;
+        Ok(explain(&context, &privacy, request.submitted(body)))
     };
     TOOLS.run(weight, explain).await?
 }
@@ -244,6 +276,7 @@ pub(super) async fn explanation(
 )]
 pub(super) async fn explanation_by_name(
     State(lookup): State<NodeLookup>,
+    State(privacy): State<PrivacyPolicy>,
     context: SnapshotContext,
     uri: OriginalUri,
     request: NodeRequest,
@@ -252,7 +285,7 @@ pub(super) async fn explanation_by_name(
     // As in the ENC document of the same node.
     let node = known.for_lookup(&context.snapshot, &uri)?.with_certname();
     let weight = all_groups(&context) + weight(&node);
-    TOOLS.run(weight, move || explain(&context, node)).await
+    TOOLS.run(weight, move || explain(&context, &privacy, node)).await
 }
 
 /// Returns what it weighs to ask every group.
@@ -260,7 +293,12 @@ fn all_groups(context: &SnapshotContext) -> usize {
     context.snapshot.estate.hierarchy.len() * GROUP
 }
 
-fn explain(context: &SnapshotContext, node: ProvedNode) -> Response {
+fn explain(context: &SnapshotContext, privacy: &PrivacyPolicy, node: ProvedNode) -> Response {
     let fields = explained(context, &node).map(|it| classification::explanation_fields(&it));
-    context.json(fields.map(|it| classification::explanation_with(node.into_node(), it)))
+    context.json(fields.map(|mut fields| {
+        if let Some(matches) = fields.get_mut("match_explanations") {
+            privacy.mask_explanation(matches);
+        }
+        classification::explanation_with(privacy.shown(node.into_node()), fields)
+    }))
 }

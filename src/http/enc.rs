@@ -22,11 +22,13 @@ use super::node_request::{NodeRequest, ProvedNode};
 use super::openapi::errors::{BodyErrors, KeepErrors};
 use super::openapi::parameters::SnapshotParameters;
 use super::openapi::responses::{ByFactsErrors, ByNameErrors};
+use super::privacy::PrivacyPolicy;
 use super::server::MemoryReservation;
 use super::snapshot_context::SnapshotContext;
 use super::types::{EncDocument, FactsUpload, NodeBody, StoredFacts};
 use crate::classification;
 use crate::model::NODE_VALUES;
+use crate::reconcile::Controller;
 use crate::store::Received;
 use crate::telemetry::ClassificationOutcome;
 
@@ -56,7 +58,9 @@ async fn by_name(
     let FactsPolicy { directory, puppetdb, .. } = &lookup.policy;
     let source = TrustedSource::without_body(&request);
     let is_shared = source == TrustedSource::Store;
-    let is_cacheable = directory.is_none() && puppetdb.is_none() && is_shared;
+    // A logged decision says what the node was classified by.
+    let is_quiet = context.decisions.is_none();
+    let is_cacheable = directory.is_none() && puppetdb.is_none() && is_shared && is_quiet;
     let cache = is_cacheable.then_some(cache);
     let reservation = match cache.map(|it| it.find(request.name(), context.snapshot.commit)) {
         Some(Ok(document)) => {
@@ -136,7 +140,8 @@ pub(super) async fn with_facts(
     request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let (node, kept_facts) = match Submission::read(&request, read_json(body).await?)? {
+    let submission = Submission::read(&request, body).await;
+    let (node, kept_facts) = match submission.map_err(|error| recorder.shown_error(error))? {
         Submission::Nothing => return by_name(&lookup, &cache, context, &uri, request).await,
         Submission::Facts(node) => (node, KeptFacts::All),
         Submission::Trusted(trusted) => {
@@ -153,10 +158,10 @@ pub(super) async fn with_facts(
     let weight = weight(&node);
     let print = move || {
         if request.is_kept() {
-            let commit = Some(context.snapshot.commit);
+            let answering = &*context.snapshot;
             match kept_facts {
-                KeptFacts::All => recorder.record(&node, commit, None),
-                KeptFacts::None => recorder.record(&node.without_facts(), commit, None),
+                KeptFacts::All => recorder.record(&node, answering, None),
+                KeptFacts::None => recorder.record(&node.without_facts(), answering, None),
             }
         }
         let document = document(&context, node);
@@ -183,8 +188,8 @@ enum Submission {
 }
 
 impl Submission {
-    fn read(request: &NodeRequest, body: Option<Value>) -> Result<Self, ApiError> {
-        let Some(body) = body else { return Ok(Self::Nothing) };
+    async fn read(request: &NodeRequest, body: Body) -> Result<Self, ApiError> {
+        let Some(body) = read_json(body).await? else { return Ok(Self::Nothing) };
         let has_trusted = body.get("trusted").is_some_and(|it| !it.is_null());
         let node = request.submitted(NodeBody::read(Some(wrap_facts(body)))?);
         Ok(match has_trusted {
@@ -221,6 +226,7 @@ fn wrap_facts(mut body: Value) -> Value {
 pub(super) async fn upload_facts(
     State(lookup): State<NodeLookup>,
     State(recorder): State<CheckInRecorder>,
+    State(controller): State<Arc<Controller>>,
     Extension(caller): Extension<Arc<Caller>>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -230,7 +236,8 @@ pub(super) async fn upload_facts(
         0 => uploaded(Value::Null),
         _ => uploaded(to_json_within(&bytes, NODE_VALUES)?),
     };
-    let (name, fact) = NODES.run(weight, take).await??;
+    let taken = NODES.run(weight, take).await?;
+    let (name, fact) = taken.map_err(|error| recorder.shown_error(error))?;
     let request = NodeRequest::of_upload(&caller, name);
     if !request.is_kept() {
         return Err(denied(&caller, Role::CheckIn));
@@ -248,7 +255,8 @@ pub(super) async fn upload_facts(
     let (time, name) = (Timestamp::now(), request.name());
     let (fact, trusted) = (fact.as_str(), trusted.as_str());
     let received = Received { time, transaction_uuid: None, commit: None, name, fact, trusted };
-    recorder.record_durably(&received).await?;
+    let live = controller.snapshot().ok();
+    recorder.record_durably(&received, live.as_deref()).await?;
     let message = if recorder.is_durable() {
         "Facts were stored"
     } else {
@@ -297,12 +305,14 @@ pub(super) async fn hiera(
 )]
 pub(super) async fn hiera_with_facts(
     State(lookup): State<NodeLookup>,
+    State(privacy): State<PrivacyPolicy>,
     context: SnapshotContext,
     uri: OriginalUri,
     request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let node = match Submission::read(&request, read_json(body).await?)? {
+    let submission = Submission::read(&request, body).await;
+    let node = match submission.map_err(|error| privacy.shown_error(error))? {
         Submission::Nothing => return config_data_by_name(&lookup, context, &uri, &request).await,
         Submission::Facts(node) => node,
         Submission::Trusted(trusted) => {

@@ -12,6 +12,7 @@ use super::types::{Error, ErrorKind, MalformedBody};
 use crate::changeset::Rejection;
 use crate::classification::{Conflicts, conflict_details, conflict_message, conflict_report};
 use crate::hierarchy::Hierarchy;
+use crate::masking::Masks;
 
 /// An error as clients see it.
 ///
@@ -140,6 +141,18 @@ impl ApiError {
     pub(super) fn puppetdb_unreachable(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::PuppetdbUnreachable, message, Value::Null)
             .with_header(header::RETRY_AFTER, "5")
+    }
+
+    /// Masks what the error repeats of the request.
+    pub(super) fn masked(mut self, masks: &Masks) -> Self {
+        if matches!(self.0.kind, ErrorKind::MalformedRequest | ErrorKind::SchemaViolation) {
+            masks.mask_anywhere(&mut self.0.details);
+            if masks.may_cover_text(&self.0.message) {
+                let message = "The body of your request is not what this route takes.";
+                message.clone_into(&mut self.0.message);
+            }
+        }
+        self
     }
 
     pub(super) fn status(&self) -> StatusCode {

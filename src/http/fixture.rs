@@ -13,6 +13,7 @@ use tower::ServiceExt as _;
 use super::access::{Access, Role};
 use super::enc_cache::EncCache;
 use super::node_lookup::FactsPolicy;
+use super::privacy::PrivacyPolicy;
 use super::router::{RouteSet, router};
 use super::state::{AppState, Services};
 use crate::git::Verification;
@@ -51,6 +52,8 @@ impl Fixture {
             puppet_server: None,
             facts: FactsPolicy::default(),
             enc_cache: EncCache::default(),
+            privacy: PrivacyPolicy::default(),
+            decisions: None,
         });
         let state = AppState::new(Arc::clone(&services));
         Self { router: router(services, set), state, commits, _directory: directory }

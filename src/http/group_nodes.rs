@@ -10,7 +10,7 @@ use super::blocking::{Panicked, STORE, run_blocking};
 use super::check_ins::complete;
 use super::error::ApiError;
 use super::groups::find;
-use super::node_lookup::{FactsPolicy, ask, for_each};
+use super::node_lookup::{FactsPolicy, ask, for_each, has_stored_facts};
 use super::openapi::errors::{EvaluationErrors, FactsErrors, PageErrors, SnapshotErrors};
 use super::openapi::parameters::{Page, SnapshotParameters};
 use super::openapi::responses::GroupInPathErrors;
@@ -21,7 +21,7 @@ use super::types::GroupNodes;
 use crate::classification::is_member;
 use crate::facts::{NodeSource, RowRoom};
 use crate::hierarchy::{GroupIndex, inherited_rule};
-use crate::model::{GroupId, Node};
+use crate::model::{GroupId, Node, is_left_out};
 use crate::rule::{QueryFormat, to_covering_query};
 use crate::snapshot::Snapshot;
 use crate::store::{CheckIn, CheckIns};
@@ -135,7 +135,7 @@ impl<'a> GroupSearch<'a> {
                 return;
             }
             match complete(check_ins, listed) {
-                Ok(CheckIn { node, .. }) if node.fact.is_empty() => bare.push(node),
+                Ok(CheckIn { node, .. }) if !has_stored_facts(&node) => bare.push(node),
                 Ok(CheckIn { node, .. }) => lost = self.add(node).err(),
                 Err(error) => lost = Some(error.into()),
             }
@@ -147,6 +147,13 @@ impl<'a> GroupSearch<'a> {
     fn add_files(&mut self, bare: Vec<Node>) -> Result<Vec<Node>, ApiError> {
         let mut unknown = Vec::new();
         for node in bare {
+            // Without its facts it is not known whether it is in the group; its name alone never is enough.
+            if is_left_out(&node.fact) {
+                if let Some(node) = self.facts.complete(node)? {
+                    self.add(node)?;
+                }
+                continue;
+            }
             match self.facts.complete_by_file(&node)? {
                 Some(node) => self.add(node)?,
                 None => unknown.push(node),

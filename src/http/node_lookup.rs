@@ -10,7 +10,7 @@ use super::error::ApiError;
 use super::node_request::{NodeRequest, ProvedNode};
 use super::server::MemoryReservation;
 use crate::facts::{FactsDirectory, NodeSource, NodeSourceError, RowRoom, Unlimited};
-use crate::model::Node;
+use crate::model::{Node, is_left_out};
 use crate::snapshot::Snapshot;
 use crate::store::{CheckIns, StoreError, Stored};
 
@@ -84,7 +84,9 @@ impl FactsPolicy {
     /// `PuppetDB` know, else without; none where facts are required. Blocking.
     pub(super) fn complete(&self, bare: Node) -> Result<Option<Node>, ApiError> {
         let found = with_facts(self.find(&bare.name, &Unlimited)?, &bare.trusted);
-        Ok(found.or((!self.required).then_some(bare)))
+        // Facts that were not stored are not facts that the node does not have.
+        let is_enough = !self.required || is_left_out(&bare.fact);
+        Ok(found.or(is_enough.then_some(bare)))
     }
 }
 
@@ -188,7 +190,7 @@ impl NodeLookup {
         };
         // A node can have asked without facts; then other sources may know some.
         let last = match last {
-            Some(node) if !node.fact.is_empty() && is_enough(&node) => {
+            Some(node) if has_stored_facts(&node) && is_enough(&node) => {
                 return Ok(KnownNode::Facts(prove(node), FactsSource::CheckIn));
             }
             last => last,
@@ -207,6 +209,10 @@ impl NodeLookup {
         }
         match (lost, last) {
             (Some(error), _) => Err(error.into()),
+            // An answer that depends on what was not stored is an error.
+            (None, Some(node)) if is_left_out(&node.fact) => {
+                Ok(KnownNode::Facts(prove(node), FactsSource::CheckIn))
+            }
             (None, Some(node)) => Ok(KnownNode::NoFacts(prove(node))),
             (None, None) => Ok(KnownNode::Name(request.node(Map::new(), Map::new()))),
         }
@@ -228,6 +234,11 @@ impl NodeLookup {
         let found = run_blocking(move || store.trusted(&name)).await;
         found.unwrap_or_else(|Panicked| Err(StoreError::interrupted()))
     }
+}
+
+/// Returns whether facts of a node are stored: it may have checked in with some, none of which was.
+pub(super) fn has_stored_facts(node: &Node) -> bool {
+    !node.fact.is_empty() && !is_left_out(&node.fact)
 }
 
 /// Returns a node that was found with facts; without any, nothing is known. What the node proved when

@@ -12,10 +12,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::blocking::REPOSITORY;
+use super::decisions::DecisionRequest;
 use super::error::ApiError;
 use super::query::Parameters;
 use super::types::ErrorKind;
 use crate::classification::{Conflicts, Version};
+use crate::decision_log::DecisionLog;
 use crate::hierarchy::GroupIndex;
 use crate::model::CommitId;
 use crate::reconcile::{Controller, Freshness};
@@ -34,6 +36,8 @@ pub(super) struct SnapshotContext {
     pub(super) metrics: Arc<Metrics>,
     /// How many seconds ago the branch was seen, if that is too long.
     stale: Option<u64>,
+    /// Logs what the snapshot decides, if decisions are logged.
+    pub(super) decisions: Option<DecisionRequest>,
 }
 
 impl<S> FromRequestParts<S> for SnapshotContext
@@ -41,6 +45,7 @@ where
     S: Send + Sync,
     Arc<Controller>: FromRef<S>,
     Arc<Metrics>: FromRef<S>,
+    Option<DecisionLog>: FromRef<S>,
 {
     type Rejection = ApiError;
 
@@ -63,7 +68,9 @@ where
             Freshness::Stale(age, _) => Some(age.as_secs()),
             Freshness::Fresh => None,
         };
-        Ok(Self { snapshot, live, metrics, stale })
+        let decisions = Option::<DecisionLog>::from_ref(state);
+        let decisions = decisions.map(|log| DecisionRequest::new(log, parts));
+        Ok(Self { snapshot, live, metrics, stale, decisions })
     }
 }
 

@@ -7,8 +7,10 @@ use axum::extract::FromRef;
 use super::access::Access;
 use super::enc_cache::EncCache;
 use super::node_lookup::FactsPolicy;
+use super::privacy::PrivacyPolicy;
 use super::update_classes::ClassUpdater;
 use super::webhook::Webhooks;
+use crate::decision_log::DecisionLog;
 use crate::reconcile::{Controller, Writer};
 use crate::store::CheckIns;
 use crate::telemetry::Metrics;
@@ -34,6 +36,10 @@ pub struct Services {
     pub facts: FactsPolicy,
     /// The ENC documents of requests without facts.
     pub enc_cache: EncCache,
+    /// What is stored, shown and logged of facts.
+    pub privacy: PrivacyPolicy,
+    /// Logs answers to nodes, if that is configured.
+    pub decisions: Option<DecisionLog>,
 }
 
 /// The services behind one pointer: a request clones it once.
@@ -67,4 +73,6 @@ services! {
     puppet_server: Option<ClassUpdater>,
     facts: FactsPolicy,
     enc_cache: EncCache,
+    privacy: PrivacyPolicy,
+    decisions: Option<DecisionLog>,
 }

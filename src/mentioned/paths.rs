@@ -64,7 +64,30 @@ impl MentionedPaths {
         self.paths.is_superset(&other.paths)
     }
 
-    /// Returns a node without the facts and trusted data that are not mentioned.
+    /// Returns the paths, each with its root.
+    pub fn paths(&self) -> impl Iterator<Item = Path> {
+        self.paths.iter().map(|it| Path::Segments(Arc::clone(it)))
+    }
+
+    /// Returns the paths of facts, each as a list of keys and indexes.
+    pub fn fact_paths(&self) -> Vec<Value> {
+        self.paths_in(FACT)
+    }
+
+    /// Returns the paths of trusted data, each as a list of keys and indexes.
+    pub fn trusted_paths(&self) -> Vec<Value> {
+        self.paths_in(TRUSTED)
+    }
+
+    fn paths_in(&self, root: &str) -> Vec<Value> {
+        let is_in = |it: &Segment| matches!(it, Segment::Key(key) if key.as_ref() == root);
+        let split = self.paths.iter().filter_map(|path| path.split_first());
+        let below = split.filter(|(first, _)| is_in(first)).map(|(_, rest)| rest);
+        below.map(|path| path.iter().map(written).collect()).collect()
+    }
+
+    /// Returns a node without the facts and trusted data that are not mentioned. What was not stored of it is
+    /// not missing afterwards either.
     ///
     /// A list whose elements are mentioned keeps the places of those. Where rules look at a value, they tell
     /// neither null from nothing, nor one object from another: nothing is kept in place of null, and only
@@ -144,12 +167,16 @@ fn normalized(segments: &Arc<[Segment]>) -> Option<Arc<[Segment]>> {
     }
 }
 
+/// Writes a segment as rules do.
+fn written(segment: &Segment) -> Value {
+    match segment {
+        Segment::Key(key) => Value::from(key.as_ref()),
+        Segment::Index(index) => Value::from(*index),
+    }
+}
+
 impl fmt::Display for MentionedPaths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let written = |segment: &Segment| match segment {
-            Segment::Key(key) => Value::from(key.as_ref()),
-            Segment::Index(index) => Value::from(*index),
-        };
         let paths = self.paths.iter().map(|path| path.iter().map(written).collect());
         Value::Array(paths.collect()).fmt(f)
     }

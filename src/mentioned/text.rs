@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::tree::{KeptElements, PathTree, Want};
 use crate::json::Cursor;
+use crate::model::{MASKED, STORED_PATHS};
 
 /// What is kept of a value; the outer `None` declines the text.
 type KeptValue = Option<Option<Value>>;
@@ -28,7 +29,11 @@ impl PathTree {
         let mut found: Vec<Option<Value>> = vec![None; self.keys.len()];
         let mut more = cursor.open_object()?;
         while more {
-            let key = self.key(cursor.key()?);
+            let key = cursor.key()?;
+            if key == STORED_PATHS {
+                return None;
+            }
+            let key = self.key(key);
             let entry = key.and_then(|at| Some((found.get_mut(at)?, &self.keys.get(at)?.1)));
             match entry {
                 // The last of several entries of one key stays.
@@ -46,7 +51,9 @@ impl PathTree {
             b'"' if want != Want::Below => Some(Value::String(cursor.string()?.into_owned())),
             b'{' => want.object(self.scan_object(cursor)?),
             b'[' => self.scan_list(cursor, want)?,
-            b'"' | b'n' => {
+            // Else it would look as if nothing was there.
+            b'"' => (cursor.string()? == MASKED).then(|| MASKED.into()),
+            b'n' => {
                 cursor.skip()?;
                 None
             }

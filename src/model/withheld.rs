@@ -20,6 +20,11 @@ pub fn is_masked(value: &Value) -> bool {
     matches!(value, Value::String(text) if text == MASKED)
 }
 
+/// Returns whether there is nothing because nothing was stored.
+pub fn is_left_out(map: &Map<String, Value>) -> bool {
+    map.len() == 1 && map.get(STORED_PATHS).and_then(Value::as_array).is_some_and(Vec::is_empty)
+}
+
 /// Returns whether the value at a path where nothing is may have been left out.
 pub fn may_be_left_out(map: &Map<String, Value>, path: &[Segment]) -> bool {
     let is_it = |stored: &Value| {

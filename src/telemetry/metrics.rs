@@ -26,6 +26,8 @@ pub enum ClassificationOutcome {
     Conflict,
     /// With a pattern that used up its step budget.
     EvaluationError,
+    /// With a rule that needs a value that was not stored.
+    Withheld,
 }
 
 /// How the building of a commit ended.
@@ -82,6 +84,26 @@ pub enum DropReason {
     Limit,
     /// The store cannot be written.
     StorageFailed,
+}
+
+/// Why a line of the decision log was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DecisionDrop {
+    /// More waits to be written than the queue holds.
+    QueueFull,
+    /// The log cannot be written.
+    WriteFailed,
+}
+
+impl DecisionDrop {
+    const ALL: [Self; 2] = [Self::QueueFull, Self::WriteFailed];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue-full",
+            Self::WriteFailed => "write-failed",
+        }
+    }
 }
 
 impl DropReason {
@@ -248,6 +270,10 @@ metrics! {
         "check_ins_nodes", "Nodes in the store of check-ins, at the last write";
     check_ins_bytes: Gauge = Gauge::default(),
         "check_ins_bytes", "Bytes of the check-ins in the store, at the last write";
+    decisions_logged: Counter = Counter::default(),
+        "decision_log_lines", "Lines written to the decision log";
+    decisions_dropped: Family<Reason, Counter> = Family::default(),
+        "decision_log_lines_dropped", "Dropped lines of the decision log, by reason: queue-full, write-failed";
     generation: Counter = Counter::default(),
         "snapshot_generation", "How often the live commit changed";
     webhooks: Family<Webhook, Counter> = Family::default(),
@@ -412,6 +438,28 @@ impl Metrics {
     /// Counts check-ins that are not kept.
     pub fn count_dropped_check_ins(&self, why: DropReason, count: usize) {
         self.check_ins_dropped.get_or_create(&Reason { reason: why.as_str() }).inc_by(count as u64);
+    }
+
+    /// Counts lines of the decision log that were written.
+    pub fn count_logged_decisions(&self, count: usize) {
+        self.decisions_logged.inc_by(count as u64);
+    }
+
+    /// Counts lines of the decision log that were dropped.
+    pub fn count_dropped_decisions(&self, why: DecisionDrop, count: usize) {
+        if count > 0 {
+            self.decisions_dropped
+                .get_or_create(&Reason { reason: why.as_str() })
+                .inc_by(count as u64);
+        }
+    }
+
+    /// Returns how many lines of the decision log were dropped.
+    pub fn dropped_decisions(&self) -> u64 {
+        let count = |why: DecisionDrop| {
+            self.decisions_dropped.get(&Reason { reason: why.as_str() }).map_or(0, |it| it.get())
+        };
+        DecisionDrop::ALL.into_iter().map(count).sum()
     }
 
     /// Counts a failure of the store of check-ins.

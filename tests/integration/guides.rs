@@ -198,6 +198,7 @@ pages! {
     kubernetes_runs_as_written: "kubernetes.md",
     migrate_from_pe_runs_as_written: "migrate-from-pe.md",
     operations_runs_as_written: "operations.md",
+    privacy_runs_as_written: "privacy.md",
     pull_requests_runs_as_written: "pull-requests.md",
     security_runs_as_written: "security.md",
     writes_runs_as_written: "writes.md",

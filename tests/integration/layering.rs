@@ -24,6 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rule", &["java_regex", "model"]),
     ("hierarchy", &["model", "rule"]),
     ("mentioned", &["json", "model", "rule", "hierarchy"]),
+    ("masking", &["json", "model", "mentioned"]),
     ("classification", &["model", "rule", "hierarchy"]),
     (
         "validation",
@@ -73,6 +74,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("puppet_server", &["model", "puppet", "client"]),
     ("store", &["answer", "model", "mentioned", "facts", "telemetry"]),
     (
+        "decision_log",
+        &[
+            "answer",
+            "model",
+            "hierarchy",
+            "classification",
+            "masking",
+            "mentioned",
+            "snapshot",
+            "telemetry",
+        ],
+    ),
+    (
         "reconcile",
         &[
             "answer",
@@ -101,6 +115,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rule",
             "hierarchy",
             "classification",
+            "decision_log",
+            "masking",
             "mentioned",
             "snapshot",
             "impact",
@@ -141,6 +157,7 @@ const PURE: &[&str] = &[
     "blame",
     "json",
     "java_regex",
+    "masking",
     "mentioned",
     "changeset",
     "history",

@@ -34,6 +34,7 @@ mod layering;
 mod monitoring;
 mod mtls;
 mod packages;
+mod privacy;
 mod program;
 mod puppet;
 mod puppetdb;

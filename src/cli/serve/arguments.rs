@@ -9,6 +9,7 @@ use crate::config::parse_duration;
 use crate::forge::Provider;
 use crate::git::VerifyMode;
 use crate::http::{Host, OnGap};
+use crate::masking::{MaskSetting, StoredExtent};
 use crate::model::BudgetOverride;
 use crate::reconcile::{OnRewrite, OnStale, WriteMode};
 use crate::telemetry::{self, LogFormat};
@@ -283,6 +284,48 @@ pub(in crate::cli) struct ServeSettings {
     /// How long a node is kept after its last check-in
     #[arg(long, value_name = "DURATION", env = "CLADE_FORGET_AFTER", default_value = "30d", value_parser = interval, help_heading = "Check-ins")]
     pub(super) forget_after: Duration,
+    /// Which facts and trusted data of a check-in are kept: all, those that rules of the commit mention that answers, or none
+    #[arg(
+        long,
+        value_enum,
+        env = "CLADE_STORE_FACTS",
+        default_value = "all",
+        help_heading = "Privacy"
+    )]
+    pub(super) store_facts: StoredExtent,
+    /// A path of facts or trusted data whose values are never stored, shown or logged, such as `app.dsn` or `**.*pin*`; repeatable, beside the usual suspects, or `none` without these
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "CLADE_MASK",
+        value_delimiter = ',',
+        help_heading = "Privacy"
+    )]
+    pub(super) mask: Vec<MaskSetting>,
+    /// A file that gets one JSON line for each answer to a node, with what rules mention of its facts; `-` is the standard output
+    #[arg(long, value_name = "FILE", env = "CLADE_DECISION_LOG", help_heading = "Privacy")]
+    pub(super) decision_log: Option<PathBuf>,
+    /// How large this file gets before the next one is begun
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "CLADE_DECISION_LOG_MAX_BYTES",
+        default_value = "104857600",
+        value_parser = clap::value_parser!(u64).range(64 << 10..),
+        help_heading = "Privacy"
+    )]
+    pub(super) decision_log_max_bytes: u64,
+    /// How many of the files before it are kept, as `FILE.1` and so on
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "CLADE_DECISION_LOG_KEEP",
+        default_value = "5",
+        value_parser = clap::value_parser!(u32).range(..=1000),
+        help_heading = "Privacy"
+    )]
+    pub(super) decision_log_keep: u32,
+
     /// What a write through the API becomes: refused, a commit on the branch, or a branch for review
     #[arg(long, value_enum, env = "CLADE_WRITES", default_value = "off", help_heading = "Writes")]
     pub(super) writes: WriteMode,

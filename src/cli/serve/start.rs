@@ -13,8 +13,10 @@ use super::prepare::{Prepared, prepare};
 use super::reload::{self, Reloader, SettingsReloader};
 use super::{allocator, controller, ending, listeners, supervisor};
 use crate::cli::Exit;
+use crate::decision_log::{DecisionLog, DecisionLogSettings, DecisionTarget, DecisionWriter};
 use crate::facts::FactsDirectory;
-use crate::http::{EncCache, FactsPolicy, ServeOptions, Services, serve};
+use crate::http::{EncCache, FactsPolicy, PrivacyPolicy, ServeOptions, Services, serve};
+use crate::masking::{Masks, StoredForm};
 use crate::reconcile::{Controller, Settings, Threads};
 use crate::store::CheckIns;
 use crate::telemetry::{Log, Metrics};
@@ -53,9 +55,10 @@ async fn run_within(
     let signalled_at: Arc<OnceLock<Instant>> = Arc::default();
     let mut signals = supervisor::signals(stop.clone(), Arc::clone(&signalled_at))?;
     let hangups = reload::hangups()?;
-    let services = start_services(settings, prepared, controller_settings).await?;
+    let (services, decision_writer) =
+        start_services(settings, prepared, controller_settings).await?;
     let endpoints = listeners::open(settings, prepared, &services)?;
-    let workers = Workers::spawn(&services)?;
+    let workers = Workers::spawn(&services, decision_writer)?;
     let deciding = Arc::clone(&services.controller);
     tokio::select! {
         _ = tokio::task::spawn_blocking(move || deciding.wait_until_decided(FIRST_ANSWER)) => {}
@@ -101,8 +104,11 @@ async fn start_services(
     settings: &ServeSettings,
     prepared: &Prepared,
     controller_settings: Settings,
-) -> Result<Arc<Services>> {
+) -> Result<(Arc<Services>, Option<DecisionWriter>)> {
     let metrics: Arc<Metrics> = Arc::default();
+    let masks = Masks::of_settings(&settings.mask);
+    let (decisions, decision_writer) =
+        open_decision_log(settings, masks.clone(), Arc::clone(&metrics))?.unzip();
     let check_ins = CheckIns::new(controller::store_settings(settings), Arc::clone(&metrics));
     let starting = tokio::task::spawn_blocking({
         let metrics = Arc::clone(&metrics);
@@ -110,7 +116,7 @@ async fn start_services(
     });
     let controller = starting.await.context("the controller failed")??;
     let writer = controller::writer_settings(settings, prepared);
-    Ok(Arc::new(Services {
+    let services = Arc::new(Services {
         writer: writer.map(|it| Arc::new(controller.writer(it))),
         controller,
         metrics,
@@ -124,7 +130,31 @@ async fn start_services(
             required: settings.enc_facts == EncFacts::Required,
         },
         enc_cache: EncCache::default(),
-    }))
+        privacy: PrivacyPolicy::new(StoredForm { masks, facts: settings.store_facts }),
+        decisions,
+    });
+    Ok((services, decision_writer))
+}
+
+/// Opens the decision log, if there is to be one.
+fn open_decision_log(
+    settings: &ServeSettings,
+    masks: Masks,
+    metrics: Arc<Metrics>,
+) -> Result<Option<(DecisionLog, DecisionWriter)>> {
+    let Some(path) = &settings.decision_log else { return Ok(None) };
+    let target = match path.to_str() {
+        Some("-") => DecisionTarget::Stdout,
+        _ => DecisionTarget::File(path.clone()),
+    };
+    let log = DecisionLogSettings {
+        target,
+        max_bytes: settings.decision_log_max_bytes,
+        keep: settings.decision_log_keep,
+        masks,
+    };
+    let opened = DecisionLog::open(log, metrics);
+    opened.map(Some).with_context(|| format!("cannot open the decision log `{}`", path.display()))
 }
 
 /// The threads beside those that answer requests.
@@ -132,10 +162,11 @@ struct Workers {
     controller: Threads,
     writer: Option<JoinHandle<()>>,
     check_ins: JoinHandle<()>,
+    decisions: Option<JoinHandle<()>>,
 }
 
 impl Workers {
-    fn spawn(services: &Services) -> Result<Self> {
+    fn spawn(services: &Services, decisions: Option<DecisionWriter>) -> Result<Self> {
         let controller = services.controller.spawn()?;
         let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let writer = services.writer.clone();
@@ -145,11 +176,17 @@ impl Workers {
         let check_ins = named("check-ins").spawn(move || {
             store.keep_writing(&|health| conditions.note_check_ins(controller::trouble(health)));
         });
-        Ok(Self { controller, writer, check_ins: check_ins.context("cannot start a thread")? })
+        let check_ins = check_ins.context("cannot start a thread")?;
+        let decisions = decisions.map(|it| named("decision-log").spawn(move || it.run()));
+        let decisions = decisions.transpose().context("cannot start a thread")?;
+        Ok(Self { controller, writer, check_ins, decisions })
     }
 
     /// Ends them all, the controller last: what is written may still need it.
     fn end(self, services: &Services) {
+        if let Some(decisions) = &services.decisions {
+            decisions.stop();
+        }
         services.check_ins.stop();
         ending::join(self.check_ins, "the writer of check-ins");
         if let Some(writer) = &services.writer {
@@ -160,5 +197,9 @@ impl Workers {
         }
         services.controller.stop();
         self.controller.join();
+        // Last: a standard output that is not read must not keep the others from their end.
+        if let Some(decisions) = self.decisions {
+            ending::join(decisions, "the writer of decisions");
+        }
     }
 }

@@ -125,7 +125,7 @@ impl Caller {
     }
 
     /// Returns the name of the token, else that of the certificate.
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(in crate::http) fn name(&self) -> Option<&str> {
         self.grants.iter().rev().find_map(Held::name)
     }
 

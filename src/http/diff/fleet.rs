@@ -1,6 +1,7 @@
 //! The nodes that have checked in.
 
 use super::super::check_ins::complete;
+use super::super::node_lookup::has_stored_facts;
 use super::super::server::MemoryReservation;
 use super::rows::{FleetNode, RestrictedRow, RowBatch, UseRows};
 use crate::mentioned::MentionedPaths;
@@ -18,7 +19,7 @@ pub(super) fn read(
 ) -> Result<(), StoreError> {
     let restrict = |CheckIn { node, .. }: CheckIn| {
         let kept = paths.keep(&node);
-        if node.fact.is_empty() { FleetNode::Bare(kept) } else { FleetNode::Known(kept) }
+        if has_stored_facts(&node) { FleetNode::Known(kept) } else { FleetNode::Bare(kept) }
     };
     let mut batch = RowBatch::new(each);
     check_ins.for_each(&MemoryReservation::for_lists(), |listed| {

@@ -1,0 +1,11 @@
+mod decision;
+mod event;
+mod file;
+mod input;
+mod queue;
+mod writer;
+
+pub use decision::Decision;
+pub use input::DecisionInput;
+pub use queue::{DecisionLog, DecisionLogSettings, DecisionTarget};
+pub use writer::DecisionWriter;

@@ -1,0 +1,112 @@
+//! Takes decisions without ever blocking.
+#![expect(clippy::disallowed_methods, reason = "lines name the machine")]
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use super::decision::{Decision, QueueItem};
+use super::event::{DaemonLabels, EventWriter};
+use super::file::{DecisionFile, FileRotation};
+use super::writer::{DecisionSink, DecisionWriter};
+use crate::masking::Masks;
+use crate::telemetry::{DecisionDrop, Metrics};
+
+/// How many decisions wait to be written.
+const QUEUE: usize = 4096;
+
+/// How many bytes of facts wait with them.
+const QUEUE_BYTES: usize = 16 << 20;
+
+/// Where the log is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DecisionTarget {
+    /// The standard output.
+    Stdout,
+    /// A file.
+    File(PathBuf),
+}
+
+/// How the log is written.
+#[derive(Clone, Debug)]
+pub struct DecisionLogSettings {
+    /// Where.
+    pub target: DecisionTarget,
+    /// How large a file gets before the next one is begun.
+    pub max_bytes: u64,
+    /// How many files are kept beside the one that is written.
+    pub keep: u32,
+    /// What is not shown.
+    pub masks: Masks,
+}
+
+/// Takes decisions.
+#[derive(Clone, Debug)]
+pub struct DecisionLog(Arc<DecisionQueue>);
+
+#[derive(Debug)]
+struct DecisionQueue {
+    queue: SyncSender<QueueItem>,
+    waiting: Arc<AtomicUsize>,
+    is_stopping: Arc<AtomicBool>,
+    metrics: Arc<Metrics>,
+}
+
+impl DecisionLog {
+    /// Opens a log, which its writer writes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be opened.
+    pub fn open(
+        settings: DecisionLogSettings,
+        metrics: Arc<Metrics>,
+    ) -> io::Result<(Self, DecisionWriter)> {
+        let DecisionLogSettings { target, max_bytes, keep, masks } = settings;
+        let sink = match target {
+            DecisionTarget::Stdout => DecisionSink::Stdout,
+            DecisionTarget::File(path) => {
+                DecisionSink::File(DecisionFile::open(path, FileRotation { max_bytes, keep })?)
+            }
+        };
+        let (sender, queue) = sync_channel(QUEUE);
+        let (waiting, is_stopping) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        let events = EventWriter::new(DaemonLabels::new(host_name()), masks);
+        let shared = DecisionQueue {
+            queue: sender,
+            waiting: Arc::clone(&waiting),
+            is_stopping: Arc::clone(&is_stopping),
+            metrics: Arc::clone(&metrics),
+        };
+        Ok((
+            Self(Arc::new(shared)),
+            DecisionWriter { queue, waiting, is_stopping, events, sink, metrics },
+        ))
+    }
+
+    /// Takes a decision, or counts it as dropped.
+    pub fn record(&self, decision: Decision) {
+        let DecisionQueue { queue, waiting, metrics, .. } = &*self.0;
+        let size = decision.input.size();
+        let is_room = waiting.fetch_add(size, Ordering::Relaxed) + size <= QUEUE_BYTES;
+        if !is_room || queue.try_send(QueueItem::Decision(Box::new(decision))).is_err() {
+            waiting.fetch_sub(size, Ordering::Relaxed);
+            metrics.count_dropped_decisions(DecisionDrop::QueueFull, 1);
+        }
+    }
+
+    /// Ends the writer when what waits is written.
+    pub fn stop(&self) {
+        self.0.is_stopping.store(true, Ordering::Relaxed);
+        // A writer that does not wait for an item sees that by itself.
+        self.0.queue.try_send(QueueItem::Stop).ok();
+    }
+}
+
+/// Returns the name of this machine, if it is known.
+fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|it| !it.is_empty())
+}

@@ -1,0 +1,142 @@
+//! The thread that writes the log.
+#![expect(clippy::disallowed_methods, reason = "what was dropped is logged from time to time")]
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use super::decision::QueueItem;
+use super::event::EventWriter;
+use super::file::{DecisionFile, count_lines};
+use crate::telemetry::{DecisionDrop, Metrics};
+
+/// How many bytes are written together.
+const BATCH: usize = 32 << 10;
+
+/// How often dropped lines are logged.
+const REPORT: Duration = Duration::from_mins(1);
+
+/// Writes decisions until the log is stopped.
+#[derive(Debug)]
+pub struct DecisionWriter {
+    pub(super) queue: Receiver<QueueItem>,
+    pub(super) waiting: Arc<AtomicUsize>,
+    pub(super) is_stopping: Arc<AtomicBool>,
+    pub(super) events: EventWriter,
+    pub(super) sink: DecisionSink,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+/// Where lines go.
+#[derive(Debug)]
+pub(super) enum DecisionSink {
+    Stdout,
+    File(DecisionFile),
+}
+
+/// Lines to write together.
+#[derive(Debug, Default)]
+struct Batch {
+    lines: Vec<u8>,
+    count: usize,
+}
+
+impl DecisionWriter {
+    /// Writes until the log is stopped. Blocking.
+    pub fn run(self) {
+        let Self { queue, waiting, is_stopping, mut events, mut sink, metrics } = self;
+        let mut report = DropReport::new();
+        let mut batch = Batch::default();
+        let mut is_stopped = false;
+        while !is_stopped {
+            let patience =
+                if is_stopping.load(Ordering::Relaxed) { Duration::ZERO } else { REPORT };
+            let mut item = match queue.recv_timeout(patience) {
+                Ok(item) => Some(item),
+                Err(RecvTimeoutError::Timeout) => {
+                    is_stopped = patience.is_zero();
+                    None
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            while let Some(it) = item {
+                match it {
+                    QueueItem::Decision(decision) => {
+                        waiting.fetch_sub(decision.input.size(), Ordering::Relaxed);
+                        events.write(*decision, &mut batch.lines);
+                        batch.count += 1;
+                    }
+                    QueueItem::Stop => is_stopped = true,
+                }
+                let is_full = batch.lines.len() >= BATCH;
+                item = if is_full || is_stopped { None } else { queue.try_recv().ok() };
+            }
+            if batch.count > 0 {
+                let written = sink.write(&batch.lines);
+                metrics.count_logged_decisions(written);
+                metrics.count_dropped_decisions(DecisionDrop::WriteFailed, batch.count - written);
+                batch.lines.clear();
+                // A long line does not take its memory for ever.
+                batch.lines.shrink_to(2 * BATCH);
+                batch.count = 0;
+            }
+            report.log(&metrics);
+        }
+    }
+}
+
+impl DecisionSink {
+    /// Writes lines; returns how many were written whole.
+    fn write(&mut self, lines: &[u8]) -> usize {
+        match self {
+            Self::Stdout => write_all(&mut io::stdout(), lines),
+            Self::File(file) => file.write(lines),
+        }
+    }
+}
+
+/// Writes lines to a stream; one that is gone loses them.
+fn write_all(to: &mut impl io::Write, lines: &[u8]) -> usize {
+    let mut rest = lines;
+    while !rest.is_empty() {
+        match to.write(rest) {
+            Ok(count) if count > 0 => rest = rest.get(count..).unwrap_or_default(),
+            // Another process may have made the pipe non-blocking.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => break,
+        }
+    }
+    // A last line without an end is lost.
+    let flushed = to.flush().is_ok();
+    let written = lines.len() - rest.len();
+    if flushed { count_lines(lines.get(..written).unwrap_or_default()) } else { 0 }
+}
+
+/// Logs how many lines were dropped.
+struct DropReport {
+    reported: u64,
+    due: Instant,
+}
+
+impl DropReport {
+    fn new() -> Self {
+        Self { reported: 0, due: Instant::now() }
+    }
+
+    fn log(&mut self, metrics: &Metrics) {
+        let dropped = metrics.dropped_decisions();
+        if dropped > self.reported && Instant::now() >= self.due {
+            tracing::warn!(
+                "{} lines of the decision log were dropped, {dropped} since the start",
+                dropped - self.reported
+            );
+            self.reported = dropped;
+            self.due = Instant::now() + REPORT;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What is stored, shown and logged of the facts and trusted data of requests.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::error::ApiError;
+use crate::masking::{Masks, StoredForm};
+use crate::mentioned::MentionedPaths;
+use crate::model::{CommitId, Node};
+use crate::snapshot::Snapshot;
+
+/// How many paths are remembered that have been warned about.
+const WARNED_PATHS: usize = 1000;
+
+/// What is stored, shown and logged of the facts and trusted data of requests.
+#[derive(Clone, Debug, Default)]
+pub struct PrivacyPolicy(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    form: StoredForm,
+    warned: Mutex<Warned>,
+}
+
+/// What was warned about.
+#[derive(Debug, Default)]
+struct Warned {
+    /// The last commit whose rules were compared with the masks.
+    commit: Option<CommitId>,
+    paths: BTreeSet<String>,
+}
+
+impl PrivacyPolicy {
+    /// Makes a policy of what is stored.
+    pub fn new(form: StoredForm) -> Self {
+        Self(Arc::new(Inner { form, warned: Mutex::default() }))
+    }
+
+    /// Returns the masks.
+    pub(super) fn masks(&self) -> &Masks {
+        &self.0.form.masks
+    }
+
+    /// Returns a node as it is stored; without a commit that answers it, no path is mentioned.
+    pub(super) fn stored_node<'n>(
+        &self,
+        node: &'n Node,
+        answering: Option<&Snapshot>,
+    ) -> Cow<'n, Node> {
+        self.0.form.node(node, &self.mentioned(answering))
+    }
+
+    /// Returns facts and trusted data, as text, as they are stored.
+    pub(super) fn stored_texts<'t>(
+        &self,
+        fact: &'t str,
+        trusted: &'t str,
+        answering: Option<&Snapshot>,
+    ) -> [Cow<'t, str>; 2] {
+        self.0.form.texts(fact, trusted, &self.mentioned(answering))
+    }
+
+    fn mentioned(&self, answering: Option<&Snapshot>) -> Arc<MentionedPaths> {
+        let Some(snapshot) = answering else { return Arc::default() };
+        self.warn(snapshot);
+        Arc::clone(snapshot.mentioned())
+    }
+
+    /// Returns a node as it is shown.
+    pub(super) fn shown(&self, mut node: Node) -> Node {
+        self.masks().mask_node(&mut node);
+        node
+    }
+
+    /// Masks what rules saw, in an explanation that is shown.
+    pub(super) fn mask_explanation(&self, explanation: &mut Value) {
+        self.masks().mask_explanation(explanation);
+    }
+
+    /// Returns an error as it is shown: it may repeat a part of the request.
+    pub(super) fn shown_error(&self, error: ApiError) -> ApiError {
+        error.masked(self.masks())
+    }
+
+    /// Warns, once for each path, that rules read masked values.
+    fn warn(&self, snapshot: &Snapshot) {
+        if self.masks().is_empty() {
+            return;
+        }
+        let mut warned = self.0.warned.lock();
+        if warned.commit.replace(snapshot.commit) == Some(snapshot.commit) {
+            return;
+        }
+        for path in snapshot.mentioned().paths().filter(|it| self.masks().covers(it)) {
+            let path = path.to_string();
+            if warned.paths.len() < WARNED_PATHS && warned.paths.insert(path.clone()) {
+                tracing::warn!(
+                    commit = %snapshot.commit,
+                    "rules read `{path}`, which a mask covers: nodes are classified by it while they send \
+                     their facts, and requests that need the stored value get an error"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The decision log of a daemon.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::repository;
+use crate::program::{Daemon, GitRepository, serve, started_by};
+
+const RULES: [&str; 2] = ["os.family = Debian", "db_password = x"];
+
+fn lines(log: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    text.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
+}
+
+fn body(filler: &str) -> String {
+    json!({"fact": {"os": {"family": "Debian", "name": filler}, "db_password": "hidden", "app": filler}}).to_string()
+}
+
+fn program(repository: &GitRepository, log: &Path, more: &[&str]) -> Command {
+    let path = repository.text_path();
+    serve(&[&["--repo", &path, "--decision-log", log.to_str().unwrap()], more].concat())
+}
+
+#[test]
+fn each_answer_to_a_node_is_a_line() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let repository = repository(&RULES);
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("decisions.jsonl");
+    let daemon = Daemon::launch(program(&repository, &log, &[]));
+    let commit = daemon.get("/controller/status").json()["active"]["commit"].clone();
+    let classify = |name: &str| {
+        let path = format!("/v1/classified/nodes/{name}");
+        assert_eq!(daemon.request("POST", &path, &body("x")).status, 200);
+    };
+    classify("web1");
+    classify("web2");
+    daemon.request("POST", "/v1/classified/nodes/web3", r#"{"fact": {"os": {"family": "Suse"}}}"#);
+    assert_eq!(daemon.request("POST", "/enc/web1", &body("x")).status, 200);
+    assert_eq!(daemon.get("/enc/web1").status, 500, "a masked value is not stored");
+    assert_eq!(daemon.get("/v1/groups").status, 200);
+    assert_eq!(daemon.terminate(), 0);
+
+    let lines = lines(&log);
+    let paths: Vec<&str> = lines.iter().map(|it| it["path"].as_str().unwrap()).collect();
+    let classified = ["web1", "web2", "web3"].map(|it| format!("/v1/classified/nodes/{it}"));
+    let classified = classified.each_ref().map(String::as_str);
+    assert_eq!(paths, [&classified[..], &["/enc/web1", "/enc/web1"]].concat());
+    let first = &lines[0];
+    assert_eq!(
+        first["input"],
+        json!({"name": "web1", "fact": {"os": {"family": "Debian"}, "db_password": "[masked]"}, "trusted": {}})
+    );
+    assert_eq!(first["masked"], json!(["/input/fact/db_password"]));
+    assert_eq!(first["bundles"]["clade"]["revision"], commit);
+    assert_eq!(first["labels"]["app"], "clade");
+    assert!(first["metrics"]["timer_server_handler_ns"].as_u64().unwrap() > 0);
+    assert!(first["timestamp"].as_str().unwrap().ends_with('Z'));
+    let result = |at: usize| lines[at]["result"].as_str().unwrap();
+    assert_eq!((result(0).len(), result(0)), (64, result(1)), "equal answers have equal ids");
+    assert_ne!(result(0), result(2));
+    assert_eq!(result(0), result(3));
+    assert_eq!(lines[4]["error"]["code"], "rule-evaluation-error");
+    let ids: std::collections::BTreeSet<&str> =
+        lines.iter().map(|it| it["decision_id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), lines.len());
+    assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn standard_output_gets_decisions_and_nothing_else() {
+    let repository = repository(&RULES);
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    // The helper discards the standard output of the program that it starts.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"out=$0; exec "$@" >"$out""#]).arg(&out);
+    let daemon = Daemon::launch(started_by(shell, &program(&repository, Path::new("-"), &[])));
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/web1", &body("x")).status, 200);
+    assert_eq!(daemon.terminate(), 0);
+    let lines = lines(&out);
+    assert_eq!((lines.len(), &lines[0]["input"]["name"]), (1, &json!("web1")));
+}
+
+#[test]
+fn files_are_rotated_and_follow_the_path() {
+    let repository = repository(&RULES);
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("decisions.jsonl");
+    let numbered = |it: u32| directory.path().join(format!("decisions.jsonl.{it}"));
+    let limits = ["--decision-log-max-bytes", "65536", "--decision-log-keep", "2"];
+    let daemon = Daemon::launch(program(&repository, &log, &limits));
+    let classify = || {
+        assert_eq!(daemon.request("POST", "/v1/classified/nodes/web1", &body("x")).status, 200);
+    };
+    daemon.wait_until("two files are full", |_| {
+        (0..50).for_each(|_| classify());
+        numbered(2).exists()
+    });
+    daemon.wait_until("another one is", |_| {
+        (0..50).for_each(|_| classify());
+        assert!(!numbered(3).exists());
+        fs::metadata(&log).is_ok_and(|it| it.len() > 0)
+    });
+    for path in [log.clone(), numbered(1), numbered(2)] {
+        assert!(fs::metadata(&path).unwrap().len() <= 65536);
+        assert!(!lines(&path).is_empty());
+    }
+    // As `logrotate` does.
+    let moved = directory.path().join("moved");
+    fs::rename(&log, &moved).unwrap();
+    daemon.wait_until("the file is there again", |_| {
+        classify();
+        log.exists()
+    });
+    assert_eq!(daemon.terminate(), 0);
+    assert!(!lines(&log).is_empty() && !lines(&moved).is_empty());
+}
+
+/// Runs a program that has a small disk of its own at a directory, until it is remounted by `grow`.
+const ON_A_SMALL_DISK: &str = r#"mount -t tmpfs -o size=64k none "$0" && exec "$@""#;
+
+#[test]
+fn a_full_disk_drops_lines_and_answers_go_on() {
+    let disk = tempfile::tempdir().unwrap();
+    let may_mount = Command::new("unshare")
+        .args(["-rm", "sh", "-c", ON_A_SMALL_DISK])
+        .arg(disk.path())
+        .arg("true")
+        .stderr(Stdio::null())
+        .status();
+    if !may_mount.is_ok_and(|it| it.success()) {
+        println!("skipped: this machine does not allow to mount a small disk");
+        return;
+    }
+    let repository = repository(&RULES);
+    let log = disk.path().join("decisions.jsonl");
+    let mut small = Command::new("unshare");
+    small.args(["-rm", "sh", "-c", ON_A_SMALL_DISK]).arg(disk.path());
+    let daemon = Daemon::launch(started_by(small, &program(&repository, &log, &[])));
+    // The disk as the daemon sees it.
+    let seen = |path: &Path| {
+        let path = path.strip_prefix("/").unwrap();
+        Path::new("/proc").join(daemon.id().to_string()).join("root").join(path)
+    };
+    let metric = |name: &str| {
+        let metrics = daemon.get("/metrics").body;
+        let line = metrics.lines().find(|it| it.starts_with(name)).map(str::to_owned);
+        line.and_then(|it| it.rsplit_once(' ')?.1.parse::<u64>().ok()).unwrap_or_default()
+    };
+    let dropped = || metric("clade_decision_log_lines_dropped_total{reason=\"write-failed\"}");
+    daemon.wait_until("lines are dropped", |it| {
+        (0..50).for_each(|_| {
+            assert_eq!(it.request("POST", "/v1/classified/nodes/web1", &body("x")).status, 200);
+        });
+        dropped() > 0
+    });
+    let whole = fs::read_to_string(seen(&log)).unwrap();
+    assert!(whole.ends_with('\n'));
+    assert!(whole.lines().all(|it| serde_json::from_str::<Value>(it).is_ok()));
+    // An operator makes room.
+    fs::remove_file(seen(&log)).unwrap();
+    let written = metric("clade_decision_log_lines_total");
+    daemon.wait_until("lines are written again", |it| {
+        assert_eq!(it.request("POST", "/v1/classified/nodes/web1", &body("x")).status, 200);
+        metric("clade_decision_log_lines_total") > written
+    });
+}
+
+#[test]
+fn an_output_that_is_not_read_drops_lines_and_delays_no_answer() {
+    let repository = repository(&RULES);
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut shell = Command::new("sh");
+    // Open for reading and writing, so that it opens at once and stays open; it is never read.
+    shell.args(["-c", r#"pipe=$0; exec "$@" 1<>"$pipe""#]).arg(&pipe);
+    let daemon = Daemon::launch(started_by(shell, &program(&repository, Path::new("-"), &[])));
+    daemon.wait_until("lines are dropped", |it| {
+        let large = body(&"x".repeat(100_000));
+        (0..50).for_each(|_| {
+            assert_eq!(it.request("POST", "/v1/classified/nodes/web1", &large).status, 200);
+        });
+        it.get("/metrics").body.contains("decision_log_lines_dropped_total{reason=\"queue-full\"}")
+    });
+    // The end comes within the grace period all the same.
+    assert_eq!(daemon.terminate(), 0);
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_an_error_at_the_start() {
+    let repository = repository(&RULES);
+    for (path, why) in
+        [("/nonexistent/decisions", "No such file"), ("/dev/full", "it is not a regular file")]
+    {
+        let done = program(&repository, Path::new(path), &[]).output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains(&format!("cannot open the decision log `{path}`")) && said.contains(why),
+            "{said}"
+        );
+    }
+}
