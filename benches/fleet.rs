@@ -4,6 +4,8 @@
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::print_stdout,
+    clippy::cast_precision_loss,
+    clippy::indexing_slicing,
     reason = "a program that measures and prints"
 )]
 
@@ -12,11 +14,13 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clade::internals::classification::Evidence;
 use clade::internals::diagnostic::Place;
 use clade::internals::impact::{Impact, NodeComparison, Side, StateComparison, Survey};
+use clade::internals::mentioned::MentionedPaths;
+use clade::internals::model::Node;
 use clade::internals::validation::{Checked, Search, SourceContent, SourceFile, validate};
 use rayon::prelude::*;
 use world::{Scale, estates, nodes};
@@ -26,6 +30,7 @@ const SEED: u64 = 20_261_121;
 fn main() {
     println!("| what | measured | must |\n|---|---|---|");
     diff();
+    stored();
     overlaps();
     for mix in MIXES {
         mixed(mix);
@@ -70,6 +75,78 @@ fn diff() {
         impact.changed(),
         took.as_secs_f64()
     );
+}
+
+/// Nodes as the store has them: facts as text, of which a comparison needs what rules mention.
+fn stored() {
+    const NODES: usize = 20_000;
+    let scale = Scale::of(1_000);
+    let files = estates::files(scale, SEED);
+    let base = validate(&sources(&files), Search::Decisive);
+    let texts: Vec<(String, String, String)> = nodes::nodes(scale, NODES, SEED)
+        .into_iter()
+        .map(|Node { name, fact, trusted }| {
+            let text = |map| serde_json::Value::Object(map).to_string();
+            (name, text(fact), text(trusted))
+        })
+        .collect();
+    for (what, rule, facts) in [
+        ("few", "name ~ \"^role-1-\"", Facts::Restricted),
+        ("all", "kernel = Linux", Facts::Restricted),
+        ("few", "name ~ \"^role-1-\"", Facts::Whole),
+        ("all", "kernel = Linux", Facts::Whole),
+    ] {
+        let mut changed = files.clone();
+        let new = format!("name: New\nrule: '{rule}'\nvariables: {{brand_new: true}}\n");
+        changed.push(("groups/new.yaml".to_owned(), new));
+        let head = validate(&sources(&changed), Search::Decisive);
+        let paths =
+            [&base, &head].map(|it| MentionedPaths::of(&it.estate.as_ref().unwrap().hierarchy));
+        let paths = paths[0].union(&paths[1]);
+        let keep = |(name, fact, trusted): &(String, String, String)| {
+            let (fact, trusted) = paths.keep_text(fact, trusted).unwrap();
+            Node { name: name.clone(), fact, trusted }
+        };
+        let restricted: Vec<Node> = match facts {
+            Facts::Restricted => texts.par_iter().map(keep).collect(),
+            Facts::Whole => Vec::new(),
+        };
+        let comparison = StateComparison::new(side(&base), side(&head));
+        let (began, computed) = (Instant::now(), cpu());
+        let compare = |node: &Node| (node.name.clone(), comparison.node(node));
+        let compared: Vec<(String, NodeComparison)> = match facts {
+            Facts::Restricted => restricted.par_iter().map(compare).collect(),
+            Facts::Whole => texts.par_iter().map(|it| compare(&keep(it))).collect(),
+        };
+        let compared_after = (began.elapsed(), cpu().saturating_sub(computed));
+        let mut survey = Survey::default();
+        survey.extend(compared);
+        let impact = Impact::gather(comparison.groups().to_vec(), Vec::new(), survey);
+        println!(
+            "| {NODES} stored nodes, {facts:?} facts, of which {what} change: {} | {:.3} s ({:.1} µs of a processor a node), with the report {:.3} s | 1 s |",
+            impact.changed(),
+            compared_after.0.as_secs_f64(),
+            compared_after.1.as_secs_f64() * 1e6 / NODES as f64,
+            began.elapsed().as_secs_f64()
+        );
+    }
+}
+
+/// Returns the time that the program has computed; the kernel counts hundredths of a second.
+fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+    Duration::from_millis(ticks * 10)
+}
+
+/// What a comparison reads of a node.
+#[derive(Clone, Copy, Debug)]
+enum Facts {
+    /// What rules mention.
+    Restricted,
+    /// The text of all facts.
+    Whole,
 }
 
 /// Every pair of 2,000 groups.

@@ -18,7 +18,9 @@ use super::nodes::{
 pub struct Survey {
     nodes: usize,
     counts: NodeCounts,
-    changed: Vec<(String, NodeChange)>,
+    /// The nodes with the same change, by its text: what is written is what is the same, since numbers that
+    /// are equal are written alike.
+    by_change: HashMap<String, ReportEntry>,
 }
 
 impl Extend<(String, NodeComparison)> for Survey {
@@ -26,8 +28,18 @@ impl Extend<(String, NodeComparison)> for Survey {
         for (name, NodeComparison { standing, change }) in nodes {
             self.nodes += 1;
             self.counts.add(standing);
-            self.changed.extend(change.map(|it| (name, it)));
+            if let Some(change) = change {
+                self.add(name, change);
+            }
         }
+    }
+}
+
+impl Survey {
+    fn add(&mut self, name: String, change: NodeChange) {
+        let key = Value::from(change.changes.iter().map(change_to_value).collect::<Vec<_>>());
+        let fresh = || ReportEntry { nodes: Vec::new(), change };
+        self.by_change.entry(key.to_string()).or_insert_with(fresh).nodes.push(name);
     }
 }
 
@@ -119,14 +131,7 @@ impl Impact {
         node_files: Vec<NodeFileChange>,
         survey: Survey,
     ) -> Self {
-        let Survey { nodes, counts, changed } = survey;
-        // What is written is what is the same: numbers that are equal are written alike.
-        let mut by_change: HashMap<String, ReportEntry> = HashMap::new();
-        for (name, change) in changed {
-            let key = Value::from(change.changes.iter().map(change_to_value).collect::<Vec<_>>());
-            let fresh = || ReportEntry { nodes: Vec::new(), change };
-            by_change.entry(key.to_string()).or_insert_with(fresh).nodes.push(name);
-        }
+        let Survey { nodes, counts, by_change } = survey;
         let mut entries: Vec<ReportEntry> = by_change.into_values().collect();
         for entry in &mut entries {
             entry.nodes.sort_unstable();
