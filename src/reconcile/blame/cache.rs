@@ -48,6 +48,8 @@ struct Steps {
     by_commit: HashMap<CommitId, KeptStep>,
     validity: HashMap<CommitId, bool>,
     bytes: usize,
+    /// The latest walk that has evicted.
+    evicted: Option<WalkNumber>,
 }
 
 #[derive(Debug)]
@@ -57,6 +59,9 @@ struct KeptStep {
     /// The latest walk that used it.
     used: WalkNumber,
 }
+
+/// How many walks are recent.
+const RECENT: WalkNumber = 32;
 
 /// About how many bytes a step takes beside its rules.
 const STEP: usize = 200;
@@ -92,8 +97,9 @@ impl BlameCache {
         Some(Arc::clone(&kept.step))
     }
 
-    /// Keeps what is between a commit and its first parent, whose rules take so many bytes, unless steps that
-    /// this walk or a later one has used take all the room.
+    /// Keeps what is between a commit and its first parent, whose rules take so many bytes, if there is room. Steps
+    /// that recent walks have used keep theirs: each walk comes by in the same order, so one that evicts what it
+    /// has not come to yet finds nothing.
     pub(super) fn keep_step(
         &self,
         commit: CommitId,
@@ -104,7 +110,7 @@ impl BlameCache {
         let bytes = bytes + STEP + size_of_val(&*step.concerned);
         let mut steps = self.steps.lock();
         if steps.bytes + bytes > STEPS_BYTES {
-            steps.evict_before(walk);
+            steps.evict_unused(walk);
         }
         if steps.bytes + bytes <= STEPS_BYTES {
             let kept = KeptStep { step: Arc::clone(step), bytes, used: walk };
@@ -121,7 +127,9 @@ impl BlameCache {
     /// Keeps whether a commit is valid.
     pub(super) fn keep_validity(&self, commit: CommitId, is_valid: bool) {
         let mut steps = self.steps.lock();
-        if steps.validity.insert(commit, is_valid).is_none() {
+        if steps.bytes + VALIDITY <= STEPS_BYTES
+            && steps.validity.insert(commit, is_valid).is_none()
+        {
             steps.bytes += VALIDITY;
         }
     }
@@ -179,9 +187,13 @@ impl BlameCache {
 }
 
 impl Steps {
-    /// Evicts the steps that only walks before this one have used.
-    fn evict_before(&mut self, walk: WalkNumber) {
-        self.by_commit.retain(|_, kept| kept.used >= walk);
+    /// Evicts the steps that no recent walk has used; once a walk, since all are asked.
+    fn evict_unused(&mut self, walk: WalkNumber) {
+        if self.evicted >= Some(walk) {
+            return;
+        }
+        self.evicted = Some(walk);
+        self.by_commit.retain(|_, kept| kept.used + RECENT >= walk);
         self.validity.clear();
         self.bytes = self.by_commit.values().map(|it| it.bytes).sum();
     }
@@ -190,4 +202,66 @@ impl Steps {
 /// About how many bytes a key takes with its origin.
 fn bytes_of(key: &AnswerKey) -> usize {
     100 + key.path().iter().map(|it| it.len()).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blame::Origin;
+
+    fn id(number: usize) -> CommitId {
+        format!("{number:040x}").parse().unwrap()
+    }
+
+    fn keep(cache: &BlameCache, commit: usize, bytes: usize, walk: WalkNumber) {
+        let step = Step { parent: id(commit), layout: Arc::default(), concerned: Box::default() };
+        cache.keep_step(id(commit), &Arc::new(step), bytes, walk);
+    }
+
+    #[test]
+    fn steps_take_no_more_than_their_room() {
+        let cache = BlameCache::default();
+        for commit in 0..100 {
+            keep(&cache, commit, STEPS_BYTES / 50, 0);
+            cache.keep_validity(id(commit), true);
+        }
+        assert!(cache.steps.lock().bytes <= STEPS_BYTES);
+        // What came first stays, since the next walk comes by there first.
+        assert!(cache.step(id(0), 1).is_some());
+        assert!(cache.step(id(99), 1).is_none());
+        keep(&cache, 99, STEPS_BYTES / 50, RECENT);
+        assert!(cache.step(id(99), RECENT).is_none());
+        // After enough walks elsewhere, it does not.
+        keep(&cache, 99, STEPS_BYTES / 50, RECENT + 2);
+        assert!(cache.step(id(99), RECENT + 2).is_some());
+        assert!(cache.steps.lock().by_commit.len() == 1);
+        assert!(cache.steps.lock().bytes <= STEPS_BYTES);
+    }
+
+    #[test]
+    fn origins_take_no_more_than_their_room() {
+        let cache = BlameCache::default();
+        let node = |number: usize| Node::named(format!("node{number}"));
+        let variable = |number: usize| {
+            AnswerKey::Variable(format!("{number}{}", "x".repeat(1_000)).parse().unwrap())
+        };
+        let variables = |count: usize| -> KnownOrigins {
+            (0..count).map(|it| (variable(it), Origin::Commit(id(it)))).collect()
+        };
+        for number in 0..100 {
+            let inputs = Inputs::of([], &node(number));
+            cache.keep_origins(id(1), &node(number), inputs, variables(200));
+        }
+        assert!(cache.origins.lock().bytes <= ORIGINS_BYTES);
+        assert!(cache.origins(id(1), &node(0)).is_none());
+        assert!(cache.origins(id(1), &node(99)).is_some());
+        assert!(cache.origins(id(2), &node(99)).is_none());
+        // What is found of other values is added.
+        let more = KnownOrigins::from([(variable(700), Origin::Commit(id(7)))]);
+        cache.keep_origins(id(1), &node(99), Inputs::of([], &node(99)), more);
+        assert_eq!(cache.origins(id(1), &node(99)).unwrap().1.len(), 201);
+        let inputs = Inputs::of([], &node(99));
+        cache.keep_origins(id(1), &node(99), inputs, variables(ORIGINS_BYTES / 1_000));
+        assert!(cache.origins(id(1), &node(99)).is_none());
+    }
 }

@@ -66,6 +66,8 @@ pub(super) struct Commits<'b> {
     concerned_last: HashMap<Arc<str>, Arc<ConcernedNodes>>,
     /// The paths that the rules of the commits so far mention.
     paths: HashSet<Path>,
+    /// Whether the rules of the commit that comes next are among them, since those of the files that differ are.
+    are_noted: bool,
     walked: usize,
 }
 
@@ -83,6 +85,7 @@ impl<'b> Commits<'b> {
             concerned: HashMap::new(),
             concerned_last: HashMap::new(),
             paths: HashSet::new(),
+            are_noted: false,
             walked: 0,
         }
     }
@@ -117,6 +120,9 @@ impl<'b> Commits<'b> {
         let Some(estate) = &checked.estate else { return };
         if *self.layout != *checked.layout() {
             self.layout = Arc::new(checked.layout().clone());
+        }
+        if self.are_noted {
+            return;
         }
         for rule in estate.hierarchy.groups().filter_map(|it| it.rule.as_deref()) {
             paths_of(rule, &mut |path| note(&mut self.paths, path));
@@ -210,8 +216,10 @@ impl<'b> Commits<'b> {
                 (Arc::new(nodes), bytes)
             }
         };
-        if self.concerned.len().max(self.concerned_last.len()) >= MEMO {
+        if self.concerned.len() >= MEMO {
             self.concerned.clear();
+        }
+        if self.concerned_last.len() >= MEMO {
             self.concerned_last.clear();
         }
         self.concerned_last.insert(Arc::clone(&file.path), Arc::clone(&nodes));
@@ -233,6 +241,7 @@ impl BlamedBranch for Commits<'_> {
 
     fn parent(&mut self, commit: CommitId) -> Result<Older, BuildError> {
         self.walked += 1;
+        self.are_noted = false;
         if self.walked > LONGEST {
             return Ok(Older::Unknown);
         }
@@ -263,6 +272,8 @@ impl BlamedBranch for Commits<'_> {
         for nodes in &step.concerned {
             nodes.paths(&mut |path| note(&mut self.paths, path));
         }
+        // What concerns all nodes may have rules that are not told.
+        self.are_noted = !step.concerned.iter().any(|it| **it == ConcernedNodes::All);
         Ok(step.concerned.iter().any(|it| it.contains(self.node)))
     }
 
