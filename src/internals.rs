@@ -18,7 +18,7 @@ internals! {
     config: PuppetSettings;
     diagnostic: Kind Place Severity;
     document: Limits ValueLayout format read write;
-    facts: read_facts;
+    facts: Unlimited read_facts;
     hierarchy: Estate GroupIndex Hierarchy;
     impact: Impact NodeComparison Side StateComparison Survey;
     java_regex: Pattern suspicions;
@@ -29,7 +29,8 @@ internals! {
     reconcile: Blame BlameCache BlamedValue Controller Event Journal Policy Record Settings Target load;
     rule: QueryFormat evaluate explain read read_console split_pins to_query to_value with_pins;
     snapshot: Index LiveSnapshot Snapshot;
-    store: AnswerSummary FactChange NodeFilter NodePage NodeRange NodeSummary StoredChange StoredNode;
+    store: AnswerSummary Answered CheckIn CheckIns FactChange NodeFilter NodePage NodeRange NodeSummary Noted
+        Received ScannedNode StoreError StoreFault StoreLimits StoreLocation StoreSettings StoredChange StoredNode;
     telemetry: Description Metrics;
     validation: Checked FileKind Search SourceContent SourceFile read_file read_file_within validate;
 }

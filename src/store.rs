@@ -5,25 +5,44 @@
 //! answer. A store that fails is opened again with backoff; until then reads are errors, never
 //! "this node is unknown". A file that is damaged is put aside, never deleted.
 //!
-//! [`CheckIns`] is all that the rest of the crate sees; `database` alone knows how rows are kept.
+//! [`CheckIns`] is all that the rest of the crate sees. The database is SQLite or PostgreSQL, with the same
+//! statements (`sql`, `schema`): a thread takes what waits (`queue`), computes all that can be computed
+//! before a transaction (`prepared`), and writes it in batches (`batch`).
 
+mod batch;
+mod changes;
 mod check_in;
 mod check_ins;
+mod compression;
 mod database;
 mod error;
 mod file;
+mod former;
+mod housekeeping;
+mod listing;
+mod location;
 mod opening;
 mod pending;
+mod prepared;
 mod queue;
+mod reading;
+mod scan;
+mod schema;
+mod settings;
+mod sql;
+mod transition;
 mod view;
 mod writer;
 
-pub use check_in::{CheckIn, ListedCheckIn, Noted, Received, Stored};
+pub use check_in::{Answered, CheckIn, ListedCheckIn, Noted, Received, Stored};
 pub use check_ins::CheckIns;
 pub(crate) use check_ins::{LARGE_ROW, after};
 pub use database::StoreLimits;
 pub use error::{StoreError, StoreFault};
-pub use file::{StoreHealth, StoreSettings};
+pub use file::StoreHealth;
+pub use location::StoreLocation;
+pub use scan::ScannedNode;
+pub use settings::StoreSettings;
 pub use view::{
     AnswerSummary, FactChange, NodeFilter, NodePage, NodeRange, NodeSummary, StoredChange,
     StoredNode,

@@ -7,6 +7,7 @@ use super::enc_cache::EncCache;
 use super::error::ApiError;
 use super::node_request::ProvedNode;
 use super::privacy::PrivacyPolicy;
+use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use crate::snapshot::{Request, Snapshot};
 use crate::store::{CheckIns, Noted, Received};
 
@@ -38,28 +39,37 @@ impl CheckInRecorder {
     pub(super) fn record(
         &self,
         node: &ProvedNode,
-        answering: &Snapshot,
+        context: &SnapshotContext,
+        groups: &MatchedGroups,
         transaction_uuid: Option<String>,
     ) {
-        let (time, commit) = (Timestamp::now(), Some(answering.commit));
-        let node = self.privacy.stored_node(node, Some(answering));
-        self.check_ins.note(Noted { time, transaction_uuid, commit, node: &node });
+        let (time, commit) = (Timestamp::now(), Some(context.snapshot.commit));
+        let node = self.privacy.stored_node(node, Some(&context.snapshot));
+        let answered = context.answered(groups);
+        self.check_ins.note(Noted { time, transaction_uuid, commit, answered, node: &node });
         self.enc_cache.evict(&node.name);
     }
 
     /// Records that a node asked, with facts as they stand in the body.
-    pub(super) fn record_received(&self, name: &str, request: &Request<'_>, answering: &Snapshot) {
+    pub(super) fn record_received(
+        &self,
+        name: &str,
+        request: &Request<'_>,
+        context: &SnapshotContext,
+        groups: &MatchedGroups,
+    ) {
         let [fact, trusted] =
-            self.privacy.stored_texts(request.fact, request.trusted, Some(answering));
+            self.privacy.stored_texts(request.fact, request.trusted, Some(&context.snapshot));
         let received = Received {
             time: Timestamp::now(),
             transaction_uuid: request.transaction.as_deref(),
-            commit: Some(answering.commit),
+            commit: Some(context.snapshot.commit),
+            answered: context.answered(groups),
             name,
             fact: &fact,
             trusted: &trusted,
         };
-        self.check_ins.note_received(&received);
+        self.check_ins.note_received(received);
         self.enc_cache.evict(name);
     }
 
@@ -67,14 +77,15 @@ impl CheckInRecorder {
     /// mention facts are those of the live one.
     pub(super) async fn record_durably(
         &self,
-        received: &Received<'_>,
+        received: Received<'_>,
         live: Option<&Snapshot>,
     ) -> Result<(), ApiError> {
+        let name = received.name;
         let [fact, trusted] = self.privacy.stored_texts(received.fact, received.trusted, live);
-        let stored = Received { fact: &fact, trusted: &trusted, ..*received };
-        let kept = self.check_ins.keep(&stored).await;
+        let stored = Received { fact: &fact, trusted: &trusted, ..received };
+        let kept = self.check_ins.keep(stored).await;
         // A check-in that was not kept may have been read meanwhile.
-        self.enc_cache.evict(received.name);
+        self.enc_cache.evict(name);
         Ok(kept?)
     }
 

@@ -16,7 +16,7 @@ use super::openapi::errors::{
 };
 use super::openapi::parameters::SnapshotParameters;
 use super::privacy::PrivacyPolicy;
-use super::snapshot_context::SnapshotContext;
+use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use super::types::{self, ClassifiedV2, NodeBody, shape};
 use crate::classification::{self, ClassificationError, Explanation, Final, Outcome, Version};
 use crate::hierarchy::GroupIndex;
@@ -99,10 +99,10 @@ fn classify(
         && let Some(read) = bytes.and_then(|bytes| index.read(request.name(), bytes))
     {
         context.metrics.count_shape(read.shape);
-        if request.is_kept() {
-            recorder.record_received(request.name(), &read, &context.snapshot);
-        }
         let groups = index.matches(hierarchy, &read.resolved);
+        if request.is_kept() {
+            recorder.record_received(request.name(), &read, context, &groups);
+        }
         if let Some(decisions) = &context.decisions {
             let input = [read.fact, read.trusted];
             decisions.log_received(&context.snapshot, request.name(), input, slice(&groups));
@@ -115,19 +115,17 @@ fn classify(
     let mut body = NodeBody::read(body)?;
     let transaction = body.transaction_uuid.take();
     let node = request.submitted(body);
-    if has_body && request.is_kept() {
-        recorder.record(&node, &context.snapshot, transaction);
-    }
     let groups = index.matching(hierarchy, &node);
+    if has_body && request.is_kept() {
+        recorder.record(&node, context, &groups, transaction);
+    }
     if let Some(decisions) = &context.decisions {
         decisions.log_node(&context.snapshot, &node, slice(&groups));
     }
     Ok(respond(context, &node.name, groups, version))
 }
 
-fn slice(
-    groups: &Result<Vec<GroupIndex>, ClassificationError>,
-) -> Result<&[GroupIndex], &ClassificationError> {
+fn slice(groups: &MatchedGroups) -> Result<&[GroupIndex], &ClassificationError> {
     groups.as_ref().map(Vec::as_slice)
 }
 
@@ -135,7 +133,7 @@ fn slice(
 fn respond(
     context: &SnapshotContext,
     name: &str,
-    groups: Result<Vec<GroupIndex>, ClassificationError>,
+    groups: MatchedGroups,
     version: Version,
 ) -> Response {
     let hierarchy = &context.snapshot.estate.hierarchy;

@@ -158,10 +158,13 @@ pub(super) async fn with_facts(
     let weight = weight(&node);
     let print = move || {
         if request.is_kept() {
-            let answering = &*context.snapshot;
+            let snapshot = &context.snapshot;
+            let groups = snapshot.index().matching(&snapshot.estate.hierarchy, &node);
             match kept_facts {
-                KeptFacts::All => recorder.record(&node, answering, None),
-                KeptFacts::None => recorder.record(&node.without_facts(), answering, None),
+                KeptFacts::All => recorder.record(&node, &context, &groups, None),
+                KeptFacts::None => {
+                    recorder.record(&node.without_facts(), &context, &groups, None);
+                }
             }
         }
         let document = document(&context, node);
@@ -254,9 +257,17 @@ pub(super) async fn upload_facts(
     let trusted = Value::from(trusted).to_string();
     let (time, name) = (Timestamp::now(), request.name());
     let (fact, trusted) = (fact.as_str(), trusted.as_str());
-    let received = Received { time, transaction_uuid: None, commit: None, name, fact, trusted };
+    let received = Received {
+        time,
+        transaction_uuid: None,
+        commit: None,
+        answered: None,
+        name,
+        fact,
+        trusted,
+    };
     let live = controller.snapshot().ok();
-    recorder.record_durably(&received, live.as_deref()).await?;
+    recorder.record_durably(received, live.as_deref()).await?;
     let message = if recorder.is_durable() {
         "Facts were stored"
     } else {

@@ -19,7 +19,7 @@ use super::state::{AppState, Services};
 use crate::git::Verification;
 use crate::model::{Budget, CommitId};
 use crate::reconcile::{Controller, Policy, Settings, Target};
-use crate::store::{CheckIns, StoreLimits, StoreSettings};
+use crate::store::{CheckIns, StoreLimits, StoreLocation, StoreSettings};
 use crate::telemetry::Metrics;
 
 /// A daemon that follows a repository of two commits and knows a token of each role.
@@ -39,9 +39,14 @@ impl Fixture {
         let access = Arc::new(access(directory.path()));
         let metrics: Arc<Metrics> = Arc::default();
         let controller = Controller::start(settings(directory.path()), Arc::clone(&metrics));
-        let limits =
-            StoreLimits { nodes: 10, bytes: 1 << 20, forget_after: std::time::Duration::MAX };
-        let store = StoreSettings { path: None, cache: 1 << 20, limits };
+        let limits = StoreLimits {
+            nodes: 10,
+            bytes: 1 << 20,
+            forget_after: std::time::Duration::MAX,
+            history: std::time::Duration::MAX,
+        };
+        let store =
+            StoreSettings { location: StoreLocation::Memory, former: None, cache: 1 << 20, limits };
         let services = Arc::new(Services {
             controller: controller.unwrap(),
             check_ins: CheckIns::new(store, Arc::clone(&metrics)),

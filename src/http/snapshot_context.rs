@@ -16,12 +16,13 @@ use super::decisions::DecisionRequest;
 use super::error::ApiError;
 use super::query::Parameters;
 use super::types::ErrorKind;
-use crate::classification::{Conflicts, Version};
+use crate::classification::{ClassificationError, Conflicts, Version};
 use crate::decision_log::DecisionLog;
 use crate::hierarchy::GroupIndex;
 use crate::model::CommitId;
 use crate::reconcile::{Controller, Freshness};
 use crate::snapshot::{LiveSnapshot, Snapshot};
+use crate::store::Answered;
 use crate::telemetry::Metrics;
 
 const COMMIT: HeaderName = HeaderName::from_static("x-clade-commit");
@@ -34,6 +35,8 @@ pub(super) struct SnapshotContext {
     /// The same with its responses, if it is live.
     live: Option<Arc<LiveSnapshot>>,
     pub(super) metrics: Arc<Metrics>,
+    /// Who chose the snapshot.
+    choice: SnapshotChoice,
     /// How many seconds ago the branch was seen, if that is too long.
     stale: Option<u64>,
     /// Logs what the snapshot decides, if decisions are logged.
@@ -52,16 +55,21 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let parameters = Parameters::from_request_parts(parts, state).await?;
         let (controller, metrics) = (Arc::<Controller>::from_ref(state), Arc::from_ref(state));
-        let (snapshot, live) = match Named::read(&parameters, &parts.headers)? {
+        let (choice, snapshot, live) = match Named::read(&parameters, &parts.headers)? {
             None => {
                 let live = controller.live()?;
-                (Arc::clone(live.snapshot()), Some(live))
+                (SnapshotChoice::Controller, Arc::clone(live.snapshot()), Some(live))
             }
             Some(named) => {
+                let choice = match named {
+                    Named::Answered(_) => SnapshotChoice::Controller,
+                    Named::Revision(_) | Named::Time(_) => SnapshotChoice::Client,
+                };
                 let snapshot = named.find(Arc::clone(&controller)).await?;
                 // Most clients that name a commit name the live one.
                 let live = controller.live().ok();
-                (Arc::clone(&snapshot), live.filter(|it| Arc::ptr_eq(it.snapshot(), &snapshot)))
+                let live = live.filter(|it| Arc::ptr_eq(it.snapshot(), &snapshot));
+                (choice, snapshot, live)
             }
         };
         let stale = match controller.freshness() {
@@ -70,8 +78,20 @@ where
         };
         let decisions = Option::<DecisionLog>::from_ref(state);
         let decisions = decisions.map(|log| DecisionRequest::new(log, parts));
-        Ok(Self { snapshot, live, metrics, stale, decisions })
+        Ok(Self { snapshot, live, metrics, choice, stale, decisions })
     }
+}
+
+/// The groups that match a node, parents first, or why they are not known.
+pub(super) type MatchedGroups = Result<Vec<GroupIndex>, ClassificationError>;
+
+/// Who chose the snapshot of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SnapshotChoice {
+    /// The controller: it is or was live, and the node gets what it says.
+    Controller,
+    /// The client, which asks what another commit would say.
+    Client,
 }
 
 /// The commit that a request names in place of the live one.
@@ -123,6 +143,16 @@ fn read_commit(named: &HeaderValue) -> Result<CommitId, ApiError> {
 }
 
 impl SnapshotContext {
+    /// Returns what a check-in keeps of the answer; nothing of an answer that the node does not get.
+    pub(super) fn answered(&self, groups: &MatchedGroups) -> Option<Answered> {
+        let groups = match groups {
+            Ok(groups) => Ok(groups.as_slice().into()),
+            Err(error) => Err(error.clone()),
+        };
+        let answered = Answered { snapshot: Arc::clone(&self.snapshot), groups };
+        (self.choice == SnapshotChoice::Controller).then_some(answered)
+    }
+
     /// Writes the classified document of a node that some groups match, parents first.
     pub(super) fn classified(
         &self,

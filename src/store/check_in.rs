@@ -1,14 +1,17 @@
 //! One check-in, and how it is written.
 
 use std::fmt;
-use std::io::Write as _;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::StoreError;
+use crate::classification::ClassificationError;
+use crate::hierarchy::GroupIndex;
 use crate::model::{CommitId, Map, Node, Value};
+use crate::snapshot::Snapshot;
 
 /// The latest classification request of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,16 +29,16 @@ pub struct CheckIn {
 }
 
 /// A check-in to note, of a node that is still in use.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Noted<'n> {
     /// When.
     pub time: Timestamp,
     /// Which run of the agent it was for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub transaction_uuid: Option<String>,
     /// Which commit answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitId>,
+    /// What it was answered; none if the node only submitted facts.
+    pub answered: Option<Answered>,
     /// The node as it was received.
     pub node: &'n Node,
 }
@@ -43,7 +46,8 @@ pub struct Noted<'n> {
 impl<'n> From<&'n CheckIn> for Noted<'n> {
     fn from(check_in: &'n CheckIn) -> Self {
         let CheckIn { time, transaction_uuid, commit, node } = check_in;
-        Self { time: *time, transaction_uuid: transaction_uuid.clone(), commit: *commit, node }
+        let transaction_uuid = transaction_uuid.clone();
+        Self { time: *time, transaction_uuid, commit: *commit, answered: None, node }
     }
 }
 
@@ -56,13 +60,44 @@ pub struct ListedCheckIn {
     pub check_in: Result<CheckIn, StoreError>,
 }
 
-/// What is read from a row.
-pub(super) trait RowContent: DeserializeOwned {
+/// What is known of a check-in beside its facts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CheckInOrigin {
+    pub(super) time: Timestamp,
+    pub(super) transaction_uuid: Option<String>,
+    pub(super) commit: Option<CommitId>,
+}
+
+/// What is made of a row.
+pub(super) trait RowContent: Sized {
+    /// The JSON text of a row.
+    type Body: DeserializeOwned;
+
+    /// Puts it together.
+    fn new(name: &str, origin: CheckInOrigin, body: Self::Body) -> Self;
+
     /// Returns whether the row has facts.
     fn has_facts(&self) -> bool;
 }
 
+/// The JSON text of a row.
+#[derive(Debug, Deserialize)]
+pub(super) struct FactsBody {
+    #[serde(default)]
+    pub(super) fact: Map<String, Value>,
+    #[serde(default)]
+    pub(super) trusted: Map<String, Value>,
+}
+
 impl RowContent for CheckIn {
+    type Body = FactsBody;
+
+    fn new(name: &str, origin: CheckInOrigin, body: FactsBody) -> Self {
+        let CheckInOrigin { time, transaction_uuid, commit } = origin;
+        let FactsBody { fact, trusted } = body;
+        Self { time, transaction_uuid, commit, node: Node { name: name.to_owned(), fact, trusted } }
+    }
+
     fn has_facts(&self) -> bool {
         !self.node.fact.is_empty()
     }
@@ -71,12 +106,6 @@ impl RowContent for CheckIn {
 /// A row whose facts are skipped.
 #[derive(Debug, Deserialize)]
 pub(super) struct TrustedRow {
-    pub(super) node: TrustedNode,
-}
-
-/// A node whose facts are skipped.
-#[derive(Debug, Deserialize)]
-pub(super) struct TrustedNode {
     #[serde(default)]
     fact: Skipped,
     #[serde(default)]
@@ -84,8 +113,14 @@ pub(super) struct TrustedNode {
 }
 
 impl RowContent for TrustedRow {
+    type Body = Self;
+
+    fn new(_: &str, _: CheckInOrigin, body: Self) -> Self {
+        body
+    }
+
     fn has_facts(&self) -> bool {
-        self.node.fact == Skipped::Some
+        self.fact == Skipped::Some
     }
 }
 
@@ -144,8 +179,28 @@ impl Stored {
     }
 }
 
+/// What a request was answered.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The snapshot that answered.
+    pub snapshot: Arc<Snapshot>,
+    /// The groups that matched, parents first, or why they are not known.
+    pub groups: Result<Box<[GroupIndex]>, ClassificationError>,
+}
+
+impl Answered {
+    /// Returns whether two requests of one node were answered the same for the same reasons.
+    pub(super) fn is_same_as(&self, other: &Self) -> bool {
+        let same_groups = match (&self.groups, &other.groups) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => false,
+        };
+        same_groups && self.snapshot.commit == other.snapshot.commit
+    }
+}
+
 /// A check-in with facts and trusted data as the JSON text that they came as.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Received<'r> {
     /// When.
     pub time: Timestamp,
@@ -153,6 +208,8 @@ pub struct Received<'r> {
     pub transaction_uuid: Option<&'r str>,
     /// Which commit answered.
     pub commit: Option<CommitId>,
+    /// What it was answered; none if the node only submitted facts.
+    pub answered: Option<Answered>,
     /// The certname.
     pub name: &'r str,
     /// The facts: the text of an object.
@@ -161,13 +218,20 @@ pub struct Received<'r> {
     pub trusted: &'r str,
 }
 
+/// What stands before the facts and before the trusted data of a row.
+const FACT: &str = "{\"fact\":";
+const TRUSTED: &str = ",\"trusted\":";
+
 /// A check-in as it is kept.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    pub(super) bytes: Vec<u8>,
-    /// Seconds since 1970.
-    pub(super) time: i64,
+    /// Facts and trusted data, in JSON.
+    pub(super) body: Vec<u8>,
+    /// Where the facts end in it.
+    facts_end: usize,
+    pub(super) origin: CheckInOrigin,
     pub(super) facts: FactsPresence,
+    pub(super) answered: Option<Answered>,
 }
 
 /// Whether a check-in has facts.
@@ -180,33 +244,50 @@ pub(super) enum FactsPresence {
 }
 
 impl Row {
-    /// Writes what [`CheckIn`] is read from.
-    pub(super) fn of(check_in: &Noted<'_>) -> Option<Self> {
-        let facts =
-            if check_in.node.fact.is_empty() { FactsPresence::None } else { FactsPresence::Some };
-        let bytes = serde_json::to_vec(check_in).ok()?;
-        Some(Self { bytes, time: check_in.time.as_second(), facts })
+    /// Returns the row of a check-in.
+    pub(super) fn of(noted: &Noted<'_>) -> Option<Self> {
+        let Noted { time, transaction_uuid, commit, answered, node } = noted;
+        let facts = if node.fact.is_empty() { FactsPresence::None } else { FactsPresence::Some };
+        let mut body = FACT.as_bytes().to_vec();
+        serde_json::to_writer(&mut body, &node.fact).ok()?;
+        let facts_end = body.len();
+        body.extend_from_slice(TRUSTED.as_bytes());
+        serde_json::to_writer(&mut body, &node.trusted).ok()?;
+        body.push(b'}');
+        let origin = origin(*time, transaction_uuid.clone(), *commit);
+        Some(Self { body, facts_end, origin, facts, answered: answered.clone() })
     }
 
-    /// Writes what [`CheckIn`] is read from.
-    pub(super) fn of_received(received: Received<'_>) -> Option<Self> {
-        let Received { time, transaction_uuid, commit, name, fact, trusted } = received;
+    /// Returns the row of a check-in.
+    pub(super) fn of_received(received: Received<'_>) -> Self {
+        let Received { time, transaction_uuid, commit, answered, name: _, fact, trusted } =
+            received;
         // An object without a string has no key.
         let facts = if fact.contains('"') { FactsPresence::Some } else { FactsPresence::None };
-        let mut bytes = Vec::with_capacity(fact.len() + trusted.len() + name.len() + 256);
-        write!(bytes, "{{\"time\":\"{time}\"").ok()?;
-        if let Some(id) = transaction_uuid {
-            bytes.extend_from_slice(b",\"transaction_uuid\":");
-            serde_json::to_writer(&mut bytes, id).ok()?;
+        let mut body = Vec::with_capacity(fact.len() + trusted.len() + 24);
+        let facts_end = FACT.len() + fact.len();
+        for part in [FACT, fact, TRUSTED, trusted, "}"] {
+            body.extend_from_slice(part.as_bytes());
         }
-        if let Some(commit) = commit {
-            write!(bytes, ",\"commit\":\"{commit}\"").ok()?;
-        }
-        bytes.extend_from_slice(b",\"node\":{\"name\":");
-        serde_json::to_writer(&mut bytes, name).ok()?;
-        for part in [",\"fact\":", fact, ",\"trusted\":", trusted, "}}"] {
-            bytes.extend_from_slice(part.as_bytes());
-        }
-        Some(Self { bytes, time: time.as_second(), facts })
+        let origin = origin(time, transaction_uuid.map(str::to_owned), commit);
+        Self { body, facts_end, origin, facts, answered }
     }
+
+    /// Returns the facts and the trusted data, in JSON.
+    pub(super) fn texts(&self) -> (&str, &str) {
+        let text = str::from_utf8(&self.body).unwrap_or_default();
+        let fact = text.get(FACT.len()..self.facts_end);
+        let trusted = text.get(self.facts_end + TRUSTED.len()..text.len().saturating_sub(1));
+        (fact.unwrap_or("{}"), trusted.unwrap_or("{}"))
+    }
+}
+
+fn origin(
+    time: Timestamp,
+    transaction_uuid: Option<String>,
+    commit: Option<CommitId>,
+) -> CheckInOrigin {
+    // As exact as the store: what waits is the same as what is read later.
+    let time = Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time);
+    CheckInOrigin { time, transaction_uuid, commit }
 }

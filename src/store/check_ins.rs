@@ -3,19 +3,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
-use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use super::check_in::{
-    CheckIn, FactsPresence, ListedCheckIn, Noted, Received, Row, RowContent, Stored, TrustedRow,
+    CheckIn, CheckInOrigin, FactsPresence, ListedCheckIn, Noted, Received, Row, RowContent, Stored,
+    TrustedRow,
 };
 use super::database::Database;
 use super::error::{StoreError, StoreFault};
-use super::file::{StoreFile, StoreHealth, StoreSettings};
+use super::file::{StoreFile, StoreHealth};
+use super::listing::KnownState;
+use super::location::StoreLocation;
 use super::pending::Pending;
+use super::reading::StoredRow;
+use super::scan::ScannedNode;
+use super::settings::StoreSettings;
+use super::transition::read_commit;
+use super::view::{NodeFilter, NodePage, NodeRange, StoredChange, StoredNode};
 use super::writer::StoreWriter;
 use crate::facts::{RowRoom, Unlimited};
+use crate::mentioned::MentionedPaths;
 use crate::model::{Map, NODE_VALUES, Value, has_more_values};
 use crate::telemetry::{DropReason, Metrics};
 
@@ -24,6 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The bytes from which on a row is large: a read waits for memory before it reads such a row.
 pub(crate) const LARGE_ROW: usize = 256 << 10;
+
+/// The bytes of the longest name that is kept; a certname has at most 64.
+const LONGEST_NAME: usize = 1024;
 
 /// How many bytes of rows are read at a time: a list that is being sent holds on to them.
 const READ: usize = 256 << 10;
@@ -51,7 +63,7 @@ struct Inner {
 impl CheckIns {
     /// Makes a store, which [`Self::keep_writing`] opens.
     pub fn new(mut settings: StoreSettings, metrics: Arc<Metrics>) -> Self {
-        if settings.path.is_none() {
+        if settings.location == StoreLocation::Memory {
             settings.limits.bytes = settings.limits.bytes.min(IN_MEMORY);
         }
         let pending = Arc::<Pending>::default();
@@ -64,7 +76,7 @@ impl CheckIns {
 
     /// Returns whether what is kept outlives the process.
     pub fn is_durable(&self) -> bool {
-        self.0.file.settings.path.is_some()
+        self.0.file.settings.location != StoreLocation::Memory
     }
 
     /// Notes a check-in; it is written soon, and read at once. What cannot be kept is counted.
@@ -76,10 +88,9 @@ impl CheckIns {
     }
 
     /// Notes a check-in whose facts were not read; it is written soon, and read at once.
-    pub fn note_received(&self, received: &Received<'_>) {
-        if let Some(row) = Row::of_received(*received) {
-            self.0.note(received.name, row);
-        }
+    pub fn note_received(&self, received: Received<'_>) {
+        let name = received.name;
+        self.0.note(name, Row::of_received(received));
     }
 
     /// Keeps a check-in: it is on disk when this returns.
@@ -87,10 +98,10 @@ impl CheckIns {
     /// # Errors
     ///
     /// Returns an error if it is not known to be on disk.
-    pub async fn keep(&self, received: &Received<'_>) -> Result<(), StoreError> {
-        let row = Row::of_received(*received).ok_or_else(|| {
-            StoreError::new(StoreFault::Io, "written", "no JSON can be made of it")
-        })?;
+    pub async fn keep(&self, received: Received<'_>) -> Result<(), StoreError> {
+        let name = received.name;
+        check_name(name)?;
+        let row = Row::of_received(received);
         if let Some(error) = self.0.file.state().health.failing.clone() {
             return Err(error);
         }
@@ -103,7 +114,7 @@ impl CheckIns {
             )
         })?;
         let (receipt, written) = oneshot::channel();
-        self.0.pending.put(received.name, row, room, Some(receipt));
+        self.0.pending.put(name, row, room, Some(receipt));
         match tokio::time::timeout(PATIENCE, written).await {
             Ok(Ok(written)) => written,
             Ok(Err(_)) => Err(StoreError::new(StoreFault::Io, "written", "the daemon stops")),
@@ -116,6 +127,10 @@ impl CheckIns {
     }
 
     /// Returns what is known of a node. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
     #[cfg(test)]
     pub fn get(&self, name: &str) -> Result<Stored, StoreError> {
         self.get_within(name, &Unlimited)
@@ -141,7 +156,7 @@ impl CheckIns {
         // The facts are skipped, and one row is in memory at a time.
         let _one = self.0.skimming.lock();
         let row: Option<TrustedRow> = self.0.latest(name, &Unlimited)?;
-        Ok(row.map(|it| it.node.trusted).unwrap_or_default())
+        Ok(row.map(|it| it.trusted).unwrap_or_default())
     }
 
     /// Returns why a check-in may be less than what was known of its node, if it may.
@@ -192,7 +207,7 @@ impl CheckIns {
             None => database.rows(&from, READ).map_err(failed)?,
         };
         let small = rows.into_iter();
-        let small = small.map(|(name, row)| ListedCheckIn { check_in: read(&name, &row), name });
+        let small = small.map(|row| ListedCheckIn { check_in: read(&row), name: row.name });
         Ok(large.into_iter().chain(small))
     }
 
@@ -218,6 +233,88 @@ impl CheckIns {
         Ok(())
     }
 
+    /// Returns nodes of a list by name, and how many nodes the whole list has. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    pub fn nodes(&self, filter: &NodeFilter, range: NodeRange) -> Result<NodePage, StoreError> {
+        self.0.writer.flush()?;
+        let database = self.0.file.database()?;
+        database.nodes(filter, range).map_err(|error| self.0.file.fail(&database, error))
+    }
+
+    /// Returns all that is known of a node but its history, if there is room for it. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read, there is no room, or a damaged file may have more.
+    pub fn node(&self, name: &str, room: &dyn RowRoom) -> Result<Option<StoredNode>, StoreError> {
+        self.0.writer.flush()?;
+        let Some(check_in) = self.get_within(name, room)?.whole()? else { return Ok(None) };
+        let database = self.0.file.database()?;
+        let state = database.state(name).map_err(|error| self.0.file.fail(&database, error))?;
+        let Some(KnownState { last_seen, commit, answer }) = state else { return Ok(None) };
+        let CheckIn { transaction_uuid, node, .. } = check_in;
+        let commit = commit.as_deref().and_then(read_commit);
+        Ok(Some(StoredNode { node, last_seen, transaction_uuid, commit, answer }))
+    }
+
+    /// Returns changes of a node's answers, the newest first, from before a time. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    pub fn history(
+        &self,
+        name: &str,
+        limit: usize,
+        before: Option<Timestamp>,
+    ) -> Result<Vec<StoredChange>, StoreError> {
+        self.0.writer.flush()?;
+        let database = self.0.file.database()?;
+        let changes = database.history(name, limit, before);
+        changes.map_err(|error| self.0.file.fail(&database, error))
+    }
+
+    /// Deletes all that is kept of a node; returns whether it was known. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is not known to be deleted.
+    pub fn forget_node(&self, name: &str) -> Result<bool, StoreError> {
+        self.0.writer.forget_node(name)
+    }
+
+    /// Calls `each` with all nodes, some at a time, by name: with the facts that rules mention, where those
+    /// are kept apart, and else with all facts. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    pub fn scan(
+        &self,
+        paths: &MentionedPaths,
+        mut each: impl FnMut(Vec<ScannedNode>),
+    ) -> Result<(), StoreError> {
+        self.0.writer.flush()?;
+        let database = self.0.file.database()?;
+        let failed = |error| self.0.file.fail(&database, error);
+        let covering = database.covering(paths).map_err(failed)?;
+        let mut last: Option<String> = None;
+        loop {
+            let nodes = database.scan(last.as_deref(), &covering, LARGE_ROW).map_err(failed)?;
+            let Some(end) = nodes.last() else { return Ok(()) };
+            last = Some(end.name.clone());
+            each(nodes);
+        }
+    }
+
+    /// Returns whether nodes may be incomplete, since a damaged file is put aside.
+    pub fn may_be_incomplete(&self) -> bool {
+        self.0.file.put_aside().is_some()
+    }
+
     /// Opens the store and writes what comes in until stopped; calls `tell` when something is wrong
     /// and when it is well again. Blocking.
     pub fn keep_writing(&self, tell: &dyn Fn(&StoreHealth)) {
@@ -240,25 +337,47 @@ fn admit(is_admitted: bool) -> Result<(), StoreError> {
     is_admitted.then_some(()).ok_or_else(|| StoreError::new(StoreFault::Busy, "read", reason))
 }
 
-/// Reads a row. An older version kept rows that take more memory than a node may.
-fn read<R: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<R, StoreError> {
+/// Reads a row.
+fn read<R: RowContent>(row: &StoredRow) -> Result<R, StoreError> {
+    parse(&row.name, &row.origin, &row.text()?)
+}
+
+/// Reads the text of a row. An older version kept rows that take more memory than a node may.
+fn parse<R: RowContent>(name: &str, origin: &CheckInOrigin, bytes: &[u8]) -> Result<R, StoreError> {
     if has_more_values(bytes, ROW_VALUES) {
         let reason = format!(
             "the row of `{name}` has over {NODE_VALUES} JSON values, the most that one node may have; the node is known again when it checks in with fewer"
         );
         return Err(StoreError::new(StoreFault::Row, "read", reason));
     }
-    serde_json::from_slice(bytes).map_err(|error| {
+    let body = serde_json::from_slice(bytes).map_err(|error| {
         StoreError::new(
             StoreFault::Row,
             "read",
             format!("the row of `{name}` makes no sense: {error}"),
         )
-    })
+    })?;
+    Ok(R::new(name, origin.clone(), body))
+}
+
+/// Returns an error for a name that no database can hold.
+fn check_name(name: &str) -> Result<(), StoreError> {
+    let problem = if name.len() > LONGEST_NAME {
+        format!("a node's name has at most {LONGEST_NAME} bytes, and this one has {}", name.len())
+    } else if name.contains('\0') {
+        "a node's name has no NUL character".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(StoreError::new(StoreFault::Name, "written", problem))
 }
 
 impl Inner {
     fn note(&self, name: &str, row: Row) {
+        if check_name(name).is_err() {
+            self.metrics.count_dropped_check_ins(DropReason::Name, 1);
+            return;
+        }
         let Some(room) = self.pending.try_room(&row) else {
             let failing = self.file.state().health.failing.is_some();
             let why = if failing { DropReason::StorageFailed } else { DropReason::QueueFull };
@@ -274,32 +393,30 @@ impl Inner {
         name: &str,
         room: &dyn RowRoom,
     ) -> Result<Option<R>, StoreError> {
-        let admit_and_read = |bytes: &[u8]| {
-            admit(room.admits_bytes(bytes.len()))?;
-            admit(room.admits_row(bytes))?;
-            read(name, bytes)
+        let admit_and_read = |row: &Row| {
+            admit(room.admits_bytes(row.body.len()))?;
+            admit(room.admits_row(&row.body))?;
+            parse(name, &row.origin, &row.body)
         };
         let waiting = self.pending.queue().get(name);
         if let Some(fresh) = waiting.as_ref().filter(|it| it.row.facts == FactsPresence::Some) {
-            return admit_and_read(&fresh.row.bytes).map(Some);
+            return admit_and_read(&fresh.row).map(Some);
         }
         let database = self.file.database()?;
         let failed = |error| self.file.fail(&database, error);
         let bytes = database.row_bytes(name).map_err(failed)?.unwrap_or_default();
         admit(room.admits_bytes(bytes))?;
-        let found = if bytes < LARGE_ROW {
-            let row = database.with_row(name, <[u8]>::to_vec).map_err(failed)?;
-            row.map(|it| admit(room.admits_row(&it)).and_then(|()| read(name, &it)))
-        } else {
-            // The memory is reserved, so nothing blocks while the row is held.
-            let read = |it: &[u8]| admit(room.admits_row(it)).and_then(|()| read(name, it));
-            database.with_row(name, read).map_err(failed)?
+        let row = database.row(name).map_err(failed)?;
+        let read = |row: StoredRow| {
+            let text = row.text()?;
+            admit(room.admits_row(&text))?;
+            parse(name, &row.origin, &text)
         };
-        let found: Option<R> = found.transpose()?;
+        let found: Option<R> = row.map(read).transpose()?;
         // A request without facts does not hide facts that are known.
         match (found, waiting) {
             (Some(found), Some(_)) if found.has_facts() => Ok(Some(found)),
-            (_, Some(fresh)) => admit_and_read(&fresh.row.bytes).map(Some),
+            (_, Some(fresh)) => admit_and_read(&fresh.row).map(Some),
             (found, None) => Ok(found),
         }
     }
@@ -313,16 +430,19 @@ impl Inner {
         room: &dyn RowRoom,
     ) -> Result<Option<ListedCheckIn>, StoreError> {
         admit(room.admits_bytes(bytes))?;
-        let read = |row: &[u8]| {
-            // A row that was replaced by a small one needs no more than was admitted.
-            if row.len() >= LARGE_ROW {
-                admit(room.admits_row(row))?;
+        let row = database.row(name).map_err(|error| self.file.fail(database, error))?;
+        let Some(row) = row else { return Ok(None) };
+        let check_in = match row.text() {
+            Ok(text) => {
+                // A row that was replaced by a small one needs no more than was admitted.
+                if text.len() >= LARGE_ROW {
+                    admit(room.admits_row(&text))?;
+                }
+                parse(name, &row.origin, &text)
             }
-            Ok(ListedCheckIn { name: name.to_owned(), check_in: read(name, row) })
+            Err(error) => Err(error),
         };
-        let listed =
-            database.with_row(name, read).map_err(|error| self.file.fail(database, error))?;
-        listed.transpose()
+        Ok(Some(ListedCheckIn { name: row.name, check_in }))
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::io::ErrorKind;
 
-use redb::StorageError;
-
 /// The check-ins cannot be kept or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the check-ins cannot be {action}: {reason}")]
@@ -23,14 +21,16 @@ pub enum StoreFault {
     Unusable,
     /// No space is left: retried.
     DiskFull,
-    /// Another process has the file open: retried.
+    /// Another process writes to the database, and does not end: retried.
     Locked,
-    /// Any other failure of the disk: retried.
+    /// Any other failure of the disk or the database server: retried.
     Io,
     /// More waits to be written than the queue holds.
     Busy,
     /// The store has as many nodes or bytes as it may have.
     Limit,
+    /// The node has a name that no database can hold.
+    Name,
     /// One row cannot be read; the others can.
     Row,
     /// A damaged file is put aside, and may have what is requested.
@@ -51,35 +51,18 @@ impl StoreError {
     pub(super) fn ends_the_file(&self) -> bool {
         !matches!(
             self.fault,
-            StoreFault::Busy | StoreFault::Limit | StoreFault::Row | StoreFault::PutAside
+            StoreFault::Busy
+                | StoreFault::Locked
+                | StoreFault::Limit
+                | StoreFault::Name
+                | StoreFault::Row
+                | StoreFault::PutAside
         )
     }
 
     /// Returns whether the file is put aside, since no retry mends it.
     pub(super) fn calls_for_a_new_file(&self) -> bool {
         matches!(self.fault, StoreFault::Damaged | StoreFault::Unusable)
-    }
-}
-
-/// Reads the failure of an operation of redb.
-pub(super) fn failed<E: Into<redb::Error>>(action: &'static str) -> impl Fn(E) -> StoreError {
-    move |error| {
-        let error = error.into();
-        StoreError::new(fault_of(&error), action, error.to_string())
-    }
-}
-
-fn fault_of(error: &redb::Error) -> StoreFault {
-    match error {
-        redb::Error::Io(error) => fault_of_io(error),
-        redb::Error::Corrupted(_)
-        | redb::Error::UpgradeRequired(_)
-        | redb::Error::RepairAborted
-        | redb::Error::TableTypeMismatch { .. }
-        | redb::Error::TypeDefinitionChanged { .. }
-        | redb::Error::TableIsMultimap(_) => StoreFault::Damaged,
-        redb::Error::DatabaseAlreadyOpen => StoreFault::Locked,
-        _ => StoreFault::Io,
     }
 }
 
@@ -99,9 +82,4 @@ impl From<std::io::Error> for StoreError {
     fn from(error: std::io::Error) -> Self {
         Self::new(fault_of_io(&error), "opened", error.to_string())
     }
-}
-
-/// Reads the failure of storage below a table.
-pub(super) fn storage(action: &'static str) -> impl Fn(StorageError) -> StoreError {
-    failed(action)
 }

@@ -7,25 +7,15 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::check_in::CheckIn;
-use super::database::{Database, StoreLimits};
+use super::database::Database;
 use super::error::{StoreError, StoreFault};
-use super::opening::{find_put_aside, open, open_existing, put_aside};
+use super::opening::{find_put_aside_of, open, open_existing, put_aside, replace};
 use super::pending::Pending;
+use super::settings::StoreSettings;
 use crate::telemetry::Metrics;
 
 /// How long a read waits for the file to be opened after the start.
 const OPENING: Duration = Duration::from_secs(5);
-
-/// Where and how much is kept.
-#[derive(Clone, Debug)]
-pub struct StoreSettings {
-    /// The file; memory without one.
-    pub path: Option<PathBuf>,
-    /// How many bytes of the file are kept in memory.
-    pub cache: usize,
-    /// How much is kept.
-    pub limits: StoreLimits,
-}
 
 /// What is wrong with the store, for people.
 #[derive(Clone, Debug, Default)]
@@ -70,7 +60,7 @@ impl StoreFile {
         pending: Arc<Pending>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let put_aside = settings.path.as_deref().and_then(find_put_aside);
+        let put_aside = find_put_aside_of(&settings);
         let health = StoreHealth { failing: None, put_aside };
         let state = Mutex::new(StoreState { file: FileState::Opening, health });
         Self { settings, metrics, pending, state, opened: Condvar::new() }
@@ -103,19 +93,17 @@ impl StoreFile {
             FileState::Open(database) => Some(Arc::clone(database)),
             FileState::Opening | FileState::Closed(_) => None,
         };
-        let StoreSettings { path, cache, limits } = &self.settings;
+        let path = self.settings.location.path();
         // Another process, or a person, may have made the file meanwhile.
-        let has_file = path.as_deref().is_some_and(Path::exists);
+        let has_file = path.is_some_and(Path::exists);
         let known = known.filter(|it| !(it.is_in_memory() && has_file));
         let opened = match known {
             Some(database) if database.is_in_place() => return Ok(database),
             Some(database) => {
                 tracing::warn!("the file of the check-ins was removed; writing it once more");
-                let replacement = open(path.as_deref(), *cache)?;
-                database.copy_to(&replacement, limits)?;
-                replacement
+                self.replace(&database)?
             }
-            None => match open_existing(path.as_deref(), *cache) {
+            None => match open_existing(&self.settings) {
                 Ok(opened) => opened,
                 Err(error) => {
                     self.state().file = FileState::Closed(error.clone());
@@ -127,12 +115,26 @@ impl StoreFile {
         Ok(self.use_from_now_on(opened))
     }
 
+    /// Writes the content of a file whose name is gone to a new one, and opens that.
+    fn replace(&self, database: &Arc<Database>) -> Result<Database, StoreError> {
+        if let Some(path) = self.settings.location.path().filter(|it| !it.exists()) {
+            self.state().file = FileState::Opening;
+            let replaced = replace(path, database);
+            if let Err(error) = &replaced {
+                self.state().file = FileState::Closed(error.clone());
+                self.opened.notify_all();
+            }
+            replaced?;
+        }
+        open(&self.settings)
+    }
+
     /// Returns the open file for writing: the first write makes it.
     pub(super) fn ready_to_write(&self) -> Result<Arc<Database>, StoreError> {
         let database = self.ready()?;
-        match &self.settings.path {
-            Some(path) if database.is_in_memory() => {
-                let made = open(Some(path), self.settings.cache);
+        match self.settings.location.path() {
+            Some(_) if database.is_in_memory() => {
+                let made = open(&self.settings);
                 let made = made.map_err(|error| self.fail(&database, error))?;
                 Ok(self.use_from_now_on(made))
             }
@@ -146,7 +148,7 @@ impl StoreFile {
         }
         let opened = Arc::new(opened);
         let mut state = self.state();
-        state.health.put_aside = self.settings.path.as_deref().and_then(find_put_aside);
+        state.health.put_aside = find_put_aside_of(&self.settings);
         state.file = FileState::Open(Arc::clone(&opened));
         self.opened.notify_all();
         opened
@@ -163,10 +165,11 @@ impl StoreFile {
         if !is_this {
             return error;
         }
-        if let Some(path) = self.settings.path.as_deref().filter(|_| error.calls_for_a_new_file()) {
+        let path = self.settings.location.path();
+        if let Some(path) = path.filter(|_| error.calls_for_a_new_file()) {
             // Where this fails, opening it fails too, and says so.
             put_aside(path, &error).ok();
-            state.health.put_aside = find_put_aside(path);
+            state.health.put_aside = find_put_aside_of(&self.settings);
         }
         state.file = FileState::Closed(error.clone());
         drop(state);
@@ -175,11 +178,16 @@ impl StoreFile {
         error
     }
 
+    /// Notes that a file was put aside.
+    pub(super) fn find_put_aside(&self) {
+        self.state().health.put_aside = find_put_aside_of(&self.settings);
+    }
+
     /// Returns the file that was put aside, if it is still there.
     pub(super) fn put_aside(&self) -> Option<PathBuf> {
         let mut state = self.state();
         if state.health.put_aside.as_ref().is_some_and(|it| !it.exists()) {
-            state.health.put_aside = self.settings.path.as_deref().and_then(find_put_aside);
+            state.health.put_aside = find_put_aside_of(&self.settings);
         }
         state.health.put_aside.clone()
     }

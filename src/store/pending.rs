@@ -7,8 +7,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::check_in::Row;
-use super::database::{Fresh, Keeping};
-use super::queue::{CheckInQueue, Receipt, Urgency};
+use super::queue::{CheckInQueue, Fresh, Keeping, Receipt, Urgency};
 
 /// How long check-ins are collected before they are written together.
 const COLLECT: Duration = Duration::from_millis(200);
@@ -56,7 +55,7 @@ impl Pending {
         receipt: Option<Receipt>,
     ) {
         let keeping = if receipt.is_some() { Keeping::Promised } else { Keeping::Noted };
-        let fresh = Fresh { row: Arc::new(row), keeping };
+        let fresh = Fresh::new(row, keeping);
         let mut queue = self.queue();
         // The writer sleeps until there is something, and then waits for more: waking it each time
         // would cost more than all the rest.
@@ -103,5 +102,5 @@ impl Pending {
 }
 
 fn kibibytes(row: &Row) -> u32 {
-    u32::try_from(row.bytes.len() / 1024 + 1).unwrap_or(u32::MAX)
+    u32::try_from(row.body.len() / 1024 + 1).unwrap_or(u32::MAX)
 }

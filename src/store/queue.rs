@@ -1,15 +1,44 @@
 //! What waits to be written.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::check_in::FactsPresence;
-use super::database::{Fresh, Keeping};
+use super::check_in::{FactsPresence, Row};
 use super::error::StoreError;
+
+/// How many check-ins of one node wait, if each was answered differently than the one before.
+const OF_ONE_NODE: usize = 16;
 
 /// Reports to the waiting request that a check-in is kept.
 pub(super) type Receipt = oneshot::Sender<Result<(), StoreError>>;
+
+/// A row that is to be written.
+#[derive(Clone, Debug)]
+pub(super) struct Fresh {
+    pub(super) row: Arc<Row>,
+    pub(super) keeping: Keeping,
+    /// When the node was first answered so, of the check-ins whose place this one took; in microseconds
+    /// since 1970.
+    pub(super) answered_at: i64,
+}
+
+impl Fresh {
+    pub(super) fn new(row: Row, keeping: Keeping) -> Self {
+        let answered_at = row.origin.time.as_microsecond();
+        Self { row: Arc::new(row), keeping, answered_at }
+    }
+}
+
+/// What was said about the keeping of a check-in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// Nothing.
+    Noted,
+    /// An acknowledgement says that it is on disk.
+    Promised,
+}
 
 /// A check-in that waits, and the room in the queue that it takes.
 #[derive(Debug)]
@@ -19,10 +48,14 @@ pub(super) struct QueuedCheckIn {
     _room: OwnedSemaphorePermit,
 }
 
-/// What waits to be written, by name: of each node the latest.
+/// The check-ins of a node that wait, in the order in which they came.
+pub(super) type QueuedNode = Vec<QueuedCheckIn>;
+
+/// What waits to be written, by name.
 #[derive(Debug, Default)]
 pub(super) struct CheckInQueue {
-    fresh: WriteBatch,
+    nodes: BTreeMap<String, QueuedNode>,
+    receipts: Vec<(String, Receipt)>,
     /// The check-ins that are being written, for reads meanwhile.
     writing: BTreeMap<String, Fresh>,
     pub(super) urgency: Urgency,
@@ -42,16 +75,17 @@ pub(super) enum Urgency {
 /// What is written in one transaction.
 #[derive(Debug, Default)]
 pub(super) struct WriteBatch {
-    pub(super) rows: BTreeMap<String, QueuedCheckIn>,
+    pub(super) nodes: BTreeMap<String, QueuedNode>,
     receipts: Vec<(String, Receipt)>,
 }
 
 impl CheckInQueue {
     pub(super) fn is_empty(&self) -> bool {
-        self.fresh.rows.is_empty()
+        self.nodes.is_empty()
     }
 
-    /// Adds a check-in; one without facts does not take the place of one with facts.
+    /// Adds a check-in. It takes the place of the one before if both were answered the same, unless it has
+    /// no facts and the other has some. Returns the one that is not needed any more.
     pub(super) fn put(
         &mut self,
         name: &str,
@@ -60,26 +94,22 @@ impl CheckInQueue {
         receipt: Option<Receipt>,
     ) -> Option<QueuedCheckIn> {
         if let Some(receipt) = receipt {
-            self.fresh.receipts.push((name.to_owned(), receipt));
+            self.receipts.push((name.to_owned(), receipt));
             self.urgency = Urgency::AtOnce;
         }
-        let mut waiting = QueuedCheckIn { fresh, _room: room };
-        let Some(known) = self.fresh.rows.get_mut(name) else {
-            self.fresh.rows.insert(name.to_owned(), waiting);
-            return None;
-        };
-        if waiting.has_facts() || !known.has_facts() {
-            if known.fresh.keeping == Keeping::Promised {
-                waiting.fresh.keeping = Keeping::Promised;
+        let queued = QueuedCheckIn { fresh, _room: room };
+        match self.nodes.get_mut(name) {
+            Some(node) => add(node, queued),
+            None => {
+                self.nodes.insert(name.to_owned(), vec![queued]);
+                None
             }
-            std::mem::swap(known, &mut waiting);
         }
-        Some(waiting)
     }
 
-    /// Returns what waits of a node.
+    /// Returns the latest that waits of a node, the latest with facts if there is one.
     pub(super) fn get(&self, name: &str) -> Option<Fresh> {
-        let waiting = self.fresh.rows.get(name).map(|it| &it.fresh);
+        let waiting = self.nodes.get(name).and_then(latest);
         let writing = self.writing.get(name);
         match (waiting, writing) {
             (Some(waiting), Some(writing)) if waiting.row.facts == FactsPresence::None => {
@@ -91,12 +121,32 @@ impl CheckInQueue {
         .cloned()
     }
 
-    /// Takes all that waits; it is still found by [`Self::get`] until [`Self::written`].
-    pub(super) fn take(&mut self) -> WriteBatch {
+    /// Takes what waits, about so many bytes of it; it is still found by [`Self::get`] until
+    /// [`Self::written`].
+    pub(super) fn take(&mut self, nodes: usize, bytes: usize) -> WriteBatch {
         self.urgency = Urgency::CanWait;
-        let batch = std::mem::take(&mut self.fresh);
-        self.writing =
-            batch.rows.iter().map(|(name, it)| (name.clone(), it.fresh.clone())).collect();
+        let mut batch = WriteBatch::default();
+        let mut taken = 0;
+        // What is promised goes first.
+        let promised = std::mem::take(&mut self.receipts);
+        for (name, receipt) in promised {
+            if let Some((name, node)) = self.nodes.remove_entry(&name) {
+                taken += bytes_of(&node);
+                batch.nodes.insert(name, node);
+            }
+            batch.receipts.push((name, receipt));
+        }
+        while batch.nodes.len() < nodes
+            && taken < bytes
+            && let Some((name, node)) = self.nodes.pop_first()
+        {
+            taken += bytes_of(&node);
+            batch.nodes.insert(name, node);
+        }
+        let latest = |(name, node): (&String, &QueuedNode)| {
+            latest(node).map(|it| (name.clone(), it.clone()))
+        };
+        self.writing = batch.nodes.iter().filter_map(latest).collect();
         batch
     }
 
@@ -108,36 +158,80 @@ impl CheckInQueue {
     /// Takes back what could not be written and was not promised, to be tried again.
     pub(super) fn put_back(&mut self, batch: WriteBatch) {
         self.writing.clear();
-        for (name, waiting) in batch.rows {
-            let is_newer = self.fresh.rows.get(&name).is_some_and(QueuedCheckIn::has_facts);
-            if waiting.fresh.keeping == Keeping::Noted && !is_newer {
-                self.fresh.rows.insert(name, waiting);
+        for (name, mut node) in batch.nodes {
+            node.retain(|it| it.fresh.keeping == Keeping::Noted);
+            for newer in self.nodes.remove(&name).unwrap_or_default() {
+                add(&mut node, newer);
+            }
+            if !node.is_empty() {
+                self.nodes.insert(name, node);
             }
         }
+    }
+
+    /// Drops what waits of a node; returns whether something did. What is promised is still written.
+    pub(super) fn forget(&mut self, name: &str) -> bool {
+        let is_promised = self.receipts.iter().any(|(it, _)| it == name);
+        !is_promised && self.nodes.remove(name).is_some()
     }
 
     /// Drops the promised check-ins that wait, and says why.
     pub(super) fn reject_promised(&mut self, error: &StoreError) {
         self.urgency = Urgency::CanWait;
-        self.fresh.rows.retain(|_, it| it.fresh.keeping == Keeping::Noted);
-        for (_, receipt) in self.fresh.receipts.drain(..) {
+        for node in self.nodes.values_mut() {
+            node.retain(|it| it.fresh.keeping == Keeping::Noted);
+        }
+        self.nodes.retain(|_, node| !node.is_empty());
+        for (_, receipt) in self.receipts.drain(..) {
             // The request may have ended.
             receipt.send(Err(error.clone())).ok();
         }
     }
 }
 
+/// Adds a check-in to those of its node; returns the one that is not needed any more.
+fn add(node: &mut QueuedNode, mut queued: QueuedCheckIn) -> Option<QueuedCheckIn> {
+    let Some(last) = node.last_mut().filter(|it| it.is_answered_as(&queued)) else {
+        let oldest = (node.len() >= OF_ONE_NODE).then(|| node.remove(0));
+        node.push(queued);
+        return oldest;
+    };
+    if queued.has_facts() || !last.has_facts() {
+        if last.fresh.keeping == Keeping::Promised {
+            queued.fresh.keeping = Keeping::Promised;
+        }
+        queued.fresh.answered_at = last.fresh.answered_at;
+        std::mem::swap(last, &mut queued);
+    }
+    Some(queued)
+}
+
+fn latest(node: &QueuedNode) -> Option<&Fresh> {
+    let with_facts = node.iter().rev().find(|it| it.has_facts());
+    with_facts.or(node.last()).map(|it| &it.fresh)
+}
+
+fn bytes_of(node: &QueuedNode) -> usize {
+    node.iter().map(|it| it.fresh.row.body.len()).sum()
+}
+
 impl QueuedCheckIn {
     fn has_facts(&self) -> bool {
         self.fresh.row.facts == FactsPresence::Some
     }
+
+    /// Returns whether this one and the next are the same in all that changes are made of.
+    fn is_answered_as(&self, next: &Self) -> bool {
+        match (&self.fresh.row.answered, &next.fresh.row.answered) {
+            (Some(one), Some(next)) => one.is_same_as(next),
+            (None, None) => true,
+            // Facts that were submitted are those of the next answer.
+            _ => false,
+        }
+    }
 }
 
 impl WriteBatch {
-    pub(super) fn rows(&self) -> impl Iterator<Item = (&str, &Fresh)> {
-        self.rows.iter().map(|(name, it)| (name.as_str(), &it.fresh))
-    }
-
     /// Sends the result to every waiter.
     pub(super) fn answer(&mut self, how: impl Fn(&str) -> Result<(), StoreError>) {
         for (name, receipt) in self.receipts.drain(..) {

@@ -84,6 +84,8 @@ pub enum DropReason {
     Limit,
     /// The store cannot be written.
     StorageFailed,
+    /// The name is too long for a certname, or has a NUL character.
+    Name,
 }
 
 /// Why a line of the decision log was dropped.
@@ -112,6 +114,7 @@ impl DropReason {
             Self::QueueFull => "queue-full",
             Self::Limit => "limit",
             Self::StorageFailed => "storage-failed",
+            Self::Name => "name",
         }
     }
 }
@@ -263,7 +266,7 @@ metrics! {
     check_ins_written: Counter = Counter::default(),
         "check_ins_written", "Check-ins written to the store";
     check_ins_dropped: Family<Reason, Counter> = Family::default(),
-        "check_ins_dropped", "Dropped check-ins, by reason: queue-full, limit, storage-failed";
+        "check_ins_dropped", "Dropped check-ins, by reason: queue-full, limit, storage-failed, name";
     store_failures: Counter = Counter::default(),
         "check_ins_store_failures", "Failed attempts to open or write the store of check-ins";
     check_ins_nodes: Gauge = Gauge::default(),

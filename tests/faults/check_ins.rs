@@ -99,7 +99,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         name: "check-ins::deleted-file",
         promise: "facts that are acknowledged after the file was removed are on disk, with those before",
-        injection: "`rm check-ins.redb` while the daemon runs, then SIGKILL",
+        injection: "`rm nodes.sqlite` while the daemon runs, then SIGKILL",
         speed: Speed::Fast,
         run: deleted_file,
     },
@@ -153,7 +153,7 @@ impl Site {
     }
 
     fn store(&self) -> std::path::PathBuf {
-        self.data.path().join("check-ins.redb")
+        self.data.path().join("nodes.sqlite")
     }
 }
 
@@ -360,7 +360,7 @@ fn damaged(damage: &dyn Fn(&Path, &[u8])) -> Seen {
     daemon.wait_until("the condition says it", |it| condition(it, "CheckInsLost").is_some());
     let lost = condition(&daemon, "CheckInsLost").unwrap();
     let aside = std::fs::read_dir(site.data.path()).unwrap().map(|it| it.unwrap().path());
-    let aside = aside.filter(|it| it.to_str().unwrap().contains("check-ins.redb.damaged-"));
+    let aside = aside.filter(|it| it.to_str().unwrap().contains("nodes.sqlite.damaged-"));
     let aside = aside.collect::<Vec<_>>().pop().unwrap();
     assert!(lost["message"].as_str().unwrap().contains(aside.to_str().unwrap()), "{lost}");
     // Hiera must not take the node for one without data, nor one by its name alone.

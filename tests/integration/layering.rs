@@ -72,7 +72,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("client", &["model", "diagnostic", "facts"]),
     ("puppetdb", &["model", "facts", "client"]),
     ("puppet_server", &["model", "puppet", "client"]),
-    ("store", &["answer", "model", "mentioned", "facts", "telemetry"]),
+    (
+        "store",
+        &[
+            "answer",
+            "classification",
+            "facts",
+            "hierarchy",
+            "mentioned",
+            "model",
+            "snapshot",
+            "telemetry",
+        ],
+    ),
     (
         "decision_log",
         &[

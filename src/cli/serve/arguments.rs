@@ -12,6 +12,7 @@ use crate::http::{Host, OnGap};
 use crate::masking::{MaskSetting, StoredExtent};
 use crate::model::BudgetOverride;
 use crate::reconcile::{OnRewrite, OnStale, WriteMode};
+use crate::store::StoreLocation;
 use crate::telemetry::{self, LogFormat};
 
 /// Run the controller daemon: follow a branch, validate every commit, answer over HTTP
@@ -251,6 +252,15 @@ pub(in crate::cli) struct ServeSettings {
     #[arg(long, value_name = "FILTER", env = "CLADE_LOG", default_value = "info", value_parser = telemetry::check_filter, help_heading = "Service")]
     pub(super) log: String,
 
+    /// Where nodes are kept: `sqlite:FILE`, or `postgres://USER@HOST/DATABASE` for several daemons together; without it `nodes.sqlite` in `--data-dir`, or memory
+    #[arg(
+        long,
+        value_name = "LOCATION",
+        env = "CLADE_STORE",
+        hide_env_values = true,
+        help_heading = "Check-ins"
+    )]
+    pub(super) store: Option<StoreLocation>,
     /// How many bytes of the check-ins are cached in memory
     #[arg(
         long,
@@ -284,6 +294,9 @@ pub(in crate::cli) struct ServeSettings {
     /// How long a node is kept after its last check-in
     #[arg(long, value_name = "DURATION", env = "CLADE_FORGET_AFTER", default_value = "30d", value_parser = interval, help_heading = "Check-ins")]
     pub(super) forget_after: Duration,
+    /// How long the changes of a node's answers are kept
+    #[arg(long, value_name = "DURATION", env = "CLADE_HISTORY", default_value = "90d", value_parser = interval, help_heading = "Check-ins")]
+    pub(super) history: Duration,
     /// Which facts and trusted data of a check-in are kept: all, those that rules of the commit mention that answers, or none
     #[arg(
         long,

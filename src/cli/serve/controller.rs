@@ -15,7 +15,7 @@ use crate::reconcile::{
     CheckInsTrouble, Controller, OnRewrite, Policy, Reason, Settings, Target, WriteMode,
     WriteSettings,
 };
-use crate::store::{StoreFault, StoreHealth, StoreLimits, StoreSettings};
+use crate::store::{StoreFault, StoreHealth, StoreLimits, StoreLocation, StoreSettings};
 
 /// Returns the settings of the controller; opens the mirror.
 pub(super) fn settings(serve: &ServeSettings, prepared: &Prepared) -> Result<Settings> {
@@ -130,13 +130,19 @@ fn policy(serve: &ServeSettings) -> Policy {
 
 /// Returns where check-ins are stored, and how many.
 pub(super) fn store_settings(serve: &ServeSettings) -> StoreSettings {
+    let in_data_directory = || {
+        let file = serve.data_dir.as_deref().map(|it| it.join("nodes.sqlite"));
+        file.map_or(StoreLocation::Memory, StoreLocation::Sqlite)
+    };
     StoreSettings {
-        path: serve.data_dir.as_deref().map(|it| it.join("check-ins.redb")),
+        location: serve.store.clone().unwrap_or_else(in_data_directory),
+        former: serve.data_dir.as_deref().map(|it| it.join("check-ins.redb")),
         cache: usize::try_from(serve.store_cache).unwrap_or(usize::MAX),
         limits: StoreLimits {
             nodes: serve.store_max_nodes,
             bytes: serve.store_max_bytes,
             forget_after: serve.forget_after,
+            history: serve.history,
         },
     }
 }
@@ -153,7 +159,7 @@ pub(super) fn trouble(health: &StoreHealth) -> CheckInsTrouble {
     });
     let put_aside = health.put_aside.as_ref().map(|path| {
         format!(
-            "`{}` could not be read and was put aside; nodes that have not checked in with facts and trusted data since then get 503 where stored data are needed; to end this, remove that file, or stop the daemon and put a backup of `check-ins.redb` in its place",
+            "`{}` could not be read and was put aside; nodes that have not checked in with facts and trusted data since then get 503 where stored data are needed; to end this, remove that file, or stop the daemon and put a backup of `nodes.sqlite` in its place",
             path.display()
         )
     });

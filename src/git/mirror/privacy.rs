@@ -8,7 +8,8 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 /// How the names begin of what a daemon keeps in its data directory; other files are not its own.
-const OURS: [&str; 5] = ["lock", "journal", "check-ins.redb", "edits.json", "mirror.git"];
+const OURS: [&str; 6] =
+    ["lock", "journal", "nodes.sqlite", "check-ins.redb", "edits.json", "mirror.git"];
 
 /// Takes the data directory, and what an older version made in it, away from other users. What belongs
 /// to another user is left as it is, with a warning where every user can read it.
@@ -75,7 +76,8 @@ mod tests {
         std::fs::create_dir(data.join("mirror.git")).unwrap();
         std::fs::create_dir(data.join("lost+found")).unwrap();
         let secret = directory.path().join("elsewhere");
-        let files = ["journal", "check-ins.redb", "check-ins.redb.damaged-1", "tokens.yaml"];
+        let files =
+            ["journal", "nodes.sqlite", "nodes.sqlite-wal", "check-ins.redb", "tokens.yaml"];
         for path in files.map(|it| data.join(it)).iter().chain([&secret]) {
             std::fs::write(path, "x").unwrap();
             set(path, 0o644);
@@ -89,8 +91,9 @@ mod tests {
             (".", 0o700),
             ("mirror.git", 0o700),
             ("journal", 0o600),
+            ("nodes.sqlite", 0o600),
+            ("nodes.sqlite-wal", 0o600),
             ("check-ins.redb", 0o600),
-            ("check-ins.redb.damaged-1", 0o600),
             ("tokens.yaml", 0o644),
             ("lost+found", 0o755),
         ] {

@@ -1,5 +1,7 @@
 #![expect(clippy::disallowed_methods, reason = "files are damaged")]
 
+mod history;
+
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -17,11 +19,16 @@ fn check_in(name: &str, fact: i64) -> CheckIn {
     CheckIn { time: Timestamp::UNIX_EPOCH, transaction_uuid: None, commit: None, node }
 }
 
-const LIMITS: StoreLimits =
-    StoreLimits { nodes: 1000, bytes: 1 << 30, forget_after: Duration::from_hours(1) };
+const LIMITS: StoreLimits = StoreLimits {
+    nodes: 1000,
+    bytes: 1 << 30,
+    forget_after: Duration::from_hours(1),
+    history: Duration::from_hours(1),
+};
 
 fn limited(path: Option<&Path>, limits: StoreLimits) -> CheckIns {
-    let settings = StoreSettings { path: path.map(Path::to_owned), cache: 1 << 20, limits };
+    let location = path.map_or(StoreLocation::Memory, |it| StoreLocation::Sqlite(it.to_owned()));
+    let settings = StoreSettings { location, former: None, cache: 1 << 20, limits };
     let store = CheckIns::new(settings, Arc::default());
     // As the writer does at the start.
     store.0.writer.take_turn().ok();
@@ -143,7 +150,7 @@ impl RowRoom for Changing<'_> {
 #[test]
 fn a_large_row_that_changes_while_it_is_read_does_not_block_the_list() {
     let forget: fn(&CheckIns) = |store| {
-        store.0.file.database().unwrap().forget(1_000).unwrap();
+        store.0.file.database().unwrap().forget(1_000_000_000).unwrap();
     };
     let replace: fn(&CheckIns) = |store| {
         store.note(&check_in("b", 2));
@@ -218,10 +225,11 @@ fn a_check_in_is_the_same_with_and_without_its_facts_read() {
             commit,
             ..check_in("n\"é", 5)
         };
-        store.note_received(&Received {
+        store.note_received(Received {
             time: expected.time,
             transaction_uuid: transaction,
             commit,
+            answered: None,
             name: "n\"é",
             fact: "{\"n\": 4, \"n\" : 5,\n\"f\":1.5}",
             trusted: "{}",
@@ -236,10 +244,11 @@ fn a_row_that_would_expand_is_an_error_of_its_own() {
     let many = format!("{{\"n\":[{}]}}", vec!["0"; NODE_VALUES + 200].join(","));
     store.note(&check_in("a", 1));
     // As an older version kept it.
-    store.note_received(&Received {
+    store.note_received(Received {
         time: Timestamp::UNIX_EPOCH,
         transaction_uuid: None,
         commit: None,
+        answered: None,
         name: "b",
         fact: &many,
         trusted: "{}",
@@ -319,7 +328,12 @@ fn made_up_names_make_room_for_each_other_and_not_for_nodes_that_came_back() {
 
 #[test]
 fn bytes_have_a_limit_too() {
-    let size = serde_json::to_vec(&check_in("a", 1)).unwrap().len() as u64;
+    let size = {
+        let store = opened(None);
+        store.note(&check_in("a", 1));
+        store.0.writer.take_turn().unwrap();
+        store.0.file.database().unwrap().size().unwrap().bytes
+    };
     let store = limited(None, StoreLimits { bytes: 2 * size, ..LIMITS });
     for name in ["a", "b", "c"] {
         store.note(&check_in(name, 1));
@@ -327,7 +341,9 @@ fn bytes_have_a_limit_too() {
     }
     assert_eq!(names(&store), ["b", "c"]);
     let mut large = check_in("d", 1);
-    large.node.fact.insert("large".to_owned(), "x".repeat(400).into());
+    let noise: Vec<String> =
+        (0_u32..400).map(|it| it.wrapping_mul(2_654_435_761).to_string()).collect();
+    large.node.fact.insert("large".to_owned(), noise.concat().into());
     store.note(&large);
     assert_eq!(names(&store), ["b", "c"], "what is larger than all pushes nothing out");
 }
@@ -341,34 +357,56 @@ fn nodes_that_are_not_seen_are_forgotten() {
     }
     store.0.writer.take_turn().unwrap();
     let database = store.0.file.database().unwrap();
-    assert_eq!(database.forget(20).unwrap(), 1);
+    assert_eq!(database.forget(20_000_000).unwrap(), 1);
     assert_eq!(names(&store), ["young"]);
     assert_eq!(database.size().unwrap().nodes, 1);
-    assert_eq!(database.forget(20).unwrap(), 0);
+    assert_eq!(database.forget(20_000_000).unwrap(), 0);
 }
 
 #[test]
-fn a_file_of_an_older_version_is_read() {
+fn the_file_of_a_former_version_is_imported_once() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("check-ins.redb");
+    let former = directory.path().join("check-ins.redb");
+    let path = directory.path().join("nodes.sqlite");
     let table: redb::TableDefinition<'_, &str, &[u8]> = redb::TableDefinition::new("check-ins");
-    let old = redb::Database::create(&path).unwrap();
+    let old = redb::Database::create(&former).unwrap();
     let write = old.begin_write().unwrap();
-    for name in ["a", "b"] {
-        let bytes = serde_json::to_vec(&check_in(name, 7)).unwrap();
-        write.open_table(table).unwrap().insert(name, bytes.as_slice()).unwrap();
+    for number in 0..600 {
+        let name = format!("n{number:03}");
+        let bytes = serde_json::to_vec(&check_in(&name, 7)).unwrap();
+        write.open_table(table).unwrap().insert(name.as_str(), bytes.as_slice()).unwrap();
     }
     write.commit().unwrap();
     drop(old);
-    let store = opened(Some(&path));
-    assert_eq!(all(&store), [check_in("a", 7), check_in("b", 7)]);
-    assert_eq!(store.0.file.database().unwrap().forget(20).unwrap(), 2);
+    let sound = std::fs::read(&former).unwrap();
+    let settings = StoreSettings {
+        location: StoreLocation::Sqlite(path.clone()),
+        former: Some(former.clone()),
+        cache: 1 << 20,
+        limits: LIMITS,
+    };
+    let store = CheckIns::new(settings.clone(), Arc::default());
+    store.note(&check_in("n000", 8));
+    store.0.writer.take_turn().unwrap();
+    assert!(!former.exists());
+    let all = all(&store);
+    assert_eq!((all.len(), &all[0], &all[1]), (600, &check_in("n000", 8), &check_in("n001", 7)));
+    // One that is damaged is put aside, and its nodes do not count as unknown.
+    std::fs::write(&former, &sound[..sound.len() / 2]).unwrap();
+    store.0.writer.take_turn().unwrap();
+    assert!(!former.exists());
+    assert_eq!(store.get("n001").unwrap().check_in, Some(check_in("n001", 7)));
+    assert_eq!(store.get("n999").unwrap().whole().unwrap_err().fault, StoreFault::PutAside);
+    drop(store);
+    let store = CheckIns::new(settings, Arc::default());
+    store.0.writer.take_turn().unwrap();
+    assert_eq!(store.get("n999").unwrap().whole().unwrap_err().fault, StoreFault::PutAside);
 }
 
 #[test]
 fn a_file_that_was_removed_is_written_again() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("check-ins.redb");
+    let path = directory.path().join("nodes.sqlite");
     let store = opened(Some(&path));
     store.note(&check_in("a", 1));
     store.0.writer.take_turn().unwrap();
@@ -383,7 +421,7 @@ fn a_file_that_was_removed_is_written_again() {
 fn a_damaged_file_is_put_aside_and_its_nodes_are_not_taken_for_unknown() {
     let sound = {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("check-ins.redb");
+        let path = directory.path().join("nodes.sqlite");
         let store = opened(Some(&path));
         for number in 0..50 {
             let mut node = check_in(&format!("n{number}"), number);
@@ -392,6 +430,7 @@ fn a_damaged_file_is_put_aside_and_its_nodes_are_not_taken_for_unknown() {
         }
         store.0.writer.take_turn().unwrap();
         drop(store);
+        assert!(!directory.path().join("nodes.sqlite-wal").exists(), "it is closed");
         std::fs::read(&path).unwrap()
     };
     let overwritten = |range: std::ops::Range<usize>| {
@@ -400,7 +439,8 @@ fn a_damaged_file_is_put_aside_and_its_nodes_are_not_taken_for_unknown() {
         bytes
     };
     let mut version = sound.clone();
-    version[12] = 99;
+    // The version that is needed to write and to read the file.
+    version[18..20].fill(99);
     let cases: [(&str, Vec<u8>); 8] = [
         ("garbage", b"garbage\n".repeat(4000)),
         ("a few bytes", b"x".to_vec()),
@@ -412,39 +452,44 @@ fn a_damaged_file_is_put_aside_and_its_nodes_are_not_taken_for_unknown() {
         ("another version", version),
     ];
     for (what, bytes) in cases {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("check-ins.redb");
-        std::fs::write(&path, &bytes).unwrap();
-        let store = opened(Some(&path));
-        // Some damage shows when a row is read or written.
-        for _ in 0..3 {
-            assert!(!matches!(store.get("n7").and_then(Stored::whole), Ok(None)), "{what}");
-            store.note(&check_in("fresh", 1));
-            store.0.writer.take_turn().ok();
-        }
-        assert_eq!(store.get("fresh").unwrap().check_in, Some(check_in("fresh", 1)), "{what}");
-        let Some(aside) = find_put_aside(&path) else {
-            // The database mended the file by itself; then the rows must be there.
-            assert_eq!(store.get("n7").unwrap().check_in.unwrap().node.fact["n"], 7, "{what}");
-            println!("{what}: mended");
-            continue;
-        };
-        let error = store.get("n7").unwrap().whole().unwrap_err();
-        assert_eq!(error.fault, StoreFault::PutAside, "{what}: {error}");
-        assert_eq!(std::fs::metadata(&aside).unwrap().len(), bytes.len() as u64, "{what}");
-        // Also after a restart, until the file is removed.
-        drop(store);
-        let store = opened(Some(&path));
-        assert!(store.get("n7").unwrap().whole().is_err(), "{what}");
-        std::fs::remove_file(aside).unwrap();
-        assert_eq!(store.get("n7").unwrap().whole().unwrap(), None, "{what}");
+        put_aside_or_mended(what, &bytes);
     }
+}
+
+/// Opens a store with such a file.
+fn put_aside_or_mended(what: &str, bytes: &[u8]) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nodes.sqlite");
+    std::fs::write(&path, bytes).unwrap();
+    let store = opened(Some(&path));
+    // Some damage shows when a row is read or written.
+    for _ in 0..3 {
+        assert!(!matches!(store.get("n7").and_then(Stored::whole), Ok(None)), "{what}");
+        store.note(&check_in("fresh", 1));
+        store.0.writer.take_turn().ok();
+    }
+    assert_eq!(store.get("fresh").unwrap().check_in, Some(check_in("fresh", 1)), "{what}");
+    let Some(aside) = find_put_aside(&path) else {
+        // The database mended the file by itself; then the rows must be there.
+        assert_eq!(store.get("n7").unwrap().check_in.unwrap().node.fact["n"], 7, "{what}");
+        println!("{what}: mended");
+        return;
+    };
+    let error = store.get("n7").unwrap().whole().unwrap_err();
+    assert_eq!(error.fault, StoreFault::PutAside, "{what}: {error}");
+    assert_eq!(std::fs::metadata(&aside).unwrap().len(), bytes.len() as u64, "{what}");
+    // Also after a restart, until the file is removed.
+    drop(store);
+    let store = opened(Some(&path));
+    assert!(store.get("n7").unwrap().whole().is_err(), "{what}");
+    std::fs::remove_file(aside).unwrap();
+    assert_eq!(store.get("n7").unwrap().whole().unwrap(), None, "{what}");
 }
 
 #[test]
 fn while_a_file_is_put_aside_a_check_in_lacks_what_it_does_not_say() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("check-ins.redb");
+    let path = directory.path().join("nodes.sqlite");
     std::fs::write(&path, b"garbage\n".repeat(4000)).unwrap();
     let store = opened(Some(&path));
     let trusted = json!({"certname": "n"}).as_object().unwrap().clone();
@@ -476,7 +521,7 @@ fn while_a_file_is_put_aside_a_check_in_lacks_what_it_does_not_say() {
 #[test]
 fn what_stands_in_the_place_of_the_file_is_put_aside() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("check-ins.redb");
+    let path = directory.path().join("nodes.sqlite");
     std::fs::create_dir(&path).unwrap();
     let store = opened(Some(&path));
     store.note(&check_in("a", 1));
@@ -486,25 +531,34 @@ fn what_stands_in_the_place_of_the_file_is_put_aside() {
 }
 
 #[test]
-fn a_file_that_another_process_has_is_left_alone() {
+fn while_another_process_writes_what_is_there_is_read() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("check-ins.redb");
+    let path = directory.path().join("nodes.sqlite");
     let first = opened(Some(&path));
+    first.note(&check_in("a", 1));
+    first.0.writer.take_turn().unwrap();
     let second = opened(Some(&path));
-    assert_eq!(second.get("a").unwrap().check_in, None);
-    first.0.file.ready_to_write().unwrap();
-    assert_eq!(second.0.writer.take_turn().unwrap_err().fault, StoreFault::Locked);
-    assert_eq!(second.get("a").unwrap_err().fault, StoreFault::Locked);
+    let other = first.0.file.database().unwrap();
+    let written = other.connections.write(async |_| {
+        // As long as this transaction is open, the other waits, and then gives up.
+        second.note(&check_in("b", 1));
+        let waiting = second.clone();
+        let error = std::thread::spawn(move || waiting.0.writer.take_turn().unwrap_err());
+        let error = tokio::task::spawn_blocking(|| error.join().unwrap()).await.unwrap();
+        assert_eq!(error.fault, StoreFault::Locked, "{error}");
+        Ok(())
+    });
+    written.unwrap();
     assert_eq!(find_put_aside(&path), None);
-    drop(first);
+    assert_eq!(second.get("a").unwrap().check_in, Some(check_in("a", 1)));
     second.0.writer.take_turn().unwrap();
-    assert_eq!(second.get("a").unwrap().check_in, None);
+    assert_eq!(names(&first), ["a", "b"]);
 }
 
-#[tokio::test]
-async fn what_is_kept_is_on_disk_or_an_error() {
+#[test]
+fn what_is_kept_is_on_disk_or_an_error() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("check-ins.redb");
+    let path = directory.path().join("nodes.sqlite");
     let store = opened(Some(&path));
     let writer = std::thread::spawn({
         let store = store.clone();
@@ -514,17 +568,20 @@ async fn what_is_kept_is_on_disk_or_an_error() {
         time: Timestamp::UNIX_EPOCH,
         transaction_uuid: None,
         commit: None,
+        answered: None,
         name,
         fact,
         trusted: "{}",
     };
-    store.keep(&received("a", "{\"n\":1}")).await.unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let keep = |received| runtime.block_on(store.keep(received));
+    keep(received("a", "{\"n\":1}")).unwrap();
     let database = store.0.file.database().unwrap();
-    assert!(database.with_row("a", <[u8]>::to_vec).unwrap().is_some());
+    assert!(database.row("a").unwrap().is_some());
     drop(database);
     store.0.file.state().health.failing =
         Some(StoreError::new(StoreFault::DiskFull, "written", "full"));
-    let error = store.keep(&received("b", "{\"n\":1}")).await.unwrap_err();
+    let error = keep(received("b", "{\"n\":1}")).unwrap_err();
     assert_eq!(error.fault, StoreFault::DiskFull);
     store.stop();
     writer.join().unwrap();

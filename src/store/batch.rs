@@ -1,0 +1,160 @@
+//! Writing check-ins: one transaction for many nodes.
+
+mod answers;
+mod changes;
+mod evict;
+mod node_row;
+
+use std::collections::BTreeMap;
+
+use sqlx::AnyConnection;
+
+use super::check_in::FactsPresence;
+use super::database::{Database, Size, StoreLimits};
+use super::error::StoreError;
+use super::prepared::{Preparation, PreparedCheckIn, PreparedNode};
+use super::queue::Keeping;
+use super::sql::{Dialect, Statement, integer};
+
+pub(super) use answers::state_number;
+pub(super) use changes::cause_number;
+pub(super) use evict::delete_nodes;
+
+use answers::ContentIds;
+use changes::{CauseFinder, FreshChange};
+use evict::EvictionRoom;
+use node_row::NodeRow;
+
+/// How long after it was first seen a node must come back to be settled, in microseconds.
+const SETTLES_AFTER: i64 = 600_000_000;
+
+/// What became of a batch.
+#[derive(Debug, Default)]
+pub(super) struct WriteOutcomes {
+    /// The names of the nodes for which the limits leave no room.
+    pub(super) refused: Vec<String>,
+    /// How much is kept now.
+    pub(super) size: Size,
+}
+
+impl Database {
+    /// Writes check-ins and syncs them.
+    pub(super) fn write(
+        &self,
+        nodes: &[PreparedNode],
+        preparation: &Preparation,
+        limits: &StoreLimits,
+    ) -> Result<WriteOutcomes, StoreError> {
+        self.connections.write(async |connection| {
+            let failed = self.connections.failed("written");
+            let dialect = &self.connections.dialect;
+            write(connection, dialect, nodes, preparation, limits).await.map_err(failed)
+        })
+    }
+}
+
+async fn write(
+    connection: &mut AnyConnection,
+    dialect: &Dialect,
+    nodes: &[PreparedNode],
+    preparation: &Preparation,
+    limits: &StoreLimits,
+) -> Result<WriteOutcomes, sqlx::Error> {
+    let mut room = EvictionRoom::new(lock_totals(connection, dialect).await?, *limits);
+    let names: Vec<&str> = nodes.iter().map(|it| it.name.as_str()).collect();
+    let mut known = NodeRow::load(connection, &names).await?;
+    room.keep(known.keys().cloned());
+    let contents = ContentIds::save(connection, nodes).await?;
+    let mut causes = CauseFinder::new(preparation);
+    let mut changes = Vec::new();
+    let mut changed: BTreeMap<&str, NodeRow> = BTreeMap::new();
+    let mut written = WriteOutcomes::default();
+    for node in nodes {
+        let name = node.name.as_str();
+        let before = known.remove(name);
+        let mut row = before.clone();
+        let mut changes_of_node = Vec::new();
+        for check_in in &node.check_ins {
+            let mut next = row.unwrap_or_else(|| NodeRow::new(time_of(check_in)));
+            let change = answered(connection, name, &mut next, check_in, &contents, &mut causes);
+            changes_of_node.extend(change.await?);
+            see(&mut next, check_in, &contents);
+            row = Some(next);
+        }
+        let Some(row) = row else { continue };
+        if room.make(connection, name, before.as_ref(), &row, &mut changed).await? {
+            changed.insert(name, row);
+            changes.extend(changes_of_node.into_iter().map(|it| (name, it)));
+        } else {
+            written.refused.push(name.to_owned());
+        }
+    }
+    room.evict(connection).await?;
+    NodeRow::save(connection, &mut changed).await?;
+    changes::save(connection, &changed, changes).await?;
+    written.size = room.size();
+    let totals = Statement::new("UPDATE totals SET nodes = ")
+        .value(room.nodes)
+        .text(", bytes = ")
+        .value(room.bytes)
+        .text(" WHERE id = 1");
+    totals.execute(connection).await?;
+    Ok(written)
+}
+
+/// Returns how many nodes and bytes are kept; other daemons wait until the transaction ends.
+pub(super) async fn lock_totals(
+    connection: &mut AnyConnection,
+    dialect: &Dialect,
+) -> Result<(i64, i64), sqlx::Error> {
+    let totals = Statement::new("SELECT nodes, bytes FROM totals WHERE id = 1");
+    let totals = match dialect {
+        Dialect::Sqlite => totals,
+        Dialect::Postgres => totals.text(" FOR UPDATE"),
+    };
+    match totals.first(connection).await? {
+        Some(row) => Ok((integer(&row, 0)?, integer(&row, 1)?)),
+        None => Err(sqlx::Error::RowNotFound),
+    }
+}
+
+fn time_of(check_in: &PreparedCheckIn) -> i64 {
+    check_in.row.origin.time.as_microsecond()
+}
+
+/// Notes what a check-in was answered; returns the change if that is another answer than before.
+async fn answered(
+    connection: &mut AnyConnection,
+    name: &str,
+    row: &mut NodeRow,
+    check_in: &PreparedCheckIn,
+    contents: &ContentIds,
+    causes: &mut CauseFinder<'_>,
+) -> Result<Option<FreshChange>, sqlx::Error> {
+    let Some(answer) = &check_in.answer else { return Ok(None) };
+    let Some(id) = contents.answer(&answer.content) else { return Ok(None) };
+    let mut change = None;
+    if row.answer != Some(id) {
+        // The order in which answers came counts, also when the clock was set back meanwhile.
+        let earliest = row.since.map_or(i64::MIN, |it| it.saturating_add(1));
+        let time = check_in.answered_at.max(earliest);
+        let at = (id, time);
+        change = Some(causes.change(connection, name, row, check_in, answer, at).await?);
+        row.answer = Some(id);
+        row.since = Some(time);
+    }
+    row.commit = Some(answer.snapshot.commit.as_bytes().to_vec());
+    Ok(change)
+}
+
+/// Notes that a node was seen, and what it said.
+fn see(row: &mut NodeRow, check_in: &PreparedCheckIn, contents: &ContentIds) {
+    let time = time_of(check_in);
+    let came_back = time.saturating_sub(row.first_seen) >= SETTLES_AFTER;
+    row.is_settled |= came_back || check_in.keeping == Keeping::Promised;
+    row.last_seen = row.last_seen.max(time);
+    // A request without facts says that the node is there; its facts stay.
+    if check_in.row.facts == FactsPresence::Some || !row.has_facts {
+        row.take_facts(check_in, contents);
+    }
+}

@@ -1,0 +1,198 @@
+//! The row of a node.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use sqlx::AnyConnection;
+use sqlx::any::AnyRow;
+
+use super::super::check_in::{FactsPresence, Row};
+use super::super::prepared::{PreparedCheckIn, PreparedFacts};
+use super::super::sql::{
+    SqlValue, Statement, integer, maybe_bytes, maybe_integer, maybe_text, text,
+};
+use super::answers::ContentIds;
+
+/// What is kept of a node beside its facts.
+#[derive(Clone, Debug)]
+pub(super) struct NodeRow {
+    /// None until it is saved for the first time.
+    pub(super) id: Option<i64>,
+    pub(super) first_seen: i64,
+    pub(super) last_seen: i64,
+    pub(super) is_settled: bool,
+    pub(super) commit: Option<Vec<u8>>,
+    pub(super) answer: Option<i64>,
+    pub(super) since: Option<i64>,
+    pub(super) writer: i64,
+    checked_in: i64,
+    checked_in_commit: Option<Vec<u8>>,
+    transaction_uuid: Option<String>,
+    pub(super) has_facts: bool,
+    raw_bytes: i64,
+    stored_bytes: i64,
+    facts_hash: i64,
+    pub(super) path_set: Option<i64>,
+    pub(super) inputs: Option<Vec<u8>>,
+    /// The facts that are to be written, if they changed.
+    fresh_facts: Option<Arc<PreparedFacts>>,
+}
+
+/// The columns of a row, in the order in which they are read and written.
+const COLUMNS: &str = "name, first_seen, last_seen, settled, commit_id, answer, since, writer, \
+     checked_in, checked_in_commit, transaction_uuid, has_facts, raw_bytes, stored_bytes, \
+     facts_hash, path_set, inputs";
+
+impl NodeRow {
+    /// Returns the row of a node that was first seen at a time.
+    pub(super) fn new(time: i64) -> Self {
+        Self {
+            id: None,
+            first_seen: time,
+            last_seen: time,
+            is_settled: false,
+            commit: None,
+            answer: None,
+            since: None,
+            writer: 0,
+            checked_in: time,
+            checked_in_commit: None,
+            transaction_uuid: None,
+            has_facts: false,
+            raw_bytes: 0,
+            stored_bytes: 0,
+            facts_hash: 0,
+            path_set: None,
+            inputs: None,
+            fresh_facts: None,
+        }
+    }
+
+    /// Returns the facts of this batch, if there are some.
+    pub(super) fn unsaved_facts(&self) -> Option<&PreparedFacts> {
+        self.fresh_facts.as_deref()
+    }
+
+    /// Returns how many bytes its facts take.
+    pub(super) fn bytes(&self) -> i64 {
+        self.stored_bytes
+    }
+
+    /// Replaces what the node said last.
+    pub(super) fn take_facts(&mut self, check_in: &PreparedCheckIn, contents: &ContentIds) {
+        let PreparedCheckIn { row, facts, answer, .. } = check_in;
+        let Row { origin, facts: presence, .. } = &**row;
+        self.checked_in = origin.time.as_microsecond();
+        self.checked_in_commit = origin.commit.map(|it| it.as_bytes().to_vec());
+        // PostgreSQL has no text with a NUL, and no agent sends one.
+        self.transaction_uuid = origin.transaction_uuid.clone().map(|it| it.replace('\0', ""));
+        self.has_facts = *presence == FactsPresence::Some;
+        if self.id.is_none() || self.facts_hash != facts.hash {
+            self.fresh_facts = Some(Arc::clone(facts));
+        }
+        self.facts_hash = facts.hash;
+        self.inputs = answer.as_ref().map(|it| it.inputs.clone());
+        self.path_set = answer.as_ref().and_then(|it| contents.path_set(&it.paths));
+        self.raw_bytes = facts.raw_bytes;
+        self.stored_bytes = facts.stored_bytes();
+    }
+
+    /// Reads the rows of nodes, by name.
+    pub(super) async fn load(
+        connection: &mut AnyConnection,
+        names: &[&str],
+    ) -> Result<HashMap<String, Self>, sqlx::Error> {
+        let select = Statement::new("SELECT ")
+            .text(COLUMNS)
+            .text(", id FROM nodes WHERE name IN ")
+            .list(names.iter().copied());
+        let rows = select.fetch(connection).await?;
+        rows.iter().map(|row| Ok((text(row, 0)?, Self::read(row)?))).collect()
+    }
+
+    fn read(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: Some(integer(row, 17)?),
+            first_seen: integer(row, 1)?,
+            last_seen: integer(row, 2)?,
+            is_settled: integer(row, 3)? != 0,
+            commit: maybe_bytes(row, 4)?,
+            answer: maybe_integer(row, 5)?,
+            since: maybe_integer(row, 6)?,
+            writer: integer(row, 7)?,
+            checked_in: integer(row, 8)?,
+            checked_in_commit: maybe_bytes(row, 9)?,
+            transaction_uuid: maybe_text(row, 10)?,
+            has_facts: integer(row, 11)? != 0,
+            raw_bytes: integer(row, 12)?,
+            stored_bytes: integer(row, 13)?,
+            facts_hash: integer(row, 14)?,
+            path_set: maybe_integer(row, 15)?,
+            inputs: maybe_bytes(row, 16)?,
+            fresh_facts: None,
+        })
+    }
+
+    fn values(&self, name: &str) -> Vec<SqlValue> {
+        vec![
+            name.into(),
+            self.first_seen.into(),
+            self.last_seen.into(),
+            i64::from(self.is_settled).into(),
+            self.commit.clone().into(),
+            self.answer.into(),
+            self.since.into(),
+            self.writer.into(),
+            self.checked_in.into(),
+            self.checked_in_commit.clone().into(),
+            self.transaction_uuid.clone().into(),
+            i64::from(self.has_facts).into(),
+            self.raw_bytes.into(),
+            self.stored_bytes.into(),
+            self.facts_hash.into(),
+            self.path_set.into(),
+            self.inputs.clone().into(),
+        ]
+    }
+
+    /// Writes rows, and the facts among them that changed; gives new nodes their ids.
+    pub(super) async fn save(
+        connection: &mut AnyConnection,
+        rows: &mut BTreeMap<&str, Self>,
+    ) -> Result<(), sqlx::Error> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let upsert = Statement::new("INSERT INTO nodes (")
+            .text(COLUMNS)
+            .text(")")
+            .rows(rows.iter().map(|(name, row)| row.values(name)))
+            .text(UPSERT);
+        for saved in upsert.fetch(connection).await? {
+            if let Some(row) = rows.get_mut(text(&saved, 0)?.as_str()) {
+                row.id = Some(integer(&saved, 1)?);
+            }
+        }
+        let fresh = rows.values().filter_map(|it| {
+            let facts = it.fresh_facts.as_ref()?;
+            Some(vec![it.id?.into(), facts.body.clone().into()])
+        });
+        let fresh: Vec<Vec<SqlValue>> = fresh.collect();
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let facts = Statement::new("INSERT INTO facts (node, body)")
+            .rows(fresh)
+            .text(" ON CONFLICT (node) DO UPDATE SET body = excluded.body");
+        facts.execute(connection).await.map(drop)
+    }
+}
+
+const UPSERT: &str = " ON CONFLICT (name) DO UPDATE SET last_seen = excluded.last_seen, \
+     settled = excluded.settled, commit_id = excluded.commit_id, answer = excluded.answer, \
+     since = excluded.since, writer = excluded.writer, checked_in = excluded.checked_in, \
+     checked_in_commit = excluded.checked_in_commit, \
+     transaction_uuid = excluded.transaction_uuid, has_facts = excluded.has_facts, \
+     raw_bytes = excluded.raw_bytes, stored_bytes = excluded.stored_bytes, \
+     facts_hash = excluded.facts_hash, path_set = excluded.path_set, inputs = excluded.inputs \
+     RETURNING name, id";

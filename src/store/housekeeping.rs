@@ -1,0 +1,150 @@
+//! Forgetting: nodes that are gone, changes that are old, answers that nothing refers to.
+
+use sqlx::AnyConnection;
+use sqlx::any::AnyRow;
+
+use super::batch::{delete_nodes, lock_totals};
+use super::database::Database;
+use super::error::StoreError;
+use super::sql::{Dialect, Statement, integer, maybe_integer};
+
+/// How many rows are deleted in one transaction: the check-ins wait for it.
+const AT_ONCE: i64 = 1000;
+
+/// How many pages of the file are given back at a time.
+const PAGES: i64 = 2000;
+
+impl Database {
+    /// Forgets nodes that were last seen before a time, in microseconds since 1970; returns how many, and
+    /// no more than are deleted at once.
+    pub(super) fn forget(&self, before: i64) -> Result<usize, StoreError> {
+        let old = Statement::new(
+            "SELECT id, stored_bytes FROM nodes WHERE settled IN (0, 1) AND last_seen < ",
+        );
+        self.delete(old.value(before).text(" ORDER BY last_seen LIMIT ").value(AT_ONCE))
+    }
+
+    /// Forgets a node; returns whether it was known.
+    pub(super) fn forget_node(&self, name: &str) -> Result<bool, StoreError> {
+        let node = Statement::new("SELECT id, stored_bytes FROM nodes WHERE name = ").value(name);
+        let is_known = self.delete(node)? > 0;
+        if is_known && self.connections.dialect == Dialect::Sqlite {
+            // What is deleted stands in the log until the log is moved into the file.
+            self.give_back()?;
+        }
+        Ok(is_known)
+    }
+
+    /// Deletes the nodes that a statement finds, with the answers that they alone had.
+    fn delete(&self, nodes: Statement) -> Result<usize, StoreError> {
+        self.connections.write(async |connection| {
+            let failed = self.connections.failed("written");
+            let dialect = &self.connections.dialect;
+            delete(connection, dialect, nodes).await.map_err(failed)
+        })
+    }
+
+    /// Deletes changes from before a time, in microseconds since 1970; returns how many, and no more than
+    /// are deleted at once.
+    pub(super) fn forget_changes(&self, before: i64) -> Result<usize, StoreError> {
+        self.connections.write(async |connection| {
+            let failed = self.connections.failed("written");
+            let delete = async {
+                let old =
+                    "SELECT node, time, answer_before, answer_after FROM changes WHERE time < ";
+                let old = Statement::new(old).value(before).text(" ORDER BY time LIMIT ");
+                let rows = old.value(AT_ONCE).fetch(connection).await?;
+                let answers = answers_of(&rows, 2)?;
+                let Some(last) = rows.last() else { return Ok(0) };
+                let last = integer(last, 1)?;
+                let gone = Statement::new("DELETE FROM changes WHERE time <= ").value(last);
+                let count = gone.execute(connection).await?;
+                delete_unused(connection, answers).await?;
+                Ok(usize::try_from(count).unwrap_or(usize::MAX))
+            };
+            delete.await.map_err(failed)
+        })
+    }
+
+    /// Gives free pages of the file back.
+    pub(super) fn give_back(&self) -> Result<(), StoreError> {
+        if self.connections.dialect != Dialect::Sqlite || self.is_in_memory() {
+            return Ok(());
+        }
+        self.connections.maintain(Statement::pragma("incremental_vacuum", PAGES))?;
+        self.connections.maintain(Statement::new("PRAGMA wal_checkpoint(TRUNCATE)"))
+    }
+}
+
+async fn delete(
+    connection: &mut AnyConnection,
+    dialect: &Dialect,
+    nodes: Statement,
+) -> Result<usize, sqlx::Error> {
+    let (count, bytes) = lock_totals(connection, dialect).await?;
+    let rows = nodes.fetch(connection).await?;
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    let ids = rows.iter().map(|it| integer(it, 0)).collect::<Result<Vec<i64>, _>>()?;
+    let sizes = rows.iter().map(|it| integer(it, 1)).collect::<Result<Vec<i64>, _>>()?;
+    let answers = Statement::new("SELECT answer_before, answer_after FROM changes WHERE node IN ")
+        .list(ids.iter().copied())
+        .fetch(connection)
+        .await?;
+    let mut answers = answers_of(&answers, 0)?;
+    let current = Statement::new("SELECT answer, answer FROM nodes WHERE id IN ")
+        .list(ids.iter().copied())
+        .fetch(connection)
+        .await?;
+    answers.extend(answers_of(&current, 0)?);
+    delete_nodes(connection, &ids).await?;
+    delete_unused(connection, answers).await?;
+    let gone = i64::try_from(ids.len()).unwrap_or(i64::MAX);
+    let totals = Statement::new("UPDATE totals SET nodes = ")
+        .value(count - gone)
+        .text(", bytes = ")
+        .value(bytes - sizes.iter().sum::<i64>())
+        .text(" WHERE id = 1");
+    totals.execute(connection).await?;
+    Ok(ids.len())
+}
+
+/// Returns the answers in two columns of rows.
+fn answers_of(rows: &[AnyRow], first: usize) -> Result<Vec<i64>, sqlx::Error> {
+    let mut found = Vec::new();
+    for row in rows {
+        found.extend(maybe_integer(row, first)?);
+        found.extend(maybe_integer(row, first + 1)?);
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Deletes those answers that neither a node nor a change refers to.
+async fn delete_unused(
+    connection: &mut AnyConnection,
+    answers: Vec<i64>,
+) -> Result<(), sqlx::Error> {
+    for some in answers.chunks(500) {
+        let unused = Statement::new("SELECT id FROM answers WHERE id IN ")
+            .list(some.iter().copied())
+            .text(" AND NOT EXISTS (SELECT 1 FROM nodes WHERE answer = answers.id)")
+            .text(" AND NOT EXISTS (SELECT 1 FROM changes WHERE answer_after = answers.id)")
+            .text(" AND NOT EXISTS (SELECT 1 FROM changes WHERE answer_before = answers.id)");
+        let unused = unused.fetch(connection).await?;
+        let ids = unused.iter().map(|it| integer(it, 0)).collect::<Result<Vec<i64>, _>>()?;
+        if ids.is_empty() {
+            continue;
+        }
+        for from in [
+            "DELETE FROM answer_groups WHERE answer IN ",
+            "DELETE FROM answer_classes WHERE answer IN ",
+            "DELETE FROM answers WHERE id IN ",
+        ] {
+            Statement::new(from).list(ids.iter().copied()).execute(connection).await?;
+        }
+    }
+    Ok(())
+}

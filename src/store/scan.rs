@@ -1,0 +1,141 @@
+//! Reading what rules mention of all nodes, without the rest of their facts.
+
+use std::collections::HashSet;
+
+use super::check_in::FactsBody;
+use super::database::Database;
+use super::error::{StoreError, StoreFault};
+use super::reading::StoredRow;
+use super::sql::{Statement, integer, maybe_bytes, maybe_integer, text};
+use crate::mentioned::MentionedPaths;
+use crate::model::Node;
+
+/// How many nodes are read at a time.
+const NODES: i64 = 1000;
+
+/// A node whose facts are read later, by any thread.
+#[derive(Debug)]
+pub struct ScannedNode {
+    /// The certname.
+    pub name: String,
+    /// Whether it has checked in with facts.
+    pub has_facts: bool,
+    facts: ScannedFacts,
+}
+
+#[derive(Debug)]
+enum ScannedFacts {
+    /// Those that rules mention, in JSON.
+    Mentioned(Vec<u8>),
+    /// All of them, compressed.
+    Whole(StoredRow),
+    /// They are large, and read one at a time.
+    Large(usize),
+    /// The node was forgotten meanwhile.
+    Gone,
+}
+
+impl ScannedNode {
+    /// Returns how many bytes its facts take if they are large: then they are read alone.
+    pub fn large(&self) -> Option<usize> {
+        match self.facts {
+            ScannedFacts::Large(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Returns the node with at least the facts that rules mention; none if it was forgotten.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they are damaged.
+    pub fn node(&self, paths: &MentionedPaths) -> Result<Option<Node>, StoreError> {
+        let text = match &self.facts {
+            ScannedFacts::Mentioned(text) => text,
+            ScannedFacts::Whole(row) => &row.text()?,
+            ScannedFacts::Large(_) | ScannedFacts::Gone => return Ok(None),
+        };
+        let body: FactsBody = serde_json::from_slice(text).map_err(|error| {
+            let reason = format!("the row of `{}` makes no sense: {error}", self.name);
+            StoreError::new(StoreFault::Row, "read", reason)
+        })?;
+        let node = Node { name: self.name.clone(), fact: body.fact, trusted: body.trusted };
+        Ok(Some(match &self.facts {
+            ScannedFacts::Whole(_) if !super::prepared::is_partial(text) => paths.keep(&node),
+            _ => node,
+        }))
+    }
+}
+
+/// The path sets whose inputs have all that is asked for.
+#[derive(Debug)]
+pub(super) struct Covering(HashSet<i64>);
+
+impl Database {
+    /// Returns the path sets that cover some paths.
+    pub(super) fn covering(&self, paths: &MentionedPaths) -> Result<Covering, StoreError> {
+        self.connections.read(async |connection| {
+            let all = Statement::new("SELECT id, paths FROM path_sets").fetch(connection).await?;
+            let mut covering = HashSet::new();
+            for row in all {
+                let set = text(&row, 1)?.parse::<MentionedPaths>();
+                if set.is_ok_and(|it| it.covers(paths)) {
+                    covering.insert(integer(&row, 0)?);
+                }
+            }
+            Ok(Covering(covering))
+        })
+    }
+
+    /// Returns nodes by name, behind a name; none after the last.
+    pub(super) fn scan(
+        &self,
+        after: Option<&str>,
+        covering: &Covering,
+        large: usize,
+    ) -> Result<Vec<ScannedNode>, StoreError> {
+        self.connections.read(async |connection| {
+            let columns = "SELECT name, has_facts, path_set, inputs, raw_bytes FROM nodes";
+            let page = Statement::new(columns);
+            let page = match after {
+                Some(name) => page.text(" WHERE name > ").value(name),
+                None => page,
+            };
+            let rows = page.text(" ORDER BY name LIMIT ").value(NODES).fetch(connection).await?;
+            let mut nodes = Vec::with_capacity(rows.len());
+            let mut whole = 0;
+            for row in &rows {
+                let is_covered = maybe_integer(row, 2)?.is_some_and(|it| covering.0.contains(&it));
+                let inputs = maybe_bytes(row, 3)?.filter(|_| is_covered);
+                let raw = usize::try_from(integer(row, 4)?).unwrap_or_default();
+                let facts = match inputs {
+                    Some(inputs) => ScannedFacts::Mentioned(inputs),
+                    None if raw >= large => ScannedFacts::Large(raw),
+                    None => {
+                        whole += raw;
+                        ScannedFacts::Gone
+                    }
+                };
+                let has_facts = integer(row, 1)? != 0;
+                let stops = whole > WHOLE && !nodes.is_empty();
+                if stops {
+                    break;
+                }
+                nodes.push(ScannedNode { name: text(row, 0)?, has_facts, facts });
+            }
+            let missing = |it: &ScannedNode| matches!(it.facts, ScannedFacts::Gone);
+            let names: Vec<&str> =
+                nodes.iter().filter(|it| missing(it)).map(|it| it.name.as_str()).collect();
+            let mut found = StoredRow::load(connection, &names).await?;
+            for node in &mut nodes {
+                if let Some(row) = found.remove(&node.name) {
+                    node.facts = ScannedFacts::Whole(row);
+                }
+            }
+            Ok(nodes)
+        })
+    }
+}
+
+/// How many bytes of whole facts are read at a time.
+const WHOLE: usize = 8 << 20;
