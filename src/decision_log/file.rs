@@ -184,3 +184,58 @@ impl OpenFile {
 pub(super) fn count_lines(text: &[u8]) -> usize {
     text.split_inclusive(|it| *it == b'\n').filter(|it| it.ends_with(b"\n")).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROTATION: FileRotation = FileRotation { max_bytes: 10, keep: 2 };
+
+    fn read(path: &Path) -> String {
+        fs::read_to_string(path).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_line_without_its_end_is_ended_and_full_files_are_numbered() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let numbered = |it: u32| directory.path().join(format!("log.{it}"));
+        fs::write(&path, "torn").unwrap();
+        let mut file = DecisionFile::open(path.clone(), ROTATION).unwrap();
+        assert_eq!((file.write(b"1\n2\n"), read(&path)), (2, "torn\n1\n2\n".to_owned()));
+        assert_eq!((file.write(b"34\n"), read(&path)), (1, "34\n".to_owned()));
+        assert_eq!(file.write(b"long, and alone\n"), 1);
+        assert_eq!(file.write(b"5\n"), 1);
+        assert_eq!(read(&path), "5\n");
+        assert_eq!(read(&numbered(1)), "long, and alone\n");
+        assert_eq!(read(&numbered(2)), "34\n");
+        assert!(!numbered(3).exists());
+    }
+
+    #[test]
+    fn without_kept_files_a_full_one_begins_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let rotation = FileRotation { keep: 0, ..ROTATION };
+        let mut file = DecisionFile::open(path.clone(), rotation).unwrap();
+        assert_eq!((file.write(b"12345678\n"), file.write(b"9\n"), file.write(b"0\n")), (1, 1, 1));
+        assert_eq!(read(&path), "9\n0\n");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_left_alone_and_tried_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let inner = directory.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        let path = inner.join("log");
+        let mut file = DecisionFile::open(path.clone(), ROTATION).unwrap();
+        fs::remove_dir_all(&inner).unwrap();
+        file.due = Instant::now();
+        assert_eq!(file.write(b"1\n2\n"), 0);
+        fs::create_dir(&inner).unwrap();
+        assert_eq!((file.write(b"3\n"), path.exists()), (0, false), "too soon");
+        file.due = Instant::now();
+        assert_eq!((file.write(b"4\n"), read(&path)), (1, "4\n".to_owned()));
+    }
+}

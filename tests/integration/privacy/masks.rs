@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::{files_with, repository};
-use crate::program::{Daemon, serve};
+use crate::program::{Daemon, run, serve};
 
 /// Stands for every secret; no other text has it.
 const SECRET: &str = "s3cr3t-5e1f";
@@ -126,4 +126,30 @@ fn a_mask_that_is_not_a_path_is_refused_at_the_start() {
         said.contains("`users[0].key` has an index: a mask covers every element of a list"),
         "{said}"
     );
+}
+
+#[test]
+fn a_masked_term_that_does_not_decide_is_shown_as_unknown() {
+    let repository = repository(&["os.family = Debian or db_password = x"]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let body = json!({"fact": facts(), "trusted": trusted()}).to_string();
+    assert_eq!(daemon.request("POST", "/v1/classified/nodes/web1", &body).status, 200);
+    let enc: Value = serde_json::from_str(&daemon.get("/enc/web1").body).unwrap();
+    assert_eq!(enc["classes"], json!({"c0": {}}));
+    let explained = daemon.get("/v1/classified/nodes/web1/explanation").json();
+    let matches = explained["match_explanations"].as_object().unwrap();
+    let form = matches.values().find(|it| it["form"][0] == "or").unwrap();
+    assert_eq!((&form["value"], &form["form"][1]["value"]), (&json!(true), &json!(true)));
+    let masked = &form["form"][2];
+    assert_eq!((&masked["value"], &masked["form"][1]["value"]), (&Value::Null, &json!("[masked]")));
+    assert!(masked["error"].as_str().unwrap().starts_with("`db_password` is not stored"));
+    // The command draws what the daemon answers.
+    let server = format!("http://{}", daemon.address);
+    let drawn = run(&["explain", "web1", "--server", &server]);
+    assert_eq!(drawn.status, 0, "{}", drawn.stderr);
+    assert!(!drawn.stdout.contains(SECRET));
+    let warned = daemon.log_lines();
+    let warned =
+        warned.iter().filter(|it| it.contains("rules read `db_password`, which a mask covers"));
+    assert_eq!(warned.count(), 1);
 }
