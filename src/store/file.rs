@@ -178,6 +178,15 @@ impl StoreFile {
         error
     }
 
+    /// Closes the file at the end: then it has all that was written, and no log stands beside it.
+    pub(super) fn close(&self) {
+        let open = match &self.state().file {
+            FileState::Open(database) if !database.is_in_memory() => Arc::clone(database),
+            _ => return,
+        };
+        open.close();
+    }
+
     /// Notes that a file was put aside.
     pub(super) fn find_put_aside(&self) {
         self.state().health.put_aside = find_put_aside_of(&self.settings);

@@ -114,9 +114,18 @@ impl Connections {
                 // Every connection to memory would have a memory of its own.
                 SqlitePlace::Memory => writer.clone(),
                 SqlitePlace::File(_) => {
-                    pool(READERS, share(2 * READERS as usize)).connect_lazy_with(options)
+                    // None is opened later: the name of the file may stand for another one then.
+                    let readers = pool(READERS, share(2 * READERS as usize));
+                    let readers = readers.connect_lazy_with(options);
+                    let mut open = Vec::new();
+                    for _ in 0..READERS {
+                        let reader = readers.acquire().await;
+                        open.push(reader.map_err(failed(&Dialect::Sqlite, "opened"))?);
+                    }
+                    readers
                 }
             };
+            drop(writer.acquire().await.map_err(failed(&Dialect::Sqlite, "opened"))?);
             Ok(Self { dialect: Dialect::Sqlite, writer, readers })
         })
     }
@@ -243,7 +252,8 @@ fn sqlite_url(path: &Path) -> Result<String, StoreError> {
         let reason = format!("`{}` is not UTF-8", path.display());
         StoreError::new(StoreFault::Io, "opened", reason)
     })?;
-    Ok(format!("sqlite:{}?mode=rwc", utf8_percent_encode(text, PATH)))
+    // The file is there: a connection that made an empty one would lose what is open.
+    Ok(format!("sqlite:{}?mode=rw", utf8_percent_encode(text, PATH)))
 }
 
 fn connect_options(url: &str) -> Result<AnyConnectOptions, StoreError> {

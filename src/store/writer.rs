@@ -96,6 +96,8 @@ impl StoreWriter {
                     "written",
                     "the daemon stops",
                 ));
+                drop(queue);
+                self.file.close();
                 return;
             }
             if done.is_err() {

@@ -68,9 +68,8 @@ pub(crate) const FAULTS: &[Fault] = &[
         run: || {
             damaged(&|path, sound| {
                 let mut bytes = sound.to_vec();
-                bytes[12] = 99;
-                // The header has a checksum for each of its two slots.
-                bytes[64..320].fill(99);
+                // The version that is needed to write and to read the file.
+                bytes[18..20].fill(99);
                 std::fs::write(path, bytes).unwrap();
             })
         },
@@ -360,7 +359,11 @@ fn damaged(damage: &dyn Fn(&Path, &[u8])) -> Seen {
     daemon.wait_until("the condition says it", |it| condition(it, "CheckInsLost").is_some());
     let lost = condition(&daemon, "CheckInsLost").unwrap();
     let aside = std::fs::read_dir(site.data.path()).unwrap().map(|it| it.unwrap().path());
-    let aside = aside.filter(|it| it.to_str().unwrap().contains("nodes.sqlite.damaged-"));
+    let is_file = |it: &std::path::PathBuf| {
+        let name = it.to_str().unwrap();
+        name.contains("nodes.sqlite.damaged-") && !name.ends_with("-wal") && !name.ends_with("-shm")
+    };
+    let aside = aside.filter(is_file);
     let aside = aside.collect::<Vec<_>>().pop().unwrap();
     assert!(lost["message"].as_str().unwrap().contains(aside.to_str().unwrap()), "{lost}");
     // Hiera must not take the node for one without data, nor one by its name alone.
