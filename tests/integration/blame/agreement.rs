@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::program::GitRepository;
 
-const BASE: &str = "name: Base\nrule: os.family = Debian\nclasses: {base: {}}\n";
+/// It mentions no fact, so which facts matter depends on the commits that are walked.
+const BASE: &str = "name: Base\nrule: name ~ \"[a-z]\"\nclasses: {base: {}}\n";
 
 /// A source of numbers that a seed determines.
 struct Numbers(u64);
@@ -26,9 +27,17 @@ impl Numbers {
 
 /// Returns a file of a random state: a group that may match, be a child, be pinned, be invalid.
 fn random_file(numbers: &mut Numbers, name: &str) -> String {
-    let rules = ["name ~ web", "name ~ db", "os.family = Debian", "os.family = RedHat"];
-    let rule = match numbers.below(6) {
-        5 => String::new(),
+    let rules = [
+        "name ~ web",
+        "name ~ db",
+        "os.family = Debian",
+        "os.family = RedHat",
+        "site = a",
+        "name ~ web and not site = b",
+        "trusted.extensions.pp_role = web",
+    ];
+    let rule = match numbers.below(9) {
+        8 => String::new(),
         at => format!("rule: {}\n", rules[at % rules.len()]),
     };
     let parent = match numbers.below(4) {
@@ -44,8 +53,11 @@ fn random_file(numbers: &mut Numbers, name: &str) -> String {
     let name = if numbers.below(14) == 0 { "[" } else { name };
     let value = numbers.below(3);
     let class = ["apache", "ntp"][numbers.below(2)];
+    // Without a rule, a group concerns all nodes, and hides that another one in its file has a rule.
+    let more =
+        if numbers.below(5) == 0 { format!("---\nname: {name} plain\n") } else { String::new() };
     format!(
-        "name: {name}\n{id}{parent}{rule}{environment}classes: {{{class}: {{v: {value}}}}}\nvariables: {{x{}: {}}}\n",
+        "name: {name}\n{id}{parent}{rule}{environment}classes: {{{class}: {{v: {value}}}}}\nvariables: {{x{}: {}}}\n{more}",
         numbers.below(2),
         numbers.below(2)
     )
@@ -90,7 +102,9 @@ struct Compared {
 impl Compared {
     fn values_at(&mut self, commit: CommitId, node: &Node) -> Option<Values> {
         let opened = &self.opened;
-        let entry = self.values.entry((commit, serde_json::to_string(node).unwrap()));
+        let mut inputs = node.clone();
+        inputs.fact.remove("uptime");
+        let entry = self.values.entry((commit, serde_json::to_string(&inputs).unwrap()));
         entry.or_insert_with(|| values_at(opened, commit, node)).clone()
     }
 
@@ -127,11 +141,17 @@ impl Compared {
     }
 }
 
-fn node(name: &str, family: &str, uptime: usize) -> Node {
+/// One of some nodes, with random facts and trusted data; the uptime matters to no rule.
+fn random_node(numbers: &mut Numbers) -> Node {
+    let mut one_of = |words: &[&'static str]| words[numbers.below(words.len())];
+    let name = one_of(&["web1", "web1", "web2", "db1"]);
+    let (family, site) = (one_of(&["Debian", "RedHat"]), one_of(&["a", "b"]));
+    let role = one_of(&["web", "db"]);
+    let uptime = numbers.below(1_000_000);
     serde_json::from_value(json!({
         "name": name,
-        "fact": {"os": {"family": family}, "uptime": uptime},
-        "trusted": {"certname": name},
+        "fact": {"os": {"family": family}, "site": site, "uptime": uptime},
+        "trusted": {"certname": name, "extensions": {"pp_role": role}},
     }))
     .unwrap()
 }
@@ -209,12 +229,10 @@ fn blame_agrees_with_a_classification_at_every_commit_whatever_was_blamed_before
                 _ => commit_at_random(&repository, &mut numbers, number),
             });
             // The newest, mostly, as people ask; and any other.
-            for _ in 0..2 {
+            for _ in 0..4 {
                 let newest = commits.len() - 1;
                 let at = if numbers.below(3) > 0 { newest } else { numbers.below(newest + 1) };
-                let name = ["web1", "web1", "web2", "db1"][numbers.below(4)];
-                let family = ["Debian", "RedHat"][numbers.below(4) / 3];
-                let node = node(name, family, number);
+                let node = random_node(&mut numbers);
                 let Some(expected) = estate.expected(commits[at], &node) else { continue };
                 let key = expected.keys().nth(numbers.below(3 * expected.len()));
                 let found = estate.blamed(commits[at], &node, key.map(String::as_str), &cache);
