@@ -14,10 +14,12 @@ mod enc;
 mod exit;
 mod export;
 mod fmt;
+mod history;
 mod import;
 mod init;
 mod man;
 mod node;
+mod node_list;
 mod nodes;
 mod operate;
 mod output;
@@ -68,6 +70,8 @@ enum Command {
     Classify(classify::ClassifyCommand),
     Explain(tree::ExplainCommand),
     Blame(blame::BlameCommand),
+    History(history::HistoryCommand),
+    Nodes(node_list::NodesCommand),
     Diff(Box<diff::DiffCommand>),
     Enc(Box<enc::EncSettings>),
     Import(import::ImportCommand),
@@ -124,6 +128,8 @@ impl Command {
             Self::Classify(command) => command.run(output),
             Self::Explain(command) => command.run(output),
             Self::Blame(command) => command.run(output),
+            Self::History(command) => command.run(output),
+            Self::Nodes(command) => command.run(output),
             Self::Diff(command) => command.run(output),
             Self::Enc(command) => Ok(command.run(line, output)),
             Self::Import(command) => command.run(output),

@@ -9,7 +9,7 @@ use super::node_request::ProvedNode;
 use super::privacy::PrivacyPolicy;
 use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use crate::snapshot::{Request, Snapshot};
-use crate::store::{CheckIns, Noted, Received};
+use crate::store::{CheckIns, Noted, Received, StoreError};
 
 /// Records check-ins, as far as the privacy policy allows.
 #[derive(Clone, Debug)]
@@ -87,6 +87,13 @@ impl CheckInRecorder {
         // A check-in that was not kept may have been read meanwhile.
         self.enc_cache.evict(name);
         Ok(kept?)
+    }
+
+    /// Forgets a node, and returns whether it was known. Blocking.
+    pub(super) fn forget(&self, name: &str) -> Result<bool, StoreError> {
+        let forgotten = self.check_ins.forget_node(name);
+        self.enc_cache.evict(name);
+        forgotten
     }
 
     /// Returns whether check-ins survive the daemon.

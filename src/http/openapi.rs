@@ -25,7 +25,7 @@ use super::access::Role;
 use super::routes::Route;
 use super::types::{Error, Proposed};
 use super::{
-    blame, check_ins, classify, controller, diff, enc, environments, group_nodes, groups,
+    blame, check_ins, classify, controller, diff, enc, environments, group_nodes, groups, nodes,
     service_status, update_classes, validate, webhook, writes,
 };
 use crate::model::CommitId;
@@ -109,7 +109,11 @@ pub(super) fn write(declared: &[Route]) -> String {
         controller::commits,
         controller::commit,
         diff::diff,
+        nodes::list,
+        nodes::one,
+        nodes::history,
         blame::blame,
+        nodes::forget,
         controller::reconcile,
         controller::pin,
         controller::resume,

@@ -10,8 +10,10 @@ use serde_json::Value;
 use super::error::ApiError;
 use crate::masking::{Masks, StoredForm};
 use crate::mentioned::MentionedPaths;
-use crate::model::{CommitId, Node};
+use crate::model::{CommitId, Condition, MASKED, Node};
+use crate::rule::read_console;
 use crate::snapshot::Snapshot;
+use crate::store::FactChange;
 
 /// How many paths are remembered that have been warned about.
 const WARNED_PATHS: usize = 1000;
@@ -76,6 +78,20 @@ impl PrivacyPolicy {
         node
     }
 
+    /// Returns a changed fact as it is shown. One that was stored before its mask is masked, too.
+    pub(super) fn shown_change(&self, change: FactChange) -> FactChange {
+        // The path is written as in rules.
+        let is_masked = match read_console(&format!("{} = x", change.path)) {
+            Ok(Condition::Test(test)) => self.masks().covers(&test.path),
+            _ => self.masks().may_cover_text(&change.path),
+        };
+        if !is_masked {
+            return change;
+        }
+        let mask = |value: Option<Value>| value.map(|_| MASKED.into());
+        FactChange { before: mask(change.before), after: mask(change.after), ..change }
+    }
+
     /// Masks what rules saw, in an explanation that is shown.
     pub(super) fn mask_explanation(&self, explanation: &mut Value) {
         self.masks().mask_explanation(explanation);
@@ -105,5 +121,35 @@ impl PrivacyPolicy {
                 );
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::masking::StoredExtent;
+    use crate::table::each_row;
+
+    #[test]
+    fn changed_facts_below_a_mask_are_masked() {
+        let masks = ["os.secret", "trusted.extensions.*pass*"].map(|it| it.parse().unwrap());
+        let form = StoredForm { masks: Masks::of_settings(&masks), facts: StoredExtent::All };
+        let policy = PrivacyPolicy::new(form);
+        let rows = [
+            ("os.family", false),
+            ("os.secret", true),
+            ("os.secret.name", true),
+            ("os.\"secret\"", true),
+            // What cannot be read is masked rather than shown.
+            ("\"os.secret\"", true),
+            ("trusted.extensions.pp_role", false),
+            ("trusted.extensions.pp_pass", true),
+        ];
+        each_row(rows, |(path, is_masked)| {
+            let after = Some(Value::from(1));
+            let shown = policy.shown_change(FactChange { path: path.into(), before: None, after });
+            assert_eq!(shown.before, None);
+            assert_eq!(shown.after == Some(MASKED.into()), is_masked, "{shown:?}");
+        });
     }
 }

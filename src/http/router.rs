@@ -11,8 +11,8 @@ use super::routes::Routes;
 use super::service_status::WriteDocument;
 use super::state::{AppState, Services};
 use super::{
-    blame, check_ins, classify, controller, diff, enc, environments, group_nodes, groups, openapi,
-    service_status, update_classes, validate, webhook, writes,
+    blame, check_ins, classify, controller, diff, enc, environments, group_nodes, groups, nodes,
+    openapi, service_status, update_classes, validate, webhook, writes,
 };
 
 /// Which routes an address has.
@@ -70,6 +70,9 @@ fn probes(routes: Routes) -> Routes {
         .get("/controller/commits", READ, controller::commits)
         .get("/controller/commits/{*revision}", READ, controller::commit)
         .get("/controller/diff/{base}/{head}", READ, diff::diff)
+        .get("/controller/nodes", READ, nodes::list)
+        .get("/controller/nodes/{name}", READ_NODE, nodes::one)
+        .get("/controller/nodes/{name}/history", READ_NODE, nodes::history)
         .get("/controller/nodes/{name}/blame", READ_NODE, blame::blame)
 }
 
@@ -100,6 +103,7 @@ fn operator(routes: Routes, scrape: Requirement) -> Routes {
         .post("/controller/reconcile", OPERATE, controller::reconcile)
         .post("/controller/pin", OPERATE, controller::pin)
         .post("/controller/resume", OPERATE, controller::resume)
+        .delete("/controller/nodes/{name}", OPERATE, nodes::forget)
 }
 
 /// The classifier API of Puppet Enterprise.

@@ -22,6 +22,8 @@ mod node;
 mod schema;
 mod service;
 mod status;
+mod stored_change;
+mod stored_node;
 mod violation;
 mod write;
 
@@ -49,6 +51,10 @@ pub use service::{DetailLevel, Service, ServiceState};
 pub use status::{
     ActiveCommit, Condition, ConditionStatus, FailedCommit, ObservedCommit, Remote, Repository,
     Status,
+};
+pub use stored_change::{AnswerChange, ChangeCommit, FactChange, StoredChange};
+pub use stored_node::{
+    NodeAnswer, NodeConflict, NodeFailure, NodePage, NodeSummary, StoredGroup, StoredNode,
 };
 pub(in crate::http) use violation::SchemaViolation;
 pub use write::{

@@ -4,6 +4,7 @@
 //! whether its head is a candidate, the [`Builder`] has it verified and built and asks the `Activator` to
 //! make it live. [`Stages`] composes them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ use super::supervise::supervise;
 use super::trigger::Trigger;
 use super::write::{WriteError, WriteSettings, Writer};
 use crate::changeset::Operation;
-use crate::git::{FetchError, MirrorError, OpenError};
+use crate::git::{CommitInfo, FetchError, MirrorError, OpenError};
 use crate::history::History;
 use crate::model::{CommitId, Node};
 use crate::snapshot::{LiveSnapshot, Snapshot};
@@ -299,6 +300,11 @@ impl Controller {
         self.stages.operator.resume(actor)
     }
 
+    /// Records that an operator had a node forgotten. Blocking.
+    pub fn note_forgotten(&self, node: String, actor: Option<String>) {
+        self.stages.operator.note_forgotten(node, actor);
+    }
+
     /// Checks whether a write to a snapshot's commit would be accepted, regardless of rights. Blocking.
     ///
     /// # Errors
@@ -363,6 +369,22 @@ impl Controller {
     /// Returns an error if none was, or the time has not come.
     pub fn snapshot_then(&self, time: Timestamp) -> Result<Arc<Snapshot>, LookupError> {
         self.stages.lookup.snapshot_then(time)
+    }
+
+    /// Returns the commit that a revision names, valid or not. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such commit.
+    pub fn resolve(&self, revision: &str) -> Result<CommitId, LookupError> {
+        Ok(self.stages.source.repository()?.resolve(revision)?)
+    }
+
+    /// Returns what the repository says of some commits, as far as it has them. Blocking.
+    pub fn commit_infos(&self, commits: &BTreeSet<CommitId>) -> BTreeMap<CommitId, CommitInfo> {
+        let Ok(repository) = self.stages.source.repository() else { return BTreeMap::new() };
+        let known = commits.iter().filter_map(|it| repository.commit(*it).ok());
+        known.map(|it| (it.id, it)).collect()
     }
 
     /// Returns the details of a revision, building it if need be. Blocking.

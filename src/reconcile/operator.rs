@@ -73,4 +73,10 @@ impl Operator {
         tracing::info!("an operator resumed following the branch");
         Ok(())
     }
+
+    /// Records that an operator had a node forgotten.
+    pub(super) fn note_forgotten(&self, node: String, actor: Option<String>) {
+        tracing::info!(node, actor, "an operator had the node forgotten");
+        self.recorder.note(Event::NodeForgotten { node, actor });
+    }
 }

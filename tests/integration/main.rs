@@ -27,6 +27,7 @@ mod forge;
 mod formats;
 mod git;
 mod guides;
+mod history;
 mod hub;
 mod init;
 mod java_regex;

@@ -6,7 +6,7 @@
 use clade::internals::http::types::{
     BlamedValue, CheckIn, Class, Classified, ClassifiedV2, Commit, Diff, EncDocument, Environment,
     Error, ErrorKind, Explanation, Group, GroupNodes, GroupRules, GroupTree, LastClassUpdate,
-    Pinned, Query, Requested, Service, Status, StoredFacts,
+    NodePage, Pinned, Query, Requested, Service, Status, StoredChange, StoredFacts, StoredNode,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -74,6 +74,10 @@ fn answers_are_what_their_types_write() {
         ("GET", "/controller/status", "", rewrite::<Status>),
         ("GET", "/controller/commits", "", rewrite::<Vec<Commit>>),
         ("GET", "/controller/diff/HEAD/HEAD", "", rewrite::<Diff>),
+        ("GET", "/controller/nodes", "", rewrite::<NodePage>),
+        ("GET", "/controller/nodes/web1.example.com", "", rewrite::<StoredNode>),
+        ("GET", "/controller/nodes/web9.example.com", "", rewrite::<StoredNode>),
+        ("GET", "/controller/nodes/web1.example.com/history", "", rewrite::<Vec<StoredChange>>),
         ("GET", "/controller/nodes/web1.example.com/blame", "", rewrite::<Vec<BlamedValue>>),
         ("POST", "/controller/reconcile", "", rewrite::<Requested>),
         ("POST", "/controller/pin", r#"{"commit": "HEAD"}"#, rewrite::<Pinned>),

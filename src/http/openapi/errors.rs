@@ -55,10 +55,20 @@ errors! {
     StoreErrors { StorageFailed: "the check-ins cannot be read", Busy }
     /// Of check-ins that are to be kept.
     KeepErrors { StorageFailed: "the facts are not kept", Busy }
+    /// Of the conditions of a list of nodes.
+    NodeConditionErrors {
+        SchemaViolation: "a condition cannot be read",
+        UnknownCommit,
+        NoSnapshot: "the group of a name is that of the live commit",
+    }
+    /// Of times in the query.
+    TimeErrors { MalformedRequest: "`before` cannot be read" }
     /// Of what the path names.
     NotFound { NotFound }
     /// Of a node that a GET names.
     UnknownNode { NotFound: "the node has not checked in" }
+    /// Of a node that the store does not know.
+    UnknownStoredNode { NotFound: "the node has not checked in, or was forgotten" }
     /// Of a node, and of a value that it may get.
     UnknownNodeOrKey { NotFound: "the node has not checked in, or gets no such value" }
     /// Of ids in the path.

@@ -40,6 +40,26 @@ parameters! {
         Query "limit" count() => "How many at most";
         Query "offset" count() => "How many to leave out first";
     }
+    /// Which nodes are listed.
+    NodeConditions {
+        Query "q" text() => "A part of the certname, in any case";
+        Query "group" text() => "The id or the name of a group that the node is in";
+        Query "class" text() => "A class that the node gets";
+        Query "environment" text() => "The environment that the node gets";
+        Query "commit" text() => "A revision: the commit that answered the node last";
+        Query "state" one_of(&["classified", "conflict", "error"]) => "What came of the last classification";
+        Query "silent_for" text() => "How long the node was not seen, such as `2h`";
+    }
+    /// A page of nodes.
+    NodePageParameters {
+        Query "limit" count() => "How many at most: 100 by default, never more than 1,000";
+        Query "offset" count() => "How many to leave out first";
+    }
+    /// A page of the history of a node.
+    HistoryPage {
+        Query "limit" count() => "How many changes at most: 100 by default, never more than 1,000";
+        Query "before" time() => "Only changes before this time: that of the last change of the page before";
+    }
     /// Groups with what they inherit.
     Inherited {
         Query "inherited" switch() => "With what the ancestors give";

@@ -55,6 +55,9 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("GET", "/controller/commits", "read"),
     ("GET", "/controller/commits/{*revision}", "read"),
     ("GET", "/controller/diff/{base}/{head}", "read"),
+    ("GET", "/controller/nodes", "read"),
+    ("GET", "/controller/nodes/{name}", "read, own node"),
+    ("GET", "/controller/nodes/{name}/history", "read, own node"),
     ("GET", "/controller/nodes/{name}/blame", "read, own node"),
     ("GET", "/enc/{certname}", "classify, own node"),
     ("POST", "/enc/{certname}", "classify, own node"),
@@ -71,6 +74,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("POST", "/controller/reconcile", "operate"),
     ("POST", "/controller/pin", "operate"),
     ("POST", "/controller/resume", "operate"),
+    ("DELETE", "/controller/nodes/{name}", "operate"),
 ];
 
 fn table() -> BTreeMap<(String, String), &'static str> {

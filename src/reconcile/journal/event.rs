@@ -18,7 +18,7 @@ pub struct Record {
     pub event: Event,
 }
 
-/// What can happen to a commit.
+/// What can happen: to a commit, unless it is said otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
@@ -92,6 +92,14 @@ pub enum Event {
         /// The head that they accept although it does not descend from what answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         accepts: Option<CommitId>,
+    },
+    /// An operator had a node forgotten.
+    NodeForgotten {
+        /// The node.
+        node: String,
+        /// Who.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
     },
     /// Its signatures are what `--verify` demands.
     Verified {

@@ -163,6 +163,8 @@ fn every_command_names_the_daemon_and_says_what_to_try() {
         &["why", commit],
         &["wait", commit],
         &["explain", "web1"],
+        &["nodes"],
+        &["history", "web1"],
         &["diff", "HEAD", "--repo", &site.repository.text_path()],
     ] {
         let done = site.run(&[command, &["--server", &gone]].concat());

@@ -1,0 +1,237 @@
+//! `clade history`: how the answer of a node changed.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use jiff::Timestamp;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use super::Exit;
+use super::age::age;
+use super::client::{AnswerFormat, DaemonArgs};
+use super::output::Output;
+use crate::diagnostic::{visible, visible_up_to};
+use crate::http::types::{AnswerChange, FactChange, StoredChange};
+
+/// How long one page may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How many changes a page has.
+const PAGE: usize = 1000;
+
+/// How many characters of a commit's id are shown.
+const SHORT: usize = 8;
+
+/// How many characters of an author's name are shown.
+const AUTHOR: usize = 16;
+
+/// How many characters of a value are shown.
+const LONGEST: usize = 60;
+
+/// How many values and facts are shown of one change.
+const LINES: usize = 20;
+
+/// Show how a node's answer changed, newest first: commit, author, age, cause, and what changed
+///
+/// Causes: commit, the commit alone makes the change; facts, the facts alone do; both, neither does alone or each
+/// does; first, there was no answer before.
+#[derive(Debug, Args)]
+pub(super) struct HistoryCommand {
+    /// The node's certname
+    #[arg(value_name = "NODE")]
+    node: String,
+    /// How many changes at most
+    #[arg(long, value_name = "NUMBER", default_value = "100")]
+    limit: usize,
+    /// Only changes before this time, such as 2026-10-03T02:10:00Z
+    #[arg(long, value_name = "TIME")]
+    before: Option<Timestamp>,
+    #[command(flatten)]
+    daemon: DaemonArgs,
+    /// The output format
+    #[arg(long, value_enum, default_value = "human")]
+    format: AnswerFormat,
+}
+
+impl HistoryCommand {
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        let daemon = self.daemon.client(PATIENCE, output)?;
+        let node = utf8_percent_encode(&self.node, NON_ALPHANUMERIC);
+        let (mut before, mut sent) = (self.before, Vec::new());
+        let mut read: Vec<StoredChange> = Vec::new();
+        while read.len() < self.limit {
+            let wanted = PAGE.min(self.limit - read.len());
+            let before_then = before.map(|it| format!("&before={it}")).unwrap_or_default();
+            let path = format!("/controller/nodes/{node}/history?limit={wanted}{before_then}");
+            let page = daemon.get_json(&path)?.document()?;
+            let page: Vec<Value> = serde_json::from_value(page).context("expected a list")?;
+            let changes: Vec<StoredChange> = serde_json::from_value(page.clone().into())
+                .context("the answer of the daemon cannot be read")?;
+            before = changes.last().map(|it| it.time);
+            let size = changes.len();
+            sent.extend(page);
+            read.extend(changes);
+            if size < wanted {
+                break;
+            }
+        }
+        match self.format {
+            AnswerFormat::Json => output.data(&format!("{:#}\n", Value::from(sent)))?,
+            AnswerFormat::Human if read.is_empty() => {
+                output.note("no answer of the node is known then");
+            }
+            AnswerFormat::Human => output.data(&write(&read, Timestamp::now()))?,
+        }
+        Ok(Exit::Fine)
+    }
+}
+
+fn write(changes: &[StoredChange], now: Timestamp) -> String {
+    let mut text = String::new();
+    for change in changes {
+        text.push_str(&head(change, now));
+        let facts = change.facts.iter().map(fact_line);
+        let lines: Vec<String> = change.changes.iter().map(value_line).chain(facts).collect();
+        for line in lines.iter().take(LINES) {
+            // A string takes all that is written to it.
+            writeln!(text, "    {line}").ok();
+        }
+        if let Some(more) = lines.len().checked_sub(LINES).filter(|it| *it > 0) {
+            writeln!(text, "    and {more} more: `--format json` shows all").ok();
+        }
+    }
+    text
+}
+
+/// Writes when the answer changed and why, in the manner of `clade blame`.
+fn head(change: &StoredChange, now: Timestamp) -> String {
+    let mut id = change.commit.id.to_string();
+    id.truncate(SHORT);
+    let author = change.commit.author.as_deref().unwrap_or("-");
+    let author: String = visible(author).chars().take(AUTHOR).collect();
+    let age = age(change.time, now);
+    let subject = change.commit.subject.as_deref();
+    let subject = visible(subject.unwrap_or("(the repository does not have the commit any more)"));
+    format!("{id} {author:<AUTHOR$} {age:>12}  {:<6}  {subject}\n", change.cause.as_str())
+}
+
+fn value_line(change: &AnswerChange) -> String {
+    let because = change.because.as_ref().map(|it| format!(" ({})", visible(&it.name)));
+    let because = because.unwrap_or_default();
+    let key = visible(&change.key);
+    match (&change.before, &change.after) {
+        _ if is_membership(&change.key) => format!("{} {key}{because}", sign(change)),
+        (Some(before), Some(after)) if before == after => {
+            let group = change.because.as_ref().map(|it| format!("`{}`", visible(&it.name)));
+            let group = group.unwrap_or_else(|| "the node's own file".to_owned());
+            format!("~ {key} = {}, now set by {group}", shown(after))
+        }
+        (before, after) => {
+            format!("{} {key}{}{because}", sign(change), from_to(before.as_ref(), after.as_ref()))
+        }
+    }
+}
+
+/// Says whether a value came, went or changed.
+fn sign(change: &AnswerChange) -> char {
+    match (&change.before, &change.after) {
+        (None, _) => '+',
+        (_, None) => '-',
+        _ => '~',
+    }
+}
+
+fn fact_line(fact: &FactChange) -> String {
+    format!("  fact {}{}", visible(&fact.path), from_to(fact.before.as_ref(), fact.after.as_ref()))
+}
+
+fn from_to(before: Option<&Value>, after: Option<&Value>) -> String {
+    match (before, after) {
+        (Some(before), Some(after)) => format!(": {} -> {}", shown(before), shown(after)),
+        (Some(before), None) => format!(": was {}", shown(before)),
+        (None, after) => format!(" = {}", after.map(shown).unwrap_or_default()),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    visible_up_to(&value.to_string(), LONGEST)
+}
+
+/// Returns whether a key says all: that the node has a class or is in a group.
+fn is_membership(key: &str) -> bool {
+    let is_class = |class: &str| !class.contains('.');
+    key.starts_with("groups.") || key.strip_prefix("classes.").is_some_and(is_class)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::write;
+    use crate::http::types::StoredChange;
+
+    #[test]
+    fn a_history_is_a_paragraph_a_change() {
+        let web = json!({"id": "36241e24-ecd8-4143-9145-932efae5ffb1", "name": "Webservers"});
+        let value = |key: &str, before: Value, after: Value| json!({"key": key, "before": before, "after": after, "because": web});
+        let changes: Vec<StoredChange> = serde_json::from_value(json!([
+            {
+                "time": "2026-11-22T11:57:00Z",
+                "commit": {"id": "d7e3cef5f336fdea8a2ee9e52a99a9d236d0d86f", "author": "Ada Lovelace",
+                           "subject": "Serve on 8080", "time": "2026-11-22T11:55:00Z"},
+                "commit_before": "0123456789abcdef0123456789abcdef01234567",
+                "cause": "both",
+                "facts": [{"path": "os.release.major", "before": "8", "after": "9"},
+                          {"path": "role", "before": null, "after": "web"}],
+                "changes": [
+                    value("classes.apache.port", json!(80), json!(8080)),
+                    value("classes.ntp", Value::Null, json!({})),
+                    value("variables.tier", json!("web"), Value::Null),
+                    value("variables.owner", json!("x"), json!("x")),
+                ],
+            },
+            {
+                "time": "2026-11-20T11:57:00Z",
+                "commit": {"id": "0123456789abcdef0123456789abcdef01234567"},
+                "commit_before": null, "cause": "first", "facts": [],
+                "changes": (0..22).map(|it| value(&format!("variables.v{it:02}"), Value::Null, json!(it)))
+                    .collect::<Vec<_>>(),
+            },
+        ]))
+        .unwrap();
+        insta::assert_snapshot!(write(&changes, "2026-11-22T12:00:00Z".parse().unwrap()), @r##"
+        d7e3cef5 Ada Lovelace        3 min ago  both    Serve on 8080
+            ~ classes.apache.port: 80 -> 8080 (Webservers)
+            + classes.ntp (Webservers)
+            - variables.tier: was "web" (Webservers)
+            ~ variables.owner = "x", now set by `Webservers`
+              fact os.release.major: "8" -> "9"
+              fact role = "web"
+        01234567 -                     2 d ago  first   (the repository does not have the commit any more)
+            + variables.v00 = 0 (Webservers)
+            + variables.v01 = 1 (Webservers)
+            + variables.v02 = 2 (Webservers)
+            + variables.v03 = 3 (Webservers)
+            + variables.v04 = 4 (Webservers)
+            + variables.v05 = 5 (Webservers)
+            + variables.v06 = 6 (Webservers)
+            + variables.v07 = 7 (Webservers)
+            + variables.v08 = 8 (Webservers)
+            + variables.v09 = 9 (Webservers)
+            + variables.v10 = 10 (Webservers)
+            + variables.v11 = 11 (Webservers)
+            + variables.v12 = 12 (Webservers)
+            + variables.v13 = 13 (Webservers)
+            + variables.v14 = 14 (Webservers)
+            + variables.v15 = 15 (Webservers)
+            + variables.v16 = 16 (Webservers)
+            + variables.v17 = 17 (Webservers)
+            + variables.v18 = 18 (Webservers)
+            + variables.v19 = 19 (Webservers)
+            and 2 more: `--format json` shows all
+        "##);
+    }
+}

@@ -1,0 +1,188 @@
+//! `clade nodes`: the nodes that a daemon knows.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use jiff::Timestamp;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use super::Exit;
+use super::age::age;
+use super::client::{AnswerFormat, DaemonArgs, Document};
+use super::output::Output;
+use super::table::table;
+use super::why::resolve;
+use crate::client::Client;
+use crate::config::parse_duration;
+use crate::diagnostic::visible_up_to;
+use crate::http::types::{NodePage, NodeSummary};
+
+/// How long one page may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How many nodes a page has.
+const PAGE: usize = 1000;
+
+/// How many characters of a commit's id are shown.
+const SHORT: usize = 12;
+
+/// The longest text of a cell.
+const LONGEST: usize = 60;
+
+/// List the nodes that a daemon knows: what each got last, from which commit, and when it was seen
+///
+/// A node is listed if it meets every condition that is given.
+#[derive(Debug, Args)]
+pub(super) struct NodesCommand {
+    /// Only nodes with this text in their certname
+    #[arg(long, value_name = "TEXT")]
+    q: Option<String>,
+    /// Only nodes in this group: its id or its name
+    #[arg(long, value_name = "GROUP")]
+    group: Option<String>,
+    /// Only nodes that get this class
+    #[arg(long, value_name = "CLASS")]
+    class: Option<String>,
+    /// Only nodes that get this environment
+    #[arg(long, value_name = "ENVIRONMENT")]
+    environment: Option<String>,
+    /// Only nodes that this commit answered last: any revision of the repository in the working directory; outside a repository the daemon resolves it
+    #[arg(long, value_name = "REV")]
+    commit: Option<String>,
+    /// Only nodes whose last classification came to this
+    #[arg(long, value_name = "STATE", value_parser = ["classified", "conflict", "error"])]
+    state: Option<String>,
+    /// Only nodes that were not seen for so long, such as 2h
+    #[arg(long, value_name = "DURATION", value_parser = check_duration)]
+    silent_for: Option<String>,
+    #[command(flatten)]
+    daemon: DaemonArgs,
+    /// The output format
+    #[arg(long, value_enum, default_value = "human")]
+    format: AnswerFormat,
+}
+
+/// Checks a duration, which the daemon reads.
+fn check_duration(text: &str) -> Result<String, String> {
+    parse_duration(text).map(|_| text.to_owned())
+}
+
+impl NodesCommand {
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        let daemon = self.daemon.client(PATIENCE, output)?;
+        let commit = self.commit.as_deref().map(|it| resolve(it, output)).transpose()?;
+        let conditions = [
+            ("q", self.q.as_deref()),
+            ("group", self.group.as_deref()),
+            ("class", self.class.as_deref()),
+            ("environment", self.environment.as_deref()),
+            ("commit", commit.as_deref()),
+            ("state", self.state.as_deref()),
+            ("silent_for", self.silent_for.as_deref()),
+        ];
+        let given = conditions.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let query: Vec<String> =
+            given.map(|(name, value)| format!("&{name}={}", encode(value))).collect();
+        let query = query.concat();
+        let nodes = Pages { daemon: &daemon, query: &query }.read()?;
+        match self.format {
+            AnswerFormat::Json => {
+                let document = json!({"total": nodes.total, "nodes": nodes.sent});
+                output.data(&format!("{document:#}\n"))?;
+            }
+            AnswerFormat::Human if nodes.read.is_empty() => {
+                output.note("the daemon knows no node that meets the conditions");
+            }
+            AnswerFormat::Human => output.data(&write(&nodes.read, Timestamp::now()))?,
+        }
+        Ok(Exit::Fine)
+    }
+}
+
+fn encode(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// All nodes of a list.
+#[derive(Default)]
+struct AllNodes {
+    total: u64,
+    /// As the daemon sent them, which may say more than this program can read.
+    sent: Vec<Value>,
+    read: Vec<NodeSummary>,
+}
+
+/// A list of nodes, page by page.
+struct Pages<'p> {
+    daemon: &'p Client,
+    query: &'p str,
+}
+
+impl Pages<'_> {
+    fn read(&self) -> Result<AllNodes> {
+        let mut all = AllNodes::default();
+        loop {
+            let (offset, query) = (all.read.len(), self.query);
+            let path = format!("/controller/nodes?limit={PAGE}&offset={offset}{query}");
+            let page: Document<NodePage> = Document::of(self.daemon.get_json(&path)?, self.daemon)?;
+            let sent = page.sent.get("nodes").and_then(Value::as_array);
+            all.sent.extend_from_slice(sent.context("expected a list of nodes")?);
+            all.total = page.read.total;
+            let size = page.read.nodes.len();
+            all.read.extend(page.read.nodes);
+            if size < PAGE {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+fn write(nodes: &[NodeSummary], now: Timestamp) -> String {
+    let head = ["NODE", "STATE", "SEEN", "COMMIT", "SINCE", "ENVIRONMENT", "GROUPS"];
+    let rows = nodes.iter().map(|it| {
+        let commit = it.commit.map(|commit| commit.to_string().chars().take(SHORT).collect());
+        let groups: Vec<&str> = it.groups.iter().map(|group| group.name.as_str()).collect();
+        let missing = || "-".to_owned();
+        [
+            visible_up_to(&it.name, LONGEST),
+            it.state.map_or_else(missing, |state| state.to_string()),
+            age(it.last_seen, now),
+            commit.unwrap_or_else(missing),
+            it.since.map_or_else(missing, |since| age(since, now)),
+            it.environment.as_ref().map_or_else(missing, ToString::to_string),
+            visible_up_to(&groups.join(", "), LONGEST),
+        ]
+    });
+    table(&std::iter::once(head.map(str::to_owned)).chain(rows).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::write;
+    use crate::http::types::NodePage;
+
+    #[test]
+    fn nodes_are_a_table_with_ages() {
+        let group = json!({"id": "36241e24-ecd8-4143-9145-932efae5ffb1", "name": "Web\u{1b}[31m"});
+        let page: NodePage = serde_json::from_value(json!({"total": 3, "nodes": [
+            {"name": "db1.example.com", "last_seen": "2026-11-22T09:00:00Z",
+             "commit": "d7e3cef5f336fdea8a2ee9e52a99a9d236d0d86f", "environment": null, "groups": [group, group],
+             "state": "conflict", "since": "2026-11-20T09:00:00Z"},
+            {"name": "new1.example.com", "last_seen": "2026-11-22T12:00:00Z", "commit": null,
+             "environment": null, "groups": [], "state": null, "since": null},
+            {"name": "web1.example.com", "last_seen": "2026-11-22T11:59:00Z",
+             "commit": "d7e3cef5f336fdea8a2ee9e52a99a9d236d0d86f", "environment": "production",
+             "groups": [group], "state": "classified", "since": "2026-11-22T11:00:00Z", "later": 1},
+        ]})).unwrap();
+        insta::assert_snapshot!(write(&page.nodes, "2026-11-22T12:00:00Z".parse().unwrap()), @r"
+        NODE              STATE       SEEN      COMMIT        SINCE       ENVIRONMENT  GROUPS
+        db1.example.com   conflict    3 h ago   d7e3cef5f336  2 d ago     -            Web�[31m, Web�[31m
+        new1.example.com  -           just now  -             -           -
+        web1.example.com  classified  60 s ago  d7e3cef5f336  60 min ago  production   Web�[31m
+        ");
+    }
+}

@@ -1,0 +1,100 @@
+//! The conditions of a list of nodes, as a query writes them.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::error::ApiError;
+use super::query::Parameters;
+use crate::config::parse_duration;
+use crate::model::GroupId;
+use crate::reconcile::{Controller, LookupError};
+use crate::store::NodeFilter;
+
+/// A group as a query names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum NamedGroup {
+    Id(GroupId),
+    /// All groups of the live commit with this name, one an environment.
+    Name(String),
+}
+
+/// Conditions of which some depend on the live commit or on the repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NodeConditions {
+    filter: NodeFilter,
+    group: Option<NamedGroup>,
+    /// A revision that is not a full id.
+    revision: Option<String>,
+}
+
+impl NodeConditions {
+    /// Reads the conditions of a query.
+    pub(super) fn read(parameters: &Parameters, now: Timestamp) -> Result<Self, ApiError> {
+        let text = |name: &str| parameters.get(name).filter(|it| !it.is_empty());
+        let silent_since = text("silent_for").map(|it| time_before(it, now)).transpose()?;
+        // Nodes can have answers of commits that the repository does not have any more.
+        let commit = text("commit").and_then(|it| it.parse().ok());
+        let revision = text("commit").filter(|_| commit.is_none()).map(str::to_owned);
+        let filter = NodeFilter {
+            name_part: text("q").map(str::to_owned),
+            groups: None,
+            class: word(text("class"), "ClassName")?,
+            environment: word(text("environment"), "EnvironmentName")?,
+            commit,
+            state: word(text("state"), "NodeState")?,
+            silent_since,
+        };
+        let group = text("group").map(|it| match it.parse() {
+            Ok(id) => NamedGroup::Id(id),
+            Err(_) => NamedGroup::Name(it.to_owned()),
+        });
+        Ok(Self { filter, group, revision })
+    }
+
+    /// Returns whether the repository has to be read for them.
+    pub(super) fn needs_repository(&self) -> bool {
+        self.revision.is_some()
+    }
+
+    /// Finds the groups and the commit that the conditions name. Blocking if the repository is read.
+    pub(super) fn resolve(self, controller: &Controller) -> Result<NodeFilter, LookupError> {
+        let groups = match self.group {
+            None => None,
+            Some(NamedGroup::Id(id)) => Some(BTreeSet::from([id])),
+            Some(NamedGroup::Name(name)) => {
+                let snapshot = controller.snapshot()?;
+                let groups = snapshot.estate.hierarchy.groups();
+                let named = groups.filter(|it| it.name.as_str() == name);
+                Some(named.map(|it| it.id).collect())
+            }
+        };
+        let commit = match self.revision {
+            Some(revision) => Some(controller.resolve(&revision)?),
+            None => self.filter.commit,
+        };
+        Ok(NodeFilter { groups, commit, ..self.filter })
+    }
+}
+
+/// Reads a word of the query.
+fn word<T: FromStr<Err: Display>>(text: Option<&str>, schema: &str) -> Result<Option<T>, ApiError> {
+    let read = |text: &str| {
+        let wrong = |error: T::Err| {
+            ApiError::schema_violation(&text.into(), schema, &error.to_string().into())
+        };
+        text.parse().map_err(wrong)
+    };
+    text.map(read).transpose()
+}
+
+/// Returns the time that was so long ago.
+fn time_before(text: &str, now: Timestamp) -> Result<Timestamp, ApiError> {
+    let wrong = |error: String| ApiError::schema_violation(&text.into(), "Duration", &error.into());
+    let duration = parse_duration(text).map_err(wrong)?;
+    // A node that was not seen for longer than there are times does not exist.
+    let before = SignedDuration::try_from(duration).ok().and_then(|it| now.checked_sub(it).ok());
+    Ok(before.unwrap_or(Timestamp::MIN))
+}

@@ -1,0 +1,183 @@
+//! The nodes that the store knows: what they got, and how that changed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::extract::{OriginalUri, Path, State};
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use jiff::Timestamp;
+
+use super::access::{Caller, Role};
+use super::blocking::{REPOSITORY, STORE};
+use super::check_in_recorder::CheckInRecorder;
+use super::error::ApiError;
+use super::node_conditions::NodeConditions;
+use super::openapi::errors::{
+    NodeConditionErrors, PageErrors, StoreErrors, TimeErrors, UnknownStoredNode,
+};
+use super::openapi::parameters::{HistoryPage, NodeConditions as Conditions, NodePageParameters};
+use super::privacy::PrivacyPolicy;
+use super::query::Parameters;
+use super::server::MemoryReservation;
+use super::types::{NodePage, StoredChange, StoredNode};
+use crate::reconcile::Controller;
+use crate::store::{self, CheckIns, NodeRange, StoreError};
+
+/// How many nodes or changes a page has unless the request says how many.
+const PAGE: usize = 100;
+
+/// How many nodes or changes a page has at most.
+const LARGEST_PAGE: usize = 1000;
+
+/// How many changes are read at a time: each comes with two whole answers.
+const CHANGES: usize = 20;
+
+/// Lists the nodes that meet all conditions, by name.
+#[utoipa::path(
+    get, path = "/controller/nodes", operation_id = "list_nodes", tag = "Controller",
+    params(Conditions, NodePageParameters),
+    responses(
+        (status = 200, body = NodePage),
+        PageErrors,
+        NodeConditionErrors,
+        StoreErrors,
+    ),
+)]
+pub(super) async fn list(
+    State(controller): State<Arc<Controller>>,
+    State(check_ins): State<CheckIns>,
+    parameters: Parameters,
+) -> Result<Json<NodePage>, ApiError> {
+    let range = NodeRange {
+        offset: parameters.number("offset")?.unwrap_or(0),
+        limit: page_of(&parameters)?,
+    };
+    let conditions = NodeConditions::read(&parameters, Timestamp::now())?;
+    let filter = if conditions.needs_repository() {
+        REPOSITORY.run(move || conditions.resolve(&controller)).await?
+    } else {
+        conditions.resolve(&controller)?
+    };
+    let page = STORE.run(move || check_ins.nodes(&filter, range)).await?;
+    Ok(Json(page.into()))
+}
+
+fn page_of(parameters: &Parameters) -> Result<usize, ApiError> {
+    Ok(parameters.number("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE))
+}
+
+/// Shows a node: its newest facts, and what it got last.
+#[utoipa::path(
+    get, path = "/controller/nodes/{name}", operation_id = "stored_node", tag = "Controller",
+    params(("name" = String, Path)),
+    responses(
+        (status = 200, body = StoredNode),
+        UnknownStoredNode,
+        StoreErrors,
+    ),
+)]
+pub(super) async fn one(
+    State(check_ins): State<CheckIns>,
+    State(privacy): State<PrivacyPolicy>,
+    uri: OriginalUri,
+    Path(name): Path<String>,
+) -> Result<Json<StoredNode>, ApiError> {
+    let memory = MemoryReservation::for_rows();
+    let wanted = name.clone();
+    let found = STORE.run(move || check_ins.node(&wanted, &memory)).await?;
+    let found = found.ok_or_else(|| ApiError::unknown_node(&name, &uri))?;
+    Ok(Json(store::StoredNode { node: privacy.shown(found.node), ..found }.into()))
+}
+
+/// Lists how a node's answer changed, newest first.
+#[utoipa::path(
+    get, path = "/controller/nodes/{name}/history", operation_id = "node_history", tag = "Controller",
+    params(("name" = String, Path), HistoryPage),
+    responses(
+        (status = 200, body = [StoredChange]),
+        UnknownStoredNode,
+        PageErrors,
+        TimeErrors,
+        StoreErrors,
+    ),
+)]
+pub(super) async fn history(
+    State(controller): State<Arc<Controller>>,
+    State(check_ins): State<CheckIns>,
+    State(privacy): State<PrivacyPolicy>,
+    uri: OriginalUri,
+    parameters: Parameters,
+    Path(name): Path<String>,
+) -> Result<Json<Vec<StoredChange>>, ApiError> {
+    let limit = page_of(&parameters)?;
+    let before = parameters.time("before")?;
+    let wanted = name.clone();
+    let read = move || changes(&check_ins, &privacy, &wanted, (limit, before));
+    let changes = STORE.run(read).await?;
+    let mut changes = changes.ok_or_else(|| ApiError::unknown_node(&name, &uri))?;
+    let commits: BTreeSet<_> = changes.iter().map(|it| it.commit.id).collect();
+    let describe = move || {
+        let infos = controller.commit_infos(&commits);
+        for change in &mut changes {
+            change.describe(&infos);
+        }
+        Ok::<_, ApiError>(Json(changes))
+    };
+    REPOSITORY.run(describe).await
+}
+
+/// Reads changes, newest first; none if the node is not known. Blocking.
+fn changes(
+    check_ins: &CheckIns,
+    privacy: &PrivacyPolicy,
+    name: &str,
+    (limit, mut before): (usize, Option<Timestamp>),
+) -> Result<Option<Vec<StoredChange>>, StoreError> {
+    let mut found = Vec::new();
+    while found.len() < limit {
+        let wanted = CHANGES.min(limit - found.len());
+        let some = check_ins.history(name, wanted, before)?;
+        // A row that cannot be read is left out, so that only an empty part is the last one.
+        let Some(last) = some.last() else { break };
+        before = Some(last.time);
+        found.extend(some.into_iter().map(|mut change| {
+            change.facts = change.facts.into_iter().map(|it| privacy.shown_change(it)).collect();
+            StoredChange::of(change)
+        }));
+    }
+    if found.is_empty() && check_ins.node(name, &MemoryReservation::for_rows())?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(found))
+}
+
+/// Forgets a node: its facts, what it got, and its history.
+#[utoipa::path(
+    delete, path = "/controller/nodes/{name}", operation_id = "forget_node", tag = "Controller",
+    params(("name" = String, Path)),
+    responses(
+        (status = 204, description = "The node is forgotten until it checks in again"),
+        UnknownStoredNode,
+        StoreErrors,
+    ),
+)]
+pub(super) async fn forget(
+    State(controller): State<Arc<Controller>>,
+    State(recorder): State<CheckInRecorder>,
+    Extension(caller): Extension<Arc<Caller>>,
+    uri: OriginalUri,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    let wanted = name.clone();
+    let forget = move || {
+        let was_known = recorder.forget(&wanted)?;
+        if was_known {
+            controller.note_forgotten(wanted, caller.actor(Role::Operate));
+        }
+        Ok::<_, StoreError>(was_known)
+    };
+    // It waits for no clients.
+    let was_known = STORE.run_at_once(forget).await?;
+    was_known.then_some(StatusCode::NO_CONTENT).ok_or_else(|| ApiError::unknown_node(&name, &uri))
+}
