@@ -19,7 +19,7 @@ internals! {
     diagnostic: Kind Place Severity;
     document: Limits ValueLayout format read write;
     facts: Unlimited read_facts;
-    hierarchy: Estate GroupIndex Hierarchy;
+    hierarchy: Estate GroupIndex Hierarchy root_group;
     impact: Impact NodeComparison Side StateComparison Survey;
     java_regex: Pattern suspicions;
     mentioned: FactDifference MentionedPaths MentionedPathsError differences;

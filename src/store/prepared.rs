@@ -13,7 +13,7 @@ use super::queue::{Fresh, Keeping, QueuedNode};
 use crate::answer::{AnswerDigest, AnswerRecord, NodeState};
 use crate::hierarchy::GroupIndex;
 use crate::mentioned::MentionedPaths;
-use crate::model::{CommitId, MASKED, STORED_PATHS};
+use crate::model::CommitId;
 use crate::snapshot::Snapshot;
 
 /// How many answers are remembered by the groups that give them.
@@ -219,19 +219,9 @@ impl Preparation {
 
 /// Returns the facts and trusted data of a check-in that rules mention, in JSON.
 fn inputs(row: &Row, paths: &MentionedPaths) -> Vec<u8> {
-    // What was withheld must still be told from what the node does not have.
     let (fact, trusted) = row.texts();
-    if is_partial(&row.body) {
-        return row.body.clone();
-    }
     match paths.keep_text(fact, trusted) {
         Ok((fact, trusted)) => json!({"fact": fact, "trusted": trusted}).to_string().into_bytes(),
         Err(_) => row.body.clone(),
     }
-}
-
-/// Returns whether something was withheld from facts.
-pub(super) fn is_partial(text: &[u8]) -> bool {
-    let has = |part: &str| memchr::memmem::find(text, part.as_bytes()).is_some();
-    has(MASKED) || has(STORED_PATHS)
 }

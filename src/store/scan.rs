@@ -61,7 +61,7 @@ impl ScannedNode {
         })?;
         let node = Node { name: self.name.clone(), fact: body.fact, trusted: body.trusted };
         Ok(Some(match &self.facts {
-            ScannedFacts::Whole(_) if !super::prepared::is_partial(text) => paths.keep(&node),
+            ScannedFacts::Whole(_) => paths.keep(&node),
             _ => node,
         }))
     }

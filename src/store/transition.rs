@@ -1,13 +1,13 @@
 //! Why a node's answer changed.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::check_in::FactsBody;
 use super::compression::{pack, unpack};
-use super::prepared::{Preparation, PreparedAnswer, PreparedCheckIn, is_partial};
+use super::prepared::{Preparation, PreparedAnswer, PreparedCheckIn};
 use crate::answer::{AnswerDigest, AnswerRecord, ChangeCause, GivenAnswer, MentionedFacts, cause};
 use crate::mentioned::{FactDifference, MentionedPaths, differences};
-use crate::model::{CommitId, Node};
+use crate::model::{CommitId, Node, STORED_PATHS, is_masked};
 use crate::snapshot::Snapshot;
 
 /// How many bytes of facts are kept of a change; those that do not fit are left out.
@@ -74,10 +74,22 @@ struct Facts {
 impl Facts {
     fn read(name: &str, text: &[u8], paths: &MentionedPaths) -> Option<Self> {
         let FactsBody { fact, trusted } = serde_json::from_slice(text).ok()?;
-        let node = Node { name: name.to_owned(), fact, trusted };
-        let is_partial = is_partial(text);
-        Some(Self { node: if is_partial { node } else { paths.keep(&node) }, is_partial })
+        let node = paths.keep(&Node { name: name.to_owned(), fact, trusted });
+        let is_partial = [&node.fact, &node.trusted].into_iter().any(|it| is_partial(it));
+        Some(Self { node, is_partial })
     }
+}
+
+/// Returns whether something was withheld from facts that rules mention.
+fn is_partial(facts: &Map<String, Value>) -> bool {
+    fn is_withheld(value: &Value) -> bool {
+        match value {
+            Value::Array(elements) => elements.iter().any(is_withheld),
+            Value::Object(fields) => is_partial(fields),
+            value => is_masked(value),
+        }
+    }
+    facts.iter().any(|(key, value)| key == STORED_PATHS || is_withheld(value))
 }
 
 /// Returns what a node gets from a snapshot.
