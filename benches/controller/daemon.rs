@@ -126,6 +126,10 @@ impl Client {
         self.send("POST", path, "", body)
     }
 
+    pub(crate) fn get(&mut self, path: &str) -> String {
+        self.send("GET", path, "", "")
+    }
+
     pub(crate) fn delete(&mut self, path: &str) -> String {
         self.send("DELETE", path, "", "")
     }

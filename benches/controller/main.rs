@@ -13,6 +13,9 @@
 
 mod daemon;
 mod estate;
+mod fleet;
+#[path = "../world/mod.rs"]
+mod world;
 mod writes;
 
 use std::process::Command;
@@ -38,6 +41,7 @@ fn main() {
         ("commits", commits),
         ("idle", idle),
         ("writes", writes::writes),
+        ("diff", fleet::diff),
     ] {
         if chosen(name) {
             measure();

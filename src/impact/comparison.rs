@@ -114,7 +114,7 @@ impl<'a> StateComparison<'a> {
     pub(super) fn matches(&self, version: StateVersion, node: &Node) -> MatchResult {
         let [base, head] = &self.indexes;
         let index = if version == StateVersion::Base { base } else { head };
-        index.matches(&self.side(version).estate.hierarchy, &index.resolve(node))
+        index.matching(&self.side(version).estate.hierarchy, node)
     }
 
     /// Returns the node files that differ.

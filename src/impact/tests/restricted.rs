@@ -3,6 +3,7 @@
 use super::*;
 use crate::impact::read::ImpactError;
 use crate::mentioned::MentionedPaths;
+use crate::model::{MASKED, STORED_PATHS};
 
 /// The standing of a node, found out without a comparison.
 fn standing(estate: &Estate, node: &Node) -> Standing {
@@ -75,6 +76,15 @@ fn a_restricted_node_is_compared_as_the_whole_node() {
             node.fact.insert("a".to_owned(), json!(number / 3 % 3));
             node.fact.insert("b".to_owned(), json!(number % 3));
             node.fact.insert("c".to_owned(), json!({"other": [1, 2, 3]}));
+            // What was not stored is not missing.
+            match number {
+                9 => node.fact.insert("b".to_owned(), json!(MASKED)),
+                10 => node.fact.insert(STORED_PATHS.to_owned(), json!([["a"]])),
+                _ => None,
+            };
+            if number == 10 {
+                node.fact.shift_remove("b");
+            }
             if number == 11 {
                 node.fact.insert("x".to_owned(), json!(format!("{}!", "a".repeat(2_000))));
             }
