@@ -2,13 +2,17 @@
 
 use std::collections::HashSet;
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
 use super::check_in::FactsBody;
 use super::database::Database;
 use super::error::{StoreError, StoreFault};
+use super::prepared::is_partial;
 use super::reading::StoredRow;
 use super::sql::{Statement, integer, maybe_bytes, maybe_integer, text};
 use crate::mentioned::MentionedPaths;
-use crate::model::Node;
+use crate::model::{Map, Node, Value};
 
 /// How many nodes are read at a time.
 const NODES: i64 = 1000;
@@ -55,16 +59,36 @@ impl ScannedNode {
             ScannedFacts::Whole(row) => &row.text()?,
             ScannedFacts::Large(_) | ScannedFacts::Gone => return Ok(None),
         };
-        let body: FactsBody = serde_json::from_slice(text).map_err(|error| {
+        let restricts = matches!(self.facts, ScannedFacts::Whole(_)) && !is_partial(text);
+        let read = if restricts { restricted(text, paths) } else { whole(text) };
+        let (fact, trusted) = read.map_err(|error| {
             let reason = format!("the row of `{}` makes no sense: {error}", self.name);
             StoreError::new(StoreFault::Row, "read", reason)
         })?;
-        let node = Node { name: self.name.clone(), fact: body.fact, trusted: body.trusted };
-        Ok(Some(match &self.facts {
-            ScannedFacts::Whole(_) => paths.keep(&node),
-            _ => node,
-        }))
+        Ok(Some(Node { name: self.name.clone(), fact, trusted }))
     }
+}
+
+/// Facts and trusted data.
+type FactsParts = (Map<String, Value>, Map<String, Value>);
+
+fn whole(text: &[u8]) -> serde_json::Result<FactsParts> {
+    let FactsBody { fact, trusted } = serde_json::from_slice(text)?;
+    Ok((fact, trusted))
+}
+
+/// Reads of facts and trusted data only what is mentioned.
+fn restricted(text: &[u8], paths: &MentionedPaths) -> serde_json::Result<FactsParts> {
+    #[derive(Deserialize)]
+    struct Texts<'t> {
+        #[serde(borrow, default)]
+        fact: Option<&'t RawValue>,
+        #[serde(borrow, default)]
+        trusted: Option<&'t RawValue>,
+    }
+
+    let Texts { fact, trusted } = serde_json::from_slice(text)?;
+    paths.keep_text(fact.map_or("{}", RawValue::get), trusted.map_or("{}", RawValue::get))
 }
 
 /// The path sets whose inputs have all that is asked for.

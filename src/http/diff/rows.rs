@@ -15,20 +15,20 @@ pub(super) enum FleetNode {
 
 /// A stored node.
 pub(super) trait FleetRow: Send {
-    /// Reads the node, on any thread.
+    /// Reads the node, on any thread; none if it was forgotten.
     ///
     /// # Errors
     ///
     /// Returns why it cannot be compared.
-    fn decode(self, paths: &MentionedPaths) -> Result<FleetNode, StoreError>;
+    fn decode(self, paths: &MentionedPaths) -> Result<Option<FleetNode>, StoreError>;
 }
 
 /// A node that has nothing but what is mentioned.
 pub(super) type RestrictedRow = Result<FleetNode, StoreError>;
 
 impl FleetRow for RestrictedRow {
-    fn decode(self, _: &MentionedPaths) -> Result<FleetNode, StoreError> {
-        self
+    fn decode(self, _: &MentionedPaths) -> Result<Option<FleetNode>, StoreError> {
+        self.map(Some)
     }
 }
 

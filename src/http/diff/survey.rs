@@ -106,14 +106,15 @@ impl Surveyor<'_> {
 
     fn compare<R: FleetRow>(&self, rows: Vec<R>) -> Vec<RowOutcome> {
         let compare = |row: R| match row.decode(self.paths) {
-            Ok(FleetNode::Known(node)) => {
+            Ok(Some(FleetNode::Known(node))) => {
                 let compared = self.comparison.node(&node);
-                RowOutcome::Compared(node.name, compared)
+                Some(RowOutcome::Compared(node.name, compared))
             }
-            Ok(FleetNode::Bare(node)) => RowOutcome::Bare(node),
-            Err(error) => RowOutcome::Unreadable(error),
+            Ok(Some(FleetNode::Bare(node))) => Some(RowOutcome::Bare(node)),
+            Ok(None) => None,
+            Err(error) => Some(RowOutcome::Unreadable(error)),
         };
-        rows.into_par_iter().map(compare).collect()
+        rows.into_par_iter().filter_map(compare).collect()
     }
 }
 

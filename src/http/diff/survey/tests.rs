@@ -21,13 +21,14 @@ struct TextRow {
 }
 
 impl FleetRow for TextRow {
-    fn decode(self, paths: &MentionedPaths) -> Result<FleetNode, StoreError> {
+    fn decode(self, paths: &MentionedPaths) -> Result<Option<FleetNode>, StoreError> {
         if self.fact == "damaged" {
             return Err(StoreError::interrupted());
         }
         let (fact, trusted) = paths.keep_text(&self.fact, &self.trusted).unwrap();
         let node = Node { name: self.name, fact, trusted };
-        Ok(if self.fact == "{}" { FleetNode::Bare(node) } else { FleetNode::Known(node) })
+        let is_bare = self.fact == "{}";
+        Ok(Some(if is_bare { FleetNode::Bare(node) } else { FleetNode::Known(node) }))
     }
 }
 
