@@ -82,12 +82,18 @@ fn snapshot(digit: u8) -> Arc<Snapshot> {
 fn facts(node: u32, round: u32) -> Value {
     let mut state = u64::from(node) << 32 | u64::from(round) | 1;
     let mut random = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as u32
     };
     let mut interfaces = serde_json::Map::new();
     for number in 0..6 {
-        let mac = format!("52:54:00:{:02x}:{:02x}:{:02x}", random() & 255, random() & 255, random() & 255);
+        let mac = format!(
+            "52:54:00:{:02x}:{:02x}:{:02x}",
+            random() & 255,
+            random() & 255,
+            random() & 255
+        );
         let ip = format!("10.{}.{}.{}", random() & 255, random() & 255, random() & 255);
         interfaces.insert(
             format!("enp{number}s0"),
@@ -143,7 +149,12 @@ fn flush(store: &CheckIns) {
     store.nodes(&NodeFilter::default(), NodeRange { offset: 0, limit: 1 }).unwrap();
 }
 
-fn check_in_twice(store: &CheckIns, nodes: u32, snapshot: &Arc<Snapshot>, directory: &std::path::Path) {
+fn check_in_twice(
+    store: &CheckIns,
+    nodes: u32,
+    snapshot: &Arc<Snapshot>,
+    directory: &std::path::Path,
+) {
     let size = facts(7, 0).to_string().len();
     flush(store);
     let before = resident();
@@ -178,29 +189,42 @@ fn check_in_twice(store: &CheckIns, nodes: u32, snapshot: &Arc<Snapshot>, direct
     let grown = resident().saturating_sub(before);
     println!("| resident memory above the start | {} MiB | ≤ 128 MiB | ≤ 64 MiB |", grown >> 20);
     let bytes = on_disk(directory);
-    println!("| store per node | {:.2} KB | ≤ 8 KB | ≤ 4 KB |", bytes as f64 / f64::from(nodes) / 1000.0);
+    println!(
+        "| store per node | {:.2} KB | ≤ 8 KB | ≤ 4 KB |",
+        bytes as f64 / f64::from(nodes) / 1000.0
+    );
     stop.store(true, Ordering::Relaxed);
     row("read of one node meanwhile, p50 and p99", reader.join().unwrap(), "", "");
 }
 
 fn lists(store: &CheckIns, snapshot: &Arc<Snapshot>) {
-    let id = snapshot.estate.hierarchy.groups().find(|it| it.name.as_str() == "group 3").unwrap().id;
+    let id =
+        snapshot.estate.hierarchy.groups().find(|it| it.name.as_str() == "group 3").unwrap().id;
     let filters = [
-        ("group and class", NodeFilter {
-            groups: Some([id].into()),
-            class: Some("role23".parse().unwrap()),
-            ..NodeFilter::default()
-        }),
-        ("part of the name and class", NodeFilter {
-            name_part: Some("e9".to_owned()),
-            class: Some("role23".parse().unwrap()),
-            ..NodeFilter::default()
-        }),
-        ("environment and silent", NodeFilter {
-            environment: Some("production".parse().unwrap()),
-            silent_since: Some(Timestamp::now()),
-            ..NodeFilter::default()
-        }),
+        (
+            "group and class",
+            NodeFilter {
+                groups: Some([id].into()),
+                class: Some("role23".parse().unwrap()),
+                ..NodeFilter::default()
+            },
+        ),
+        (
+            "part of the name and class",
+            NodeFilter {
+                name_part: Some("e9".to_owned()),
+                class: Some("role23".parse().unwrap()),
+                ..NodeFilter::default()
+            },
+        ),
+        (
+            "environment and silent",
+            NodeFilter {
+                environment: Some("production".parse().unwrap()),
+                silent_since: Some(Timestamp::now()),
+                ..NodeFilter::default()
+            },
+        ),
     ];
     for (name, filter) in filters {
         let mut times = Vec::new();
@@ -211,7 +235,12 @@ fn lists(store: &CheckIns, snapshot: &Arc<Snapshot>) {
             total = store.nodes(&filter, range).unwrap().total;
             times.push(begun.elapsed());
         }
-        row(&format!("page of 100 by {name} ({total} nodes), p50 and p99"), times, "≤ 50 ms", "≤ 10 ms");
+        row(
+            &format!("page of 100 by {name} ({total} nodes), p50 and p99"),
+            times,
+            "≤ 50 ms",
+            "≤ 10 ms",
+        );
     }
 }
 

@@ -8,7 +8,6 @@ use serde_json::value::RawValue;
 use super::check_in::FactsBody;
 use super::database::Database;
 use super::error::{StoreError, StoreFault};
-use super::prepared::is_partial;
 use super::reading::StoredRow;
 use super::sql::{Statement, integer, maybe_bytes, maybe_integer, text};
 use crate::mentioned::MentionedPaths;
@@ -59,7 +58,7 @@ impl ScannedNode {
             ScannedFacts::Whole(row) => &row.text()?,
             ScannedFacts::Large(_) | ScannedFacts::Gone => return Ok(None),
         };
-        let restricts = matches!(self.facts, ScannedFacts::Whole(_)) && !is_partial(text);
+        let restricts = matches!(self.facts, ScannedFacts::Whole(_));
         let read = if restricts { restricted(text, paths) } else { whole(text) };
         let (fact, trusted) = read.map_err(|error| {
             let reason = format!("the row of `{}` makes no sense: {error}", self.name);
