@@ -75,7 +75,7 @@ impl Facts {
     fn read(name: &str, text: &[u8], paths: &MentionedPaths) -> Option<Self> {
         let FactsBody { fact, trusted } = serde_json::from_slice(text).ok()?;
         let node = paths.keep(&Node { name: name.to_owned(), fact, trusted });
-        let is_partial = [&node.fact, &node.trusted].into_iter().any(|it| is_partial(it));
+        let is_partial = [&node.fact, &node.trusted].into_iter().any(is_partial);
         Some(Self { node, is_partial })
     }
 }

@@ -4,10 +4,10 @@ use super::super::check_ins::complete;
 use super::super::node_lookup::has_stored_facts;
 use super::super::server::MemoryReservation;
 use super::rows::{FleetNode, FleetRow, RestrictedRow, RowBatch, UseRows};
-use crate::facts::RowRoom;
+use crate::facts::RowRoom as _;
 use crate::mentioned::MentionedPaths;
 use crate::model::{Node, is_left_out};
-use crate::store::{CheckIn, CheckIns, ScannedNode, StoreError};
+use crate::store::{CheckIn, CheckIns, ScannedNode, StoreError, Stored};
 
 /// A node on its way from the store.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub(super) fn read(
                 rows.push(StoredNode::Scanned(node));
                 continue;
             }
-            let read = check_ins.get_within(&node.name, &room).and_then(|it| it.whole());
+            let read = check_ins.get_within(&node.name, &room).and_then(Stored::whole);
             // None if it was forgotten meanwhile.
             if let Some(read) = read.transpose() {
                 rows.push(StoredNode::Restricted(read.map(restrict)));
