@@ -271,8 +271,8 @@ fn histories(store: &CheckIns, snapshots: &[Arc<Snapshot>], directory: &std::pat
 
 fn row(name: &str, mut times: Vec<Duration>, must: &str, aim: &str) {
     times.sort();
-    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1000.0;
-    println!("| {name} | {:.1} ms, {:.1} ms | {must} | {aim} |", at(0.5), at(0.99));
+    let at = |percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1000.0;
+    println!("| {name} | {:.1} ms, {:.1} ms | {must} | {aim} |", at(50), at(99));
 }
 
 fn resident() -> u64 {
