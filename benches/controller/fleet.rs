@@ -75,7 +75,7 @@ fn check_in(daemon: &Daemon, count: usize) {
                     let body = std::str::from_utf8(&bodies[number % DISTINCT]).unwrap();
                     let path = format!("/v1/classified/nodes/node{number:06}.example.com");
                     let answer = client.post(&path, body);
-                    assert!(answer.starts_with("HTTP/1.1 200"), "{:.300}", answer);
+                    assert!(answer.starts_with("HTTP/1.1 200"), "{answer:.300}");
                 }
             });
         }
