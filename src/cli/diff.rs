@@ -110,8 +110,11 @@ impl DiffCommand {
         comparison: &StateComparison<'_>,
         output: &mut Output,
     ) -> Result<(Impact, Vec<String>)> {
-        if let Some(daemon) = self.nodes.daemon(COMPARISON_TIMEOUT, output)? {
-            match daemon::ask(&daemon, sides, comparison)? {
+        // A daemon knows commits, and not a working tree.
+        if let [Some(old), Some(new)] = sides.map(LoadedSide::commit)
+            && let Some(daemon) = self.nodes.daemon(COMPARISON_TIMEOUT, output)?
+        {
+            match daemon::ask(&daemon, [old, new], comparison)? {
                 DaemonReply::Compared(impact, unreadable) => return Ok((impact, unreadable)),
                 DaemonReply::Declined(reason) => output.note(&format!(
                     "note: the nodes of the daemon are fetched and compared here: {reason}"

@@ -218,7 +218,8 @@ fn check_ins_are_compared_by_their_facts_alone() {
         {"name": "n1", "fact": {}},
         {"name": "n2", "fact": {}, "check_ins": [check_in]},
     ]));
-    let start = ["diff", "HEAD~1", "HEAD", "--repo", &path, "--format", "json"];
+    // The daemon is not asked to compare a working tree, but for its nodes.
+    let start = ["diff", "HEAD~1", "--repo", &path, "--format", "json"];
     let done = run(&[&start[..], &["--server", &server]].concat());
     assert_eq!((done.status, done.stderr), (0, format!("asking {server}\n")));
     let document: Value = serde_json::from_str(&done.stdout).unwrap();

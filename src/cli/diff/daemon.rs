@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 
-use super::side::LoadedSide;
 use crate::cli::client::{Document, error_kind};
 use crate::client::Client;
 use crate::http::types::{Diff, ErrorKind};
 use crate::impact::{Impact, StateComparison};
+use crate::model::CommitId;
 
 /// What a daemon says of two states.
 pub(super) enum DaemonReply {
@@ -19,12 +19,9 @@ pub(super) enum DaemonReply {
 /// Asks a daemon what a change does to its nodes; the facts stay there.
 pub(super) fn ask(
     daemon: &Client,
-    [base, head]: [&LoadedSide; 2],
+    [old, new]: [CommitId; 2],
     comparison: &StateComparison<'_>,
 ) -> Result<DaemonReply> {
-    let (Some(old), Some(new)) = (base.commit(), head.commit()) else {
-        return Ok(DaemonReply::Declined("the working tree is not a commit".to_owned()));
-    };
     let reply = daemon.get_json(&format!("/controller/diff/{old}/{new}"))?;
     if let Some(
         ErrorKind::NotFound

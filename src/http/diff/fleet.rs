@@ -11,14 +11,14 @@ use crate::store::{CheckIn, CheckIns, ScannedNode, StoreError, Stored};
 
 /// A node on its way from the store.
 #[derive(Debug)]
-pub(super) enum StoredNode {
+pub(super) enum ReadNode {
     /// It is decoded where it is compared.
     Scanned(ScannedNode),
     /// It was read alone.
     Restricted(RestrictedRow),
 }
 
-impl FleetRow for StoredNode {
+impl FleetRow for ReadNode {
     fn decode(self, paths: &MentionedPaths) -> Result<Option<FleetNode>, StoreError> {
         match self {
             Self::Restricted(row) => row.map(Some),
@@ -46,7 +46,7 @@ fn fleet_node(node: Node, has_facts: bool) -> FleetNode {
 pub(super) fn read(
     check_ins: &CheckIns,
     paths: &MentionedPaths,
-    each: UseRows<'_, StoredNode>,
+    each: UseRows<'_, ReadNode>,
 ) -> Result<(), StoreError> {
     let room = MemoryReservation::for_lists();
     let restrict = |CheckIn { node, .. }: CheckIn| {
@@ -56,7 +56,7 @@ pub(super) fn read(
     if check_ins.may_be_incomplete() {
         // Which nodes are less than they were is told by all that is stored of them.
         let mut pass = |rows: Vec<RestrictedRow>| {
-            each(rows.into_iter().map(StoredNode::Restricted).collect());
+            each(rows.into_iter().map(ReadNode::Restricted).collect());
         };
         let mut batch = RowBatch::new(&mut pass);
         check_ins.for_each(&room, |listed| {
@@ -69,13 +69,13 @@ pub(super) fn read(
         let mut rows = Vec::with_capacity(nodes.len());
         for node in nodes {
             if node.large().is_none() {
-                rows.push(StoredNode::Scanned(node));
+                rows.push(ReadNode::Scanned(node));
                 continue;
             }
             let read = check_ins.get_within(&node.name, &room).and_then(Stored::whole);
             // None if it was forgotten meanwhile.
             if let Some(read) = read.transpose() {
-                rows.push(StoredNode::Restricted(read.map(restrict)));
+                rows.push(ReadNode::Restricted(read.map(restrict)));
             }
             // What rules mention of it may be large, too.
             each(std::mem::take(&mut rows));
