@@ -3,6 +3,7 @@
 mod answers;
 mod changes;
 mod evict;
+mod late;
 mod node_row;
 
 use std::collections::BTreeMap;
@@ -68,6 +69,7 @@ async fn write(
     let mut causes = CauseFinder::new(preparation);
     let mut changes = Vec::new();
     let mut changed: BTreeMap<&str, NodeRow> = BTreeMap::new();
+    let writer = late::writer(dialect, preparation.writer);
     let mut written = WriteOutcomes::default();
     for node in nodes {
         let name = node.name.as_str();
@@ -76,9 +78,20 @@ async fn write(
         let mut changes_of_node = Vec::new();
         for check_in in &node.check_ins {
             let mut next = row.unwrap_or_else(|| NodeRow::new(time_of(check_in)));
-            let change = answered(connection, name, &mut next, check_in, &contents, &mut causes);
-            changes_of_node.extend(change.await?);
-            see(&mut next, check_in, &contents);
+            let is_late = late::is_late(&next, time_of(check_in), writer);
+            if is_late && changes_of_node.is_empty() && next.was_answered_last() {
+                late::merge(connection, &mut next, check_in, &contents).await?;
+            } else {
+                let change =
+                    answered(connection, name, &mut next, check_in, &contents, &mut causes);
+                changes_of_node.extend(change.await?);
+            }
+            if is_late {
+                late::see(&mut next, check_in, &contents);
+            } else {
+                next.writer = writer;
+                see(&mut next, check_in, &contents);
+            }
             row = Some(next);
         }
         let Some(row) = row else { continue };

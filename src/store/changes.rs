@@ -20,7 +20,7 @@ impl Database {
     ) -> Result<Vec<StoredChange>, StoreError> {
         let before = before.map_or(i64::MAX, Timestamp::as_microsecond);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.connections.read(async |connection| {
+        self.connections.read_together(async |connection| {
             let columns = "SELECT time, commit_before, commit_after, answer_before, answer_after, \
                  cause, facts FROM changes WHERE node = (SELECT id FROM nodes WHERE name = ";
             let page = Statement::new(columns).value(name).text(") AND time < ").value(before);

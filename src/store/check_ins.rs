@@ -271,6 +271,9 @@ impl CheckIns {
         limit: usize,
         before: Option<Timestamp>,
     ) -> Result<Vec<StoredChange>, StoreError> {
+        if check_name(name).is_err() {
+            return Ok(Vec::new());
+        }
         self.0.writer.flush()?;
         let database = self.0.file.database()?;
         let changes = database.history(name, limit, before);
@@ -283,6 +286,9 @@ impl CheckIns {
     ///
     /// Returns an error if it is not known to be deleted.
     pub fn forget_node(&self, name: &str) -> Result<bool, StoreError> {
+        if check_name(name).is_err() {
+            return Ok(false);
+        }
         self.0.writer.forget_node(name)
     }
 
@@ -398,6 +404,10 @@ impl Inner {
             admit(room.admits_row(&row.body))?;
             parse(name, &row.origin, &row.body)
         };
+        if check_name(name).is_err() {
+            // No node has such a name, and PostgreSQL fails at it.
+            return Ok(None);
+        }
         let waiting = self.pending.queue().get(name);
         if let Some(fresh) = waiting.as_ref().filter(|it| it.row.facts == FactsPresence::Some) {
             return admit_and_read(&fresh.row).map(Some);

@@ -49,7 +49,10 @@ impl Database {
     pub(super) fn forget_changes(&self, before: i64) -> Result<usize, StoreError> {
         self.connections.write(async |connection| {
             let failed = self.connections.failed("written");
+            let dialect = &self.connections.dialect;
             let delete = async {
+                // Another daemon must not refer to an answer just when it is deleted.
+                lock_totals(connection, dialect).await?;
                 let old =
                     "SELECT node, time, answer_before, answer_after FROM changes WHERE time < ";
                 let old = Statement::new(old).value(before).text(" ORDER BY time LIMIT ");

@@ -28,7 +28,7 @@ impl Database {
         filter: &NodeFilter,
         range: NodeRange,
     ) -> Result<NodePage, StoreError> {
-        self.connections.read(async |connection| {
+        self.connections.read_together(async |connection| {
             let all = conditions(Statement::new("SELECT COUNT(*) FROM nodes n"), filter);
             let total = all.first(connection).await?;
             let total = total.as_ref().map_or(Ok(0), |it| integer(it, 0))?;
@@ -52,7 +52,7 @@ impl Database {
 
     /// Returns when a node was seen last, its commit, and its answer.
     pub(super) fn state(&self, name: &str) -> Result<Option<KnownState>, StoreError> {
-        self.connections.read(async |connection| {
+        self.connections.read_together(async |connection| {
             let columns =
                 "SELECT name, last_seen, commit_id, answer, since FROM nodes WHERE name = ";
             let found = Statement::new(columns).value(name).first(connection).await?;

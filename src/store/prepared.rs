@@ -78,9 +78,26 @@ pub(super) struct PathSet {
     pub(super) digest: Vec<u8>,
 }
 
+/// Tells the daemons apart that write to one database.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WriterId(i64);
+
+impl Default for WriterId {
+    fn default() -> Self {
+        Self(fastrand::i64(1..))
+    }
+}
+
+impl WriterId {
+    pub(super) fn number(self) -> i64 {
+        self.0
+    }
+}
+
 /// Prepares check-ins, and remembers what many of them have in common.
 #[derive(Debug, Default)]
 pub(super) struct Preparation {
+    pub(super) writer: WriterId,
     answers: HashMap<(CommitId, Box<[GroupIndex]>), Arc<AnswerContent>>,
     recent: VecDeque<(Arc<Snapshot>, Arc<PathSet>)>,
 }

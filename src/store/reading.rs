@@ -119,7 +119,7 @@ impl Database {
     /// Returns rows by name from a name on, until they have so many bytes; at least one, if there is
     /// one.
     pub(super) fn rows(&self, from: &str, most: usize) -> Result<Vec<StoredRow>, StoreError> {
-        self.connections.read(async |connection| {
+        self.connections.read_together(async |connection| {
             let sizes = Statement::new("SELECT raw_bytes, name FROM nodes WHERE ");
             let sizes = From::new(from).condition(sizes, "name");
             let sizes = sizes.text(" ORDER BY name LIMIT ").value(LOOKED_THROUGH);

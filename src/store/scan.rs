@@ -117,7 +117,7 @@ impl Database {
         covering: &Covering,
         large: usize,
     ) -> Result<Vec<ScannedNode>, StoreError> {
-        self.connections.read(async |connection| {
+        self.connections.read_together(async |connection| {
             let columns = "SELECT name, has_facts, path_set, inputs, raw_bytes FROM nodes";
             let page = Statement::new(columns);
             let page = match after {

@@ -21,6 +21,9 @@ const OPERATION: Duration = Duration::from_secs(30);
 /// How long an operation waits for a connection.
 const ACQUISITION: Duration = Duration::from_secs(10);
 
+/// How long an operation waits for a connection to a server: a request waits as long when the server is gone.
+const CONNECTION: Duration = Duration::from_secs(5);
+
 /// How long a statement of SQLite waits for another process that writes, in milliseconds.
 const BUSY: u32 = 5_000;
 
@@ -137,7 +140,7 @@ impl Connections {
             AnyPoolOptions::new()
                 .min_connections(0)
                 .max_connections(connections)
-                .acquire_timeout(ACQUISITION)
+                .acquire_timeout(CONNECTION)
                 .after_connect(|connection, _| {
                     Box::pin(async move {
                         execute(connection, "SET statement_timeout = '30s'").await?;
@@ -147,7 +150,10 @@ impl Connections {
         };
         wait_for(OPERATION, "opened", async {
             let tried = async { options.connect().await?.close().await };
-            tried.await.map_err(failed(&Dialect::Postgres, "opened"))?;
+            let tried = tokio::time::timeout(CONNECTION, tried).await;
+            tried
+                .unwrap_or(Err(sqlx::Error::PoolTimedOut))
+                .map_err(failed(&Dialect::Postgres, "opened"))?;
             let writer = pool(1).connect_lazy_with(options.clone());
             let readers = pool(READERS).connect_lazy_with(options);
             Ok(Self { dialect: Dialect::Postgres, writer, readers })
@@ -163,6 +169,26 @@ impl Connections {
             let done = async {
                 let mut connection = self.readers.acquire().await?;
                 operation(&mut connection).await
+            };
+            done.await.map_err(failed(&self.dialect, "read"))
+        })
+    }
+
+    /// Runs an operation of several statements that all see the same, though others write. Blocking.
+    pub(super) fn read_together<T>(
+        &self,
+        operation: impl AsyncFnOnce(&mut AnyConnection) -> Result<T, sqlx::Error>,
+    ) -> Result<T, StoreError> {
+        wait_for(OPERATION, "read", async {
+            let done = async {
+                let begin = match self.dialect {
+                    Dialect::Sqlite => "BEGIN",
+                    Dialect::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                };
+                let mut transaction = self.readers.begin_with(begin).await?;
+                let done = operation(&mut transaction).await?;
+                transaction.commit().await?;
+                Ok(done)
             };
             done.await.map_err(failed(&self.dialect, "read"))
         })

@@ -17,13 +17,29 @@ use crate::mentioned::MentionedPaths;
 /// A change that is to be written.
 #[derive(Debug)]
 pub(super) struct FreshChange {
-    time: i64,
-    commit_before: Option<Vec<u8>>,
-    commit_after: Vec<u8>,
-    answer_before: Option<i64>,
-    answer_after: i64,
-    cause: ChangeCause,
-    facts: Option<Vec<u8>>,
+    pub(super) time: i64,
+    pub(super) commit_before: Option<Vec<u8>>,
+    pub(super) commit_after: Vec<u8>,
+    pub(super) answer_before: Option<i64>,
+    pub(super) answer_after: i64,
+    pub(super) cause: ChangeCause,
+    pub(super) facts: Option<Vec<u8>>,
+}
+
+impl FreshChange {
+    /// Returns the row of a change of a node.
+    pub(super) fn values(self, node: i64) -> Vec<SqlValue> {
+        vec![
+            SqlValue::from(node),
+            self.time.into(),
+            self.commit_before.into(),
+            self.commit_after.into(),
+            self.answer_before.into(),
+            self.answer_after.into(),
+            cause_number(self.cause).into(),
+            self.facts.into(),
+        ]
+    }
 }
 
 /// Returns the number that stands for a cause.
@@ -143,21 +159,16 @@ pub(super) async fn save(
     rows: &BTreeMap<&str, NodeRow>,
     changes: Vec<(&str, FreshChange)>,
 ) -> Result<(), sqlx::Error> {
-    let values = changes.into_iter().filter_map(|(name, change)| {
-        let FreshChange { time, commit_before, commit_after, .. } = change;
-        let FreshChange { answer_before, answer_after, cause, facts, .. } = change;
-        Some(vec![
-            SqlValue::from(rows.get(name)?.id?),
-            time.into(),
-            commit_before.into(),
-            commit_after.into(),
-            answer_before.into(),
-            answer_after.into(),
-            cause_number(cause).into(),
-            facts.into(),
-        ])
-    });
-    let values: Vec<Vec<SqlValue>> = values.collect();
+    let values =
+        changes.into_iter().filter_map(|(name, change)| Some(change.values(rows.get(name)?.id?)));
+    insert(connection, values.collect()).await
+}
+
+/// Inserts rows of changes.
+pub(super) async fn insert(
+    connection: &mut AnyConnection,
+    values: Vec<Vec<SqlValue>>,
+) -> Result<(), sqlx::Error> {
     for some in values.chunks(1000) {
         let insert = Statement::new(
             "INSERT INTO changes (node, time, commit_before, commit_after, answer_before, \

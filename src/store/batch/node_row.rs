@@ -25,7 +25,7 @@ pub(super) struct NodeRow {
     pub(super) answer: Option<i64>,
     pub(super) since: Option<i64>,
     pub(super) writer: i64,
-    checked_in: i64,
+    pub(super) checked_in: i64,
     checked_in_commit: Option<Vec<u8>>,
     transaction_uuid: Option<String>,
     pub(super) has_facts: bool,
@@ -76,6 +76,12 @@ impl NodeRow {
     /// Returns how many bytes its facts take.
     pub(super) fn bytes(&self) -> i64 {
         self.stored_bytes
+    }
+
+    /// Returns whether the last that is known of the node is an answer, and not facts that it only submitted.
+    pub(super) fn was_answered_last(&self) -> bool {
+        self.answer.is_some()
+            && (self.checked_in < self.last_seen || self.checked_in_commit.is_some())
     }
 
     /// Replaces what the node said last.

@@ -1,6 +1,8 @@
 #![expect(clippy::disallowed_methods, reason = "files are damaged")]
 
-mod history;
+#[path = "../../../tests/integration/postgres.rs"]
+#[expect(dead_code, reason = "tests of the whole program stop it and start it again")]
+mod postgres_server;
 
 use std::path::Path;
 
@@ -11,6 +13,7 @@ use super::*;
 use crate::model::Node;
 use crate::store::database::StoreLimits;
 use crate::store::opening::find_put_aside;
+use postgres_server::Postgres;
 
 fn check_in(name: &str, fact: i64) -> CheckIn {
     let facts = json!({"n": fact, "f": 1.50});
@@ -26,13 +29,70 @@ const LIMITS: StoreLimits = StoreLimits {
     history: Duration::from_hours(1),
 };
 
-fn limited(path: Option<&Path>, limits: StoreLimits) -> CheckIns {
-    let location = path.map_or(StoreLocation::Memory, |it| StoreLocation::Sqlite(it.to_owned()));
+/// A database that tests of the store run against.
+#[derive(Clone, Copy)]
+enum TestedDatabase {
+    Sqlite,
+    Postgres(&'static Postgres),
+}
+
+impl TestedDatabase {
+    /// Returns the place of an empty store.
+    fn fresh(self) -> StoreLocation {
+        match self {
+            Self::Sqlite => StoreLocation::Memory,
+            Self::Postgres(server) => server.schema().parse().unwrap(),
+        }
+    }
+}
+
+/// Runs tests against either database.
+macro_rules! with_either_database {
+    ($($test:ident)*) => {
+        mod sqlite {
+            use super::TestedDatabase;
+            $(#[test] fn $test() { super::$test(TestedDatabase::Sqlite); })*
+        }
+        mod postgres {
+            use super::{Postgres, TestedDatabase};
+            $(#[test] fn $test() {
+                let Some(server) = Postgres::shared() else { return };
+                super::$test(TestedDatabase::Postgres(server));
+            })*
+        }
+    };
+}
+
+mod history;
+mod replicas;
+
+with_either_database! {
+    a_row_is_read_when_there_is_room_for_its_size
+    a_list_reads_a_large_row_alone_and_when_there_is_room_for_it
+    a_large_row_that_changes_while_it_is_read_does_not_block_the_list
+    trusted_data_are_read_without_the_facts
+    the_latest_check_in_of_a_node_is_kept
+    a_check_in_is_the_same_with_and_without_its_facts_read
+    a_row_that_would_expand_is_an_error_of_its_own
+    what_waits_is_written_before_the_end
+    a_request_without_facts_does_not_hide_facts
+    made_up_names_make_room_for_each_other_and_not_for_nodes_that_came_back
+    bytes_have_a_limit_too
+    nodes_that_are_not_seen_are_forgotten
+}
+
+fn opened_at(location: &StoreLocation, limits: StoreLimits) -> CheckIns {
+    let location = location.clone();
     let settings = StoreSettings { location, former: None, cache: 1 << 20, limits };
     let store = CheckIns::new(settings, Arc::default());
     // As the writer does at the start.
-    store.0.writer.take_turn().ok();
+    store.0.writer.take_turn().unwrap_or_else(|error| println!("{error}"));
     store
+}
+
+fn limited(path: Option<&Path>, limits: StoreLimits) -> CheckIns {
+    let location = path.map_or(StoreLocation::Memory, |it| StoreLocation::Sqlite(it.to_owned()));
+    opened_at(&location, limits)
 }
 
 fn opened(path: Option<&Path>) -> CheckIns {
@@ -74,9 +134,8 @@ impl RowRoom for Asked {
     }
 }
 
-#[test]
-fn a_row_is_read_when_there_is_room_for_its_size() {
-    let store = opened(None);
+fn a_row_is_read_when_there_is_room_for_its_size(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
     let mut large = check_in("large", 1);
     large.node.fact.insert("text".to_owned(), "x".repeat(LARGE_ROW).into());
     store.note(&large);
@@ -94,9 +153,8 @@ fn a_row_is_read_when_there_is_room_for_its_size() {
     }
 }
 
-#[test]
-fn a_list_reads_a_large_row_alone_and_when_there_is_room_for_it() {
-    let store = opened(None);
+fn a_list_reads_a_large_row_alone_and_when_there_is_room_for_it(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
     let mut large = check_in("b", 1);
     large.node.fact.insert("text".to_owned(), "x".repeat(LARGE_ROW).into());
     let expected = [check_in("a", 1), large.clone(), check_in("c", 1), check_in("d", 1)];
@@ -147,8 +205,7 @@ impl RowRoom for Changing<'_> {
     }
 }
 
-#[test]
-fn a_large_row_that_changes_while_it_is_read_does_not_block_the_list() {
+fn a_large_row_that_changes_while_it_is_read_does_not_block_the_list(database: TestedDatabase) {
     let forget: fn(&CheckIns) = |store| {
         store.0.file.database().unwrap().forget(1_000_000_000).unwrap();
     };
@@ -157,7 +214,7 @@ fn a_large_row_that_changes_while_it_is_read_does_not_block_the_list() {
         store.0.writer.take_turn().unwrap();
     };
     for (change, expected) in [(forget, ["c"].as_slice()), (replace, &["b", "c"])] {
-        let store = opened(None);
+        let store = opened_at(&database.fresh(), LIMITS);
         for (name, seconds) in [("b", 1), ("c", 2_000)] {
             let mut large = check_in(name, 1);
             large.time = Timestamp::from_second(seconds).unwrap();
@@ -172,9 +229,8 @@ fn a_large_row_that_changes_while_it_is_read_does_not_block_the_list() {
     }
 }
 
-#[test]
-fn trusted_data_are_read_without_the_facts() {
-    let store = opened(None);
+fn trusted_data_are_read_without_the_facts(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
     let mut proved = check_in("proved", 1);
     proved.node.trusted.insert("certname".to_owned(), "proved".into());
     store.note(&proved);
@@ -190,11 +246,9 @@ fn trusted_data_are_read_without_the_facts() {
     }
 }
 
-#[test]
-fn the_latest_check_in_of_a_node_is_kept() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("check-ins");
-    let store = opened(Some(&path));
+fn the_latest_check_in_of_a_node_is_kept(database: TestedDatabase) {
+    let location = database.fresh();
+    let store = opened_at(&location, LIMITS);
     store.note(&check_in("b", 1));
     store.note(&check_in("a", 1));
     store.note(&check_in("b", 2));
@@ -210,13 +264,15 @@ fn the_latest_check_in_of_a_node_is_kept() {
     assert_eq!(store.get("b").unwrap().check_in, Some(check_in("b", 3)));
     store.0.writer.take_turn().unwrap();
     drop(store);
-    let store = opened(Some(&path));
+    let store = match &location {
+        StoreLocation::Memory => return,
+        location => opened_at(location, LIMITS),
+    };
     assert_eq!(all(&store), [check_in("a", 1), check_in("b", 3)]);
 }
 
-#[test]
-fn a_check_in_is_the_same_with_and_without_its_facts_read() {
-    let store = opened(None);
+fn a_check_in_is_the_same_with_and_without_its_facts_read(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
     for (transaction, commit) in
         [(Some("t\"1"), "0123456789012345678901234567890123456789".parse().ok()), (None, None)]
     {
@@ -238,9 +294,8 @@ fn a_check_in_is_the_same_with_and_without_its_facts_read() {
     }
 }
 
-#[test]
-fn a_row_that_would_expand_is_an_error_of_its_own() {
-    let store = opened(None);
+fn a_row_that_would_expand_is_an_error_of_its_own(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
     let many = format!("{{\"n\":[{}]}}", vec!["0"; NODE_VALUES + 200].join(","));
     store.note(&check_in("a", 1));
     // As an older version kept it.
@@ -268,9 +323,8 @@ fn a_row_that_would_expand_is_an_error_of_its_own() {
     assert_eq!(store.get("b").unwrap().check_in, Some(check_in("b", 2)));
 }
 
-#[test]
-fn what_waits_is_written_before_the_end() {
-    let store = opened(None);
+fn what_waits_is_written_before_the_end(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
     let writer = std::thread::spawn({
         let store = store.clone();
         move || store.keep_writing(&|_| {})
@@ -282,9 +336,8 @@ fn what_waits_is_written_before_the_end() {
     assert_eq!(store.get("a").unwrap().check_in, Some(check_in("a", 1)));
 }
 
-#[test]
-fn a_request_without_facts_does_not_hide_facts() {
-    let store = opened(None);
+fn a_request_without_facts_does_not_hide_facts(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
     let bare = |seconds: i64| {
         let time = Timestamp::from_second(seconds).unwrap();
         CheckIn { time, node: Node::named("a"), ..check_in("a", 0) }
@@ -301,9 +354,10 @@ fn a_request_without_facts_does_not_hide_facts() {
     assert_eq!(store.get("a").unwrap().check_in, Some(check_in("a", 1)), "both are written");
 }
 
-#[test]
-fn made_up_names_make_room_for_each_other_and_not_for_nodes_that_came_back() {
-    let store = limited(None, StoreLimits { nodes: 4, ..LIMITS });
+fn made_up_names_make_room_for_each_other_and_not_for_nodes_that_came_back(
+    database: TestedDatabase,
+) {
+    let store = opened_at(&database.fresh(), StoreLimits { nodes: 4, ..LIMITS });
     let seen = |name: &str, seconds: i64| {
         store
             .note(&CheckIn { time: Timestamp::from_second(seconds).unwrap(), ..check_in(name, 1) });
@@ -326,15 +380,14 @@ fn made_up_names_make_room_for_each_other_and_not_for_nodes_that_came_back() {
     assert_eq!(store.get("a").unwrap().check_in.unwrap().time.as_second(), 4002);
 }
 
-#[test]
-fn bytes_have_a_limit_too() {
+fn bytes_have_a_limit_too(database: TestedDatabase) {
     let size = {
-        let store = opened(None);
+        let store = opened_at(&database.fresh(), LIMITS);
         store.note(&check_in("a", 1));
         store.0.writer.take_turn().unwrap();
         store.0.file.database().unwrap().size().unwrap().bytes
     };
-    let store = limited(None, StoreLimits { bytes: 2 * size, ..LIMITS });
+    let store = opened_at(&database.fresh(), StoreLimits { bytes: 2 * size, ..LIMITS });
     for name in ["a", "b", "c"] {
         store.note(&check_in(name, 1));
         store.0.writer.take_turn().unwrap();
@@ -348,9 +401,8 @@ fn bytes_have_a_limit_too() {
     assert_eq!(names(&store), ["b", "c"], "what is larger than all pushes nothing out");
 }
 
-#[test]
-fn nodes_that_are_not_seen_are_forgotten() {
-    let store = opened(None);
+fn nodes_that_are_not_seen_are_forgotten(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
     for (name, seconds) in [("old", 10), ("young", 30)] {
         store
             .note(&CheckIn { time: Timestamp::from_second(seconds).unwrap(), ..check_in(name, 1) });

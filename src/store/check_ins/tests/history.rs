@@ -11,8 +11,15 @@ use crate::model::CommitId;
 use crate::snapshot::Snapshot;
 use crate::store::{Answered, NodeFilter, NodeRange, StoredChange};
 
+with_either_database! {
+    a_change_is_kept_with_its_cause_and_a_check_in_without_one_is_not
+    nodes_are_listed_by_what_they_got
+    old_changes_and_their_answers_are_forgotten
+    a_scan_has_what_rules_mention
+}
+
 /// A snapshot with a group for each rule: group `gN` has the class `cN`.
-fn snapshot(digit: u8, rules: &[Value]) -> Arc<Snapshot> {
+pub(super) fn snapshot(digit: u8, rules: &[Value]) -> Arc<Snapshot> {
     let root = root_group().unwrap();
     let mut groups = vec![root.clone()];
     for (number, rule) in rules.iter().enumerate() {
@@ -34,12 +41,17 @@ fn snapshot(digit: u8, rules: &[Value]) -> Arc<Snapshot> {
     Arc::new(Snapshot::new(commit, estate, Arc::default(), Vec::new()))
 }
 
-fn node(name: &str, facts: &Value) -> Node {
+pub(super) fn node(name: &str, facts: &Value) -> Node {
     Node { fact: facts.as_object().unwrap().clone(), ..Node::named(name) }
 }
 
 /// Notes that a node asked at a second, and returns what it got.
-fn ask(store: &CheckIns, second: i64, snapshot: &Arc<Snapshot>, node: &Node) -> AnswerRecord {
+pub(super) fn ask(
+    store: &CheckIns,
+    second: i64,
+    snapshot: &Arc<Snapshot>,
+    node: &Node,
+) -> AnswerRecord {
     let groups = snapshot.index().matching(&snapshot.estate.hierarchy, node);
     let record = AnswerRecord::of_groups(&snapshot.estate, &node.name, groups.as_deref());
     let answered =
@@ -54,15 +66,15 @@ fn ask(store: &CheckIns, second: i64, snapshot: &Arc<Snapshot>, node: &Node) -> 
     record
 }
 
-fn written(store: &CheckIns) {
+pub(super) fn written(store: &CheckIns) {
     store.0.writer.take_turn().unwrap();
 }
 
-fn rule(value: &str) -> Value {
+pub(super) fn rule(value: &str) -> Value {
     json!(["=", ["fact", "os", "family"], value])
 }
 
-fn whole_history(store: &CheckIns, name: &str) -> Vec<StoredChange> {
+pub(super) fn whole_history(store: &CheckIns, name: &str) -> Vec<StoredChange> {
     let mut changes = Vec::new();
     let mut before = None;
     loop {
@@ -75,9 +87,8 @@ fn whole_history(store: &CheckIns, name: &str) -> Vec<StoredChange> {
     changes
 }
 
-#[test]
-fn a_change_is_kept_with_its_cause_and_a_check_in_without_one_is_not() {
-    let store = opened(None);
+fn a_change_is_kept_with_its_cause_and_a_check_in_without_one_is_not(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
     let (debian, suse) = (json!({"os": {"family": "Debian"}}), json!({"os": {"family": "Suse"}}));
     let one = snapshot(1, &[rule("Debian")]);
     let two = snapshot(2, &[rule("Debian"), rule("Suse")]);
@@ -127,9 +138,8 @@ fn a_change_is_kept_with_its_cause_and_a_check_in_without_one_is_not() {
     }
 }
 
-#[test]
-fn nodes_are_listed_by_what_they_got() {
-    let store = opened(None);
+fn nodes_are_listed_by_what_they_got(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
     let snapshot = snapshot(1, &[rule("Debian"), rule("Suse"), json!(["=", ["fact", "n"], "1"])]);
     for number in 0..30 {
         let family = if number % 2 == 0 { "Debian" } else { "Suse" };
@@ -215,9 +225,8 @@ fn what_is_forgotten_is_not_in_the_file() {
     assert_eq!(names(&store).len(), 49);
 }
 
-#[test]
-fn old_changes_and_their_answers_are_forgotten() {
-    let store = opened(None);
+fn old_changes_and_their_answers_are_forgotten(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
     for second in 1..=20 {
         let snapshot = snapshot(second, &[rule("Debian"), rule(&second.to_string())]);
         let facts = json!({"os": {"family": (second - second % 2).to_string()}});
@@ -247,9 +256,8 @@ fn old_changes_and_their_answers_are_forgotten() {
     assert_eq!((count("answers"), count("answer_classes"), count("facts")), (0, 0, 0));
 }
 
-#[test]
-fn a_scan_has_what_rules_mention() {
-    let store = opened(None);
+fn a_scan_has_what_rules_mention(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
     let asked = snapshot(1, &[rule("Debian")]);
     let other =
         MentionedPaths::of(&snapshot(2, &[json!(["=", ["fact", "n"], "1"])]).estate.hierarchy);
@@ -279,45 +287,56 @@ proptest! {
     fn history_is_the_log(
         steps in proptest::collection::vec((0..3_usize, 0..4_usize, 0..5_usize, any::<bool>()), 1..60),
     ) {
-        let families = ["Debian", "Suse", "RedHat"];
-        let snapshots: Vec<_> = (1..5)
-            .map(|digit| {
-                let rules: Vec<Value> = (0..digit).map(|it| rule(families[usize::from(it) % 3])).collect();
-                snapshot(digit, &rules)
-            })
-            .collect();
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("nodes.sqlite");
-        let mut store = opened(Some(&path));
-        let mut log: std::collections::BTreeMap<String, Vec<(i64, CommitId, AnswerRecord)>> =
-            std::collections::BTreeMap::new();
-        for (second, (family, snapshot, name, writes)) in steps.into_iter().enumerate() {
-            let name = format!("n{name}");
-            let second = i64::try_from(second).unwrap();
-            let facts = json!({"os": {"family": families[family]}});
-            let got = ask(&store, second, &snapshots[snapshot], &node(&name, &facts));
-            let of_node = log.entry(name).or_default();
-            if of_node.last().is_none_or(|it| it.2 != got) {
-                of_node.push((second, snapshots[snapshot].commit, got));
-            }
-            if writes {
-                written(&store);
-            }
-            if second % 17 == 16 {
-                written(&store);
-                drop(store);
-                store = opened(Some(&path));
-            }
-        }
-        for (name, expected) in log {
-            let found = whole_history(&store, &name);
-            let said: Vec<_> =
-                found.iter().map(|it| (it.time.as_second(), it.commit, it.after.clone())).collect();
-            prop_assert_eq!(said, expected);
-            for pair in found.windows(2) {
-                prop_assert_eq!(Some(&pair[0].after), pair[1].before.as_ref());
-                prop_assert!(!changes(pair[1].before.as_ref(), &pair[1].after).is_empty());
-            }
+        check_log(&StoreLocation::Sqlite(directory.path().join("nodes.sqlite")), &steps)?;
+        if let Some(server) = Postgres::shared() {
+            check_log(&TestedDatabase::Postgres(server).fresh(), &steps)?;
         }
     }
+}
+
+/// A node's family, the snapshot, the node, and whether all is written then.
+type Step = (usize, usize, usize, bool);
+
+fn check_log(location: &StoreLocation, steps: &[Step]) -> Result<(), TestCaseError> {
+    let families = ["Debian", "Suse", "RedHat"];
+    let snapshots: Vec<_> = (1..5)
+        .map(|digit| {
+            let rules: Vec<Value> =
+                (0..digit).map(|it| rule(families[usize::from(it) % 3])).collect();
+            snapshot(digit, &rules)
+        })
+        .collect();
+    let mut store = opened_at(location, LIMITS);
+    let mut log: std::collections::BTreeMap<String, Vec<(i64, CommitId, AnswerRecord)>> =
+        std::collections::BTreeMap::new();
+    for (second, &(family, snapshot, name, writes)) in steps.iter().enumerate() {
+        let name = format!("n{name}");
+        let second = i64::try_from(second).unwrap();
+        let facts = json!({"os": {"family": families[family]}});
+        let got = ask(&store, second, &snapshots[snapshot], &node(&name, &facts));
+        let of_node = log.entry(name).or_default();
+        if of_node.last().is_none_or(|it| it.2 != got) {
+            of_node.push((second, snapshots[snapshot].commit, got));
+        }
+        if writes {
+            written(&store);
+        }
+        if second % 17 == 16 {
+            written(&store);
+            drop(store);
+            store = opened_at(location, LIMITS);
+        }
+    }
+    for (name, expected) in log {
+        let found = whole_history(&store, &name);
+        let said: Vec<_> =
+            found.iter().map(|it| (it.time.as_second(), it.commit, it.after.clone())).collect();
+        prop_assert_eq!(said, expected);
+        for pair in found.windows(2) {
+            prop_assert_eq!(Some(&pair[0].after), pair[1].before.as_ref());
+            prop_assert!(!changes(pair[1].before.as_ref(), &pair[1].after).is_empty());
+        }
+    }
+    Ok(())
 }
