@@ -40,7 +40,7 @@ pub(crate) use check_ins::{LARGE_ROW, after};
 pub use database::StoreLimits;
 pub use error::{StoreError, StoreFault};
 pub use file::StoreHealth;
-pub use location::StoreLocation;
+pub use location::{InvalidStoreLocation, StoreLocation};
 pub use scan::ScannedNode;
 pub use settings::StoreSettings;
 pub use view::{

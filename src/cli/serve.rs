@@ -12,6 +12,7 @@ mod prepare;
 mod reload;
 mod sources;
 mod start;
+mod store_location;
 mod supervisor;
 
 use anyhow::Result;

@@ -170,7 +170,7 @@ impl Connections {
                 let mut connection = self.readers.acquire().await?;
                 operation(&mut connection).await
             };
-            done.await.map_err(failed(&self.dialect, "read"))
+            done.await.map_err(|error| self.failed_to_read(error))
         })
     }
 
@@ -190,7 +190,7 @@ impl Connections {
                 transaction.commit().await?;
                 Ok(done)
             };
-            done.await.map_err(failed(&self.dialect, "read"))
+            done.await.map_err(|error| self.failed_to_read(error))
         })
     }
 
@@ -241,6 +241,16 @@ impl Connections {
             let connection = self.writer.acquire().await;
             operation(&mut *connection.map_err(self.failed("opened"))?).await
         })
+    }
+
+    /// Reads the failure of an operation that reads: that all connections are in use says nothing against
+    /// the database, while one that cannot be reached has none left.
+    fn failed_to_read(&self, error: sqlx::Error) -> StoreError {
+        if matches!(error, sqlx::Error::PoolTimedOut) && self.readers.size() >= READERS {
+            let reason = "too many read at the same time; try again soon";
+            return StoreError::new(StoreFault::Busy, "read", reason);
+        }
+        self.failed("read")(error)
     }
 
     /// Reads the failure of a statement.

@@ -138,6 +138,25 @@ impl Daemon {
         Self { child: None, address: address.to_owned(), log: Arc::default() }
     }
 
+    /// Returns its address.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Sends a request; returns the status, or none where the daemon is gone.
+    pub(crate) fn try_request(&self, method: &str, path: &str, body: &str) -> Option<u16> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        stream.set_read_timeout(Some(HUNG)).unwrap();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        text.split(' ').nth(1)?.parse().ok()
+    }
+
     /// Sends a request and returns status, head and body.
     pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> Response {
         self.request_with(method, path, "", body)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::store_location::StoreLocationParser;
 use crate::config::parse_duration;
 use crate::forge::Provider;
 use crate::git::VerifyMode;
@@ -258,6 +259,7 @@ pub(in crate::cli) struct ServeSettings {
         value_name = "LOCATION",
         env = "CLADE_STORE",
         hide_env_values = true,
+        value_parser = StoreLocationParser,
         help_heading = "Check-ins"
     )]
     pub(super) store: Option<StoreLocation>,

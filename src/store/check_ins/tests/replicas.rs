@@ -113,7 +113,7 @@ proptest! {
     /// A node asks either of two daemons, which write when they like: the history says nothing that was
     /// not so, and ends as it did.
     #[test]
-    fn history_holds_together_whoever_writes_first(
+    fn history_holds_together_in_either_order_of_writes(
         steps in proptest::collection::vec((0..3_usize, 0..2_usize, 0..3_usize), 1..40),
     ) {
         let Some(stores) = replicas(2) else { return Ok(()) };
