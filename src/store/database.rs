@@ -92,6 +92,11 @@ impl Database {
         matches!(self.kind, DatabaseKind::Memory)
     }
 
+    /// Returns whether this is a file.
+    pub(super) fn has_file(&self) -> bool {
+        matches!(self.kind, DatabaseKind::File(..))
+    }
+
     /// Returns whether the file that is open is still the one of its name: what is written to a file
     /// that was removed is gone at the next start.
     pub(super) fn is_in_place(&self) -> bool {

@@ -181,7 +181,7 @@ impl StoreFile {
     /// Closes the file at the end: then it has all that was written, and no log stands beside it.
     pub(super) fn close(&self) {
         let open = match &self.state().file {
-            FileState::Open(database) if !database.is_in_memory() => Arc::clone(database),
+            FileState::Open(database) if database.has_file() => Arc::clone(database),
             _ => return,
         };
         open.close();

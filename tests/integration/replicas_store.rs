@@ -62,7 +62,7 @@ fn what_one_daemon_is_told_all_know() {
     for daemon in &daemons {
         daemon.wait_until("it knows both", |it| names(it) == ["web1", "web2"]);
         let classes = |name: &str| {
-            let answer = daemon.get(&format!("/v1/classified/nodes/{name}"));
+            let answer = daemon.get(&format!("/enc/{name}"));
             assert_eq!(answer.status, 200, "{}", answer.body);
             answer.json()["classes"].clone()
         };
@@ -174,12 +174,12 @@ fn while_the_database_is_away_answers_go_on() {
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename = 'postgres'",
     );
     daemon.wait_until("it has reconnected", |it| upload(it, "web2", "Suse") == 201);
-    assert_eq!(daemon.get("/v1/classified/nodes/web1").json()["classes"], json!({"apt": {}}));
+    assert_eq!(daemon.get("/enc/web1").json()["classes"], json!({"apt": {}}));
 
     server.stop();
     daemon.wait_until("it says so", |it| {
         // Each answer is one from the rules or the error, never that of an unknown node.
-        let stored = it.get("/v1/classified/nodes/web1");
+        let stored = it.get("/enc/web1");
         assert!(stored.status == 503 || stored.json()["classes"] == json!({"apt": {}}));
         assert_eq!(ask(it, "web1", "Debian"), 200);
         conditions(it).as_array().unwrap().len() > 1
@@ -188,9 +188,10 @@ fn while_the_database_is_away_answers_go_on() {
         let begun = Instant::now();
         assert_eq!(ask(&daemon, "web3", "Suse"), 200);
         assert!(begun.elapsed() < Duration::from_secs(3), "an answer waits for the database");
-        let stored = daemon.get("/v1/classified/nodes/web1");
+        // What waits to be written is known: `web1` has asked meanwhile, and `web2` has not.
+        let stored = daemon.get("/enc/web2");
         assert_eq!(stored.status, 503, "{}", stored.body);
-        assert_eq!(daemon.get("/v1/nodes/web1").status, 503);
+        assert_eq!(daemon.get("/v1/nodes/web2").status, 503);
         assert_eq!(daemon.get("/v1/nodes").status, 503);
         assert_eq!(upload(&daemon, "web1", "Suse"), 503);
     }
@@ -199,7 +200,7 @@ fn while_the_database_is_away_answers_go_on() {
     // One that starts meanwhile answers too.
     let early = start(&repository, &server.url("sslmode=prefer"));
     assert_eq!(ask(&early, "web4", "Debian"), 200);
-    assert_eq!(early.get("/v1/classified/nodes/web1").status, 503);
+    assert_eq!(early.get("/enc/web1").status, 503);
 
     server.start_again();
     for daemon in [&daemon, &early] {
@@ -208,7 +209,7 @@ fn while_the_database_is_away_answers_go_on() {
         daemon.wait_until("what waited is stored", |it| {
             names(it) == ["web1", "web2", "web3", "web4", "web5"]
         });
-        assert_eq!(daemon.get("/v1/classified/nodes/web1").json()["classes"], json!({"apt": {}}));
+        assert_eq!(daemon.get("/enc/web1").json()["classes"], json!({"apt": {}}));
         assert_no_password(daemon);
     }
 }
