@@ -46,6 +46,10 @@ bench:
     cargo bench --bench table
     cargo bench --bench http
 
+# Count instructions, exactly, and compare them with benches/instructions/counts.toml: `just instructions update 'why they grew'`
+instructions *ARGUMENTS:
+    cargo run -q --profile instructions -p clade-instructions -- {{ARGUMENTS}}
+
 # The fault campaign, all of it: docs/reference/faults.md
 faults:
     UPDATE_DOCS=1 cargo test --test faults -- --all

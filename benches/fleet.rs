@@ -100,8 +100,7 @@ fn stored() {
         let new = format!("name: New\nrule: '{rule}'\nvariables: {{brand_new: true}}\n");
         changed.push(("groups/new.yaml".to_owned(), new));
         let head = validate(&sources(&changed), Search::Decisive);
-        let paths =
-            [&base, &head].map(|it| MentionedPaths::of(&it.estate.as_ref().unwrap().hierarchy));
+        let paths = [&base, &head].map(|it| MentionedPaths::of(it.estate.as_ref().unwrap()));
         let paths = paths[0].union(&paths[1]);
         let keep = |(name, fact, trusted): &(String, String, String)| {
             let (fact, trusted) = paths.keep_text(fact, trusted).unwrap();

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use clade::internals::facts::Unlimited;
 use clade::internals::hierarchy::{Estate, Hierarchy, root_group};
-use clade::internals::model::{CommitId, Node};
+use clade::internals::model::{CommitId, Interpolation, Node};
 use clade::internals::snapshot::Snapshot;
 use clade::internals::store::{
     Answered, CheckIns, NodeFilter, NodeRange, Received, StoreLimits, StoreLocation, StoreSettings,
@@ -73,6 +73,7 @@ fn snapshot(digit: u8) -> Arc<Snapshot> {
         individuals: Arc::default(),
         environments: Arc::default(),
         catalogues: Arc::default(),
+        interpolation: Interpolation::Off,
     };
     let commit = CommitId::from_bytes([digit; 20]);
     Arc::new(Snapshot::new(commit, estate, Arc::default(), Vec::new()))
@@ -141,6 +142,7 @@ fn ask(store: &CheckIns, name: &str, snapshot: &Arc<Snapshot>, facts: &Value, ti
         name,
         fact: &text,
         trusted: "{\"authenticated\":\"remote\",\"certname\":\"n\",\"extensions\":{}}",
+        form: None,
     });
 }
 

@@ -7,6 +7,8 @@
 //!    trump wins; two such are a conflict; without any, all leaves must agree.
 //! 5. The leaves' values together.
 //! 6. The node's individual classification on top, which overrides without conflict.
+//! 7. Facts in the strings of parameters and variables, if `clade.yaml` says so: last, so that all else
+//!    compares what is written.
 //!
 //! The [`Explanation`] is what is computed; the short answer is a projection of it.
 
@@ -15,6 +17,7 @@ mod conflict_text;
 mod deciding;
 mod enc;
 mod error;
+mod interpolation;
 mod matching;
 mod merge;
 mod overlap;
@@ -26,13 +29,17 @@ use crate::model::{Individual, Node};
 pub use conflict::{ConflictShare, Conflicts};
 pub use conflict_text::{conflict_message, conflict_report, conflict_summary};
 pub use enc::{enc_document, to_yaml11};
-pub use error::ClassificationError;
-pub use matching::{Match, is_member, matches};
+pub use error::{ClassificationError, ClassificationFault};
+pub use interpolation::{
+    Expander, ExpansionFault, IllegalReason, Template, WithheldFacts, has_dollar,
+    references_of_estate, references_of_group,
+};
+pub use matching::{Match, is_member, matches, matches_within};
 pub use merge::{ClassSources, Final, SourcedValue, ValueSource};
 pub use overlap::{Alarm, Differing, Evidence, Overlap, Pair, Rank, Setting, overlaps};
 pub use published::{
-    Version, classified, conflict_details, explanation, explanation_fields, explanation_with,
-    final_classification, hiera, match_explanations,
+    Version, classified, conflict_details, explained_values, explanation, explanation_fields,
+    explanation_with, final_classification, hiera, match_explanations,
 };
 
 /// How a node is classified, and why.
@@ -67,12 +74,13 @@ pub enum Outcome<'e> {
 ///
 /// # Errors
 ///
-/// Returns [`ClassificationError`] if it cannot be found out whether a group matches.
+/// Returns [`ClassificationError`] if it cannot be found out whether a group matches, or if facts cannot be
+/// put into a value.
 pub fn classify<'e>(
     estate: &'e Estate,
     node: &'e Node,
 ) -> Result<Explanation<'e>, ClassificationError> {
-    Ok(conclude(estate, node, &matches(&estate.hierarchy, node)?))
+    conclude(estate, node, &matches(&estate.hierarchy, node)?, WithheldFacts::Refuse)
 }
 
 /// Returns where the leaves differ among the groups that match a node.
@@ -84,7 +92,16 @@ pub fn conflicts<'e>(estate: &'e Estate, groups: &[GroupIndex]) -> Conflicts<'e>
 }
 
 /// Classifies a node of which it is known what groups match, parents first.
-pub fn conclude<'e>(estate: &'e Estate, node: &'e Node, groups: &[GroupIndex]) -> Explanation<'e> {
+///
+/// # Errors
+///
+/// Returns [`ClassificationError`] if facts cannot be put into a value.
+pub fn conclude<'e>(
+    estate: &'e Estate,
+    node: &'e Node,
+    groups: &[GroupIndex],
+    withheld: WithheldFacts,
+) -> Result<Explanation<'e>, ClassificationError> {
     let hierarchy = &estate.hierarchy;
     let matches = groups.iter().filter_map(|it| Match::of(hierarchy, *it)).collect();
     let leaves = hierarchy.leaves(groups);
@@ -93,11 +110,13 @@ pub fn conclude<'e>(estate: &'e Estate, node: &'e Node, groups: &[GroupIndex]) -
     let individual = estate.individuals.get(&node.name);
     let conflicts = conflict::find(&leaves, &inherited);
     let outcome = if conflicts.is_empty() {
-        Outcome::Classified(merge::merge(estate, &leaves, &inherited, individual))
+        let mut result = merge::merge(estate, &leaves, &inherited, individual);
+        result.put_facts(estate, node, withheld)?;
+        Outcome::Classified(result)
     } else {
         Outcome::Conflict(conflicts)
     };
-    Explanation { estate, node, matches, leaves, inherited, individual, outcome }
+    Ok(Explanation { estate, node, matches, leaves, inherited, individual, outcome })
 }
 
 #[cfg(test)]

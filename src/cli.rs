@@ -1,7 +1,6 @@
 //! The commands: one file each.
 #![expect(clippy::disallowed_methods, reason = "commands read files and the environment")]
 
-mod age;
 mod blame;
 mod check_head;
 mod classes;
@@ -11,24 +10,28 @@ mod command_line;
 mod completions;
 mod diff;
 mod enc;
+mod examples;
 mod exit;
 mod export;
 mod fmt;
 mod history;
 mod import;
 mod init;
+mod lint;
 mod man;
 mod node;
 mod node_list;
 mod nodes;
 mod operate;
 mod output;
+mod page;
+mod progress;
+mod query;
 mod repository;
 mod schema;
 mod serve;
 mod settings;
 mod status;
-mod table;
 mod test;
 mod translate;
 mod tree;
@@ -53,7 +56,6 @@ use output::Output;
 #[command(
     name = "clade",
     version,
-    disable_help_subcommand = true,
     after_help = "Exit status: 0 success; 1 findings (validation errors, failed tests, a conflict); 2 the command could not run."
 )]
 struct Cli {
@@ -72,6 +74,7 @@ enum Command {
     Blame(blame::BlameCommand),
     History(history::HistoryCommand),
     Nodes(node_list::NodesCommand),
+    Query(query::QueryCommand),
     Diff(Box<diff::DiffCommand>),
     Enc(Box<enc::EncSettings>),
     Import(import::ImportCommand),
@@ -85,6 +88,7 @@ enum Command {
     Reconcile(operate::ReconcileCommand),
     Pin(operate::PinCommand),
     Resume(operate::ResumeCommand),
+    Lint(lint::LintCommand),
     Schema(schema::SchemaCommand),
     Completions(completions::CompletionsCommand),
     Man(man::ManCommand),
@@ -130,6 +134,7 @@ impl Command {
             Self::Blame(command) => command.run(output),
             Self::History(command) => command.run(output),
             Self::Nodes(command) => command.run(output),
+            Self::Query(command) => command.run(output),
             Self::Diff(command) => command.run(output),
             Self::Enc(command) => Ok(command.run(line, output)),
             Self::Import(command) => command.run(output),
@@ -143,6 +148,7 @@ impl Command {
             Self::Resume(command) => command.run(output),
             Self::Why(command) => command.run(output),
             Self::Wait(command) => command.run(output),
+            Self::Lint(command) => command.run(output),
             Self::Schema(command) => command.run(output),
             Self::Completions(command) => command.run(line.definition(), output),
             Self::Man(command) => command.run(line.definition(), output),
@@ -163,7 +169,7 @@ fn parse(line: &CommandLine) -> Result<Cli, clap::Error> {
 
 /// Returns the definition of the command line, for generated documents.
 pub fn command() -> clap::Command {
-    <Cli as clap::CommandFactory>::command()
+    examples::with_examples(<Cli as clap::CommandFactory>::command())
 }
 
 #[cfg(test)]

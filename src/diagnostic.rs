@@ -3,6 +3,7 @@
 //! A [`Diagnostic`] is a value: validation collects many of them and never
 //! stops at the first. The renderers are pure functions of a [`Report`].
 
+mod details;
 mod github;
 mod gitlab;
 mod human;
@@ -17,10 +18,13 @@ mod visible;
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::document::{Span, bounded};
 
 pub use kind::{Kind, Severity};
-pub use report::{Colour, Format, Report};
+pub use render::annotate;
+pub use report::{Colour, Format, Report, ShownFindings};
 pub use similar::closest;
 pub use visible::{visible, visible_up_to};
 
@@ -50,6 +54,8 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// Other places that have to do with it.
     pub related: Vec<Related>,
+    /// The part of a JSON Schema that is broken, where one is.
+    pub schema: Option<Arc<Value>>,
 }
 
 /// How many related places a finding keeps.
@@ -75,6 +81,7 @@ impl Diagnostic {
             group: None,
             help: None,
             related: Vec::new(),
+            schema: None,
         }
     }
 
@@ -89,6 +96,13 @@ impl Diagnostic {
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(bounded(help.into()));
+        self
+    }
+
+    /// Adds the part of a JSON Schema that is broken.
+    #[must_use]
+    pub fn with_schema(mut self, part: Value) -> Self {
+        self.schema = Some(Arc::new(part));
         self
     }
 

@@ -12,8 +12,9 @@
 //!    query ([`query`]). A handler reads the body itself, within limits ([`body`]).
 //! 4. The handler, in a file for each resource: [`classify`], [`enc`] (with Hiera's data), [`groups`],
 //!    [`group_nodes`], [`validate`], [`writes`], [`environments`], [`update_classes`], [`check_ins`],
-//!    [`controller`], [`diff`], [`blame`], [`service_status`], [`webhook`]. Facts that the request does not bring come
-//!    from [`node_lookup`]. Writes go through [`writing`], which waits until the commit is live.
+//!    [`controller`], [`node_counts`], [`trends`], [`diff`], [`rule_query`], [`blame`], [`node_values`], [`service_status`],
+//!    [`webhook`]. The whole fleet is read by [`fleet`]. Facts that the request does not bring come from
+//!    [`node_lookup`]. Writes go through [`writing`], which waits until the commit is live.
 //! 5. Long work never holds the threads that answer: computations run in a lane ([`compute`]), what reads a
 //!    disk or asks a server runs on threads that may block ([`blocking`]), and long lists are computed
 //!    while they are sent ([`streamed`]).
@@ -26,6 +27,8 @@ mod server;
 
 // Routes, and who may use them
 mod access;
+mod in_process;
+mod request_schemas;
 mod router;
 mod routes;
 mod state;
@@ -46,8 +49,12 @@ mod enc;
 mod environments;
 mod group_nodes;
 mod groups;
+mod node_counts;
+mod node_values;
 mod nodes;
+mod rule_query;
 mod service_status;
+mod trends;
 mod update_classes;
 mod validate;
 mod webhook;
@@ -59,7 +66,9 @@ mod check_in_recorder;
 mod compute;
 mod decisions;
 mod enc_cache;
+mod fleet;
 mod json_list;
+mod live_status;
 mod node_conditions;
 mod node_lookup;
 mod privacy;
@@ -74,11 +83,13 @@ pub mod types;
 #[cfg(test)]
 mod fixture;
 
-pub use access::{Access, AllowedHosts, Host};
+pub use access::{Access, AllowedHosts, Host, ProxyHeader, TrustedNetwork};
 pub use enc_cache::EncCache;
+pub use in_process::{AddressRoutes, Asker, InProcessApi, InProcessError, VisitorRights};
+pub use live_status::LiveStatus;
 pub use node_lookup::FactsPolicy;
 pub use privacy::PrivacyPolicy;
-pub use router::{RouteSet, router};
+pub use router::{ConsolePages, RouteSet, router_with_pages};
 pub use server::{CrlPolicy, Endpoint, Listener, OnGap, ServeOptions, Tls, TlsFiles, serve};
 pub use state::Services;
 pub use update_classes::ClassUpdater;

@@ -15,24 +15,28 @@ internals! {
     changeset: ORDER read_group;
     classification: ClassificationError Conflicts Evidence Outcome Version classified classify conflict_details
         explanation is_member matches overlaps to_yaml11;
-    config: PuppetSettings;
     diagnostic: Kind Place Severity;
     document: Limits ValueLayout format read write;
-    facts: Unlimited read_facts;
     hierarchy: Estate GroupIndex Hierarchy root_group;
     impact: Impact NodeComparison Side StateComparison Survey;
     java_regex: Pattern suspicions;
     mentioned: FactDifference MentionedPaths MentionedPathsError differences;
-    model: Budget BudgetItem CommitId Condition Group GroupId Individual MASKED Map Meter Node STORED_PATHS Value
+    model: Budget BudgetItem CommitId Condition Group GroupId Individual Interpolation MASKED Map Meter Node STORED_PATHS Value
         same;
     puppet: DataType;
-    reconcile: Blame BlameCache BlamedValue Controller Event Journal Policy Record Settings Target load;
     rule: QueryFormat evaluate explain read read_console split_pins to_query to_value with_pins;
-    snapshot: Index LiveSnapshot Snapshot;
+    snapshot: AnsweredNode Index LiveSnapshot NoDocument Snapshot;
+    validation: Checked FileKind Search SourceContent SourceFile read_file read_file_within validate validate_within;
+}
+
+#[cfg(feature = "daemon")]
+internals! {
+    config: PuppetSettings;
+    facts: Unlimited read_facts;
+    reconcile: Blame BlameCache BlamedValue Controller Event Journal Policy Record Settings Target load;
     store: AnswerSummary Answered CheckIn CheckIns FactChange NodeFilter NodePage NodeRange NodeSummary Noted
         Received ScannedNode StoreError StoreFault StoreLimits StoreLocation StoreSettings StoredChange StoredNode;
     telemetry: Description Metrics;
-    validation: Checked FileKind Search SourceContent SourceFile read_file read_file_within validate;
 }
 
 #[cfg(feature = "cli")]
@@ -42,6 +46,7 @@ pub mod cli {
     pub use crate::cli::fuzz_answer;
 }
 
+#[cfg(feature = "daemon")]
 pub mod git {
     #[cfg(feature = "fuzzing")]
     pub use crate::git::fuzz_join;
@@ -51,6 +56,7 @@ pub mod git {
     };
 }
 
+#[cfg(feature = "daemon")]
 pub mod http {
     #[cfg(feature = "fuzzing")]
     pub use crate::http::fuzz_delivery;

@@ -55,6 +55,8 @@ mod puppet;
 
 mod diagnostic;
 
+mod json_schema;
+
 mod validation;
 
 mod changeset;
@@ -64,6 +66,8 @@ mod history;
 mod snapshot;
 
 mod answer;
+
+mod age;
 
 mod impact;
 
@@ -106,6 +110,11 @@ mod store;
 mod decision_log;
 #[cfg(feature = "daemon")]
 mod http;
+#[cfg(feature = "daemon")]
+mod overview;
+
+#[cfg(feature = "daemon")]
+mod console;
 
 #[cfg(feature = "cli")]
 mod cli;
@@ -121,8 +130,8 @@ pub use diagnostic::{Diagnostic, Kind, Severity};
 pub use hierarchy::{Estate, Hierarchy};
 pub use java_regex::{Pattern, PatternError};
 pub use model::{
-    ClassName, CommitId, Condition, Decimal, EnvironmentName, Group, GroupId, GroupIdError, Map,
-    NameError, Node, Value,
+    ClassName, CommitId, Condition, Decimal, EnvironmentName, Group, GroupId, GroupIdError,
+    Interpolation, Map, NameError, Node, Value,
 };
 pub use snapshot::Snapshot;
 pub use validation::{Checked, Search, SourceContent, SourceFile, validate};
@@ -130,6 +139,5 @@ pub use validation::{Checked, Search, SourceContent, SourceFile, validate};
 #[cfg(feature = "cli")]
 pub use cli::run;
 
-#[cfg(feature = "daemon")]
 #[doc(hidden)]
 pub mod internals;

@@ -14,7 +14,7 @@ mod value;
 
 pub use mask::MaskSetting;
 pub use masks::{DataRoot, Masks};
-pub use stored::{StoredExtent, StoredForm};
+pub use stored::{CommitForm, StoredExtent, StoredForm};
 
 #[cfg(test)]
 mod tests;

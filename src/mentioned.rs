@@ -4,6 +4,7 @@
 //! paths gets the same answer from these rules as the whole node, down to the error.
 
 mod differences;
+mod known;
 mod paths;
 mod text;
 mod tree;

@@ -8,6 +8,7 @@ mod budget;
 mod commit;
 mod group;
 mod id;
+mod interpolation;
 mod json_values;
 mod name;
 mod node;
@@ -21,6 +22,7 @@ pub use budget::{Budget, BudgetItem, BudgetOverride, Counts, Exceeded, Meter, Ro
 pub use commit::{BlobId, CommitId};
 pub use group::{Classes, Group, Individual};
 pub use id::{GroupId, GroupIdError};
+pub use interpolation::Interpolation;
 pub use json_values::{NODE_VALUES, has_more_values, value_memory};
 pub use name::{
     AGENT_SPECIFIED, ClassName, EnvironmentName, GroupName, Key, NameError, VariableName,
@@ -33,4 +35,7 @@ pub(crate) use rule::{is_bare_segment, write_quoted};
 pub use serde_json::{Map, Value};
 pub use table::Table;
 pub use value::{has_exponent, is_written_as, same, text};
-pub use withheld::{MASKED, STORED_PATHS, is_left_out, is_masked, may_be_left_out};
+pub use withheld::{
+    MASKED, STORED_PATHS, is_left_out, is_masked, is_stored, is_stored_whole, may_be_left_out,
+    whole_path,
+};

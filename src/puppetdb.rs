@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -45,12 +46,18 @@ struct InventoryEntry {
     certname: String,
     facts: Option<Map<String, Value>>,
     trusted: Option<Map<String, Value>>,
+    /// When its facts came.
+    timestamp: Option<String>,
 }
 
 impl NodeEntry for InventoryEntry {
     fn into_node(self) -> Result<Node, String> {
         let (facts, trusted) = (self.facts.unwrap_or_default(), self.trusted.unwrap_or_default());
         Ok(ListedNode::node(self.certname, facts, trusted))
+    }
+
+    fn seen(&self) -> Option<Timestamp> {
+        self.timestamp.as_deref()?.parse().ok()
     }
 }
 

@@ -56,14 +56,17 @@ mod status;
 mod supervise;
 
 // Reading a commit
+mod commit_tree;
 mod file_costs;
 mod read;
 mod reading_cache;
+mod schema_cache;
 mod snapshot_cache;
 mod source_files;
 mod tree_files;
 
 // Starts, operators, clients
+mod attribution;
 mod commit_state;
 mod edit_history;
 mod lookup;
@@ -82,7 +85,8 @@ mod repacker;
 #[path = "../tests/simulation/mod.rs"]
 mod simulation;
 
-pub use blame::{Blame, BlameCache, BlameError, BlamedValue, pages_of};
+pub use attribution::{Attribution, Pin};
+pub use blame::{Blame, BlameCache, BlameError, BlamedValue, LocatedValue, pages_of};
 pub use commit_state::CommitState;
 pub use controller::{Controller, Threads};
 pub use errors::{LookupError, StorageError};

@@ -16,11 +16,12 @@ mod lookup;
 mod pins;
 mod puppetdb;
 mod satisfy;
+mod search;
 
 pub use array::read;
 pub use array_form::to_value;
 pub(crate) use console::opens_foreign_quote;
-pub use console::{read_console, to_console};
+pub use console::{comparison_ranges, read_console, to_console};
 pub use error::EvaluationError;
 pub(crate) use evaluate::found;
 pub use evaluate::{evaluate, holds};
@@ -31,3 +32,4 @@ pub use lookup::{Actual, actual, lookup};
 pub use pins::{is_with_more_pins, parts, split_pins, with_pins};
 pub use puppetdb::{QueryFormat, to_covering_query, to_query};
 pub use satisfy::{Formula, Outline, Satisfiability, Solver};
+pub use search::{RuleMatches, RuleSearch, SearchRange};

@@ -1,30 +1,37 @@
 //! Everything compiled from one commit; it never changes.
 
+mod answered_node;
 mod index;
 mod lists;
 mod live;
 mod paths;
+mod received;
+mod rendered_tail;
 mod rendered_values;
 mod request_parser;
 mod response_cache;
+mod value_facts;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::classification::{
-    ClassificationError, Conflicts, Explanation, Outcome, Version, classified, conclude, conflicts,
+    ClassificationError, Conflicts, Explanation, Outcome, Version, WithheldFacts, classified,
+    conclude, conflicts,
 };
 use crate::diagnostic::{Diagnostic, Place};
 use crate::hierarchy::{Estate, GroupIndex};
 use crate::mentioned::MentionedPaths;
 use crate::model::{CommitId, Condition, GroupId, Node};
 
+pub use answered_node::AnsweredNode;
 pub use index::Index;
 pub use live::LiveSnapshot;
 pub use request_parser::Request;
 
 use rendered_values::Fragments;
 use response_cache::ResponseCache;
+use value_facts::ValueFacts;
 
 /// The classifier of one commit.
 #[derive(Clone, Debug)]
@@ -39,6 +46,7 @@ pub struct Snapshot {
     pub warnings: Vec<Diagnostic>,
     index: Index,
     fragments: Fragments,
+    value_facts: ValueFacts,
     /// Found out when they are asked for the first time.
     mentioned: OnceLock<Arc<MentionedPaths>>,
 }
@@ -51,9 +59,11 @@ impl Snapshot {
         origins: Arc<BTreeMap<GroupId, Place>>,
         warnings: Vec<Diagnostic>,
     ) -> Self {
-        let index = Index::new(&estate.hierarchy);
-        let fragments = Fragments::new(&estate.hierarchy);
-        Self { commit, estate, origins, warnings, index, fragments, mentioned: OnceLock::new() }
+        let value_facts = ValueFacts::of(&estate);
+        let index = Index::new(&estate.hierarchy).with_values(value_facts.paths());
+        let fragments = Fragments::new(&estate.hierarchy, estate.interpolation);
+        let mentioned = OnceLock::new();
+        Self { commit, estate, origins, warnings, index, fragments, value_facts, mentioned }
     }
 
     /// Compiles what another commit says, using what has been compiled where both say the same.
@@ -66,33 +76,48 @@ impl Snapshot {
         warnings: Vec<Diagnostic>,
     ) -> Self {
         let (before, after) = (&self.estate.hierarchy, &estate.hierarchy);
-        let Some(changed) = before.changed_in(after) else {
+        let is_same = self.estate.interpolation == estate.interpolation;
+        let Some(changed) = before.changed_in(after).filter(|_| is_same) else {
             return Self::new(commit, estate, origins, warnings);
         };
         let index = self.index.amended(before, after, &changed);
-        let index = index.unwrap_or_else(|| Index::new(after));
+        let value_facts = ValueFacts::of(&estate);
+        let index = index.unwrap_or_else(|| Index::new(after)).with_values(value_facts.paths());
         let fragments = self.fragments.amended(before, after, &changed);
-        Self { commit, estate, origins, warnings, index, fragments, mentioned: OnceLock::new() }
+        let mentioned = OnceLock::new();
+        Self { commit, estate, origins, warnings, index, fragments, value_facts, mentioned }
     }
 
     /// Classifies a node.
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be found out whether a group matches.
-    pub fn classify<'s>(&'s self, node: &'s Node) -> Result<Explanation<'s>, ClassificationError> {
-        classify(&self.estate, &self.index, node)
+    /// Returns an error if it cannot be found out whether a group matches, or if facts cannot be put into a
+    /// value.
+    pub fn classify<'s>(
+        &'s self,
+        node: &'s Node,
+        withheld: WithheldFacts,
+    ) -> Result<Explanation<'s>, ClassificationError> {
+        classify(&self.estate, &self.index, node, withheld)
     }
 
-    /// Returns whether a rule reads facts: then nodes need facts to be classified as they should.
+    /// Returns whether a rule or a value reads facts: then nodes need facts to be classified as they should.
     pub fn reads_facts(&self) -> bool {
         let rules = self.estate.hierarchy.groups().filter_map(|it| it.rule.as_deref());
         rules.into_iter().any(Condition::reads_facts)
+            || self.value_facts.paths().paths().any(|it| it.is_of_fact())
     }
 
-    /// Returns the facts and trusted data that the groups' rules mention.
+    /// Returns the facts and trusted data that rules and values mention.
     pub fn mentioned(&self) -> &Arc<MentionedPaths> {
-        self.mentioned.get_or_init(|| Arc::new(MentionedPaths::of(&self.estate.hierarchy)))
+        self.mentioned.get_or_init(|| Arc::new(MentionedPaths::of(&self.estate)))
+    }
+
+    /// Returns whether the values that some groups give a node have facts of the node in them. Values that are
+    /// set for the node alone do not count.
+    pub fn puts_facts(&self, groups: &[GroupIndex]) -> bool {
+        self.value_facts.are_in_values_of(groups)
     }
 
     /// Returns the index of the groups' rules.
@@ -104,50 +129,63 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// Returns where the leaves among them differ.
+    /// Returns why there is none.
     pub fn classified(
         &self,
-        name: &str,
+        node: &AnsweredNode<'_>,
         groups: &[GroupIndex],
         version: Version,
-    ) -> Result<Vec<u8>, Conflicts<'_>> {
-        self.classified_with(None, name, groups, version)
+    ) -> Result<Vec<u8>, NoDocument<'_>> {
+        self.classified_with(None, node, groups, version)
     }
 
     fn classified_with(
         &self,
         cache: Option<&ResponseCache>,
-        name: &str,
+        node: &AnsweredNode<'_>,
         groups: &[GroupIndex],
         version: Version,
-    ) -> Result<Vec<u8>, Conflicts<'_>> {
+    ) -> Result<Vec<u8>, NoDocument<'_>> {
         let estate = &self.estate;
-        if !estate.individuals.contains_key(name)
-            && let Some(ready) = self.fragments.classified(cache, estate, name, groups, version)
+        let restricted = || node.restricted(self.value_facts.paths());
+        if !estate.individuals.contains_key(node.name())
+            && let Some(ready) =
+                self.fragments.classified(cache, estate, node.name(), &restricted, groups, version)
         {
             return Ok(ready);
         }
-        let node = Node::named(name);
-        let explanation = conclude(estate, &node, groups);
+        let restricted = restricted();
+        let explanation = conclude(estate, &restricted, groups, WithheldFacts::Refuse);
+        let explanation = explanation.map_err(NoDocument::Failed)?;
         match &explanation.outcome {
             Outcome::Classified(result) => {
                 Ok(classified(&explanation, result, version).to_string().into_bytes())
             }
-            Outcome::Conflict(_) => Err(conflicts(estate, groups)),
+            Outcome::Conflict(_) => Err(NoDocument::Conflict(conflicts(estate, groups))),
         }
     }
+}
+
+/// Why there is no classified document of a node.
+#[derive(Debug)]
+pub enum NoDocument<'s> {
+    /// The leaves among its groups differ.
+    Conflict(Conflicts<'s>),
+    /// Facts could not be put into a value.
+    Failed(ClassificationError),
 }
 
 /// Classifies a node by the index of an estate.
 ///
 /// # Errors
 ///
-/// Returns an error if it cannot be found out whether a group matches.
+/// Returns an error if it cannot be found out whether a group matches, or if facts cannot be put into a value.
 pub fn classify<'e>(
     estate: &'e Estate,
     index: &Index,
     node: &'e Node,
+    withheld: WithheldFacts,
 ) -> Result<Explanation<'e>, ClassificationError> {
     let groups = index.matching(&estate.hierarchy, node)?;
-    Ok(conclude(estate, node, &groups))
+    conclude(estate, node, &groups, withheld)
 }

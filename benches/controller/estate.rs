@@ -13,17 +13,22 @@ pub(crate) struct Estate {
 
 impl Estate {
     pub(crate) fn new(groups: usize) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let mut options = git2::RepositoryInitOptions::new();
-        options.bare(true).initial_head("main");
-        let path = directory.path().join("estate.git");
-        let repository = Repository::init_opts(&path, &options).unwrap();
-        let estate = Self { directory, repository: RefCell::new(Some(repository)) };
+        let estate = Self::empty();
         let mut files: Vec<(String, String)> =
             (0..groups).map(|number| (file(number), group(number, "first"))).collect();
         files.extend(pair(0));
         estate.commit("first", &files);
         estate
+    }
+
+    /// Makes a repository without commits.
+    pub(crate) fn empty() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options = git2::RepositoryInitOptions::new();
+        options.bare(true).initial_head("main");
+        let path = directory.path().join("estate.git");
+        let repository = Repository::init_opts(&path, &options).unwrap();
+        Self { directory, repository: RefCell::new(Some(repository)) }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -34,6 +39,12 @@ impl Estate {
     pub(crate) fn change(&self, number: usize) -> String {
         let group = group(number, &format!("change {number}"));
         self.commit("change", &[(file(number), group)])
+    }
+
+    /// Adds a group of every second node.
+    pub(crate) fn add_group_of_half(&self) -> String {
+        let text = "name: Half\nrule: 'name ~ \"[02468]\\.example\\.com$\"'\nclasses: {half: {}}\n";
+        self.commit("half", &[("groups/half.yaml".to_owned(), text.to_owned())])
     }
 
     /// Changes two groups that say the same.
@@ -82,7 +93,8 @@ impl Estate {
         use_it(self.repository.borrow().as_ref().unwrap())
     }
 
-    fn commit(&self, message: &str, files: &[(String, String)]) -> String {
+    /// Commits files beside those that are there.
+    pub(crate) fn commit(&self, message: &str, files: &[(String, String)]) -> String {
         self.with(|repository| {
             let parent = repository.head().ok().map(|it| it.peel_to_commit().unwrap());
             let mut update = git2::build::TreeUpdateBuilder::new();

@@ -11,6 +11,7 @@
     reason = "a program that measures and prints"
 )]
 
+mod blame;
 mod daemon;
 mod estate;
 mod fleet;
@@ -42,6 +43,7 @@ fn main() {
         ("idle", idle),
         ("writes", writes::writes),
         ("diff", fleet::diff),
+        ("blame", blame::blame),
     ] {
         if chosen(name) {
             measure();

@@ -41,10 +41,24 @@ impl Rate {
 
 impl Load {
     pub(crate) fn posts(address: &str, path: &str, bodies: &[(String, Vec<u8>)]) -> Self {
+        Self::posts_as(address, path, bodies, "")
+    }
+
+    /// Posts with a token.
+    pub(crate) fn posts_with(
+        address: &str,
+        path: &str,
+        bodies: &[(String, Vec<u8>)],
+        token: &str,
+    ) -> Self {
+        Self::posts_as(address, path, bodies, &format!("Authorization: Bearer {token}\r\n"))
+    }
+
+    fn posts_as(address: &str, path: &str, bodies: &[(String, Vec<u8>)], header: &str) -> Self {
         let request = |(name, body): &(String, Vec<u8>)| {
             let length = body.len();
             let head = format!(
-                "POST {path}{name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+                "POST {path}{name} HTTP/1.1\r\nHost: localhost\r\n{header}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
             );
             [head.as_bytes(), body].concat()
         };

@@ -36,6 +36,11 @@ impl Changing {
 
 impl Daemon {
     pub(crate) fn start(scale: Scale) -> Self {
+        Self::start_with(scale, &[])
+    }
+
+    /// Starts it with more arguments.
+    pub(crate) fn start_with(scale: Scale, more: &[&str]) -> Self {
         let repository = tempfile::tempdir().unwrap();
         Repository::init_bare(repository.path()).unwrap();
         let files = Arc::new(estates::files(scale, 1));
@@ -44,6 +49,7 @@ impl Daemon {
         let mut child = Command::new(env!("CARGO_BIN_EXE_clade"))
             .args(["serve", "--listen", "127.0.0.1:0", "--interval", "1h", "--repo"])
             .arg(repository.path())
+            .args(more)
             .env("RUST_LOG", "clade=info")
             .stdin(Stdio::null())
             .stderr(Stdio::piped())

@@ -18,8 +18,10 @@
 mod world;
 
 mod bare;
+mod check_ins;
 mod client;
 mod daemon;
+mod pages;
 
 use std::time::Duration;
 
@@ -43,6 +45,20 @@ fn main() {
         return;
     }
     let scale = Scale::of(GROUPS);
+    if std::env::args().any(|it| it == "check-ins") {
+        let nodes = nodes::nodes(scale, NODES, 2);
+        let bodies: Vec<(String, Vec<u8>)> =
+            nodes.iter().map(|node| (node.name.clone(), nodes::body(node))).collect();
+        check_ins::check_ins(scale, &bodies);
+        return;
+    }
+    if std::env::args().any(|it| it == "console") {
+        let nodes = nodes::nodes(scale, NODES, 2);
+        let bodies: Vec<(String, Vec<u8>)> =
+            nodes.iter().map(|node| (node.name.clone(), nodes::body(node))).collect();
+        pages::pages(scale, &bodies);
+        return;
+    }
     let daemon = Daemon::start(scale);
     let bare = bare::Bare::start();
     let nodes = nodes::nodes(scale, NODES, 2);

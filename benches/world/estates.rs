@@ -29,6 +29,33 @@ pub fn files(scale: Scale, seed: u64) -> Vec<File> {
         .collect()
 }
 
+/// Makes the files of the same estate with facts in one value of ten.
+pub fn files_with_facts(scale: Scale, seed: u64) -> Vec<File> {
+    const VALUES: [&str; 4] = [
+        "${trusted[certname]}",
+        "on $kernel ${os[release][major]}",
+        "$role in $datacenter",
+        r"\$6\$salt\$a.b/c",
+    ];
+    let mut values = 0;
+    let mut with_facts = |line: &str| {
+        let is_value = ["    parameter_", "  variable_"].iter().any(|it| line.starts_with(it));
+        values += usize::from(is_value);
+        match line.split_once(": ") {
+            Some((key, _)) if is_value && values % 10 == 0 => {
+                format!("{key}: '{}'\n", VALUES[values / 10 % VALUES.len()])
+            }
+            _ => format!("{line}\n"),
+        }
+    };
+    let mut files = files(scale, seed);
+    for (_, text) in &mut files {
+        *text = text.lines().map(&mut with_facts).collect();
+    }
+    files.push(("clade.yaml".to_owned(), "interpolate: true\n".to_owned()));
+    files
+}
+
 /// Returns the path of a group's file.
 pub fn path(number: usize) -> String {
     format!("groups/{:02}/group-{number}.yaml", number % 64)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clade::internals::hierarchy::{Estate, Hierarchy};
-use clade::internals::model::{Group, GroupId, Node};
+use clade::internals::model::{Group, GroupId, Interpolation, Node};
 use clade::internals::rule;
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
@@ -156,6 +156,49 @@ pub fn estate(rng: &mut Rng) -> Estate {
         individuals: individuals.into(),
         environments: Arc::default(),
         catalogues: Arc::default(),
+        interpolation: Interpolation::Off,
+    }
+}
+
+/// Puts facts into the values of an estate, often in the same way.
+pub fn with_facts_in_values(estate: Estate, rng: &mut Rng) -> Estate {
+    let texts = [
+        r#""${a[b]} \\$x $b""#,
+        r#"{"$k": [["${trusted[certname]}é"], "$c[0]", "${b[0]}"], "l": "\\\"$0"}"#,
+        r#""$a""#,
+        "1",
+    ];
+    let mut values = |it: &Map<String, Value>| -> Map<String, Value> {
+        let fields = it.iter().map(|(key, value)| match value {
+            Value::Object(inner) if key.starts_with(['a', 'b', 'd']) => {
+                let inner = inner.iter().map(|(key, it)| (key.clone(), replaced(it, &texts, rng)));
+                (key.clone(), Value::Object(inner.collect()))
+            }
+            value => (key.clone(), replaced(value, &texts, rng)),
+        });
+        fields.collect()
+    };
+    let mut changed = |it: Value| -> Value {
+        let Value::Object(fields) = it else { return it };
+        values(&fields).into()
+    };
+    let groups = estate.hierarchy.groups().map(|group| {
+        let read = |value: Value| serde_json::from_value(value).unwrap();
+        let [classes, config_data] = [&group.classes, &group.config_data]
+            .map(|it| Arc::new(read(changed(serde_json::to_value(it.as_ref()).unwrap()))));
+        let variables = changed(serde_json::to_value(group.variables.as_ref()).unwrap());
+        let variables = Arc::new(serde_json::from_value(variables).unwrap());
+        Group { classes, config_data, variables, ..group.clone() }
+    });
+    let hierarchy = Hierarchy::build(groups.collect()).unwrap();
+    Estate { hierarchy, interpolation: Interpolation::On, ..estate }
+}
+
+/// Returns another value in place of most.
+fn replaced(value: &Value, texts: &[&str], rng: &mut Rng) -> Value {
+    match rng.usize(..=texts.len()) {
+        0 => value.clone(),
+        at => serde_json::from_str(texts[at - 1]).unwrap(),
     }
 }
 

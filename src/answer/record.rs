@@ -10,8 +10,8 @@ use serde_json::json;
 use super::key::AnswerKey;
 use super::values::{Answer, DefiningGroup};
 use crate::classification::{
-    ClassificationError, ConflictShare, Conflicts, Explanation, Outcome, classify, conclude,
-    conflict_summary,
+    ClassificationError, ConflictShare, Conflicts, Explanation, Outcome, WithheldFacts, conclude,
+    conflict_summary, matches,
 };
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{ClassName, EnvironmentName, GroupId, Map, Node, Value};
@@ -96,10 +96,10 @@ pub struct ConflictRecord {
     pub details: Value,
 }
 
-/// A rule that could not be evaluated.
+/// A rule that could not be evaluated, or a value into which facts could not be put.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleFailure {
-    /// The group of the rule.
+    /// The group of the rule or of the value; the root group for a value that is set for the node alone.
     pub group: DefiningGroup,
     /// What went wrong.
     pub message: String,
@@ -108,21 +108,25 @@ pub struct RuleFailure {
 impl AnswerRecord {
     /// Returns what a node gets.
     pub fn of(estate: &Estate, node: &Node) -> Self {
-        match classify(estate, node) {
-            Ok(explanation) => Self::read(&explanation),
-            Err(error) => Self::Error(RuleFailure::of(&error)),
-        }
+        let groups = matches(&estate.hierarchy, node);
+        Self::of_groups(estate, node, groups.as_deref())
     }
 
     /// Returns what a node gets of which it is known what groups match, parents first, or why that is not
-    /// known. Only the values that are set for it alone depend on its name.
+    /// known. Of its facts those matter that values mention; what is not stored of them is marked in the
+    /// values. The name decides which values are set for the node alone.
     pub fn of_groups(
         estate: &Estate,
-        name: &str,
+        node: &Node,
         groups: Result<&[GroupIndex], &ClassificationError>,
     ) -> Self {
+        let concluded =
+            |groups: &[GroupIndex]| match conclude(estate, node, groups, WithheldFacts::Mark) {
+                Ok(explanation) => Self::read(&explanation),
+                Err(error) => Self::Error(RuleFailure::of(&error)),
+            };
         match groups {
-            Ok(groups) => Self::read(&conclude(estate, &Node::named(name), groups)),
+            Ok(groups) => concluded(groups),
             Err(error) => Self::Error(RuleFailure::of(error)),
         }
     }

@@ -45,6 +45,7 @@ fn estate(groups: Vec<Group>, own: &[(&str, Value)]) -> Estate {
         individuals: Arc::new(own.collect()),
         environments: Arc::default(),
         catalogues: Arc::default(),
+        interpolation: crate::model::Interpolation::Off,
     }
 }
 
@@ -159,6 +160,9 @@ fn a_conflict_and_an_error_stand_in_place_of_the_values() {
     assert_eq!(lines(None, &error), ["state - \"error\" -", "error - \"too slow\" g1"]);
     for record in [agreed, conflict, error] {
         assert_eq!(AnswerRecord::from_bytes(&record.to_bytes()).unwrap(), record);
+        let outline = AnswerOutline::from_bytes(&record.to_bytes()).unwrap();
+        assert_eq!((outline.state, outline.environment), (record.state(), record.environment()));
+        assert_eq!(outline.groups.iter().collect::<Vec<_>>(), record.groups());
     }
 }
 
@@ -348,7 +352,7 @@ proptest! {
         let (estate, node) = (drawn_estate(&groups, own), drawn_node(facts));
         let index = Index::new(&estate.hierarchy);
         let matching = index.matches(&estate.hierarchy, &index.resolve(&node));
-        let by_index = AnswerRecord::of_groups(&estate, "n", matching.as_deref());
+        let by_index = AnswerRecord::of_groups(&estate, &node, matching.as_deref());
         let by_rules = AnswerRecord::of(&estate, &node);
         prop_assert_eq!(&by_index, &by_rules);
         let read = AnswerRecord::from_bytes(&by_rules.to_bytes()).unwrap();

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::key::AnswerKey;
 use crate::classification::{
-    ClassificationError, Explanation, Final, Outcome, ValueSource, classify, conflict_summary,
+    ClassificationError, Explanation, Final, Outcome, ValueSource, WithheldFacts, conclude,
+    conflict_summary, matches,
 };
 use crate::diagnostic::closest;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
@@ -82,7 +83,9 @@ impl Answer {
     ///
     /// Returns an error if it gets nothing.
     pub fn of(estate: &Estate, node: &Node) -> Result<Self, NoAnswer> {
-        let explanation = classify(estate, node)?;
+        let groups = matches(&estate.hierarchy, node)?;
+        // Blame is for people.
+        let explanation = conclude(estate, node, &groups, WithheldFacts::Mark)?;
         match &explanation.outcome {
             Outcome::Classified(result) => Ok(Self::read(&explanation, result)),
             Outcome::Conflict(conflicts) => {
@@ -120,18 +123,18 @@ impl Answer {
             );
             for (key, it) in &sources.parameters {
                 let key = AnswerKey::Parameter(class.clone(), (*key).clone());
-                values.insert(key, defined(it.value, &mut it.sources.iter()));
+                values.insert(key, defined(&it.value, &mut it.sources.iter()));
             }
         }
         for (class, sources) in &result.config_data {
             for (key, it) in &sources.parameters {
                 let key = AnswerKey::ConfigData((*class).clone(), (*key).clone());
-                values.insert(key, defined(it.value, &mut it.sources.iter()));
+                values.insert(key, defined(&it.value, &mut it.sources.iter()));
             }
         }
         for (name, it) in &result.variables {
             let key = AnswerKey::Variable((*name).clone());
-            values.insert(key, defined(it.value, &mut it.sources.iter()));
+            values.insert(key, defined(&it.value, &mut it.sources.iter()));
         }
         Self(values)
     }

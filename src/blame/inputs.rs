@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use crate::model::{Node, Path};
-use crate::rule::{Actual, actual};
+use crate::rule::{Actual, actual, lookup};
 
 /// The paths that the rules of some commits mention, and what a node has there, as a digest: facts hold
 /// secrets, which are not kept.
@@ -67,7 +67,8 @@ fn digest(paths: &[Path], node: &Node) -> [u8; 32] {
                     part(4, &element.to_string());
                 }
             }
-            Ok(Actual::Object) => part(5, ""),
+            // It may be put into values as a whole.
+            Ok(Actual::Object) => part(5, &lookup(path, node).unwrap_or_default().to_string()),
             // The value was not stored.
             Err(_) => part(6, ""),
         }

@@ -20,13 +20,16 @@ pub fn enc_document(result: &Final<'_>) -> String {
             let parameters: Map<String, Value> = class
                 .parameters
                 .iter()
-                .map(|(key, it)| (key.to_string(), it.value.clone()))
+                .map(|(key, it)| (key.to_string(), it.value.as_ref().clone()))
                 .collect();
             (name.to_string(), parameters.into())
         })
         .collect();
-    let variables: Map<String, Value> =
-        result.variables.iter().map(|(name, it)| (name.to_string(), it.value.clone())).collect();
+    let variables: Map<String, Value> = result
+        .variables
+        .iter()
+        .map(|(name, it)| (name.to_string(), it.value.as_ref().clone()))
+        .collect();
     let mut document = Map::new();
     document.insert("classes".to_owned(), classes.into());
     document.insert("parameters".to_owned(), variables.into());

@@ -35,9 +35,23 @@ impl<'h> Match<'h> {
 ///
 /// Returns [`ClassificationError`] if it cannot be found out whether a group matches.
 pub fn matches(hierarchy: &Hierarchy, node: &Node) -> Result<Vec<GroupIndex>, ClassificationError> {
+    matches_within(hierarchy, hierarchy.indexes(), node)
+}
+
+/// Returns the groups of a stretch of the tree that match a node, as [`matches`] finds them, given that
+/// the rules of the ancestors that are not in it hold.
+///
+/// # Errors
+///
+/// Returns [`ClassificationError`] if it cannot be found out whether a group matches.
+pub fn matches_within(
+    hierarchy: &Hierarchy,
+    groups: impl IntoIterator<Item = GroupIndex>,
+    node: &Node,
+) -> Result<Vec<GroupIndex>, ClassificationError> {
     let mut found = Vec::new();
     let mut at = hierarchy.root();
-    let mut rest = hierarchy.indexes();
+    let mut rest = groups.into_iter();
     while let Some(index) = rest.find(|index| *index >= at) {
         let group = hierarchy.group(index);
         at = index;

@@ -1,5 +1,6 @@
 //! The leaves' values together, and the node's own on top.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -20,10 +21,23 @@ pub enum ValueSource {
 /// A value with everything that defines it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourcedValue<'e> {
-    /// The value; never null.
-    pub value: &'e Value,
+    /// The value that the node gets, with facts in it if there are any; never null.
+    pub value: Cow<'e, Value>,
+    /// The value as it is written.
+    pub written: &'e Value,
     /// The groups that define it, or the node.
     pub sources: BTreeSet<ValueSource>,
+}
+
+impl<'e> SourcedValue<'e> {
+    fn of(written: &'e Value, sources: BTreeSet<ValueSource>) -> Self {
+        Self { value: Cow::Borrowed(written), written, sources }
+    }
+
+    /// Returns whether the value has a `$`, so that what comes out may be another than what is written.
+    pub fn is_expanded(&self) -> bool {
+        matches!(self.value, Cow::Owned(_))
+    }
 }
 
 /// A class with everything that names it.
@@ -108,10 +122,7 @@ fn put<'e, K: Ord + ?Sized>(
     source: ValueSource,
 ) {
     let entry = merged.entry(key);
-    entry
-        .or_insert_with(|| SourcedValue { value, sources: BTreeSet::new() })
-        .sources
-        .insert(source);
+    entry.or_insert_with(|| SourcedValue::of(value, BTreeSet::new())).sources.insert(source);
 }
 
 fn override_classes<'e>(merged: &mut BTreeMap<&'e ClassName, ClassSources<'e>>, own: &'e Classes) {
@@ -132,6 +143,6 @@ fn replace<'e, K: Ord + ?Sized>(
     if value.is_null() {
         merged.remove(key);
     } else {
-        merged.insert(key, SourcedValue { value, sources: BTreeSet::from([ValueSource::Node]) });
+        merged.insert(key, SourcedValue::of(value, BTreeSet::from([ValueSource::Node])));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::conflict::ClassDifferences;
+use super::interpolation::facts_in;
 use super::{
     ClassSources, ConflictShare, Conflicts, Explanation, Final, Match, Outcome, SourcedValue,
     ValueSource,
@@ -54,7 +55,9 @@ pub fn classified(explanation: &Explanation<'_>, result: &Final<'_>, version: Ve
 /// Writes config data as Hiera reads it: `{"class::key": value}`.
 pub fn hiera(result: &Final<'_>) -> Value {
     let flat = result.config_data.iter().flat_map(|(class, it)| {
-        it.parameters.iter().map(move |(key, it)| (format!("{class}::{key}"), it.value.clone()))
+        it.parameters
+            .iter()
+            .map(move |(key, it)| (format!("{class}::{key}"), it.value.as_ref().clone()))
     });
     Value::Object(flat.collect())
 }
@@ -66,7 +69,9 @@ fn classes(classes: &BTreeMap<&ClassName, ClassSources<'_>>) -> Value {
 }
 
 fn values<K: ToString>(values: &BTreeMap<&K, SourcedValue<'_>>) -> Value {
-    Value::Object(values.iter().map(|(key, it)| (key.to_string(), it.value.clone())).collect())
+    Value::Object(
+        values.iter().map(|(key, it)| (key.to_string(), it.value.as_ref().clone())).collect(),
+    )
 }
 
 /// Writes the explanation document.
@@ -144,17 +149,22 @@ pub fn explanation_fields(explanation: &Explanation<'_>) -> Map<String, Value> {
     insert("leaf_groups", leaves.into());
     insert("inherited_classifications", inherited.into());
     insert("individual_classification", individual(explanation));
-    match &explanation.outcome {
-        Outcome::Conflict(conflicts) => {
-            insert("conflicts", conflict_details(hierarchy, conflicts));
-        }
-        Outcome::Classified(result) => {
-            let classification = final_classification(explanation);
-            insert("final_classification", classification.unwrap_or_default());
-            insert("classification_sources", sources(hierarchy, result));
-        }
+    if let Outcome::Conflict(conflicts) = &explanation.outcome {
+        insert("conflicts", conflict_details(hierarchy, conflicts));
     }
+    document.extend(explained_values(explanation));
     document
+}
+
+/// Writes what the node gets, and what defines it, as the explanation document has both.
+pub fn explained_values(explanation: &Explanation<'_>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    if let Outcome::Classified(result) = &explanation.outcome {
+        let classification = final_classification(explanation);
+        fields.insert("final_classification".to_owned(), classification.unwrap_or_default());
+        fields.insert("classification_sources".to_owned(), sources(explanation, result));
+    }
+    fields
 }
 
 fn individual(explanation: &Explanation<'_>) -> Value {
@@ -175,7 +185,8 @@ fn individual(explanation: &Explanation<'_>) -> Value {
 /// The key of a class's own sources among those of its parameters.
 const CLASS_SOURCES: &str = "puppetlabs.classifier/sources";
 
-fn sources(hierarchy: &Hierarchy, result: &Final<'_>) -> Value {
+fn sources(explanation: &Explanation<'_>, result: &Final<'_>) -> Value {
+    let hierarchy = &explanation.estate.hierarchy;
     let list = |sources: &BTreeSet<ValueSource>| -> Value {
         let name = |source: &ValueSource| match source {
             ValueSource::Group(index) => hierarchy.group(*index).id.to_string(),
@@ -183,7 +194,16 @@ fn sources(hierarchy: &Hierarchy, result: &Final<'_>) -> Value {
         };
         sources.iter().map(name).collect()
     };
-    let sourced = |it: &SourcedValue<'_>| json!({"value": it.value, "sources": list(&it.sources)});
+    let sourced = |it: &SourcedValue<'_>| {
+        let mut fields = Map::new();
+        fields.insert("value".to_owned(), it.value.as_ref().clone());
+        fields.insert("sources".to_owned(), list(&it.sources));
+        if it.is_expanded() {
+            fields.insert("written".to_owned(), it.written.clone());
+            fields.insert("facts".to_owned(), facts_in(it.written, explanation.node).into());
+        }
+        Value::Object(fields)
+    };
     let parameters = |parameters: &BTreeMap<&Key, SourcedValue<'_>>| -> Map<String, Value> {
         parameters.iter().map(|(key, it)| (key.to_string(), sourced(it))).collect()
     };

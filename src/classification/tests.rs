@@ -41,6 +41,7 @@ fn estate(groups: &[(u8, u8, Value)]) -> Estate {
         individuals: Arc::default(),
         environments: Arc::default(),
         catalogues: Arc::default(),
+        interpolation: crate::model::Interpolation::Off,
     }
 }
 

@@ -10,9 +10,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::Exit;
-use super::age::age;
 use super::client::{AnswerFormat, DaemonArgs};
 use super::output::Output;
+use crate::age::age;
 use crate::diagnostic::{visible, visible_up_to};
 use crate::http::types::{AnswerChange, FactChange, StoredChange};
 

@@ -1,6 +1,7 @@
 //! `clade import`
 
 pub(super) mod export;
+mod interpolation;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -75,6 +76,7 @@ impl ImportCommand {
             std::fs::write(&path, text)
                 .with_context(|| format!("cannot write `{}`", path.display()))?;
         }
+        interpolation::set(&self.directory, &hierarchy, output)?;
         output.note(&format!("{} groups written below {}", files.len(), target.display()));
         Ok(Exit::Fine)
     }

@@ -21,7 +21,9 @@ impl ManCommand {
     pub(super) fn run(self, definition: &Command, output: &mut Output) -> Result<Exit> {
         let Some(directory) = self.directory else {
             let mut page = Vec::new();
-            clap_mangen::Man::new(definition.clone()).render(&mut page)?;
+            // As in the directory, whose pages are those of the commands themselves.
+            let definition = definition.clone().disable_help_subcommand(true);
+            clap_mangen::Man::new(definition).render(&mut page)?;
             output.data(&String::from_utf8(page)?)?;
             return Ok(Exit::Fine);
         };

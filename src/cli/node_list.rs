@@ -9,11 +9,12 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::Exit;
-use super::age::age;
 use super::client::{AnswerFormat, DaemonArgs, Document};
 use super::output::Output;
-use super::table::table;
+use super::page::{Cell, Page, RED, YELLOW};
 use super::why::resolve;
+use crate::age::age;
+use crate::answer::NodeState;
 use crate::client::Client;
 use crate::config::parse_duration;
 use crate::diagnostic::visible_up_to;
@@ -95,7 +96,9 @@ impl NodesCommand {
             AnswerFormat::Human if nodes.read.is_empty() => {
                 output.note("the daemon knows no node that meets the conditions");
             }
-            AnswerFormat::Human => output.data(&write(&nodes.read, Timestamp::now()))?,
+            AnswerFormat::Human => {
+                output.data(&write(&nodes.read, Timestamp::now(), output.page()))?;
+            }
         }
         Ok(Exit::Fine)
     }
@@ -139,30 +142,39 @@ impl Pages<'_> {
     }
 }
 
-fn write(nodes: &[NodeSummary], now: Timestamp) -> String {
+fn write(nodes: &[NodeSummary], now: Timestamp, page: Page) -> String {
     let head = ["NODE", "STATE", "SEEN", "COMMIT", "SINCE", "ENVIRONMENT", "GROUPS"];
     let rows = nodes.iter().map(|it| {
         let commit = it.commit.map(|commit| commit.to_string().chars().take(SHORT).collect());
         let groups: Vec<&str> = it.groups.iter().map(|group| group.name.as_str()).collect();
         let missing = || "-".to_owned();
         [
-            visible_up_to(&it.name, LONGEST),
-            it.state.map_or_else(missing, |state| state.to_string()),
-            age(it.last_seen, now),
-            commit.unwrap_or_else(missing),
-            it.since.map_or_else(missing, |since| age(since, now)),
-            it.environment.as_ref().map_or_else(missing, ToString::to_string),
-            visible_up_to(&groups.join(", "), LONGEST),
+            visible_up_to(&it.name, LONGEST).into(),
+            it.state.map_or_else(|| missing().into(), state_cell),
+            age(it.last_seen, now).into(),
+            commit.unwrap_or_else(missing).into(),
+            it.since.map_or_else(missing, |since| age(since, now)).into(),
+            it.environment.as_ref().map_or_else(missing, ToString::to_string).into(),
+            visible_up_to(&groups.join(", "), LONGEST).into(),
         ]
     });
-    table(&std::iter::once(head.map(str::to_owned)).chain(rows).collect::<Vec<_>>())
+    page.table(head, &rows.collect::<Vec<_>>())
+}
+
+fn state_cell(state: NodeState) -> Cell {
+    match state {
+        NodeState::Classified => state.to_string().into(),
+        NodeState::Conflict => Cell::painted(state.to_string(), YELLOW),
+        NodeState::Error => Cell::painted(state.to_string(), RED),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::write;
+    use super::{Page, write};
+    use crate::diagnostic::Colour;
     use crate::http::types::NodePage;
 
     #[test]
@@ -178,7 +190,9 @@ mod tests {
              "commit": "d7e3cef5f336fdea8a2ee9e52a99a9d236d0d86f", "environment": "production",
              "groups": [group], "state": "classified", "since": "2026-11-22T11:00:00Z", "later": 1},
         ]})).unwrap();
-        insta::assert_snapshot!(write(&page.nodes, "2026-11-22T12:00:00Z".parse().unwrap()), @r"
+        let now = "2026-11-22T12:00:00Z".parse().unwrap();
+        let wide = Page { width: None, colour: Colour::Plain };
+        insta::assert_snapshot!(write(&page.nodes, now, wide), @r"
         NODE              STATE       SEEN      COMMIT        SINCE       ENVIRONMENT  GROUPS
         db1.example.com   conflict    3 h ago   d7e3cef5f336  2 d ago     -            Web�[31m, Web�[31m
         new1.example.com  -           just now  -             -           -

@@ -3,16 +3,17 @@
 //! They are read and used in batches, so that a fleet of any size takes the memory of one.
 
 mod batch;
-mod progress;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use jiff::Timestamp;
 
-use super::client::{IdentityArgs, server_of_environment};
+use super::client::{DEFAULT_SERVER, IdentityArgs, server_of_environment};
 use super::output::Output;
+use super::progress::ProgressBar;
 use crate::client::{Client, NodeEntry, PAGE_NODES, read_page, read_pages};
 use crate::facts::{FactsDirectory, Listed, ListedNode, NodeSource as _, list_files};
 use crate::http::types::CheckIn;
@@ -20,7 +21,6 @@ use crate::model::Node;
 use crate::puppetdb::PuppetDb;
 use batch::NodeBatch;
 use batch::UseBatch;
-use progress::ProgressBar;
 
 /// How long one page of nodes may take.
 const PAGE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -60,30 +60,62 @@ impl NodesArgs {
         servers.map(|it| self.identity.client_of_first(&it, timeout, output)).transpose()
     }
 
+    /// Returns the daemon whose check-ins are the nodes, unless they are of another source: without any, that
+    /// of this host.
+    pub(super) fn daemon_by_default(
+        &self,
+        timeout: Duration,
+        output: &mut Output,
+    ) -> Result<Option<Client>> {
+        let daemon = self.daemon(timeout, output)?;
+        if daemon.is_some() || self.facts.is_some() || self.puppetdb.is_some() {
+            return Ok(daemon);
+        }
+        self.identity.client_of_first(DEFAULT_SERVER, timeout, output).map(Some)
+    }
+
+    /// Returns whether the command line names a source.
+    pub(super) fn is_given(&self) -> bool {
+        self.facts.is_some() || self.puppetdb.is_some() || self.server.is_some()
+    }
+
     /// Reads all nodes.
     pub(super) fn read(&self, each: UseBatch<'_>, output: &mut Output) -> Result<ReadNodes> {
+        self.read_noting(&mut |_, _| {}, each, output)
+    }
+
+    /// Reads all nodes, and notes when each was seen last, before it is used.
+    pub(super) fn read_noting(
+        &self,
+        note: NoteSeen<'_>,
+        each: UseBatch<'_>,
+        output: &mut Output,
+    ) -> Result<ReadNodes> {
         if let Some(directory) = &self.facts {
-            return from_directory(directory, each);
+            return from_directory(directory, note, each);
         }
         if let Some(url) = &self.puppetdb {
             let puppetdb = PuppetDb::new(url, &self.identity.identity())?;
-            return in_batches(each, &mut |take| Ok(puppetdb.list(None, take)?));
+            return in_batches(note, each, &mut |take| Ok(puppetdb.list(None, take)?));
         }
         let Some(daemon) = self.daemon(PAGE_TIMEOUT, output)? else {
             bail!(
-                "no nodes to compare: pass --facts DIR, --puppetdb URL or --server URL, or set `CLADE_SERVER`"
+                "no nodes: pass --facts DIR, --puppetdb URL or --server URL, or set `CLADE_SERVER`"
             )
         };
-        in_batches(each, &mut |take| check_ins(&daemon, take))
+        in_batches(note, each, &mut |take| check_ins(&daemon, take))
     }
 }
 
+/// Notes the name of a node, and when it was seen last, if the source knows.
+pub(super) type NoteSeen<'n> = &'n mut dyn FnMut(&str, Option<Timestamp>);
+
 /// Reads the facts files of a directory.
-pub(super) fn from_directory(directory: &Path, each: UseBatch<'_>) -> Result<ReadNodes> {
+fn from_directory(directory: &Path, note: NoteSeen<'_>, each: UseBatch<'_>) -> Result<ReadNodes> {
     let facts = FactsDirectory::new(directory.to_owned());
     let files = facts.files()?;
-    let mut progress = ProgressBar::new(files.len());
-    let read = in_batches(each, &mut |take| {
+    let mut progress = ProgressBar::new(files.len(), "nodes");
+    let read = in_batches(note, each, &mut |take| {
         list_files(&files, &mut |listed| {
             take(listed);
             progress.advance();
@@ -116,17 +148,24 @@ impl NodeEntry for CheckIn {
             )),
         }
     }
+
+    fn seen(&self) -> Option<Timestamp> {
+        self.check_ins.first().map(|it| it.time)
+    }
 }
 
 /// Passes on the nodes of a list, and returns how many it has.
 type ListNodes<'l> = &'l mut dyn FnMut(&mut dyn FnMut(Listed)) -> Result<usize>;
 
 /// Uses the nodes of a list in batches.
-fn in_batches(each: UseBatch<'_>, list: ListNodes<'_>) -> Result<ReadNodes> {
+fn in_batches(note: NoteSeen<'_>, each: UseBatch<'_>, list: ListNodes<'_>) -> Result<ReadNodes> {
     let mut batch = NodeBatch::new(each);
     let mut unreadable = Vec::new();
     let listed = list(&mut |listed| match listed {
-        Ok(ListedNode { node, memory }) => batch.push(node, memory),
+        Ok(ListedNode { node, memory, seen }) => {
+            note(&node.name, seen);
+            batch.push(node, memory);
+        }
         Err(error) => unreadable.push(error),
     })?;
     batch.flush();

@@ -5,14 +5,16 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Exit;
 use super::client::{AnswerFormat, DaemonArgs, Document, error_kind, read_object};
 use super::output::Output;
 use super::why::{findings, resolve};
 use crate::client::{Client, JsonReply};
-use crate::http::types::{self, ErrorKind, Finding, PinRequest, Pinned, Requested};
+use crate::http::types::{
+    self, ErrorKind, Finding, OperatorRequest, PinRequest, Pinned, Requested,
+};
 
 /// How long the daemon may take: it builds the commit that it pins.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -22,12 +24,17 @@ const PATIENCE: Duration = Duration::from_mins(2);
 struct OperatorArgs {
     #[command(flatten)]
     daemon: DaemonArgs,
+    /// Why, for the journal of the daemon
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
     /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: AnswerFormat,
 }
 
 /// Make a daemon fetch its branch now
+///
+/// Exit status: 0 it will fetch; 2 the daemon cannot be reached.
 #[derive(Debug, Args)]
 pub(super) struct ReconcileCommand {
     #[command(flatten)]
@@ -47,6 +54,8 @@ pub(super) struct PinCommand {
 }
 
 /// Make a daemon follow its branch again, after `clade pin` or a rewritten history
+///
+/// Exit status: 0 it follows the branch; 2 the daemon cannot be reached.
 #[derive(Debug, Args)]
 pub(super) struct ResumeCommand {
     #[command(flatten)]
@@ -54,6 +63,11 @@ pub(super) struct ResumeCommand {
 }
 
 impl OperatorArgs {
+    /// Returns the body of a request that needs nothing but the reason.
+    fn request(&self) -> OperatorRequest {
+        OperatorRequest { reason: self.reason.clone() }
+    }
+
     fn write(&self, answer: &Value, message: &str, output: &mut Output) -> Result<Exit> {
         output.data(&match self.format {
             AnswerFormat::Human => format!("{message}\n"),
@@ -70,7 +84,8 @@ impl OperatorArgs {
 impl ReconcileCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
-        let answer: Document<Requested> = post(&daemon, "/controller/reconcile", &json!({}))?;
+        let answer: Document<Requested> =
+            post(&daemon, "/controller/reconcile", &self.asked.request())?;
         let message = "the daemon fetches its branch; `clade status` shows what comes of it";
         self.asked.write(&answer.sent, message, output)
     }
@@ -80,7 +95,10 @@ impl PinCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
         let revision = resolve(&self.revision, output)?;
-        let request = serde_json::to_string(&PinRequest { commit: revision.clone() })?;
+        let request = serde_json::to_string(&PinRequest {
+            commit: revision.clone(),
+            reason: self.asked.reason.clone(),
+        })?;
         let reply = daemon.post_json("/controller/pin", &request)?;
         match error_kind(&reply) {
             Some(ErrorKind::UnknownCommit) => bail!(
@@ -117,13 +135,17 @@ impl PinCommand {
 impl ResumeCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
         let daemon = self.asked.daemon(output)?;
-        let answer: Document<Pinned> = post(&daemon, "/controller/resume", &json!({}))?;
+        let answer: Document<Pinned> = post(&daemon, "/controller/resume", &self.asked.request())?;
         let message =
             "the daemon follows its branch again; `clade status` shows the commit that answers";
         self.asked.write(&answer.sent, message, output)
     }
 }
 
-fn post<T: DeserializeOwned>(daemon: &Client, path: &str, body: &Value) -> Result<Document<T>> {
-    Document::of(daemon.post_json(path, &body.to_string())?, daemon)
+fn post<T: DeserializeOwned>(
+    daemon: &Client,
+    path: &str,
+    request: &OperatorRequest,
+) -> Result<Document<T>> {
+    Document::of(daemon.post_json(path, &serde_json::to_string(request)?)?, daemon)
 }

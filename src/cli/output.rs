@@ -6,7 +6,8 @@ use anyhow::Result;
 use clap::ValueEnum;
 use serde_json::Value;
 
-use crate::diagnostic::{Colour, visible_up_to};
+use super::page::Page;
+use crate::diagnostic::{Colour, Diagnostic, annotate, visible_up_to};
 use crate::document::{ValueLayout, write};
 
 /// The most characters of a line on stderr.
@@ -39,15 +40,17 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn new() -> Self {
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
-        let colour =
-            if wanted && std::io::stdout().is_terminal() { Colour::Ansi } else { Colour::Plain };
-        Self { colour }
+        Self { colour: colour_of(std::io::stdout().is_terminal()) }
     }
 
     /// Returns whether data have colours.
     pub(super) fn colour(&self) -> Colour {
         self.colour
+    }
+
+    /// Returns how wide text for people may be, and its colours.
+    pub(super) fn page(&self) -> Page {
+        Page { width: width(), colour: self.colour }
     }
 
     /// Writes data.
@@ -67,18 +70,31 @@ impl Output {
         let _gone = writeln!(std::io::stderr().lock(), "{}", shown.join("\n"));
     }
 
+    /// Writes what was found in a text, with the lines that it is about.
+    #[expect(clippy::unused_self, reason = "without output it writes nothing")]
+    pub(super) fn findings(&mut self, text: &str, name: &str, diagnostics: &[Diagnostic]) {
+        let colour = colour_of(std::io::stderr().is_terminal());
+        let written = annotate(text, name, diagnostics, colour);
+        let _gone = write!(std::io::stderr().lock(), "{written}");
+    }
+
     /// Writes an error with its causes on one line.
     pub(super) fn error(&mut self, error: &anyhow::Error) {
         self.note(&format!("error: {}", one_line(error)));
     }
 }
 
-/// Writes text in a colour or style of a terminal.
-pub(super) fn paint(colour: Colour, code: &str, text: &str) -> String {
-    match colour {
-        Colour::Ansi => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-        Colour::Plain => text.to_owned(),
-    }
+/// Returns the width of the terminal, or the one that `COLUMNS` names; none where text goes elsewhere.
+fn width() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok().and_then(|it| it.parse().ok());
+    let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    columns.or_else(|| terminal().filter(|_| std::io::stdout().is_terminal()))
+}
+
+/// Returns the colours of text for a terminal, or for something else.
+fn colour_of(is_terminal: bool) -> Colour {
+    let wanted = std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
+    if wanted && is_terminal { Colour::Ansi } else { Colour::Plain }
 }
 
 /// Writes an error with its causes on one line.

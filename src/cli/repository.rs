@@ -1,5 +1,6 @@
 //! The group repository that a command works on: a working tree or a revision.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,15 +8,15 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 
-use crate::diagnostic::{Colour, Diagnostic, Format, Report, Severity};
+use crate::diagnostic::{Colour, Diagnostic, Format, Report, Severity, ShownFindings};
 use crate::document::Limits;
 use crate::git::Repository;
 use crate::hierarchy::Estate;
 use crate::model::{Budget, BudgetItem, BudgetOverride, CommitId, Exceeded, Meter};
 use crate::reconcile::{SourceError, meant_files, source_files};
 use crate::validation::{
-    Checked, Layout, Search, SourceContent, SourceFile, too_large, unread, unread_tests,
-    validate_within,
+    Checked, Layout, OwnSchemas, Search, SourceContent, SourceFile, too_large, unread,
+    unread_tests, validate_within,
 };
 
 /// Which repository, and which of its states.
@@ -125,10 +126,16 @@ impl RepositoryArgs {
     ///
     /// A repository that is not valid is an error: nothing answers from it.
     pub(super) fn estate(&self) -> Result<Estate> {
-        let loaded = self.load()?;
+        self.valid().map(|(estate, _)| estate)
+    }
+
+    /// Reads the repository and returns its estate, and the rest of what was read.
+    pub(super) fn valid(&self) -> Result<(Estate, LoadedRepository)> {
+        let mut loaded = self.load()?;
         let error = loaded.first_error().map_or_else(String::new, |it| format!(": {it}"));
         let no_estate = || anyhow!("the repository is not valid{error}; see `clade validate`");
-        loaded.checked.estate.ok_or_else(no_estate)
+        let estate = loaded.checked.estate.take().ok_or_else(no_estate)?;
+        Ok((estate, loaded))
     }
 }
 
@@ -153,6 +160,14 @@ impl LoadedRepository {
             SourceContent::Bytes(bytes) => Some(bytes),
             _ => None,
         }
+    }
+
+    /// Returns the files that were read, with their text.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (&Arc<str>, &[u8])> {
+        self.sources.iter().filter_map(|file| match &file.content {
+            SourceContent::Bytes(bytes) => Some((&file.path, bytes.as_ref())),
+            _ => None,
+        })
     }
 
     /// Makes the report of what validation found.
@@ -190,9 +205,12 @@ impl LoadedRepository {
         }
     }
 
-    /// Writes the report.
-    pub(super) fn render(&self, format: Format, colour: Colour) -> String {
-        self.report().render(format, colour)
+    /// Writes the report; people are shown so many findings of it.
+    pub(super) fn render(&self, format: Format, colour: Colour, shown: ShownFindings) -> String {
+        match format {
+            Format::Human => self.report().render_for_people(colour, shown),
+            format => self.report().render(format, colour),
+        }
     }
 }
 
@@ -247,9 +265,41 @@ fn read_directory_within(directory: &Path, meter: &Meter) -> Result<Vec<SourceFi
             Ok(_) => files.push(read_file(directory, part)?),
         }
     }
+    files.extend(read_schemas(directory, &layout)?);
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files.dedup_by(|a, b| a.path == b.path);
     Ok(files)
+}
+
+/// Reads the files with schemas that the settings name, and those that they refer to.
+fn read_schemas(directory: &Path, layout: &Layout) -> Result<Vec<SourceFile>> {
+    let failure = OnceCell::new();
+    let read = |path: &str| {
+        let mut parts = path.split('/').scan(PathBuf::new(), |way, part| {
+            way.push(part);
+            Some(way.clone())
+        });
+        // A commit has nothing below a link, so neither has the working tree.
+        let link = parts.find(|it| directory.join(it).is_symlink());
+        if link.is_some() {
+            return Some(SourceContent::Link);
+        }
+        if !directory.join(path).is_file() {
+            return None;
+        }
+        match read_file(directory, path) {
+            Ok(file) => Some(file.content),
+            Err(error) => {
+                drop(failure.set(error));
+                None
+            }
+        }
+    };
+    let files = OwnSchemas::sources(&layout.schemas, &read);
+    match failure.into_inner() {
+        Some(error) => Err(error),
+        None => Ok(files.into_iter().map(|(path, content)| SourceFile { path, content }).collect()),
+    }
 }
 
 fn walk(

@@ -1,6 +1,11 @@
 //! `clade test`
 
 mod actual_values;
+mod coverage;
+mod group_value;
+mod measures;
+mod mutation;
+mod reach;
 mod render;
 mod update;
 mod verdict;
@@ -10,9 +15,10 @@ use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 
 use super::Exit;
-use super::output::Output;
+use super::output::{DataFormat, Output};
 use super::repository::RepositoryArgs;
 use crate::snapshot::Index;
+use measures::MeasureArgs;
 use verdict::TestVerdict;
 
 /// Run the classification tests of a group repository
@@ -23,9 +29,11 @@ pub(super) struct TestCommand {
     /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: TestFormat,
+    #[command(flatten)]
+    measures: MeasureArgs,
     /// Write the actual values into the tests that fail, and into those that expect nothing, after
     /// showing the differences; comments and layout stay
-    #[arg(long, conflicts_with = "rev")]
+    #[arg(long, conflicts_with_all = ["rev", "measures"])]
     update: bool,
 }
 
@@ -44,6 +52,12 @@ enum TestFormat {
 
 impl TestCommand {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit> {
+        if matches!(self.format, TestFormat::Tap | TestFormat::Junit) && self.measures.are_printed()
+        {
+            bail!(
+                "`--coverage` and `--mutate` are written with `--format human` or `json`; `--lcov FILE` goes with every format"
+            );
+        }
         let loaded = self.repository.load()?;
         let prefix = loaded.report().prefix;
         let Some(estate) = &loaded.checked.estate else {
@@ -57,11 +71,23 @@ impl TestCommand {
             .into_par_iter()
             .map(|test| verdict::run(test, estate, &index, self.repository.directory()))
             .collect();
+        let measures =
+            self.measures.take(&loaded, &verdicts, estate, &index, &self.repository, output)?;
         let text = match self.format {
-            TestFormat::Human => render::human(&verdicts, &prefix, output.colour()),
+            _ if measures.is_tracefile() => {
+                output.note(&render::summary(&verdicts));
+                measures.tracefile()
+            }
+            TestFormat::Human => {
+                render::human(&verdicts, &prefix, output.colour()) + &measures.text(&prefix)
+            }
             TestFormat::Tap => render::tap(&verdicts, &prefix),
             TestFormat::Junit => render::junit(&verdicts, &prefix),
-            TestFormat::Json => render::json(&verdicts, &prefix),
+            TestFormat::Json => {
+                let mut document = render::to_value(&verdicts, &prefix);
+                measures.add_to(&mut document, &prefix);
+                DataFormat::Json.write(&document)
+            }
         };
         output.data(&text)?;
         for found in &unread {
@@ -78,7 +104,8 @@ impl TestCommand {
             return self.update(&verdicts, output);
         }
         // A test that is not run has not passed.
-        let fine = unread.is_empty() && verdicts.iter().all(TestVerdict::passed);
+        let passed = unread.is_empty() && verdicts.iter().all(TestVerdict::passed);
+        let fine = passed && !measures.has_survivors();
         Ok(if fine { Exit::Fine } else { Exit::Findings })
     }
     /// Rewrites the expectations; a test that could not be run is still a finding.

@@ -2,6 +2,7 @@
 
 pub(super) mod draw;
 pub(super) mod group;
+mod places;
 mod remote;
 
 use anyhow::{Result, anyhow, bail};
@@ -12,12 +13,16 @@ use super::client::{IdentityArgs, server_of_environment};
 use super::node::NodeArgs;
 use super::output::{DataFormat, Output};
 use super::repository::RepositoryArgs;
-use crate::classification::{self, Outcome, classify};
+use crate::classification::{
+    self, ClassificationFault, Explanation, Outcome, WithheldFacts, conclude, matches,
+};
 use crate::hierarchy::{Estate, GroupIndex};
 use crate::model::{GroupId, Node};
+use draw::ShownGroups;
+use places::WrittenPlaces;
 
-/// Explain the classification of a node: which groups match by which values, and where each class,
-/// parameter and variable comes from
+/// Explain the classification of a node: what it gets and where that is written, and which groups match by which
+/// values
 #[derive(Debug, Args)]
 pub(super) struct ExplainCommand {
     /// The node's certname
@@ -40,6 +45,9 @@ pub(super) struct ExplainCommand {
     /// Explain why the node is in this group, or why not; a name or an id
     #[arg(long, value_name = "GROUP")]
     group: Option<String>,
+    /// Show the groups that do not match as well, each with the comparisons that it makes
+    #[arg(long, conflicts_with = "group")]
+    all: bool,
     /// The output format
     #[arg(long, value_enum, default_value = "human")]
     format: ExplainFormat,
@@ -77,14 +85,23 @@ impl ExplainCommand {
                 (None, Some(format)) => explained.write(format, output),
                 _ => {
                     let (estate, node) = explained.checked()?;
-                    self.explain(&estate, &node, output)
+                    self.explain(&estate, &node, &|_| explained.places(&self.node), output)
                 }
             };
         }
-        self.explain(&self.repository.estate()?, &self.facts.node(&self.node)?, output)
+        let (estate, loaded) = self.repository.valid()?;
+        let places = |explanation: &Explanation<'_>| WrittenPlaces::in_files(&loaded, explanation);
+        self.explain(&estate, &self.facts.node(&self.node)?, &places, output)
     }
 
-    fn explain(&self, estate: &Estate, node: &Node, output: &mut Output) -> Result<Exit> {
+    /// Explains a node; `places` finds out where its values are written.
+    fn explain(
+        &self,
+        estate: &Estate,
+        node: &Node,
+        places: &dyn Fn(&Explanation<'_>) -> WrittenPlaces,
+        output: &mut Output,
+    ) -> Result<Exit> {
         if let Some(wanted) = &self.group {
             let index = find(estate, wanted)?;
             let why = group::Membership::of(&estate.hierarchy, index, node);
@@ -94,11 +111,15 @@ impl ExplainCommand {
             })?;
             return Ok(Exit::Fine);
         }
-        let explanation = match classify(estate, node) {
+        let explained = matches(&estate.hierarchy, node)
+            .and_then(|groups| conclude(estate, node, &groups, WithheldFacts::Mark));
+        let explanation = match explained {
             Ok(explanation) => explanation,
             Err(error) => {
                 // The condition at fault is shown where it stands.
-                if let Some(index) = estate.hierarchy.find(error.group) {
+                if let ClassificationFault::Rule(_) = error.cause
+                    && let Some(index) = estate.hierarchy.find(error.group)
+                {
                     let why = group::Membership::of(&estate.hierarchy, index, node);
                     output.data(&why.draw(output.colour()))?;
                 }
@@ -106,7 +127,10 @@ impl ExplainCommand {
             }
         };
         output.data(&match self.format.data() {
-            None => draw::draw(&explanation, output.colour()),
+            None => {
+                let shown = if self.all { ShownGroups::All } else { ShownGroups::Matching };
+                draw::draw(&explanation, &places(&explanation), shown, output.colour())
+            }
             Some(format) => format.write(&classification::explanation(&explanation)),
         })?;
         Ok(match explanation.outcome {

@@ -25,10 +25,14 @@ impl Hints {
         let is_plain = base.starts_with("http://");
         match error {
             ureq::Error::Io(error) => match error.kind() {
-                ErrorKind::ConnectionRefused | ErrorKind::NotFound => OTHER,
                 ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof if is_plain => ENCRYPTED,
                 ErrorKind::InvalidData if !is_plain => PLAIN,
-                _ => "",
+                ErrorKind::ConnectionReset
+                | ErrorKind::UnexpectedEof
+                | ErrorKind::InvalidData
+                | ErrorKind::PermissionDenied => "",
+                // Such as a name that no server of names knows.
+                _ => OTHER,
             },
             ureq::Error::HostNotFound | ureq::Error::ConnectionFailed | ureq::Error::Timeout(_) => {
                 OTHER
@@ -43,7 +47,7 @@ impl Hints {
     pub(super) fn on_other_answer(self, url: &str) -> &'static str {
         match self {
             Self::Given if url.starts_with("http://") => {
-                "; if the daemon has a certificate, use https://"
+                "; is this the address of a daemon? one with a certificate needs https://"
             }
             Self::Given => "; is this the address of a daemon?",
             Self::None => "",

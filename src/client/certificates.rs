@@ -109,6 +109,10 @@ impl Certificates {
                 None => "the certificate of the server is not signed by a public authority: use --tls-ca"
                     .to_owned(),
             },
+            CertificateError::Other(why) => format!(
+                "the certificate of `{server}` cannot be used: {}; it must be that of a server, signed by an authority",
+                why.0
+            ),
             other => format!("the certificate of `{server}` is not valid: {other}"),
         }
     }

@@ -43,8 +43,9 @@ impl Client {
             None => url.starts_with('/').then_some(url),
         };
         if socket.is_none() && !url.starts_with("http://") && !url.starts_with("https://") {
+            let shown = without_password(url);
             return Err(ClientError::Setup(format!(
-                "`{url}` is neither a URL of `http` or `https` nor the path of a unix socket"
+                "`{shown}` is neither a URL of `http` or `https` nor the path of a unix socket; write `https://{shown}`, or `http://{shown}` for a daemon without a certificate"
             )));
         }
         let config = Agent::config_builder()

@@ -2,6 +2,7 @@
 //!
 //! They are passed on while they arrive, so that an answer takes no more memory than its largest node.
 
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::{Client, ClientError};
@@ -24,6 +25,9 @@ type Take<'t> = &'t mut dyn FnMut(Listed);
 pub trait NodeEntry: DeserializeOwned {
     /// Returns the node, or why the service cannot read it.
     fn into_node(self) -> Result<Node, String>;
+
+    /// Returns when the service saw the node last.
+    fn seen(&self) -> Option<Timestamp>;
 }
 
 /// Reads page after page until one is not full, and returns how many nodes there are. `page` reads the
@@ -79,8 +83,12 @@ pub fn read_page<E: NodeEntry>(
         if !admit(text.as_bytes()) {
             return Err("too many large nodes are read; try again soon".to_owned());
         }
-        let node = entry::<E>(text)?.into_node();
-        take(node.map(|node| ListedNode { node, memory: value_memory(text.as_bytes()) }));
+        let entry = entry::<E>(text)?;
+        let seen = entry.seen();
+        take(entry.into_node().map(|node| {
+            let memory = value_memory(text.as_bytes());
+            ListedNode { node, memory, seen }
+        }));
         Ok(())
     })
 }
@@ -104,8 +112,11 @@ mod tests {
             move |offset: usize, take: Take<'_>| {
                 let start = if moves { offset } else { 0 };
                 let names = (start..total).take(PAGE_NODES);
-                let node = |it| Node::named(format!("n{it}"));
-                Ok(names.map(|it| take(Ok(ListedNode { node: node(it), memory: 1 }))).count())
+                let listed = |it| {
+                    let node = Node::named(format!("n{it}"));
+                    ListedNode { node, memory: 1, seen: None }
+                };
+                Ok(names.map(|it| take(Ok(listed(it)))).count())
             }
         };
         each_row([0, 1, PAGE_NODES - 1, PAGE_NODES, PAGE_NODES + 1, 3 * PAGE_NODES], |total| {

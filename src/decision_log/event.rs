@@ -9,9 +9,11 @@ use serde::Serialize;
 use super::decision::Decision;
 use super::input::ShownInput;
 use crate::answer::AnswerRecord;
+use crate::classification::ClassificationError;
 use crate::hierarchy::GroupIndex;
 use crate::masking::Masks;
-use crate::model::CommitId;
+use crate::model::{CommitId, Node};
+use crate::snapshot::Snapshot;
 
 /// How many bytes a line may have with its input.
 const LINE: usize = 64 << 10;
@@ -110,10 +112,10 @@ impl EventWriter {
 
     /// Adds the line of a decision.
     pub(super) fn write(&mut self, decision: Decision, lines: &mut Vec<u8>) {
-        let concluded = self.conclude(&decision);
-        let Decision { time, path, requested_by, request_id, name, snapshot, input, took, .. } =
+        let Decision { time, path, requested_by, request_id, name, snapshot, input, groups, took } =
             decision;
         let input = ShownInput::new(name, input, snapshot.mentioned(), &self.masks);
+        let concluded = self.conclude(&snapshot, &input, groups.as_deref());
         let (result, error) = match &concluded {
             Concluded::Answer(digest) => (Some(digest.as_str()), None),
             Concluded::Error(error) => (None, Some(error)),
@@ -146,17 +148,19 @@ impl EventWriter {
         lines.push(b'\n');
     }
 
-    /// Returns what the groups of a decision come to.
-    fn conclude(&mut self, decision: &Decision) -> Concluded {
-        let Decision { snapshot, name, groups, .. } = decision;
+    /// Returns what the groups of a decision come to, for a node with the facts that are shown.
+    fn conclude(
+        &mut self,
+        snapshot: &Snapshot,
+        input: &ShownInput,
+        groups: Result<&[GroupIndex], &ClassificationError>,
+    ) -> Concluded {
         let estate = &snapshot.estate;
-        let conclude = || {
-            let groups = groups.as_ref().map(Vec::as_slice);
-            Concluded::from(&AnswerRecord::of_groups(estate, name, groups))
-        };
-        let Ok(groups) = groups else { return conclude() };
-        if estate.individuals.contains_key(name) {
-            return conclude();
+        let conclude =
+            |node: &Node| Concluded::from(&AnswerRecord::of_groups(estate, node, groups));
+        let Ok(groups) = groups else { return conclude(&Node::named(&input.name)) };
+        if estate.individuals.contains_key(&input.name) || snapshot.puts_facts(groups) {
+            return conclude(&input.node());
         }
         if self.commit != Some(snapshot.commit) || self.answers.len() > ANSWERS {
             self.answers.clear();
@@ -165,8 +169,8 @@ impl EventWriter {
         if let Some(known) = self.answers.get(groups) {
             return known.clone();
         }
-        let concluded = conclude();
-        self.answers.insert(groups.clone(), concluded.clone());
+        let concluded = conclude(&Node::named(&input.name));
+        self.answers.insert(groups.to_vec(), concluded.clone());
         concluded
     }
 }

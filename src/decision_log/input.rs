@@ -44,7 +44,13 @@ pub(super) struct ShownInput {
 }
 
 impl ShownInput {
-    /// Returns what rules mention of an input, masked.
+    /// Returns the node with what is shown of it.
+    pub(super) fn node(&self) -> Node {
+        let Self { name, fact, trusted, .. } = self;
+        Node { name: name.clone(), fact: fact.clone(), trusted: trusted.clone() }
+    }
+
+    /// Returns what rules and values mention of an input, masked.
     pub(super) fn new(
         name: String,
         input: DecisionInput,

@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use super::details::details;
 use super::{Diagnostic, Report, visible};
 
 pub(super) fn render(report: &Report) -> String {
@@ -23,10 +24,8 @@ fn write_command(text: &mut String, prefix: &str, diagnostic: &Diagnostic) {
     if span.start.line == span.end.line {
         let _infallible = write!(text, ",col={},endColumn={}", span.start.column, span.end.column);
     }
-    let message = match &diagnostic.help {
-        Some(help) => format!("{}\nhelp: {}", visible(&diagnostic.message), visible(help)),
-        None => visible(&diagnostic.message).into_owned(),
-    };
+    // An annotation has one place; the others are named in its text.
+    let message = format!("{}{}", visible(&diagnostic.message), details(diagnostic, prefix));
     let _infallible =
         writeln!(text, ",title={}::{}", property(diagnostic.kind.as_str()), data(&message));
 }

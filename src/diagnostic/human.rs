@@ -1,12 +1,13 @@
 //! Reports for people, as rustc writes them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
 use super::visible::{COMMANDS, is_hidden};
-use super::{Colour, Diagnostic, Place, Report, Severity};
+use super::{Colour, Diagnostic, Kind, Place, Report, Severity, ShownFindings};
 
 /// The longest line that is shown, in bytes: what is longer is not written by people.
 const LINE_LIMIT: usize = 400;
@@ -14,23 +15,57 @@ const LINE_LIMIT: usize = 400;
 /// Related places that are this many lines away are shown in one piece.
 const NEAR: u32 = 8;
 
-pub(super) fn render(report: &Report, colour: Colour) -> String {
+pub(super) fn render(report: &Report, colour: Colour, shown: ShownFindings) -> String {
+    let most = match shown {
+        ShownFindings::All => usize::MAX,
+        ShownFindings::FirstOfEachKind(most) => most,
+    };
+    let mut counts: BTreeMap<(Severity, Kind), usize> = BTreeMap::new();
+    let is_shown = |it: &&Diagnostic| {
+        let count = counts.entry((it.severity, it.kind)).or_default();
+        *count += 1;
+        *count <= most
+    };
+    let mut text = findings(report.diagnostics.iter().filter(is_shown), &report.sources, colour);
+    text.push_str(&hidden(&counts, most));
+    text.push_str(&summary(report));
+    text
+}
+
+/// Says how many findings of each kind are not shown.
+fn hidden(counts: &BTreeMap<(Severity, Kind), usize>, most: usize) -> String {
+    let hidden = |((severity, kind), count): (&(Severity, Kind), &usize)| {
+        let more = count.checked_sub(most).filter(|it| *it > 0)?;
+        Some(format!("{severity}[{kind}]: {more} more are not shown\n"))
+    };
+    let lines: String = counts.iter().filter_map(hidden).collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    format!("{lines}  = help: `clade validate --all` shows them, `--stats` counts them\n\n")
+}
+
+/// Writes findings with the lines that they are about.
+pub(super) fn findings<'d>(
+    diagnostics: impl IntoIterator<Item = &'d Diagnostic>,
+    sources: &BTreeMap<Arc<str>, String>,
+    colour: Colour,
+) -> String {
     let renderer = match colour {
         Colour::Ansi => Renderer::styled(),
         Colour::Plain => Renderer::plain(),
     };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
     let mut text = String::new();
-    for diagnostic in &report.diagnostics {
-        text.push_str(&renderer.render(&[group(diagnostic, &report.sources)]));
+    for diagnostic in diagnostics {
+        text.push_str(&renderer.render(&[group(diagnostic, sources)]));
         text.push_str("\n\n");
     }
-    text.push_str(&summary(report));
     text
 }
 
 /// Writes the last line: how much was found in how much.
-fn summary(report: &Report) -> String {
+pub(super) fn summary(report: &Report) -> String {
     let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
     let count = |number: usize, word: &str| {
         format!("{number} {word}{}", if number == 1 { "" } else { "s" })
@@ -48,10 +83,7 @@ fn summary(report: &Report) -> String {
     }
 }
 
-fn group<'r>(
-    diagnostic: &'r Diagnostic,
-    sources: &'r BTreeMap<std::sync::Arc<str>, String>,
-) -> Group<'r> {
+fn group<'r>(diagnostic: &'r Diagnostic, sources: &'r BTreeMap<Arc<str>, String>) -> Group<'r> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -90,10 +122,7 @@ type Annotated<'r> = (AnnotationKind, &'r Place, Option<&'r str>);
 
 /// Shows the lines of places in one file; only the name of the file and the place where the lines
 /// cannot be shown.
-fn snippet<'r>(
-    places: &[Annotated<'r>],
-    sources: &'r BTreeMap<std::sync::Arc<str>, String>,
-) -> Element<'r> {
+fn snippet<'r>(places: &[Annotated<'r>], sources: &'r BTreeMap<Arc<str>, String>) -> Element<'r> {
     let Some((_, first, _)) = places.first() else { return Element::from(Origin::path("")) };
     let origin = || {
         Origin::path(visible(&first.file))

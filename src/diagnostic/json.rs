@@ -34,7 +34,7 @@ fn to_value(diagnostic: &Diagnostic) -> Value {
             })
         })
         .collect();
-    json!({
+    let mut object = json!({
         "kind": diagnostic.kind.as_str(),
         "severity": diagnostic.severity.as_str(),
         "message": diagnostic.message,
@@ -46,5 +46,9 @@ fn to_value(diagnostic: &Diagnostic) -> Value {
         "group": diagnostic.group,
         "help": diagnostic.help,
         "related": related,
-    })
+    });
+    if let (Some(schema), Value::Object(fields)) = (&diagnostic.schema, &mut object) {
+        fields.insert("schema".to_owned(), Value::clone(schema));
+    }
+    object
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
+use super::details::details;
 use super::{Diagnostic, Report, Severity, visible};
 
 pub(super) fn render(report: &Report) -> String {
@@ -41,9 +42,7 @@ fn case(diagnostic: &Diagnostic, prefix: &str) -> TestCase {
     let place = &diagnostic.place;
     let (file, message) = (visible(&place.file), visible(&diagnostic.message));
     let at = format!("{prefix}{file}:{}:{}", place.span.start.line, place.span.start.column);
-    let help = diagnostic.help.as_ref();
-    let help = help.map_or(String::new(), |help| format!("\nhelp: {}", visible(help)));
-    let text = format!("{at} {message}{help}");
+    let text = format!("{at} {message}{}", details(diagnostic, prefix));
     // A warning does not fail a run, so its case passes and says what was found.
     let mut case = match diagnostic.severity {
         Severity::Error => {

@@ -59,6 +59,16 @@ macro_rules! kinds {
                 format!("{PAGES}/{self}.md")
             }
 
+            /// Returns the page about the kind.
+            #[cfg(feature = "cli")]
+            pub fn text(self) -> &'static str {
+                match self {
+                    $(Self::$variant => include_str!(concat!(
+                        env!("CARGO_MANIFEST_DIR"), "/docs/reference/diagnostics/", $name, ".md"
+                    )),)+
+                }
+            }
+
             /// Returns one sentence on what the kind means.
             pub fn summary(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+).trim_ascii_start(),)+ }
@@ -76,6 +86,8 @@ kinds! {
     AmbiguousScalar = "ambiguous-scalar", Error;
     /// A document does not have the form that its schema asks for.
     SchemaViolation = "schema-violation", Error;
+    /// A JSON Schema that `clade.yaml` names cannot be used.
+    InvalidSchema = "invalid-schema", Error;
     /// An id is not a UUID.
     MalformedUuid = "malformed-uuid", Error;
     /// A rule is not one of the forms of the rule grammar.
@@ -116,8 +128,24 @@ kinds! {
     SuspiciousRegex = "suspicious-regex", Warning;
     /// A value is valid but most likely not what its author meant: nothing has it, reads it or describes it.
     SuspiciousValue = "suspicious-value", Warning;
+    /// A value has facts in it as Puppet Enterprise writes them, but facts are not put into values here.
+    UninterpolatedValue = "uninterpolated-value", Warning;
     /// A parameter's value does not have the type that the class declares.
     ParameterType = "parameter-type", Warning;
+    /// No known node is in a group; a policy that is off by default.
+    UnmatchedGroup = "unmatched-group", Warning;
+    /// A group sets a value that it would inherit all the same; a policy that is off by default.
+    RedundantValue = "redundant-value", Warning;
+    /// A rule repeats what the rules of ancestors demand; a policy that is off by default.
+    RepeatedRule = "repeated-rule", Warning;
+    /// No test expects a group; a policy that is off by default.
+    UntestedGroup = "untested-group", Warning;
+    /// A pinned node was not seen for a long time; a policy that is off by default.
+    StalePin = "stale-pin", Warning;
+    /// A group pins more nodes than the policy allows; a policy that is off by default.
+    TooManyPins = "too-many-pins", Warning;
+    /// A class is used in environments whose catalogues declare it differently; a policy that is off by default.
+    CatalogueMismatch = "catalogue-mismatch", Warning;
 }
 
 impl fmt::Display for Kind {

@@ -40,6 +40,15 @@ pub enum Format {
     Junit,
 }
 
+/// How many findings people are shown; programs get all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShownFindings {
+    /// So many of each kind, the first by place.
+    FirstOfEachKind(usize),
+    /// All of them.
+    All,
+}
+
 /// Whether text for people has colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {

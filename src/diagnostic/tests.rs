@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::*;
 use crate::document::Position;
 
@@ -88,9 +90,9 @@ fn json_has_the_same_keys_always() {
 fn github_gets_errors_first_and_escaped() {
     insta::assert_snapshot!(report().render(Format::Github, Colour::Plain), @r"
     ::error file=groups/web.yaml,line=2,endLine=2,col=9,endColumn=19,title=missing-parent::the parent `Productoin` does not exist%0Ahelp: did you mean `Production`?
-    ::error file=groups/web.yaml,line=5,endLine=5,col=3,endColumn=6,title=duplicate-key::key `ntp` is set twice%0Ahelp: keep one of the two
+    ::error file=groups/web.yaml,line=5,endLine=5,col=3,endColumn=6,title=duplicate-key::key `ntp` is set twice%0Agroups/web.yaml:4:3: first set here%0Ahelp: keep one of the two
     ::error file=nodes/big file.yaml,line=1,endLine=1,col=1,endColumn=1,title=file-too-large::the file has 2000000 bytes, 1048576 are allowed
-    ::warning file=groups/web.yaml,line=5,endLine=5,col=13,endColumn=15,title=suspicious-rule::odd: 100%25, �[31mred
+    ::warning file=groups/web.yaml,line=5,endLine=5,col=13,endColumn=15,title=suspicious-rule::odd: 100%25, �[31mred%0Anodes/big file.yaml:1:1: and here
     ");
 }
 
@@ -98,9 +100,19 @@ fn github_gets_errors_first_and_escaped() {
 fn gitlab_fingerprints_are_unique_and_do_not_hang_on_the_line() {
     let fingerprints = |report: &Report| -> Vec<String> {
         let text = report.render(Format::Gitlab, Colour::Plain);
-        let findings: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+        let findings: Vec<Value> = serde_json::from_str(&text).unwrap();
         findings.iter().map(|it| it["fingerprint"].as_str().unwrap().to_owned()).collect()
     };
+    let text = report().render(Format::Gitlab, Colour::Plain);
+    let findings: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let others: Vec<&Value> = findings.iter().filter_map(|it| it.get("other_locations")).collect();
+    assert_eq!(
+        json!(others),
+        json!([
+            [{"path": "groups/web.yaml", "lines": {"begin": 4, "end": 4}}],
+            [{"path": "nodes/big file.yaml", "lines": {"begin": 1, "end": 1}}],
+        ])
+    );
     let mut moved = report();
     for diagnostic in &mut moved.diagnostics {
         diagnostic.place.span.start.line += 7;
@@ -117,7 +129,7 @@ fn gitlab_fingerprints_are_unique_and_do_not_hang_on_the_line() {
 #[test]
 fn sarif_names_rules_and_regions() {
     let text = report().render(Format::Sarif, Colour::Plain);
-    let log: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let log: Value = serde_json::from_str(&text).unwrap();
     let run = &log["runs"][0];
     assert_eq!(run["tool"]["driver"]["rules"].as_array().unwrap().len(), Kind::ALL.len());
     for result in run["results"].as_array().unwrap() {

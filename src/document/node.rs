@@ -135,7 +135,7 @@ impl Node {
     }
 
     /// Returns how many values there are, this one counted.
-    pub(super) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         let inside: usize = match &self.content {
             Content::Scalar(_) => 0,
             Content::Sequence(elements) => elements.iter().map(Self::count).sum(),

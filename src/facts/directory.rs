@@ -197,7 +197,7 @@ fn listed(path: &Path) -> Listed {
     };
     let name = read.name.unwrap_or(stem);
     let trusted = with_certname(trusted, &name);
-    Ok(ListedNode { node: Node { name, fact: read.fact, trusted }, memory })
+    Ok(ListedNode { node: Node { name, fact: read.fact, trusted }, memory, seen: None })
 }
 
 fn trusted_data_of(path: &Path) -> Result<Map<String, Value>, String> {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
+
 use super::read::{with_certname, without_trusted};
 use crate::model::{Map, Node, Value};
 
@@ -38,6 +40,8 @@ pub struct ListedNode {
     pub node: Node,
     /// The bytes of memory that it takes, by an estimate.
     pub memory: usize,
+    /// When the source saw it last, if it says so.
+    pub seen: Option<Timestamp>,
 }
 
 impl ListedNode {

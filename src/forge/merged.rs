@@ -1,6 +1,13 @@
 //! The pull request that a commit came from, as the messages of forges name it.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::{Forge, Provider};
+use crate::model::CommitId;
+
+/// What is escaped in the path of a file.
+const PATH: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// A pull request that a commit came from; GitLab calls it a merge request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,14 +94,50 @@ impl ForgePages {
         Self { provider, base: format!("{scheme}://{authority}"), repository }
     }
 
+    /// Returns the page of a commit, where it is known whose forge it is.
+    pub fn commit(&self, id: &CommitId) -> Option<String> {
+        let (provider, repository) = self.repository_page()?;
+        Some(match provider {
+            Provider::Github | Provider::Gitea | Provider::Forgejo => {
+                format!("{repository}/commit/{id}")
+            }
+            Provider::Gitlab => format!("{repository}/-/commit/{id}"),
+            Provider::Bitbucket | Provider::BitbucketDc => format!("{repository}/commits/{id}"),
+        })
+    }
+
+    /// Returns the page of a file at a commit, by its path in the repository, at a line of it.
+    pub fn file(&self, commit: &CommitId, path: &str, line: Option<u32>) -> Option<String> {
+        let (provider, repository) = self.repository_page()?;
+        let path = utf8_percent_encode(path, PATH);
+        let (page, anchor) = match provider {
+            Provider::Github => (format!("{repository}/blob/{commit}/{path}"), "L"),
+            Provider::Gitea | Provider::Forgejo => {
+                (format!("{repository}/src/commit/{commit}/{path}"), "L")
+            }
+            Provider::Gitlab => (format!("{repository}/-/blob/{commit}/{path}"), "L"),
+            Provider::Bitbucket => (format!("{repository}/src/{commit}/{path}"), "lines-"),
+            Provider::BitbucketDc => (format!("{repository}/browse/{path}?at={commit}"), ""),
+        };
+        Some(line.map_or_else(|| page.clone(), |line| format!("{page}#{anchor}{line}")))
+    }
+
+    /// Returns whose forge it is, and the page of the repository there.
+    fn repository_page(&self) -> Option<(Provider, String)> {
+        let Self { base, repository, .. } = self;
+        let provider = self.provider.filter(|_| is_plain(repository))?;
+        if provider == Provider::BitbucketDc {
+            let path = repository.strip_prefix("scm/").unwrap_or(repository);
+            let (project, name) = path.split_once('/')?;
+            return Some((provider, format!("{base}/projects/{project}/repos/{name}")));
+        }
+        Some((provider, format!("{base}/{repository}")))
+    }
+
     /// Returns the page of a pull request that a message names; none if it is one of another forge, such as
     /// of one that the repository moved away from.
     fn url(&self, mention: Mention<'_>) -> Option<String> {
         let Self { base, repository, .. } = self;
-        let is_plain = |text: &str| {
-            text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._~/".contains(&it))
-                && !text.split('/').any(|it| matches!(it, "" | "." | ".."))
-        };
         let project = mention.project.unwrap_or(repository);
         if !is_plain(project) || !is_plain(repository) {
             return None;
@@ -120,6 +163,12 @@ impl ForgePages {
             }
         })
     }
+}
+
+/// Returns whether a text can stand in the path of an address as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._~/".contains(&it))
+        && !text.split('/').any(|it| matches!(it, "" | "." | ".."))
 }
 
 /// The scheme of pages.

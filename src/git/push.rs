@@ -116,7 +116,11 @@ fn note_pushed(repository: &Repository, branch: &str, commit: CommitId) {
     }
     for name in names {
         if let Err(error) = repository.inner().reference(&name, oid(commit), true, "push") {
-            tracing::warn!(reference = name, error = error.message(), "the push is not noted");
+            tracing::warn!(
+                reference = name,
+                error = error.message(),
+                "a ref could not be moved to the pushed commit"
+            );
         }
     }
 }
@@ -308,7 +312,10 @@ impl Repository {
                 checkout.path(file);
             }
             if let Err(error) = inner.checkout_head(Some(&mut checkout)) {
-                tracing::warn!(error = error.message(), "the working tree does not follow");
+                tracing::warn!(
+                    error = error.message(),
+                    "the working tree could not be updated after a push"
+                );
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Hierarchy;
-use crate::model::{Classes, EnvironmentName, Individual};
+use crate::model::{Classes, EnvironmentName, Individual, Interpolation};
 
 /// The groups, individual classifications and class catalogues of one commit, which may share them
 /// with others.
@@ -18,6 +18,8 @@ pub struct Estate {
     pub environments: Arc<BTreeMap<EnvironmentName, Arc<str>>>,
     /// The class catalogue of each environment that has one.
     pub catalogues: Arc<BTreeMap<EnvironmentName, Catalogue>>,
+    /// Whether facts are put into values.
+    pub interpolation: Interpolation,
 }
 
 impl Estate {

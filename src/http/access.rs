@@ -1,7 +1,7 @@
 //! Authentication and roles.
 //!
-//! A request comes with a token, a client certificate, both or neither. Each gives the caller
-//! [`Grant`]s, and each route requires one grant with its role. Without any authentication configured
+//! A request comes with a token, a client certificate, the name of a user that a trusted proxy authenticated,
+//! several of them or none. Each gives the caller [`Grant`]s, and each route requires one grant with its role. Without any authentication configured
 //! every caller may do everything: the daemon then listens on the loopback interface alone, and
 //! rejects the requests that a web page makes a browser send. With `--allow-anonymous` every caller may
 //! classify and read.
@@ -9,24 +9,29 @@
 mod browser;
 mod certificates;
 mod grants;
+mod proxy;
 mod query_token;
 mod requirement;
 mod roles;
 mod tokens;
+mod users;
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, HeaderValue, Request, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, header};
 
 pub use browser::{AllowedHosts, Host};
 pub(crate) use certificates::Allowed;
 pub(in crate::http) use grants::{Caller, Submitted};
+pub use proxy::{ProxyHeader, TrustedNetwork};
 pub(in crate::http) use query_token::take_query_token;
 pub(in crate::http) use requirement::{Requirement, denied};
 pub(crate) use roles::Role;
 pub(crate) use tokens::Tokens;
 pub use tokens::TokensError;
+pub(crate) use users::ProxyUsers;
 
 use super::error::ApiError;
 use crate::config::watched::{
@@ -34,6 +39,7 @@ use crate::config::watched::{
 };
 use crate::facts::CertificateFacts;
 use grants::{Grant, Held, Holder};
+use proxy::{TrustedProxy, UserName};
 use query_token::QueryToken;
 use roles::Roles;
 
@@ -45,6 +51,24 @@ pub struct Access {
     certificates: bool,
     anonymous: bool,
     hosts: Option<AllowedHosts>,
+    proxy: Option<TrustedProxy>,
+    users: Option<WatchedFiles<ProxyUsers, TokensError>>,
+}
+
+/// What the connection of a request says of its sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::http) struct PeerIdentity<'a> {
+    /// The client certificate.
+    pub(in crate::http) certificate: Option<&'a Arc<CertificateFacts>>,
+    /// The address of the other end; the unix socket has none.
+    pub(in crate::http) address: Option<IpAddr>,
+}
+
+/// Who sends a request, by its connection and its headers, beside a token.
+#[derive(Clone, Debug, Default)]
+struct KnownSender<'a> {
+    certificate: Option<&'a Arc<CertificateFacts>>,
+    user: Option<UserName>,
 }
 
 /// A file of tokens or certificates cannot be used.
@@ -68,6 +92,21 @@ pub enum AccessError {
         #[source]
         source: TokensError,
     },
+    /// The file of users.
+    #[error("the users in `{}` cannot be used", .path.display())]
+    Users {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: TokensError,
+    },
+}
+
+impl KnownSender<'_> {
+    fn is_known(&self) -> bool {
+        self.certificate.is_some() || self.user.is_some()
+    }
 }
 
 impl Access {
@@ -93,9 +132,30 @@ impl Access {
                     .map_err(|source| AccessError::Allowed { path, source })
             })
             .transpose()?;
-        let access = Self { tokens, allowed, certificates, anonymous, hosts: None };
+        let access = Self { tokens, allowed, certificates, anonymous, ..Self::default() };
         access.warn();
         Ok(access)
+    }
+
+    /// Trusts a header of requests from some networks to name the user who sends them. The file says what each may
+    /// do; without one, each may read.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be used.
+    pub fn behind_proxy(
+        self,
+        header: ProxyHeader,
+        networks: Vec<TrustedNetwork>,
+        users: Option<PathBuf>,
+    ) -> Result<Self, AccessError> {
+        let users = users
+            .map(|path| {
+                watch(&path, ProxyUsers::parse)
+                    .map_err(|source| AccessError::Users { path, source })
+            })
+            .transpose()?;
+        Ok(Self { proxy: Some(TrustedProxy { header, networks }), users, ..self })
     }
 
     /// Rejects requests that name another host.
@@ -106,7 +166,17 @@ impl Access {
 
     /// Returns whether no authentication is configured.
     pub fn is_open(&self) -> bool {
-        self.tokens.is_none() && !self.certificates
+        self.tokens.is_none() && !self.certificates && self.proxy.is_none()
+    }
+
+    /// Returns the header by which a proxy names users, if one is trusted.
+    pub(super) fn proxy_header(&self) -> Option<&HeaderName> {
+        self.proxy.as_ref().map(TrustedProxy::header)
+    }
+
+    /// Returns whether there are tokens.
+    pub(super) fn takes_tokens(&self) -> bool {
+        self.tokens.is_some()
     }
 
     /// Loads files that changed, and returns the outcome of each by its name. A file that cannot be used
@@ -117,7 +187,8 @@ impl Access {
     ) -> Vec<(&'static str, Result<Reloaded, WatchError<TokensError>>)> {
         let tokens = self.tokens.iter().map(|it| ("tokens", it.reload(cause)));
         let allowed = self.allowed.iter().map(|it| ("tls-allow", it.reload(cause)));
-        let outcomes: Vec<_> = tokens.chain(allowed).collect();
+        let users = self.users.iter().map(|it| ("proxy-auth-allow", it.reload(cause)));
+        let outcomes: Vec<_> = tokens.chain(allowed).chain(users).collect();
         if outcomes.iter().any(|(_, it)| matches!(it, Ok(Reloaded::Loaded))) {
             self.warn();
         }
@@ -150,34 +221,55 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// Returns 403 for a foreign host or a page of another site, and 401 for an unknown token.
+    /// Returns 403 for a foreign host or a page of another site, and 401 for an unknown token and for a header of a
+    /// trusted proxy that does not name one user.
     pub(super) fn identify<B>(
         &self,
         request: &Request<B>,
-        certificate: Option<&Arc<CertificateFacts>>,
+        peer: PeerIdentity<'_>,
     ) -> Result<Caller, ApiError> {
         let (uri, headers) = (request.uri(), request.headers());
         if let Some(hosts) = &self.hosts {
             hosts.check(uri, headers)?;
         }
+        let sender = self.sender(headers, peer)?;
         let token = token_in(headers).or_else(|| QueryToken::of(request.extensions()));
-        // A page must know a token, but a browser sends a certificate for any page.
-        if self.tokens.is_none() || token.is_none() || certificate.is_some() {
+        // A page must know a token, but a browser sends a certificate, or what a proxy knows its user by, for any page.
+        let by_token_alone = self.tokens.is_some() && token.is_some() && !sender.is_known();
+        if !by_token_alone {
             browser::check_site(request.method(), uri, headers)?;
         }
-        self.caller(token, certificate)
+        self.caller(token, &sender)
     }
 
-    /// Returns the grants of a token and a certificate.
+    /// Returns who sends a request, apart from its token.
+    fn sender<'a>(
+        &self,
+        headers: &HeaderMap,
+        peer: PeerIdentity<'a>,
+    ) -> Result<KnownSender<'a>, ApiError> {
+        let user = self.proxy.as_ref().map(|it| it.user(headers, peer.address)).transpose();
+        let user = user.map_err(ApiError::unnamed_user)?.flatten();
+        Ok(KnownSender { certificate: peer.certificate, user })
+    }
+
+    /// Returns a text that is different for each of those who are known without a token, for the forms of pages.
+    pub(super) fn known_sender(
+        &self,
+        headers: &HeaderMap,
+        peer: PeerIdentity<'_>,
+    ) -> Option<String> {
+        let sender = self.sender(headers, peer).ok()?;
+        let user = sender.user.map(|it| format!("user {}", it.as_str()));
+        user.or_else(|| sender.certificate.map(|it| format!("certificate {}", it.certname)))
+    }
+
+    /// Returns the grants of a sender and of its token.
     ///
     /// # Errors
     ///
     /// Returns 401 for an unknown token: its caller is never treated as anonymous.
-    fn caller(
-        &self,
-        token: Option<&[u8]>,
-        certificate: Option<&Arc<CertificateFacts>>,
-    ) -> Result<Caller, ApiError> {
+    fn caller(&self, token: Option<&[u8]>, sender: &KnownSender<'_>) -> Result<Caller, ApiError> {
         let mut grants = Vec::new();
         let anonymous = if self.anonymous {
             Some(Roles::of(&[Role::Classify, Role::Read]))
@@ -187,7 +279,7 @@ impl Access {
         if let Some(roles) = anonymous {
             grants.push(Held::for_all(Holder::Anonymous, Arc::new(Grant::everywhere(roles))));
         }
-        if let Some(certificate) = certificate {
+        if let Some(certificate) = sender.certificate {
             grants.push(Held::own_node(certificate));
             if let Some(allowed) = &self.allowed {
                 let holder = || Holder::Certificate(Arc::clone(certificate));
@@ -196,6 +288,9 @@ impl Access {
                 grants.extend(met.map(|grant| Held::for_all(holder(), Arc::clone(grant))));
             }
         }
+        if let Some(user) = &sender.user {
+            grants.extend(self.grants_of_user(user));
+        }
         if let (Some(tokens), Some(token)) = (&self.tokens, token) {
             let tokens = tokens.load();
             let found = tokens.find(token).ok_or_else(ApiError::unauthenticated)?;
@@ -203,6 +298,19 @@ impl Access {
             grants.push(Held::for_all(holder, Arc::clone(&found.grant)));
         }
         Ok(Caller { grants })
+    }
+
+    /// Returns the grants of a user: those of the file, else the role `read`.
+    fn grants_of_user(&self, user: &UserName) -> Vec<Held> {
+        let held = |grant| Held::for_all(Holder::User(user.clone()), grant);
+        // A user without an entry is known, and may do nothing.
+        let known = held(Arc::default());
+        let Some(users) = &self.users else {
+            return vec![held(Arc::new(Grant::everywhere(Roles::of(&[Role::Read]))))];
+        };
+        let users = users.load();
+        let met = users.of(user).map(|grant| held(Arc::clone(grant)));
+        [known].into_iter().chain(met).collect()
     }
 }
 
@@ -229,7 +337,7 @@ fn token_in(headers: &HeaderMap) -> Option<&[u8]> {
         let (scheme, token) = headers.get(header::AUTHORIZATION)?.as_bytes().split_at_checked(7)?;
         scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
     };
-    let own = headers.get(header::HeaderName::from_static("x-authentication"));
+    let own = headers.get(HeaderName::from_static("x-authentication"));
     own.map(HeaderValue::as_bytes).or_else(bearer)
 }
 
@@ -246,102 +354,4 @@ fn allowed_certificates(bytes: &[u8]) -> Result<Allowed, TokensError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[expect(clippy::disallowed_methods, reason = "files to read")]
-    fn classification_without_check_in_is_noticed() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = |name: &str, text: &str| {
-            let path = directory.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            path
-        };
-        let hash = "a".repeat(64);
-        let token = |roles: &str| format!("- name: t\n  sha256: {hash}\n  roles: [{roles}]\n");
-        let allowed = |roles: &str| format!("- certname: puppet\n  roles: [{roles}]\n");
-        for (tokens, certificates, noticed) in [
-            (Some("classify"), None, true),
-            (Some("classify, check-in"), None, false),
-            (None, Some("classify, read"), true),
-            (None, Some("read"), false),
-            (Some("read"), Some("classify"), true),
-            (Some("check-in"), Some("classify"), false),
-            (None, None, false),
-        ] {
-            let tokens_file = tokens.map(|it| file("tokens", &token(it)));
-            let allowed_file = certificates.map(|it| file("allowed", &allowed(it)));
-            let access = Access::new(tokens_file, true, allowed_file, false).unwrap();
-            assert_eq!(access.keeps_nothing(), noticed, "{tokens:?} {certificates:?}");
-        }
-    }
-
-    fn certificate(certname: &str) -> Arc<CertificateFacts> {
-        Arc::new(CertificateFacts { certname: certname.to_owned(), ..CertificateFacts::default() })
-    }
-
-    #[test]
-    fn an_agent_may_ask_for_its_own_node_alone() {
-        let access = Access { certificates: true, ..Access::default() };
-        let own = certificate("web1.example.com");
-        let caller = access.caller(None, Some(&own)).unwrap();
-        for (requirement, node, may) in [
-            (Requirement::NodeInPath(Role::Classify), Some("web1.example.com"), true),
-            (Requirement::NodeInPath(Role::Read), Some("web1.example.com"), true),
-            (Requirement::NodeInPath(Role::Classify), Some("web2.example.com"), false),
-            (Requirement::NodeInPath(Role::Classify), None, false),
-            (Requirement::NodeInPath(Role::Operate), Some("web1.example.com"), false),
-            (Requirement::NodeInBody(Role::CheckIn), None, true),
-            (Requirement::NodeInBody(Role::Write), None, false),
-            (Requirement::Role(Role::Read), Some("web1.example.com"), false),
-            (Requirement::Role(Role::Classify), None, false),
-        ] {
-            assert_eq!(requirement.check(&caller, node).is_ok(), may, "{requirement:?} {node:?}");
-        }
-        assert_eq!(caller.classifies("web1.example.com"), Submitted::KeptAsProved(own));
-        assert_eq!(caller.classifies("web2.example.com"), Submitted::AnswerOnly);
-        let anonymous = access.caller(None, None).unwrap();
-        let own = Requirement::NodeInPath(Role::Classify);
-        assert!(own.check(&anonymous, Some("web1.example.com")).is_err());
-        assert!(Requirement::Probe.check(&anonymous, None).is_ok());
-    }
-
-    #[test]
-    fn anonymous_callers_classify_and_read_where_that_is_allowed() {
-        let may = |access: &Access| -> Vec<Role> {
-            let caller = access.caller(None, None).unwrap();
-            Role::ALL.into_iter().filter(|role| caller.may(*role, Some("n"))).collect()
-        };
-        let anonymous = Access { anonymous: true, ..Access::default() };
-        assert_eq!(may(&anonymous), [Role::Classify, Role::Read]);
-        assert_eq!(may(&Access::default()), Role::ALL);
-        let closed = Access { certificates: true, ..Access::default() };
-        assert_eq!(may(&closed), []);
-    }
-
-    #[test]
-    fn an_agent_proves_itself_where_anonymous_callers_may_classify() {
-        let access = Access { anonymous: true, certificates: true, ..Access::default() };
-        let own = certificate("web1");
-        let caller = access.caller(None, Some(&own)).unwrap();
-        assert_eq!(caller.classifies("web1"), Submitted::KeptAsProved(own));
-        assert_eq!(caller.classifies("web2"), Submitted::AnswerOnly);
-        assert!(caller.may(Role::Classify, Some("web2")));
-    }
-
-    #[test]
-    fn tokens_are_taken_from_either_header() {
-        let of = |name: &'static str, value: &[u8]| {
-            let mut headers = HeaderMap::new();
-            headers.insert(name, HeaderValue::from_bytes(value).unwrap());
-            token_in(&headers).map(<[u8]>::to_vec)
-        };
-        assert_eq!(of("x-authentication", b"abc"), Some(b"abc".to_vec()));
-        // An unknown token is rejected; a token that is not text must not count as absent.
-        assert_eq!(of("x-authentication", b"a\xffc"), Some(b"a\xffc".to_vec()));
-        assert_eq!(of("authorization", b"Bearer abc"), Some(b"abc".to_vec()));
-        assert_eq!(of("authorization", b"bearer  abc"), Some(b"abc".to_vec()));
-        assert_eq!(of("authorization", b"Basic abc"), None);
-    }
-}
+mod tests;

@@ -21,6 +21,7 @@ use super::openapi::parameters::{BlamedKey, SnapshotParameters};
 use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
 use super::types::{BlamedValue, ErrorKind};
+use crate::classification::WithheldFacts;
 use crate::model::Node;
 use crate::reconcile::{self, BlameError, Controller, LookupError};
 
@@ -58,7 +59,9 @@ pub(super) async fn blame(
     let node = known.for_lookup(&context.snapshot, &uri)?.with_certname();
     // A node without an answer gets the error of any other request for it.
     let weight = weight(&node);
-    let classify = move || classified(&context, &node, |_, _| ()).map(|()| (context, node));
+    let classify = move || {
+        classified(&context, &node, WithheldFacts::Mark, |_, _| ()).map(|()| (context, node))
+    };
     let (context, node) = TOOLS.run(weight, classify).await??;
     let gone = CancellationToken::new();
     // The handler ends when the client disconnects, and the walk with it.
@@ -106,7 +109,7 @@ impl RequestedWalk {
         let walked = self.controller.blame(commit, &self.node, key, &is_wanted, &mut report);
         let answer = match walked {
             Err(BlameError::Stopped) => return None,
-            Err(error) => Err(self.error(error)),
+            Err(error) => Err(blame_error(error, &self.uri)),
             Ok(()) => {
                 values.sort_by(|a, b| a.key.cmp(&b.key));
                 Ok(values)
@@ -114,19 +117,20 @@ impl RequestedWalk {
         };
         Some(self.context.json(answer))
     }
+}
 
-    fn error(&self, error: BlameError) -> ApiError {
-        match error {
-            BlameError::Unbuilt(error) => LookupError::from(error).into(),
-            BlameError::NoSuchKey { .. } => {
-                let mut message = sentence(&error.to_string());
-                if !message.ends_with('?') {
-                    message.push('.');
-                }
-                ApiError::not_known(message, &self.uri)
+/// Returns the error of a walk, or of its first step.
+pub(super) fn blame_error(error: BlameError, uri: &OriginalUri) -> ApiError {
+    match error {
+        BlameError::Unbuilt(error) => LookupError::from(error).into(),
+        BlameError::NoSuchKey { .. } => {
+            let mut message = sentence(&error.to_string());
+            if !message.ends_with('?') {
+                message.push('.');
             }
-            error => ApiError::internal(format!("{}.", sentence(&error.to_string()))),
+            ApiError::not_known(message, uri)
         }
+        error => ApiError::internal(format!("{}.", sentence(&error.to_string()))),
     }
 }
 

@@ -9,7 +9,7 @@ use super::node_request::ProvedNode;
 use super::privacy::PrivacyPolicy;
 use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use crate::snapshot::{Request, Snapshot};
-use crate::store::{CheckIns, Noted, Received, StoreError};
+use crate::store::{CheckIns, Noted, NotedFacts, Received, StoreError};
 
 /// Records check-ins, as far as the privacy policy allows.
 #[derive(Clone, Debug)]
@@ -43,10 +43,31 @@ impl CheckInRecorder {
         groups: &MatchedGroups,
         transaction_uuid: Option<String>,
     ) {
+        self.note(node, context, groups, transaction_uuid, NotedFacts::OfNode);
+    }
+
+    /// Records the same without the facts that decided the answer: something else keeps them.
+    pub(super) fn record_without_facts(
+        &self,
+        node: &ProvedNode,
+        context: &SnapshotContext,
+        groups: &MatchedGroups,
+    ) {
+        self.note(&node.without_facts(), context, groups, None, NotedFacts::Elsewhere);
+    }
+
+    fn note(
+        &self,
+        node: &ProvedNode,
+        context: &SnapshotContext,
+        groups: &MatchedGroups,
+        transaction_uuid: Option<String>,
+        facts: NotedFacts,
+    ) {
         let (time, commit) = (Timestamp::now(), Some(context.snapshot.commit));
         let node = self.privacy.stored_node(node, Some(&context.snapshot));
         let answered = context.answered(groups);
-        self.check_ins.note(Noted { time, transaction_uuid, commit, answered, node: &node });
+        self.check_ins.note(Noted { time, transaction_uuid, commit, answered, node: &node, facts });
         self.enc_cache.evict(&node.name);
     }
 
@@ -58,16 +79,15 @@ impl CheckInRecorder {
         context: &SnapshotContext,
         groups: &MatchedGroups,
     ) {
-        let [fact, trusted] =
-            self.privacy.stored_texts(request.fact, request.trusted, Some(&context.snapshot));
         let received = Received {
             time: Timestamp::now(),
             transaction_uuid: request.transaction.as_deref(),
             commit: Some(context.snapshot.commit),
             answered: context.answered(groups),
             name,
-            fact: &fact,
-            trusted: &trusted,
+            fact: request.fact,
+            trusted: request.trusted,
+            form: self.privacy.stored_form(Some(&context.snapshot)),
         };
         self.check_ins.note_received(received);
         self.enc_cache.evict(name);
@@ -81,8 +101,7 @@ impl CheckInRecorder {
         live: Option<&Snapshot>,
     ) -> Result<(), ApiError> {
         let name = received.name;
-        let [fact, trusted] = self.privacy.stored_texts(received.fact, received.trusted, live);
-        let stored = Received { fact: &fact, trusted: &trusted, ..received };
+        let stored = Received { form: self.privacy.stored_form(live), ..received };
         let kept = self.check_ins.keep(stored).await;
         // A check-in that was not kept may have been read meanwhile.
         self.enc_cache.evict(name);

@@ -18,7 +18,7 @@ use super::query::Parameters;
 use super::server::MemoryReservation;
 use super::streamed::{Chunk, stream};
 use super::types::{self, CheckInEntry, ErrorKind};
-use crate::classification;
+use crate::classification::{self, WithheldFacts};
 use crate::facts::RowRoom;
 use crate::reconcile::Controller;
 use crate::store::{CheckIn, CheckIns, ListedCheckIn, StoreError, StoreFault, after};
@@ -163,7 +163,7 @@ impl NodeList {
 
 /// Writes a check-in that cannot be read, among others that can.
 fn unreadable(name: &str, error: &StoreError) -> types::CheckIn {
-    tracing::warn!(%error, "a check-in is listed without its content");
+    tracing::warn!(%error, "a check-in cannot be read; the list names the node only");
     let message = format!("{}.", sentence(&error.to_string()));
     let error = ApiError::new(ErrorKind::StorageFailed, message, Value::Null);
     types::CheckIn {
@@ -212,6 +212,10 @@ pub(super) fn complete(
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
+        // It is the request that is wrong: sent again, it gets the same answer.
+        if error.fault == StoreFault::Name {
+            return Self::schema_violation(&Value::Null, "NodeName", &error.to_string().into());
+        }
         let is_busy = error.fault == StoreFault::Busy;
         let kind = if is_busy { ErrorKind::Busy } else { ErrorKind::StorageFailed };
         let message = format!("{}.", sentence(&error.to_string()));
@@ -228,7 +232,7 @@ impl CheckInReader {
         let snapshot = snapshot.filter(|_| self.check_ins.lost(&check_in).is_none());
         // Not the whole document: it has the facts a second time.
         let parts = snapshot.and_then(|snapshot| {
-            let explained = snapshot.classify(node).ok()?;
+            let explained = snapshot.classify(node, WithheldFacts::Mark).ok()?;
             let classification = classification::final_classification(&explained);
             let mut matches = classification::match_explanations(&explained);
             self.privacy.mask_explanation(&mut matches);

@@ -18,18 +18,23 @@ use super::openapi::parameters::SnapshotParameters;
 use super::privacy::PrivacyPolicy;
 use super::snapshot_context::{MatchedGroups, SnapshotContext};
 use super::types::{self, ClassifiedV2, NodeBody, shape};
-use crate::classification::{self, ClassificationError, Explanation, Final, Outcome, Version};
+use crate::classification::{
+    self, ClassificationError, ClassificationFault, ExpansionFault, Explanation, Final, Outcome,
+    Version, WithheldFacts, conclude,
+};
 use crate::hierarchy::GroupIndex;
-use crate::model::NODE_VALUES;
+use crate::model::{Interpolation, NODE_VALUES};
 use crate::rule::EvaluationError;
+use crate::snapshot::{AnsweredNode, NoDocument};
 use crate::telemetry::ClassificationOutcome;
 
 /// Classifies a node and counts how that ended.
-pub(super) fn explained<'a>(
+fn explained<'a>(
     context: &'a SnapshotContext,
     node: &'a ProvedNode,
+    withheld: WithheldFacts,
 ) -> Result<Explanation<'a>, ApiError> {
-    let explained = context.snapshot.classify(node);
+    let explained = context.snapshot.classify(node, withheld);
     if let Some(decisions) = &context.decisions {
         decisions.log_explained(&context.snapshot, node, &explained);
     }
@@ -43,9 +48,15 @@ pub(super) fn explained<'a>(
 
 /// Returns how a failed classification is counted.
 fn failure(error: &ClassificationError) -> ClassificationOutcome {
-    match error.cause {
-        EvaluationError::Steps { .. } => ClassificationOutcome::EvaluationError,
-        EvaluationError::Withheld { .. } => ClassificationOutcome::Withheld,
+    match &error.cause {
+        ClassificationFault::Rule(EvaluationError::Withheld { .. })
+        | ClassificationFault::Value { fault: ExpansionFault::Withheld { .. }, .. } => {
+            ClassificationOutcome::Withheld
+        }
+        ClassificationFault::Rule(EvaluationError::Steps { .. })
+        | ClassificationFault::Value { fault: ExpansionFault::TooLong, .. } => {
+            ClassificationOutcome::EvaluationError
+        }
     }
 }
 
@@ -53,9 +64,10 @@ fn failure(error: &ClassificationError) -> ClassificationOutcome {
 pub(super) fn classified<T>(
     context: &SnapshotContext,
     node: &ProvedNode,
+    withheld: WithheldFacts,
     use_it: impl FnOnce(&Explanation<'_>, &Final<'_>) -> T,
 ) -> Result<T, ApiError> {
-    let explanation = explained(context, node)?;
+    let explanation = explained(context, node, withheld)?;
     match &explanation.outcome {
         Outcome::Classified(result) => Ok(use_it(&explanation, result)),
         Outcome::Conflict(conflicts) => Err(ApiError::conflict_in_words(
@@ -107,7 +119,8 @@ fn classify(
             let input = [read.fact, read.trusted];
             decisions.log_received(&context.snapshot, request.name(), input, slice(&groups));
         }
-        return Ok(respond(context, request.name(), groups, version));
+        let node = AnsweredNode::received(request.name(), &read);
+        return Ok(respond(context, &node, groups, version));
     }
     let body = bytes.map(to_json).transpose()?;
     context.metrics.count_shape(shape(body.as_ref()));
@@ -122,7 +135,7 @@ fn classify(
     if let Some(decisions) = &context.decisions {
         decisions.log_node(&context.snapshot, &node, slice(&groups));
     }
-    Ok(respond(context, &node.name, groups, version))
+    Ok(respond(context, &AnsweredNode::from(&*node), groups, version))
 }
 
 fn slice(groups: &MatchedGroups) -> Result<&[GroupIndex], &ClassificationError> {
@@ -132,18 +145,19 @@ fn slice(groups: &MatchedGroups) -> Result<&[GroupIndex], &ClassificationError> 
 /// Answers with the classified document.
 fn respond(
     context: &SnapshotContext,
-    name: &str,
+    node: &AnsweredNode<'_>,
     groups: MatchedGroups,
     version: Version,
 ) -> Response {
     let hierarchy = &context.snapshot.estate.hierarchy;
     let (counted, answer) = match groups {
         Err(error) => (failure(&error), Err(error.into())),
-        Ok(groups) => match context.classified(name, &groups, version) {
+        Ok(groups) => match context.classified(node, &groups, version) {
             Ok(text) => (ClassificationOutcome::Answered, Ok(text)),
-            Err(conflicts) => {
+            Err(NoDocument::Conflict(conflicts)) => {
                 (ClassificationOutcome::Conflict, Err(ApiError::conflict(hierarchy, &conflicts)))
             }
+            Err(NoDocument::Failed(error)) => (failure(&error), Err(error.into())),
         },
     };
     context.metrics.count(counted);
@@ -292,11 +306,26 @@ fn all_groups(context: &SnapshotContext) -> usize {
 }
 
 fn explain(context: &SnapshotContext, privacy: &PrivacyPolicy, node: ProvedNode) -> Response {
-    let fields = explained(context, &node).map(|it| classification::explanation_fields(&it));
-    context.json(fields.map(|mut fields| {
-        if let Some(matches) = fields.get_mut("match_explanations") {
-            privacy.mask_explanation(matches);
+    // What is withheld is masked in what people are shown.
+    let explained = explained(context, &node, WithheldFacts::Mark).map(|it| {
+        let groups: Vec<GroupIndex> = it.matches.iter().map(|it| it.group).collect();
+        (classification::explanation_fields(&it), groups)
+    });
+    let (mut fields, groups) = match explained {
+        Ok(explained) => explained,
+        Err(error) => return context.respond(error),
+    };
+    if let Some(matches) = fields.get_mut("match_explanations") {
+        privacy.mask_explanation(matches);
+    }
+    let node = privacy.shown(node.into_node());
+    let estate = &context.snapshot.estate;
+    if estate.interpolation == Interpolation::On {
+        // What is masked is masked in values, too.
+        match conclude(estate, &node, &groups, WithheldFacts::Mark) {
+            Ok(shown) => fields.extend(classification::explained_values(&shown)),
+            Err(error) => return context.respond(ApiError::from(error)),
         }
-        classification::explanation_with(privacy.shown(node.into_node()), fields)
-    }))
+    }
+    context.json(Ok(classification::explanation_with(node, fields)))
 }

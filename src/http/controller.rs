@@ -16,8 +16,11 @@ use super::openapi::errors::{
 };
 use super::openapi::parameters::Page;
 use super::query::Parameters;
-use super::types::{Commit, PinRequest, Pinned, Requested, Status};
-use crate::reconcile::{Controller, LookupError, Trigger};
+use super::types::{Commit, OperatorRequest, PinRequest, Pinned, Replica, Requested, Status};
+use super::webhook::Webhooks;
+use crate::overview::Overview;
+use crate::reconcile::{Attribution, Controller, LookupError};
+use crate::store::CheckIns;
 
 /// The state of the controller.
 #[utoipa::path(
@@ -26,22 +29,51 @@ use crate::reconcile::{Controller, LookupError, Trigger};
         (status = 200, body = Status),
     ),
 )]
-pub(super) async fn status(State(controller): State<Arc<Controller>>) -> Json<Status> {
-    Json(controller.status().into())
+pub(super) async fn status(
+    State(controller): State<Arc<Controller>>,
+    State(overview): State<Arc<Overview>>,
+    State(check_ins): State<CheckIns>,
+    State(webhooks): State<Arc<Webhooks>>,
+) -> Json<Status> {
+    Json(Status {
+        replicas: overview.replicas(&controller).into_iter().map(Replica::from).collect(),
+        store: Some(overview.store(&check_ins).into()),
+        webhooks: webhooks.deliveries(),
+        ..controller.status().into()
+    })
 }
 
 /// Has the branch fetched now.
 #[utoipa::path(
     post, path = "/controller/reconcile", operation_id = "reconcile", tag = "Controller",
+    request_body = OperatorRequest,
     responses(
         (status = 202, body = Requested),
+        BodyErrors,
     ),
 )]
 pub(super) async fn reconcile(
     State(controller): State<Arc<Controller>>,
-) -> (StatusCode, Json<Requested>) {
-    controller.request_fetch(Trigger::Manual);
-    (StatusCode::ACCEPTED, Json(Requested { requested: true }))
+    Extension(caller): Extension<Arc<Caller>>,
+    body: Body,
+) -> Result<(StatusCode, Json<Requested>), ApiError> {
+    let OperatorRequest { reason } = read_request(body).await?;
+    let reconcile = move || {
+        controller.reconcile(attribution(&caller, reason));
+        Ok::<_, ApiError>(())
+    };
+    REPOSITORY.run_at_once(reconcile).await?;
+    Ok((StatusCode::ACCEPTED, Json(Requested { requested: true })))
+}
+
+/// Reads what an operator asks for; an empty body gives no reason.
+async fn read_request(body: Body) -> Result<OperatorRequest, ApiError> {
+    Ok(OperatorRequest::read(&read_json(body).await?.unwrap_or_default())?)
+}
+
+/// Returns who asks for something, and why.
+fn attribution(caller: &Caller, reason: Option<String>) -> Attribution {
+    Attribution { actor: caller.actor(Role::Operate), reason }
 }
 
 /// Keeps a commit answering, on this replica.
@@ -61,8 +93,8 @@ pub(super) async fn pin(
     body: Body,
 ) -> Result<Json<Pinned>, ApiError> {
     let body = read_json(body).await?.unwrap_or_default();
-    let PinRequest { commit } = PinRequest::read(body)?;
-    let pin = move || controller.pin(&commit, caller.actor(Role::Operate));
+    let PinRequest { commit, reason } = PinRequest::read(body)?;
+    let pin = move || controller.pin(&commit, attribution(&caller, reason));
     let commit = REPOSITORY.run_at_once(pin).await?;
     Ok(Json(Pinned { pinned: Some(commit) }))
 }
@@ -70,16 +102,20 @@ pub(super) async fn pin(
 /// Follows the branch again.
 #[utoipa::path(
     post, path = "/controller/resume", operation_id = "resume", tag = "Controller",
+    request_body = OperatorRequest,
     responses(
         (status = 202, body = Pinned),
+        BodyErrors,
         JournalErrors,
     ),
 )]
 pub(super) async fn resume(
     State(controller): State<Arc<Controller>>,
     Extension(caller): Extension<Arc<Caller>>,
+    body: Body,
 ) -> Result<(StatusCode, Json<Pinned>), ApiError> {
-    let resume = move || controller.resume(caller.actor(Role::Operate)).map_err(LookupError::from);
+    let OperatorRequest { reason } = read_request(body).await?;
+    let resume = move || controller.resume(attribution(&caller, reason)).map_err(LookupError::from);
     REPOSITORY.run_at_once(resume).await?;
     Ok((StatusCode::ACCEPTED, Json(Pinned { pinned: None })))
 }

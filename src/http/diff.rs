@@ -1,9 +1,5 @@
 //! What a change does to the nodes that have checked in.
 
-mod fleet;
-mod rows;
-mod survey;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,13 +9,14 @@ use serde_json::{Map, Value};
 
 use super::blocking::{Panicked, REPOSITORY, Turns, run_blocking};
 use super::error::ApiError;
+use super::fleet::{self, Surveyor};
 use super::node_lookup::FactsPolicy;
 use super::openapi::errors::{StoreErrors, ValidCommitErrors};
 use super::types::{Diff, DiffSide};
-use crate::impact::{Impact, Side, StateComparison, StateFiles};
+use crate::impact::{Impact, Side, StateComparison, StateFiles, Survey};
+use crate::model::Node;
 use crate::reconcile::Controller;
 use crate::store::CheckIns;
-use survey::{Surveyed, Surveyor};
 
 /// Comparisons run one at a time: each reads the facts of the whole fleet.
 static COMPARISONS: Turns = Turns::new();
@@ -66,9 +63,13 @@ fn compare(
     let indexes = [&old, &new].map(|it| it.index().clone());
     let comparison = StateComparison::with_indexes(before, after, indexes);
     let paths = old.mentioned().union(new.mentioned());
-    let surveyor = Surveyor { comparison: &comparison, paths: &paths, facts };
-    let Surveyed { survey, unreadable } =
-        surveyor.survey(|each| fleet::read(check_ins, &paths, each))?;
+    let examine = |node: Node| (node.name.clone(), comparison.node(&node));
+    let surveyor = Surveyor { examine: &examine, paths: &paths, facts };
+    let mut survey = Survey::default();
+    let unreadable =
+        surveyor.survey(|each| fleet::read(check_ins, &paths, each), &mut |compared| {
+            survey.extend([compared]);
+        })?;
     let (groups, node_files) = (comparison.groups(), comparison.node_files());
     let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
     let text = |commit, path: &str| controller.text(commit, path).map(String::into_bytes);

@@ -26,7 +26,7 @@ use super::privacy::PrivacyPolicy;
 use super::server::MemoryReservation;
 use super::snapshot_context::SnapshotContext;
 use super::types::{EncDocument, FactsUpload, NodeBody, StoredFacts};
-use crate::classification;
+use crate::classification::{self, WithheldFacts};
 use crate::model::NODE_VALUES;
 use crate::reconcile::Controller;
 use crate::store::Received;
@@ -35,7 +35,9 @@ use crate::telemetry::ClassificationOutcome;
 /// Prints the ENC document.
 fn document(context: &SnapshotContext, node: ProvedNode) -> Result<Bytes, ApiError> {
     let node = node.with_certname();
-    let answer = classified(context, &node, |_, result| classification::enc_document(result));
+    let answer = classified(context, &node, WithheldFacts::Refuse, |_, result| {
+        classification::enc_document(result)
+    });
     answer.map(Bytes::from)
 }
 
@@ -162,9 +164,7 @@ pub(super) async fn with_facts(
             let groups = snapshot.index().matching(&snapshot.estate.hierarchy, &node);
             match kept_facts {
                 KeptFacts::All => recorder.record(&node, &context, &groups, None),
-                KeptFacts::None => {
-                    recorder.record(&node.without_facts(), &context, &groups, None);
-                }
+                KeptFacts::None => recorder.record_without_facts(&node, &context, &groups),
             }
         }
         let document = document(&context, node);
@@ -265,6 +265,7 @@ pub(super) async fn upload_facts(
         name,
         fact,
         trusted,
+        form: None,
     };
     let live = controller.snapshot().ok();
     recorder.record_durably(received, live.as_deref()).await?;
@@ -350,7 +351,10 @@ async fn config_data(context: SnapshotContext, node: ProvedNode) -> Result<Respo
     let weight = weight(&node);
     let write = move || {
         let node = node.with_certname();
-        let answer = classified(&context, &node, |_, result| classification::hiera(result));
+        // No facts are put into config data, so none is missed.
+        let answer = classified(&context, &node, WithheldFacts::Mark, |_, result| {
+            classification::hiera(result)
+        });
         context.json(answer)
     };
     NODES.run(weight, write).await

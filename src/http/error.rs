@@ -69,7 +69,7 @@ impl ApiError {
     /// No facts of a node are known, and `--enc-facts required` demands them.
     pub(super) fn facts_required(name: &str, uri: &OriginalUri) -> Self {
         let message = format!(
-            "No facts of the node `{name}` are known, and `--enc-facts required` does not let its name alone be enough. Send its facts along with `POST /enc/{name}`, or ask again after a check-in with facts."
+            "No facts of the node `{name}` are known, and `--enc-facts required` forbids a classification by name alone. Send its facts along with `POST /enc/{name}`, or ask again after a check-in with facts."
         );
         Self::not_known(message, uri)
     }
@@ -125,14 +125,14 @@ impl ApiError {
 
     /// The body comes too slowly.
     pub(super) fn request_timeout() -> Self {
-        let message = "The body of your request came too slowly.";
+        let message = "The body of your request arrived too slowly.";
         Self::new(ErrorKind::RequestTimeout, message, Value::Null)
             .with_header(header::CONNECTION, "close")
     }
 
     /// Every connection is being worked on.
     pub(super) fn busy() -> Self {
-        let message = "The daemon works on as many requests as it can; try again.";
+        let message = "The daemon is busy; try again.";
         Self::new(ErrorKind::Busy, message, Value::Null).with_header(header::RETRY_AFTER, "1")
     }
 
@@ -165,9 +165,15 @@ impl ApiError {
 
     /// No credentials, or unknown ones.
     pub(super) fn unauthenticated() -> Self {
-        let message = "Route requires authentication: show a token or a client certificate.";
+        let message = "Route requires authentication: send a token or a client certificate.";
         Self::new(ErrorKind::UserUnauthenticated, message, Value::Null)
             .with_header(header::WWW_AUTHENTICATE, "Bearer")
+    }
+
+    /// The header of a trusted proxy does not name one user: its sender is never treated as anonymous.
+    pub(super) fn unnamed_user(why: impl std::fmt::Display) -> Self {
+        let message = format!("The header of the proxy does not name one user: {why}.");
+        Self::new(ErrorKind::UserUnauthenticated, message, Value::Null)
     }
 
     /// A webhook is not signed with a secret of ours.
@@ -186,14 +192,14 @@ impl ApiError {
     pub(super) fn foreign_host(host: &str) -> Self {
         let shown: String = host.chars().filter(|it| !it.is_control()).take(255).collect();
         let message = format!(
-            "The request names the host `{shown}`, which is not one of this daemon: use `localhost`, or add the host to `--allowed-hosts`."
+            "The request names the host `{shown}`, which is not a name of this daemon: use `localhost`, or add the host to `--allowed-hosts`."
         );
         Self::new(ErrorKind::PermissionDenied, message, shown)
     }
 
     /// The page of another site had a browser send the request.
     pub(super) fn cross_site() -> Self {
-        let message = "The request comes from a page of another site: show a token, or send it from outside of a browser.";
+        let message = "The request comes from a page of another site: send a token with it, or use a client that is not a browser.";
         Self::new(ErrorKind::PermissionDenied, message, Value::Null)
     }
 

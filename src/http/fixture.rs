@@ -8,16 +8,19 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
 use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use super::access::{Access, Role};
 use super::enc_cache::EncCache;
+use super::live_status::LiveStatus;
 use super::node_lookup::FactsPolicy;
 use super::privacy::PrivacyPolicy;
 use super::router::{RouteSet, router};
 use super::state::{AppState, Services};
 use crate::git::Verification;
 use crate::model::{Budget, CommitId};
+use crate::overview::{Overview, OwnReplica};
 use crate::reconcile::{Controller, Policy, Settings, Target};
 use crate::store::{CheckIns, StoreLimits, StoreLocation, StoreSettings};
 use crate::telemetry::Metrics;
@@ -47,6 +50,11 @@ impl Fixture {
         };
         let store =
             StoreSettings { location: StoreLocation::Memory, former: None, cache: 1 << 20, limits };
+        let own = OwnReplica {
+            id: "1".to_owned(),
+            name: "here".to_owned(),
+            started_at: jiff::Timestamp::UNIX_EPOCH,
+        };
         let services = Arc::new(Services {
             controller: controller.unwrap(),
             check_ins: CheckIns::new(store, Arc::clone(&metrics)),
@@ -59,6 +67,8 @@ impl Fixture {
             enc_cache: EncCache::default(),
             privacy: PrivacyPolicy::default(),
             decisions: None,
+            overview: Arc::new(Overview::new(own)),
+            live: LiveStatus::until(CancellationToken::new()),
         });
         let state = AppState::new(Arc::clone(&services));
         Self { router: router(services, set), state, commits, _directory: directory }

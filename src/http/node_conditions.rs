@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::error::ApiError;
+use super::node_counts::time_before;
 use super::query::Parameters;
-use crate::config::parse_duration;
 use crate::model::GroupId;
 use crate::reconcile::{Controller, LookupError};
-use crate::store::NodeFilter;
+use crate::store::{LONGEST_NAME, NodeFilter};
 
 /// A group as a query names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +39,14 @@ impl NodeConditions {
         let commit = text("commit").and_then(|it| it.parse().ok());
         let revision = text("commit").filter(|_| commit.is_none()).map(str::to_owned);
         let filter = NodeFilter {
-            name_part: text("q").map(str::to_owned),
+            name_part: text("q").map(name_part).transpose()?,
             groups: None,
             class: word(text("class"), "ClassName")?,
             environment: word(text("environment"), "EnvironmentName")?,
             commit,
             state: word(text("state"), "NodeState")?,
             silent_since,
+            order: word(text("sort"), "NodeOrder")?.unwrap_or_default(),
         };
         let group = text("group").map(|it| match it.parse() {
             Ok(id) => NamedGroup::Id(id),
@@ -79,6 +80,16 @@ impl NodeConditions {
     }
 }
 
+/// Reads a part of a certname.
+fn name_part(text: &str) -> Result<String, ApiError> {
+    if text.len() > LONGEST_NAME {
+        let error = format!("a node's name has at most {LONGEST_NAME} bytes");
+        let shown: String = text.chars().take(64).collect();
+        return Err(ApiError::schema_violation(&shown.into(), "NamePart", &error.into()));
+    }
+    Ok(text.to_owned())
+}
+
 /// Reads a word of the query.
 fn word<T: FromStr<Err: Display>>(text: Option<&str>, schema: &str) -> Result<Option<T>, ApiError> {
     let read = |text: &str| {
@@ -88,13 +99,4 @@ fn word<T: FromStr<Err: Display>>(text: Option<&str>, schema: &str) -> Result<Op
         text.parse().map_err(wrong)
     };
     text.map(read).transpose()
-}
-
-/// Returns the time that was so long ago.
-fn time_before(text: &str, now: Timestamp) -> Result<Timestamp, ApiError> {
-    let wrong = |error: String| ApiError::schema_violation(&text.into(), "Duration", &error.into());
-    let duration = parse_duration(text).map_err(wrong)?;
-    // A node that was not seen for longer than there are times does not exist.
-    let before = SignedDuration::try_from(duration).ok().and_then(|it| now.checked_sub(it).ok());
-    Ok(before.unwrap_or(Timestamp::MIN))
 }

@@ -33,7 +33,7 @@ const LARGEST_PAGE: usize = 1000;
 /// How many changes are read at a time: each comes with two whole answers.
 const CHANGES: usize = 20;
 
-/// Lists the nodes that meet all conditions, by name.
+/// Lists the nodes that meet all conditions, by name or in another order.
 #[utoipa::path(
     get, path = "/controller/nodes", operation_id = "list_nodes", tag = "Controller",
     params(Conditions, NodePageParameters),

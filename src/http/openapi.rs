@@ -6,6 +6,7 @@
 
 pub(super) mod errors;
 pub(super) mod parameters;
+mod requests;
 pub(super) mod responses;
 
 use std::collections::BTreeMap;
@@ -25,15 +26,18 @@ use super::access::Role;
 use super::routes::Route;
 use super::types::{Error, Proposed};
 use super::{
-    blame, check_ins, classify, controller, diff, enc, environments, group_nodes, groups, nodes,
-    service_status, update_classes, validate, webhook, writes,
+    blame, check_ins, classify, controller, diff, enc, environments, group_nodes, groups,
+    node_counts, node_values, nodes, rule_query, service_status, trends, update_classes, validate,
+    webhook, writes,
 };
 use crate::model::CommitId;
 
 /// Writes the document of all routes.
 pub(super) fn write(declared: &[Route]) -> String {
     // What utoipa made is always written.
-    let mut text = serde_json::to_string_pretty(&document(declared)).unwrap_or_default();
+    let mut document = serde_json::to_value(document(declared)).unwrap_or_default();
+    requests::publish(&mut document);
+    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text.push('\n');
     text
 }
@@ -109,10 +113,18 @@ pub(super) fn write(declared: &[Route]) -> String {
         controller::commits,
         controller::commit,
         diff::diff,
+        rule_query::query,
+        rule_query::query_by_body,
         nodes::list,
         nodes::one,
         nodes::history,
         blame::blame,
+        node_counts::nodes,
+        node_counts::groups,
+        trends::trends,
+        node_values::values,
+        node_values::enc,
+        node_values::membership,
         nodes::forget,
         controller::reconcile,
         controller::pin,

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::error::ApiError;
-use crate::masking::{Masks, StoredForm};
+use crate::masking::{CommitForm, Masks, StoredForm};
 use crate::mentioned::MentionedPaths;
 use crate::model::{CommitId, Condition, MASKED, Node};
 use crate::rule::read_console;
@@ -56,14 +56,9 @@ impl PrivacyPolicy {
         self.0.form.node(node, &self.mentioned(answering))
     }
 
-    /// Returns facts and trusted data, as text, as they are stored.
-    pub(super) fn stored_texts<'t>(
-        &self,
-        fact: &'t str,
-        trusted: &'t str,
-        answering: Option<&Snapshot>,
-    ) -> [Cow<'t, str>; 2] {
-        self.0.form.texts(fact, trusted, &self.mentioned(answering))
+    /// Returns the form in which facts and trusted data are stored; none if all is stored as it is.
+    pub(super) fn stored_form(&self, answering: Option<&Snapshot>) -> Option<CommitForm> {
+        CommitForm::new(&self.0.form, || self.mentioned(answering))
     }
 
     fn mentioned(&self, answering: Option<&Snapshot>) -> Arc<MentionedPaths> {

@@ -2,17 +2,21 @@
 
 use std::sync::{Arc, LazyLock};
 
-use axum::extract::FromRef as _;
+use axum::extract::{FromRef as _, Request};
+use axum::http::{Method, header};
 use axum::{Extension, Router};
+use tower::ServiceExt as _;
 
 use super::access::{Access, Requirement, Role};
+use super::in_process::{AddressRoutes, InProcessApi};
 use super::observe::observed;
 use super::routes::Routes;
 use super::service_status::WriteDocument;
 use super::state::{AppState, Services};
 use super::{
-    blame, check_ins, classify, controller, diff, enc, environments, group_nodes, groups, nodes,
-    openapi, service_status, update_classes, validate, webhook, writes,
+    blame, check_ins, classify, controller, diff, enc, environments, group_nodes, groups,
+    node_counts, node_values, nodes, openapi, rule_query, service_status, trends, update_classes,
+    validate, webhook, writes,
 };
 
 /// Which routes an address has.
@@ -26,13 +30,72 @@ pub enum RouteSet {
     Admin,
 }
 
-/// Returns the router of an address.
-pub fn router(services: Arc<Services>, set: RouteSet) -> Router {
+/// Returns the router of an address without pages.
+#[cfg(test)]
+pub(super) fn router(services: Arc<Services>, set: RouteSet) -> Router {
     let metrics = Arc::clone(&services.metrics);
     let state = AppState::new(services);
-    let routes = routes(&Arc::from_ref(&state), set);
+    observed(api(&state, set), metrics).with_state(state)
+}
+
+/// The pages for people.
+#[derive(Debug)]
+pub struct ConsolePages {
+    /// The pages by their paths.
+    pub routes: Router,
+    /// Answers browsers that ask for a path which neither the pages nor the API has.
+    pub missing: Router,
+}
+
+/// Returns whether a client is a browser that shows pages.
+fn shows_pages(request: &Request) -> bool {
+    let accepts = request.headers().get(header::ACCEPT).and_then(|it| it.to_str().ok());
+    matches!(*request.method(), Method::GET | Method::HEAD)
+        && accepts.is_some_and(|it| it.contains("text/html"))
+}
+
+/// Returns the router of an address with pages for people, which ask the routes in the process. All is below a
+/// base path as well, unless that is empty.
+///
+/// The pages of the address for operators read with all routes, though others get those of operators alone there.
+pub fn router_with_pages(
+    services: Arc<Services>,
+    set: RouteSet,
+    base: &str,
+    pages: impl FnOnce(InProcessApi) -> ConsolePages,
+) -> Router {
+    let metrics = Arc::clone(&services.metrics);
+    let state = AppState::new(Arc::clone(&services));
+    let access = Arc::from_ref(&state);
+    let all_routes = api(&state, RouteSet::Whole).with_state(state.clone());
+    let api = api(&state, set).with_state(state);
+    let paths: Vec<String> =
+        routes(&access, RouteSet::Whole).declared().iter().map(|it| it.path.clone()).collect();
+    let (asked, address) = match set {
+        // No page there can do what the address does not have.
+        RouteSet::Public => (api.clone(), AddressRoutes::WithoutActions),
+        RouteSet::Whole => (all_routes, AddressRoutes::All),
+        RouteSet::Admin => (all_routes, AddressRoutes::WithoutClassifier),
+    };
+    let own = InProcessApi::new(asked, services, address, &paths);
+    let ConsolePages { routes, missing } = pages(own.clone());
+    let missing = observed(missing, Arc::clone(&metrics));
+    let (pages, api) = (observed(routes, Arc::clone(&metrics)), observed(api, metrics));
+    let whole = pages.fallback(async move |request: Request| {
+        let is_for_people = shows_pages(&request) && !own.is_below_api(request.uri().path());
+        let router = if is_for_people { missing.clone() } else { api.clone() };
+        router.oneshot(request).await
+    });
+    match base {
+        "" => whole,
+        base => Router::new().nest_service(base, whole.clone()).fallback_service(whole),
+    }
+}
+
+/// Returns the routes of an address, which nothing counts yet.
+fn api(state: &AppState, set: RouteSet) -> Router<AppState> {
     let document = Extension(WriteDocument(|| DOCUMENT.as_str()));
-    observed(routes.into_router().layer(document), metrics).with_state(state)
+    routes(&Arc::from_ref(state), set).into_router().layer(document)
 }
 
 /// The document of all routes, whatever the address has of them.
@@ -70,10 +133,19 @@ fn probes(routes: Routes) -> Routes {
         .get("/controller/commits", READ, controller::commits)
         .get("/controller/commits/{*revision}", READ, controller::commit)
         .get("/controller/diff/{base}/{head}", READ, diff::diff)
+        .get("/controller/query", READ, rule_query::query)
+        // It changes nothing: a long rule does not fit into a URL.
+        .post("/controller/query", READ, rule_query::query_by_body)
+        .get("/controller/trends", READ, trends::trends)
+        .get("/controller/node-counts", READ, node_counts::nodes)
+        .get("/controller/group-members", READ, node_counts::groups)
         .get("/controller/nodes", READ, nodes::list)
         .get("/controller/nodes/{name}", READ_NODE, nodes::one)
         .get("/controller/nodes/{name}/history", READ_NODE, nodes::history)
         .get("/controller/nodes/{name}/blame", READ_NODE, blame::blame)
+        .get("/controller/nodes/{name}/values", READ_NODE, node_values::values)
+        .get("/controller/nodes/{name}/enc", READ_NODE, node_values::enc)
+        .get("/controller/nodes/{name}/membership", READ_NODE, node_values::membership)
 }
 
 /// Routes for nodes, people and forges.

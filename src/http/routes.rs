@@ -202,8 +202,7 @@ fn admit(
     if peer.is_some_and(|it| it.is_local) {
         return Ok(Caller::unlimited());
     }
-    let certificate = peer.and_then(|it| it.certificate.as_ref());
-    let caller = access.identify(request, certificate)?;
+    let caller = access.identify(request, peer.map(Peer::identity).unwrap_or_default())?;
     requirement.check(&caller, node)?;
     Ok(caller)
 }

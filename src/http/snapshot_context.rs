@@ -16,12 +16,12 @@ use super::decisions::DecisionRequest;
 use super::error::ApiError;
 use super::query::Parameters;
 use super::types::ErrorKind;
-use crate::classification::{ClassificationError, Conflicts, Version};
+use crate::classification::{ClassificationError, Version};
 use crate::decision_log::DecisionLog;
 use crate::hierarchy::GroupIndex;
 use crate::model::CommitId;
 use crate::reconcile::{Controller, Freshness};
-use crate::snapshot::{LiveSnapshot, Snapshot};
+use crate::snapshot::{AnsweredNode, LiveSnapshot, NoDocument, Snapshot};
 use crate::store::Answered;
 use crate::telemetry::Metrics;
 
@@ -156,13 +156,13 @@ impl SnapshotContext {
     /// Writes the classified document of a node that some groups match, parents first.
     pub(super) fn classified(
         &self,
-        name: &str,
+        node: &AnsweredNode<'_>,
         groups: &[GroupIndex],
         version: Version,
-    ) -> Result<Vec<u8>, Conflicts<'_>> {
+    ) -> Result<Vec<u8>, NoDocument<'_>> {
         match &self.live {
-            Some(live) => live.classified(name, groups, version),
-            None => self.snapshot.classified(name, groups, version),
+            Some(live) => live.classified(node, groups, version),
+            None => self.snapshot.classified(node, groups, version),
         }
     }
 
@@ -244,7 +244,7 @@ mod tests {
         let (snapshot, node) = (&context.snapshot, Node::named("n".to_owned()));
         let groups =
             snapshot.index().matches(&snapshot.estate.hierarchy, &snapshot.index().resolve(&node));
-        let made = snapshot.classified("n", &groups.unwrap(), Version::V1).unwrap();
+        let made = snapshot.classified(&(&node).into(), &groups.unwrap(), Version::V1).unwrap();
         let path = "/v1/classified/nodes/n";
         for request in [get(path), get(path)].into_iter().chain(naming(path, live)) {
             let answer = fixture.answer(request).await;

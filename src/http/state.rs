@@ -6,11 +6,13 @@ use axum::extract::FromRef;
 
 use super::access::Access;
 use super::enc_cache::EncCache;
+use super::live_status::LiveStatus;
 use super::node_lookup::FactsPolicy;
 use super::privacy::PrivacyPolicy;
 use super::update_classes::ClassUpdater;
 use super::webhook::Webhooks;
 use crate::decision_log::DecisionLog;
+use crate::overview::Overview;
 use crate::reconcile::{Controller, Writer};
 use crate::store::CheckIns;
 use crate::telemetry::Metrics;
@@ -40,6 +42,10 @@ pub struct Services {
     pub privacy: PrivacyPolicy,
     /// Logs answers to nodes, if that is configured.
     pub decisions: Option<DecisionLog>,
+    /// The replicas, and how counts went over time.
+    pub overview: Arc<Overview>,
+    /// Tells pages that stay open when the status changes.
+    pub live: LiveStatus,
 }
 
 /// The services behind one pointer: a request clones it once.
@@ -75,4 +81,5 @@ services! {
     enc_cache: EncCache,
     privacy: PrivacyPolicy,
     decisions: Option<DecisionLog>,
+    overview: Arc<Overview>,
 }

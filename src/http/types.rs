@@ -19,11 +19,16 @@ mod error_kind;
 mod finding;
 mod group;
 mod node;
+mod node_counts;
+mod node_values;
+mod replica;
+mod rule_query;
 mod schema;
 mod service;
 mod status;
 mod stored_change;
 mod stored_node;
+mod trends;
 mod violation;
 mod write;
 
@@ -34,7 +39,7 @@ pub use classification::{
     FinalClassification, GroupRef, IndividualClassification, Sourced, Sources,
 };
 pub use commit::{Commit, CommitState, Stage};
-pub use controller::{Delivery, DeliveryAction, PinRequest, Pinned, Requested};
+pub use controller::{Delivery, DeliveryAction, OperatorRequest, PinRequest, Pinned, Requested};
 pub use diff::{Diff, DiffSide};
 pub use environment::{Class, Environment, LastClassUpdate};
 pub use error::{
@@ -46,16 +51,23 @@ pub use finding::{Finding, RelatedPlace};
 pub use group::{Group, GroupNodes, GroupRules, GroupTree, Query, TranslatedRule};
 pub(in crate::http) use node::shape;
 pub use node::{FactsUpload, NodeBody, StoredFacts};
+pub use node_counts::{CommitNodes, CountedNodes, GroupMembers};
+pub use node_values::{LocatedValue, Membership, MembershipRule};
+pub use replica::{Replica, StoreInfo, WebhookDeliveries};
+pub use rule_query::{
+    MatchedNode, RuleMatches, RulePath, RuleQuery, UndecidedNode, UndecidedNodes,
+};
 pub use schema::Values;
 pub use service::{DetailLevel, Service, ServiceState};
 pub use status::{
-    ActiveCommit, Condition, ConditionStatus, FailedCommit, ObservedCommit, Remote, Repository,
-    Status,
+    ActiveCommit, Condition, ConditionStatus, FailedCommit, ObservedCommit, PinnedBy, Remote,
+    Repository, Status,
 };
 pub use stored_change::{AnswerChange, ChangeCommit, FactChange, StoredChange};
 pub use stored_node::{
     NodeAnswer, NodeConflict, NodeFailure, NodePage, NodeSummary, StoredGroup, StoredNode,
 };
+pub use trends::{CheckInSample, CommitSample, DayOfChanges, Trends};
 pub(in crate::http) use violation::SchemaViolation;
 pub use write::{
     NodesRequest, Proposed, ProposedBranch, ProposedKind, Unpinned, UnpinnedGroup, UnpinnedNode,

@@ -10,6 +10,7 @@ mod fuzzing;
 mod payload;
 mod secret;
 mod signature;
+mod tally;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use axum::extract::{OriginalUri, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
+use jiff::Timestamp;
 
 use self::deliveries::Deliveries;
 #[cfg(feature = "fuzzing")]
@@ -27,9 +29,10 @@ pub use self::fuzzing::fuzz_delivery;
 use self::payload::{Interest, Provider};
 use self::secret::Secret;
 use self::signature::Check;
+use self::tally::DeliveryTally;
 use super::error::ApiError;
 use super::openapi::errors::DeliveryErrors;
-use super::types::{Delivery, DeliveryAction, ErrorKind};
+use super::types::{Delivery, DeliveryAction, ErrorKind, WebhookDeliveries};
 use crate::config::watched::{
     FileEnd, ReloadCause, Reloaded, WatchError, WatchedFile, WatchedFiles,
 };
@@ -46,7 +49,8 @@ const PARSED: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Webhooks {
     secrets: Option<WatchedFiles<Vec<Secret>, std::io::Error>>,
-    deliveries: Deliveries,
+    recent: Deliveries,
+    tally: DeliveryTally,
     /// Whether refs of pull requests are fetched, so that their deliveries count.
     pull_requests: bool,
 }
@@ -70,7 +74,12 @@ impl Webhooks {
                     std::io::Error::other(incomplete.to_string())
                 }
             })?;
-        Ok(Self { secrets, deliveries: Deliveries::default(), pull_requests })
+        Ok(Self { secrets, pull_requests, ..Self::default() })
+    }
+
+    /// Returns how deliveries ended since the start.
+    pub(super) fn deliveries(&self) -> Vec<WebhookDeliveries> {
+        self.tally.rows()
     }
 
     /// Loads the secrets if their file changed; a file that cannot be used leaves the secrets as they are.
@@ -130,6 +139,7 @@ pub(super) async fn receive(
         },
     };
     metrics.count_webhook(provider.as_str(), counted);
+    webhooks.tally.count(provider.as_str(), counted, Timestamp::now());
     result.map(|(_, response)| response)
 }
 
@@ -142,7 +152,7 @@ async fn deliver(
 ) -> Result<(Delivered, Response), ApiError> {
     let secrets = webhooks.secrets.as_ref().map(WatchedFiles::load);
     let secrets = secrets.as_deref().map(|it| it.as_slice()).unwrap_or_default();
-    let mut check = Check::begin(provider, headers, secrets, jiff::Timestamp::now())
+    let mut check = Check::begin(provider, headers, secrets, Timestamp::now())
         .ok_or_else(ApiError::unsigned)?;
     let start = read(body, &mut check).await?;
     if !check.passes() {
@@ -153,7 +163,7 @@ async fn deliver(
         let delivery = Delivery { delivery: delivery.clone(), action };
         (delivered, (status, Json(delivery)).into_response())
     };
-    if delivery.as_deref().is_some_and(|id| !webhooks.deliveries.note(provider, id)) {
+    if delivery.as_deref().is_some_and(|id| !webhooks.recent.note(provider, id)) {
         return Ok(answer(StatusCode::OK, Delivered::Duplicate, DeliveryAction::Duplicate));
     }
     let interest = match start {

@@ -88,7 +88,7 @@ impl Writing {
         // A caller of the same name with other rights is not told what the first one wrote.
         let identity = serde_json::to_string(&(&actor, &scopes, &self.line, &body));
         let identity =
-            identity.map_err(|_| ApiError::internal("The request could not be told apart."))?;
+            identity.map_err(|_| ApiError::internal("The request could not be identified."))?;
         let fingerprint = Sha256::digest(identity).iter().fold(String::new(), |mut text, byte| {
             let _infallible = write!(text, "{byte:02x}");
             text
@@ -102,7 +102,8 @@ impl Writing {
             drop((waiting, memory));
             drop(sender.send(done));
         });
-        let done = receiver.await.map_err(|_| ApiError::internal("The write was not decided."))?;
+        let done =
+            receiver.await.map_err(|_| ApiError::internal("The write could not be completed."))?;
         let done = done.map_err(|error| match error {
             WriteError::Rejected(rejection) if rejection.kind == RejectionKind::NotFound => {
                 ApiError::not_found(&self.place.uri)

@@ -8,7 +8,7 @@ use super::differences::differences;
 use super::mixture::NodeCase;
 use super::nodes::{Causes, Change, NodeChange, NodeComparison, Standing};
 use super::version::{Result, STATES, StateVersion};
-use crate::classification::{Outcome, conclude, conflicts};
+use crate::classification::{Outcome, WithheldFacts, conclude, conflicts};
 use crate::model::Node;
 
 impl StateComparison<'_> {
@@ -18,8 +18,11 @@ impl StateComparison<'_> {
         if !self.may_differ(node, [&old, &new]) {
             return NodeComparison { standing: [self.standing(&new); 2], change: None };
         }
-        let [old, new] = [(StateVersion::Base, old), (StateVersion::Head, new)]
-            .map(|(version, groups)| Ok(conclude(self.side(version).estate, node, &groups?)));
+        let [old, new] =
+            [(StateVersion::Base, old), (StateVersion::Head, new)].map(|(version, groups)| {
+                let estate = self.side(version).estate;
+                conclude(estate, node, &groups?, WithheldFacts::Mark)
+            });
         let standing = [standing(&old), standing(&new)];
         let differences = differences(self, &old, &new);
         if differences.is_empty() {

@@ -12,7 +12,7 @@ use super::nodes::{Causes, ChangeRef, Standing};
 use super::version::StateVersion;
 use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy};
-use crate::model::{Group, GroupId, Node};
+use crate::model::{Group, GroupId, Interpolation, Node};
 use crate::rule::evaluate;
 use crate::snapshot::Index;
 
@@ -157,7 +157,8 @@ impl<'a> StateComparison<'a> {
     /// classification.
     pub(super) fn may_differ(&self, node: &Node, matches: [&MatchResult; 2]) -> bool {
         let [old, new] = &self.watched;
-        self.node_file_of(&node.name).is_some()
+        self.interpolation_differs()
+            || self.node_file_of(&node.name).is_some()
             || [(self.base, old), (self.head, new)].into_iter().zip(matches).any(
                 |((side, watched), matches)| match matches {
                     Ok(matches) => matches.iter().any(|it| watched.binary_search(it).is_ok()),
@@ -168,6 +169,16 @@ impl<'a> StateComparison<'a> {
                     }
                 },
             )
+    }
+
+    /// Returns whether one of the states puts facts into values and the other does not.
+    pub(super) fn interpolation_differs(&self) -> bool {
+        self.base.estate.interpolation != self.head.estate.interpolation
+    }
+
+    /// Returns whether either state puts facts into values.
+    pub(super) fn puts_facts(&self) -> bool {
+        [self.base, self.head].iter().any(|it| it.estate.interpolation == Interpolation::On)
     }
 
     pub(super) fn side(&self, version: StateVersion) -> Side<'a> {
@@ -224,7 +235,7 @@ impl<'a> StateComparison<'a> {
     pub(super) fn stands_alone(&self, change: ChangeRef) -> bool {
         match change {
             ChangeRef::Group(change) => !self.built_upon.contains(&change),
-            ChangeRef::NodeFile(_) => true,
+            ChangeRef::NodeFile(_) | ChangeRef::Interpolation => true,
         }
     }
 

@@ -111,7 +111,7 @@ fn compare_tables<K: Ord + ToString>(
     for name in names {
         let (before, after) = (old.get(name), new.get(name));
         let equal = match (before, after) {
-            (Some(a), Some(b)) => same(a.value, b.value),
+            (Some(a), Some(b)) => same(&a.value, &b.value),
             (a, b) => a.is_none() && b.is_none(),
         };
         if !equal {
@@ -119,8 +119,8 @@ fn compare_tables<K: Ord + ToString>(
                 kind,
                 class: class.map(str::to_owned),
                 name: name.to_string(),
-                old: before.map(|it| it.value.clone()),
-                new: after.map(|it| it.value.clone()),
+                old: before.map(|it| it.value.as_ref().clone()),
+                new: after.map(|it| it.value.as_ref().clone()),
             }));
         }
     }

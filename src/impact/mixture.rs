@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use super::comparison::StateComparison;
 use super::nodes::{ChangeRef, GroupName};
 use super::version::{Result, StateVersion};
-use crate::classification::{ClassificationError, conclude};
+use crate::classification::{ClassificationError, WithheldFacts, conclude};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Group, GroupId, Individual, Node};
 use crate::rule::{EvaluationError, evaluate};
@@ -64,9 +64,10 @@ impl<'c, 'a> NodeCase<'c, 'a> {
     }
 
     /// Returns what all answers follow from: equal for nodes with equal causes. There is none for
-    /// a node with values of its own.
+    /// a node with values of its own, and none where facts are put into values.
     pub(super) fn key(&self) -> Option<Vec<(GroupId, u8)>> {
-        if self.individuals.iter().any(|it| !it.is_empty()) {
+        // What facts make of values is another thing for each node.
+        if self.individuals.iter().any(|it| !it.is_empty()) || self.comparison.puts_facts() {
             return None;
         }
         let mut key = Vec::new();
@@ -148,6 +149,9 @@ impl<'c, 'a> NodeCase<'c, 'a> {
         let of_groups = of_groups.iter().filter_map(|id| self.comparison.change_of(*id));
         let mut units: Vec<ChangeRef> = of_groups.map(ChangeRef::Group).collect();
         units.extend(self.comparison.node_file_of(&self.node.name).map(ChangeRef::NodeFile));
+        if self.comparison.interpolation_differs() {
+            units.push(ChangeRef::Interpolation);
+        }
         units.sort_unstable();
         units.dedup();
         self.units = units;
@@ -256,11 +260,16 @@ impl<'c, 'a> NodeCase<'c, 'a> {
             Some(file) if self.contains(reverted, file) => base,
             _ => head,
         };
+        let setting = match self.contains(reverted, ChangeRef::Interpolation) {
+            true => StateVersion::Base,
+            false => StateVersion::Head,
+        };
         let estate = Estate {
             hierarchy: Hierarchy::of_checked(groups.into_values().collect()),
             individuals: Arc::clone(own),
             environments: Arc::default(),
             catalogues: Arc::default(),
+            interpolation: self.comparison.side(setting).estate.interpolation,
         };
         let places = |ids: &[GroupId]| {
             let mut places: Vec<GroupIndex> =
@@ -295,7 +304,7 @@ impl Mixture {
     pub(super) fn classify<'m>(&'m self, node: &'m Node) -> Result<'m> {
         match &self.failed {
             Some(error) => Err(error.clone()),
-            None => Ok(conclude(&self.estate, node, &self.matching)),
+            None => conclude(&self.estate, node, &self.matching, WithheldFacts::Mark),
         }
     }
 }

@@ -37,6 +37,8 @@ pub enum ChangeRef {
     Group(usize),
     /// Of the values that are set for one node alone.
     NodeFile(usize),
+    /// Of `interpolate` in `clade.yaml`.
+    Interpolation,
 }
 
 /// Whether a node has a classification.

@@ -11,7 +11,7 @@ use super::nodes::{
     Causes, Change, ChangeRef, Difference, GroupName, NodeChange, ProblemChange, ValueChange,
     ValueKind,
 };
-use super::report::{Impact, NodeCounts, ReportEntry};
+use super::report::{INTERPOLATION, Impact, NodeCounts, ReportEntry};
 use crate::model::GroupId;
 
 /// An impact cannot be read.
@@ -36,6 +36,7 @@ struct WrittenCause {
     change: String,
     id: Option<GroupId>,
     node: Option<String>,
+    setting: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -132,7 +133,10 @@ impl KnownChanges<'_> {
             (None, Some(node)) => {
                 self.node_files.get(node.as_str()).copied().map(ChangeRef::NodeFile)
             }
-            (None, None) => None,
+            (None, None) => {
+                let is_setting = cause.setting.as_deref() == Some(INTERPOLATION);
+                is_setting.then_some(ChangeRef::Interpolation)
+            }
         }
     }
 

@@ -104,6 +104,9 @@ pub struct ReportEntry {
     pub change: NodeChange,
 }
 
+/// The setting that [`CausingChange::Interpolation`] is of.
+pub(super) const INTERPOLATION: &str = "interpolate";
+
 /// A change that causes something.
 #[derive(Clone, Copy, Debug)]
 pub enum CausingChange<'i> {
@@ -111,6 +114,8 @@ pub enum CausingChange<'i> {
     Group(&'i GroupChange),
     /// Of the values set for one node alone.
     NodeFile(&'i NodeFileChange),
+    /// Of `interpolate` in `clade.yaml`.
+    Interpolation,
 }
 
 impl CausingChange<'_> {
@@ -119,6 +124,7 @@ impl CausingChange<'_> {
         let (keys, line) = match self {
             Self::Group(it) => (&it.keys, it.line),
             Self::NodeFile(it) => (&it.keys, it.line),
+            Self::Interpolation => return None,
         };
         line_of(keys, of).or(line)
     }
@@ -150,6 +156,7 @@ impl Impact {
         match change {
             ChangeRef::Group(at) => self.groups.get(at).map(CausingChange::Group),
             ChangeRef::NodeFile(at) => self.node_files.get(at).map(CausingChange::NodeFile),
+            ChangeRef::Interpolation => Some(CausingChange::Interpolation),
         }
     }
 
@@ -255,6 +262,7 @@ fn cause_to_value(cause: CausingChange<'_>) -> Value {
     match cause {
         CausingChange::Group(change) => group_to_value(change),
         CausingChange::NodeFile(change) => node_file_to_value(change),
+        CausingChange::Interpolation => json!({"change": "modified", "setting": INTERPOLATION}),
     }
 }
 
@@ -323,6 +331,7 @@ fn change_to_value(change: &Change) -> Value {
         .map(|it| match it {
             ChangeRef::Group(at) => [0, *at],
             ChangeRef::NodeFile(at) => [1, *at],
+            ChangeRef::Interpolation => [2, 0],
         })
         .collect();
     json!([what, change.causes.as_str(), causes])

@@ -7,7 +7,7 @@ use super::nodes::{NodeChange, Standing};
 use super::*;
 use crate::classification::{Conflicts, Outcome, Version, classified, classify, conflict_details};
 use crate::hierarchy::Hierarchy;
-use crate::model::{Group, Individual, Node};
+use crate::model::{Group, Individual, Interpolation, Node};
 use crate::rule;
 
 mod restricted;
@@ -53,6 +53,7 @@ fn build(sketches: &[Sketch]) -> Estate {
         individuals: Arc::default(),
         environments: Arc::default(),
         catalogues: Arc::default(),
+        interpolation: Interpolation::Off,
     }
 }
 
@@ -169,6 +170,49 @@ fn what_is_set_for_a_node_alone_counts() {
     assert_eq!(change.changes[0].what, Difference::ClassAdded("c".to_owned()));
     assert_eq!(change.changes[0].causes, Causes::Each(vec![ChangeRef::NodeFile(0)]));
     assert_eq!(comparison.node(&Node::named("n2")).change, None);
+}
+
+#[test]
+fn a_setting_is_a_cause_like_a_change_of_a_group() {
+    let sketches: Vec<Sketch> = Vec::new();
+    let mut base = build(&sketches);
+    let value = |text: &str| Individual {
+        variables: [("v".parse().unwrap(), json!(text))].into_iter().collect(),
+        ..Individual::default()
+    };
+    let set = |estate: &mut Estate, text: &str| {
+        Arc::make_mut(&mut estate.individuals).insert("n1".to_owned(), value(text));
+    };
+    set(&mut base, "$a");
+    let mut head = Estate { interpolation: Interpolation::On, ..base.clone() };
+    let mut node = Node::named("n1");
+    node.fact.insert("a".to_owned(), json!("x"));
+    let causes = |head: &Estate| {
+        let comparison = compare(&base, head);
+        let change = comparison.node(&node).change.unwrap();
+        let mut survey = Survey::default();
+        let standing = [Standing::Classified; 2];
+        survey.extend([("n1".to_owned(), NodeComparison { standing, change: Some(change) })]);
+        let impact = Impact::gather(comparison.groups().to_vec(), Vec::new(), survey);
+        let written = impact.to_value();
+        let read =
+            Impact::read(comparison.groups().to_vec(), Vec::new(), written.as_object().unwrap());
+        (
+            impact.entries[0].change.changes[0].causes.clone(),
+            written["changes"][0]["causes"].clone(),
+            read,
+        )
+    };
+    let (found, written, read) = causes(&head);
+    assert_eq!(found, Causes::Each(vec![ChangeRef::Interpolation]));
+    assert_eq!(written, json!([{"change": "modified", "setting": "interpolate"}]));
+    assert_eq!(read.unwrap().entries[0].change.changes[0].causes, found);
+    // The setting and another value, of which each alone gives something else.
+    set(&mut head, "$a!");
+    let comparison = compare(&base, &head);
+    let change = comparison.node(&node).change.unwrap();
+    let both = vec![ChangeRef::NodeFile(0), ChangeRef::Interpolation];
+    assert_eq!(change.changes[0].causes, Causes::Together(both));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Which facts are stored.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -96,6 +97,26 @@ impl StoredForm {
         };
         kept.insert(STORED_PATHS.to_owned(), paths.into());
         kept
+    }
+}
+
+/// What is stored of the nodes that a commit answers.
+#[derive(Clone, Debug)]
+pub struct CommitForm {
+    form: StoredForm,
+    mentioned: Arc<MentionedPaths>,
+}
+
+impl CommitForm {
+    /// Returns the form of a commit whose rules mention these paths; none if all is stored as it is.
+    pub fn new(form: &StoredForm, mentioned: impl FnOnce() -> Arc<MentionedPaths>) -> Option<Self> {
+        let withholds = form.facts != StoredExtent::All || !form.masks.is_empty();
+        withholds.then(|| Self { form: form.clone(), mentioned: mentioned() })
+    }
+
+    /// Returns facts and trusted data, the texts of objects, as they are stored.
+    pub fn texts<'t>(&self, fact: &'t str, trusted: &'t str) -> [Cow<'t, str>; 2] {
+        self.form.texts(fact, trusted, &self.mentioned)
     }
 }
 

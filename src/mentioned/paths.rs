@@ -7,39 +7,57 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::tree::PathTree;
-use crate::hierarchy::Hierarchy;
-use crate::model::{Condition, Map, Node, Path, Segment};
+use super::tree::{PathTree, Want};
+use crate::classification::references_of_estate;
+use crate::hierarchy::Estate;
+use crate::model::{Condition, Map, Node, Path, Segment, whole_path};
 
 /// Facts, or trusted data.
 type JsonObject = Map<String, Value>;
 
 /// A set of paths of facts and trusted data. The certname belongs to every such set.
 ///
-/// Its text form is a list of paths in the array form of rules: equal for equal sets, and read back by
-/// [`str::parse`].
+/// Its text form is a list of paths in the array form of rules, and behind them those of whole values once more, each
+/// with `true` at its end: equal for equal sets, and read back by [`str::parse`].
 #[derive(Clone, Debug, Default)]
 pub struct MentionedPaths {
     /// Each begins with `fact` or `trusted`, and a key behind it.
     pub(super) paths: BTreeSet<Arc<[Segment]>>,
+    /// Those of the paths whose whole value matters, since it is put into values.
+    pub(super) whole: BTreeSet<Arc<[Segment]>>,
     fact: PathTree,
     trusted: PathTree,
 }
 
 impl PartialEq for MentionedPaths {
     fn eq(&self, other: &Self) -> bool {
-        self.paths == other.paths
+        self.paths == other.paths && self.whole == other.whole
     }
 }
 
 impl Eq for MentionedPaths {}
 
 impl MentionedPaths {
-    /// Returns the paths that the rules of groups mention.
-    ///
-    /// Facts that are interpolated into values will belong here too.
-    pub fn of(hierarchy: &Hierarchy) -> Self {
-        Self::of_rules(hierarchy.groups().filter_map(|group| group.rule.as_deref()))
+    /// Returns the paths that the rules of groups mention, and those that are put into values.
+    pub fn of(estate: &Estate) -> Self {
+        let rules = estate.hierarchy.groups().filter_map(|group| group.rule.as_deref());
+        Self::of_rules(rules).union(&Self::in_values(estate))
+    }
+
+    /// Returns the paths that are put into values.
+    pub fn in_values(estate: &Estate) -> Self {
+        let mut whole = BTreeSet::new();
+        references_of_estate(estate, &mut |reference| {
+            if let Path::Segments(segments) = reference.decisive() {
+                whole.extend(normalized(&segments));
+            }
+        });
+        Self::new(whole.clone(), whole)
+    }
+
+    /// Returns the paths that a rule mentions.
+    pub fn of_rule(rule: &Condition) -> Self {
+        Self::of_rules(std::iter::once(rule))
     }
 
     pub(super) fn of_rules<'r>(rules: impl Iterator<Item = &'r Condition>) -> Self {
@@ -47,7 +65,38 @@ impl MentionedPaths {
         for rule in rules {
             collect(rule, &mut paths);
         }
-        Self::from(paths)
+        Self::new(paths, BTreeSet::new())
+    }
+
+    fn new(paths: BTreeSet<Arc<[Segment]>>, whole: BTreeSet<Arc<[Segment]>>) -> Self {
+        let (mut fact, mut trusted) = (PathTree::default(), PathTree::default());
+        // In order, as the tree demands.
+        for path in &paths {
+            let want = if whole.contains(path) { Want::Whole } else { Want::Value };
+            match path.split_first() {
+                Some((Segment::Key(root), rest)) if root.as_ref() == FACT => fact.add(rest, want),
+                Some((_, rest)) => trusted.add(rest, want),
+                None => {}
+            }
+        }
+        Self { paths, whole, fact, trusted }
+    }
+
+    /// Returns the paths whose whole value matters, without those that lead into the value of another.
+    pub fn outermost_values(&self) -> Vec<Arc<[Segment]>> {
+        let mut outermost: Vec<Arc<[Segment]>> = Vec::new();
+        // What leads into a value stands behind it.
+        for path in &self.whole {
+            if outermost.last().is_none_or(|last| !path.starts_with(last)) {
+                outermost.push(Arc::clone(path));
+            }
+        }
+        outermost
+    }
+
+    /// Returns whether nothing is mentioned.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
     }
 
     /// Returns the paths of either set.
@@ -56,12 +105,12 @@ impl MentionedPaths {
         if self.covers(other) {
             return self.clone();
         }
-        Self::from(&self.paths | &other.paths)
+        Self::new(&self.paths | &other.paths, &self.whole | &other.whole)
     }
 
     /// Returns whether a node that is restricted to this set has all that the other set mentions.
     pub fn covers(&self, other: &Self) -> bool {
-        self.paths.is_superset(&other.paths)
+        self.paths.is_superset(&other.paths) && self.whole.is_superset(&other.whole)
     }
 
     /// Returns the paths, each with its root.
@@ -69,27 +118,33 @@ impl MentionedPaths {
         self.paths.iter().map(|it| Path::Segments(Arc::clone(it)))
     }
 
-    /// Returns the paths of facts, each as a list of keys and indexes.
+    /// Returns the paths of facts, each as a list of keys and indexes; that of a whole value stands there a second
+    /// time, as [`whole_path`].
     pub fn fact_paths(&self) -> Vec<Value> {
         self.paths_in(FACT)
     }
 
-    /// Returns the paths of trusted data, each as a list of keys and indexes.
+    /// Returns the paths of trusted data in the same form.
     pub fn trusted_paths(&self) -> Vec<Value> {
         self.paths_in(TRUSTED)
     }
 
     fn paths_in(&self, root: &str) -> Vec<Value> {
         let is_in = |it: &Segment| matches!(it, Segment::Key(key) if key.as_ref() == root);
-        let split = self.paths.iter().filter_map(|path| path.split_first());
-        let below = split.filter(|(first, _)| is_in(first)).map(|(_, rest)| rest);
-        below.map(|path| path.iter().map(written).collect()).collect()
+        let below = |paths: &BTreeSet<Arc<[Segment]>>| -> Vec<Vec<Value>> {
+            let split = paths.iter().filter_map(|path| path.split_first());
+            let below = split.filter(|(first, _)| is_in(first)).map(|(_, rest)| rest);
+            below.map(|path| path.iter().map(written).collect()).collect()
+        };
+        let whole = below(&self.whole);
+        let whole = whole.iter().map(|path| whole_path(path));
+        below(&self.paths).into_iter().map(Value::from).chain(whole).collect()
     }
 
     /// Returns a node without the facts and trusted data that are not mentioned. What was not stored of it is
     /// not missing afterwards either.
     ///
-    /// A list whose elements are mentioned keeps the places of those. Where rules look at a value, they tell
+    /// What is put into values is kept whole. A list whose elements are mentioned keeps the places of those. Where rules look at a value, they tell
     /// neither null from nothing, nor one object from another: nothing is kept in place of null, and only
     /// what is mentioned in an object.
     #[must_use]
@@ -112,21 +167,6 @@ impl MentionedPaths {
         trusted: &str,
     ) -> Result<(JsonObject, JsonObject), serde_json::Error> {
         Ok((self.fact.keep_text(fact)?, self.trusted.keep_text(trusted)?))
-    }
-}
-
-impl From<BTreeSet<Arc<[Segment]>>> for MentionedPaths {
-    fn from(paths: BTreeSet<Arc<[Segment]>>) -> Self {
-        let (mut fact, mut trusted) = (PathTree::default(), PathTree::default());
-        // In order, as the tree demands.
-        for path in &paths {
-            match path.split_first() {
-                Some((Segment::Key(root), rest)) if root.as_ref() == FACT => fact.add(rest),
-                Some((_, rest)) => trusted.add(rest),
-                None => {}
-            }
-        }
-        Self { paths, fact, trusted }
     }
 }
 
@@ -177,8 +217,10 @@ fn written(segment: &Segment) -> Value {
 
 impl fmt::Display for MentionedPaths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let paths = self.paths.iter().map(|path| path.iter().map(written).collect());
-        Value::Array(paths.collect()).fmt(f)
+        let list = |path: &Arc<[Segment]>| -> Vec<Value> { path.iter().map(written).collect() };
+        let paths = self.paths.iter().map(|path| Value::from(list(path)));
+        let whole = self.whole.iter().map(|path| whole_path(&list(path)));
+        Value::Array(paths.chain(whole).collect()).fmt(f)
     }
 }
 
@@ -202,12 +244,18 @@ impl FromStr for MentionedPaths {
             Value::String(key) => Some(Segment::Key(key.as_str().into())),
             other => other.as_u64().map(Segment::Index),
         };
-        let path = |values: Vec<Value>| {
+        let read = |values: &[Value]| -> Option<Arc<[Segment]>> {
             let segments: Option<Arc<[Segment]>> = values.iter().map(segment).collect();
-            let path = segments.and_then(|it| normalized(&it));
-            path.ok_or_else(|| MentionedPathsError::Path(values.into()))
+            segments.and_then(|it| normalized(&it))
         };
-        let paths: Result<BTreeSet<_>, _> = paths.into_iter().map(path).collect();
-        paths.map(Self::from)
+        let (mut all, mut whole) = (BTreeSet::new(), BTreeSet::new());
+        for values in paths {
+            let (of_set, path) = match values.split_last() {
+                Some((Value::Bool(true), path)) => (&mut whole, read(path)),
+                _ => (&mut all, read(&values)),
+            };
+            of_set.insert(path.ok_or_else(|| MentionedPathsError::Path(values.into()))?);
+        }
+        Ok(Self::new(&all | &whole, whole))
     }
 }

@@ -48,6 +48,7 @@ impl PathTree {
 
     fn scan_value(&self, cursor: &mut Cursor<'_>, want: Want) -> KeptValue {
         Some(match cursor.peek()? {
+            _ if want == Want::Whole => Some(cursor.value()?).filter(|it| !it.is_null()),
             b'"' if want != Want::Below => Some(Value::String(cursor.string()?.into_owned())),
             b'{' => want.object(self.scan_object(cursor)?),
             b'[' => self.scan_list(cursor, want)?,

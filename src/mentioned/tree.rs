@@ -16,12 +16,14 @@ pub(super) enum Want {
     Element,
     /// Its text, or its elements if it is a list.
     Value,
+    /// All of it, since it is put into values.
+    Whole,
 }
 
 /// A place in the mentioned paths.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathTree {
-    /// [`Want::Value`] where a path ends, else [`Want::Below`].
+    /// What is wanted of the value where a path ends, else [`Want::Below`].
     pub(super) want: Want,
     /// Sorted.
     pub(super) keys: Vec<(Arc<str>, Self)>,
@@ -44,16 +46,16 @@ fn kind(key: &str) -> u64 {
 
 impl PathTree {
     /// Adds a path; all paths come in order.
-    pub(super) fn add(&mut self, rest: &[Segment]) {
+    pub(super) fn add(&mut self, rest: &[Segment], want: Want) {
         match rest.split_first() {
-            None => self.want = Want::Value,
+            None => self.want = want,
             Some((Segment::Key(key), rest)) => {
                 self.kinds |= kind(key);
                 if self.keys.last().is_none_or(|(last, _)| last != key) {
                     self.keys.push((Arc::clone(key), Self::default()));
                 }
                 if let Some((_, tree)) = self.keys.last_mut() {
-                    tree.add(rest);
+                    tree.add(rest, want);
                 }
             }
             Some((Segment::Index(index), rest)) => {
@@ -61,7 +63,7 @@ impl PathTree {
                     self.elements.push((*index, Self::default()));
                 }
                 if let Some((_, tree)) = self.elements.last_mut() {
-                    tree.add(rest);
+                    tree.add(rest, want);
                 }
             }
         }
@@ -78,7 +80,7 @@ impl PathTree {
     /// Returns what is below each element of a list in turn, and what is wanted of the element; `None` for
     /// elements of which nothing is. It ends where nothing more is wanted.
     pub(super) fn each_element(&self, list: Want) -> impl Iterator<Item = Option<(&Self, Want)>> {
-        let least = if list == Want::Value { Want::Element } else { Want::Below };
+        let least = if list < Want::Value { Want::Below } else { Want::Element };
         let mut mentioned = self.elements.iter().peekable();
         let mut index = 0;
         std::iter::from_fn(move || {

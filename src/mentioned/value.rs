@@ -21,6 +21,7 @@ impl PathTree {
     pub(super) fn keep(&self, value: &Value, want: Want) -> Option<Value> {
         match value {
             Value::Null => None,
+            _ if want == Want::Whole => Some(value.clone()),
             // Else it would look as if nothing was there.
             Value::String(_) if is_masked(value) => Some(value.clone()),
             Value::Bool(_) | Value::Number(_) | Value::String(_) => want.scalar(|| value.clone()),

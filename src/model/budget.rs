@@ -171,6 +171,12 @@ impl Budget {
         overrides.iter().fold(self, |budget, it| Self(budget.0.with(it.item, it.limit)))
     }
 
+    /// Returns the same with one limit replaced.
+    #[must_use]
+    pub fn with_limit(self, item: BudgetItem, limit: u64) -> Self {
+        Self(self.0.with(item, limit))
+    }
+
     /// Returns the budget of a commit that was not reviewed: what a commit that answers has, and a
     /// tenth of the budget more.
     #[must_use]

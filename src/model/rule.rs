@@ -120,7 +120,7 @@ pub enum Segment {
 
 impl Path {
     /// Returns whether the path leads to a fact.
-    fn is_of_fact(&self) -> bool {
+    pub fn is_of_fact(&self) -> bool {
         let Self::Segments(segments) = self else { return false };
         matches!(segments.first(), Some(Segment::Key(root)) if matches!(root.as_ref(), "fact" | "facts"))
     }

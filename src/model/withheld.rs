@@ -35,6 +35,32 @@ pub fn may_be_left_out(map: &Map<String, Value>, path: &[Segment]) -> bool {
     map.get(STORED_PATHS).is_some_and(|it| !it.as_array().is_some_and(|it| it.iter().any(is_it)))
 }
 
+/// Returns whether nothing that is missing at a path was left out.
+pub fn is_stored(map: &Map<String, Value>, path: &[Segment]) -> bool {
+    !may_be_left_out(map, path)
+}
+
+/// Returns the path of a value that is stored as a whole, whatever is in it.
+///
+/// In the list of stored paths, `true` stands behind it; the path itself stands there, too.
+pub fn whole_path(path: &[Value]) -> Value {
+    path.iter().cloned().chain([Value::Bool(true)]).collect()
+}
+
+/// Returns whether the value at a path was stored as a whole.
+pub fn is_stored_whole(map: &Map<String, Value>, path: &[Segment]) -> bool {
+    let is_it = |stored: &Value| {
+        let Some((Value::Bool(true), steps)) = stored.as_array().and_then(|it| it.split_last())
+        else {
+            return false;
+        };
+        steps.len() <= path.len()
+            && steps.iter().zip(path).all(|(step, segment)| is_step(step, segment))
+    };
+    let stored = map.get(STORED_PATHS);
+    stored.is_none_or(|it| it.as_array().is_some_and(|it| it.iter().any(is_it)))
+}
+
 fn is_step(step: &Value, segment: &Segment) -> bool {
     match segment {
         Segment::Key(key) => step.as_str() == Some(key),

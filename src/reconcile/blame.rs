@@ -10,4 +10,4 @@ mod run;
 
 pub use cache::BlameCache;
 pub use pages::pages_of;
-pub use run::{Blame, BlameError, BlamedValue};
+pub use run::{Blame, BlameError, BlamedValue, LocatedValue};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::commit_tree::Changes;
 use super::outcome::{BuildError, Outcome, Rejected};
-use super::read::{Changes, Reading};
+use super::read::Reading;
 use super::reading_cache::ReadingCache;
 use super::tree_files::{TreeFile, is_settings, source_file};
 use crate::git::{FilesError, Repository};
@@ -125,7 +126,7 @@ impl Build<'_> {
                 return Err(BuildError::Unreadable { commit, source });
             }
         };
-        if changes.iter().any(|it| is_settings(&it.path)) {
+        if changes.iter().any(|it| is_settings(&it.path) || base.schemas().reads(&it.path)) {
             return Ok(None);
         }
         let layout = base.layout();

@@ -74,7 +74,7 @@ impl Builder {
         began: Instant,
     ) {
         if let Some(signer) = verified.signer() {
-            tracing::info!(%commit, %signer, "the signature is good");
+            tracing::info!(%commit, %signer, "the signature is valid");
         }
         let is_wanted = || self.state.lock().is_wanted(commit);
         match self.store.build_while(repository, verified, &is_wanted) {

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::blame::{BlameError, BlamedValue};
+use super::attribution::Attribution;
+use super::blame::{BlameError, BlamedValue, LocatedValue};
 use super::builder::Builder;
 use super::clock::Now;
 use super::commit_status::CommitStatusReporter;
@@ -32,6 +33,7 @@ use super::supervise::supervise;
 use super::trigger::Trigger;
 use super::write::{WriteError, WriteSettings, Writer};
 use crate::changeset::Operation;
+use crate::forge::{ForgePages, MergedPullRequest, merged_pull_request};
 use crate::git::{CommitInfo, FetchError, MirrorError, OpenError};
 use crate::history::History;
 use crate::model::{CommitId, Node};
@@ -217,7 +219,7 @@ impl Controller {
             observed: state.observed,
             remote: state.remote(now),
             last_failed: state.last_failed().cloned(),
-            pinned: state.pinned(),
+            pin: state.pin().cloned(),
             verification: self.stages.verifier.mode().as_str(),
             conditions: state.conditions(now),
         }
@@ -276,6 +278,41 @@ impl Controller {
         self.stages.source.text(&self.stages.source.repository().ok()?, commit, path)
     }
 
+    /// Returns the newest commits up to one that changed a file, by its path from the root of the groups, each with
+    /// the pull request that its message names: at most so many. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the repository cannot be read.
+    pub fn file_changes(
+        &self,
+        from: CommitId,
+        path: &str,
+        most: usize,
+    ) -> Result<Vec<(CommitInfo, Option<MergedPullRequest>)>, LookupError> {
+        /// How many commits are searched: a few milliseconds.
+        const AMONG: usize = 2_000;
+        let repository = self.stages.source.repository()?;
+        let pages = self.stages.pages(&repository);
+        let path = self.stages.source.path_of(path);
+        let mut changes = Vec::new();
+        for id in repository.file_changes(from, &path, most, AMONG)? {
+            let message = repository.message(id)?;
+            let pull_request = merged_pull_request(&message, pages.as_ref());
+            changes.push((repository.commit(id)?, pull_request));
+        }
+        Ok(changes)
+    }
+
+    /// Returns the pages of the repository on its forge, if it has some that are known. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the repository cannot be opened.
+    pub fn forge_pages(&self) -> Result<Option<ForgePages>, LookupError> {
+        Ok(self.stages.pages(&self.stages.source.repository()?))
+    }
+
     /// Returns when and how often groups were edited up to a commit; none where it is not known (yet).
     pub fn edit_history(&self, commit: CommitId) -> Option<Arc<History>> {
         self.stages.edits.of(commit)
@@ -287,8 +324,8 @@ impl Controller {
     ///
     /// Returns an error if there is no such commit, if it may not be live, or if the pin cannot be
     /// written to disk; then nothing is changed.
-    pub fn pin(&self, revision: &str, actor: Option<String>) -> Result<CommitId, LookupError> {
-        self.stages.operator.pin(revision, actor)
+    pub fn pin(&self, revision: &str, by: Attribution) -> Result<CommitId, LookupError> {
+        self.stages.operator.pin(revision, by)
     }
 
     /// Follows the branch again, also where it left its history.
@@ -296,8 +333,13 @@ impl Controller {
     /// # Errors
     ///
     /// Returns an error if it cannot be written to disk; then nothing is changed.
-    pub fn resume(&self, actor: Option<String>) -> Result<(), StorageError> {
-        self.stages.operator.resume(actor)
+    pub fn resume(&self, by: Attribution) -> Result<(), StorageError> {
+        self.stages.operator.resume(by)
+    }
+
+    /// Has the branch fetched for an operator. Blocking.
+    pub fn reconcile(&self, by: Attribution) {
+        self.stages.operator.request_fetch(by);
     }
 
     /// Records that an operator had a node forgotten. Blocking.
@@ -350,6 +392,17 @@ impl Controller {
         let repository = self.stages.source.repository()?;
         let blame = self.stages.store.blame(&repository, commit, is_wanted)?;
         blame.with_pages(self.stages.pages(&repository)).run(commit, node, key, report)
+    }
+
+    /// Returns each value that a node gets at a commit with the place where it is written. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the node has no answer, or the commit cannot be read.
+    pub fn locate(&self, commit: CommitId, node: &Node) -> Result<Vec<LocatedValue>, BlameError> {
+        let repository = self.stages.source.repository()?;
+        let is_wanted = || true;
+        self.stages.store.blame(&repository, commit, &is_wanted)?.locate(commit, node)
     }
 
     /// Returns the snapshot of a commit that was live on another replica, and requests a fetch if the

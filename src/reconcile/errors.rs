@@ -16,13 +16,13 @@ pub enum LookupError {
     #[error("no commit answers yet")]
     NoSnapshot,
     /// The live snapshot is too old to answer.
-    #[error("the branch was last seen {} s ago, longer than answers may be old", .0.as_secs())]
+    #[error("the branch was last fetched {} s ago, longer than `--max-staleness` allows", .0.as_secs())]
     Stale(Duration),
     /// There is no such commit.
     #[error(transparent)]
     Unknown(#[from] RevisionError),
     /// A commit that another replica serves has not arrived.
-    #[error("the commit {0} is not here yet")]
+    #[error("the commit {0} is not fetched yet")]
     NotHereYet(CommitId),
     /// The commit is not valid.
     #[error("the commit {} is not valid", .0.commit)]

@@ -187,6 +187,7 @@ mod tests {
     use super::*;
     use crate::changeset::WriteOutcome;
     use crate::model::CommitId;
+    use crate::reconcile::attribution::Attribution;
     use crate::reconcile::trigger::Trigger;
 
     fn commit(digit: u8) -> CommitId {
@@ -204,9 +205,8 @@ mod tests {
         let mut journal = Journal::open(&path, Now::read()).unwrap();
         assert_eq!((journal.live(), journal.pinned()), (None, None));
         journal.append(activated(1), Now::read()).unwrap();
-        journal
-            .append(Event::Pinned { commit: commit(1), actor: Some("ada".into()) }, Now::read())
-            .unwrap();
+        let ada = Attribution { actor: Some("ada".into()), reason: Some("a freeze".into()) };
+        journal.append(Event::Pinned { commit: commit(1), by: ada.clone() }, Now::read()).unwrap();
         journal
             .append(Event::Rejected { commit: commit(2), stage: Stage::Check }, Now::read())
             .unwrap();
@@ -215,8 +215,10 @@ mod tests {
         let mut journal = Journal::open(&path, Now::read()).unwrap();
         assert_eq!(journal.records(), records);
         assert_eq!(journal.live(), Some(commit(1)));
-        assert_eq!(journal.pinned().map(|it| it.0), Some(commit(1)));
-        journal.append(Event::Resumed { actor: None, accepts: None }, Now::read()).unwrap();
+        assert_eq!(journal.pinned().map(|it| (it.commit, it.by)), Some((commit(1), ada)));
+        journal
+            .append(Event::Resumed { by: Attribution::default(), accepts: None }, Now::read())
+            .unwrap();
         journal.append(activated(3), Now::read()).unwrap();
         assert_eq!((journal.live(), journal.pinned()), (Some(commit(3)), None));
         let first = journal.records()[0].time;

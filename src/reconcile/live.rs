@@ -46,6 +46,7 @@ mod tests {
             individuals: Arc::default(),
             environments: Arc::default(),
             catalogues: Arc::default(),
+            interpolation: crate::model::Interpolation::Off,
         };
         let commit = CommitId::from_bytes([digit; 20]);
         Arc::new(Snapshot::new(commit, estate, Arc::default(), Vec::new()))

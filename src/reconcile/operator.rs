@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::activator::Activator;
+use super::attribution::Attribution;
 use super::clock::Now;
 use super::errors::{LookupError, StorageError};
 use super::journal::Event;
@@ -15,6 +16,7 @@ use super::shared_state::SharedState;
 use super::snapshot_store::SnapshotStore;
 use super::source::Source;
 use super::state::{Cause, Withheld};
+use super::trigger::Trigger;
 use super::verifier::{Trust, Verifier};
 use crate::model::CommitId;
 
@@ -36,24 +38,21 @@ impl Operator {
     ///
     /// Returns an error if there is no such commit, if it may not be live, or if the pin cannot be
     /// written to disk; then nothing is changed.
-    pub(super) fn pin(
-        &self,
-        revision: &str,
-        actor: Option<String>,
-    ) -> Result<CommitId, LookupError> {
+    pub(super) fn pin(&self, revision: &str, by: Attribution) -> Result<CommitId, LookupError> {
         let repository = self.source.repository()?;
         let commit = repository.resolve(revision)?;
         let verified = self.verifier.verify(&repository, commit, Trust::Begin)?;
         let snapshot = self.store.build(&repository, &verified)?.into_result()?;
         let activation = self.activator.begin();
-        self.recorder.record(Event::Pinned { commit, actor })?;
-        self.state.lock().set_pinned(Some(commit));
+        tracing::info!(%commit, actor = by.actor, reason = by.reason, "an operator pins the commit");
+        self.recorder.record(Event::Pinned { commit, by })?;
+        let pin = self.recorder.journal().pinned();
+        self.state.lock().set_pinned(pin);
         let activated = activation.activate(&repository, snapshot, Cause::Pinned, Instant::now());
         if activated == Err(Withheld::Stopping) {
             // It is on disk, and live after the restart.
             tracing::info!(%commit, "the daemon stops before the pinned commit is live");
         }
-        tracing::info!(%commit, "an operator pinned the commit");
         Ok(commit)
     }
 
@@ -63,15 +62,23 @@ impl Operator {
     /// # Errors
     ///
     /// Returns an error if it cannot be written to disk; then nothing is changed.
-    pub(super) fn resume(&self, actor: Option<String>) -> Result<(), StorageError> {
+    pub(super) fn resume(&self, by: Attribution) -> Result<(), StorageError> {
         let activation = self.activator.begin();
         let accepts = self.state.lock().head();
-        self.recorder.record(Event::Resumed { actor, accepts })?;
+        let (actor, reason) = (by.actor.clone(), by.reason.clone());
+        self.recorder.record(Event::Resumed { by, accepts })?;
         self.state.lock().resumed(Now::read());
         drop(activation);
         self.state.notify();
-        tracing::info!("an operator resumed following the branch");
+        tracing::info!(actor, reason, "an operator resumed following the branch");
         Ok(())
+    }
+
+    /// Requests a fetch. It is recorded, and goes on where the disk does not take that.
+    pub(super) fn request_fetch(&self, by: Attribution) {
+        tracing::info!(actor = by.actor, reason = by.reason, "an operator requested a fetch");
+        self.recorder.note(Event::FetchRequested { by });
+        self.state.request_fetch(Trigger::Manual);
     }
 
     /// Records that an operator had a node forgotten.

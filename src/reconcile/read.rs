@@ -1,10 +1,10 @@
 //! Reading and checking the files of a commit.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::commit_tree::{Changes, CommitTree};
 use super::file_costs::{Uncounted, charge_files};
 use super::outcome::BuildError;
 use super::reading_cache::ReadingCache;
@@ -13,12 +13,9 @@ use crate::document::Limits;
 use crate::git::{FilesError, ReadError, Repository, TreeEntry};
 use crate::model::{Budget, BudgetItem, CommitId, Exceeded, Meter};
 use crate::validation::{
-    Checked, FileReading, Layout, Search, SourceContent, SourceFile, check, no_groups, read_layout,
-    too_large,
+    Checked, Commit, FileReading, Layout, Search, SourceContent, SourceFile, check, no_groups,
+    read_layout, too_large,
 };
-
-/// Files that replace those of a commit, by path; none removes one.
-pub(super) type Changes = BTreeMap<String, Option<String>>;
 
 /// What a reading of a commit uses.
 pub(super) struct Reading<'r> {
@@ -129,7 +126,15 @@ impl Reading<'_> {
         if !(self.is_wanted)() {
             return Err(Stop::Unbuilt(BuildError::Cancelled(self.commit)));
         }
-        Ok(check(&layout, &readings, Search::Decisive, self.meter))
+        let tree = CommitTree::new(self.repository, entries, &changed, changes);
+        let read = |path: &str| tree.read(path);
+        let schemas = self.cache.schemas(&layout.schemas, &tree);
+        let commit =
+            Commit { layout: &layout, readings: &readings, schemas: &schemas, read: &read };
+        let checked = check(&commit, Search::Decisive, self.meter);
+        // What could not be read must not be taken for what is not there.
+        tree.finish().map_err(|source| self.unreadable(source))?;
+        Ok(checked)
     }
 
     /// Reads the files that the cache does not have, on several threads.

@@ -5,9 +5,13 @@ use std::sync::{Arc, Weak};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
+use super::commit_tree::CommitTree;
+use super::schema_cache::SchemaCache;
 use super::tree_files::{Key, TreeFile};
 use crate::model::{Exceeded, Meter};
-use crate::validation::{FileKind, FileReading, SourceFile, read_file_within};
+use crate::validation::{
+    FileKind, FileReading, OwnSchemas, SchemaSettings, SourceFile, read_file_within,
+};
 
 /// Files that have been read, by content and path; a commit reads only what it changes, and
 /// snapshots share what they have in common.
@@ -16,6 +20,7 @@ pub(super) struct ReadingCache {
     readings: Mutex<Entries>,
     /// Held while a large file is read.
     large: Mutex<()>,
+    schemas: SchemaCache,
 }
 
 /// From how many bytes on files are read one at a time: what a file says takes a hundred times its size
@@ -39,6 +44,15 @@ impl ReadingCache {
         let known =
             |file: &TreeFile<'_>| entries.readings.get(&file.key()?).and_then(Weak::upgrade);
         files.iter().map(known).collect()
+    }
+
+    /// Returns the schemas that settings of a commit name.
+    pub(super) fn schemas(
+        &self,
+        settings: &SchemaSettings,
+        tree: &CommitTree<'_>,
+    ) -> Arc<OwnSchemas> {
+        self.schemas.get(settings, tree)
     }
 
     /// Reads a file, and makes of it what is kept; large ones one at a time in the whole process.

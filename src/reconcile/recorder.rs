@@ -104,8 +104,9 @@ impl Recorder {
         }
     }
 
-    /// Writes what the disk did not take, and notices when the clock is set.
+    /// Writes what the disk did not take, notices when the clock is set, and notes which conditions hold.
     pub(super) fn tick(&self) {
+        self.state.lock().note_conditions(Now::read());
         let failing = self.state.lock().storage.is_some();
         let written = {
             let mut journal = self.journal();

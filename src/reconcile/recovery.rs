@@ -32,8 +32,9 @@ impl Recovery<'_> {
     /// Makes the commit live that was live before the restart, if the mirror has it, and follows the
     /// head that was fetched last.
     pub(super) fn run(&self) {
-        let pinned = self.recorder.journal().pinned().map(|(commit, _)| commit);
-        self.state.lock().set_pinned(pinned);
+        let pin = self.recorder.journal().pinned();
+        let pinned = pin.as_ref().map(|it| it.commit);
+        self.state.lock().set_pinned(pin);
         let last =
             pinned.or_else(|| self.recorder.journal().live()).or_else(|| self.source.noted_live());
         let repository = match self.source.repository() {

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::model::{Budget, Meter};
     use crate::reconcile::outcome::Rejected;
-    use crate::validation::{Layout, Search, check};
+    use crate::validation::{Commit, Layout, Search, check};
 
     fn id(digit: u8) -> CommitId {
         char::from(digit).to_string().repeat(40).parse().unwrap()
@@ -96,7 +96,9 @@ mod tests {
 
     fn built(digit: u8, bytes: u64, base: Option<u8>) -> Built {
         let meter = Arc::new(Meter::new(Budget::DEFAULT));
-        let checked = check(&Layout::default(), &[], Search::Decisive, &meter);
+        let (layout, schemas) = (Layout::default(), Arc::default());
+        let commit = Commit { layout: &layout, readings: &[], schemas: &schemas, read: &|_| None };
+        let checked = check(&commit, Search::Decisive, &meter);
         let rejected = Rejected { commit: id(digit), diagnostics: Vec::new() };
         Built {
             outcome: Outcome::Rejected(Arc::new(rejected)),

@@ -1,12 +1,13 @@
 //! The files of a commit as they are written, for the command line.
 
+use super::commit_tree::{Changes, CommitTree};
 use super::file_costs::{Uncounted, charge_files};
 use super::outcome::BuildError;
 use super::tree_files::{TreeFile, is_settings, source_file};
 use crate::diagnostic::Diagnostic;
 use crate::git::{FilesError, Repository, TreeEntry};
 use crate::model::{Budget, CommitId, Meter};
-use crate::validation::{Layout, SourceFile, no_groups, read_layout, too_large};
+use crate::validation::{Layout, OwnSchemas, SourceFile, no_groups, read_layout, too_large};
 
 /// Returns the files of a commit's directory that the groups are made of, with their content.
 ///
@@ -42,7 +43,13 @@ pub fn source_files(
     for file in &files {
         sources.push(read(file.entry)?);
     }
+    let no_changes = Changes::new();
+    let tree = CommitTree::new(repository, &entries, &[], &no_changes);
+    let schemas = OwnSchemas::sources(&layout.schemas, &|path| tree.read(path));
+    tree.finish().map_err(fail)?;
+    sources.extend(schemas.into_iter().map(|(path, content)| SourceFile { path, content }));
     sources.sort_by(|a, b| a.path.cmp(&b.path));
+    sources.dedup_by(|a, b| a.path == b.path);
     Ok(sources)
 }
 

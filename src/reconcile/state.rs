@@ -19,6 +19,7 @@ use jiff::Timestamp;
 pub(super) use self::activation::{Cause, Pushed, Withheld};
 pub(super) use self::build::{BuildJob, reason_of};
 pub(super) use self::fetch::{FetchBegan, FetchedHead, Following, Outdated};
+use super::attribution::Pin;
 use super::clock::Now;
 use super::policy::{OnStale, Policy};
 use super::status::{ActiveCommit, Condition, ConditionKind, FailedCommit, ObservedCommit, Reason};
@@ -38,7 +39,7 @@ pub(super) struct ReconcileState {
     pub(super) observed: Option<ObservedCommit>,
     /// The newest commit, as long as it is not live.
     pub(super) candidate: Option<Candidate>,
-    pinned: Option<CommitId>,
+    pin: Option<Pin>,
     /// The commit that was live before the restart, with why it is not live now.
     pub(super) unrecovered: Option<(CommitId, String)>,
     pub(super) last_attempt: Option<Timestamp>,
@@ -186,7 +187,7 @@ impl ReconcileState {
             active: None,
             observed: None,
             candidate: None,
-            pinned: None,
+            pin: None,
             unrecovered: None,
             last_attempt: None,
             last_change: None,
@@ -223,7 +224,12 @@ impl ReconcileState {
 
     /// Returns the commit that an operator pinned.
     pub(super) fn pinned(&self) -> Option<CommitId> {
-        self.pinned
+        self.pin.as_ref().map(|it| it.commit)
+    }
+
+    /// Returns the pin, with who made it and why.
+    pub(super) fn pin(&self) -> Option<&Pin> {
+        self.pin.as_ref()
     }
 
     /// Returns the valid commit that is not live yet.
@@ -267,13 +273,13 @@ impl ReconcileState {
     }
 
     /// An operator pinned a commit, now or before the restart.
-    pub(super) fn set_pinned(&mut self, commit: Option<CommitId>) {
-        self.pinned = commit;
+    pub(super) fn set_pinned(&mut self, pin: Option<Pin>) {
+        self.pin = pin;
     }
 
     /// An operator has the branch followed again, also where it left its history.
     pub(super) fn resumed(&mut self, now: Now) {
-        self.pinned = None;
+        self.pin = None;
         self.behind = None;
         if let Some(rewrite) = &mut self.rewritten {
             rewrite.accepted = true;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::attribution::Pin;
 use super::journal::Stage;
 use super::outcome::Rejected;
 use super::trigger::Trigger;
@@ -29,7 +30,7 @@ pub struct Status {
     /// The newest commit, if it was rejected.
     pub last_failed: Option<FailedCommit>,
     /// The commit an operator pinned.
-    pub pinned: Option<CommitId>,
+    pub pin: Option<Pin>,
     /// Which commits must be signed: `off`, `head` or `range`.
     pub verification: &'static str,
     /// The conditions; negative ones are present only while they are true.

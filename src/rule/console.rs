@@ -5,6 +5,7 @@ mod fault;
 mod scan;
 
 use std::fmt;
+use std::ops::Range;
 
 use super::array_form::path_to_value;
 use super::comparison::{comparison, shorten};
@@ -30,8 +31,7 @@ pub fn read_console(text: &str) -> Result<Condition, Vec<RuleFault>> {
     if let Some(fault) = familiar::array_in_string(text) {
         return Err(vec![fault]);
     }
-    let mut reader =
-        ConsoleReader { scanner: ConsoleScanner::new(text), patterns: Vec::new(), depth: 0 };
+    let mut reader = ConsoleReader::new(text);
     match reader.whole() {
         Ok(_) if !reader.patterns.is_empty() => Err(reader.patterns),
         Ok(condition) => Ok(condition),
@@ -39,13 +39,29 @@ pub fn read_console(text: &str) -> Result<Condition, Vec<RuleFault>> {
     }
 }
 
+/// Returns where the comparisons of a rule in the console's notation stand: characters, counted from 0,
+/// in the order of the text. None for a rule with a fault.
+pub fn comparison_ranges(text: &str) -> Vec<Range<usize>> {
+    let mut reader = ConsoleReader::new(text);
+    match reader.whole() {
+        Ok(_) => reader.comparisons,
+        Err(_) => Vec::new(),
+    }
+}
+
 struct ConsoleReader {
     scanner: ConsoleScanner,
     patterns: Vec<RuleFault>,
+    comparisons: Vec<Range<usize>>,
     depth: usize,
 }
 
 impl ConsoleReader {
+    fn new(text: &str) -> Self {
+        let scanner = ConsoleScanner::new(text);
+        Self { scanner, patterns: Vec::new(), comparisons: Vec::new(), depth: 0 }
+    }
+
     fn whole(&mut self) -> Result<Condition, BoxedFault> {
         let condition = self.alternatives()?;
         let at = self.scanner.position();
@@ -133,6 +149,7 @@ impl ConsoleReader {
     }
 
     fn test(&mut self) -> Result<Condition, BoxedFault> {
+        let at = self.scanner.position();
         let path = self.path()?;
         let (negated, operator) = self.scanner.operator().map_err(|mut fault| {
             let word = fault.characters.clone().map(|it| self.scanner.slice(it));
@@ -141,6 +158,7 @@ impl ConsoleReader {
         })?;
         let start = self.scanner.position();
         let value = self.scanner.value()?;
+        self.comparisons.push(at..self.scanner.end());
         let comparison = match comparison(operator, &value.content) {
             Some(Ok(comparison)) => Some(comparison),
             Some(Err(fault)) => {

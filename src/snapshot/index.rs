@@ -15,12 +15,17 @@ mod compile;
 mod compiled;
 mod guard;
 mod matcher;
+mod numbers;
 mod patch;
+mod text_table;
 mod texts;
+
+use std::sync::Arc;
 
 use super::paths::{Paths, ResolvedPaths};
 use crate::classification::{ClassificationError, matches};
 use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::mentioned::MentionedPaths;
 use crate::model::Node;
 use crate::rule::EvaluationError;
 
@@ -32,6 +37,16 @@ impl Index {
     /// Returns what a node has where rules look.
     pub fn resolve<'n>(&self, node: &'n Node) -> ResolvedPaths<'n> {
         self.paths.resolve(node)
+    }
+
+    /// Returns the index for an estate whose values mention some facts: they are read of a request, too.
+    #[must_use]
+    pub(super) fn with_values(self, mentioned: &MentionedPaths) -> Self {
+        let values = mentioned.outermost_values();
+        if *values == **self.paths.values() {
+            return self;
+        }
+        Self { paths: Arc::new(self.paths.with_values(values.into())), ..self }
     }
 
     pub(super) fn paths(&self) -> &Paths {

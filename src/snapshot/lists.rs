@@ -43,3 +43,26 @@ impl NumberLists {
         Self { ends: ends.into(), all: all.into() }
     }
 }
+
+/// Several lists of numbers, each behind its length: what belongs to a list lies together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PrefixedLists(Vec<u32>);
+
+impl PrefixedLists {
+    /// Adds a list, and returns where it is.
+    pub(super) fn push(&mut self, list: &[u32]) -> u32 {
+        if list.is_empty() {
+            return u32::MAX;
+        }
+        let start = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        self.0.push(u32::try_from(list.len()).unwrap_or(0));
+        self.0.extend_from_slice(list);
+        start
+    }
+
+    /// Returns the list that starts at a place.
+    pub(super) fn get(&self, start: u32) -> &[u32] {
+        let found = self.0.get(start as usize..).and_then(<[u32]>::split_first);
+        found.and_then(|(length, rest)| rest.get(..*length as usize)).unwrap_or_default()
+    }
+}

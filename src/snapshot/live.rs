@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Snapshot;
 use super::response_cache::ResponseCache;
-use crate::classification::{Conflicts, Version};
+use super::{AnsweredNode, NoDocument, Snapshot};
+use crate::classification::Version;
 use crate::hierarchy::GroupIndex;
 
 /// A snapshot that answers agents, and the cache of the responses that it has written.
@@ -32,13 +32,13 @@ impl LiveSnapshot {
     ///
     /// # Errors
     ///
-    /// Returns where the leaves among them differ.
+    /// Returns why there is none.
     pub fn classified(
         &self,
-        name: &str,
+        node: &AnsweredNode<'_>,
         groups: &[GroupIndex],
         version: Version,
-    ) -> Result<Vec<u8>, Conflicts<'_>> {
-        self.snapshot.classified_with(Some(&self.response_cache), name, groups, version)
+    ) -> Result<Vec<u8>, NoDocument<'_>> {
+        self.snapshot.classified_with(Some(&self.response_cache), node, groups, version)
     }
 }

@@ -12,6 +12,12 @@ use crate::rule::Actual;
 /// The number of a path among those that rules mention.
 pub(super) type PathId = u32;
 
+/// The number of a path among those that values mention.
+pub(super) type ValuePathId = u32;
+
+/// The path of a fact or of trusted data that values mention, with its root.
+pub(super) type ValuePath = Arc<[Segment]>;
+
 /// What a node has at a path.
 #[derive(Clone, Debug, Default)]
 pub(super) enum PathValue<'n> {
@@ -80,20 +86,24 @@ impl<'n> ResolvedPaths<'n> {
     }
 }
 
-/// A place in the paths that rules mention.
+/// A place in the paths that are mentioned.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trie {
-    /// The path that ends here.
+    /// The path of rules that ends here.
     pub(super) here: Option<PathId>,
+    /// The path of values that ends here: all that stands here is put into them.
+    pub(super) value: Option<ValuePathId>,
     keys: HashMap<Arc<str>, Self>,
     /// What kinds of keys there are, a bit each.
     kinds: u64,
     pub(super) elements: Vec<(u64, Self)>,
-    /// Every path that ends here or further down.
+    /// Every path of rules that ends here or further down.
     pub(super) below: Vec<PathId>,
+    /// Every path of values that does.
+    pub(super) values_below: Vec<ValuePathId>,
 }
 
-/// The paths that rules mention.
+/// The paths that rules mention, and those that values mention: a request is read once for both.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paths {
     /// Each path as rules write it; `None` are paths where nothing ever is.
@@ -103,11 +113,37 @@ pub(super) struct Paths {
     pub(super) fact: Trie,
     pub(super) trusted: Trie,
     count: u32,
+    /// By number.
+    values: Arc<[ValuePath]>,
 }
 
 impl Paths {
     pub(super) fn len(&self) -> usize {
         self.count as usize
+    }
+
+    /// Returns the paths that values mention, by number.
+    pub(super) fn values(&self) -> &Arc<[ValuePath]> {
+        &self.values
+    }
+
+    /// Returns these paths of rules with other paths of values. Each begins with `fact` or `trusted`, and none has
+    /// an index.
+    pub(super) fn with_values(&self, values: Arc<[ValuePath]>) -> Self {
+        let mut paths = self.clone();
+        for trie in [&mut paths.fact, &mut paths.trusted] {
+            trie.forget_values();
+        }
+        for (id, path) in (0..).zip(values.iter()) {
+            match path.split_first() {
+                Some((Segment::Key(root), rest)) if root.as_ref() == "fact" => {
+                    paths.fact.add_value(rest, id);
+                }
+                Some((_, rest)) => paths.trusted.add_value(rest, id),
+                None => {}
+            }
+        }
+        Self { values, ..paths }
     }
 
     /// Returns the path of the name in the certificate, if rules mention it.
@@ -213,6 +249,29 @@ impl Trie {
             self.below.push(id);
         }
         id
+    }
+
+    fn add_value(&mut self, rest: &[Segment], id: ValuePathId) {
+        self.values_below.push(id);
+        match rest.split_first() {
+            Some((Segment::Key(key), rest)) => {
+                self.kinds |= kind(key);
+                self.keys.entry(Arc::clone(key)).or_default().add_value(rest, id);
+            }
+            Some((Segment::Index(_), _)) | None => self.value = Some(id),
+        }
+    }
+
+    fn forget_values(&mut self) {
+        self.value = None;
+        self.values_below.clear();
+        self.keys.retain(|_, trie| !trie.below.is_empty());
+        self.keys.values_mut().for_each(Self::forget_values);
+    }
+
+    /// Returns whether all that is mentioned here is the value as a whole.
+    pub(super) fn is_only_value(&self) -> bool {
+        self.below.is_empty() && self.keys.is_empty()
     }
 
     /// Returns whether every path is among those that were stored.

@@ -15,15 +15,17 @@ use std::sync::{Arc, OnceLock};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::rendered_tail::{Hole, RenderedTail, write_with_holes};
 use super::response_cache::ResponseCache;
 use crate::classification::Version;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
-use crate::model::{Classes, Group, Key, Table};
+use crate::model::{Classes, Group, Interpolation, Key, Node, Table};
 
 /// The entries of all groups.
 #[derive(Clone, Debug)]
 pub(super) struct Fragments {
     of_groups: Box<[Arc<OnceLock<RenderedList>>]>,
+    interpolation: Interpolation,
 }
 
 /// The entries of a group, by kind and name.
@@ -36,6 +38,15 @@ struct RenderedEntry {
     name: u32,
     /// Its name and, behind it, its text in the answer.
     text: Arc<str>,
+    /// The strings in its text into which facts are put; none in nearly all entries.
+    holes: Option<Arc<[Hole]>>,
+}
+
+/// The text of an entry in the answer, and the strings in it into which facts are put.
+#[derive(Debug, Default)]
+struct Fragment {
+    text: String,
+    holes: Vec<Hole>,
 }
 
 /// What an entry is about.
@@ -47,9 +58,10 @@ enum RenderedKind {
 }
 
 impl RenderedEntry {
-    fn new(kind: RenderedKind, name: &str, fragment: &str) -> Self {
-        let text = format!("{name}{fragment}").into();
-        Self { kind, name: u32::try_from(name.len()).unwrap_or(u32::MAX), text }
+    fn new(kind: RenderedKind, name: &str, fragment: Fragment) -> Self {
+        let text = format!("{name}{}", fragment.text).into();
+        let holes = Some(fragment.holes).filter(|it| !it.is_empty()).map(Arc::from);
+        Self { kind, name: u32::try_from(name.len()).unwrap_or(u32::MAX), text, holes }
     }
 
     fn parts(&self) -> (&str, &str) {
@@ -66,9 +78,9 @@ impl RenderedEntry {
 }
 
 impl Fragments {
-    pub(super) fn new(hierarchy: &Hierarchy) -> Self {
+    pub(super) fn new(hierarchy: &Hierarchy, interpolation: Interpolation) -> Self {
         let of_groups = hierarchy.indexes().map(|_| Arc::default()).collect();
-        Self { of_groups }
+        Self { of_groups, interpolation }
     }
 
     /// Returns the entries of a hierarchy that differs in what some groups say.
@@ -90,16 +102,17 @@ impl Fragments {
                 }
             }
         }
-        Self { of_groups }
+        Self { of_groups, interpolation: self.interpolation }
     }
 
     /// Writes the classified document of a node without an individual classification; `None` if
-    /// its leaves differ, or may do so.
+    /// its leaves differ, or may do so, and if facts cannot be put into its values.
     pub(super) fn classified(
         &self,
         cache: Option<&ResponseCache>,
         estate: &Estate,
         name: &str,
+        node: &dyn Fn() -> Node,
         groups: &[GroupIndex],
         version: Version,
     ) -> Option<Vec<u8>> {
@@ -107,28 +120,29 @@ impl Fragments {
         text.extend_from_slice(b"{\"name\":");
         write(&mut text, name)?;
         if let Some(tail) = cache.and_then(|it| it.get(groups, version)) {
-            text.extend_from_slice(&tail);
+            tail.write(&mut text, node)?;
             return Some(text);
         }
-        let from = text.len();
-        self.write_tail(&mut text, &estate.hierarchy, groups, version)?;
+        let tail = Arc::new(self.tail(&estate.hierarchy, groups, version)?);
+        tail.write(&mut text, node)?;
         if let Some(cache) = cache {
-            cache.insert(groups, version, text.get(from..)?);
+            cache.insert(groups, version, &tail);
         }
         Some(text)
     }
 
-    /// Writes what stands behind the name.
-    fn write_tail(
+    /// Returns what stands behind the name.
+    fn tail(
         &self,
-        text: &mut Vec<u8>,
         hierarchy: &Hierarchy,
         groups: &[GroupIndex],
         version: Version,
-    ) -> Option<()> {
+    ) -> Option<RenderedTail> {
         let leaves = hierarchy.leaves(groups);
         let environment = environment(hierarchy, &leaves)?;
         let entries = self.union(hierarchy, &leaves)?;
+        let mut tail = RenderedTail { text: Vec::with_capacity(2048), holes: Vec::new() };
+        let text = &mut tail.text;
         text.extend_from_slice(b",\"groups\":[");
         write_groups(text, hierarchy, groups, version)?;
         text.extend_from_slice(b"],\"environment\":");
@@ -136,18 +150,18 @@ impl Fragments {
         let of_kind =
             |kind: RenderedKind| entries.iter().copied().filter(move |it| it.kind == kind);
         text.extend_from_slice(b",\"classes\":{");
-        write_all(text, of_kind(RenderedKind::Class));
-        text.extend_from_slice(b"},\"parameters\":{");
-        write_all(text, of_kind(RenderedKind::Variable));
-        text.push(b'}');
+        write_all(&mut tail, of_kind(RenderedKind::Class));
+        tail.text.extend_from_slice(b"},\"parameters\":{");
+        write_all(&mut tail, of_kind(RenderedKind::Variable));
+        tail.text.push(b'}');
         let mut config_data = of_kind(RenderedKind::ConfigData).peekable();
         if config_data.peek().is_some() {
-            text.extend_from_slice(b",\"config_data\":{");
-            write_all(text, config_data);
-            text.push(b'}');
+            tail.text.extend_from_slice(b",\"config_data\":{");
+            write_all(&mut tail, config_data);
+            tail.text.push(b'}');
         }
-        text.push(b'}');
-        Some(())
+        tail.text.push(b'}');
+        Some(tail)
     }
 
     /// Returns the entries of a group; `None` if it is none of ours. Those of its ancestors are made
@@ -162,7 +176,7 @@ impl Fragments {
         while let Some(group) = waiting.pop() {
             let inherited = hierarchy.parent(group).and_then(made).map_or(&[][..], AsRef::as_ref);
             let cell = self.of_groups.get(group.number())?;
-            cell.get_or_init(|| list(hierarchy, group, inherited));
+            cell.get_or_init(|| list(hierarchy, group, inherited, self.interpolation));
         }
         made(group).map(AsRef::as_ref)
     }
@@ -189,12 +203,12 @@ impl Fragments {
     }
 }
 
-fn write_all<'e>(text: &mut Vec<u8>, entries: impl Iterator<Item = &'e RenderedEntry>) {
+fn write_all<'e>(tail: &mut RenderedTail, entries: impl Iterator<Item = &'e RenderedEntry>) {
     for (at, entry) in entries.enumerate() {
         if at > 0 {
-            text.push(b',');
+            tail.text.push(b',');
         }
-        text.extend_from_slice(entry.parts().1.as_bytes());
+        tail.push(entry.parts().1, entry.holes.as_deref().unwrap_or_default());
     }
 }
 
@@ -240,7 +254,12 @@ fn write_groups(
 }
 
 /// Makes the list of a group: that of its parent, with what the group sets itself.
-fn list(hierarchy: &Hierarchy, index: GroupIndex, inherited: &[RenderedEntry]) -> RenderedList {
+fn list(
+    hierarchy: &Hierarchy,
+    index: GroupIndex,
+    inherited: &[RenderedEntry],
+    interpolation: Interpolation,
+) -> RenderedList {
     let group = hierarchy.group(index);
     let classes = group.classes.keys().map(|it| (RenderedKind::Class, it.as_str()));
     let variables = group.variables.keys().map(|it| (RenderedKind::Variable, it.as_str()));
@@ -248,8 +267,8 @@ fn list(hierarchy: &Hierarchy, index: GroupIndex, inherited: &[RenderedEntry]) -
     let mut list = inherited.to_vec();
     for (kind, name) in classes.chain(variables).chain(config_data) {
         let at = list.binary_search_by(|it| it.cmp_to(kind, name));
-        let entry =
-            fragment(hierarchy, index, kind, name).map(|it| RenderedEntry::new(kind, name, &it));
+        let entry = fragment(hierarchy, index, kind, name, interpolation)
+            .map(|it| RenderedEntry::new(kind, name, it));
         match (at, entry) {
             (Ok(at), Some(entry)) => list.splice(at..=at, [entry]).for_each(drop),
             (Ok(at), None) => list.splice(at..=at, []).for_each(drop),
@@ -266,21 +285,49 @@ fn fragment(
     index: GroupIndex,
     kind: RenderedKind,
     name: &str,
-) -> Option<String> {
-    let key = Value::from(name);
+    interpolation: Interpolation,
+) -> Option<Fragment> {
+    let mut fragment = Fragment { text: format!("{}:", Value::from(name)), holes: Vec::new() };
     match kind {
         RenderedKind::Class => {
             let parameters = parameters(hierarchy, index, name, |group| &group.classes);
-            Some(format!("{key}:{}", object(&parameters)))
+            fragment.object(&parameters, interpolation);
         }
         RenderedKind::ConfigData => {
             let parameters = parameters(hierarchy, index, name, |group| &group.config_data);
-            (!parameters.is_empty()).then_some(format!("{key}:{}", object(&parameters)))
+            if parameters.is_empty() {
+                return None;
+            }
+            fragment.object(&parameters, Interpolation::Off);
         }
         RenderedKind::Variable => {
             let value = hierarchy.group(index).variables.get(name)?;
-            (!value.is_null()).then_some(format!("{key}:{value}"))
+            if value.is_null() {
+                return None;
+            }
+            fragment.value(value, interpolation);
         }
+    }
+    Some(fragment)
+}
+
+impl Fragment {
+    fn value(&mut self, value: &Value, interpolation: Interpolation) {
+        match interpolation {
+            Interpolation::On => write_with_holes(&mut self.text, value, &mut self.holes),
+            Interpolation::Off => self.text.push_str(&value.to_string()),
+        }
+    }
+
+    fn object(&mut self, parameters: &[(&Key, &Value)], interpolation: Interpolation) {
+        self.text.push('{');
+        for (at, (key, value)) in parameters.iter().enumerate() {
+            self.text.push_str(if at > 0 { "," } else { "" });
+            self.text.push_str(&Value::from(key.as_str()).to_string());
+            self.text.push(':');
+            self.value(value, interpolation);
+        }
+        self.text.push('}');
     }
 }
 
@@ -301,12 +348,4 @@ fn parameters<'h>(
     all.dedup_by(|a, b| a.0 == b.0);
     all.retain(|(_, value)| !value.is_null());
     all
-}
-
-fn object(parameters: &[(&Key, &Value)]) -> String {
-    let fields: Vec<String> = parameters
-        .iter()
-        .map(|(key, value)| format!("{}:{value}", Value::from(key.as_str())))
-        .collect();
-    format!("{{{}}}", fields.join(","))
 }

@@ -1,13 +1,14 @@
-//! Reading of a request what rules look at.
+//! Reading of a request what rules and values mention.
 //!
-//! The body is checked as a whole, and nothing is made of what no rule mentions. What is rare or
+//! The body is checked as a whole, and nothing is made of what is not mentioned. What is rare or
 //! wrong is declined: then the body is read in full, which alone decides what is an error. What is
 //! not declined means the same in both.
 
 use super::index::Index;
 use super::paths::{PathValue, ResolvedPaths, Trie, put};
+use super::received::ReceivedFacts;
 use crate::json::Cursor;
-use crate::model::{MASKED, STORED_PATHS};
+use crate::model::{MASKED, Node, STORED_PATHS};
 
 /// A request for a node's classification.
 #[derive(Clone, Debug)]
@@ -22,6 +23,15 @@ pub struct Request<'b> {
     pub fact: &'b str,
     /// The trusted data as they stand in the body.
     pub trusted: &'b str,
+    pub(super) received: ReceivedFacts<'b>,
+}
+
+impl Request<'_> {
+    /// Returns a node that has the facts and trusted data that values mention, and no others; `None` if one cannot
+    /// be parsed.
+    pub fn facts_in_values(&self, name: &str) -> Option<Node> {
+        self.received.node(name)
+    }
 }
 
 impl Index {
@@ -31,7 +41,8 @@ impl Index {
         let mut seen = vec![PathValue::Missing; paths.len()];
         put(&mut seen, paths.name, || PathValue::Text(name.into()));
         let text = std::str::from_utf8(body).ok()?;
-        let mut scanner = BodyScanner { cursor: Cursor::new(text), seen };
+        let received = ReceivedFacts::none_of(paths.values());
+        let mut scanner = BodyScanner { cursor: Cursor::new(text), seen, received };
         let mut found = FoundParts::default();
         let mut more = scanner.cursor.open_object()?;
         while more {
@@ -65,6 +76,7 @@ impl Index {
             transaction: found.transaction,
             fact: found.facts.map_or("{}", |it| it.text),
             trusted: found.trusted.unwrap_or("{}"),
+            received: scanner.received,
         })
     }
 }
@@ -112,6 +124,7 @@ impl DataShape {
 struct BodyScanner<'b> {
     cursor: Cursor<'b>,
     seen: Vec<PathValue<'b>>,
+    received: ReceivedFacts<'b>,
 }
 
 impl BodyScanner<'_> {
@@ -160,10 +173,26 @@ impl BodyScanner<'_> {
         for path in &trie.below {
             put(&mut self.seen, Some(*path), || PathValue::Missing);
         }
+        for path in &trie.values_below {
+            self.received.put(*path, None);
+        }
+    }
+
+    /// Reads a value that is mentioned, or something in it.
+    fn read(&mut self, trie: &Trie) -> Option<()> {
+        let Some(path) = trie.value else { return self.read_for_rules(trie) };
+        let start = self.cursor.position();
+        if trie.is_only_value() {
+            self.cursor.skip()?;
+        } else {
+            self.read_for_rules(trie)?;
+        }
+        self.received.put(path, Some(self.cursor.since(start)?));
+        Some(())
     }
 
     /// Reads a value that rules look at, or into.
-    fn read(&mut self, trie: &Trie) -> Option<()> {
+    fn read_for_rules(&mut self, trie: &Trie) -> Option<()> {
         let start = self.cursor.position();
         match self.cursor.peek()? {
             b'"' => {
@@ -197,9 +226,22 @@ impl BodyScanner<'_> {
             }
             _ => {
                 self.cursor.skip()?;
-                self.whole(trie, start)?;
+                self.scalar(trie, start)?;
             }
         }
+        Some(())
+    }
+
+    /// Notes the number or boolean that ends here as it stands, and null as nothing.
+    fn scalar(&mut self, trie: &Trie, start: usize) -> Option<()> {
+        let value = match self.cursor.since(start)? {
+            "null" => PathValue::Missing,
+            word @ ("true" | "false") => PathValue::Scalar(word.into()),
+            // The JSON library writes exponents in its own way.
+            number if number.contains(['e', 'E']) => return self.whole(trie, start),
+            number => PathValue::Scalar(number.into()),
+        };
+        put(&mut self.seen, trie.here, || value);
         Some(())
     }
 

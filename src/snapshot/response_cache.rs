@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashMap;
 
+use super::rendered_tail::RenderedTail;
 use crate::classification::Version;
 use crate::hierarchy::GroupIndex;
 
@@ -24,7 +25,7 @@ struct CacheEntries {
 }
 
 /// Responses by the groups that match.
-type ByGroups = HashMap<Box<[GroupIndex]>, Arc<[u8]>>;
+type ByGroups = HashMap<Box<[GroupIndex]>, Arc<RenderedTail>>;
 
 impl CacheEntries {
     fn has_room_for(&self, size: usize) -> bool {
@@ -41,7 +42,7 @@ impl ResponseCache {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn get(&self, groups: &[GroupIndex], version: Version) -> Option<Arc<[u8]>> {
+    pub(super) fn get(&self, groups: &[GroupIndex], version: Version) -> Option<Arc<RenderedTail>> {
         let entries = self.read();
         let by_groups = match version {
             Version::V1 => &entries.v1,
@@ -50,8 +51,8 @@ impl ResponseCache {
         by_groups.get(groups).map(Arc::clone)
     }
 
-    pub(super) fn insert(&self, groups: &[GroupIndex], version: Version, tail: &[u8]) {
-        let size = size_of_val(groups) + tail.len();
+    pub(super) fn insert(&self, groups: &[GroupIndex], version: Version, tail: &Arc<RenderedTail>) {
+        let size = size_of_val(groups) + tail.size();
         // A full cache must not make requests wait for the write lock.
         if !self.read().has_room_for(size) {
             return;
@@ -65,7 +66,7 @@ impl ResponseCache {
             Version::V2 => &mut entries.v2,
         };
         // Another thread may have been faster.
-        if by_groups.insert(groups.into(), tail.into()).is_none() {
+        if by_groups.insert(groups.into(), Arc::clone(tail)).is_none() {
             entries.bytes += size;
         }
     }
@@ -81,20 +82,21 @@ mod tests {
         let hierarchy = Hierarchy::build(root_group().into_iter().collect()).unwrap();
         let (none, root) = ([], [hierarchy.root()]);
         let cache = ResponseCache::default();
-        assert_eq!(cache.get(&root, Version::V1), None, "it is empty at first");
-        cache.insert(&root, Version::V1, b"a");
-        assert_eq!(cache.get(&root, Version::V1).as_deref(), Some(&b"a"[..]));
-        assert_eq!(cache.get(&root, Version::V2), None);
-        assert_eq!(cache.get(&none, Version::V1), None);
+        let tail = |text: &[u8]| Arc::new(RenderedTail { text: text.to_vec(), holes: Vec::new() });
+        assert!(cache.get(&root, Version::V1).is_none(), "it is empty at first");
+        cache.insert(&root, Version::V1, &tail(b"a"));
+        assert_eq!(cache.get(&root, Version::V1).unwrap().text, b"a");
+        assert!(cache.get(&root, Version::V2).is_none());
+        assert!(cache.get(&none, Version::V1).is_none());
         // What is known already takes no more room.
-        (0..10).for_each(|_| cache.insert(&root, Version::V1, b"a"));
+        (0..10).for_each(|_| cache.insert(&root, Version::V1, &tail(b"a")));
         let rest = BYTES - 1 - size_of_val(&root);
-        cache.insert(&none, Version::V2, &vec![b'b'; rest + 1]);
-        assert_eq!(cache.get(&none, Version::V2), None, "there is no room");
-        cache.insert(&none, Version::V2, &vec![b'b'; rest]);
+        cache.insert(&none, Version::V2, &tail(&vec![b'b'; rest + 1]));
+        assert!(cache.get(&none, Version::V2).is_none(), "there is no room");
+        cache.insert(&none, Version::V2, &tail(&vec![b'b'; rest]));
         assert!(cache.get(&none, Version::V2).is_some());
-        cache.insert(&[], Version::V1, b"c");
-        assert_eq!(cache.get(&[], Version::V1), None, "it is full");
+        cache.insert(&[], Version::V1, &tail(b"c"));
+        assert!(cache.get(&[], Version::V1).is_none(), "it is full");
         assert!(cache.get(&root, Version::V1).is_some(), "what was kept stays");
     }
 }

@@ -15,7 +15,8 @@ use super::database::{Database, Size, StoreLimits};
 use super::error::StoreError;
 use super::prepared::{Preparation, PreparedCheckIn, PreparedNode};
 use super::queue::Keeping;
-use super::sql::{Dialect, Statement, integer};
+use super::sql::Dialect;
+use super::totals::{lock_totals, save_totals};
 
 pub(super) use answers::state_number;
 pub(super) use changes::cause_number;
@@ -29,23 +30,27 @@ use node_row::NodeRow;
 /// How long after it was first seen a node must come back to be settled, in microseconds.
 const SETTLES_AFTER: i64 = 600_000_000;
 
+/// How far apart the times of requests are that come in another order than they were noted, in microseconds.
+const ONE_MOMENT: i64 = 60_000_000;
+
 /// What became of a batch.
 #[derive(Debug, Default)]
 pub(super) struct WriteOutcomes {
-    /// The names of the nodes for which the limits leave no room.
+    /// The names of the nodes for whose facts the limits leave no room.
     pub(super) refused: Vec<String>,
     /// How much is kept now.
     pub(super) size: Size,
 }
 
 impl Database {
-    /// Writes check-ins and syncs them.
+    /// Writes check-ins and syncs them, and large answers before them.
     pub(super) fn write(
         &self,
         nodes: &[PreparedNode],
         preparation: &Preparation,
         limits: &StoreLimits,
     ) -> Result<WriteOutcomes, StoreError> {
+        self.save_large_answers(nodes)?;
         self.connections.write(async |connection| {
             let failed = self.connections.failed("written");
             let dialect = &self.connections.dialect;
@@ -74,60 +79,61 @@ async fn write(
     for node in nodes {
         let name = node.name.as_str();
         let before = known.remove(name);
-        let mut row = before.clone();
-        let mut changes_of_node = Vec::new();
+        let mut noted = NotedNode { row: before.clone(), changes: Vec::new() };
         for check_in in &node.check_ins {
-            let mut next = row.unwrap_or_else(|| NodeRow::new(time_of(check_in)));
-            let is_late = late::is_late(&next, time_of(check_in), writer);
-            if is_late && changes_of_node.is_empty() && next.was_answered_last() {
-                late::merge(connection, &mut next, check_in, &contents).await?;
-            } else {
-                let change =
-                    answered(connection, name, &mut next, check_in, &contents, &mut causes);
-                changes_of_node.extend(change.await?);
-            }
-            if is_late {
-                late::see(&mut next, check_in, &contents);
-            } else {
-                next.writer = writer;
-                see(&mut next, check_in, &contents);
-            }
-            row = Some(next);
+            noted.take(connection, name, check_in, writer, &contents, &mut causes).await?;
         }
-        let Some(row) = row else { continue };
-        if room.make(connection, name, before.as_ref(), &row, &mut changed).await? {
-            changed.insert(name, row);
-            changes.extend(changes_of_node.into_iter().map(|it| (name, it)));
-        } else {
+        let Some(mut row) = noted.row else { continue };
+        if !room.make(connection, name, before.as_ref(), &row, &mut changed).await? {
             written.refused.push(name.to_owned());
+            // A node that is known stays so, with the facts that it had.
+            let Some(before) = before else { continue };
+            row.keep_facts_of(before);
         }
+        changed.insert(name, row);
+        changes.extend(noted.changes.into_iter().map(|it| (name, it)));
     }
     room.evict(connection).await?;
     NodeRow::save(connection, &mut changed).await?;
     changes::save(connection, &changed, changes).await?;
     written.size = room.size();
-    let totals = Statement::new("UPDATE totals SET nodes = ")
-        .value(room.nodes)
-        .text(", bytes = ")
-        .value(room.bytes)
-        .text(" WHERE id = 1");
-    totals.execute(connection).await?;
+    save_totals(connection, (room.nodes, room.bytes)).await?;
     Ok(written)
 }
 
-/// Returns how many nodes and bytes are kept; other daemons wait until the transaction ends.
-pub(super) async fn lock_totals(
-    connection: &mut AnyConnection,
-    dialect: &Dialect,
-) -> Result<(i64, i64), sqlx::Error> {
-    let totals = Statement::new("SELECT nodes, bytes FROM totals WHERE id = 1");
-    let totals = match dialect {
-        Dialect::Sqlite => totals,
-        Dialect::Postgres => totals.text(" FOR UPDATE"),
-    };
-    match totals.first(connection).await? {
-        Some(row) => Ok((integer(&row, 0)?, integer(&row, 1)?)),
-        None => Err(sqlx::Error::RowNotFound),
+/// A node while its check-ins of a batch are noted.
+#[derive(Debug)]
+struct NotedNode {
+    row: Option<NodeRow>,
+    changes: Vec<FreshChange>,
+}
+
+impl NotedNode {
+    async fn take(
+        &mut self,
+        connection: &mut AnyConnection,
+        name: &str,
+        check_in: &PreparedCheckIn,
+        writer: i64,
+        contents: &ContentIds,
+        causes: &mut CauseFinder<'_>,
+    ) -> Result<(), sqlx::Error> {
+        let mut next = self.row.take().unwrap_or_else(|| NodeRow::new(time_of(check_in)));
+        let is_late = late::is_late(&next, check_in, writer);
+        if is_late && self.changes.is_empty() && next.was_answered_last() {
+            late::merge(connection, &mut next, check_in, contents).await?;
+        } else {
+            let change = answered(connection, name, &mut next, check_in, contents, causes).await?;
+            self.changes.extend(change);
+        }
+        if is_late {
+            late::see(&mut next, check_in)?;
+        } else {
+            next.writer = writer;
+            see(&mut next, check_in)?;
+        }
+        self.row = Some(next);
+        Ok(())
     }
 }
 
@@ -157,17 +163,22 @@ async fn answered(
         row.since = Some(time);
     }
     row.commit = Some(answer.snapshot.commit.as_bytes().to_vec());
+    row.take_inputs(check_in, answer, contents);
     Ok(change)
 }
 
 /// Notes that a node was seen, and what it said.
-fn see(row: &mut NodeRow, check_in: &PreparedCheckIn, contents: &ContentIds) {
+fn see(row: &mut NodeRow, check_in: &PreparedCheckIn) -> std::io::Result<()> {
     let time = time_of(check_in);
     let came_back = time.saturating_sub(row.first_seen) >= SETTLES_AFTER;
     row.is_settled |= came_back || check_in.keeping == Keeping::Promised;
-    row.last_seen = row.last_seen.max(time);
+    // Requests of one moment can come in another order; what seems to be much later was seen before the clock
+    // was set back.
+    let is_of_one_moment = row.last_seen.saturating_sub(time) < ONE_MOMENT;
+    row.last_seen = if is_of_one_moment { row.last_seen.max(time) } else { time };
     // A request without facts says that the node is there; its facts stay.
     if check_in.row.facts == FactsPresence::Some || !row.has_facts {
-        row.take_facts(check_in, contents);
+        row.take_facts(check_in)?;
     }
+    Ok(())
 }

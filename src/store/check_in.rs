@@ -1,5 +1,6 @@
 //! One check-in, and how it is written.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::error::StoreError;
 use crate::classification::ClassificationError;
 use crate::hierarchy::GroupIndex;
+use crate::masking::CommitForm;
 use crate::model::{CommitId, Map, Node, Value};
 use crate::snapshot::Snapshot;
 
@@ -41,13 +43,25 @@ pub struct Noted<'n> {
     pub answered: Option<Answered>,
     /// The node as it was received.
     pub node: &'n Node,
+    /// Which facts decided what it was answered.
+    pub facts: NotedFacts,
+}
+
+/// Which facts decided an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotedFacts {
+    /// Those of the node as it is noted.
+    OfNode,
+    /// Others, which are not noted: something else keeps them.
+    Elsewhere,
 }
 
 impl<'n> From<&'n CheckIn> for Noted<'n> {
     fn from(check_in: &'n CheckIn) -> Self {
         let CheckIn { time, transaction_uuid, commit, node } = check_in;
         let transaction_uuid = transaction_uuid.clone();
-        Self { time: *time, transaction_uuid, commit: *commit, answered: None, node }
+        let facts = NotedFacts::OfNode;
+        Self { time: *time, transaction_uuid, commit: *commit, answered: None, node, facts }
     }
 }
 
@@ -216,6 +230,15 @@ pub struct Received<'r> {
     pub fact: &'r str,
     /// The trusted data: the text of an object.
     pub trusted: &'r str,
+    /// What of them is stored; all if there is none.
+    pub form: Option<CommitForm>,
+}
+
+impl Received<'_> {
+    /// Returns how many bytes of it wait to be written.
+    pub(super) fn bytes(&self) -> usize {
+        self.fact.len() + self.trusted.len() + FACT.len() + TRUSTED.len() + 1
+    }
 }
 
 /// What stands before the facts and before the trusted data of a row.
@@ -234,6 +257,13 @@ pub(super) struct Row {
     pub(super) answered: Option<Answered>,
 }
 
+/// A check-in as it was received: what must not be stored is still in it, and nothing reads that.
+#[derive(Clone, Debug)]
+pub(super) struct QueuedRow {
+    row: Arc<Row>,
+    form: Option<CommitForm>,
+}
+
 /// Whether a check-in has facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactsPresence {
@@ -241,13 +271,25 @@ pub(super) enum FactsPresence {
     Some,
     /// None: it does not take the place of a check-in that has some.
     None,
+    /// None, and those that decided its answer came from elsewhere.
+    Elsewhere,
+}
+
+impl FactsPresence {
+    fn of(source: NotedFacts, is_empty: impl FnOnce() -> bool) -> Self {
+        match source {
+            NotedFacts::Elsewhere => Self::Elsewhere,
+            NotedFacts::OfNode if is_empty() => Self::None,
+            NotedFacts::OfNode => Self::Some,
+        }
+    }
 }
 
 impl Row {
     /// Returns the row of a check-in.
     pub(super) fn of(noted: &Noted<'_>) -> Option<Self> {
-        let Noted { time, transaction_uuid, commit, answered, node } = noted;
-        let facts = if node.fact.is_empty() { FactsPresence::None } else { FactsPresence::Some };
+        let Noted { time, transaction_uuid, commit, answered, node, facts } = noted;
+        let facts = FactsPresence::of(*facts, || node.fact.is_empty());
         let mut body = FACT.as_bytes().to_vec();
         serde_json::to_writer(&mut body, &node.fact).ok()?;
         let facts_end = body.len();
@@ -258,19 +300,12 @@ impl Row {
         Some(Self { body, facts_end, origin, facts, answered: answered.clone() })
     }
 
-    /// Returns the row of a check-in.
-    pub(super) fn of_received(received: Received<'_>) -> Self {
-        let Received { time, transaction_uuid, commit, answered, name: _, fact, trusted } =
-            received;
-        // An object without a string has no key.
-        let facts = if fact.contains('"') { FactsPresence::Some } else { FactsPresence::None };
-        let mut body = Vec::with_capacity(fact.len() + trusted.len() + 24);
-        let facts_end = FACT.len() + fact.len();
-        for part in [FACT, fact, TRUSTED, trusted, "}"] {
-            body.extend_from_slice(part.as_bytes());
-        }
-        let origin = origin(time, transaction_uuid.map(str::to_owned), commit);
-        Self { body, facts_end, origin, facts, answered }
+    /// Returns the same check-in with other facts and trusted data, the texts of objects.
+    fn with_texts(&self, fact: &str, trusted: &str) -> Self {
+        let (body, facts_end) = body_of(fact, trusted);
+        let Self { origin, facts, answered, .. } = self;
+        let (origin, answered) = (origin.clone(), answered.clone());
+        Self { body, facts_end, origin, facts: *facts, answered }
     }
 
     /// Returns the facts and the trusted data, in JSON.
@@ -280,6 +315,67 @@ impl Row {
         let trusted = text.get(self.facts_end + TRUSTED.len()..text.len().saturating_sub(1));
         (fact.unwrap_or("{}"), trusted.unwrap_or("{}"))
     }
+}
+
+impl From<Row> for QueuedRow {
+    fn from(row: Row) -> Self {
+        Self { row: Arc::new(row), form: None }
+    }
+}
+
+impl From<Received<'_>> for QueuedRow {
+    fn from(received: Received<'_>) -> Self {
+        let Received { time, transaction_uuid, commit, answered, name: _, fact, trusted, form } =
+            received;
+        // An object without a string has no key.
+        let facts = FactsPresence::of(NotedFacts::OfNode, || !fact.contains('"'));
+        let (body, facts_end) = body_of(fact, trusted);
+        let origin = origin(time, transaction_uuid.map(str::to_owned), commit);
+        let row = Arc::new(Row { body, facts_end, origin, facts, answered });
+        Self { row, form }
+    }
+}
+
+impl QueuedRow {
+    /// Returns how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.row.body.len()
+    }
+
+    /// Returns where it comes from.
+    pub(super) fn origin(&self) -> &CheckInOrigin {
+        &self.row.origin
+    }
+
+    /// Returns whether it has facts.
+    pub(super) fn facts(&self) -> FactsPresence {
+        self.row.facts
+    }
+
+    /// Returns what it was answered.
+    pub(super) fn answered(&self) -> Option<&Answered> {
+        self.row.answered.as_ref()
+    }
+
+    /// Returns it as it may be stored and read. Masking takes longer than classifying, so it is not done
+    /// before that.
+    pub(super) fn stored(&self) -> Arc<Row> {
+        let Some(form) = &self.form else { return Arc::clone(&self.row) };
+        let (fact, trusted) = self.row.texts();
+        match form.texts(fact, trusted) {
+            [Cow::Borrowed(_), Cow::Borrowed(_)] => Arc::clone(&self.row),
+            [fact, trusted] => Arc::new(self.row.with_texts(&fact, &trusted)),
+        }
+    }
+}
+
+/// Returns the text of a row, and where the facts end in it.
+fn body_of(fact: &str, trusted: &str) -> (Vec<u8>, usize) {
+    let mut body = Vec::with_capacity(fact.len() + trusted.len() + 24);
+    for part in [FACT, fact, TRUSTED, trusted, "}"] {
+        body.extend_from_slice(part.as_bytes());
+    }
+    (body, FACT.len() + fact.len())
 }
 
 fn origin(

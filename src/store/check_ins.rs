@@ -1,22 +1,27 @@
 //! The store of check-ins, as the rest of the crate sees it.
 
+mod sampled;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::check_in::{
-    CheckIn, CheckInOrigin, FactsPresence, ListedCheckIn, Noted, Received, Row, RowContent, Stored,
-    TrustedRow,
+    CheckIn, CheckInOrigin, FactsPresence, ListedCheckIn, Noted, QueuedRow, Received, Row,
+    RowContent, Stored, TrustedRow,
 };
+use super::counts::StoredNodeCounts;
 use super::database::Database;
 use super::error::{StoreError, StoreFault};
 use super::file::{StoreFile, StoreHealth};
 use super::listing::KnownState;
 use super::location::StoreLocation;
 use super::pending::Pending;
+use super::queue::{Fresh, Receipt};
 use super::reading::StoredRow;
 use super::scan::ScannedNode;
 use super::settings::StoreSettings;
@@ -25,7 +30,7 @@ use super::view::{NodeFilter, NodePage, NodeRange, StoredChange, StoredNode};
 use super::writer::StoreWriter;
 use crate::facts::{RowRoom, Unlimited};
 use crate::mentioned::MentionedPaths;
-use crate::model::{Map, NODE_VALUES, Value, has_more_values};
+use crate::model::{GroupId, Map, NODE_VALUES, Value, has_more_values};
 use crate::telemetry::{DropReason, Metrics};
 
 /// The timeout for room in the queue, and then for the disk.
@@ -35,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(crate) const LARGE_ROW: usize = 256 << 10;
 
 /// The bytes of the longest name that is kept; a certname has at most 64.
-const LONGEST_NAME: usize = 1024;
+pub(crate) const LONGEST_NAME: usize = 1024;
 
 /// How many bytes of rows are read at a time: a list that is being sent holds on to them.
 const READ: usize = 256 << 10;
@@ -66,6 +71,7 @@ impl CheckIns {
         if settings.location == StoreLocation::Memory {
             settings.limits.bytes = settings.limits.bytes.min(IN_MEMORY);
         }
+        super::sql::start();
         let pending = Arc::<Pending>::default();
         let file = StoreFile::new(settings, Arc::clone(&pending), Arc::clone(&metrics));
         let file = Arc::new(file);
@@ -83,14 +89,14 @@ impl CheckIns {
     pub fn note<'n>(&self, check_in: impl Into<Noted<'n>>) {
         let check_in = check_in.into();
         if let Some(row) = Row::of(&check_in) {
-            self.0.note(&check_in.node.name, row);
+            self.0.note(&check_in.node.name, row.body.len(), || row.into());
         }
     }
 
     /// Notes a check-in whose facts were not read; it is written soon, and read at once.
     pub fn note_received(&self, received: Received<'_>) {
-        let name = received.name;
-        self.0.note(name, Row::of_received(received));
+        // Under load most are dropped, and nothing is copied for those.
+        self.0.note(received.name, received.bytes(), || received.into());
     }
 
     /// Keeps a check-in: it is on disk when this returns.
@@ -101,11 +107,11 @@ impl CheckIns {
     pub async fn keep(&self, received: Received<'_>) -> Result<(), StoreError> {
         let name = received.name;
         check_name(name)?;
-        let row = Row::of_received(received);
         if let Some(error) = self.0.file.state().health.failing.clone() {
             return Err(error);
         }
-        let room = tokio::time::timeout(PATIENCE, self.0.pending.room(&row)).await.ok().flatten();
+        let room = self.0.pending.room(received.bytes());
+        let room = tokio::time::timeout(PATIENCE, room).await.ok().flatten();
         let room = room.ok_or_else(|| {
             StoreError::new(
                 StoreFault::Busy,
@@ -114,7 +120,7 @@ impl CheckIns {
             )
         })?;
         let (receipt, written) = oneshot::channel();
-        self.0.pending.put(name, row, room, Some(receipt));
+        self.0.put(name, received.into(), room, Some(receipt));
         match tokio::time::timeout(PATIENCE, written).await {
             Ok(Ok(written)) => written,
             Ok(Err(_)) => Err(StoreError::new(StoreFault::Io, "written", "the daemon stops")),
@@ -242,6 +248,43 @@ impl CheckIns {
         self.0.writer.flush()?;
         let database = self.0.file.database()?;
         database.nodes(filter, range).map_err(|error| self.0.file.fail(&database, error))
+    }
+
+    /// Counts nodes by what they got last: those not seen since a time, and changes since another. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    pub fn counts(
+        &self,
+        silent: Timestamp,
+        moved: Timestamp,
+    ) -> Result<StoredNodeCounts, StoreError> {
+        self.0.writer.flush()?;
+        let database = self.0.file.database()?;
+        database.counts(silent, moved).map_err(|error| self.0.file.fail(&database, error))
+    }
+
+    /// Counts the nodes whose last answer has a group, for each group. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    pub fn members(&self) -> Result<BTreeMap<GroupId, u64>, StoreError> {
+        self.0.writer.flush()?;
+        let database = self.0.file.database()?;
+        database.members().map_err(|error| self.0.file.fail(&database, error))
+    }
+
+    /// Returns those of some names that nodes have. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    pub fn known(&self, names: &[String]) -> Result<BTreeSet<String>, StoreError> {
+        self.0.writer.flush()?;
+        let database = self.0.file.database()?;
+        database.known(names).map_err(|error| self.0.file.fail(&database, error))
     }
 
     /// Returns all that is known of a node but its history, if there is room for it. Blocking.
@@ -379,18 +422,35 @@ fn check_name(name: &str) -> Result<(), StoreError> {
 }
 
 impl Inner {
-    fn note(&self, name: &str, row: Row) {
+    fn note(&self, name: &str, bytes: usize, row: impl FnOnce() -> QueuedRow) {
         if check_name(name).is_err() {
             self.metrics.count_dropped_check_ins(DropReason::Name, 1);
             return;
         }
-        let Some(room) = self.pending.try_room(&row) else {
-            let failing = self.file.state().health.failing.is_some();
-            let why = if failing { DropReason::StorageFailed } else { DropReason::QueueFull };
-            self.metrics.count_dropped_check_ins(why, 1);
-            return;
-        };
-        self.pending.put(name, row, room, None);
+        match self.pending.try_room(bytes) {
+            Some(room) => self.put(name, row(), room, None),
+            None => self.count_dropped(1),
+        }
+    }
+
+    fn put(
+        &self,
+        name: &str,
+        row: QueuedRow,
+        room: OwnedSemaphorePermit,
+        receipt: Option<Receipt>,
+    ) {
+        let outdated = self.pending.put(name, row, room, receipt);
+        if outdated > 0 {
+            self.count_dropped(outdated);
+        }
+    }
+
+    /// Counts check-ins for which the queue has no room.
+    fn count_dropped(&self, count: usize) {
+        let failing = self.file.state().health.failing.is_some();
+        let why = if failing { DropReason::StorageFailed } else { DropReason::QueueFull };
+        self.metrics.count_dropped_check_ins(why, count);
     }
 
     /// Returns what the row of a node says, if there is room for it.
@@ -409,8 +469,9 @@ impl Inner {
             return Ok(None);
         }
         let waiting = self.pending.queue().get(name);
-        if let Some(fresh) = waiting.as_ref().filter(|it| it.row.facts == FactsPresence::Some) {
-            return admit_and_read(&fresh.row).map(Some);
+        let has_facts = |it: &&Fresh| it.row.facts() == FactsPresence::Some;
+        if let Some(fresh) = waiting.as_ref().filter(has_facts) {
+            return admit_and_read(&fresh.row.stored()).map(Some);
         }
         let database = self.file.database()?;
         let failed = |error| self.file.fail(&database, error);
@@ -426,7 +487,7 @@ impl Inner {
         // A request without facts does not hide facts that are known.
         match (found, waiting) {
             (Some(found), Some(_)) if found.has_facts() => Ok(Some(found)),
-            (_, Some(fresh)) => admit_and_read(&fresh.row).map(Some),
+            (_, Some(fresh)) => admit_and_read(&fresh.row.stored()).map(Some),
             (found, None) => Ok(found),
         }
     }

@@ -7,10 +7,12 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
 use super::error::{StoreError, StoreFault};
 use super::location::PostgresUrl;
 use super::schema;
-use super::sql::{Connections, Dialect, SqlitePlace, Statement, integer};
+use super::sql::{Connections, SqlitePlace, Statement, integer};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,12 +66,12 @@ impl Database {
     /// Opens a file, and makes it where there is none.
     pub(super) fn open_file(path: &Path, cache: usize) -> Result<Self, StoreError> {
         let is_new = !path.exists();
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        // Facts hold secrets: SQLite gives the files beside this one the same mode.
-        let file = options.open(path)?;
-        let identity = identity(&file.metadata()?);
-        check_header(path)?;
+        if is_new {
+            // Facts hold secrets: SQLite gives the files beside this one the same mode.
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        }
+        let metadata = examine_file(path)?;
+        let identity = identity(&metadata);
         let connections = Connections::open_sqlite(&SqlitePlace::File(path.to_owned()), cache)?;
         schema::migrate(&connections)?;
         if let Some(directory) = path.parent().filter(|_| is_new) {
@@ -90,6 +92,11 @@ impl Database {
     /// Returns whether what is written outlives the process.
     pub(super) fn is_in_memory(&self) -> bool {
         matches!(self.kind, DatabaseKind::Memory)
+    }
+
+    /// Returns whether this is a server, which may be gone.
+    pub(super) fn is_server(&self) -> bool {
+        matches!(self.kind, DatabaseKind::Server)
     }
 
     /// Returns whether this is a file.
@@ -134,10 +141,11 @@ impl Database {
 
     /// Examines the whole file for damage. Takes as long as reading it does.
     pub(super) fn examine(&self) -> Result<(), StoreError> {
-        if self.connections.dialect != Dialect::Sqlite {
+        // What is in memory has not been on a disk.
+        if !matches!(self.kind, DatabaseKind::File(..)) {
             return Ok(());
         }
-        let found = self.connections.read_at_leisure(async |connection| {
+        let found = self.connections.examine(async |connection| {
             let check = Statement::new("PRAGMA quick_check(1)").first(connection).await?;
             check.as_ref().map(|it| super::sql::text(it, 0)).transpose()
         })?;
@@ -162,13 +170,22 @@ fn identity(metadata: &Metadata) -> FileIdentity {
     (metadata.dev(), metadata.ino())
 }
 
-/// SQLite takes some files that are too small for a database for a new one.
-fn check_header(path: &Path) -> Result<(), StoreError> {
-    use std::io::Read as _;
-    let mut start = Vec::new();
-    File::open(path)?.take(16).read_to_end(&mut start)?;
-    if start.is_empty() || start == b"SQLite format 3\0" {
-        return Ok(());
+/// How many bytes the smallest database has; SQLite takes some smaller files for new ones.
+const SMALLEST: u64 = 512;
+
+/// Returns what is known of a file that SQLite is to open, without opening it: closing any descriptor of a file
+/// drops the locks that this process has on it, and another one that reads the file then removes its log, with
+/// all that is written there later.
+fn examine_file(path: &Path) -> Result<Metadata, StoreError> {
+    let metadata = std::fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(std::io::Error::from(std::io::ErrorKind::IsADirectory).into());
     }
-    Err(StoreError::new(StoreFault::Damaged, "opened", "the file is not a database of SQLite"))
+    let access = Access::READ_OK | Access::WRITE_OK;
+    accessat(CWD, path, access, AtFlags::EACCESS).map_err(std::io::Error::from)?;
+    if (1..SMALLEST).contains(&metadata.len()) {
+        let reason = "the file is not a database of SQLite";
+        return Err(StoreError::new(StoreFault::Damaged, "opened", reason));
+    }
+    Ok(metadata)
 }

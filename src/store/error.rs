@@ -25,6 +25,10 @@ pub enum StoreFault {
     Locked,
     /// Any other failure of the disk or the database server: retried.
     Io,
+    /// The database does not run a statement, and is none the worse for it.
+    Statement,
+    /// The database did not answer in time: a file is still there, and a server may be gone.
+    TimedOut,
     /// More waits to be written than the queue holds.
     Busy,
     /// The store has as many nodes or bytes as it may have.
@@ -52,6 +56,8 @@ impl StoreError {
         !matches!(
             self.fault,
             StoreFault::Busy
+                | StoreFault::Statement
+                | StoreFault::TimedOut
                 | StoreFault::Locked
                 | StoreFault::Limit
                 | StoreFault::Name

@@ -157,7 +157,9 @@ impl StoreFile {
     /// Notes that an operation on an open file failed: one that cannot be used any more is closed,
     /// and put aside where it is damaged.
     pub(super) fn fail(&self, database: &Arc<Database>, error: StoreError) -> StoreError {
-        if !error.ends_the_file() {
+        let is_gone = error.fault == StoreFault::TimedOut && database.is_server();
+        // Memory has no other place to be read from.
+        if database.is_in_memory() || !(error.ends_the_file() || is_gone) {
             return error;
         }
         let mut state = self.state();

@@ -65,7 +65,7 @@ fn copy(
         let Some(row) = row(value.value()) else { continue };
         bytes += row.body.len();
         count += 1;
-        let fresh = Fresh::new(row, Keeping::Promised);
+        let fresh = Fresh::new(row.into(), Keeping::Promised);
         some.push((name.value().to_owned(), fresh));
         if bytes > TOGETHER {
             keep(std::mem::take(&mut some))?;

@@ -3,10 +3,11 @@
 use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
 
-use super::batch::{delete_nodes, lock_totals};
+use super::batch::delete_nodes;
 use super::database::Database;
 use super::error::StoreError;
 use super::sql::{Dialect, Statement, integer, maybe_integer};
+use super::totals::{lock_totals, save_totals};
 
 /// How many rows are deleted in one transaction: the check-ins wait for it.
 const AT_ONCE: i64 = 1000;
@@ -24,15 +25,11 @@ impl Database {
         self.delete(old.value(before).text(" ORDER BY last_seen LIMIT ").value(AT_ONCE))
     }
 
-    /// Forgets a node; returns whether it was known.
+    /// Forgets a node; returns whether it was known. What is deleted stands in the log of a file until
+    /// [`Self::give_back`].
     pub(super) fn forget_node(&self, name: &str) -> Result<bool, StoreError> {
         let node = Statement::new("SELECT id, stored_bytes FROM nodes WHERE name = ").value(name);
-        let is_known = self.delete(node)? > 0;
-        if is_known && self.connections.dialect == Dialect::Sqlite {
-            // What is deleted stands in the log until the log is moved into the file.
-            self.give_back()?;
-        }
-        Ok(is_known)
+        Ok(self.delete(node)? > 0)
     }
 
     /// Deletes the nodes that a statement finds, with the answers that they alone had.
@@ -69,13 +66,29 @@ impl Database {
         })
     }
 
-    /// Gives free pages of the file back.
-    pub(super) fn give_back(&self) -> Result<(), StoreError> {
+    /// Deletes answers and path sets that nothing refers to: those of nodes that gave way, and of check-ins that
+    /// were not written in the end. Examines some of the answers, those after an id; returns the last of them, or
+    /// none if there are no more.
+    pub(super) fn sweep(&self, after: i64) -> Result<Option<i64>, StoreError> {
+        self.connections.write(async |connection| {
+            let failed = self.connections.failed("written");
+            let dialect = &self.connections.dialect;
+            sweep(connection, dialect, after).await.map_err(failed)
+        })
+    }
+
+    /// Gives free pages of the file back; returns whether none is left and the log is empty, so that nothing is
+    /// left of what was deleted.
+    pub(super) fn give_back(&self) -> Result<bool, StoreError> {
         if self.connections.dialect != Dialect::Sqlite || self.is_in_memory() {
-            return Ok(());
+            return Ok(true);
         }
         self.connections.maintain(Statement::pragma("incremental_vacuum", PAGES))?;
-        self.connections.maintain(Statement::new("PRAGMA wal_checkpoint(TRUNCATE)"))
+        let free = self.connections.read(async |connection| {
+            let free = Statement::new("PRAGMA freelist_count").first(connection).await?;
+            free.as_ref().map_or(Ok(0), |it| integer(it, 0))
+        })?;
+        Ok(self.connections.truncate_log()? && free == 0)
     }
 }
 
@@ -104,13 +117,26 @@ async fn delete(
     delete_nodes(connection, &ids).await?;
     delete_unused(connection, answers).await?;
     let gone = i64::try_from(ids.len()).unwrap_or(i64::MAX);
-    let totals = Statement::new("UPDATE totals SET nodes = ")
-        .value(count - gone)
-        .text(", bytes = ")
-        .value(bytes - sizes.iter().sum::<i64>())
-        .text(" WHERE id = 1");
-    totals.execute(connection).await?;
+    save_totals(connection, (count - gone, bytes - sizes.iter().sum::<i64>())).await?;
     Ok(ids.len())
+}
+
+async fn sweep(
+    connection: &mut AnyConnection,
+    dialect: &Dialect,
+    after: i64,
+) -> Result<Option<i64>, sqlx::Error> {
+    // Another daemon must not refer to one of them just when it is deleted.
+    lock_totals(connection, dialect).await?;
+    let some = Statement::new("SELECT id FROM answers WHERE id > ").value(after);
+    let some = some.text(" ORDER BY id LIMIT ").value(AT_ONCE).fetch(connection).await?;
+    let some = some.iter().map(|it| integer(it, 0)).collect::<Result<Vec<i64>, _>>()?;
+    let last = some.last().copied();
+    delete_unused(connection, some).await?;
+    let unused = "DELETE FROM path_sets \
+                  WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE path_set = path_sets.id)";
+    Statement::new(unused).execute(connection).await?;
+    Ok(last)
 }
 
 /// Returns the answers in two columns of rows.

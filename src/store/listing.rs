@@ -12,17 +12,20 @@ use super::database::Database;
 use super::error::StoreError;
 use super::sql::{Statement, bytes, integer, maybe_bytes, maybe_integer, text};
 use super::transition::read_commit;
-use super::view::{AnswerSummary, NodeFilter, NodePage, NodeRange, NodeSummary};
-use crate::answer::AnswerRecord;
+use super::view::{
+    AnswerSummary, NodeFilter, NodeOrder, NodePage, NodeRange, NodeSortKey, NodeSummary,
+    SortDirection,
+};
+use crate::answer::{AnswerOutline, AnswerRecord, UnreadableAnswer};
 
 /// How many bytes of JSON an answer may have to be read.
 pub(super) const ANSWER: usize = 64 << 20;
 
-/// Answers by their ids.
-pub(super) type Answers = HashMap<i64, AnswerRecord>;
+/// How many bytes of answers are read at a time, as they are kept.
+const TOGETHER: usize = 1 << 20;
 
 impl Database {
-    /// Returns the nodes of a part of a list, by name, and how many the whole list has.
+    /// Returns the nodes of a part of a list, in its order, and how many the whole list has.
     pub(super) fn nodes(
         &self,
         filter: &NodeFilter,
@@ -32,19 +35,27 @@ impl Database {
             let all = conditions(Statement::new("SELECT COUNT(*) FROM nodes n"), filter);
             let total = all.first(connection).await?;
             let total = total.as_ref().map_or(Ok(0), |it| integer(it, 0))?;
-            let columns = "SELECT n.name, n.last_seen, n.commit_id, n.answer, n.since FROM nodes n";
             let number = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
-            let page = conditions(Statement::new(columns), filter)
-                .text(" ORDER BY n.name LIMIT ")
+            // Whole rows are long: those of the page are read after it is known which these are.
+            let (terms, from) = (terms(filter.order), tables(filter.order.key));
+            let page = Statement::new("SELECT n.name, n.last_seen, n.commit_id, n.answer, n.since");
+            let page = page.text(from).text(" WHERE n.id IN (SELECT n.id").text(from);
+            let page = conditions(page, filter)
+                .text(" ORDER BY ")
+                .text(terms)
+                .text("n.name LIMIT ")
                 .value(number(range.limit))
                 .text(" OFFSET ")
-                .value(number(range.offset));
+                .value(number(range.offset))
+                .text(") ORDER BY ")
+                .text(terms)
+                .text("n.name");
             let rows = page.fetch(connection).await?;
             let mut ids = Vec::new();
             for row in &rows {
                 ids.extend(maybe_integer(row, 3)?);
             }
-            let answers = answers(connection, ids).await?;
+            let answers = answers(connection, ids, AnswerOutline::from_bytes).await?;
             let nodes = rows.iter().map(|row| summary(row, &answers)).collect::<Result<_, _>>()?;
             Ok(NodePage { total: u64::try_from(total).unwrap_or_default(), nodes })
         })
@@ -58,7 +69,8 @@ impl Database {
             let found = Statement::new(columns).value(name).first(connection).await?;
             let Some(row) = found else { return Ok(None) };
             let id = maybe_integer(&row, 3)?;
-            let mut known = answers(connection, id.into_iter().collect()).await?;
+            let ids = id.into_iter().collect();
+            let mut known = answers(connection, ids, AnswerRecord::from_bytes).await?;
             let answer = id.and_then(|it| known.remove(&it));
             let since = maybe_integer(&row, 4)?.map(time).transpose()?;
             Ok(Some(KnownState {
@@ -78,12 +90,43 @@ pub(super) struct KnownState {
     pub(super) answer: Option<(AnswerRecord, Timestamp)>,
 }
 
+/// Returns where nodes are read, with the answers where the list is sorted by those.
+fn tables(key: NodeSortKey) -> &'static str {
+    match key {
+        NodeSortKey::Certname | NodeSortKey::LastSeen | NodeSortKey::Since => " FROM nodes n",
+        NodeSortKey::State | NodeSortKey::Environment => {
+            " FROM nodes n LEFT JOIN answers a ON a.id = n.answer"
+        }
+    }
+}
+
+/// Returns what stands before the name in an order. Databases differ in where they put what is null.
+fn terms(order: NodeOrder) -> &'static str {
+    match (order.key, order.direction) {
+        (NodeSortKey::Certname, SortDirection::Ascending) => "",
+        (NodeSortKey::Certname, SortDirection::Descending) => "n.name DESC, ",
+        (NodeSortKey::LastSeen, SortDirection::Ascending) => "n.last_seen, ",
+        (NodeSortKey::LastSeen, SortDirection::Descending) => "n.last_seen DESC, ",
+        (NodeSortKey::Since, SortDirection::Ascending) => "n.since IS NULL, n.since, ",
+        (NodeSortKey::Since, SortDirection::Descending) => "n.since IS NULL, n.since DESC, ",
+        (NodeSortKey::State, SortDirection::Ascending) => "a.state IS NULL, a.state, ",
+        (NodeSortKey::State, SortDirection::Descending) => "a.state IS NULL, a.state DESC, ",
+        (NodeSortKey::Environment, SortDirection::Ascending) => {
+            "a.environment IS NULL, a.environment, "
+        }
+        (NodeSortKey::Environment, SortDirection::Descending) => {
+            "a.environment IS NULL, a.environment DESC, "
+        }
+    }
+}
+
 fn conditions(mut statement: Statement, filter: &NodeFilter) -> Statement {
-    let NodeFilter { name_part, groups, class, environment, commit, state, silent_since } = filter;
+    let NodeFilter { name_part, groups, class, environment, commit, state, silent_since, .. } =
+        filter;
     let mut word = " WHERE ";
     let mut and = |statement: Statement| statement.text(std::mem::replace(&mut word, " AND "));
     if let Some(part) = name_part {
-        let pattern = format!("%{}%", escaped(&part.to_lowercase()));
+        let pattern = format!("%{}%", escaped(&part.to_ascii_lowercase()));
         statement = and(statement).text("LOWER(n.name) LIKE ").value(pattern.as_str());
         statement = statement.text(" ESCAPE '!'");
     }
@@ -136,37 +179,77 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Reads answers by their ids. One that cannot be read is left out.
-pub(super) async fn answers(
+/// Reads answers by their ids, each with a function. One that cannot be read is left out: the nodes that got
+/// it are shown without it.
+pub(super) async fn answers<T>(
     connection: &mut AnyConnection,
     mut ids: Vec<i64>,
-) -> Result<Answers, sqlx::Error> {
+    read: impl Fn(&[u8]) -> Result<T, UnreadableAnswer>,
+) -> Result<HashMap<i64, T>, sqlx::Error> {
     ids.sort_unstable();
     ids.dedup();
-    let mut found = Answers::new();
+    let mut found = HashMap::with_capacity(ids.len());
     for some in ids.chunks(500) {
-        let bodies = Statement::new("SELECT id, body FROM answers WHERE id IN ");
-        for row in bodies.list(some.iter().copied()).fetch(connection).await? {
-            let text = unpack(&bytes(&row, 1)?, ANSWER).map_err(|it| damaged(&it))?;
-            let record = AnswerRecord::from_bytes(&text).map_err(|it| damaged(&it))?;
-            found.insert(integer(&row, 0)?, record);
+        for together in answer_sizes(connection, some).await?.chunk_by(|one, next| one.0 == next.0)
+        {
+            let bodies = Statement::new("SELECT id, body FROM answers WHERE id IN ");
+            let bodies = bodies.list(together.iter().map(|(_, id)| *id));
+            for row in bodies.fetch(connection).await? {
+                let id = integer(&row, 0)?;
+                match read_answer(&bytes(&row, 1)?, &read) {
+                    Ok(answer) => {
+                        found.insert(id, answer);
+                    }
+                    Err(error) => {
+                        tracing::warn!(
+                            answer = id,
+                            error,
+                            "an answer in the store cannot be read; it is left out"
+                        );
+                    }
+                }
+            }
         }
     }
     Ok(found)
 }
 
-fn damaged(error: &dyn std::error::Error) -> sqlx::Error {
-    sqlx::Error::Protocol(format!("an answer is damaged: {error}"))
+/// Returns the answers among some that are kept, each behind the number of the part in which it is read.
+async fn answer_sizes(
+    connection: &mut AnyConnection,
+    ids: &[i64],
+) -> Result<Vec<(usize, i64)>, sqlx::Error> {
+    let sizes = "SELECT id, CAST(LENGTH(body) AS BIGINT) FROM answers WHERE id IN ";
+    let sizes = Statement::new(sizes).list(ids.iter().copied());
+    let (mut part, mut taken, mut parts) = (0, 0, Vec::with_capacity(ids.len()));
+    for row in sizes.fetch(connection).await? {
+        let size = usize::try_from(integer(&row, 1)?).unwrap_or_default();
+        if taken > 0 && taken + size > TOGETHER {
+            (part, taken) = (part + 1, 0);
+        }
+        taken += size;
+        parts.push((part, integer(&row, 0)?));
+    }
+    Ok(parts)
 }
 
-fn summary(row: &AnyRow, answers: &Answers) -> Result<NodeSummary, sqlx::Error> {
-    let answer = maybe_integer(row, 3)?.and_then(|it| answers.get(&it));
+fn read_answer<T>(
+    packed: &[u8],
+    read: impl Fn(&[u8]) -> Result<T, UnreadableAnswer>,
+) -> Result<T, String> {
+    let text = unpack(packed, ANSWER).map_err(|error| error.to_string())?;
+    read(&text).map_err(|error| error.to_string())
+}
+
+fn summary(
+    row: &AnyRow,
+    answers: &HashMap<i64, AnswerOutline>,
+) -> Result<NodeSummary, sqlx::Error> {
+    let answer = maybe_integer(row, 3)?.and_then(|it| answers.get(&it)).cloned();
     let since = maybe_integer(row, 4)?.map(time).transpose()?;
-    let answer = answer.zip(since).map(|(record, since)| AnswerSummary {
-        state: record.state(),
-        environment: record.environment(),
-        groups: record.groups().into_iter().cloned().collect(),
-        since,
+    let answer = answer.zip(since).map(|(outline, since)| {
+        let AnswerOutline { state, environment, groups } = outline;
+        AnswerSummary { state, environment, groups, since }
     });
     Ok(NodeSummary {
         name: text(row, 0)?,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::check_in::Row;
+use super::check_in::QueuedRow;
 use super::queue::{CheckInQueue, Fresh, Keeping, Receipt, Urgency};
 
 /// How long check-ins are collected before they are written together.
@@ -36,30 +36,32 @@ impl Pending {
         self.queue.lock()
     }
 
-    /// Returns room for a row, if there is enough now.
-    pub(super) fn try_room(&self, row: &Row) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.room).try_acquire_many_owned(kibibytes(row)).ok()
+    /// Returns room for so many bytes, if there is enough now.
+    pub(super) fn try_room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.room).try_acquire_many_owned(kibibytes(bytes)).ok()
     }
 
-    /// Waits for room for a row.
-    pub(super) async fn room(&self, row: &Row) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.room).acquire_many_owned(kibibytes(row)).await.ok()
+    /// Waits for room for so many bytes.
+    pub(super) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.room).acquire_many_owned(kibibytes(bytes)).await.ok()
     }
 
-    /// Adds a check-in, and wakes the writer if it waits for one.
+    /// Adds a check-in, and wakes the writer if it waits for one. Returns how many others had to go.
     pub(super) fn put(
         &self,
         name: &str,
-        row: Row,
+        row: QueuedRow,
         room: OwnedSemaphorePermit,
         receipt: Option<Receipt>,
-    ) {
+    ) -> usize {
         let keeping = if receipt.is_some() { Keeping::Promised } else { Keeping::Noted };
         let fresh = Fresh::new(row, keeping);
         let mut queue = self.queue();
         // The writer sleeps until there is something, and then waits for more: waking it each time
         // would cost more than all the rest.
         let wakes = queue.is_empty() || receipt.is_some();
+        let commit = fresh.row.answered().map(|it| it.snapshot.commit);
+        let outdated = commit.map(|it| queue.note_commit(it)).unwrap_or_default();
         let before = queue.put(name, fresh, room, receipt);
         drop(queue);
         // Giving back so much memory takes time in which others can go on.
@@ -67,6 +69,7 @@ impl Pending {
         if wakes {
             self.changed.notify_one();
         }
+        outdated.len()
     }
 
     /// Makes the writer open the store, though no check-in waits.
@@ -101,6 +104,6 @@ impl Pending {
     }
 }
 
-fn kibibytes(row: &Row) -> u32 {
-    u32::try_from(row.body.len() / 1024 + 1).unwrap_or(u32::MAX)
+fn kibibytes(bytes: usize) -> u32 {
+    u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX)
 }

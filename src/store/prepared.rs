@@ -1,23 +1,28 @@
 //! Check-ins on their way into the database: all that can be computed before the transaction.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::check_in::{Answered, Row};
+use super::check_in::{Answered, FactsPresence, Row};
 use super::compression::{compress, pack};
 use super::error::{StoreError, StoreFault};
 use super::queue::{Fresh, Keeping, QueuedNode};
 use crate::answer::{AnswerDigest, AnswerRecord, NodeState};
 use crate::hierarchy::GroupIndex;
 use crate::mentioned::MentionedPaths;
-use crate::model::CommitId;
+use crate::model::{CommitId, Node};
 use crate::snapshot::Snapshot;
 
-/// How many answers are remembered by the groups that give them.
+/// How many bytes of answers are remembered, by the groups that give them; and how many answers.
+const ANSWER_BYTES: usize = 16 << 20;
 const ANSWERS: usize = 2048;
+
+/// Of how many nodes the hash of the facts is remembered: 2 to 4 MiB.
+const WRITTEN: usize = 100_000;
 
 /// How many snapshots are remembered: the one that answers, and the one before.
 const SNAPSHOTS: usize = 2;
@@ -36,6 +41,8 @@ pub(super) struct PreparedCheckIn {
     pub(super) keeping: Keeping,
     /// When it was first answered so, in microseconds since 1970.
     pub(super) answered_at: i64,
+    /// For how long it waited in the queue, in microseconds.
+    pub(super) waited: i64,
     pub(super) facts: Arc<PreparedFacts>,
     pub(super) answer: Option<PreparedAnswer>,
 }
@@ -46,7 +53,8 @@ pub(super) struct PreparedFacts {
     /// Tells facts apart, to write only those that changed.
     pub(super) hash: i64,
     pub(super) raw_bytes: i64,
-    pub(super) body: Vec<u8>,
+    row: Arc<Row>,
+    compressed: OnceLock<Vec<u8>>,
 }
 
 /// What a node was answered, and the facts that decided it.
@@ -54,7 +62,7 @@ pub(super) struct PreparedFacts {
 pub(super) struct PreparedAnswer {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) content: Arc<AnswerContent>,
-    /// The facts and trusted data that the rules of the snapshot mention, in JSON.
+    /// The facts and trusted data that rules and values of the snapshot mention, in JSON.
     pub(super) inputs: Vec<u8>,
     pub(super) paths: Arc<PathSet>,
 }
@@ -70,7 +78,7 @@ pub(super) struct AnswerContent {
     pub(super) body: Vec<u8>,
 }
 
-/// The paths that the rules of a snapshot mention, as they are written.
+/// The paths that rules and values of a snapshot mention, as they are written.
 #[derive(Debug)]
 pub(super) struct PathSet {
     pub(super) paths: Arc<MentionedPaths>,
@@ -98,20 +106,62 @@ impl WriterId {
 #[derive(Debug, Default)]
 pub(super) struct Preparation {
     pub(super) writer: WriterId,
-    answers: HashMap<(CommitId, Box<[GroupIndex]>), Arc<AnswerContent>>,
+    answers: RememberedAnswers,
     recent: VecDeque<(Arc<Snapshot>, Arc<PathSet>)>,
+    written: WrittenFacts,
+}
+
+impl PreparedCheckIn {
+    /// Returns whether it has the facts that decided its answer.
+    pub(super) fn knows_facts(&self, paths: &MentionedPaths) -> bool {
+        self.row.facts != FactsPresence::Elsewhere || paths.fact_paths().is_empty()
+    }
 }
 
 impl PreparedFacts {
-    fn new(text: &[u8]) -> Result<Self, StoreError> {
-        let body = compress(text).map_err(|error| no_zstd(&error))?;
-        let raw_bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
-        Ok(Self { hash: hash(text), raw_bytes, body })
+    fn new(row: &Arc<Row>) -> Self {
+        let raw_bytes = i64::try_from(row.body.len()).unwrap_or(i64::MAX);
+        let row = Arc::clone(row);
+        Self { hash: hash(&row.body), raw_bytes, row, compressed: OnceLock::new() }
     }
 
-    /// Returns how many bytes are kept.
-    pub(super) fn stored_bytes(&self) -> i64 {
-        i64::try_from(self.body.len()).unwrap_or(i64::MAX)
+    /// Returns them as JSON.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.row.body
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_compressed(&self) -> bool {
+        self.compressed.get().is_some()
+    }
+
+    /// Returns them as they are kept.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they cannot be compressed.
+    pub(super) fn compressed(&self) -> std::io::Result<&[u8]> {
+        if self.compressed.get().is_none() {
+            self.compressed.set(compress(&self.row.body)?).ok();
+        }
+        Ok(self.compressed.get().map(Vec::as_slice).unwrap_or_default())
+    }
+}
+
+/// The hashes of the facts that were written last, by hashed name: agents repeat themselves, and what is
+/// stored already need not be compressed.
+#[derive(Debug, Default)]
+struct WrittenFacts(HashMap<u64, i64>);
+
+impl WrittenFacts {
+    /// Notes the facts of a node; returns whether they are those that were noted before.
+    fn note(&mut self, name: &str, facts: &PreparedFacts) -> bool {
+        if self.0.len() >= WRITTEN {
+            self.0.clear();
+        }
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        self.0.insert(hasher.finish(), facts.hash) == Some(facts.hash)
     }
 }
 
@@ -145,6 +195,35 @@ impl AnswerContent {
             body: pack(&record.to_bytes()).map_err(|error| no_zstd(&error))?,
         })
     }
+
+    /// Returns how many rows it takes, to be found by what it has.
+    pub(super) fn rows(&self) -> usize {
+        self.groups.len() + self.classes.len()
+    }
+
+    /// Returns about how many bytes of memory it takes.
+    fn bytes(&self) -> usize {
+        let names = self.groups.iter().chain(&self.classes);
+        self.body.len() + names.map(|it| it.len() + size_of::<String>()).sum::<usize>()
+    }
+}
+
+/// Answers, by the groups that give them.
+#[derive(Debug, Default)]
+struct RememberedAnswers {
+    by_groups: HashMap<(CommitId, Box<[GroupIndex]>), Arc<AnswerContent>>,
+    bytes: usize,
+}
+
+impl RememberedAnswers {
+    fn insert(&mut self, key: (CommitId, Box<[GroupIndex]>), content: &Arc<AnswerContent>) {
+        let bytes = content.bytes() + size_of_val(&*key.1);
+        if self.by_groups.len() >= ANSWERS || self.bytes + bytes > ANSWER_BYTES {
+            *self = Self::default();
+        }
+        self.bytes += bytes;
+        self.by_groups.insert(key, Arc::clone(content));
+    }
 }
 
 impl Preparation {
@@ -158,7 +237,7 @@ impl Preparation {
         name: &str,
         queued: &QueuedNode,
     ) -> Result<PreparedNode, StoreError> {
-        let check_ins = queued.iter().map(|it| self.check_in(name, &it.fresh));
+        let check_ins = queued.check_ins.iter().map(|it| self.check_in(name, &it.fresh));
         Ok(PreparedNode { name: name.to_owned(), check_ins: check_ins.collect::<Result<_, _>>()? })
     }
 
@@ -172,11 +251,17 @@ impl Preparation {
         name: &str,
         fresh: &Fresh,
     ) -> Result<PreparedCheckIn, StoreError> {
-        let Fresh { row, keeping, answered_at } = fresh;
-        let answer = row.answered.as_ref().map(|it| self.answer(name, row, it)).transpose()?;
-        let facts = Arc::new(PreparedFacts::new(&row.body)?);
+        let Fresh { row, keeping, answered_at, queued } = fresh;
+        let waited = i64::try_from(queued.elapsed().as_micros()).unwrap_or(i64::MAX);
+        let row = row.stored();
+        let answer = row.answered.as_ref().map(|it| self.answer(name, &row, it)).transpose()?;
+        let facts = Arc::new(PreparedFacts::new(&row));
+        if !self.written.note(name, &facts) {
+            // Others cannot write during the transaction, so this is done before it.
+            facts.compressed().map_err(|error| no_zstd(&error))?;
+        }
         let (keeping, answered_at) = (*keeping, *answered_at);
-        Ok(PreparedCheckIn { row: Arc::clone(row), keeping, answered_at, facts, answer })
+        Ok(PreparedCheckIn { row, keeping, answered_at, waited, facts, answer })
     }
 
     fn answer(
@@ -187,28 +272,26 @@ impl Preparation {
     ) -> Result<PreparedAnswer, StoreError> {
         let Answered { snapshot, groups } = answered;
         let paths = self.paths(snapshot);
+        let is_shared = |groups: &[GroupIndex]| {
+            !snapshot.estate.individuals.contains_key(name) && !snapshot.puts_facts(groups)
+        };
         let content = match groups {
-            Ok(groups) if !snapshot.estate.individuals.contains_key(name) => {
+            Ok(groups) if is_shared(groups) => {
                 let key = (snapshot.commit, groups.clone());
-                if let Some(known) = self.answers.get(&key) {
+                if let Some(known) = self.answers.by_groups.get(&key) {
                     Arc::clone(known)
                 } else {
-                    let record = AnswerRecord::of_groups(&snapshot.estate, name, Ok(groups));
+                    let record =
+                        AnswerRecord::of_groups(&snapshot.estate, &Node::named(name), Ok(groups));
                     let content = Arc::new(AnswerContent::new(&record)?);
-                    if self.answers.len() >= ANSWERS {
-                        self.answers.clear();
-                    }
-                    self.answers.insert(key, Arc::clone(&content));
+                    self.answers.insert(key, &content);
                     content
                 }
             }
             groups => {
-                let groups = groups.as_deref();
-                Arc::new(AnswerContent::new(&AnswerRecord::of_groups(
-                    &snapshot.estate,
-                    name,
-                    groups,
-                ))?)
+                let node = stored_node(name, row, &paths.paths);
+                let record = AnswerRecord::of_groups(&snapshot.estate, &node, groups.as_deref());
+                Arc::new(AnswerContent::new(&record)?)
             }
         };
         let inputs = inputs(row, &paths.paths);
@@ -234,11 +317,45 @@ impl Preparation {
     }
 }
 
-/// Returns the facts and trusted data of a check-in that rules mention, in JSON.
+/// Returns a node with what is stored of its mentioned facts and trusted data.
+fn stored_node(name: &str, row: &Row, paths: &MentionedPaths) -> Node {
+    let (fact, trusted) = row.texts();
+    // What is stored are two objects.
+    let (fact, trusted) = paths.keep_text(fact, trusted).unwrap_or_default();
+    Node { name: name.to_owned(), fact, trusted }
+}
+
+/// Returns the facts and trusted data of a check-in that rules or values mention, in JSON.
 fn inputs(row: &Row, paths: &MentionedPaths) -> Vec<u8> {
     let (fact, trusted) = row.texts();
     match paths.keep_text(fact, trusted) {
         Ok((fact, trusted)) => json!({"fact": fact, "trusted": trusted}).to_string().into_bytes(),
         Err(_) => row.body.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_that_are_remembered_take_a_bounded_number_of_bytes() {
+        let content = Arc::new(AnswerContent {
+            digest: AnswerDigest::from_bytes([0; 32]),
+            state: NodeState::Classified,
+            environment: None,
+            groups: Vec::new(),
+            classes: (0..10_000).map(|it| format!("class::{it}")).collect(),
+            body: vec![0; 100_000],
+        });
+        let mut answers = RememberedAnswers::default();
+        for number in 0..100 {
+            let commit = CommitId::from_bytes([number; 20]);
+            answers.insert((commit, Box::default()), &content);
+            assert!(answers.by_groups.contains_key(&(commit, Box::default())), "the newest");
+            let held: usize = answers.by_groups.values().map(|it| it.bytes()).sum();
+            assert!(held <= ANSWER_BYTES, "{held}");
+        }
+        assert!(answers.by_groups.len() > 1);
     }
 }

@@ -1,12 +1,17 @@
 //! What waits to be written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::check_in::{FactsPresence, Row};
+use super::check_in::{FactsPresence, QueuedRow};
 use super::error::StoreError;
+use crate::model::CommitId;
+
+/// How many commits gave the answers that wait, at the most: each is kept built until they are written.
+const COMMITS: usize = 64;
 
 /// How many check-ins of one node wait, if each was answered differently than the one before.
 const OF_ONE_NODE: usize = 16;
@@ -17,17 +22,21 @@ pub(super) type Receipt = oneshot::Sender<Result<(), StoreError>>;
 /// A row that is to be written.
 #[derive(Clone, Debug)]
 pub(super) struct Fresh {
-    pub(super) row: Arc<Row>,
+    pub(super) row: Arc<QueuedRow>,
     pub(super) keeping: Keeping,
     /// When the node was first answered so, of the check-ins whose place this one took; in microseconds
     /// since 1970.
     pub(super) answered_at: i64,
+    /// When it came.
+    pub(super) queued: Instant,
 }
 
 impl Fresh {
-    pub(super) fn new(row: Row, keeping: Keeping) -> Self {
-        let answered_at = row.origin.time.as_microsecond();
-        Self { row: Arc::new(row), keeping, answered_at }
+    pub(super) fn new(row: QueuedRow, keeping: Keeping) -> Self {
+        let answered_at = row.origin().time.as_microsecond();
+        #[expect(clippy::disallowed_methods, reason = "time passes while a check-in waits")]
+        let queued = Instant::now();
+        Self { row: Arc::new(row), keeping, answered_at, queued }
     }
 }
 
@@ -48,14 +57,28 @@ pub(super) struct QueuedCheckIn {
     _room: OwnedSemaphorePermit,
 }
 
+/// The place of a node in the queue: the lowest is written first, so that no node waits for ever under load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct QueuePosition(u64);
+
 /// The check-ins of a node that wait, in the order in which they came.
-pub(super) type QueuedNode = Vec<QueuedCheckIn>;
+#[derive(Debug)]
+pub(super) struct QueuedNode {
+    position: QueuePosition,
+    pub(super) check_ins: Vec<QueuedCheckIn>,
+}
 
 /// What waits to be written, by name.
 #[derive(Debug, Default)]
 pub(super) struct CheckInQueue {
     nodes: BTreeMap<String, QueuedNode>,
+    /// The names in the order in which they came.
+    order: BTreeMap<QueuePosition, String>,
+    /// The position behind all others.
+    end: QueuePosition,
     receipts: Vec<(String, Receipt)>,
+    /// The commits that gave the answers that wait, about in the order in which they came.
+    commits: VecDeque<CommitId>,
     /// The check-ins that are being written, for reads meanwhile.
     writing: BTreeMap<String, Fresh>,
     pub(super) urgency: Urgency,
@@ -99,20 +122,87 @@ impl CheckInQueue {
         }
         let queued = QueuedCheckIn { fresh, _room: room };
         match self.nodes.get_mut(name) {
-            Some(node) => add(node, queued),
+            Some(node) => node.add(queued),
             None => {
-                self.nodes.insert(name.to_owned(), vec![queued]);
+                let position = self.end;
+                self.end.0 += 1;
+                self.insert(name.to_owned(), QueuedNode { position, check_ins: vec![queued] });
                 None
             }
         }
     }
 
+    /// Notes which commit gave the answer of a check-in. Takes the check-ins that were answered by the oldest
+    /// of too many commits out of the queue, and returns them.
+    pub(super) fn note_commit(&mut self, commit: CommitId) -> Vec<QueuedCheckIn> {
+        if self.nodes.is_empty() {
+            self.commits.clear();
+        }
+        // The latest is the usual one.
+        if self.commits.iter().rev().any(|it| *it == commit) {
+            return Vec::new();
+        }
+        self.commits.push_back(commit);
+        if self.commits.len() <= COMMITS {
+            return Vec::new();
+        }
+        let Some(oldest) = self.commits.pop_front() else { return Vec::new() };
+        let mut outdated = Vec::new();
+        for node in self.nodes.values_mut() {
+            outdated.extend(node.check_ins.extract_if(.., |it| it.is_answered_by(oldest)));
+        }
+        self.remove_emptied();
+        outdated
+    }
+
+    fn remove_emptied(&mut self) {
+        let emptied = self.nodes.extract_if(.., |_, node| node.check_ins.is_empty());
+        for (_, node) in emptied {
+            self.order.remove(&node.position);
+        }
+    }
+
+    /// Makes all that waits come earlier.
+    #[cfg(test)]
+    pub(super) fn age(&mut self, by: std::time::Duration) {
+        for queued in self.nodes.values_mut().flat_map(|it| &mut it.check_ins) {
+            let earlier = queued.fresh.queued.checked_sub(by);
+            queued.fresh.queued = earlier.unwrap_or(queued.fresh.queued);
+        }
+    }
+
+    /// Returns the position behind all that wait now.
+    pub(super) fn end(&self) -> QueuePosition {
+        self.end
+    }
+
+    /// Returns whether nothing waits that came before a position was the end.
+    pub(super) fn is_written_up_to(&self, end: QueuePosition) -> bool {
+        self.order.first_key_value().is_none_or(|(first, _)| *first >= end)
+    }
+
+    fn insert(&mut self, name: String, node: QueuedNode) {
+        self.order.insert(node.position, name.clone());
+        self.nodes.insert(name, node);
+    }
+
+    fn remove(&mut self, name: &str) -> Option<(String, QueuedNode)> {
+        let (name, node) = self.nodes.remove_entry(name)?;
+        self.order.remove(&node.position);
+        Some((name, node))
+    }
+
+    fn pop_first(&mut self) -> Option<(String, QueuedNode)> {
+        let (_, name) = self.order.pop_first()?;
+        self.nodes.remove_entry(&name)
+    }
+
     /// Returns the latest that waits of a node, the latest with facts if there is one.
     pub(super) fn get(&self, name: &str) -> Option<Fresh> {
-        let waiting = self.nodes.get(name).and_then(latest);
+        let waiting = self.nodes.get(name).and_then(QueuedNode::latest);
         let writing = self.writing.get(name);
         match (waiting, writing) {
-            (Some(waiting), Some(writing)) if waiting.row.facts == FactsPresence::None => {
+            (Some(waiting), Some(writing)) if waiting.row.facts() != FactsPresence::Some => {
                 Some(writing)
             }
             (Some(found), _) | (None, Some(found)) => Some(found),
@@ -124,47 +214,52 @@ impl CheckInQueue {
     /// Takes what waits, about so many bytes of it; it is still found by [`Self::get`] until
     /// [`Self::written`].
     pub(super) fn take(&mut self, nodes: usize, bytes: usize) -> WriteBatch {
-        self.urgency = Urgency::CanWait;
         let mut batch = WriteBatch::default();
         let mut taken = 0;
         // What is promised goes first.
-        let promised = std::mem::take(&mut self.receipts);
-        for (name, receipt) in promised {
-            if let Some((name, node)) = self.nodes.remove_entry(&name) {
-                taken += bytes_of(&node);
+        for (name, receipt) in std::mem::take(&mut self.receipts) {
+            let has_room = batch.nodes.len() < nodes && taken < bytes;
+            if !has_room && self.nodes.contains_key(&name) {
+                self.receipts.push((name, receipt));
+                continue;
+            }
+            if let Some((name, node)) = self.remove(&name) {
+                taken += node.bytes();
                 batch.nodes.insert(name, node);
             }
             batch.receipts.push((name, receipt));
         }
+        self.urgency = if self.receipts.is_empty() { Urgency::CanWait } else { Urgency::AtOnce };
         while batch.nodes.len() < nodes
             && taken < bytes
-            && let Some((name, node)) = self.nodes.pop_first()
+            && let Some((name, node)) = self.pop_first()
         {
-            taken += bytes_of(&node);
+            taken += node.bytes();
             batch.nodes.insert(name, node);
         }
         let latest = |(name, node): (&String, &QueuedNode)| {
-            latest(node).map(|it| (name.clone(), it.clone()))
+            node.latest().map(|it| (name.clone(), it.clone()))
         };
         self.writing = batch.nodes.iter().filter_map(latest).collect();
         batch
     }
 
-    /// Forgets what was being written.
-    pub(super) fn written(&mut self) {
-        self.writing.clear();
+    /// Forgets what was being written, and returns it: dropping so much takes time in which others need the
+    /// queue.
+    pub(super) fn written(&mut self) -> BTreeMap<String, Fresh> {
+        std::mem::take(&mut self.writing)
     }
 
     /// Takes back what could not be written and was not promised, to be tried again.
     pub(super) fn put_back(&mut self, batch: WriteBatch) {
         self.writing.clear();
         for (name, mut node) in batch.nodes {
-            node.retain(|it| it.fresh.keeping == Keeping::Noted);
-            for newer in self.nodes.remove(&name).unwrap_or_default() {
-                add(&mut node, newer);
+            node.check_ins.retain(|it| it.fresh.keeping == Keeping::Noted);
+            for newer in self.remove(&name).map(|(_, it)| it.check_ins).unwrap_or_default() {
+                node.add(newer);
             }
-            if !node.is_empty() {
-                self.nodes.insert(name, node);
+            if !node.check_ins.is_empty() {
+                self.insert(name, node);
             }
         }
     }
@@ -172,16 +267,16 @@ impl CheckInQueue {
     /// Drops what waits of a node; returns whether something did. What is promised is still written.
     pub(super) fn forget(&mut self, name: &str) -> bool {
         let is_promised = self.receipts.iter().any(|(it, _)| it == name);
-        !is_promised && self.nodes.remove(name).is_some()
+        !is_promised && self.remove(name).is_some()
     }
 
     /// Drops the promised check-ins that wait, and says why.
     pub(super) fn reject_promised(&mut self, error: &StoreError) {
         self.urgency = Urgency::CanWait;
         for node in self.nodes.values_mut() {
-            node.retain(|it| it.fresh.keeping == Keeping::Noted);
+            node.check_ins.retain(|it| it.fresh.keeping == Keeping::Noted);
         }
-        self.nodes.retain(|_, node| !node.is_empty());
+        self.remove_emptied();
         for (_, receipt) in self.receipts.drain(..) {
             // The request may have ended.
             receipt.send(Err(error.clone())).ok();
@@ -189,40 +284,50 @@ impl CheckInQueue {
     }
 }
 
-/// Adds a check-in to those of its node; returns the one that is not needed any more.
-fn add(node: &mut QueuedNode, mut queued: QueuedCheckIn) -> Option<QueuedCheckIn> {
-    let Some(last) = node.last_mut().filter(|it| it.is_answered_as(&queued)) else {
-        let oldest = (node.len() >= OF_ONE_NODE).then(|| node.remove(0));
-        node.push(queued);
-        return oldest;
-    };
-    if queued.has_facts() || !last.has_facts() {
-        if last.fresh.keeping == Keeping::Promised {
-            queued.fresh.keeping = Keeping::Promised;
+impl QueuedNode {
+    /// Adds a check-in; returns the one that is not needed any more.
+    fn add(&mut self, mut queued: QueuedCheckIn) -> Option<QueuedCheckIn> {
+        let node = &mut self.check_ins;
+        let Some(last) = node.last_mut().filter(|it| it.is_answered_as(&queued)) else {
+            let oldest = (node.len() >= OF_ONE_NODE).then(|| node.remove(0));
+            node.push(queued);
+            return oldest;
+        };
+        if queued.has_facts() || !last.has_facts() {
+            if last.fresh.keeping == Keeping::Promised {
+                queued.fresh.keeping = Keeping::Promised;
+            }
+            queued.fresh.answered_at = last.fresh.answered_at;
+            std::mem::swap(last, &mut queued);
         }
-        queued.fresh.answered_at = last.fresh.answered_at;
-        std::mem::swap(last, &mut queued);
+        Some(queued)
     }
-    Some(queued)
-}
 
-fn latest(node: &QueuedNode) -> Option<&Fresh> {
-    let with_facts = node.iter().rev().find(|it| it.has_facts());
-    with_facts.or(node.last()).map(|it| &it.fresh)
-}
+    fn latest(&self) -> Option<&Fresh> {
+        let with_facts = self.check_ins.iter().rev().find(|it| it.has_facts());
+        with_facts.or(self.check_ins.last()).map(|it| &it.fresh)
+    }
 
-fn bytes_of(node: &QueuedNode) -> usize {
-    node.iter().map(|it| it.fresh.row.body.len()).sum()
+    fn bytes(&self) -> usize {
+        self.check_ins.iter().map(|it| it.fresh.row.bytes()).sum()
+    }
 }
 
 impl QueuedCheckIn {
     fn has_facts(&self) -> bool {
-        self.fresh.row.facts == FactsPresence::Some
+        self.fresh.row.facts() == FactsPresence::Some
+    }
+
+    /// Returns whether it is kept only for the answer that a commit gave.
+    fn is_answered_by(&self, commit: CommitId) -> bool {
+        let answered = self.fresh.row.answered();
+        self.fresh.keeping == Keeping::Noted
+            && answered.is_some_and(|it| it.snapshot.commit == commit)
     }
 
     /// Returns whether this one and the next are the same in all that changes are made of.
     fn is_answered_as(&self, next: &Self) -> bool {
-        match (&self.fresh.row.answered, &next.fresh.row.answered) {
+        match (self.fresh.row.answered(), next.fresh.row.answered()) {
             (Some(one), Some(next)) => one.is_same_as(next),
             (None, None) => true,
             // Facts that were submitted are those of the next answer.

@@ -1,9 +1,11 @@
 //! Reading what rules mention of all nodes, without the rest of their facts.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use sqlx::AnyConnection;
+use sqlx::any::AnyRow;
 
 use super::check_in::FactsBody;
 use super::database::Database;
@@ -118,7 +120,10 @@ impl Database {
         large: usize,
     ) -> Result<Vec<ScannedNode>, StoreError> {
         self.connections.read_together(async |connection| {
-            let columns = "SELECT name, has_facts, path_set, inputs, raw_bytes FROM nodes";
+            // Inputs are of the last answer: facts that were submitted since then are read as a whole.
+            let columns = "SELECT name, has_facts, raw_bytes, \
+                 CASE WHEN inputs_hash = facts_hash THEN path_set END, \
+                 CAST(LENGTH(inputs) AS BIGINT) FROM nodes";
             let page = Statement::new(columns);
             let page = match after {
                 Some(name) => page.text(" WHERE name > ").value(name),
@@ -126,32 +131,32 @@ impl Database {
             };
             let rows = page.text(" ORDER BY name LIMIT ").value(NODES).fetch(connection).await?;
             let mut nodes = Vec::with_capacity(rows.len());
-            let mut whole = 0;
+            let (mut mentioned, mut whole, mut taken) = (Vec::new(), Vec::new(), 0);
             for row in &rows {
-                let is_covered = maybe_integer(row, 2)?.is_some_and(|it| covering.0.contains(&it));
-                let inputs = maybe_bytes(row, 3)?.filter(|_| is_covered);
-                let raw = usize::try_from(integer(row, 4)?).unwrap_or_default();
-                let facts = match inputs {
-                    Some(inputs) => ScannedFacts::Mentioned(inputs),
-                    None if raw >= large => ScannedFacts::Large(raw),
-                    None => {
-                        whole += raw;
-                        ScannedFacts::Gone
-                    }
-                };
-                let has_facts = integer(row, 1)? != 0;
-                let stops = whole > WHOLE && !nodes.is_empty();
-                if stops {
+                let is_covered = maybe_integer(row, 3)?.is_some_and(|it| covering.0.contains(&it));
+                let inputs = maybe_integer(row, 4)?.filter(|_| is_covered);
+                let raw = usize::try_from(integer(row, 2)?).unwrap_or_default();
+                let size = inputs.map_or(raw, |it| usize::try_from(it).unwrap_or_default());
+                let name = text(row, 0)?;
+                let mut facts = ScannedFacts::Gone;
+                if size >= large {
+                    facts = ScannedFacts::Large(raw.max(size));
+                } else if taken > 0 && taken + size > TOGETHER {
                     break;
+                } else {
+                    taken += size;
+                    let group = if inputs.is_some() { &mut mentioned } else { &mut whole };
+                    group.push(name.clone());
                 }
-                nodes.push(ScannedNode { name: text(row, 0)?, has_facts, facts });
+                nodes.push(ScannedNode { name, has_facts: integer(row, 1)? != 0, facts });
             }
-            let missing = |it: &ScannedNode| matches!(it.facts, ScannedFacts::Gone);
-            let names: Vec<&str> =
-                nodes.iter().filter(|it| missing(it)).map(|it| it.name.as_str()).collect();
-            let mut found = StoredRow::load(connection, &names).await?;
+            let mut inputs = load_inputs(connection, &mentioned).await?;
+            let whole: Vec<&str> = whole.iter().map(String::as_str).collect();
+            let mut found = StoredRow::load(connection, &whole).await?;
             for node in &mut nodes {
-                if let Some(row) = found.remove(&node.name) {
+                if let Some(inputs) = inputs.remove(&node.name) {
+                    node.facts = ScannedFacts::Mentioned(inputs);
+                } else if let Some(row) = found.remove(&node.name) {
                     node.facts = ScannedFacts::Whole(row);
                 }
             }
@@ -160,5 +165,19 @@ impl Database {
     }
 }
 
-/// How many bytes of whole facts are read at a time.
-const WHOLE: usize = 8 << 20;
+/// Reads what rules mentioned of nodes, by their names.
+async fn load_inputs(
+    connection: &mut AnyConnection,
+    names: &[String],
+) -> Result<HashMap<String, Vec<u8>>, sqlx::Error> {
+    if names.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = Statement::new("SELECT name, inputs FROM nodes WHERE name IN ");
+    let rows = rows.list(names.iter().map(String::as_str)).fetch(connection).await?;
+    let row = |row: &AnyRow| Ok((text(row, 0)?, maybe_bytes(row, 1)?.unwrap_or_default()));
+    rows.iter().map(row).collect()
+}
+
+/// How many bytes of facts are read at a time, before they are compressed.
+const TOGETHER: usize = 8 << 20;

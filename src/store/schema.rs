@@ -9,8 +9,11 @@ use super::error::{StoreError, StoreFault};
 use super::sql::{Connections, Dialect, Statement, integer};
 
 /// The migrations, in order; one that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "nodes", include_str!("../../migrations/0001_nodes.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 3] = [
+    (1, "nodes", include_str!("../../migrations/0001_nodes.sql")),
+    (2, "inputs", include_str!("../../migrations/0002_inputs.sql")),
+    (3, "replicas", include_str!("../../migrations/0003_replicas.sql")),
+];
 
 /// What SQLite writes differently.
 const OF_SQLITE: [(&str, &str); 4] = [
@@ -65,6 +68,14 @@ pub(super) fn migrate(connections: &Connections) -> Result<(), StoreError> {
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
             connections.failed("opened")(error)
         }
+        // Nothing is wrong with the tables: a file must stay where the newer version finds it.
+        MigrateError::VersionMissing(_) | MigrateError::VersionTooNew(..) => StoreError::new(
+            StoreFault::Io,
+            "opened",
+            format!(
+                "a newer version of Clade wrote them; run that one, or give --store another file: {error}"
+            ),
+        ),
         // Tables that no version before this one has made.
         other => {
             let fault = match connections.dialect {

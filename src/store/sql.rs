@@ -1,22 +1,29 @@
 //! SQL for both databases: connections, statements, and what a failure of theirs means.
 
+mod statement;
+
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use sqlx::any::{AnyConnectOptions, AnyPoolOptions, AnyRow};
-use sqlx::query::Query;
-use sqlx::{
-    Any, AnyConnection, AnyPool, AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _,
-};
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::runtime::Runtime;
 
 use super::error::{StoreError, StoreFault};
 use super::location::PostgresUrl;
+use super::priority;
+
+pub(super) use statement::{
+    SqlValue, Statement, bytes, integer, maybe_bytes, maybe_integer, maybe_text, text,
+};
 
 /// How long one operation of the database may take.
 const OPERATION: Duration = Duration::from_secs(30);
+
+/// How long an examination of the file may go on when the file is closed.
+const EXAMINATION: Duration = Duration::from_secs(1);
 
 /// How long an operation waits for a connection.
 const ACQUISITION: Duration = Duration::from_secs(10);
@@ -34,6 +41,8 @@ const READERS: u32 = 3;
 const PATH: &AsciiSet = &CONTROLS.add(b' ').add(b'#').add(b'?').add(b'%');
 
 /// Drives the connections; the threads that ask wait for it.
+///
+/// Its thread has the priority of the one that uses it first.
 static RUNTIME: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
     sqlx::any::install_default_drivers();
     tokio::runtime::Builder::new_multi_thread()
@@ -56,6 +65,8 @@ pub(super) struct Connections {
     pub(super) dialect: Dialect,
     writer: AnyPool,
     readers: AnyPool,
+    /// Reads what requests do not wait for, and yields to them; is closed when it has.
+    examiner: AnyPool,
 }
 
 /// Where a database of SQLite is.
@@ -63,6 +74,12 @@ pub(super) struct Connections {
 pub(super) enum SqlitePlace {
     Memory,
     File(PathBuf),
+}
+
+/// Starts what drives the connections, with the priority of the calling thread.
+pub(super) fn start() {
+    // Each use says what is wrong.
+    runtime().ok();
 }
 
 fn runtime() -> Result<&'static Runtime, StoreError> {
@@ -80,7 +97,7 @@ fn wait_for<T>(
     runtime()?.block_on(async {
         tokio::time::timeout(longest, operation).await.unwrap_or_else(|_| {
             let reason = format!("the database did not answer for {} s", longest.as_secs());
-            Err(StoreError::new(StoreFault::Io, action, reason))
+            Err(StoreError::new(StoreFault::TimedOut, action, reason))
         })
     })
 }
@@ -113,23 +130,20 @@ impl Connections {
             // A pool tries again until its time is over, and does not say what was wrong.
             try_sqlite(&options).await.map_err(failed(&Dialect::Sqlite, "opened"))?;
             let writer = pool(1, share(2)).connect_lazy_with(options.clone());
-            let readers = match place {
+            let (readers, examiner) = match place {
                 // Every connection to memory would have a memory of its own.
-                SqlitePlace::Memory => writer.clone(),
+                SqlitePlace::Memory => (writer.clone(), writer.clone()),
                 SqlitePlace::File(_) => {
                     // None is opened later: the name of the file may stand for another one then.
                     let readers = pool(READERS, share(2 * READERS as usize));
-                    let readers = readers.connect_lazy_with(options);
-                    let mut open = Vec::new();
-                    for _ in 0..READERS {
-                        let reader = readers.acquire().await;
-                        open.push(reader.map_err(failed(&Dialect::Sqlite, "opened"))?);
-                    }
-                    readers
+                    let readers = readers.connect_lazy_with(options.clone());
+                    open_readers(readers.clone()).await?;
+                    let examiner = pool(1, "PRAGMA cache_size = -256".to_owned());
+                    (readers, examiner.connect_lazy_with(options))
                 }
             };
-            drop(writer.acquire().await.map_err(failed(&Dialect::Sqlite, "opened"))?);
-            Ok(Self { dialect: Dialect::Sqlite, writer, readers })
+            open_yielding([&writer, &examiner])?;
+            Ok(Self { dialect: Dialect::Sqlite, writer, readers, examiner })
         })
     }
 
@@ -156,7 +170,8 @@ impl Connections {
                 .map_err(failed(&Dialect::Postgres, "opened"))?;
             let writer = pool(1).connect_lazy_with(options.clone());
             let readers = pool(READERS).connect_lazy_with(options);
-            Ok(Self { dialect: Dialect::Postgres, writer, readers })
+            let examiner = readers.clone();
+            Ok(Self { dialect: Dialect::Postgres, writer, readers, examiner })
         })
     }
 
@@ -221,14 +236,30 @@ impl Connections {
         })
     }
 
-    /// Runs an operation on a connection that reads, for as long as it takes. Blocking.
-    pub(super) fn read_at_leisure<T>(
+    /// Moves the log into the file, and returns whether nothing is left of it: what is deleted stands there as
+    /// long as a reader looks at it. Blocking.
+    pub(super) fn truncate_log(&self) -> Result<bool, StoreError> {
+        runtime()?.block_on(async {
+            let mut connection = self.writer.acquire().await.map_err(self.failed("written"))?;
+            let moved = Statement::new("PRAGMA wal_checkpoint(TRUNCATE)");
+            let moved = moved.first(&mut connection).await.map_err(self.failed("written"))?;
+            let busy = moved.as_ref().map_or(Ok(0), |it| integer(it, 0));
+            Ok(busy.map_err(self.failed("written"))? == 0)
+        })
+    }
+
+    /// Runs an operation that examines a file, for as long as it takes, on a connection that requests do not
+    /// wait for. Blocking.
+    pub(super) fn examine<T>(
         &self,
         operation: impl AsyncFnOnce(&mut AnyConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T, StoreError> {
         runtime()?.block_on(async {
-            let mut connection = self.readers.acquire().await.map_err(self.failed("read"))?;
-            operation(&mut connection).await.map_err(self.failed("read"))
+            let mut connection = self.examiner.acquire().await.map_err(self.failed("read"))?;
+            let done = operation(&mut connection).await.map_err(self.failed("read"));
+            drop(connection);
+            self.examiner.close().await;
+            done
         })
     }
 
@@ -268,10 +299,13 @@ impl Drop for Connections {
 impl Connections {
     /// Closes all connections, once they are not used any more.
     pub(super) fn close(&self) {
-        let (writer, readers) = (self.writer.clone(), self.readers.clone());
+        let Self { writer, readers, examiner, .. } = self;
+        let [writer, readers, examiner] = [writer, readers, examiner].map(Clone::clone);
         let close = async move {
             readers.close().await;
             writer.close().await;
+            // An examination of a large file goes on until the process ends.
+            tokio::time::timeout(EXAMINATION, examiner.close()).await.ok();
         };
         let Ok(runtime) = runtime() else { return };
         if tokio::runtime::Handle::try_current().is_ok() {
@@ -281,6 +315,37 @@ impl Connections {
             runtime.block_on(async { tokio::time::timeout(OPERATION, close).await.ok() });
         }
     }
+}
+
+/// Opens all connections that read. Each has a thread with the priority of the one that opens it: requests
+/// wait for these.
+async fn open_readers(readers: AnyPool) -> Result<(), StoreError> {
+    let opened = runtime()?.spawn(async move {
+        let mut open = Vec::new();
+        for _ in 0..READERS {
+            open.push(readers.acquire().await?);
+        }
+        Ok(())
+    });
+    let opened = opened.await.unwrap_or_else(|error| Err(sqlx::Error::Io(error.into())));
+    opened.map_err(failed(&Dialect::Sqlite, "opened"))
+}
+
+/// Opens connections whose threads yield to requests.
+fn open_yielding(pools: [&AnyPool; 2]) -> Result<(), StoreError> {
+    let open = || {
+        priority::yield_to_requests();
+        runtime()?.block_on(async {
+            for pool in pools {
+                pool.acquire().await.map(drop).map_err(failed(&Dialect::Sqlite, "opened"))?;
+            }
+            Ok(())
+        })
+    };
+    let opened = std::thread::scope(|scope| scope.spawn(open).join());
+    opened.unwrap_or_else(|_| {
+        Err(StoreError::new(StoreFault::Io, "opened", "the thread that opens it panicked"))
+    })
 }
 
 fn sqlite_url(path: &Path) -> Result<String, StoreError> {
@@ -329,185 +394,12 @@ async fn try_sqlite(options: &AnyConnectOptions) -> Result<(), sqlx::Error> {
     let tables = Statement::new("SELECT COUNT(*) FROM sqlite_schema");
     let tables = tables.first(&mut connection).await?;
     if tables.as_ref().map_or(Ok(0), |it| integer(it, 0))? == 0 {
-        // Pages that are free are given back; and readers go on while one writes. A file keeps both.
+        // Pages that are free are given back. A file keeps that.
         execute(&mut connection, "PRAGMA auto_vacuum = INCREMENTAL").await?;
-        execute(&mut connection, "PRAGMA journal_mode = WAL").await?;
     }
+    // Readers go on while one writes. A file keeps that, but a copy of it does not.
+    execute(&mut connection, "PRAGMA journal_mode = WAL").await?;
     connection.close().await
-}
-
-/// A value in a statement.
-#[derive(Clone, Debug)]
-pub(super) enum SqlValue {
-    Integer(Option<i64>),
-    Text(Option<String>),
-    Bytes(Option<Vec<u8>>),
-}
-
-impl From<i64> for SqlValue {
-    fn from(value: i64) -> Self {
-        Self::Integer(Some(value))
-    }
-}
-
-impl From<Option<i64>> for SqlValue {
-    fn from(value: Option<i64>) -> Self {
-        Self::Integer(value)
-    }
-}
-
-impl From<&str> for SqlValue {
-    fn from(value: &str) -> Self {
-        Self::Text(Some(value.to_owned()))
-    }
-}
-
-impl From<Option<String>> for SqlValue {
-    fn from(value: Option<String>) -> Self {
-        Self::Text(value)
-    }
-}
-
-impl From<Vec<u8>> for SqlValue {
-    fn from(value: Vec<u8>) -> Self {
-        Self::Bytes(Some(value))
-    }
-}
-
-impl From<Option<Vec<u8>>> for SqlValue {
-    fn from(value: Option<Vec<u8>>) -> Self {
-        Self::Bytes(value)
-    }
-}
-
-/// A statement, and the values of its parameters.
-///
-/// Its text is put together from constants and numbered parameters only: a value is never part of it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Statement {
-    text: String,
-    values: Vec<SqlValue>,
-}
-
-impl Statement {
-    /// Begins with a text.
-    pub(super) fn new(text: &'static str) -> Self {
-        Self { text: text.to_owned(), values: Vec::new() }
-    }
-
-    /// Sets something of SQLite.
-    pub(super) fn pragma(name: &'static str, value: i64) -> Self {
-        Self { text: format!("PRAGMA {name}({value})"), values: Vec::new() }
-    }
-
-    /// Goes on with a text.
-    pub(super) fn text(mut self, text: &'static str) -> Self {
-        self.text.push_str(text);
-        self
-    }
-
-    /// Goes on with a value.
-    pub(super) fn value(mut self, value: impl Into<SqlValue>) -> Self {
-        self.push(value.into());
-        self
-    }
-
-    /// Goes on with values in parentheses.
-    pub(super) fn list<V: Into<SqlValue>>(mut self, values: impl IntoIterator<Item = V>) -> Self {
-        self.push_list(values.into_iter().map(Into::into));
-        self
-    }
-
-    /// Goes on with rows of values.
-    pub(super) fn rows(mut self, rows: impl IntoIterator<Item = Vec<SqlValue>>) -> Self {
-        for (number, row) in rows.into_iter().enumerate() {
-            self.text.push_str(if number == 0 { " VALUES " } else { ", " });
-            self.push_list(row.into_iter());
-        }
-        self
-    }
-
-    fn push_list(&mut self, values: impl Iterator<Item = SqlValue>) {
-        self.text.push('(');
-        for (number, value) in values.enumerate() {
-            if number > 0 {
-                self.text.push_str(", ");
-            }
-            self.push(value);
-        }
-        self.text.push(')');
-    }
-
-    fn push(&mut self, value: SqlValue) {
-        self.values.push(value);
-        self.text.push('$');
-        self.text.push_str(&self.values.len().to_string());
-    }
-
-    fn query(self) -> Query<'static, Any, sqlx::any::AnyArguments> {
-        // Statements of many rows differ in their length: keeping them prepared would only take memory.
-        let is_small = self.values.len() < 40;
-        let mut query = sqlx::query(AssertSqlSafe(self.text)).persistent(is_small);
-        for value in self.values {
-            query = match value {
-                SqlValue::Integer(value) => query.bind(value),
-                SqlValue::Text(value) => query.bind(value),
-                SqlValue::Bytes(value) => query.bind(value),
-            };
-        }
-        query
-    }
-
-    /// Runs the statement; returns how many rows it changed.
-    pub(super) async fn execute(self, connection: &mut AnyConnection) -> Result<u64, sqlx::Error> {
-        Ok(self.query().execute(connection).await?.rows_affected())
-    }
-
-    /// Returns the rows that the statement finds.
-    pub(super) async fn fetch(
-        self,
-        connection: &mut AnyConnection,
-    ) -> Result<Vec<AnyRow>, sqlx::Error> {
-        self.query().fetch_all(connection).await
-    }
-
-    /// Returns the first row that the statement finds.
-    pub(super) async fn first(
-        self,
-        connection: &mut AnyConnection,
-    ) -> Result<Option<AnyRow>, sqlx::Error> {
-        self.query().fetch_optional(connection).await
-    }
-}
-
-/// Returns a value of a row.
-pub(super) fn integer(row: &AnyRow, column: usize) -> Result<i64, sqlx::Error> {
-    row.try_get(column)
-}
-
-/// Returns a value of a row that may be null.
-pub(super) fn maybe_integer(row: &AnyRow, column: usize) -> Result<Option<i64>, sqlx::Error> {
-    row.try_get(column)
-}
-
-/// Returns a text of a row.
-pub(super) fn text(row: &AnyRow, column: usize) -> Result<String, sqlx::Error> {
-    row.try_get(column)
-}
-
-/// Returns a text of a row that may be null.
-pub(super) fn maybe_text(row: &AnyRow, column: usize) -> Result<Option<String>, sqlx::Error> {
-    row.try_get(column)
-}
-
-/// Returns bytes of a row.
-pub(super) fn bytes(row: &AnyRow, column: usize) -> Result<Vec<u8>, sqlx::Error> {
-    row.try_get(column)
-}
-
-/// Returns bytes of a row that may be null.
-pub(super) fn maybe_bytes(row: &AnyRow, column: usize) -> Result<Option<Vec<u8>>, sqlx::Error> {
-    row.try_get(column)
 }
 
 /// Reads the failure of a statement.
@@ -525,6 +417,7 @@ fn fault_of(dialect: &Dialect, error: &sqlx::Error) -> StoreFault {
                 11 | 26 => StoreFault::Damaged,
                 13 => StoreFault::DiskFull,
                 5 | 6 => StoreFault::Locked,
+                1 | 9 | 18 | 19 | 20 | 25 => StoreFault::Statement,
                 _ => StoreFault::Io,
             }
         }

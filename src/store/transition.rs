@@ -1,13 +1,13 @@
 //! Why a node's answer changed.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::check_in::FactsBody;
 use super::compression::{pack, unpack};
 use super::prepared::{Preparation, PreparedAnswer, PreparedCheckIn};
 use crate::answer::{AnswerDigest, AnswerRecord, ChangeCause, GivenAnswer, MentionedFacts, cause};
-use crate::mentioned::{FactDifference, MentionedPaths, differences};
-use crate::model::{CommitId, Node, STORED_PATHS, is_masked};
+use crate::mentioned::{FactDifference, differences};
+use crate::model::{CommitId, Node};
 use crate::snapshot::Snapshot;
 
 /// How many bytes of facts are kept of a change; those that do not fit are left out.
@@ -36,21 +36,22 @@ pub(super) fn explain(
         Some(old) => answer.paths.paths.union(old.mentioned()),
         None => (*answer.paths.paths).clone(),
     };
-    let old = before.facts.as_deref().and_then(|it| Facts::read(name, it, &paths));
-    let new = Facts::read(name, &check_in.row.body, &paths);
+    let old = before.facts.as_deref().and_then(|it| Facts::read(name, it));
+    let new = check_in.knows_facts(&paths).then(|| Facts::read(name, &check_in.row.body)).flatten();
     let (changed, found) = match (&old, &new) {
         (Some(old), Some(new)) => {
-            let found = differences(&old.node, &new.node, &paths);
-            let is_known = !old.is_partial && !new.is_partial;
-            let is_same = found.is_empty() && is_known;
+            let found = differences(&old.0, &new.0, &paths);
+            let is_same =
+                found.is_empty() && paths.are_known_of(&old.0) && paths.are_known_of(&new.0);
             (if is_same { MentionedFacts::Same } else { MentionedFacts::Changed }, found)
         }
         _ => (MentionedFacts::Changed, Vec::new()),
     };
     let classified = |facts: Option<&Facts>, snapshot: Option<&Snapshot>| {
+        let snapshot = snapshot?;
         // A value that was withheld decides something else, or nothing.
-        let facts = facts.filter(|it| !it.is_partial)?;
-        Some(digest(snapshot?, &facts.node))
+        let facts = facts.filter(|it| snapshot.mentioned().are_known_of(&it.0))?;
+        Some(digest(snapshot, &facts.0))
     };
     let cause = cause(
         Some(before.given),
@@ -59,44 +60,25 @@ pub(super) fn explain(
         || classified(old.as_ref(), Some(&answer.snapshot)),
         || classified(new.as_ref(), old_snapshot.map(|it| &**it)),
     );
-    let commit_alone = cause == ChangeCause::Commit;
-    (cause, write_facts(&found).filter(|_| !commit_alone || !found.is_empty()))
+    (cause, write_facts(&found))
 }
 
-/// Facts and trusted data of a node.
+/// A node as it was stored.
 #[derive(Debug)]
-struct Facts {
-    node: Node,
-    /// Whether something was withheld when they were stored.
-    is_partial: bool,
-}
+struct Facts(Node);
 
 impl Facts {
-    fn read(name: &str, text: &[u8], paths: &MentionedPaths) -> Option<Self> {
+    fn read(name: &str, text: &[u8]) -> Option<Self> {
         let FactsBody { fact, trusted } = serde_json::from_slice(text).ok()?;
-        let node = paths.keep(&Node { name: name.to_owned(), fact, trusted });
-        let is_partial = [&node.fact, &node.trusted].into_iter().any(is_partial);
-        Some(Self { node, is_partial })
+        Some(Self(Node { name: name.to_owned(), fact, trusted }))
     }
-}
-
-/// Returns whether something was withheld from facts that rules mention.
-fn is_partial(facts: &Map<String, Value>) -> bool {
-    fn is_withheld(value: &Value) -> bool {
-        match value {
-            Value::Array(elements) => elements.iter().any(is_withheld),
-            Value::Object(fields) => is_partial(fields),
-            value => is_masked(value),
-        }
-    }
-    facts.iter().any(|(key, value)| key == STORED_PATHS || is_withheld(value))
 }
 
 /// Returns what a node gets from a snapshot.
 fn digest(snapshot: &Snapshot, node: &Node) -> AnswerDigest {
     let index = snapshot.index();
     let groups = index.matching(&snapshot.estate.hierarchy, node);
-    AnswerRecord::of_groups(&snapshot.estate, &node.name, groups.as_deref()).digest()
+    AnswerRecord::of_groups(&snapshot.estate, node, groups.as_deref()).digest()
 }
 
 fn write_facts(found: &[FactDifference]) -> Option<Vec<u8>> {
@@ -104,11 +86,11 @@ fn write_facts(found: &[FactDifference]) -> Option<Vec<u8>> {
     let mut bytes = 0;
     for FactDifference { path, before, after } in found {
         let one = json!([path, before, after]);
-        bytes += one.to_string().len();
-        if bytes > FACTS {
-            break;
+        let size = one.to_string().len();
+        if bytes + size <= FACTS {
+            bytes += size;
+            kept.push(one);
         }
-        kept.push(one);
     }
     if kept.is_empty() {
         return None;

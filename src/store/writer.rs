@@ -2,10 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::batch::WriteOutcomes;
 use super::database::{Database, StoreLimits};
@@ -14,18 +15,16 @@ use super::file::{StoreFile, StoreHealth};
 use super::former;
 use super::pending::Pending;
 use super::prepared::{Preparation, PreparedNode};
+use super::priority;
 use super::queue::{Fresh, Urgency};
+use super::schedule::{HOUSEKEEPING, HousekeepingSchedule};
 use super::settings::StoreSettings;
 use crate::telemetry::{DropReason, Metrics};
 
 /// How long after a failure the store is tried again, at first and at the most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 
-/// How often nodes are forgotten that were not seen, and how soon after the start.
-const HOUSEKEEPING: Duration = Duration::from_mins(1);
-const FIRST_HOUSEKEEPING: Duration = Duration::from_mins(10);
-
-/// How many nodes, and bytes of facts, are written in one transaction.
+/// How many nodes, and bytes of facts, are written in one transaction at most.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 8 << 20;
 
@@ -49,32 +48,47 @@ pub(super) struct StoreWriter {
     file: Arc<StoreFile>,
     pending: Arc<Pending>,
     metrics: Arc<Metrics>,
-    started: (Instant, Timestamp),
     /// Held by the thread that writes.
     turn: Mutex<()>,
     preparation: Mutex<Preparation>,
+    /// Whether what was deleted may still stand in the log of the file.
+    is_give_back_due: AtomicBool,
+    /// How many nodes are written in one transaction: fewer after one that took too long.
+    batch: AtomicUsize,
+    /// Up to which id answers have been examined whether something refers to them.
+    swept: AtomicI64,
 }
 
 impl StoreWriter {
     pub(super) fn new(file: Arc<StoreFile>, pending: Arc<Pending>, metrics: Arc<Metrics>) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "time passes for a store")]
-        let started = (Instant::now(), Timestamp::now());
         Self {
             file,
             pending,
             metrics,
-            started,
             turn: Mutex::default(),
             preparation: Mutex::default(),
+            is_give_back_due: AtomicBool::new(false),
+            batch: AtomicUsize::new(BATCH),
+            swept: AtomicI64::new(0),
         }
+    }
+
+    /// Returns what prepares check-ins.
+    #[cfg(test)]
+    pub(super) fn preparation(&self) -> MutexGuard<'_, Preparation> {
+        self.preparation.lock()
     }
 
     /// Opens the store and writes what comes in until stopped; calls `tell` when something is wrong
     /// and when it is well again. Blocking.
     pub(super) fn keep_writing(&self, tell: &dyn Fn(&StoreHealth)) {
+        priority::yield_to_requests();
         let mut told = String::new();
         let mut retry = RETRY.0;
-        let mut housekeeping = FIRST_HOUSEKEEPING;
+        #[expect(clippy::disallowed_methods, reason = "time passes for a store")]
+        let clocks = || (Instant::now(), Timestamp::now());
+        let started = clocks();
+        let (mut schedule, mut gave_back) = (HousekeepingSchedule::new(started), started.0);
         let mut examination = Examination::Due;
         loop {
             let done = self.take_turn();
@@ -108,9 +122,13 @@ impl StoreWriter {
             retry = RETRY.0;
             self.pending.wait_for_work(&mut queue, HOUSEKEEPING);
             drop(queue);
-            if self.started.0.elapsed() > housekeeping {
-                housekeeping = self.started.0.elapsed() + HOUSEKEEPING;
-                self.forget();
+            let now = clocks();
+            if schedule.is_due(now) {
+                self.forget(now.1);
+            }
+            if now.0.saturating_duration_since(gave_back) > HOUSEKEEPING {
+                gave_back = now.0;
+                self.retry_give_back();
             }
         }
     }
@@ -128,21 +146,29 @@ impl StoreWriter {
         std::thread::Builder::new().name("examine-store".to_owned()).spawn(examine).ok();
     }
 
-    /// Writes what waits before all is read; only the writer retries what failed.
+    /// Writes what waits now before all is read; only the writer retries what failed.
     pub(super) fn flush(&self) -> Result<(), StoreError> {
+        self.check_health()?;
+        let turn = self.turn.lock();
+        // It may have failed meanwhile: one that waits for it is enough.
+        self.check_health()?;
+        self.write_in_turn(turn)
+    }
+
+    fn check_health(&self) -> Result<(), StoreError> {
         let failing = self.file.state().health.failing.clone();
-        match failing {
-            Some(error) => Err(error),
-            None => self.take_turn(),
-        }
+        failing.map_or(Ok(()), Err)
     }
 
     /// Writes what waits, and notes whether that works.
     pub(super) fn take_turn(&self) -> Result<(), StoreError> {
-        let turn = self.turn.lock();
+        self.write_in_turn(self.turn.lock())
+    }
+
+    fn write_in_turn(&self, turn: MutexGuard<'_, ()>) -> Result<(), StoreError> {
         let was_failing = self.file.state().health.failing.is_some();
         // A damaged file makes the database panic, even while it is closed.
-        let done = catch_unwind(AssertUnwindSafe(|| self.write_all()));
+        let done = catch_unwind(AssertUnwindSafe(|| self.write_waiting()));
         let done = done.unwrap_or_else(|_| {
             Err(StoreError::new(StoreFault::Io, "written", "the database failed; reopening it"))
         });
@@ -169,11 +195,16 @@ impl StoreWriter {
         done
     }
 
-    /// Writes all that waits.
-    fn write_all(&self) -> Result<(), StoreError> {
+    /// Writes all that waits now, and not all that comes meanwhile: under load that would never end.
+    fn write_waiting(&self) -> Result<(), StoreError> {
+        let end = self.pending.queue().end();
         self.file.ready()?;
         self.import_former()?;
-        while self.write_batch()? == Wrote::Some {}
+        while self.write_batch()? == Wrote::Some {
+            if self.pending.queue().is_written_up_to(end) {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -214,7 +245,8 @@ impl StoreWriter {
             }
         }
         let database = self.file.ready_to_write()?;
-        let mut batch = self.pending.queue().take(BATCH, BATCH_BYTES);
+        let most = self.batch.load(Ordering::Relaxed);
+        let mut batch = self.pending.queue().take(most, BATCH_BYTES);
         let write = || {
             let mut preparation = self.preparation.lock();
             let nodes = batch.nodes.iter().map(|(name, it)| preparation.node(name, it));
@@ -226,6 +258,7 @@ impl StoreWriter {
         let written = written.and_then(|it| self.file.ready().map(|_| it));
         match written {
             Ok(WriteOutcomes { refused, size }) => {
+                self.batch.store((most * 2).min(BATCH), Ordering::Relaxed);
                 self.metrics.set_check_ins(size.nodes, size.bytes);
                 self.metrics.count_check_ins(batch.nodes.len() - refused.len());
                 if !refused.is_empty() {
@@ -241,10 +274,15 @@ impl StoreWriter {
                     let error = || StoreError::new(StoreFault::Limit, "written", reason);
                     if refused { Err(error()) } else { Ok(()) }
                 });
-                self.pending.queue().written();
+                let written = self.pending.queue().written();
+                drop((written, batch));
                 Ok(Wrote::Some)
             }
             Err(error) => {
+                if error.fault == StoreFault::TimedOut {
+                    // As a whole it would take as long the next time.
+                    self.batch.store((most / 2).max(1), Ordering::Relaxed);
+                }
                 batch.answer(|_| Err(error.clone()));
                 self.pending.queue().put_back(batch);
                 Err(error)
@@ -254,29 +292,23 @@ impl StoreWriter {
 
     /// Deletes all that is kept of a node; returns whether it was known.
     pub(super) fn forget_node(&self, name: &str) -> Result<bool, StoreError> {
-        if let Some(error) = self.file.state().health.failing.clone() {
-            return Err(error);
-        }
+        self.check_health()?;
         let database = self.file.database()?;
         // What is being written is written first.
         let turn = self.turn.lock();
         let waited = self.pending.queue().forget(name);
         let known = database.forget_node(name).map_err(|error| self.file.fail(&database, error));
+        if known == Ok(true) {
+            // The node is deleted, whatever becomes of this.
+            self.give_back(&database);
+        }
         drop(turn);
         Ok(known? || waited)
     }
 
-    /// Forgets nodes that were not seen for long, and changes that are old.
-    fn forget(&self) {
+    /// Forgets nodes that were not seen for long before a time, and changes that are old.
+    pub(super) fn forget(&self, now: Timestamp) {
         self.file.put_aside();
-        let (instant, timestamp) = self.started;
-        let now = Timestamp::now();
-        let passed = now.as_second().saturating_sub(timestamp.as_second());
-        let elapsed = i64::try_from(instant.elapsed().as_secs()).unwrap_or(i64::MAX);
-        // No node is forgotten since the clock was set.
-        if passed.abs_diff(elapsed) > 86_400 {
-            return;
-        }
         let StoreLimits { forget_after, history, .. } = self.file.settings.limits;
         let before = |age: Duration| {
             let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
@@ -288,9 +320,39 @@ impl StoreWriter {
             tracing::info!(nodes = forgotten, "nodes that were not seen for long are forgotten");
         }
         let changes = self.forget_some(|it| it.forget_changes(changes_before));
+        self.sweep();
         if forgotten + changes > 0 {
-            self.forget_some(|it| it.give_back().map(|()| 0));
+            self.is_give_back_due.store(true, Ordering::Relaxed);
+            self.retry_give_back();
         }
+    }
+
+    /// Deletes some of what nothing refers to; from the first again when all has been examined.
+    pub(super) fn sweep(&self) {
+        let Ok(database) = self.file.database() else { return };
+        let _turn = self.turn.lock();
+        match database.sweep(self.swept.load(Ordering::Relaxed)) {
+            Ok(last) => self.swept.store(last.unwrap_or(0), Ordering::Relaxed),
+            Err(error) => {
+                self.file.fail(&database, error);
+            }
+        }
+    }
+
+    /// Gives back what is left to be given back.
+    pub(super) fn retry_give_back(&self) {
+        if self.is_give_back_due.load(Ordering::Relaxed)
+            && let Ok(database) = self.file.database()
+        {
+            let _turn = self.turn.lock();
+            self.give_back(&database);
+        }
+    }
+
+    /// Gives back what is free in the file, and notes whether something is left to do later.
+    fn give_back(&self, database: &Arc<Database>) {
+        let done = database.give_back().map_err(|error| self.file.fail(database, error));
+        self.is_give_back_due.store(done != Ok(true), Ordering::Relaxed);
     }
 
     /// Forgets until nothing more is to be forgotten; check-ins are written in between. Returns how much was

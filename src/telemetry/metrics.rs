@@ -78,7 +78,7 @@ pub enum Delivered {
 /// Why a check-in was not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
-    /// More waits to be written than the queue holds.
+    /// More waits to be written than the queue holds, or it was answered by too many commits.
     QueueFull,
     /// The store has as many nodes or bytes as its limits allow.
     Limit,
@@ -91,7 +91,7 @@ pub enum DropReason {
 /// Why a line of the decision log was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DecisionDrop {
-    /// More waits to be written than the queue holds.
+    /// More waits to be written than the queue holds, or it was answered by too many commits.
     QueueFull,
     /// The log cannot be written.
     WriteFailed,
@@ -131,7 +131,7 @@ impl BuildOutcome {
 }
 
 impl Delivered {
-    fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
             Self::Duplicate => "duplicate",
@@ -165,6 +165,7 @@ labels! {
     Request { route: String, method: &'static str, code: u16 }
     RequestShape { shape: &'static str }
     Revision { revision: String }
+    ReplicaLabels { replica: String, revision: String }
     Standing { r#type: String, status: &'static str }
     Connections { listener: &'static str }
     ConnectionEnded { listener: &'static str, reason: ConnectionEnd }
@@ -315,6 +316,8 @@ metrics! {
         "file_reload_failing", "1 while a changed file cannot be loaded and the former content stays in use";
     tls_not_after: Family<WatchedFile, Seconds> = Family::default(),
         "tls_not_after_timestamp_seconds", "Time at which certificates and revocation lists in use expire";
+    replicas: Family<ReplicaLabels, Gauge> = Family::default(),
+        "replica_info", "The daemons that share the store, each with the commit that answers there; empty before there is one";
     failures: Gauge = Gauge::default(),
         "source_consecutive_failures", "Failed fetches of the branch in a row";
 }
@@ -436,6 +439,23 @@ impl Metrics {
     /// Counts check-ins that were written.
     pub fn count_check_ins(&self, count: usize) {
         self.check_ins_written.inc_by(count as u64);
+    }
+
+    /// Returns how many check-ins were written.
+    pub fn check_ins_written(&self) -> u64 {
+        self.check_ins_written.get()
+    }
+
+    /// Notes the daemons that share the store, each with its commit.
+    pub fn set_replicas<'r>(&self, replicas: impl Iterator<Item = (&'r str, Option<String>)>) {
+        self.replicas.clear();
+        for (replica, revision) in replicas {
+            let labels = ReplicaLabels {
+                replica: replica.to_owned(),
+                revision: revision.unwrap_or_default(),
+            };
+            self.replicas.get_or_create(&labels).set(1);
+        }
     }
 
     /// Counts check-ins that are not kept.

@@ -7,8 +7,10 @@ use super::catalogue;
 use super::checks::Finding;
 use super::evidence::of_tests;
 use super::gather::{are_warnings, sort};
+use super::group::GroupFile;
 use super::layout::Layout;
 use super::overlap::{self, ShownAlarms};
+use super::own_schemas::OwnSchemas;
 use super::places::{Origins, Places, find};
 use super::reading::{FileParts, FileReading};
 use super::search::Search;
@@ -17,7 +19,7 @@ use super::test_case::TestCase;
 use crate::classification::Evidence;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::hierarchy::Estate;
-use crate::model::{BudgetItem, Counts};
+use crate::model::{BudgetItem, Counts, GroupId};
 
 /// The outcome of validation.
 #[derive(Clone, Debug)]
@@ -31,6 +33,7 @@ pub struct Checked {
     /// Where each group is written.
     pub origins: Arc<Origins>,
     pub(super) layout: Layout,
+    pub(super) schemas: Arc<OwnSchemas>,
     pub(super) search: Search,
     /// The files, by path.
     pub(super) readings: Vec<Arc<FileReading>>,
@@ -55,6 +58,7 @@ impl Checked {
             diagnostics: vec![why],
             origins: Arc::default(),
             layout: layout.clone(),
+            schemas: Arc::default(),
             search,
             readings: Vec::new(),
             types: Arc::default(),
@@ -81,9 +85,19 @@ impl Checked {
         find(&self.readings, path)
     }
 
+    /// Returns a group as written; the root group need not be.
+    pub fn group_file(&self, id: GroupId) -> Option<&GroupFile> {
+        Places { origins: &self.origins, readings: &self.readings }.of(id)
+    }
+
     /// Returns the layout and policy that the files were read by.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Returns the schemas that values were held to.
+    pub fn schemas(&self) -> &Arc<OwnSchemas> {
+        &self.schemas
     }
 
     /// Returns the paths of all files that were read.

@@ -6,15 +6,22 @@
 //! searched for by [`overlap`](super::overlap), which no change narrows down.
 
 mod affected;
+mod catalogue_mismatch;
 mod check;
 mod class_use;
 mod context;
+mod facts_in_values;
+mod lineage;
 mod missing_referent;
 mod never_matches;
 mod parameter_type;
+mod redundant_value;
+mod repeated_rule;
 mod required_keys;
 mod scope;
+mod too_many_pins;
 mod unknown_environment;
+mod untested_group;
 
 use rayon::prelude::*;
 
@@ -32,6 +39,12 @@ pub(super) const CHECKS: &[Check] = &[
     unknown_environment::CHECK,
     required_keys::CHECK,
     never_matches::CHECK,
+    redundant_value::CHECK,
+    repeated_rule::CHECK,
+    untested_group::CHECK,
+    too_many_pins::CHECK,
+    catalogue_mismatch::CHECK,
+    facts_in_values::CHECK,
 ];
 
 /// Runs every check over all groups.
@@ -44,9 +57,10 @@ pub(super) fn run(context: &CheckContext<'_>) -> Vec<Finding> {
 pub(super) fn rerun(
     context: &CheckContext<'_>,
     affected: &Affected<'_>,
-    mut findings: Vec<Finding>,
+    before: &[Finding],
 ) -> Vec<Finding> {
-    findings.retain(|it| !affected.has(it.scope, it.group));
+    let stay = before.iter().filter(|it| !affected.has(it.scope, it.group));
+    let mut findings: Vec<Finding> = stay.cloned().collect();
     let selection = Selection::Affected(affected);
     findings.extend(CHECKS.iter().flat_map(|check| run_check(check, context, selection)));
     findings

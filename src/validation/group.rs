@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::certname;
+use super::dollar::{self, DollarValue};
 use super::file_reader::FileReader;
 use super::rule;
 use crate::diagnostic::{Kind, Place, closest};
@@ -32,8 +33,56 @@ pub struct GroupFile {
     pub rule: Option<Place>,
     /// The nodes that are pinned, and where.
     pub pinned: Vec<(Arc<str>, Place)>,
-    /// Where each class is written, and each of its parameters.
+    /// Where the values are written.
+    pub values: ValuePlaces,
+    /// The values that have a `$`.
+    pub(super) dollars: Vec<DollarValue>,
+}
+
+/// Where the values of a group are written.
+#[derive(Clone, Debug)]
+pub struct ValuePlaces {
+    /// Each class, and each of its parameters.
     pub classes: Vec<ClassPlace>,
+    /// Each variable.
+    pub variables: Vec<ParameterPlace>,
+    /// Each class with config data, and each of its keys.
+    pub config_data: Vec<ClassPlace>,
+}
+
+impl ValuePlaces {
+    fn of(document: &Node, reader: &FileReader) -> Self {
+        Self {
+            classes: class_places(document, "classes", reader),
+            variables: parameter_places(document.get("variables"), reader),
+            config_data: class_places(document, "config_data", reader),
+        }
+    }
+
+    /// Returns where a class is written.
+    pub fn class(&self, class: &str) -> Option<&ClassPlace> {
+        self.classes.iter().find(|it| it.name.as_ref() == class)
+    }
+
+    /// Returns where a parameter of a class is written.
+    pub fn parameter(&self, class: &str, parameter: &str) -> Option<&ParameterPlace> {
+        named(&self.class(class)?.parameters, parameter)
+    }
+
+    /// Returns where a variable is written.
+    pub fn variable(&self, variable: &str) -> Option<&ParameterPlace> {
+        named(&self.variables, variable)
+    }
+
+    /// Returns where a key of the config data of a class is written.
+    pub fn config_data_key(&self, class: &str, key: &str) -> Option<&ParameterPlace> {
+        let class = self.config_data.iter().find(|it| it.name.as_ref() == class)?;
+        named(&class.parameters, key)
+    }
+}
+
+fn named<'p>(places: &'p [ParameterPlace], name: &str) -> Option<&'p ParameterPlace> {
+    places.iter().find(|it| it.name.as_ref() == name)
 }
 
 /// Where a class is written.
@@ -152,12 +201,9 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
     let rule = read_rule(document, id, reader);
     let trumps = document.get("environment_trumps");
     let trumps = trumps.and_then(|node| reader.boolean(node, "`environment_trumps`"));
-    let description = document
-        .get("description")
-        .filter(|node| !node.is_null())
-        .and_then(|node| reader.text(node, "`description`"))
-        .map(Arc::from);
-    let class_places = class_places(document, reader);
+    let description = read_description(document, reader);
+    let values = ValuePlaces::of(document, reader);
+    let dollars = dollar::find(document, reader);
     let classes = document.take("classes").map(|node| reader.classes(node, "`classes`"));
     let config_data = document.take("config_data").map(|node| reader.config_data(node));
     let variables =
@@ -192,8 +238,14 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
         parent,
         rule: place("rule"),
         pinned: pinned.collect(),
-        classes: class_places,
+        values,
+        dollars,
     })
+}
+
+fn read_description(document: &Node, reader: &mut FileReader) -> Option<Arc<str>> {
+    let node = document.get("description").filter(|node| !node.is_null())?;
+    reader.text(node, "`description`").map(Arc::from)
 }
 
 fn read_name(document: &Node, reader: &mut FileReader) -> Option<GroupName> {
@@ -272,21 +324,22 @@ fn read_parent(document: &Node, reader: &mut FileReader) -> Option<(ParentName, 
     Some((parent, reader.place(node.span)))
 }
 
-fn class_places(document: &Node, reader: &FileReader) -> Vec<ClassPlace> {
-    let entries = document.get("classes").map(Node::entries).unwrap_or_default();
+fn class_places(document: &Node, key: &str, reader: &FileReader) -> Vec<ClassPlace> {
+    let entries = document.get(key).map(Node::entries).unwrap_or_default();
     let class = |entry: &Entry| ClassPlace {
         name: entry.key.strip_prefix("::").unwrap_or(&entry.key).into(),
         place: reader.place(entry.key_span),
-        parameters: entry
-            .value
-            .entries()
-            .iter()
-            .map(|it| ParameterPlace {
-                name: it.key.as_str().into(),
-                place: reader.place(it.key_span),
-                value: reader.place(it.value.span),
-            })
-            .collect(),
+        parameters: parameter_places(Some(&entry.value), reader),
     };
     entries.iter().map(class).collect()
+}
+
+fn parameter_places(mapping: Option<&Node>, reader: &FileReader) -> Vec<ParameterPlace> {
+    let entries = mapping.map(Node::entries).unwrap_or_default();
+    let parameter = |entry: &Entry| ParameterPlace {
+        name: entry.key.as_str().into(),
+        place: reader.place(entry.key_span),
+        value: reader.place(entry.value.span),
+    };
+    entries.iter().map(parameter).collect()
 }

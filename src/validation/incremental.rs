@@ -11,10 +11,11 @@ use super::checks::{self, Affected, CheckContext};
 use super::gather::{are_warnings, gather};
 use super::group::GroupFile;
 use super::layout::Strictness;
+use super::own_schemas::SchemaWork;
 use super::places::{Origins, Places};
 use super::reading::{FileParts, FileReading};
 use super::search::Search;
-use crate::hierarchy::Estate;
+use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
 use crate::model::{Group, GroupId, Meter};
 
 impl Checked {
@@ -23,7 +24,10 @@ impl Checked {
     pub fn incremental(&self, changed: &[Arc<FileReading>], meter: &Meter) -> Option<Self> {
         let before = self.estate.as_ref()?;
         let policy = self.layout.policy;
-        if self.search != Search::Decisive || policy.potential_conflicts == Strictness::Error {
+        if self.search != Search::Decisive
+            || policy.potential_conflicts == Strictness::Error
+            || changed.iter().any(|it| self.schemas.reads(&it.path))
+        {
             return None;
         }
         let mut readings = self.readings.clone();
@@ -52,12 +56,14 @@ impl Checked {
             catalogues: &catalogues,
             places: Places { origins: &origins, readings: &readings },
             policy,
+            interpolation: self.layout.interpolation,
             search: self.search,
             meter,
         };
+        self.hold_to_schemas(&hierarchy, &places)?;
         let affected = Affected::of(&places, &hierarchy);
-        let findings = checks::rerun(&context, &affected, self.findings.clone());
-        let diagnostics = gather(&readings, &findings, Vec::new());
+        let findings = checks::rerun(&context, &affected, &self.findings);
+        let diagnostics = gather(&readings, &findings, &[]);
         // What was only counted is found again from all files.
         (are_warnings(&diagnostics) && meter.dropped().is_none()).then(|| Self {
             estate: Some(Estate { hierarchy, ..before.clone() }),
@@ -65,12 +71,21 @@ impl Checked {
             diagnostics,
             origins,
             layout: self.layout.clone(),
+            schemas: Arc::clone(&self.schemas),
             search: self.search,
             readings,
             types: Arc::clone(&self.types),
             findings,
             counts: meter.counts(),
         })
+    }
+
+    /// Returns `None` if a schema does not allow one of some groups: where the value stands is found out
+    /// from all files.
+    fn hold_to_schemas(&self, hierarchy: &Hierarchy, groups: &[GroupIndex]) -> Option<()> {
+        let work = SchemaWork::default();
+        let mut all = groups.iter().map(|it| hierarchy.group(*it));
+        all.all(|it| self.schemas.allow_group(it, &work)).then_some(())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::certname;
+use super::dollar::{self, DollarValue};
 use super::file_reader::FileReader;
 use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::Node;
@@ -14,12 +15,19 @@ pub(super) struct NodeFile {
     name: String,
     place: Place,
     individual: Individual,
+    /// The values that have a `$`.
+    pub(super) dollars: Vec<DollarValue>,
 }
 
 impl NodeFile {
     /// Returns the node, and where its values are written.
     pub(super) fn origin(&self) -> (&str, &Place) {
         (&self.name, &self.place)
+    }
+
+    /// Returns the values of the node.
+    pub(super) fn individual(&self) -> &Individual {
+        &self.individual
     }
 }
 
@@ -38,6 +46,7 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<No
     };
     let span = document.get("name").map_or(document.span, |node| node.span);
     certname::check(&name, certname::CertnameRole::Node, span, reader);
+    let dollars = dollar::find(document, reader);
     let classes = document.take("classes").map(|node| reader.classes(node, "`classes`"));
     let config_data = document.take("config_data").map(|node| reader.config_data(node));
     let individual = Individual {
@@ -48,7 +57,7 @@ pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Option<No
             .unwrap_or_default(),
         config_data: config_data.unwrap_or_default(),
     };
-    Some(NodeFile { name, place: reader.place(span), individual })
+    Some(NodeFile { name, place: reader.place(span), individual, dollars })
 }
 
 /// Returns the document of a file that must have one at the most.

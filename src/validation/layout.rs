@@ -1,6 +1,9 @@
 //! Layout and policy of a repository.
 
+use super::schema_settings::SchemaSettings;
 use super::source::{FileKind, SourceContent, SourceFile};
+use crate::diagnostic::Severity;
+use crate::model::Interpolation;
 
 /// Which directory holds what, and how strict validation is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +20,10 @@ pub struct Layout {
     pub policy: ValidationPolicy,
     /// Whether a repository without node groups is valid.
     pub allow_empty: bool,
+    /// Whether facts are put into values.
+    pub interpolation: Interpolation,
+    /// The schemas that values are held to.
+    pub schemas: SchemaSettings,
 }
 
 /// How strict validation is.
@@ -30,6 +37,48 @@ pub struct ValidationPolicy {
     pub require_ids: bool,
     /// Whether every group must have a `description`.
     pub require_description: bool,
+    /// What groups of an estate that works should not have.
+    pub groups: GroupPolicy,
+}
+
+/// Policies of groups: what is valid, but what a team may not want. All are off unless `clade.yaml`
+/// says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupPolicy {
+    /// Groups that no known node matches.
+    pub unmatched_groups: Strictness,
+    /// Values that are equal to what is inherited.
+    pub redundant_values: Strictness,
+    /// Rules that repeat conditions of ancestors.
+    pub repeated_rules: Strictness,
+    /// Groups that no test expects.
+    pub untested_groups: Strictness,
+    /// Pins to nodes that were not seen for [`stale_pin_days`](Self::stale_pin_days).
+    pub stale_pins: Strictness,
+    /// After how many days without a sign of a node a pin to it is stale.
+    pub stale_pin_days: u32,
+    /// Groups that pin more nodes than [`max_pins`](Self::max_pins).
+    pub too_many_pins: Strictness,
+    /// How many nodes a group may pin.
+    pub max_pins: u32,
+    /// Classes that are used in environments whose catalogues declare them differently.
+    pub catalogue_mismatches: Strictness,
+}
+
+impl Default for GroupPolicy {
+    fn default() -> Self {
+        Self {
+            unmatched_groups: Strictness::Off,
+            redundant_values: Strictness::Off,
+            repeated_rules: Strictness::Off,
+            untested_groups: Strictness::Off,
+            stale_pins: Strictness::Off,
+            stale_pin_days: 30,
+            too_many_pins: Strictness::Off,
+            max_pins: 10,
+            catalogue_mismatches: Strictness::Off,
+        }
+    }
 }
 
 /// What becomes of a finding.
@@ -41,6 +90,17 @@ pub enum Strictness {
     Warn,
     /// It is not looked for.
     Off,
+}
+
+impl Strictness {
+    /// Returns the severity of a finding; `None` if it is not looked for.
+    pub fn severity(self) -> Option<Severity> {
+        match self {
+            Self::Error => Some(Severity::Error),
+            Self::Warn => Some(Severity::Warning),
+            Self::Off => None,
+        }
+    }
 }
 
 impl Default for Layout {
@@ -55,8 +115,11 @@ impl Default for Layout {
                 potential_conflicts: Strictness::Warn,
                 require_ids: false,
                 require_description: false,
+                groups: GroupPolicy::default(),
             },
             allow_empty: false,
+            interpolation: Interpolation::Off,
+            schemas: SchemaSettings::default(),
         }
     }
 }

@@ -41,11 +41,7 @@ pub(super) fn check(
     evidence: &Evidence,
     shown: ShownAlarms,
 ) -> Vec<Diagnostic> {
-    let severity = match strictness {
-        Strictness::Off => return Vec::new(),
-        Strictness::Warn => Severity::Warning,
-        Strictness::Error => Severity::Error,
-    };
+    let Some(severity) = strictness.severity() else { return Vec::new() };
     let finder = ConflictWriter { estate, places };
     // No comment silences an error.
     let can_be_silenced = severity == Severity::Warning
@@ -214,9 +210,7 @@ impl<'w> ConflictWriter<'w> {
 
 fn parameter_place<'g>(written: &'g GroupFile, setting: Setting<'_>) -> Option<&'g Place> {
     let Setting::Parameter(class, name) = setting else { return None };
-    let class = written.classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
-    let parameter = class.parameters.iter().find(|it| it.name.as_ref() == name.as_str())?;
-    Some(&parameter.place)
+    Some(&written.values.parameter(class.as_str(), name.as_str())?.place)
 }
 
 fn name(setting: Setting<'_>) -> String {

@@ -224,7 +224,7 @@ fn missing(kind: FileKind, parts: &FileParts, documents: &[Node]) -> Option<&'st
     }
 }
 
-fn from_fault(file: &Arc<str>, fault: Fault) -> Diagnostic {
+pub(super) fn from_fault(file: &Arc<str>, fault: Fault) -> Diagnostic {
     let kind = match fault.kind {
         FaultKind::Malformed | FaultKind::Refused => Kind::MalformedYaml,
         FaultKind::DuplicateKey => Kind::DuplicateKey,

@@ -6,15 +6,41 @@ use super::file_reader::FileReader;
 use super::individual::single;
 use super::layout::{Layout, Strictness, ValidationPolicy};
 use super::reading::{FileParts, FileReading, read_file};
+use super::schema_settings::read_schemas;
 use super::source::{FileKind, SourceContent, SourceFile};
 use crate::diagnostic::Kind;
-use crate::document::{self, Limits, Node};
-use crate::model::{Budget, Meter};
+use crate::document::{self, Content, Limits, Node};
+use crate::model::{Budget, Interpolation, Meter};
 
-const KEYS: &[&str] = &["groups", "nodes", "environments", "tests", "policy", "allow_empty"];
+const KEYS: &[&str] = &[
+    "groups",
+    "nodes",
+    "environments",
+    "tests",
+    "policy",
+    "allow_empty",
+    "interpolate",
+    "schemas",
+];
 
-const POLICY: &[&str] =
-    &["missing_referents", "potential_conflicts", "require_ids", "require_description"];
+const POLICY: &[&str] = &[
+    "missing_referents",
+    "potential_conflicts",
+    "require_ids",
+    "require_description",
+    "unmatched_groups",
+    "redundant_values",
+    "repeated_rules",
+    "untested_groups",
+    "stale_pins",
+    "stale_pin_days",
+    "too_many_pins",
+    "max_pins",
+    "catalogue_mismatches",
+];
+
+/// The largest number that a policy may name.
+const LARGEST: u32 = 10_000;
 
 /// Reads the layout and policy of a repository from its `clade.yaml`, if it has one.
 pub fn read_layout(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
@@ -64,6 +90,15 @@ fn read_document(document: &Node, layout: &mut Layout, reader: &mut FileReader) 
         let flag = reader.boolean(node, format_args!("`allow_empty`"));
         layout.allow_empty = flag.unwrap_or(layout.allow_empty);
     }
+    if let Some(node) = document.get("interpolate") {
+        layout.interpolation = match reader.boolean(node, format_args!("`interpolate`")) {
+            Some(true) => Interpolation::On,
+            Some(false) | None => Interpolation::Off,
+        };
+    }
+    if let Some(schemas) = document.get("schemas") {
+        layout.schemas = read_schemas(schemas, reader);
+    }
     if let Some(policy) = document.get("policy") {
         read_policy(policy, &mut layout.policy, reader);
     }
@@ -76,6 +111,13 @@ fn read_policy(node: &Node, policy: &mut ValidationPolicy, reader: &mut FileRead
     for (key, strictness) in [
         ("missing_referents", &mut policy.missing_referents),
         ("potential_conflicts", &mut policy.potential_conflicts),
+        ("unmatched_groups", &mut policy.groups.unmatched_groups),
+        ("redundant_values", &mut policy.groups.redundant_values),
+        ("repeated_rules", &mut policy.groups.repeated_rules),
+        ("untested_groups", &mut policy.groups.untested_groups),
+        ("stale_pins", &mut policy.groups.stale_pins),
+        ("too_many_pins", &mut policy.groups.too_many_pins),
+        ("catalogue_mismatches", &mut policy.groups.catalogue_mismatches),
     ] {
         let Some(node) = node.get(key) else { continue };
         match node.as_str() {
@@ -88,6 +130,19 @@ fn read_policy(node: &Node, policy: &mut ValidationPolicy, reader: &mut FileRead
             }
         }
     }
+    for (key, number) in [
+        ("stale_pin_days", &mut policy.groups.stale_pin_days),
+        ("max_pins", &mut policy.groups.max_pins),
+    ] {
+        let Some(node) = node.get(key) else { continue };
+        match whole_number(node).filter(|it| (1..=LARGEST).contains(it)) {
+            Some(written) => *number = written,
+            None => {
+                let message = format!("`{key}` must be a whole number from 1 to {LARGEST}");
+                reader.add(Kind::SchemaViolation, node.span, message);
+            }
+        }
+    }
     for (key, flag) in [
         ("require_ids", &mut policy.require_ids),
         ("require_description", &mut policy.require_description),
@@ -95,5 +150,12 @@ fn read_policy(node: &Node, policy: &mut ValidationPolicy, reader: &mut FileRead
         if let Some(node) = node.get(key) {
             *flag = reader.boolean(node, format_args!("`{key}`")).unwrap_or(*flag);
         }
+    }
+}
+
+fn whole_number(node: &Node) -> Option<u32> {
+    match &node.content {
+        Content::Scalar(value) => u32::try_from(value.as_u64()?).ok(),
+        _ => None,
     }
 }

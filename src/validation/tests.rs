@@ -1,6 +1,8 @@
 mod cases;
 mod conflicts;
 mod incremental;
+mod policies;
+mod schemas;
 
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use indoc::{formatdoc, indoc};
 
 use super::*;
 use crate::diagnostic::{Diagnostic, Kind};
+use crate::model::Interpolation;
 use crate::table::each_row;
 
 /// Validates files given as `path` and text.
@@ -60,6 +63,18 @@ fn a_repository_without_groups_is_an_error_unless_it_is_meant() {
     // What is wrong with a file of groups is said, and that is enough.
     assert_eq!(said(&[("groups/a.yaml", "name: [\n")]).len(), 1);
     assert_eq!(said(&[("clade.yaml", "allow_empty: true\n")]), Vec::<String>::new());
+}
+
+#[test]
+fn clade_yaml_says_whether_facts_are_put_into_values() {
+    let of = |settings: &str| {
+        let checked = checked(&[("clade.yaml", settings), ("groups/a.yaml", "name: A\n")]);
+        (checked.estate.map(|it| it.interpolation), checked.diagnostics.len())
+    };
+    assert_eq!(of("{}\n"), (Some(Interpolation::Off), 0));
+    assert_eq!(of("interpolate: false\n"), (Some(Interpolation::Off), 0));
+    assert_eq!(of("interpolate: true\n"), (Some(Interpolation::On), 0));
+    assert_eq!(of("interpolate: \"true\"\n"), (None, 1), "it is an error");
 }
 
 #[test]
@@ -535,4 +550,52 @@ fn a_file_or_test_of_a_node_names_one_that_there_can_be() {
         let group = ("groups/g.yaml", "name: G\n");
         assert_eq!(findings(&[group, (path, text)]), [expected], "{path}");
     }
+}
+
+#[test]
+fn values_with_a_dollar_are_found_as_the_setting_says() {
+    let group = concat!(
+        "name: a\n",
+        "classes:\n",
+        "  c:\n",
+        "    p: 'x ${trusted[certname]}'\n",
+        "    q: [{k: '\\$6\\$'}, $6$, 5$]\n",
+        "variables: {v: \"a ${$os + 1} $::os\", w: plain}\n",
+        "config_data: {c: {p: $os}}\n",
+    );
+    let node = "variables: {v: '$os', w: \"\\\\$\\n$1\"}\n";
+    let of = |settings: &str| {
+        let files = [("clade.yaml", settings), ("groups/a.yaml", group), ("nodes/n.yaml", node)];
+        let all = findings(&files).into_iter();
+        all.map(|it| it.split(" // ").next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of("interpolate: false\n"),
+        [
+            "groups/a.yaml:4:8 uninterpolated-value facts are not put into values, so `x ${trusted[certname]}` stays as it is",
+            "groups/a.yaml:5:13 uninterpolated-value facts are not put into values, so `\\$6\\$` stays as it is",
+            "nodes/n.yaml:1:16 uninterpolated-value facts are not put into values, so `$os` stays as it is",
+            "nodes/n.yaml:1:26 uninterpolated-value facts are not put into values, so `\\$ $1` stays as it is",
+        ]
+    );
+    assert_eq!(
+        of("interpolate: true\n"),
+        [
+            "groups/a.yaml:5:23 suspicious-value `$` stays as it is: a `$` before a digit begins no reference to a fact (and 1 more in this value)",
+            "groups/a.yaml:5:29 suspicious-value `$` stays as it is: a `$` that begins no reference to a fact",
+            "groups/a.yaml:6:19 suspicious-value `${$os + 1}` stays as it is: values know neither operators nor functions: nothing but indexes may follow the name of a fact (and 1 more in this value)",
+            "nodes/n.yaml:1:26 suspicious-value `$` stays as it is: a `$` before a digit begins no reference to a fact",
+        ]
+    );
+}
+
+#[test]
+fn a_string_with_too_many_references_is_an_error_where_they_count() {
+    let group = format!("name: a\nvariables: {{v: '{}'}}\n", "$a".repeat(1_001));
+    let of = |settings: &str| {
+        let files = [("clade.yaml", settings), ("groups/a.yaml", group.as_str())];
+        checked(&files).diagnostics.iter().map(|it| it.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(of("interpolate: true\n"), [Kind::SchemaViolation]);
+    assert_eq!(of("interpolate: false\n"), [Kind::UninterpolatedValue]);
 }

@@ -1,5 +1,6 @@
 //! Validating all files of a commit.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -15,12 +16,13 @@ use super::group::GroupFile;
 use super::individual::NodeFile;
 use super::layout::{Layout, Strictness};
 use super::overlap::{self, ShownAlarms};
+use super::own_schemas::{OwnSchemas, ReadContent};
 use super::places::{Origins, Places};
 use super::reading::{FileParts, FileReading, read_file_within};
 use super::search::Search;
 use super::settings::read_layout;
-use super::source::SourceFile;
-use super::{catalogue, individual, test_case, tree};
+use super::source::{SourceContent, SourceFile};
+use super::{catalogue, individual, schema_check, test_case, tree};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::hierarchy::Estate;
 use crate::model::{Budget, Exceeded, Meter, Room};
@@ -33,6 +35,9 @@ pub fn validate(files: &[SourceFile], search: Search) -> Checked {
 /// Validates the files of one commit within a budget.
 pub fn validate_within(files: &[SourceFile], search: Search, meter: &Arc<Meter>) -> Checked {
     let (layout, mut settings) = read_layout(files);
+    let by_path: HashMap<&str, &SourceContent> =
+        files.iter().map(|it| (it.path.as_ref(), &it.content)).collect();
+    let read = |path: &str| by_path.get(path).map(|it| (*it).clone());
     let readings: Result<Vec<Arc<FileReading>>, Exceeded> = files
         .par_iter()
         .filter_map(|file| Some(read_file_within(file, layout.kind_of(file)?, meter).map(Arc::new)))
@@ -40,24 +45,40 @@ pub fn validate_within(files: &[SourceFile], search: Search, meter: &Arc<Meter>)
     match readings {
         Ok(mut readings) => {
             readings.extend(settings.take().map(Arc::new));
-            check(&layout, &readings, search, meter)
+            let schemas = Arc::new(OwnSchemas::load(&layout.schemas, &read));
+            let commit =
+                Commit { layout: &layout, readings: &readings, schemas: &schemas, read: &read };
+            check(&commit, search, meter)
         }
         Err(exceeded) => Checked::rejected(too_large(exceeded), &layout, search),
     }
 }
 
+/// What is checked together.
+pub struct Commit<'c> {
+    /// Layout and policy.
+    pub layout: &'c Layout,
+    /// The files, each read by itself.
+    pub readings: &'c [Arc<FileReading>],
+    /// The schemas that values are held to.
+    pub schemas: &'c Arc<OwnSchemas>,
+    /// Reads files again, to find the places of values.
+    pub read: &'c ReadContent<'c>,
+}
+
+impl std::fmt::Debug for Commit<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Commit").field("layout", self.layout).finish_non_exhaustive()
+    }
+}
+
 /// Checks files together that have been read one by one.
-pub fn check(
-    layout: &Layout,
-    readings: &[Arc<FileReading>],
-    search: Search,
-    meter: &Arc<Meter>,
-) -> Checked {
-    let mut readings = readings.to_vec();
+pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked {
+    let Commit { layout, schemas, read, .. } = *commit;
+    let mut readings = commit.readings.to_vec();
     readings.sort_by(|a, b| a.path.cmp(&b.path));
     let SortedParts { groups, individuals, catalogues } = SortedParts::of(&readings);
-    let origin = |it: &&GroupFile| Some((it.group.as_ref()?.id, it.place.clone()));
-    let origins: Origins = groups.iter().filter_map(origin).collect();
+    let origins = origins_of(&groups);
     let mut others = Vec::new();
     let individuals = individual::join(&individuals, &mut others);
     let catalogues = catalogue::join(&catalogues, &mut others);
@@ -65,10 +86,19 @@ pub fn check(
     let places = Places { origins: &origins, readings: &readings };
     let policy = layout.policy;
     let findings = hierarchy.as_ref().map_or_else(Vec::new, |hierarchy| {
-        let catalogues = &catalogues;
-        checks::run(&CheckContext { hierarchy, catalogues, places, policy, search, meter })
+        let (catalogues, interpolation) = (&catalogues, layout.interpolation);
+        checks::run(&CheckContext {
+            hierarchy,
+            catalogues,
+            places,
+            policy,
+            interpolation,
+            search,
+            meter,
+        })
     });
     others.extend(of_commit(layout, &readings, search));
+    others.extend(schema_check::check(schemas, hierarchy.as_ref(), &readings, read, meter));
     let is_valid = are_warnings(&others)
         && readings.iter().all(|it| are_warnings(&it.diagnostics))
         && findings.iter().all(|it| it.diagnostic.severity != Severity::Error);
@@ -77,18 +107,14 @@ pub fn check(
         individuals: Arc::new(individuals),
         environments: Arc::clone(&catalogues.files),
         catalogues: Arc::clone(&catalogues.classes),
+        interpolation: layout.interpolation,
     });
     let strictness = policy.potential_conflicts;
-    let is_searched = match search {
-        Search::Decisive => strictness == Strictness::Error,
-        Search::Everything => true,
-        Search::WithoutConflicts => false,
-    };
-    if let Some(estate) = estate.as_ref().filter(|_| is_searched) {
+    if let Some(estate) = estate.as_ref().filter(|_| is_searched(search, strictness)) {
         let evidence = of_tests(estate, &readings);
         others.extend(overlap::check(estate, places, strictness, &evidence, ShownAlarms::Page));
     }
-    let mut diagnostics = gather(&readings, &findings, bounded(others, meter));
+    let mut diagnostics = gather(&readings, &findings, &bounded(others, meter));
     diagnostics.extend(dropped(meter));
     estate = estate.filter(|_| are_warnings(&diagnostics));
     Checked {
@@ -96,12 +122,27 @@ pub fn check(
         groups: groups.len(),
         diagnostics,
         layout: layout.clone(),
+        schemas: Arc::clone(schemas),
         search,
         types: catalogues.types,
         findings,
         origins: Arc::new(origins),
         readings,
         counts: meter.counts(),
+    }
+}
+
+fn origins_of(groups: &[&GroupFile]) -> Origins {
+    let origin = |it: &&GroupFile| Some((it.group.as_ref()?.id, it.place.clone()));
+    groups.iter().filter_map(origin).collect()
+}
+
+/// Returns whether pairs of groups that can conflict are searched for.
+fn is_searched(search: Search, strictness: Strictness) -> bool {
+    match search {
+        Search::Decisive => strictness == Strictness::Error,
+        Search::Everything => true,
+        Search::WithoutConflicts => false,
     }
 }
 
@@ -135,6 +176,11 @@ fn of_commit(layout: &Layout, readings: &[Arc<FileReading>], search: Search) -> 
         // Tests decide nothing about what a commit answers, so the daemon ignores them.
         let tests = readings.iter().flat_map(|it| it.tests());
         found.extend(tests.filter_map(test_case::empty_expectation));
+    }
+    for reading in readings {
+        if let FileParts::Node(file) = &reading.parts {
+            found.extend(file.dollars.iter().filter_map(|it| it.finding(layout.interpolation)));
+        }
     }
     let has_groups = readings.iter().any(|it| !it.groups().is_empty());
     if !has_groups && !layout.allow_empty && are_read(readings) {

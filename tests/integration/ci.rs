@@ -460,7 +460,7 @@ fn the_guide_shows_the_comment_that_the_command_writes() {
         let to = site.work().join(to);
         assert!(Command::new("cp").arg("-r").args([from, to]).status().unwrap().success());
     };
-    for part in ["clade.yaml", "groups", "nodes", "environments"] {
+    for part in ["clade.yaml", "groups", "nodes", "environments", "schemas"] {
         copy(&format!("examples/fleet/{part}"), part);
     }
     copy("examples/facts", "facts");

@@ -417,7 +417,7 @@ fn a_command_that_cannot_run_says_why_on_one_line() {
         ),
         (
             &["serve", "--repo", ".", "--listen", "0.0.0.0:0"],
-            "error: `--listen 0.0.0.0:0` is reachable from other machines and no authentication is configured: listen on 127.0.0.1, configure `--tokens-file` or `--tls-client-ca`, or pass --allow-anonymous\n",
+            "error: `--listen 0.0.0.0:0` is reachable from other machines and no authentication is configured: listen on 127.0.0.1, configure `--tokens-file`, `--tls-client-ca` or `--proxy-auth-header`, or pass --allow-anonymous\n",
         ),
         (
             &["serve", "--repo", ".", "--listen", "nowhere"],

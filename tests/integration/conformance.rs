@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use clade::internals::classification::{self, Outcome, Version, classify};
 use clade::internals::hierarchy::{Estate, Hierarchy};
-use clade::internals::model::{Group, Node};
+use clade::internals::model::{Group, Interpolation, Node};
 use clade::internals::rule;
 use serde_json::{Map, Value};
 
@@ -89,6 +89,7 @@ fn nodes_are_classified_as_in_the_reference() {
             individuals: Arc::default(),
             environments: Arc::default(),
             catalogues: Arc::default(),
+            interpolation: Interpolation::Off,
         };
         for expected in case["nodes"].as_array().unwrap() {
             check(&estate, expected);

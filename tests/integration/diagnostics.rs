@@ -121,7 +121,11 @@ fn every_page_shows_what_is_really_printed() {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, content).unwrap();
         }
-        let output = clade(&["validate", "."]).current_dir(directory.path()).output().unwrap();
+        // Some findings need nodes.
+        let has_facts = directory.path().join("facts").is_dir();
+        let nodes: &[&str] = if has_facts { &["--facts", "facts"] } else { &[] };
+        let validate = [&["validate", "."], nodes].concat();
+        let output = clade(&validate).current_dir(directory.path()).output().unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
         assert!(printed.contains(&format!("[{kind}]")), "{kind} is not found: {printed}");
         if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -136,4 +140,28 @@ fn every_page_shows_what_is_really_printed() {
         shown += 1;
     }
     assert!(shown >= 17, "the examples are there");
+}
+
+#[test]
+fn every_page_is_printed_offline() {
+    let list = clade(&["lint"]).output().unwrap();
+    let list = String::from_utf8(list.stdout).unwrap();
+    for (kind, line) in Kind::ALL.iter().zip(list.lines()) {
+        assert!(line.starts_with(&format!("{kind} ")) && line.ends_with(kind.summary()), "{line}");
+        let printed = clade(&["lint", "--explain", kind.as_str()]).output().unwrap();
+        let text = std::fs::read_to_string(page(kind.as_str())).unwrap();
+        assert_eq!(String::from_utf8(printed.stdout).unwrap(), text, "{kind}");
+    }
+    assert_eq!(list.lines().count(), Kind::ALL.len());
+    for (name, said) in [
+        (
+            "schema-violatoin",
+            "error: unknown kind `schema-violatoin`: did you mean `schema-violation`?\n",
+        ),
+        ("x", "error: unknown kind `x`: `clade lint` lists the kinds\n"),
+    ] {
+        let failed = clade(&["lint", "--explain", name]).output().unwrap();
+        assert_eq!(failed.status.code(), Some(2));
+        assert_eq!(String::from_utf8(failed.stderr).unwrap(), said);
+    }
 }

@@ -260,5 +260,5 @@ fn the_daemon_of_the_environment_is_asked_for_nodes_where_no_flag_names_some() {
     assert_eq!(changed(&files), 0);
     let none = diff(None, &[]);
     assert_eq!((none.status, &*none.stdout), (2, ""));
-    insta::assert_snapshot!(none.stderr, @"error: no nodes to compare: pass --facts DIR, --puppetdb URL or --server URL, or set `CLADE_SERVER`");
+    insta::assert_snapshot!(none.stderr, @"error: no nodes: pass --facts DIR, --puppetdb URL or --server URL, or set `CLADE_SERVER`");
 }

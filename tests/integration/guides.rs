@@ -193,6 +193,7 @@ macro_rules! pages {
 
 pages! {
     blame_runs_as_written: "blame.md",
+    console_runs_as_written: "console.md",
     editors_runs_as_written: "editors.md",
     first_repository_runs_as_written: "first-repository.md",
     kubernetes_runs_as_written: "kubernetes.md",
@@ -200,7 +201,9 @@ pages! {
     operations_runs_as_written: "operations.md",
     privacy_runs_as_written: "privacy.md",
     pull_requests_runs_as_written: "pull-requests.md",
+    schemas_runs_as_written: "schemas.md",
     security_runs_as_written: "security.md",
+    testing_runs_as_written: "testing.md",
     writes_runs_as_written: "writes.md",
 }
 

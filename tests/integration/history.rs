@@ -226,3 +226,35 @@ fn names_of_any_script_and_length_are_names() {
     }
     assert_eq!(names(&daemon, "").1, 3);
 }
+
+/// What a thread of a daemon is called, and how nice it is.
+#[cfg(target_os = "linux")]
+fn threads(daemon: &Daemon) -> Vec<(String, i64)> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", daemon.id())).unwrap();
+    let stat = |it: std::fs::DirEntry| std::fs::read_to_string(it.path().join("stat")).ok();
+    // A thread may have ended meanwhile. The name is in parentheses, and niceness the 19th field.
+    let of = |stat: String| {
+        let (start, rest) = stat.rsplit_once(") ").unwrap();
+        let name = start.split_once('(').unwrap().1.to_owned();
+        (name, rest.split(' ').nth(16).unwrap().parse().unwrap())
+    };
+    tasks.flatten().filter_map(stat).map(of).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_writes_nodes_yields_to_what_answers() {
+    let data = tempfile::tempdir().unwrap();
+    let (_repository, daemon, _) = fleet_with(&["--data-dir", data.path().to_str().unwrap()]);
+    assert_eq!(names(&daemon, "").1, 3);
+    let threads = threads(&daemon);
+    let of = |prefix: &str, niceness: i64| {
+        threads.iter().filter(|it| it.0.starts_with(prefix) && it.1 == niceness).count()
+    };
+    // One connection writes and three read; one more examines the file until it has.
+    assert_eq!(of("sqlx-sqlite", 0), 3, "{threads:?}");
+    assert!((1..=2).contains(&of("sqlx-sqlite", 10)), "{threads:?}");
+    assert_eq!([10, 0].map(|it| of("check-ins", it)), [1, 0], "{threads:?}");
+    assert_eq!([10, 0].map(|it| of("store", it)), [0, 1], "{threads:?}");
+    assert_eq!(of("tokio", 10), 0, "{threads:?}");
+}

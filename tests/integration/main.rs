@@ -9,6 +9,7 @@
     reason = "tests may stop at the first surprise and read files"
 )]
 
+mod bad_input;
 mod blame;
 mod chart;
 mod ci;
@@ -16,6 +17,7 @@ mod classes;
 mod commands;
 mod conflicts;
 mod conformance;
+mod console;
 mod controller;
 mod daemon;
 mod details;
@@ -32,14 +34,18 @@ mod hub;
 mod init;
 mod java_regex;
 mod layering;
+mod measures;
 mod monitoring;
 mod mtls;
+mod own_schemas;
 mod packages;
+mod policies;
 mod postgres;
 mod privacy;
 mod program;
 mod puppet;
 mod puppetdb;
+mod query;
 mod readme;
 mod reads;
 mod reference;
@@ -53,6 +59,8 @@ mod table;
 mod tests;
 mod threats;
 mod tidy;
+mod values;
+mod visitors;
 mod wire;
 mod writes;
 

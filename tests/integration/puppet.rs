@@ -24,6 +24,7 @@ classes:
     drift: 1.0e+16
     mode: "0644"
     options: {tinker: {step: 3, "on": "off"}, none: null, list: [1, 2.5, true, null, "é😀\u0085"]}
+    absent: '\$6\$salt\$c.d/e'
   role::web: {}
 variables:
   tier: "2026-11-20"
@@ -35,6 +36,8 @@ variables:
   date: "2001-12-14t21:59:43.10-05:00"
   none: null
   long: {? LONG : 1}
+  hash: '\$6\$salt\$a.b/c'
+  who: "${trusted['certname']} of ${kernel}$absent"
 config_data: {role::web: {banner: from the classifier}}
 ---
 name: Linux
@@ -50,6 +53,14 @@ name: Agent specified
 environment: agent-specified
 environment_trumps: true
 rule: name = free.example.com
+"#;
+
+/// The last lines of the groups above.
+const FREE: &str = "rule: name = free.example.com\n";
+
+/// What a group has behind them: password hashes without a backslash, and what would be a reference.
+const RAW_HASHES: &str = r#"classes: {ntp: {mode: "$6$salt$c.d/e"}}
+variables: {hash: "$6$salt$a.b/c", who: "${trusted['certname']} costs \\$5"}
 "#;
 
 /// The variable that says that the test runs on a machine of its own.
@@ -88,25 +99,28 @@ fn daemon(repository: &GitRepository, puppet: &PuppetServer) -> Daemon {
     ])
 }
 
+/// Returns the parameters of a resource.
+fn parameters(catalog: &Value, kind: &str, title: &str) -> Value {
+    let mut resources = catalog["resources"].as_array().unwrap().iter();
+    let found = resources.find(|it| it["type"] == kind && it["title"] == title);
+    found.unwrap_or_else(|| panic!("no {kind}[{title}]"))["parameters"].clone()
+}
+
 /// Checks a catalog of a node in the groups above.
-fn check_catalog(catalog: &Value, environment: &str) {
+fn check_catalog(catalog: &Value, environment: &str, certname: &str) {
     let classes = catalog["classes"].as_array().unwrap();
     for class in ["ntp", "role::web"] {
         assert!(classes.iter().any(|it| it == class), "{classes:?}");
     }
     assert_eq!(catalog["environment"], environment);
-    let parameters = |kind: &str, title: &str| -> Value {
-        let mut resources = catalog["resources"].as_array().unwrap().iter();
-        let found = resources.find(|it| it["type"] == kind && it["title"] == title);
-        found.unwrap_or_else(|| panic!("no {kind}[{title}]"))["parameters"].clone()
-    };
+    let parameters = |kind: &str, title: &str| parameters(catalog, kind, title);
     let ntp = parameters("Class", "Ntp");
     for (parameter, value) in [
         ("servers", json!(["a.example", "12:30"])),
         ("panic", json!(false)),
         ("maxpoll", json!(10)),
         ("mode", json!("0644")),
-        ("absent", json!("default")),
+        ("absent", json!("$6$salt$c.d/e")),
         (
             "options",
             json!({"tinker": {"step": 3, "on": "off"}, "none": null, "list": [1, 2.5, true, null, "é😀\u{85}"]}),
@@ -127,6 +141,8 @@ fn check_catalog(catalog: &Value, environment: &str) {
             "date": "2001-12-14t21:59:43.10-05:00",
             "none": null,
             "long": {"k".repeat(1010): 1},
+            "hash": "$6$salt$a.b/c",
+            "who": format!("{certname} of Linux"),
         })
     );
     assert_eq!(parameters("Role::Seen", "environment")["value"], environment);
@@ -138,7 +154,8 @@ fn check_catalog(catalog: &Value, environment: &str) {
 /// The checks of both ways; they end the daemon.
 fn check_way(puppet: &PuppetServer, way: Way, agent: &Agent) {
     let repository = GitRepository::new();
-    repository.commit("groups", &[("groups/all.yaml", &groups())]);
+    let settings = ("clade.yaml", "interpolate: true\n");
+    repository.commit("groups", &[settings, ("groups/all.yaml", &groups())]);
     let daemon = daemon(&repository, puppet);
     puppet.ask(way, &daemon.address);
 
@@ -146,7 +163,7 @@ fn check_way(puppet: &PuppetServer, way: Way, agent: &Agent) {
     agent.fact("stage", "staging");
     let done = agent.run(puppet, &[]);
     assert_eq!(done.status, 0, "{way:?}: {}\n{}", done.text, puppet.log());
-    check_catalog(&agent.catalog(), "staging");
+    check_catalog(&agent.catalog(), "staging", &agent.name);
     let seen = daemon_says(puppet, &daemon, &format!("/v1/nodes/{}?facts=true", agent.name));
     assert_eq!(seen["trusted"]["extensions"], json!({"pp_role": "web"}));
     assert_eq!(seen["fact"]["stage"], "staging");
@@ -268,14 +285,21 @@ fn check_guide(puppet: &PuppetServer) {
 /// A group may leave the environment to the agent.
 fn check_agent_specified(puppet: &PuppetServer) {
     let repository = GitRepository::new();
-    repository.commit("groups", &[("groups/all.yaml", &groups())]);
+    // Without `interpolate`, values reach the agent as they are written.
+    let raw = groups().replace(FREE, &format!("{FREE}{RAW_HASHES}"));
+    repository.commit("groups", &[("groups/all.yaml", &raw)]);
     let daemon = daemon(&repository, puppet);
     puppet.ask(Way::Terminus, &daemon.address);
     puppet.ask(Way::Exec, &daemon.address);
     let free = Agent::new(puppet, "free.example.com", None);
     let done = free.run(puppet, &["--environment", "staging"]);
     assert_eq!(done.status, 0, "{}", done.text);
-    assert_eq!(free.catalog()["environment"], "staging");
+    let catalog = free.catalog();
+    assert_eq!(catalog["environment"], "staging");
+    assert_eq!(parameters(&catalog, "Class", "Ntp")["mode"], "$6$salt$c.d/e");
+    let variables = parameters(&catalog, "Role::Seen", "variables");
+    assert_eq!(variables["value"]["hash"], "$6$salt$a.b/c");
+    assert_eq!(variables["value"]["who"], r"${trusted['certname']} costs \$5");
 }
 
 /// The commands of Puppet that need no server.

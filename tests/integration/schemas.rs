@@ -116,8 +116,21 @@ fn cases() -> Vec<(&'static str, Value, bool)> {
         ("test", json!([{"name": "t", "node": "n", "expect": {}}]), false),
         ("test", json!({}), false),
         ("clade", json!({"groups": "estate/groups", "policy": {"missing_referents": "off"}}), true),
+        ("clade", json!({"schemas": {"variables": "s.json", "classes": {"a::*": "b.yml"}}}), true),
+        ("clade", json!({"schemas": {"clases": {"a": "s.json"}}}), false),
+        ("clade", json!({"schemas": {"classes": {"a": 5}}}), false),
         ("clade", json!({"groups": "../up"}), false),
         ("clade", json!({"policy": {"missing_referents": "never"}}), false),
+        (
+            "clade",
+            json!({"policy": {"stale_pins": "error", "stale_pin_days": 90, "max_pins": 1, "too_many_pins": "off"}}),
+            true,
+        ),
+        ("clade", json!({"policy": {"stale_pins": 90}}), false),
+        ("clade", json!({"policy": {"max_pins": 0}}), false),
+        ("clade", json!({"policy": {"max_pins": 2.5}}), false),
+        ("clade", json!({"policy": {"stale_pin_days": "90"}}), false),
+        ("clade", json!({"policy": {"stale_pin_days": 10_001}}), false),
     ]
 }
 

@@ -31,6 +31,10 @@ struct Tried {
     directory: tempfile::TempDir,
 }
 
+/// The values of settings that do not take just any text.
+const VALUES: [(&str, &str); 2] =
+    [("proxy-auth-header", "X-Forwarded-User"), ("proxy-auth-from", "192.0.2.7")];
+
 impl Tried {
     fn new(command: &Command) -> Self {
         let name = command.get_name().to_owned();
@@ -70,7 +74,9 @@ impl Tried {
                 let Some(ContextValue::Strings(flags)) = error.get(ContextKind::InvalidArg) else {
                     panic!("{error}")
                 };
-                flags.iter().map(|it| it.split(' ').next().unwrap().to_owned()).collect()
+                // One of several is what the command needs, not what one setting demands of another.
+                let flags = flags.iter().filter(|it| it.starts_with("--"));
+                flags.map(|it| it.split(' ').next().unwrap().to_owned()).collect()
             }
             _ => Vec::new(),
         }
@@ -89,9 +95,12 @@ impl Tried {
 
     /// Runs the command with settings from their layers; each is the line of its number in the file.
     fn run(&self, settings: &[(&Arg, Layer)]) -> Done {
-        let value = |arg: &Arg| match arg.get_possible_values().first() {
-            Some(value) => value.get_name().to_owned(),
-            None => "/nowhere/x".to_owned(),
+        let value = |arg: &Arg| {
+            let word = arg.get_possible_values().first().map(|it| it.get_name().to_owned());
+            let default = || arg.get_default_values().first().map(|it| it.to_str().unwrap());
+            let of_shape = VALUES.iter().find(|(name, _)| arg.get_long() == Some(name));
+            let other = || of_shape.map_or("/nowhere/x", |it| it.1);
+            word.unwrap_or_else(|| default().unwrap_or_else(other).to_owned())
         };
         let mut arguments = vec![self.name.clone()];
         let (mut variables, mut lines) = (Vec::new(), Vec::new());

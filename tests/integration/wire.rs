@@ -4,9 +4,10 @@
 //! streamed and comparisons are written elsewhere; this holds them to the type that the document shows.
 
 use clade::internals::http::types::{
-    BlamedValue, CheckIn, Class, Classified, ClassifiedV2, Commit, Diff, EncDocument, Environment,
-    Error, ErrorKind, Explanation, Group, GroupNodes, GroupRules, GroupTree, LastClassUpdate,
-    NodePage, Pinned, Query, Requested, Service, Status, StoredChange, StoredFacts, StoredNode,
+    BlamedValue, CheckIn, Class, Classified, ClassifiedV2, Commit, CountedNodes, Diff, EncDocument,
+    Environment, Error, ErrorKind, Explanation, Group, GroupMembers, GroupNodes, GroupRules,
+    GroupTree, LastClassUpdate, LocatedValue, Membership, NodePage, Pinned, Query, Requested,
+    RuleMatches, Service, Status, StoredChange, StoredFacts, StoredNode,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -42,6 +43,7 @@ fn answers_are_what_their_types_write() {
     let upload = format!(r#"{{"name": "web9.example.com", "facts": {facts}}}"#);
     let (group, tree) = (format!("/v1/groups/{WEB}"), format!("/v1/group-children/{ROOT}"));
     let (rules, nodes) = (format!("{group}/rules"), format!("{group}/nodes"));
+    let membership = format!("/controller/nodes/web1.example.com/membership?group={WEB}");
     for (method, path, body, rewrite) in [
         ("POST", node, &*facts, rewrite::<Classified> as Rewrite),
         ("GET", node, "", rewrite::<Classified>),
@@ -74,6 +76,12 @@ fn answers_are_what_their_types_write() {
         ("GET", "/controller/status", "", rewrite::<Status>),
         ("GET", "/controller/commits", "", rewrite::<Vec<Commit>>),
         ("GET", "/controller/diff/HEAD/HEAD", "", rewrite::<Diff>),
+        ("GET", "/controller/query?rule=name%20~%20web", "", rewrite::<RuleMatches>),
+        ("POST", "/controller/query", r#"{"rule": "osfamily = x"}"#, rewrite::<RuleMatches>),
+        ("GET", "/controller/node-counts", "", rewrite::<CountedNodes>),
+        ("GET", "/controller/group-members", "", rewrite::<Vec<GroupMembers>>),
+        ("GET", "/controller/nodes/web1.example.com/values", "", rewrite::<Vec<LocatedValue>>),
+        ("GET", &membership, "", rewrite::<Membership>),
         ("GET", "/controller/nodes", "", rewrite::<NodePage>),
         ("GET", "/controller/nodes/web1.example.com", "", rewrite::<StoredNode>),
         ("GET", "/controller/nodes/web9.example.com", "", rewrite::<StoredNode>),
@@ -112,6 +120,8 @@ fn errors_are_what_their_type_writes_with_the_status_of_their_kind() {
         ("GET", "/v1/group-children/00000000-0000-4000-8000-000000000000?depth=-1", ""),
         ("GET", "/v1/groups?commit=nope", ""),
         ("POST", "/v1/rules/translate", "[]"),
+        ("GET", "/controller/query?rule=name", ""),
+        ("POST", "/controller/query", r#"{"rule": ["~", "name", "("]}"#),
         ("POST", "/v1/groups", "{}"),
         ("GET", "/v1/nodes/nowhere", ""),
         ("GET", "/status/v1/services?level=loud", ""),

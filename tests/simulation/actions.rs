@@ -11,6 +11,7 @@ use super::daemon;
 use super::remote::SimulatedRemote;
 use super::world::{Defect, Made, OpenWrite, World};
 use crate::model::CommitId;
+use crate::reconcile::attribution::Attribution;
 use crate::reconcile::journal::Event;
 use crate::reconcile::trigger::Trigger;
 use crate::reconcile::write::{WriteError, Written};
@@ -113,7 +114,8 @@ impl World {
         if self.defect == Some(Defect::LostPin) {
             return self.pin_without_record();
         }
-        let done = self.as_daemon(|it| it.stages.operator.pin(&commit.to_string(), None));
+        let done = self
+            .as_daemon(|it| it.stages.operator.pin(&commit.to_string(), Attribution::default()));
         match &done {
             Some(Ok(_)) => self.note_pin(Some(commit)),
             Some(Err(_)) => {}
@@ -125,8 +127,9 @@ impl World {
     fn pin_without_record(&mut self) -> String {
         let Some(commit) = self.live else { return "no pin".to_owned() };
         let done = self.as_daemon(|it| {
-            it.stages.recorder.note(Event::Pinned { commit, actor: None });
-            it.stages.state.lock().set_pinned(Some(commit));
+            it.stages.recorder.note(Event::Pinned { commit, by: Attribution::default() });
+            let pin = it.stages.recorder.journal().pinned();
+            it.stages.state.lock().set_pinned(pin);
         });
         match done {
             Some(()) => self.note_pin(Some(commit)),
@@ -142,7 +145,7 @@ impl World {
     }
 
     fn resume(&mut self) -> String {
-        let done = self.as_daemon(|it| it.stages.operator.resume(None));
+        let done = self.as_daemon(|it| it.stages.operator.resume(Attribution::default()));
         match done {
             Some(Ok(())) => self.note_pin(None),
             Some(Err(_)) => {}
@@ -258,7 +261,7 @@ impl World {
                 Some(Rc::new(move || {
                     // A kill in it leaves open whether it is pinned.
                     pinned.set(Some(live));
-                    if stages.operator.pin(&live.to_string(), None).is_err() {
+                    if stages.operator.pin(&live.to_string(), Attribution::default()).is_err() {
                         pinned.set(None);
                     } else if defect == Some(Defect::PinDuringWrite) {
                         stages.state.lock().set_pinned(None);

@@ -97,6 +97,7 @@ fn estate(bytes: &[u8]) -> Estate {
         individuals: Arc::default(),
         environments: Arc::default(),
         catalogues: Arc::default(),
+        interpolation: crate::model::Interpolation::Off,
     }
 }
 

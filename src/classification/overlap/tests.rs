@@ -44,6 +44,7 @@ impl Sketch {
             individuals: Arc::default(),
             environments: Arc::default(),
             catalogues: Arc::default(),
+            interpolation: crate::model::Interpolation::Off,
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use crate::cli::age::age;
+use crate::age::age;
 use crate::diagnostic::visible;
 use crate::http::types::BlamedValue;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::{DiffReport, count};
-use crate::cli::output::paint;
+use crate::cli::page::paint;
 use crate::diagnostic::{Colour, visible_up_to};
 use crate::impact::{
     Causes, CausingChange, Change, Difference, GroupName, How, Impact, ReportEntry, ValueChange,
@@ -12,6 +12,9 @@ use crate::impact::{
 
 /// How many names of nodes are shown.
 const NAMES: usize = 5;
+
+/// What is said of a change of `interpolate`.
+pub(super) const INTERPOLATION: &str = "clade.yaml: interpolate changed";
 
 /// A name or value longer than this is cut.
 const LONGEST: usize = 4_000;
@@ -190,6 +193,7 @@ fn cause(change: CausingChange<'_>, of: &Difference) -> String {
     let (name, how, file): (String, &How, _) = match change {
         CausingChange::Group(it) => (it.name.clone(), &it.how, &it.file),
         CausingChange::NodeFile(it) => (format!("node {}", it.node), &it.how, &it.file),
+        CausingChange::Interpolation => return INTERPOLATION.to_owned(),
     };
     let place = match (file, change.line(of)) {
         (Some(file), Some(line)) => format!(" ({file}:{line})"),

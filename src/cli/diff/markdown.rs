@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::human::{because, label, names_apart, nodes};
+use super::human::{INTERPOLATION, because, label, names_apart, nodes};
 use super::report::{DiffReport, count};
 use crate::diagnostic::visible_up_to;
 use crate::impact::{Causes, CausingChange, ChangeRef, Difference, ReportEntry};
@@ -100,11 +100,6 @@ fn unclassified(report: &DiffReport<'_>) -> Vec<String> {
 fn write_summary(text: &mut String, report: &DiffReport<'_>) {
     const ROWS: usize = 20;
     let impact = report.impact;
-    if impact.groups.is_empty() && impact.node_files.is_empty() {
-        text.push_str("No group differs.\n");
-        return;
-    }
-    text.push_str("| group | change | nodes |\n|---|---|--:|\n");
     let moved = |change: ChangeRef| -> usize {
         let caused = |entry: &&ReportEntry| {
             entry.change.changes.iter().any(|it| it.causes.changes().contains(&change))
@@ -113,13 +108,23 @@ fn write_summary(text: &mut String, report: &DiffReport<'_>) {
     };
     let groups = (0..impact.groups.len()).map(ChangeRef::Group);
     let all = groups.chain((0..impact.node_files.len()).map(ChangeRef::NodeFile));
-    let mut rows: Vec<(usize, ChangeRef)> = all.map(|it| (moved(it), it)).collect();
+    let setting = Some(ChangeRef::Interpolation).filter(|it| moved(*it) > 0);
+    let mut rows: Vec<(usize, ChangeRef)> = all.chain(setting).map(|it| (moved(it), it)).collect();
+    if rows.is_empty() {
+        text.push_str("No group differs.\n");
+        return;
+    }
+    text.push_str("| group | change | nodes |\n|---|---|--:|\n");
     rows.sort_by_key(|(moved, change)| (std::cmp::Reverse(*moved), *change));
     for (moved, change) in rows.iter().take(ROWS) {
         let (name, how, file, line) = match impact.cause(*change) {
             Some(CausingChange::Group(it)) => (it.name.clone(), &it.how, &it.file, it.line),
             Some(CausingChange::NodeFile(it)) => {
                 (format!("node {}", it.node), &it.how, &it.file, it.line)
+            }
+            Some(CausingChange::Interpolation) => {
+                writeln!(text, "| | {} | {moved} |", escape(INTERPOLATION)).ok();
+                continue;
             }
             None => continue,
         };

@@ -7,14 +7,18 @@ use clap::Args;
 
 use super::store_location::StoreLocationParser;
 use crate::config::parse_duration;
+use crate::console::BasePath;
 use crate::forge::Provider;
 use crate::git::VerifyMode;
-use crate::http::{Host, OnGap};
+use crate::http::{Host, OnGap, ProxyHeader, TrustedNetwork};
 use crate::masking::{MaskSetting, StoredExtent};
 use crate::model::BudgetOverride;
 use crate::reconcile::{OnRewrite, OnStale, WriteMode};
 use crate::store::StoreLocation;
 use crate::telemetry::{self, LogFormat};
+
+/// What a daemon is called that has no other name.
+pub(super) const DEFAULT_INSTANCE: &str = "default";
 
 /// Run the controller daemon: follow a branch, validate every commit, answer over HTTP
 ///
@@ -44,7 +48,7 @@ pub(in crate::cli) struct ServeSettings {
         help_heading = "Repository"
     )]
     pub(super) path: String,
-    /// The directory of the mirror and the journal; a path is read in place without one
+    /// The directory of the mirror, the journal and the nodes; without it a repository on this machine is read in place
     #[arg(long, value_name = "DIR", env = "CLADE_DATA_DIR", help_heading = "Repository")]
     pub(super) data_dir: Option<PathBuf>,
     /// How often the branch is fetched, ten per cent more or less
@@ -210,6 +214,15 @@ pub(in crate::cli) struct ServeSettings {
     /// A unix socket to listen on as well; every process that may open it has every role
     #[arg(long, value_name = "PATH", env = "CLADE_SOCKET", help_heading = "Service")]
     pub(super) socket: Option<PathBuf>,
+    /// The path that all addresses begin with behind a proxy, such as `/clade`; they are answered without it, too
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "CLADE_BASE_PATH",
+        default_value = "/",
+        help_heading = "Console"
+    )]
+    pub(super) base_path: BasePath,
     /// How long requests in flight may take after SIGTERM
     #[arg(long, value_name = "DURATION", env = "CLADE_GRACE", default_value = "25s", value_parser = parse_duration, help_heading = "Service")]
     pub(super) grace: Duration,
@@ -237,7 +250,7 @@ pub(in crate::cli) struct ServeSettings {
     /// A directory of facts files, as Puppet Server keeps them, for nodes that have not checked in
     #[arg(long, value_name = "DIR", env = "CLADE_FACTS_DIR", help_heading = "Service")]
     pub(super) facts_dir: Option<PathBuf>,
-    /// The `PuppetDB` with the facts of nodes that have neither; the daemon shows it its certificate, and checks it against `--tls-client-ca`
+    /// The `PuppetDB` to ask for the facts of nodes without a check-in and without a facts file; the daemon authenticates with its own certificate, and verifies that of `PuppetDB` with `--tls-client-ca`
     #[arg(long, value_name = "URL", env = "CLADE_PUPPETDB", help_heading = "Service")]
     pub(super) puppetdb: Option<String>,
     /// The form of the log
@@ -273,7 +286,7 @@ pub(in crate::cli) struct ServeSettings {
         help_heading = "Check-ins"
     )]
     pub(super) store_cache: u32,
-    /// How many nodes' check-ins are kept; beyond, nodes that were seen once are evicted, the oldest first
+    /// How many nodes' check-ins are kept; beyond that, nodes that were seen once are evicted, the oldest first
     #[arg(
         long,
         value_name = "COUNT",
@@ -299,7 +312,7 @@ pub(in crate::cli) struct ServeSettings {
     /// How long the changes of a node's answers are kept
     #[arg(long, value_name = "DURATION", env = "CLADE_HISTORY", default_value = "90d", value_parser = interval, help_heading = "Check-ins")]
     pub(super) history: Duration,
-    /// Which facts and trusted data of a check-in are kept: all, those that rules of the commit mention that answers, or none
+    /// Which facts and trusted data of a check-in are kept: all, those that the rules of the live commit mention, or none
     #[arg(
         long,
         value_enum,
@@ -308,7 +321,7 @@ pub(in crate::cli) struct ServeSettings {
         help_heading = "Privacy"
     )]
     pub(super) store_facts: StoredExtent,
-    /// A path of facts or trusted data whose values are never stored, shown or logged, such as `app.dsn` or `**.*pin*`; repeatable, beside the usual suspects, or `none` without these
+    /// A path of facts or trusted data whose values are never stored, shown or logged, such as `app.dsn` or `**.*pin*`; repeatable, added to a built-in list of passwords, keys and metadata of clouds, or `none` to turn that list off
     #[arg(
         long,
         value_name = "PATH",
@@ -356,7 +369,7 @@ pub(in crate::cli) struct ServeSettings {
         help_heading = "Writes"
     )]
     pub(super) write_trailer: Vec<String>,
-    /// How often a write is applied again after another push was faster
+    /// How often a write is retried when another push reaches the branch first
     #[arg(
         long,
         value_name = "NUMBER",
@@ -453,7 +466,7 @@ pub(in crate::cli) struct ServeSettings {
         help_heading = "Access"
     )]
     pub(super) tls_client_crl_expired: OnGap,
-    /// The roles of client certificates; any other certificate may classify its own node alone
+    /// A file that gives roles to client certificates; any other certificate may only classify its own node
     #[arg(
         long,
         value_name = "FILE",
@@ -465,6 +478,34 @@ pub(in crate::cli) struct ServeSettings {
     /// The hashes of the tokens of clients, with their roles
     #[arg(long, value_name = "FILE", env = "CLADE_TOKENS_FILE", help_heading = "Access")]
     pub(super) tokens_file: Option<PathBuf>,
+    /// The header by which an authenticating proxy names the user of a request, such as `X-Forwarded-User`; it counts only from the addresses of `--proxy-auth-from`
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CLADE_PROXY_AUTH_HEADER",
+        requires = "proxy_auth_from",
+        help_heading = "Access"
+    )]
+    pub(super) proxy_auth_header: Option<ProxyHeader>,
+    /// An address or network of this proxy, such as `10.1.0.7` or `10.1.0.0/24`; repeatable. Everything that can connect from there can claim any name
+    #[arg(
+        long,
+        value_name = "CIDR",
+        env = "CLADE_PROXY_AUTH_FROM",
+        value_delimiter = ',',
+        requires = "proxy_auth_header",
+        help_heading = "Access"
+    )]
+    pub(super) proxy_auth_from: Vec<TrustedNetwork>,
+    /// A file that gives roles to the users whom the proxy names; without it each of them may read
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CLADE_PROXY_AUTH_ALLOW",
+        requires = "proxy_auth_header",
+        help_heading = "Access"
+    )]
+    pub(super) proxy_auth_allow: Option<PathBuf>,
     /// Allow every client that can connect to classify and read, on every address; the daemon keeps nothing of their requests
     #[arg(long, env = "CLADE_ALLOW_ANONYMOUS", help_heading = "Access")]
     pub(super) allow_anonymous: bool,
@@ -514,12 +555,12 @@ pub(in crate::cli) struct ServeSettings {
     /// Certificates, as PEM, to trust for its API instead of those of the public authorities
     #[arg(long, value_name = "FILE", env = "CLADE_FORGE_CA_FILE", help_heading = "Forge")]
     pub(super) forge_ca_file: Option<PathBuf>,
-    /// The name of this daemon in commit statuses: `clade/live/NAME`
+    /// The name of this daemon in commit statuses, `clade/live/NAME`, and among replicas, where the name of its machine is the default
     #[arg(
         long,
         value_name = "NAME",
         env = "CLADE_INSTANCE",
-        default_value = "default",
+        default_value = DEFAULT_INSTANCE,
         help_heading = "Forge"
     )]
     pub(super) instance: String,

@@ -11,7 +11,8 @@ use tokio::net::{TcpListener, UnixListener};
 use super::arguments::ServeSettings;
 use super::descriptors;
 use super::prepare::Prepared;
-use crate::http::{Endpoint, Listener, RouteSet, Services, router};
+use crate::console::{self, ConsoleSettings, Transport};
+use crate::http::{Endpoint, Listener, RouteSet, Services, router_with_pages};
 
 /// Opens every address.
 pub(super) fn open(
@@ -23,22 +24,29 @@ pub(super) fn open(
         Some(tls) => Listener::Tls(listener, Arc::clone(tls)),
         None => Listener::Plain(listener),
     };
+    let transport = if prepared.tls.is_some() { Transport::Tls } else { Transport::Plain };
+    let console = ConsoleSettings::new(settings.base_path.clone(), transport)?;
+    let with_pages = |set| {
+        router_with_pages(Arc::clone(services), set, console.base_path(), |api| {
+            console::pages(api, &console)
+        })
+    };
     let set = if prepared.admin.is_some() { RouteSet::Public } else { RouteSet::Whole };
     let mut endpoints = vec![Endpoint {
         listener: secured(listen(&prepared.listen)?),
-        routes: router(Arc::clone(services), set),
+        routes: with_pages(set),
         name: "listen",
         connection_limit: descriptors::connections(settings.max_connections),
     }];
     if let Some(admin) = &prepared.admin {
-        let routes = router(Arc::clone(services), RouteSet::Admin);
+        let routes = with_pages(RouteSet::Admin);
         let listener = secured(listen(admin)?);
         let connection_limit = descriptors::APART;
         let name = "admin-listen";
         endpoints.push(Endpoint { listener, routes, name, connection_limit });
     }
     if let Some(path) = &settings.socket {
-        let routes = router(Arc::clone(services), RouteSet::Whole);
+        let routes = with_pages(RouteSet::Whole);
         let listener = Listener::Unix(socket(path)?);
         let connection_limit = descriptors::APART;
         endpoints.push(Endpoint { listener, routes, name: "socket", connection_limit });

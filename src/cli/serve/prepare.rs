@@ -48,6 +48,7 @@ pub(super) fn prepare(serve: &ServeSettings) -> Result<Prepared> {
         serve.tls_allow.clone(),
         serve.allow_anonymous,
     )?;
+    let access = behind_proxy(access, serve)?;
     let listen = addresses(&serve.listen)?;
     let admin = serve.admin_listen.as_deref().map(addresses).transpose()?;
     if access.is_open() && !serve.allow_anonymous {
@@ -125,8 +126,15 @@ fn check_loopback(flag: &str, text: &str, addresses: &[SocketAddr]) -> Result<()
     }
     bail!(
         "`{flag} {text}` is reachable from other machines and no authentication is configured: \
-         listen on 127.0.0.1, configure `--tokens-file` or `--tls-client-ca`, or pass --allow-anonymous"
+         listen on 127.0.0.1, configure `--tokens-file`, `--tls-client-ca` or `--proxy-auth-header`, or pass --allow-anonymous"
     )
+}
+
+/// Trusts the proxy that authenticates users, if there is one.
+fn behind_proxy(access: Access, serve: &ServeSettings) -> Result<Access> {
+    let Some(header) = serve.proxy_auth_header.clone() else { return Ok(access) };
+    let networks = serve.proxy_auth_from.clone();
+    Ok(access.behind_proxy(header, networks, serve.proxy_auth_allow.clone())?)
 }
 
 /// Reads the secrets of webhooks.

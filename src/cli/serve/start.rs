@@ -5,9 +5,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::arguments::{EncFacts, ServeSettings};
+use super::arguments::{DEFAULT_INSTANCE, EncFacts, ServeSettings};
 use super::layers::Layering;
 use super::prepare::{Prepared, prepare};
 use super::reload::{self, Reloader, SettingsReloader};
@@ -15,8 +16,11 @@ use super::{allocator, controller, ending, listeners, supervisor};
 use crate::cli::Exit;
 use crate::decision_log::{DecisionLog, DecisionLogSettings, DecisionTarget, DecisionWriter};
 use crate::facts::FactsDirectory;
-use crate::http::{EncCache, FactsPolicy, PrivacyPolicy, ServeOptions, Services, serve};
+use crate::http::{
+    EncCache, FactsPolicy, LiveStatus, PrivacyPolicy, ServeOptions, Services, serve,
+};
 use crate::masking::{Masks, StoredForm};
+use crate::overview::{Overview, OwnReplica};
 use crate::reconcile::{Controller, Settings, Threads};
 use crate::store::CheckIns;
 use crate::telemetry::{Log, Metrics};
@@ -56,7 +60,7 @@ async fn run_within(
     let mut signals = supervisor::signals(stop.clone(), Arc::clone(&signalled_at))?;
     let hangups = reload::hangups()?;
     let (services, decision_writer) =
-        start_services(settings, prepared, controller_settings).await?;
+        start_services(settings, prepared, controller_settings, stop.clone()).await?;
     let endpoints = listeners::open(settings, prepared, &services)?;
     let workers = Workers::spawn(&services, decision_writer)?;
     let deciding = Arc::clone(&services.controller);
@@ -104,6 +108,7 @@ async fn start_services(
     settings: &ServeSettings,
     prepared: &Prepared,
     controller_settings: Settings,
+    stop: CancellationToken,
 ) -> Result<(Arc<Services>, Option<DecisionWriter>)> {
     let metrics: Arc<Metrics> = Arc::default();
     let masks = Masks::of_settings(&settings.mask);
@@ -132,8 +137,24 @@ async fn start_services(
         enc_cache: EncCache::default(),
         privacy: PrivacyPolicy::new(StoredForm { masks, facts: settings.store_facts }),
         decisions,
+        overview: Arc::new(Overview::new(own_replica(settings))),
+        live: LiveStatus::until(stop),
     });
     Ok((services, decision_writer))
+}
+
+/// Returns what this daemon says of itself to those that share its store.
+fn own_replica(settings: &ServeSettings) -> OwnReplica {
+    let machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let name = match settings.instance.as_str() {
+        DEFAULT_INSTANCE => machine(),
+        name => name.to_owned(),
+    };
+    OwnReplica {
+        id: format!("{:032x}", fastrand::u128(..)),
+        name: name.chars().filter(|it| !it.is_control()).take(64).collect(),
+        started_at: Timestamp::now(),
+    }
 }
 
 /// Opens the decision log, if there is to be one.
@@ -163,6 +184,7 @@ struct Workers {
     writer: Option<JoinHandle<()>>,
     check_ins: JoinHandle<()>,
     decisions: Option<JoinHandle<()>>,
+    overview: JoinHandle<()>,
 }
 
 impl Workers {
@@ -179,7 +201,14 @@ impl Workers {
         let check_ins = check_ins.context("cannot start a thread")?;
         let decisions = decisions.map(|it| named("decision-log").spawn(move || it.run()));
         let decisions = decisions.transpose().context("cannot start a thread")?;
-        Ok(Self { controller, writer, check_ins, decisions })
+        let overview = named("overview").spawn({
+            let (overview, store) = (Arc::clone(&services.overview), services.check_ins.clone());
+            let (controller, metrics) =
+                (Arc::clone(&services.controller), Arc::clone(&services.metrics));
+            move || overview.keep_sampling(&store, &controller, &metrics)
+        });
+        let overview = overview.context("cannot start a thread")?;
+        Ok(Self { controller, writer, check_ins, decisions, overview })
     }
 
     /// Ends them all, the controller last: what is written may still need it.
@@ -187,6 +216,9 @@ impl Workers {
         if let Some(decisions) = &services.decisions {
             decisions.stop();
         }
+        // Before the store: it says there that it stops.
+        services.overview.stop();
+        ending::join(self.overview, "the thread that takes samples");
         services.check_ins.stop();
         ending::join(self.check_ins, "the writer of check-ins");
         if let Some(writer) = &services.writer {

@@ -81,7 +81,8 @@ impl ActualClassification {
         let parameters = |classes: &BTreeMap<&ClassName, ClassSources<'_>>| -> Parameters {
             let class = |(name, it): (&&ClassName, &ClassSources<'_>)| {
                 let values = it.parameters.iter();
-                let values = values.map(|(key, it)| (key.to_string(), it.value.clone())).collect();
+                let values =
+                    values.map(|(key, it)| (key.to_string(), it.value.as_ref().clone())).collect();
                 (name.to_string(), values)
             };
             classes.iter().map(class).collect()
@@ -90,7 +91,9 @@ impl ActualClassification {
         Self {
             environment: result.environment.as_str().into(),
             classes: parameters(&result.classes),
-            variables: variables.map(|(name, it)| (name.to_string(), it.value.clone())).collect(),
+            variables: variables
+                .map(|(name, it)| (name.to_string(), it.value.as_ref().clone()))
+                .collect(),
             config_data: parameters(&result.config_data),
         }
     }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::super::output::{DataFormat, paint};
+use super::super::page::paint;
 use super::verdict::TestVerdict;
 use crate::diagnostic::Colour;
 use crate::document::quote;
@@ -52,9 +52,14 @@ pub(super) fn human(verdicts: &[TestVerdict<'_>], prefix: &str, colour: Colour) 
             let _infallible = writeln!(text, "  see: {command}");
         }
     }
-    let (passed, failed) = counts(verdicts);
-    let _infallible = writeln!(text, "\n{passed} passed, {failed} failed");
+    let _infallible = writeln!(text, "\n{}", summary(verdicts));
     text
+}
+
+/// Says how many tests passed.
+pub(super) fn summary(verdicts: &[TestVerdict<'_>]) -> String {
+    let (passed, failed) = counts(verdicts);
+    format!("{passed} passed, {failed} failed")
 }
 
 pub(super) fn tap(verdicts: &[TestVerdict<'_>], prefix: &str) -> String {
@@ -106,7 +111,7 @@ pub(super) fn junit(verdicts: &[TestVerdict<'_>], prefix: &str) -> String {
     format!("{}\n", text.trim_end())
 }
 
-pub(super) fn json(verdicts: &[TestVerdict<'_>], prefix: &str) -> String {
+pub(super) fn to_value(verdicts: &[TestVerdict<'_>], prefix: &str) -> Value {
     let (passed, failed) = counts(verdicts);
     let tests: Vec<_> = verdicts
         .iter()
@@ -127,5 +132,5 @@ pub(super) fn json(verdicts: &[TestVerdict<'_>], prefix: &str) -> String {
             })
         })
         .collect();
-    DataFormat::Json.write(&json!({"passed": passed, "failed": failed, "tests": tests}))
+    json!({"passed": passed, "failed": failed, "tests": tests})
 }

@@ -11,7 +11,7 @@ use super::super::tree::draw::{conflict_lines, shorten, sources};
 use super::super::tree::group::Membership;
 use super::actual_values::ActualValues;
 use crate::classification::{
-    ClassSources, Explanation, Final, Outcome, SourcedValue, conflict_summary,
+    ClassSources, Explanation, Final, Outcome, SourcedValue, WithheldFacts, conflict_summary,
 };
 use crate::diagnostic::closest;
 use crate::facts::with_certname;
@@ -57,7 +57,7 @@ pub(super) fn run<'t>(
     directory: &Path,
 ) -> TestVerdict<'t> {
     let file = facts_path(test, directory);
-    let node = match check_facts(test, directory).and_then(|()| node(test, file.as_deref())) {
+    let node = match node_of(test, directory) {
         Ok(node) => node,
         Err(error) => {
             let mismatches = vec![Mismatch::new(format!("{error:#}"), [])];
@@ -70,6 +70,12 @@ pub(super) fn run<'t>(
     });
     let (mismatches, actual) = compare(test, estate, index, &node);
     TestVerdict { test, mismatches, see, actual }
+}
+
+/// Makes the node that a test is about.
+pub(super) fn node_of(test: &TestCase, directory: &Path) -> Result<Node> {
+    check_facts(test, directory)?;
+    node(test, facts_path(test, directory).as_deref())
 }
 
 fn facts_path(test: &TestCase, directory: &Path) -> Option<PathBuf> {
@@ -104,7 +110,6 @@ fn check_facts(test: &TestCase, directory: &Path) -> Result<()> {
     }
 }
 
-/// Makes the node that a test is about.
 fn node(test: &TestCase, facts_path: Option<&Path>) -> Result<Node> {
     let (mut fact, mut trusted) = (test.facts.clone(), test.trusted.clone());
     if let Some(path) = facts_path {
@@ -122,7 +127,7 @@ fn compare(
     node: &Node,
 ) -> (Vec<Mismatch>, Option<ActualValues>) {
     let hierarchy = &estate.hierarchy;
-    let explanation = match classify(estate, index, node) {
+    let explanation = match classify(estate, index, node, WithheldFacts::Refuse) {
         Ok(explanation) => explanation,
         Err(error) => {
             let index = hierarchy.find(error.group);
@@ -130,8 +135,16 @@ fn compare(
             return (vec![Mismatch::new(error.to_string(), why)], None);
         }
     };
+    let mismatches = judge(test, &explanation);
+    let actual = (!mismatches.is_empty()).then(|| ActualValues::of(&explanation));
+    (mismatches, actual)
+}
+
+/// Compares a classification with what a test expects.
+pub(super) fn judge(test: &TestCase, explanation: &Explanation<'_>) -> Vec<Mismatch> {
+    let hierarchy = &explanation.estate.hierarchy;
     let mut mismatches = Vec::new();
-    compare_groups(&test.expect, &explanation, &mut mismatches);
+    compare_groups(&test.expect, explanation, &mut mismatches);
     match &explanation.outcome {
         Outcome::Conflict(conflicts) if test.expect.conflict != Some(true) => {
             let message = conflict_summary(hierarchy, conflicts);
@@ -155,8 +168,7 @@ fn compare(
         let because = "`clade test --update` writes what comes out now".to_owned();
         mismatches.push(Mismatch::new(message, [because]));
     }
-    let actual = (!mismatches.is_empty()).then(|| ActualValues::of(&explanation));
-    (mismatches, actual)
+    mismatches
 }
 
 fn compare_groups(
@@ -255,7 +267,7 @@ impl ValueComparison<'_> {
                 let message = format!("expected {what} to be {wanted}, it is missing");
                 self.mismatches.push(Mismatch::new(message, []));
             }
-            Some(found) if same(expected, found.value) => {}
+            Some(found) if same(expected, &found.value) => {}
             Some(found) => {
                 let value = shorten(&found.value.to_string());
                 let message = format!("expected {what} to be {wanted}, it is {value}");

@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::places::WrittenPlaces;
+use crate::answer::AnswerKey;
 use crate::classification::{
     ClassSources, ConflictShare, Conflicts, Explanation, Final, Outcome, SourcedValue, ValueSource,
 };
-use crate::cli::output::paint;
+use crate::cli::page::paint;
 use crate::diagnostic::Colour;
 use crate::hierarchy::{GroupIndex, Hierarchy};
-use crate::model::{ClassName, Condition};
+use crate::model::{ClassName, Condition, Key};
 use crate::rule::{Explained, ExplainedForm, explain};
-
-/// How many groups that do not match are shown.
-const MISSES: usize = 20;
 
 /// The longest value that is shown whole, in characters.
 const VALUE_LIMIT: usize = 100;
@@ -61,15 +60,28 @@ impl Pen {
     }
 }
 
-/// Draws the explanation of a node.
-pub(super) fn draw(explanation: &Explanation<'_>, colour: Colour) -> String {
+/// Which groups an explanation shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShownGroups {
+    /// Those that match.
+    Matching,
+    /// Those that do not match as well.
+    All,
+}
+
+/// Draws the explanation of a node: what it gets, then why.
+pub(super) fn draw(
+    explanation: &Explanation<'_>,
+    places: &WrittenPlaces,
+    shown: ShownGroups,
+    colour: Colour,
+) -> String {
     let mut pen = Pen::new(colour);
     let hierarchy = &explanation.estate.hierarchy;
     pen.line(0, &pen.strong(&explanation.node.name));
-    if let Outcome::Classified(result) = &explanation.outcome {
-        let from = sources(hierarchy, &result.environment_sources);
-        let from = if from.is_empty() { String::new() } else { pen.dim(&format!("  from {from}")) };
-        pen.line(1, &format!("environment {}{from}", result.environment));
+    match &explanation.outcome {
+        Outcome::Classified(result) => Values { hierarchy, places }.draw(&mut pen, result),
+        Outcome::Conflict(conflicts) => differences(&mut pen, hierarchy, conflicts),
     }
     pen.line(0, "");
     pen.line(0, &pen.strong("groups that match"));
@@ -84,11 +96,7 @@ pub(super) fn draw(explanation: &Explanation<'_>, colour: Colour) -> String {
         pen.line(depth, &format!("{}{leaf}", group.name));
         condition(&mut pen, depth + 1, &found.explain(explanation.node));
     }
-    misses(&mut pen, explanation);
-    match &explanation.outcome {
-        Outcome::Classified(result) => values(&mut pen, hierarchy, result),
-        Outcome::Conflict(conflicts) => differences(&mut pen, hierarchy, conflicts),
-    }
+    misses(&mut pen, explanation, shown);
     pen.finish()
 }
 
@@ -125,7 +133,7 @@ pub(super) fn condition(pen: &mut Pen, depth: usize, explained: &Explained<'_>) 
 }
 
 /// Draws the groups whose parent matches but that do not match themselves.
-fn misses(pen: &mut Pen, explanation: &Explanation<'_>) {
+fn misses(pen: &mut Pen, explanation: &Explanation<'_>, shown: ShownGroups) {
     let hierarchy = &explanation.estate.hierarchy;
     let matching: BTreeSet<GroupIndex> = explanation.matches.iter().map(|it| it.group).collect();
     // A group without a rule lets its descendants match through it.
@@ -145,55 +153,110 @@ fn misses(pen: &mut Pen, explanation: &Explanation<'_>) {
         return;
     }
     pen.line(0, "");
+    if shown == ShownGroups::Matching {
+        let groups = if missed.len() == 1 { "group does" } else { "groups do" };
+        let line = format!(
+            "{} {groups} not match, below those that do: --all shows them, --group NAME one",
+            missed.len()
+        );
+        return pen.line(0, &pen.dim(&line));
+    }
     pen.line(0, &pen.strong("groups that do not match, below those that do"));
-    for index in missed.iter().take(MISSES) {
+    for index in &missed {
         let group = hierarchy.group(*index);
         pen.line(1, group.name.as_str());
         if let Some(rule) = &group.rule {
             condition(pen, 2, &explain(rule, explanation.node));
         }
     }
-    if missed.len() > MISSES {
-        let rest = missed.len() - MISSES;
-        pen.line(1, &pen.dim(&format!("and {rest} more; --group NAME shows one")));
-    }
 }
 
-fn values(pen: &mut Pen, hierarchy: &Hierarchy, result: &Final<'_>) {
-    classes(pen, hierarchy, "classes", &result.classes);
-    if !result.variables.is_empty() {
+/// Returns the key of a class, where it says something by itself.
+type ClassKey<'k> = &'k dyn Fn(&ClassName) -> Option<AnswerKey>;
+
+/// Returns the key of a value of a class.
+type ValueKey<'k> = &'k dyn Fn(ClassName, Key) -> AnswerKey;
+
+/// What a node gets, with what defines each value and where that is written.
+struct Values<'v> {
+    hierarchy: &'v Hierarchy,
+    places: &'v WrittenPlaces,
+}
+
+impl Values<'_> {
+    fn draw(&self, pen: &mut Pen, result: &Final<'_>) {
+        let from = &result.environment_sources;
+        let from = if from.is_empty() {
+            String::new()
+        } else {
+            self.from(pen, from, &AnswerKey::Environment)
+        };
+        pen.line(1, &format!("environment {}{from}", result.environment));
+        let class = |it: &ClassName| Some(AnswerKey::Class(it.clone()));
+        self.classes(pen, "classes", &result.classes, (&class, &AnswerKey::Parameter));
+        if !result.variables.is_empty() {
+            pen.line(0, "");
+            pen.line(0, &pen.strong("variables"));
+            for (name, it) in &result.variables {
+                let key = AnswerKey::Variable((*name).clone());
+                self.value(pen, 1, (name.as_str(), &key), it);
+            }
+        }
+        // The config data of a class are nothing without their keys.
+        self.classes(pen, "config data", &result.config_data, (&|_| None, &AnswerKey::ConfigData));
+    }
+
+    fn classes(
+        &self,
+        pen: &mut Pen,
+        title: &str,
+        classes: &BTreeMap<&ClassName, ClassSources<'_>>,
+        (class_key, key_of): (ClassKey<'_>, ValueKey<'_>),
+    ) {
+        if classes.is_empty() {
+            return;
+        }
         pen.line(0, "");
-        pen.line(0, &pen.strong("variables"));
-        for (name, it) in &result.variables {
-            value(pen, hierarchy, 1, name.as_str(), it);
+        pen.line(0, &pen.strong(title));
+        for (name, class) in classes {
+            let from = class_key(name).map(|key| self.from(pen, &class.sources, &key));
+            pen.line(1, &format!("{name}{}", from.unwrap_or_default()));
+            for (key, it) in &class.parameters {
+                let of_answer = key_of((*name).clone(), (*key).clone());
+                self.value(pen, 2, (key.as_str(), &of_answer), it);
+            }
         }
     }
-    classes(pen, hierarchy, "config data", &result.config_data);
-}
 
-fn classes(
-    pen: &mut Pen,
-    hierarchy: &Hierarchy,
-    title: &str,
-    classes: &BTreeMap<&ClassName, ClassSources<'_>>,
-) {
-    if classes.is_empty() {
-        return;
-    }
-    pen.line(0, "");
-    pen.line(0, &pen.strong(title));
-    for (name, class) in classes {
-        let from = pen.dim(&format!("  from {}", sources(hierarchy, &class.sources)));
-        pen.line(1, &format!("{name}{from}"));
-        for (key, it) in &class.parameters {
-            value(pen, hierarchy, 2, key.as_str(), it);
+    fn value(
+        &self,
+        pen: &mut Pen,
+        depth: usize,
+        (name, key): (&str, &AnswerKey),
+        it: &SourcedValue<'_>,
+    ) {
+        let from = self.from(pen, &it.sources, key);
+        pen.line(depth, &format!("{name} = {}{from}", shorten(&it.value.to_string())));
+        if it.is_expanded() {
+            pen.line(depth + 1, &pen.dim(&format!("written {}", shorten(&it.written.to_string()))));
         }
     }
-}
 
-fn value(pen: &mut Pen, hierarchy: &Hierarchy, depth: usize, name: &str, it: &SourcedValue<'_>) {
-    let from = pen.dim(&format!("  from {}", sources(hierarchy, &it.sources)));
-    pen.line(depth, &format!("{name} = {}{from}", shorten(&it.value.to_string())));
+    /// Says what defines a value, and where.
+    fn from(&self, pen: &Pen, sources: &BTreeSet<ValueSource>, key: &AnswerKey) -> String {
+        let of = |source: &ValueSource| {
+            let name = match source {
+                ValueSource::Group(index) => self.hierarchy.group(*index).name.as_str(),
+                ValueSource::Node => "the node itself",
+            };
+            match self.places.get(self.hierarchy, *source, key) {
+                Some(place) => format!("{place} ({name})"),
+                None => format!("from {name}"),
+            }
+        };
+        let all: Vec<String> = sources.iter().map(of).collect();
+        pen.dim(&format!("  {}", all.join(", ")))
+    }
 }
 
 /// Names what defines a value.

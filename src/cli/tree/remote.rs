@@ -10,20 +10,23 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::classification::{classify, explanation};
+use super::places::WrittenPlaces;
+use crate::classification::{WithheldFacts, conclude, explanation, matches};
 use crate::cli::Exit;
 use crate::cli::client::{IdentityArgs, read_object};
 use crate::cli::import::export::{self, Export};
 use crate::cli::output::{DataFormat, Output};
+use crate::client::{Client, JsonReply};
 use crate::hierarchy::{Estate, Hierarchy};
-use crate::http::types::{Explanation, IndividualClassification};
-use crate::model::{Individual, Node};
+use crate::http::types::{BlamedValue, Explanation, IndividualClassification};
+use crate::model::{Individual, Interpolation, Node};
 
 /// How long a daemon may take for an answer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The explanation document of a daemon, and the groups of the commit that it comes from.
 pub(super) struct RemoteExplanation {
+    daemon: Client,
     /// As the daemon sent it, which may say more than this program can read.
     document: Value,
     groups: String,
@@ -44,7 +47,7 @@ pub(super) fn ask(
     let commit = commit.context("the daemon does not say which commit answers")?;
     // The groups of the same commit, whatever answers by now.
     let groups = daemon.get_json(&format!("/v1/groups?commit={commit}"))?.document()?.to_string();
-    Ok(RemoteExplanation { document, groups })
+    Ok(RemoteExplanation { daemon, document, groups })
 }
 
 impl RemoteExplanation {
@@ -55,18 +58,32 @@ impl RemoteExplanation {
         Ok(if is_conflict { Exit::Findings } else { Exit::Fine })
     }
 
+    /// Returns where the daemon says that the values of a node are written; nothing where it cannot say it.
+    pub(super) fn places(&self, node: &str) -> WrittenPlaces {
+        let path =
+            format!("/controller/nodes/{}/blame", utf8_percent_encode(node, NON_ALPHANUMERIC));
+        let values = self.daemon.get_json(&path).and_then(JsonReply::document).ok();
+        let values = values.and_then(|it| serde_json::from_value::<Vec<BlamedValue>>(it).ok());
+        WrittenPlaces::of_daemon(&values.unwrap_or_default())
+    }
+
     /// Returns what the document was made of, if this program makes the same document of it: what is
     /// drawn is what the daemon answers.
     pub(super) fn checked(&self) -> Result<(Estate, Node)> {
-        let (estate, node) =
+        let (mut estate, node) =
             self.parts().context("the explanation of the daemon cannot be drawn")?;
-        let own = explanation(&classify(&estate, &node)?);
-        if own != self.document {
-            bail!(
-                "this program and the daemon explain the node differently, as other versions or a token for some groups alone can: --format json prints the explanation of the daemon"
-            );
+        // The document does not say whether facts are put into values.
+        for interpolation in [Interpolation::Off, Interpolation::On] {
+            estate.interpolation = interpolation;
+            let groups = matches(&estate.hierarchy, &node)?;
+            let own = explanation(&conclude(&estate, &node, &groups, WithheldFacts::Mark)?);
+            if own == self.document {
+                return Ok((estate, node));
+            }
         }
-        Ok((estate, node))
+        bail!(
+            "this program and the daemon explain the node differently, as other versions or a token for some groups alone can: --format json prints the explanation of the daemon"
+        );
     }
 
     fn parts(&self) -> Result<(Estate, Node)> {
@@ -85,6 +102,7 @@ impl RemoteExplanation {
             individuals: Arc::new(individuals),
             environments: Arc::default(),
             catalogues: Arc::default(),
+            interpolation: Interpolation::Off,
         };
         Ok((estate, node))
     }

@@ -2,13 +2,15 @@
 //! node has.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path as FilePath;
 
 use anyhow::Result;
+use jiff::Timestamp;
 use rayon::prelude::*;
 
+use super::pins::Pins;
 use crate::classification::{Evidence, Outcome, classify, conflict_summary};
-use crate::cli::nodes::{ReadNodes, from_directory};
+use crate::cli::nodes::{NodesArgs, ReadNodes};
+use crate::cli::output::Output;
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::hierarchy::{Estate, GroupIndex};
 use crate::model::{Condition, Node, Path};
@@ -34,6 +36,7 @@ struct Observations {
 }
 
 /// The nodes of a fleet, and what they show.
+#[derive(Default)]
 pub(super) struct Fleet {
     pub(super) read: ReadNodes,
     pub(super) diagnostics: Vec<Diagnostic>,
@@ -41,19 +44,38 @@ pub(super) struct Fleet {
     pub(super) evidence: Evidence,
 }
 
-/// Classifies the nodes of a directory of facts.
-pub(super) fn check(directory: &FilePath, checked: &Checked) -> Result<Fleet> {
+/// Classifies the nodes of a fleet.
+pub(super) fn check(
+    nodes: &NodesArgs,
+    checked: &Checked,
+    now: Timestamp,
+    output: &mut Output,
+) -> Result<Fleet> {
     let Some(estate) = &checked.estate else {
         // Without an estate no node can be classified.
-        let read = from_directory(directory, &mut |_| {})?;
-        return Ok(Fleet { read, diagnostics: Vec::new(), evidence: Evidence::default() });
+        let read = nodes.read(&mut |_| {}, output)?;
+        return Ok(Fleet { read, ..Fleet::default() });
     };
     let paths = paths(estate);
     let missing = paths.keys().cloned().collect();
     let mut observations = Observations { missing, ..Observations::default() };
-    let read = from_directory(directory, &mut |nodes| observations.add(nodes, estate, &paths))?;
+    let mut pins = Pins::of(estate);
+    let read = nodes.read_noting(
+        &mut |name, seen| pins.note(name, seen),
+        &mut |nodes| observations.add(nodes, estate, &paths),
+        output,
+    )?;
     let mut diagnostics = observations.faults(estate, checked);
     if read.nodes > 0 {
+        let policy = checked.layout().policy.groups;
+        if let Some(severity) = policy.stale_pins.severity() {
+            // A node that cannot be read may be one that is pinned.
+            if read.unreadable.is_empty() {
+                diagnostics.extend(pins.stale(checked, severity, policy.stale_pin_days, now));
+            } else {
+                output.note("note: not checked: `stale_pins`, since some nodes cannot be read");
+            }
+        }
         diagnostics.extend(observations.unmatched(estate, checked, read.nodes));
         diagnostics.extend(observations.missing_facts(estate, checked, &paths, read.nodes));
     }
@@ -123,9 +145,13 @@ impl Observations {
         let groups = hierarchy
             .indexes()
             .filter(|it| hierarchy.group(*it).rule.is_some() && !self.matched.contains(it));
+        let policy = checked.layout().policy.groups.unmatched_groups.severity();
         let report = |group| {
             let message = format!("no node of the {nodes} that are known is in this group");
-            diagnostic(estate, checked, group, Kind::NeverMatches, message)
+            let kind = policy.map_or(Kind::NeverMatches, |_| Kind::UnmatchedGroup);
+            let mut found = diagnostic(estate, checked, group, kind, message)?;
+            found.severity = policy.unwrap_or(found.severity);
+            Some(found)
         };
         groups.filter_map(report).collect()
     }

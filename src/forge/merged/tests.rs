@@ -149,3 +149,35 @@ fn pages_are_those_of_the_configured_forge() {
         assert_eq!(url(&ForgePages::of_forge(&forge), message).as_deref(), Some(expected));
     }
 }
+
+#[test]
+fn commits_and_files_have_pages() {
+    let id: CommitId = "1234567890123456789012345678901234567890".parse().unwrap();
+    for (provider, host, repository, commit, file) in [
+        (Provider::Github, "github.com", "o/r", "/o/r/commit/ID", "/o/r/blob/ID/a%20b/c.yaml#L3"),
+        (Provider::Gitea, "g.io", "o/r", "/o/r/commit/ID", "/o/r/src/commit/ID/a%20b/c.yaml#L3"),
+        (Provider::Gitlab, "g.io", "o/r", "/o/r/-/commit/ID", "/o/r/-/blob/ID/a%20b/c.yaml#L3"),
+        (
+            Provider::Bitbucket,
+            "bitbucket.org",
+            "o/r",
+            "/o/r/commits/ID",
+            "/o/r/src/ID/a%20b/c.yaml#lines-3",
+        ),
+        (
+            Provider::BitbucketDc,
+            "g.io",
+            "scm/P/r",
+            "/projects/P/repos/r/commits/ID",
+            "/projects/P/repos/r/browse/a%20b/c.yaml?at=ID#3",
+        ),
+    ] {
+        let (base, repository) = (format!("https://{host}"), repository.to_owned());
+        let pages = ForgePages { provider: Some(provider), base: base.clone(), repository };
+        let whole = |path: &str| Some(base.clone() + &path.replace("ID", &id.to_string()));
+        assert_eq!(pages.commit(&id), whole(commit));
+        assert_eq!(pages.file(&id, "a b/c.yaml", Some(3)), whole(file));
+        let unknown = ForgePages { provider: None, ..pages };
+        assert_eq!((unknown.commit(&id), unknown.file(&id, "a", None)), (None, None));
+    }
+}

@@ -80,6 +80,44 @@ impl Repository {
         Ok(walk)
     }
 
+    /// Returns the newest commits that changed a file, along the first parents of a commit: at most so many, among
+    /// at most so many. A merge stands for what it brought.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a commit cannot be read.
+    pub fn file_changes(
+        &self,
+        from: CommitId,
+        path: &str,
+        most: usize,
+        among: usize,
+    ) -> Result<Vec<CommitId>, ReadError> {
+        let file = |commit: &git2::Commit<'_>| {
+            let tree = commit.tree().ok()?;
+            tree.get_path(path.as_ref()).ok().map(|it| (it.id(), it.filemode()))
+        };
+        let mut changes = Vec::new();
+        let mut newer: Option<(CommitId, _)> = None;
+        for id in self.log(from, among)? {
+            if changes.len() == most {
+                return Ok(changes);
+            }
+            let commit = self.find_commit(id)?;
+            let now = file(&commit);
+            if let Some((newer, then)) = newer.take()
+                && then != now
+            {
+                changes.push(newer);
+            }
+            if commit.parent_count() == 0 && now.is_some() && changes.len() < most {
+                changes.push(id);
+            }
+            newer = Some((id, now));
+        }
+        Ok(changes)
+    }
+
     /// Returns the first parent of a commit; none for a commit that follows no other.
     ///
     /// # Errors

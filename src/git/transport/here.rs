@@ -146,7 +146,7 @@ impl Stream {
     fn fail(&mut self, error: FetchError) -> io::Error {
         let complaint = self.group.complaint();
         if !complaint.is_empty() {
-            tracing::warn!(complaint, "git fails to take a push");
+            tracing::warn!(complaint, "git rejected a push");
         }
         self.attempt.fail_io(error)
     }

@@ -1,11 +1,12 @@
 //! Grants: what a caller may do.
 //!
 //! A grant is a set of roles, the nodes that it covers and the scope of its writes. A caller can have
-//! several: one for each entry that matches the certificate, one for the token. A request requires one
+//! several: one for each entry that matches the certificate or the user, one for the token. A request requires one
 //! grant that allows all of it; grants never add up.
 
 use std::sync::Arc;
 
+use super::proxy::UserName;
 use super::roles::{Role, Roles};
 use crate::changeset::Scope;
 use crate::facts::CertificateFacts;
@@ -41,6 +42,8 @@ pub(super) enum Holder {
     Token(Arc<str>),
     /// A client certificate.
     Certificate(Arc<CertificateFacts>),
+    /// A user whom a trusted proxy authenticated.
+    User(UserName),
 }
 
 /// The nodes that a grant covers.
@@ -80,6 +83,7 @@ impl Held {
             Holder::Anonymous => None,
             Holder::Token(name) => Some(name),
             Holder::Certificate(certificate) => Some(&certificate.certname),
+            Holder::User(user) => Some(user.as_str()),
         }
     }
 }
@@ -87,7 +91,7 @@ impl Held {
 /// The sender of a request, with its grants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::http) struct Caller {
-    /// The grants of the certificate, then that of the token.
+    /// The grants of the certificate, then those of the user, then that of the token.
     pub(super) grants: Vec<Held>,
 }
 
@@ -124,7 +128,7 @@ impl Caller {
         Self { grants: vec![Held::for_all(Holder::Anonymous, grant)] }
     }
 
-    /// Returns the name of the token, else that of the certificate.
+    /// Returns the name of the token, else that of the user, else that of the certificate.
     pub(in crate::http) fn name(&self) -> Option<&str> {
         self.grants.iter().rev().find_map(Held::name)
     }

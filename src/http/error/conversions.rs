@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::{ApiError, sentence};
 use crate::changeset::{Rejection, RejectionKind};
-use crate::classification::ClassificationError;
+use crate::classification::{ClassificationError, ClassificationFault, ExpansionFault};
 use crate::diagnostic::Diagnostic;
+use crate::http::request_schemas::failing_part;
 use crate::http::types::{
     Age, ErrorKind, EvaluationFailure, FailedGroup, Finding, NotInEffect, RemoteWords,
     SchemaViolation,
@@ -33,7 +34,7 @@ impl From<LookupError> for ApiError {
             LookupError::Stale(age) => {
                 let seconds = age.as_secs();
                 let message = format!(
-                    "The repository was last seen {seconds} s ago, longer than answers may be old."
+                    "The repository was last fetched {seconds} s ago, longer than `--max-staleness` allows."
                 );
                 let details = Age { staleness_seconds: seconds };
                 Self::new(ErrorKind::NoSnapshot, message, details)
@@ -48,7 +49,7 @@ impl From<LookupError> for ApiError {
                 Self::new(ErrorKind::UnknownCommit, message, error.revision)
             }
             LookupError::NotHereYet(commit) => {
-                let message = format!("The commit {commit} is not here yet; try again soon.");
+                let message = format!("The commit {commit} is not fetched yet; try again soon.");
                 Self::new(ErrorKind::CommitNotHereYet, message, commit.to_string())
                     .with_header(header::RETRY_AFTER, "1")
             }
@@ -82,7 +83,15 @@ impl From<SchemaViolation> for ApiError {
 }
 
 impl From<Rejection> for ApiError {
-    fn from(rejection: Rejection) -> Self {
+    fn from(mut rejection: Rejection) -> Self {
+        if rejection.kind == RejectionKind::SchemaViolation {
+            let name = rejection.details.get("schema").and_then(Value::as_str);
+            let body = rejection.details.get("submitted");
+            let part = name.zip(body).map(|(name, body)| failing_part(name, body));
+            if let (Some(part), Some(schema)) = (part, rejection.details.get_mut("schema")) {
+                *schema = part;
+            }
+        }
         Self::new(rejection.kind.into(), rejection.message, rejection.details)
     }
 }
@@ -146,16 +155,27 @@ impl From<WriteError> for ApiError {
 
 impl From<ClassificationError> for ApiError {
     fn from(error: ClassificationError) -> Self {
-        let message = format!(
-            "The rule of the group \"{}\" could not be evaluated: {}.",
-            error.name, error.cause
-        );
+        let message = match &error.cause {
+            ClassificationFault::Rule(cause) => {
+                format!("The rule of the group \"{}\" could not be evaluated: {cause}.", error.name)
+            }
+            ClassificationFault::Value { key, fault } => {
+                format!("Facts could not be put into the value \"{key}\": {fault}.")
+            }
+        };
         let (pattern, path) = match &error.cause {
-            EvaluationError::Steps { pattern } => {
+            ClassificationFault::Rule(EvaluationError::Steps { pattern }) => {
                 tracing::error!(group.id = %error.group, pattern = %pattern, "a rule could not be evaluated");
                 (Some(pattern.to_string()), None)
             }
-            EvaluationError::Withheld { path } => (None, Some(path.to_string())),
+            ClassificationFault::Rule(EvaluationError::Withheld { path })
+            | ClassificationFault::Value { fault: ExpansionFault::Withheld { path }, .. } => {
+                (None, Some(path.to_string()))
+            }
+            ClassificationFault::Value { fault: ExpansionFault::TooLong, key } => {
+                tracing::error!(group.id = %error.group, %key, "the facts in values are too long");
+                (None, None)
+            }
         };
         let group = FailedGroup { id: error.group, name: error.name };
         let details = EvaluationFailure { group, pattern, path };

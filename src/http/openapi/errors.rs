@@ -81,6 +81,16 @@ errors! {
     WordErrors { SchemaViolation }
     /// Of the name of an environment.
     EnvironmentErrors { SchemaViolation: "this is not a name of an environment" }
+    /// Of a rule in the query.
+    RuleErrors { SchemaViolation: "the rule is not valid; `details` has the `diagnostics`", Busy }
+    /// Of a rule in the body.
+    RuleBodyErrors {
+        MalformedRequest,
+        SchemaViolation: "the rule is not valid; `details` has the `diagnostics`",
+        RequestTimeout,
+        PayloadTooLarge,
+        Busy,
+    }
     /// Of rules as queries.
     TranslationErrors { UntranslatableRule, Busy }
     /// Of every write.

@@ -50,9 +50,28 @@ parameters! {
         Query "state" one_of(&["classified", "conflict", "error"]) => "What came of the last classification";
         Query "silent_for" text() => "How long the node was not seen, such as `2h`";
     }
+    /// From when on nodes and changes are counted.
+    CountedTimes {
+        Query "silent_for" text() => "How long a silent node was not seen: `2h` by default";
+        Query "moved_within" text() => "How far back changes are counted: `7d` by default";
+    }
+    /// One group.
+    OneGroup {
+        Query "group" text() => "The id of the group";
+    }
     /// A page of nodes.
     NodePageParameters {
+        Query "sort" text() => "`certname` (the default), `last-seen`, `since`, `state` or `environment`; with `-` before it in the other direction. Nodes that are equal in it stand by name";
         Query "limit" count() => "How many at most: 100 by default, never more than 1,000";
+        Query "offset" count() => "How many to leave out first";
+    }
+    /// A rule to search nodes by.
+    RuleParameter {
+        Query "rule" text() => "The rule, in either notation";
+    }
+    /// A page of the nodes that a rule matches.
+    SearchPage {
+        Query "limit" count() => "How many at most: 100 by default, never more than 10,000";
         Query "offset" count() => "How many to leave out first";
     }
     /// A page of the history of a node.

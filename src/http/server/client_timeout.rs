@@ -31,7 +31,7 @@ const LINGER: (Duration, usize) = (Duration::from_secs(1), 4 << 20);
 
 /// A client sends the body of its request too slowly.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the body came too slowly")]
+#[error("the body arrived too slowly")]
 pub(in crate::http) struct BodyTimeout;
 
 /// The time by which a client must have moved so many bytes.

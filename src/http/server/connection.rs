@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "refusals are logged once a second")]
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ use super::refusal_log::RefusalLog;
 use super::streamed_body::StreamedBody;
 use super::tls::{ClientCertificate, Tls};
 use crate::facts::CertificateFacts;
-use crate::http::access::take_query_token;
+use crate::http::access::{PeerIdentity, take_query_token};
 use crate::telemetry::ConnectionEnd;
 
 /// The longest head of a request, in bytes.
@@ -42,10 +43,23 @@ const FIRST_REQUEST: Duration = Duration::from_millis(500);
 pub(in crate::http) struct Peer {
     /// The client certificate.
     pub(in crate::http) certificate: Option<Arc<CertificateFacts>>,
+    /// The address of the other end; the unix socket has none.
+    pub(in crate::http) address: Option<IpAddr>,
     /// Whether it came through the unix socket: the mode of its file decides who may connect.
     pub(in crate::http) is_local: bool,
     /// Whether it is beyond the connection limit: only probes are answered.
     pub(in crate::http) is_over_limit: bool,
+}
+
+impl Peer {
+    /// Returns what authentication uses of the connection.
+    pub(in crate::http) fn identity(&self) -> PeerIdentity<'_> {
+        PeerIdentity { certificate: self.certificate.as_ref(), address: self.address }
+    }
+}
+
+fn address_of(stream: &TcpStream) -> Option<IpAddr> {
+    stream.peer_addr().ok().map(|it| it.ip())
 }
 
 /// A stream that a listener accepted.
@@ -72,7 +86,8 @@ impl Connection {
         let serving = async {
             match accepted {
                 AcceptedStream::Plain(stream) => {
-                    self.serve(stream, Peer { is_over_limit, ..Peer::default() }).await;
+                    let address = address_of(&stream);
+                    self.serve(stream, Peer { address, is_over_limit, ..Peer::default() }).await;
                 }
                 AcceptedStream::Unix(stream) => {
                     let peer = Peer { is_local: true, is_over_limit, ..Peer::default() };
@@ -89,7 +104,7 @@ impl Connection {
 
     /// Shakes hands, and serves until the client certificate is refused.
     async fn serve_tls(self, stream: TcpStream, tls: &Tls) {
-        let peer = stream.peer_addr().ok();
+        let (peer, ip) = (stream.peer_addr().ok(), address_of(&stream));
         let address = peer.map_or_else(|| "?".to_owned(), |it| it.to_string());
         let client = peer.map_or(ClientKey::Local, |it| it.ip().into());
         let Some((stream, certificate)) = self.shake_hands(stream, tls, client, &address).await
@@ -99,11 +114,13 @@ impl Connection {
         self.guard.enter(Phase::Head);
         let is_over_limit = self.guard.slot.is_over_limit;
         let Some(certificate) = certificate else {
-            return self.serve(stream, Peer { is_over_limit, ..Peer::default() }).await;
+            return self
+                .serve(stream, Peer { address: ip, is_over_limit, ..Peer::default() })
+                .await;
         };
         self.guard.set_client(ClientKey::Certificate(certificate.facts.certname.clone()));
         let facts = Some(Arc::new(certificate.facts.clone()));
-        let peer = Peer { certificate: facts, is_local: false, is_over_limit };
+        let peer = Peer { certificate: facts, address: ip, is_local: false, is_over_limit };
         let guard = Arc::clone(&self.guard);
         tokio::select! {
             () = self.serve(stream, peer) => {}

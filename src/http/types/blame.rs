@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::forge::MergedPullRequest;
+use crate::git::CommitInfo;
 use crate::model::{CommitId, GroupId};
 use crate::reconcile;
 
@@ -75,15 +77,22 @@ impl From<reconcile::BlamedValue> for BlamedValue {
             file,
             line,
             since: commit.time,
-            commit: BlamedCommit {
-                id: commit.id,
-                author: commit.author,
-                time: commit.time,
-                subject: commit.subject,
-                pull_request: pull_request
-                    .map(|it| BlamedPullRequest { number: it.number, url: it.url }),
-            },
+            commit: (commit, pull_request).into(),
             boundary: blamed.is_boundary,
+        }
+    }
+}
+
+impl From<(CommitInfo, Option<MergedPullRequest>)> for BlamedCommit {
+    fn from((commit, pull_request): (CommitInfo, Option<MergedPullRequest>)) -> Self {
+        let pull_request =
+            pull_request.map(|it| BlamedPullRequest { number: it.number, url: it.url });
+        Self {
+            id: commit.id,
+            author: commit.author,
+            time: commit.time,
+            subject: commit.subject,
+            pull_request,
         }
     }
 }

@@ -147,6 +147,15 @@ pub struct Sourced {
     pub value: Value,
     /// Ids of groups, or `node`.
     pub sources: Vec<String>,
+    /// The value as it is written, only where it has a `$` and facts are put into values.
+    #[schema(required = false)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Value>,
+    /// The facts and trusted data that are put into it, by path, where it is shown as it is written; null for
+    /// what the node does not have.
+    #[schema(value_type = HashMap<String, Value>, required = false)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<IndexMap<String, Value>>,
 }
 
 /// Where groups give different values: `details` of `classification-conflict`, and part of an explanation.

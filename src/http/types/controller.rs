@@ -7,24 +7,61 @@ use utoipa::ToSchema;
 use super::violation::SchemaViolation;
 use crate::model::CommitId;
 
+/// The most characters of a reason.
+const LONGEST_REASON: usize = 1000;
+
 /// A commit to keep answering.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PinRequest {
     /// A revision.
     pub commit: String,
+    /// Why, for the journal and the status; at most 1,000 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl PinRequest {
     /// Reads a body.
     pub(in crate::http) fn read(body: Value) -> Result<Self, SchemaViolation> {
+        let reason = reason_of(&body, "Pin")?;
         match body.get("commit").and_then(Value::as_str) {
-            Some(commit) => Ok(Self { commit: commit.to_owned() }),
+            Some(commit) => Ok(Self { commit: commit.to_owned(), reason }),
             None => Err(SchemaViolation {
                 schema: "Pin",
                 submitted: body,
                 error: "({:commit missing-required-key})".to_owned(),
             }),
         }
+    }
+}
+
+/// What an operator asks for, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct OperatorRequest {
+    /// Why, for the journal; at most 1,000 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl OperatorRequest {
+    /// Reads a body.
+    pub(in crate::http) fn read(body: &Value) -> Result<Self, SchemaViolation> {
+        Ok(Self { reason: reason_of(body, "OperatorRequest")? })
+    }
+}
+
+/// Returns the reason in a body; an empty one is none.
+fn reason_of(body: &Value, schema: &'static str) -> Result<Option<String>, SchemaViolation> {
+    let violation = |error: String| SchemaViolation { schema, submitted: body.clone(), error };
+    match body.get("reason") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(reason)) if reason.chars().count() > LONGEST_REASON => {
+            Err(violation(format!("`reason` has more than {LONGEST_REASON} characters")))
+        }
+        Some(Value::String(reason)) => {
+            Ok(Some(reason.trim().to_owned()).filter(|it| !it.is_empty()))
+        }
+        Some(_) => Err(violation("({:reason (not (string? reason))})".to_owned())),
     }
 }
 

@@ -51,6 +51,10 @@ pub struct Finding {
     #[schema(nullable = false)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub related: Option<Vec<RelatedPlace>>,
+    /// The part of a JSON Schema that is broken.
+    #[schema(value_type = Object, nullable = false)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
 }
 
 /// A text, null, or nothing at all.
@@ -89,6 +93,7 @@ impl Finding {
             group: None,
             help: None,
             related: None,
+            schema: None,
         }
     }
 }
@@ -114,6 +119,7 @@ impl From<&Diagnostic> for Finding {
             group: Some(diagnostic.group.clone()),
             help: Some(diagnostic.help.clone()),
             related: Some(related.collect()),
+            schema: diagnostic.schema.as_deref().cloned(),
         }
     }
 }
@@ -144,6 +150,11 @@ mod tests {
                 "line": 1, "column": 2, "end_line": 1, "end_column": 9, "group": null, "help": "h",
                 "related": [{"file": "f", "line": 1, "column": 1, "message": "m"}],
             }),
+            json!({
+                "kind": "schema-violation", "severity": "error", "message": "m", "file": "groups/a.yaml",
+                "line": 1, "column": 2, "end_line": 1, "end_column": 9, "group": null, "help": null,
+                "related": [], "schema": {"type": "integer"},
+            }),
         ] {
             let read: Finding = serde_json::from_value(written.clone()).unwrap();
             assert_eq!(serde_json::to_string(&read).unwrap(), written.to_string());
@@ -159,6 +170,7 @@ mod tests {
         };
         let finding = Diagnostic::new(Kind::MissingParent, file(2), "m");
         let more = finding.clone().in_group("A").with_help("h").with_related(file(3), "first");
+        let more = more.with_schema(json!({"enum": ["a"]}));
         let findings = [finding, more];
         let written = findings.each_ref().map(|it| Value::from(Finding::from(it)));
         let report = Report {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Finding, Stage};
+use super::{Finding, Replica, Stage, StoreInfo, WebhookDeliveries};
 use crate::model::CommitId;
 use crate::reconcile::{self, FailureCause};
 
@@ -31,12 +31,28 @@ pub struct Status {
     /// The commit that an operator pinned.
     #[schema(required)]
     pub pinned: Option<CommitId>,
+    /// Who pinned it, when, and why; null if none is pinned.
+    #[schema(required)]
+    #[serde(default)]
+    pub pinned_by: Option<PinnedBy>,
     /// Whose commits may answer: `off`, `head` or `range`.
     #[schema(required)]
     #[serde(default)]
     pub verification: String,
     /// What holds; negative conditions are present only while they are true.
     pub conditions: Vec<Condition>,
+    /// This daemon, and those that share its store, each with the commit that answers there.
+    #[schema(required)]
+    #[serde(default)]
+    pub replicas: Vec<Replica>,
+    /// The store of check-ins.
+    #[schema(required)]
+    #[serde(default)]
+    pub store: Option<StoreInfo>,
+    /// The deliveries of webhooks since the daemon started, by forge and by how they ended.
+    #[schema(required)]
+    #[serde(default)]
+    pub webhooks: Vec<WebhookDeliveries>,
 }
 
 /// The repository that is followed.
@@ -116,6 +132,19 @@ pub struct FailedCommit {
     pub diagnostics: Vec<Finding>,
 }
 
+/// Who pinned a commit, when, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PinnedBy {
+    /// The name of the token or certificate; null where access is open.
+    #[schema(required)]
+    pub actor: Option<String>,
+    /// The reason that was given.
+    #[schema(required)]
+    pub reason: Option<String>,
+    /// When.
+    pub since: Timestamp,
+}
+
 /// A condition, as Kubernetes has them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = StatusCondition)]
@@ -170,9 +199,13 @@ impl From<reconcile::Status> for Status {
                 expected: remote.expected,
             },
             last_failed: status.last_failed.as_ref().map(FailedCommit::from),
-            pinned: status.pinned,
+            pinned: status.pin.as_ref().map(|it| it.commit),
+            pinned_by: status.pin.map(PinnedBy::from),
             verification: status.verification.to_owned(),
             conditions: status.conditions.into_iter().map(Condition::from).collect(),
+            replicas: Vec::new(),
+            store: None,
+            webhooks: Vec::new(),
         }
     }
 }
@@ -186,6 +219,12 @@ impl From<&reconcile::FailedCommit> for FailedCommit {
             }
         };
         Self { commit: failed.commit, stage: failed.stage.into(), diagnostics }
+    }
+}
+
+impl From<reconcile::Pin> for PinnedBy {
+    fn from(reconcile::Pin { since, by, .. }: reconcile::Pin) -> Self {
+        Self { actor: by.actor, reason: by.reason, since }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::store;
 pub struct NodePage {
     /// How many nodes meet the conditions.
     pub total: u64,
-    /// Those of the page, by name.
+    /// Those of the page, in the order that the request asks for.
     pub nodes: Vec<NodeSummary>,
 }
 

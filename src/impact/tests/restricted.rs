@@ -68,7 +68,7 @@ fn a_restricted_node_is_compared_as_the_whole_node() {
         }
         let (base, head) = (build(&before), build(&after));
         let comparison = compare(&base, &head);
-        let paths = [&base, &head].map(|it| MentionedPaths::of(&it.hierarchy));
+        let paths = [&base, &head].map(MentionedPaths::of);
         let paths = paths[0].union(&paths[1]);
         let mut survey = Survey::default();
         for number in 0..12 {

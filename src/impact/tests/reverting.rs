@@ -225,6 +225,7 @@ fn taking_back_what_is_named_takes_the_difference_back() {
                 (BTreeSet::from([pair.number(comparison.groups()[*at].id)]), false)
             }
             ChangeRef::NodeFile(_) => (BTreeSet::new(), true),
+            ChangeRef::Interpolation => panic!("the setting stays"),
         };
         for change in comparison.node(&node).change.into_iter().flat_map(|it| it.changes) {
             let key = key(&pair, &change.what);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::cache::{BlameCache, Step, WalkNumber};
 use crate::answer::Answer;
 use crate::blame::{BlamedBranch, ConcernedNodes, Inputs, KnownOrigins, Older, Origin, paths_of};
+use crate::classification::references_of_estate;
 use crate::git::{FilesError, ReadError, Repository, TreeComparer};
 use crate::model::{Budget, CommitId, Meter, Node, Path};
 use crate::reconcile::build::{Build, CheckedFiles};
@@ -64,7 +65,7 @@ pub(super) struct Commits<'b> {
     concerned: HashMap<FileKey, Arc<ConcernedNodes>>,
     /// The same by path, as of the file that was read last: most changes leave the rule as it is.
     concerned_last: HashMap<Arc<str>, Arc<ConcernedNodes>>,
-    /// The paths that the rules of the commits so far mention.
+    /// The paths that rules and values of the commits so far mention.
     paths: HashSet<Path>,
     /// Whether the rules of the commit that comes next are among them, since those of the files that differ are.
     are_noted: bool,
@@ -115,12 +116,13 @@ impl<'b> Commits<'b> {
         }
     }
 
-    /// Notes the layout and the rules of a valid commit: what comes before it is compared with it.
+    /// Notes the layout, and the paths that rules and values mention, of a valid commit: what comes before it is compared with it.
     fn enter(&mut self, checked: &Checked) {
         let Some(estate) = &checked.estate else { return };
         if *self.layout != *checked.layout() {
             self.layout = Arc::new(checked.layout().clone());
         }
+        references_of_estate(estate, &mut |it| note(&mut self.paths, &it.decisive()));
         if self.are_noted {
             return;
         }

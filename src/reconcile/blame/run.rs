@@ -36,6 +36,19 @@ pub struct BlamedValue {
     pub is_boundary: bool,
 }
 
+/// A value of a node's answer, and where it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocatedValue {
+    /// The key, such as `classes.apache.port`.
+    pub key: String,
+    /// The value.
+    pub value: Value,
+    /// The group that defines it; none for the node's own file.
+    pub group: Option<DefiningGroup>,
+    /// The file that defines it, and its line there; none for what no file says, such as the root group.
+    pub place: Option<(Arc<str>, u32)>,
+}
+
 /// Nothing can be blamed.
 #[derive(Debug, thiserror::Error)]
 pub enum BlameError {
@@ -180,6 +193,31 @@ impl<'b> Blame<'b> {
             Ok(Walked::Stopped) | Err(BuildError::Cancelled(_)) => Err(BlameError::Stopped),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns each value that a node gets at a commit with the place where it is written, by key.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the node has no answer, or the commit cannot be read.
+    pub fn locate(&self, head: CommitId, node: &Node) -> Result<Vec<LocatedValue>, BlameError> {
+        let empty = BlameCache::default();
+        let mut commits = Commits::new(&self.context, node, self.cache.unwrap_or(&empty));
+        let checked = &commits.begin(head, self.built.as_ref())?;
+        let Some(estate) = &checked.estate else {
+            return Err(BlameError::Invalid { commit: head, why: summary(&checked.diagnostics) });
+        };
+        let answer = Answer::of(estate, node)?;
+        let lines = self.lines(head, node, checked, &answer);
+        let located = answer.values().iter().map(|(key, defined)| LocatedValue {
+            key: defined.key_text(key),
+            value: defined.value.clone(),
+            group: defined.group.clone(),
+            place: lines.get(key).cloned(),
+        });
+        let mut located: Vec<LocatedValue> = located.collect();
+        located.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(located)
     }
 
     /// Returns the file and line of each value that a file defines.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::changeset::WriteOutcome;
 use crate::forge::StatusState;
 use crate::model::CommitId;
+use crate::reconcile::attribution::Attribution;
 use crate::reconcile::trigger::Trigger;
 
 /// One thing that happened.
@@ -76,19 +77,25 @@ pub enum Event {
         /// A sentence about it.
         description: String,
     },
+    /// An operator had the branch fetched.
+    FetchRequested {
+        /// Who, and why.
+        #[serde(flatten)]
+        by: Attribution,
+    },
     /// An operator pinned it.
     Pinned {
         /// The commit.
         commit: CommitId,
-        /// Who.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        actor: Option<String>,
+        /// Who, and why.
+        #[serde(flatten)]
+        by: Attribution,
     },
     /// An operator has the branch followed again.
     Resumed {
-        /// Who.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        actor: Option<String>,
+        /// Who, and why.
+        #[serde(flatten)]
+        by: Attribution,
         /// The head that they accept although it does not descend from what answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         accepts: Option<CommitId>,

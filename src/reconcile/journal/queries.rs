@@ -8,6 +8,7 @@ use super::Journal;
 use super::event::{Event, PushedWrite};
 use super::timeline;
 use crate::model::CommitId;
+use crate::reconcile::attribution::Pin;
 use crate::reconcile::clock::Now;
 
 /// How many writes are known again when they are sent again.
@@ -41,15 +42,17 @@ impl Journal {
         timeline::live_at(&self.records, time, now.wall)
     }
 
-    /// Returns the pinned commit, and since when.
-    pub fn pinned(&self) -> Option<(CommitId, Timestamp)> {
+    /// Returns the pinned commit.
+    pub fn pinned(&self) -> Option<Pin> {
         let last = self
             .records
             .iter()
             .rev()
             .find(|it| matches!(it.event, Event::Pinned { .. } | Event::Resumed { .. }))?;
-        match last.event {
-            Event::Pinned { commit, .. } => Some((commit, last.time)),
+        match &last.event {
+            Event::Pinned { commit, by } => {
+                Some(Pin { commit: *commit, since: last.time, by: by.clone() })
+            }
             _ => None,
         }
     }

@@ -144,13 +144,13 @@ impl ReconcileState {
         if let Some(newer) = wanted.filter(|it| *it != commit) {
             return Err(Withheld::Superseded(newer));
         }
-        if self.pinned == Some(commit) {
+        if self.pinned() == Some(commit) {
             return Ok(());
         }
         let is_rewrite_held = self.policy.on_rewrite == OnRewrite::Hold
             && self.rewritten.is_some_and(|it| it.to == commit && !it.accepted);
         let lags = self.behind.is_some_and(|it| it.head == commit);
-        let withheld = match (self.pinned, wanted, self.head()) {
+        let withheld = match (self.pinned(), wanted, self.head()) {
             (Some(pinned), ..) => Withheld::Pinned(pinned),
             // A write replaced it meanwhile.
             (None, None, Some(head)) => Withheld::Superseded(head),
@@ -181,6 +181,6 @@ impl ReconcileState {
     }
 
     fn pinned_instead_of(&self, commit: CommitId) -> Option<CommitId> {
-        self.pinned.filter(|it| *it != commit)
+        self.pinned().filter(|it| *it != commit)
     }
 }

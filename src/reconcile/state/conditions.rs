@@ -35,6 +35,11 @@ impl ReconcileState {
         }
     }
 
+    /// Notes which conditions hold, so that they begin when they begin and not when they are asked for.
+    pub(in crate::reconcile) fn note_conditions(&mut self, now: Now) {
+        self.conditions(now);
+    }
+
     /// Returns the conditions; the time of a last transition stays while only the message changes.
     pub(in crate::reconcile) fn conditions(&mut self, now: Now) -> Vec<Condition> {
         let freshness = self.freshness(now);
@@ -80,7 +85,7 @@ impl ReconcileState {
                 holds(Kind::CandidateRejected, *reason, message)
             }
             Progress::Held => {
-                let (reason, why) = if self.pinned.is_some() {
+                let (reason, why) = if self.pin.is_some() {
                     (Reason::Pinned, "an operator pinned another; resume to follow the branch")
                 } else if self.behind.is_some() {
                     (Reason::OlderThanLive, "it is older than the commit that answers")
@@ -143,7 +148,7 @@ impl ReconcileState {
     fn of_history(&self, freshness: Freshness) -> Vec<Found> {
         let rewritten = self.rewritten.map(|Rewrite { from, to, accepted }| {
             let held =
-                self.pinned.is_some() || (self.policy.on_rewrite == OnRewrite::Hold && !accepted);
+                self.pin.is_some() || (self.policy.on_rewrite == OnRewrite::Hold && !accepted);
             let done = if held { "held" } else { "followed" };
             let message = format!("the branch went from {from} to {to}, which lacks it: {done}");
             holds(Kind::HistoryRewritten, Reason::HistoryRewritten, message)

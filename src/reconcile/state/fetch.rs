@@ -141,7 +141,7 @@ impl ReconcileState {
     ) -> Result<bool, Outdated> {
         let Following { began, head, trigger, ancestry, .. } = *following;
         self.check_current(began)?;
-        let is_pinned = self.pinned.is_some();
+        let is_pinned = self.pin.is_some();
         let last = match is_pinned {
             true => following.followed_last,
             false => self.live.or(following.live_last),
@@ -152,7 +152,7 @@ impl ReconcileState {
             return Ok(false);
         }
         // A resume may have come since it was read.
-        let pinned_late = following.pinned_late.filter(|it| self.pinned == Some(*it));
+        let pinned_late = following.pinned_late.filter(|it| self.pinned() == Some(*it));
         let head = pinned_late.unwrap_or(head);
         let known = self.candidate.as_ref().filter(|it| it.commit == head);
         let waits = known.map(|it| matches!(it.progress, Progress::Held));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use self::world::{Commits, World, name};
 use crate::reconcile::policy::{OnRewrite, Policy};
 use crate::reconcile::state::{Following, Withheld};
-use crate::reconcile::status::ConditionKind::{Reconciling, RemoteBehind};
+use crate::reconcile::status::ConditionKind::{self, Reconciling, RemoteBehind};
 use crate::reconcile::trigger::Trigger;
 
 impl World {
@@ -116,6 +116,21 @@ fn a_write_during_a_fetch_makes_the_fetch_outdated() {
     // What is pushed twice answers once; what the branch left is superseded.
     assert_eq!(world.push('b'), Ok(()));
     assert_eq!(world.push('x'), Err(Withheld::Superseded(world::id('c'))));
+}
+
+#[test]
+fn a_condition_is_as_old_as_it_is_whenever_it_is_asked_for() {
+    let mut world = World::new(commits(), Policy::default());
+    world.fetch('b');
+    world.build();
+    world.fail_fetch();
+    let failed_at = world.now();
+    world.state.note_conditions(failed_at);
+    world.pass(Duration::from_hours(1));
+    let asked_at = world.now();
+    let conditions = world.state.conditions(asked_at);
+    let failed = conditions.iter().find(|it| it.kind == ConditionKind::FetchFailed).unwrap();
+    assert_eq!(failed.last_transition, failed_at.wall);
 }
 
 #[test]

@@ -7,14 +7,15 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
-use super::super::lists::NumberLists;
+use super::super::lists::{NumberLists, PrefixedLists};
 use super::super::paths::PathId;
 use super::compile::RuleCompiler;
 use super::compiled::{
-    CompiledRules, GroupEntry, GroupNumber, Index, LiteralSearch, NONE, PathInfo, RuleProgram,
-    Searched,
+    CompiledRules, GroupEntry, Index, LiteralSearch, Op, PathInfo, RuleProgram, Searched,
 };
 use super::guard::{ALWAYS, Chooser, Guard};
+use super::numbers::{GroupNumber, NONE};
+use super::text_table::TextTable;
 use super::texts::{TextId, TextSide};
 use crate::hierarchy::Hierarchy;
 use crate::java_regex::KnownSubjects;
@@ -47,7 +48,9 @@ impl Index {
                 if has_rule { number(parent.number()) } else { above() }
             });
             let end = number(hierarchy.end(index).number());
-            members.push(GroupEntry { above, end, start: compiler.here() });
+            // Which groups depend on it is known when all are compiled.
+            compiler.code.push(Op::Group { above, end, dependents: NONE });
+            members.push(GroupEntry { above, start: compiler.here() });
             if let Some(rule) = &group.rule {
                 compiler.condition(rule);
             }
@@ -56,15 +59,16 @@ impl Index {
         let asked_by = NumberLists::of(compiler.texts.len(), &postings.texts);
         let path_info = path_info(&compiler);
         let searches = searches(&compiler, &asked_by, &postings);
-        let RuleCompiler { paths, mut texts, code, sets, tests, .. } = compiler;
-        texts.shrink();
+        let RuleCompiler { paths, texts, mut code, sets, tests, .. } = compiler;
+        let lists = NumberLists::of(members.len() + 1, &postings.dependents);
+        let (dependents, always) = lay_out(&lists, &members, &mut code);
         let base = CompiledRules {
             path_info,
             searches,
-            texts,
-            asked_by,
-            dependents: NumberLists::of(members.len() + 1, &postings.dependents),
-            members: members.into(),
+            texts: TextTable::new(&texts, &asked_by),
+            starts: members.iter().map(|it| it.start - 1).collect(),
+            dependents,
+            always,
             program: RuleProgram { code: code.into(), sets: sets.into(), tests: tests.into() },
         };
         Self { paths: Arc::new(paths), base: Arc::new(base), patch: None }
@@ -110,6 +114,19 @@ fn post(hierarchy: &Hierarchy, members: &[GroupEntry], compiler: &RuleCompiler) 
         postings.paths.extend(paths.into_iter().map(|(path, known)| (path, known, place)));
     }
     postings
+}
+
+/// Notes with each group where its dependents are; returns the lists, and where those are that are always asked.
+fn lay_out(lists: &NumberLists, members: &[GroupEntry], code: &mut [Op]) -> (PrefixedLists, u32) {
+    let mut laid_out = PrefixedLists::default();
+    for (place, member) in (0..).zip(members) {
+        let head = (member.start as usize).checked_sub(1).and_then(|it| code.get_mut(it));
+        if let Some(Op::Group { dependents, .. }) = head {
+            *dependents = laid_out.push(lists.get(place));
+        }
+    }
+    let always = laid_out.push(lists.get(u32::try_from(members.len()).unwrap_or(NONE)));
+    (laid_out, always)
 }
 
 /// Returns what is asked of each path.

@@ -4,16 +4,12 @@ use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
 
-use super::super::lists::NumberLists;
+use super::super::lists::{NumberLists, PrefixedLists};
 use super::super::paths::{PathId, Paths};
-use super::texts::{TextId, TextIndex};
+use super::numbers::GroupNumber;
+use super::text_table::TextTable;
+use super::texts::TextId;
 use crate::model::Comparison;
-
-/// The place of a group, as the index writes it.
-pub(super) type GroupNumber = u32;
-
-/// No group, or no text.
-pub(super) const NONE: u32 = u32::MAX;
 
 /// The rules of all groups, compiled together.
 #[derive(Clone, Debug)]
@@ -29,12 +25,13 @@ pub(super) struct CompiledRules {
     /// What is known of each path.
     pub(super) path_info: Box<[PathInfo]>,
     pub(super) searches: Box<[LiteralSearch]>,
-    pub(super) texts: TextIndex,
-    /// The groups that ask for a text.
-    pub(super) asked_by: NumberLists,
-    pub(super) members: Box<[GroupEntry]>,
-    /// The groups to ask when a group has matched; the last list is of those to ask always.
-    pub(super) dependents: NumberLists,
+    pub(super) texts: TextTable,
+    /// Where the code of each group starts, with [`Op::Group`].
+    pub(super) starts: Box<[u32]>,
+    /// The groups to ask when a group has matched.
+    pub(super) dependents: PrefixedLists,
+    /// Where those are that are always asked.
+    pub(super) always: u32,
     pub(super) program: RuleProgram,
 }
 
@@ -89,20 +86,21 @@ pub(super) struct Searched {
     pub(super) long: Box<[GroupNumber]>,
 }
 
-/// A group.
+/// A group, as it is compiled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupEntry {
     /// The nearest ancestor with a rule.
     pub(super) above: GroupNumber,
-    /// The first place behind the descendants.
-    pub(super) end: GroupNumber,
-    /// Where its code starts.
+    /// Where its rule starts, if it has one.
     pub(super) start: u32,
 }
 
 /// A part of a rule. Its parts follow it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Op {
+    /// The rule of a group follows: its nearest ancestor with a rule, the first place behind its descendants, and
+    /// where the groups are that are asked when it has matched. They lie beside the rule since they are read with it.
+    Group { above: GroupNumber, end: GroupNumber, dependents: u32 },
     /// All parts up to the end hold.
     And { end: u32 },
     /// A part up to the end holds.

@@ -72,7 +72,9 @@ impl<'c> Chooser<'c> {
                 self.guard(at);
                 None
             }
-            Op::Never => Some(Guard { cost: 0, texts: Vec::new(), paths: Vec::new() }),
+            Op::Never | Op::Group { .. } => {
+                Some(Guard { cost: 0, texts: Vec::new(), paths: Vec::new() })
+            }
             Op::Is { text, .. } => Some(self.of_texts([text])),
             Op::OneOf { first, end, .. } => {
                 let set = self.compiler.sets.get(first as usize..end as usize)?;

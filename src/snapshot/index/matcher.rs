@@ -5,9 +5,10 @@ use smallvec::{SmallVec, smallvec};
 
 use super::super::paths::{PathId, PathValue, ResolvedPaths};
 use super::compiled::{
-    CompiledRules, CompiledTest, GroupNumber, Index, LiteralSearch, NONE, Op, Patch, RuleProgram,
-    Searched,
+    CompiledRules, CompiledTest, Index, LiteralSearch, Op, Patch, RuleProgram, Searched,
 };
+use super::numbers::{GroupNumber, NONE};
+use super::text_table::Probe;
 use super::texts::{TextId, TextSide};
 use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, Hierarchy};
@@ -68,9 +69,8 @@ impl<'r, 'n> Matcher<'r, 'n> {
     ) -> Result<Vec<GroupIndex>, EvaluationFailure> {
         let mut queue = PendingGroups { asked: &self.asked(), dependents: SmallVec::new() };
         let mut found = Vec::with_capacity(16);
-        // The last list is of the groups that are asked always.
         let base = self.base;
-        queue.add(base.dependents.get(u32::try_from(base.members.len()).unwrap_or(NONE)));
+        queue.add(base.dependents.get(base.always));
         // Matched groups, each below the one before; the first stands for all groups.
         let mut open: Few<Matched, 8> = SmallVec::new();
         open.push(Matched { place: NONE, end: NONE });
@@ -78,16 +78,18 @@ impl<'r, 'n> Matcher<'r, 'n> {
             while open.len() > 1 && open.last().is_some_and(|it| it.end <= place) {
                 open.pop();
             }
-            let Some(member) = base.members.get(place as usize).copied() else { continue };
+            let Some(start) = base.starts.get(place as usize).copied() else { continue };
+            let head = base.program.code.get(start as usize).copied();
+            let Some(Op::Group { above, end, dependents }) = head else { continue };
             // Where the nearest ancestor with a rule has not matched, this has not either.
-            if open.last().is_none_or(|it| it.place != member.above) {
+            if open.last().is_none_or(|it| it.place != above) {
                 continue;
             }
-            let (program, start) = self.code(place, member.start);
+            let (program, start) = self.code(place, start + 1);
             if self.holds(program, &mut (start as usize)).map_err(|cause| (place, cause))? {
                 found.extend(hierarchy.at(place as usize));
-                open.push(Matched { place, end: member.end });
-                queue.add(base.dependents.get(place));
+                open.push(Matched { place, end });
+                queue.add(base.dependents.get(dependents));
             }
         }
         Ok(found)
@@ -107,25 +109,29 @@ impl<'r, 'n> Matcher<'r, 'n> {
         let mut asked: Few<GroupNumber, 64> = SmallVec::new();
         let index = self.base;
         asked.extend(self.patch.iter().flat_map(|it| it.starts.iter().map(|(place, _)| *place)));
+        let mut probes: Few<(PathId, Probe<'_>), 16> = SmallVec::new();
         for ((path, path_info), seen) in (0..).zip(&index.path_info).zip(&self.resolved.values) {
             if path_info.is_compared
                 && let PathValue::Text(text) | PathValue::Scalar(text) = seen
-                && let Some(id) = index.texts.get(path, TextSide::Value, text)
             {
-                if let Some(known) = self.texts.get_mut(path as usize) {
-                    known.id = id;
-                }
-                asked.extend_from_slice(index.asked_by.get(id));
+                probes.push((path, index.texts.probe(path, TextSide::Value, text)));
             }
             if path_info.is_list
                 && let PathValue::List(elements) = seen
             {
                 for text in elements.iter().filter_map(text) {
-                    let id = index.texts.get(path, TextSide::Element, text);
-                    asked
-                        .extend_from_slice(id.map(|id| index.asked_by.get(id)).unwrap_or_default());
+                    let probe = index.texts.probe(path, TextSide::Element, text);
+                    let found = index.texts.get(&probe);
+                    asked.extend_from_slice(found.map(|it| it.asked_by).unwrap_or_default());
                 }
             }
+        }
+        for (path, probe) in &probes {
+            let Some(found) = index.texts.get(probe) else { continue };
+            if let Some(known) = self.texts.get_mut(*path as usize) {
+                known.id = found.id;
+            }
+            asked.extend_from_slice(found.asked_by);
         }
         for literals in &index.searches {
             self.search(literals, &mut asked);
@@ -172,7 +178,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
             Op::And { end } => self.join(program, at, end as usize, false),
             Op::Or { end } => self.join(program, at, end as usize, true),
             Op::Not => self.holds(program, at).map(|holds| !holds),
-            Op::Never => Ok(false),
+            Op::Never | Op::Group { .. } => Ok(false),
             Op::Is { path, text } => Ok(self.text(path) == text),
             Op::OneOf { path, first, end } => {
                 let text = self.text(path);

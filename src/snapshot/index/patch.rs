@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::compile::RuleCompiler;
-use super::compiled::{GroupNumber, Index, NONE, Patch, RuleProgram};
+use super::compiled::{Index, Patch, RuleProgram};
+use super::numbers::{GroupNumber, NONE};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Comparison, Condition};
 

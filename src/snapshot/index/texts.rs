@@ -67,13 +67,6 @@ impl TextIndex {
         self.table.insert_unique(hash, id, |id| hash_of(all, hasher, *id));
         id
     }
-
-    /// Gives back what was kept for growing.
-    pub(super) fn shrink(&mut self) {
-        self.all.shrink_to_fit();
-        let (all, hasher) = (&self.all, &self.hasher);
-        self.table.shrink_to_fit(|id| hash_of(all, hasher, *id));
-    }
 }
 
 fn hash_of(all: &[(PathId, TextSide, Arc<str>)], hasher: &DefaultHashBuilder, id: TextId) -> u64 {

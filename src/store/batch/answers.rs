@@ -5,9 +5,15 @@ use std::sync::Arc;
 
 use sqlx::AnyConnection;
 
-use super::super::prepared::{AnswerContent, PathSet, PreparedNode};
+use super::super::database::Database;
+use super::super::error::StoreError;
+use super::super::prepared::{AnswerContent, PathSet, PreparedAnswer, PreparedNode};
 use super::super::sql::{Statement, bytes, integer};
+use super::super::totals::lock_totals;
 use crate::answer::{AnswerDigest, NodeState};
+
+/// How many groups and classes of answers are written in one transaction, unless one answer has more.
+const ROWS: usize = 10_000;
 
 /// The ids of the answers and path sets of a batch.
 #[derive(Debug, Default)]
@@ -31,19 +37,14 @@ impl ContentIds {
         connection: &mut AnyConnection,
         nodes: &[PreparedNode],
     ) -> Result<Self, sqlx::Error> {
-        let given =
-            || nodes.iter().flat_map(|it| &it.check_ins).filter_map(|it| it.answer.as_ref());
-        let answers: BTreeMap<&[u8], &Arc<AnswerContent>> =
-            given().map(|it| (it.content.digest.as_bytes().as_slice(), &it.content)).collect();
+        let answers = distinct(nodes);
         let paths: BTreeMap<&[u8], &Arc<PathSet>> =
-            given().map(|it| (it.paths.digest.as_slice(), &it.paths)).collect();
+            given(nodes).map(|it| (it.paths.digest.as_slice(), &it.paths)).collect();
         let mut contents = Self::default();
         if answers.is_empty() {
             return Ok(contents);
         }
-        let known = Statement::new("SELECT id, digest FROM answers WHERE digest IN ")
-            .list(answers.keys().map(|it| it.to_vec()));
-        contents.answers = ids(connection, known).await?;
+        contents.answers = known_answers(connection, answers.keys().copied()).await?;
         for (digest, content) in answers {
             if !contents.answers.contains_key(digest) {
                 let id = save_answer(connection, content).await?;
@@ -71,6 +72,74 @@ impl ContentIds {
     pub(super) fn path_set(&self, paths: &PathSet) -> Option<i64> {
         self.path_sets.get(&paths.digest).copied()
     }
+}
+
+impl Database {
+    /// Writes the answers of a batch that are not there yet, if they are large, in transactions of their own:
+    /// one operation takes no longer than it may, and what it wrote stays when the next one fails.
+    pub(in crate::store) fn save_large_answers(
+        &self,
+        nodes: &[PreparedNode],
+    ) -> Result<(), StoreError> {
+        let mut answers = distinct(nodes);
+        if answers.values().map(|it| it.rows()).sum::<usize>() <= ROWS {
+            return Ok(());
+        }
+        let failed = self.connections.failed("written");
+        let known = self.connections.write(async |connection| {
+            known_answers(connection, answers.keys().copied()).await.map_err(&failed)
+        })?;
+        answers.retain(|digest, _| !known.contains_key(*digest));
+        let mut missing: Vec<&Arc<AnswerContent>> = answers.into_values().collect();
+        while !missing.is_empty() {
+            let mut rows = 0;
+            let mut fits = |it: &&Arc<AnswerContent>| {
+                rows += it.rows();
+                rows <= ROWS
+            };
+            let count = missing.iter().take_while(|it| fits(it)).count().max(1);
+            let some: Vec<_> = missing.drain(..count).collect();
+            self.connections.write(async |connection| {
+                self.save_answers(connection, &some).await.map_err(&failed)
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn save_answers(
+        &self,
+        connection: &mut AnyConnection,
+        answers: &[&Arc<AnswerContent>],
+    ) -> Result<(), sqlx::Error> {
+        lock_totals(connection, &self.connections.dialect).await?;
+        // Another daemon may have been faster.
+        let digests = answers.iter().map(|it| it.digest.as_bytes().as_slice());
+        let known = known_answers(connection, digests).await?;
+        for content in answers {
+            if !known.contains_key(content.digest.as_bytes().as_slice()) {
+                save_answer(connection, content).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn given(nodes: &[PreparedNode]) -> impl Iterator<Item = &PreparedAnswer> {
+    nodes.iter().flat_map(|it| &it.check_ins).filter_map(|it| it.answer.as_ref())
+}
+
+/// Returns the answers of a batch, by digest.
+fn distinct(nodes: &[PreparedNode]) -> BTreeMap<&[u8], &Arc<AnswerContent>> {
+    given(nodes).map(|it| (it.content.digest.as_bytes().as_slice(), &it.content)).collect()
+}
+
+/// Returns the ids of those answers that are kept, by digest.
+async fn known_answers(
+    connection: &mut AnyConnection,
+    digests: impl Iterator<Item = &[u8]>,
+) -> Result<HashMap<Vec<u8>, i64>, sqlx::Error> {
+    let known = Statement::new("SELECT id, digest FROM answers WHERE digest IN ");
+    ids(connection, known.list(digests.map(<[u8]>::to_vec))).await
 }
 
 async fn ids(

@@ -111,7 +111,9 @@ impl<'p> CauseFinder<'p> {
         };
         let facts = match &row.inputs {
             Some(inputs) if has_all => Some(inputs.clone()),
-            _ => whole_facts(connection, row).await?,
+            _ if row.has_facts_of_answer() => whole_facts(connection, row).await?,
+            // What was submitted since then decided nothing.
+            _ => None,
         };
         Ok(Some(AnswerBefore { given: GivenAnswer { digest, commit }, facts }))
     }
@@ -136,13 +138,13 @@ impl<'p> CauseFinder<'p> {
     }
 }
 
-/// Returns the facts and trusted data of a node, if they are those of its answer.
+/// Returns the facts and trusted data that are kept of a node.
 async fn whole_facts(
     connection: &mut AnyConnection,
     row: &NodeRow,
 ) -> Result<Option<Vec<u8>>, sqlx::Error> {
     if let Some(fresh) = row.unsaved_facts() {
-        return Ok(decompress(&fresh.body, usize::try_from(fresh.raw_bytes).unwrap_or(0)).ok());
+        return Ok(Some(fresh.text().to_vec()));
     }
     let Some(id) = row.id else { return Ok(None) };
     let found = Statement::new(

@@ -19,9 +19,18 @@ pub(super) struct EvictionRoom {
     limits: StoreLimits,
     /// The nodes of this batch that are known: they have just been seen.
     kept: HashSet<String>,
-    /// The oldest nodes that were seen once; none until they are needed.
-    candidates: Option<VecDeque<EvictionCandidate>>,
+    /// The oldest nodes that were seen once, as far as they are read.
+    candidates: VecDeque<EvictionCandidate>,
+    /// When the last of them that was read was last seen, and its name; none if there are no more.
+    read_up_to: Option<(i64, String)>,
     evicted: Vec<i64>,
+}
+
+/// What a row adds to what is kept.
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    nodes: i64,
+    bytes: i64,
 }
 
 #[derive(Debug)]
@@ -32,7 +41,15 @@ struct EvictionCandidate {
 
 impl EvictionRoom {
     pub(super) fn new((nodes, bytes): (i64, i64), limits: StoreLimits) -> Self {
-        Self { nodes, bytes, limits, kept: HashSet::new(), candidates: None, evicted: Vec::new() }
+        Self {
+            nodes,
+            bytes,
+            limits,
+            kept: HashSet::new(),
+            candidates: VecDeque::new(),
+            read_up_to: Some((i64::MIN, String::new())),
+            evicted: Vec::new(),
+        }
     }
 
     /// Notes nodes that are not evicted.
@@ -49,28 +66,40 @@ impl EvictionRoom {
         row: &NodeRow,
         batch: &mut BTreeMap<&str, NodeRow>,
     ) -> Result<bool, sqlx::Error> {
-        let added = i64::from(before.is_none());
-        let grown = row.bytes() - before.map_or(0, NodeRow::bytes);
+        let growth = Growth {
+            nodes: i64::from(before.is_none()),
+            bytes: row.bytes() - before.map_or(0, NodeRow::bytes),
+        };
+        if growth.nodes == 0 && growth.bytes <= 0 {
+            self.bytes += growth.bytes;
+            return Ok(true);
+        }
         if exceeds(row.bytes(), self.limits.bytes) {
             return Ok(false);
         }
-        while exceeds(self.nodes + added, self.limits.nodes)
-            || (grown > 0 && exceeds(self.bytes + grown, self.limits.bytes))
+        // Where all that can give way is not enough, nothing does.
+        let (mut stored, mut new) = (Vec::new(), Vec::new());
+        let (mut nodes, mut bytes) = (self.nodes + growth.nodes, self.bytes + growth.bytes);
+        while (growth.nodes > 0 && exceeds(nodes, self.limits.nodes))
+            || (growth.bytes > 0 && exceeds(bytes, self.limits.bytes))
         {
             if let Some(oldest) = self.next_candidate(connection).await? {
-                self.bytes -= oldest.bytes;
-                self.nodes -= 1;
-                self.evicted.push(oldest.id);
-            } else if let Some(oldest) = oldest_new(batch, name) {
-                let dropped = batch.remove(oldest.as_str());
-                self.bytes -= dropped.map_or(0, |it| it.bytes());
-                self.nodes -= 1;
+                bytes -= oldest.bytes;
+                stored.push(oldest);
+            } else if let Some((oldest, size)) = oldest_new(batch, name, &new) {
+                bytes -= size;
+                new.push(oldest);
             } else {
+                for candidate in stored.into_iter().rev() {
+                    self.candidates.push_front(candidate);
+                }
                 return Ok(false);
             }
+            nodes -= 1;
         }
-        self.nodes += added;
-        self.bytes += grown;
+        self.evicted.extend(stored.into_iter().map(|it| it.id));
+        batch.retain(|name, _| !new.iter().any(|it| it == name));
+        (self.nodes, self.bytes) = (nodes, bytes);
         Ok(true)
     }
 
@@ -78,22 +107,25 @@ impl EvictionRoom {
         &mut self,
         connection: &mut AnyConnection,
     ) -> Result<Option<EvictionCandidate>, sqlx::Error> {
-        if self.candidates.is_none() {
+        while self.candidates.is_empty() {
+            let Some((last_seen, name)) = &self.read_up_to else { return Ok(None) };
             let oldest = Statement::new(
-                "SELECT id, stored_bytes, name FROM nodes WHERE settled = 0 \
-                 ORDER BY last_seen, name LIMIT ",
+                "SELECT id, stored_bytes, name, last_seen FROM nodes WHERE settled = 0 \
+                 AND (last_seen, name) > (",
             );
-            let rows = oldest.value(CANDIDATES).fetch(connection).await?;
-            let mut candidates = VecDeque::with_capacity(rows.len());
-            for row in rows {
-                if !self.kept.contains(&text(&row, 2)?) {
+            let oldest = oldest.value(*last_seen).text(", ").value(name.as_str());
+            let oldest = oldest.text(") ORDER BY last_seen, name LIMIT ").value(CANDIDATES);
+            self.read_up_to = None;
+            for row in oldest.fetch(connection).await? {
+                let name = text(&row, 2)?;
+                if !self.kept.contains(&name) {
                     let (id, bytes) = (integer(&row, 0)?, integer(&row, 1)?);
-                    candidates.push_back(EvictionCandidate { id, bytes });
+                    self.candidates.push_back(EvictionCandidate { id, bytes });
                 }
+                self.read_up_to = Some((integer(&row, 3)?, name));
             }
-            self.candidates = Some(candidates);
         }
-        Ok(self.candidates.as_mut().and_then(VecDeque::pop_front))
+        Ok(self.candidates.pop_front())
     }
 
     /// Deletes the nodes that give way.
@@ -114,10 +146,17 @@ fn exceeds(count: i64, limit: u64) -> bool {
     u64::try_from(count).unwrap_or_default() > limit
 }
 
-/// Returns the node of a batch that came first among those that were never seen before.
-fn oldest_new(batch: &BTreeMap<&str, NodeRow>, but: &str) -> Option<String> {
-    let new = batch.iter().filter(|(name, it)| it.id.is_none() && !it.is_settled && **name != but);
-    new.min_by_key(|(name, it)| (it.last_seen, **name)).map(|(name, _)| (*name).to_owned())
+/// Returns the node of a batch that came first among those that were never seen before, and its bytes.
+fn oldest_new(
+    batch: &BTreeMap<&str, NodeRow>,
+    but: &str,
+    gone: &[String],
+) -> Option<(String, i64)> {
+    let is_gone = |name: &str| name == but || gone.iter().any(|it| it == name);
+    let new = batch.iter().filter(|(_, it)| it.id.is_none() && !it.is_settled);
+    let new = new.filter(|(name, _)| !is_gone(name));
+    new.min_by_key(|(name, it)| (it.last_seen, **name))
+        .map(|(name, it)| ((*name).to_owned(), it.bytes()))
 }
 
 /// Deletes nodes with all that is known of them.

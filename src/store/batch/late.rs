@@ -11,8 +11,9 @@ use super::changes::{FreshChange, insert};
 use super::node_row::NodeRow;
 use crate::answer::ChangeCause;
 
-/// How much older than what is kept a late check-in is at the most, in microseconds. What seems to be older
-/// still is of a daemon whose clock is wrong, and replaces what is kept.
+/// How much older than what is kept a late check-in is at the most, in microseconds, beside the time that it
+/// waited in the queue: while the database is gone that is long. What seems to be older still is of a daemon
+/// whose clock is wrong, and replaces what is kept.
 const LATE: i64 = 60_000_000;
 
 /// Which daemon writes. Only daemons that share a database are told apart.
@@ -28,18 +29,22 @@ const NO_WRITER: i64 = 0;
 
 /// Returns whether another daemon has already written a later check-in of a node. Those of one daemon
 /// count in the order in which they came, also where its clock was set back.
-pub(super) fn is_late(row: &NodeRow, time: i64, writer: i64) -> bool {
+pub(super) fn is_late(row: &NodeRow, check_in: &PreparedCheckIn, writer: i64) -> bool {
+    let time = check_in.row.origin.time.as_microsecond();
     let is_of_another = row.id.is_some() && row.writer != NO_WRITER && row.writer != writer;
-    is_of_another && time < row.last_seen && row.last_seen.saturating_sub(time) < LATE
+    is_of_another
+        && time < row.last_seen
+        && row.last_seen.saturating_sub(time) < LATE.saturating_add(check_in.waited)
 }
 
 /// Notes what a late check-in said: its facts may still be the latest.
-pub(super) fn see(row: &mut NodeRow, check_in: &PreparedCheckIn, contents: &ContentIds) {
+pub(super) fn see(row: &mut NodeRow, check_in: &PreparedCheckIn) -> std::io::Result<()> {
     row.is_settled |= check_in.keeping == Keeping::Promised;
     let is_latest = !row.has_facts || row.checked_in < check_in.row.origin.time.as_microsecond();
     if is_latest && check_in.row.facts == FactsPresence::Some {
-        row.take_facts(check_in, contents);
+        row.take_facts(check_in)?;
     }
+    Ok(())
 }
 
 /// What a late check-in was answered, and when.
@@ -117,7 +122,7 @@ impl LateAnswer<'_> {
         }
         match after {
             Some(after) if after.after == self.id => {
-                self.begin_earlier(connection, row, after, time).await
+                self.begin_earlier(connection, row, after, given, time).await
             }
             Some(after) => {
                 self.insert(connection, row, given, time).await?;
@@ -147,11 +152,12 @@ impl LateAnswer<'_> {
         connection: &mut AnyConnection,
         row: &mut NodeRow,
         next: KeptChange,
+        given: Option<i64>,
         time: i64,
     ) -> Result<(), sqlx::Error> {
-        let earlier = Statement::new("UPDATE changes SET time = ").value(time);
-        let earlier = earlier.text(" WHERE node = ").value(self.node);
-        earlier.text(" AND time = ").value(next.time).execute(connection).await?;
+        let gone = Statement::new("DELETE FROM changes WHERE node = ").value(self.node);
+        gone.text(" AND time = ").value(next.time).execute(connection).await?;
+        self.insert(connection, row, given, time).await?;
         if row.since == Some(next.time) {
             row.since = Some(time);
         }
@@ -198,7 +204,7 @@ impl LateAnswer<'_> {
     ) -> Result<(), sqlx::Error> {
         let changed = Statement::new("UPDATE changes SET answer_before = ").value(self.id);
         let changed = changed.text(", commit_before = ").value(self.commit.to_vec());
-        let changed = changed.text(", cause = CASE WHEN commit_after = ");
+        let changed = changed.text(", facts = NULL, cause = CASE WHEN commit_after = ");
         let changed = changed.value(self.commit.to_vec()).text(" THEN ");
         let changed = changed.value(super::cause_number(ChangeCause::Facts)).text(" ELSE ");
         let changed =

@@ -7,7 +7,7 @@ use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
 
 use super::super::check_in::{FactsPresence, Row};
-use super::super::prepared::{PreparedCheckIn, PreparedFacts};
+use super::super::prepared::{PreparedAnswer, PreparedCheckIn, PreparedFacts};
 use super::super::sql::{
     SqlValue, Statement, integer, maybe_bytes, maybe_integer, maybe_text, text,
 };
@@ -32,8 +32,12 @@ pub(super) struct NodeRow {
     raw_bytes: i64,
     stored_bytes: i64,
     facts_hash: i64,
+    /// What rules mentioned when the node was last answered, as far as that is known; facts that were submitted
+    /// since then leave it as it is.
     pub(super) path_set: Option<i64>,
     pub(super) inputs: Option<Vec<u8>>,
+    /// Tells out of which facts the inputs were cut.
+    inputs_hash: Option<i64>,
     /// The facts that are to be written, if they changed.
     fresh_facts: Option<Arc<PreparedFacts>>,
 }
@@ -41,7 +45,7 @@ pub(super) struct NodeRow {
 /// The columns of a row, in the order in which they are read and written.
 const COLUMNS: &str = "name, first_seen, last_seen, settled, commit_id, answer, since, writer, \
      checked_in, checked_in_commit, transaction_uuid, has_facts, raw_bytes, stored_bytes, \
-     facts_hash, path_set, inputs";
+     facts_hash, path_set, inputs, inputs_hash";
 
 impl NodeRow {
     /// Returns the row of a node that was first seen at a time.
@@ -64,6 +68,7 @@ impl NodeRow {
             facts_hash: 0,
             path_set: None,
             inputs: None,
+            inputs_hash: None,
             fresh_facts: None,
         }
     }
@@ -85,8 +90,8 @@ impl NodeRow {
     }
 
     /// Replaces what the node said last.
-    pub(super) fn take_facts(&mut self, check_in: &PreparedCheckIn, contents: &ContentIds) {
-        let PreparedCheckIn { row, facts, answer, .. } = check_in;
+    pub(super) fn take_facts(&mut self, check_in: &PreparedCheckIn) -> std::io::Result<()> {
+        let PreparedCheckIn { row, facts, .. } = check_in;
         let Row { origin, facts: presence, .. } = &**row;
         self.checked_in = origin.time.as_microsecond();
         self.checked_in_commit = origin.commit.map(|it| it.as_bytes().to_vec());
@@ -94,13 +99,46 @@ impl NodeRow {
         self.transaction_uuid = origin.transaction_uuid.clone().map(|it| it.replace('\0', ""));
         self.has_facts = *presence == FactsPresence::Some;
         if self.id.is_none() || self.facts_hash != facts.hash {
+            let stored = facts.compressed()?.len();
+            self.stored_bytes = i64::try_from(stored).unwrap_or(i64::MAX);
             self.fresh_facts = Some(Arc::clone(facts));
         }
         self.facts_hash = facts.hash;
-        self.inputs = answer.as_ref().map(|it| it.inputs.clone());
-        self.path_set = answer.as_ref().and_then(|it| contents.path_set(&it.paths));
         self.raw_bytes = facts.raw_bytes;
-        self.stored_bytes = facts.stored_bytes();
+        Ok(())
+    }
+
+    /// Takes back the facts of an earlier state of the row.
+    pub(super) fn keep_facts_of(&mut self, earlier: Self) {
+        *self = Self {
+            checked_in: earlier.checked_in,
+            checked_in_commit: earlier.checked_in_commit,
+            transaction_uuid: earlier.transaction_uuid,
+            has_facts: earlier.has_facts,
+            raw_bytes: earlier.raw_bytes,
+            stored_bytes: earlier.stored_bytes,
+            facts_hash: earlier.facts_hash,
+            fresh_facts: None,
+            ..std::mem::replace(self, Self::new(0))
+        };
+    }
+
+    /// Replaces what decided the last answer.
+    pub(super) fn take_inputs(
+        &mut self,
+        check_in: &PreparedCheckIn,
+        answer: &PreparedAnswer,
+        contents: &ContentIds,
+    ) {
+        let known = check_in.knows_facts(&answer.paths.paths).then_some(answer);
+        self.inputs = known.map(|it| it.inputs.clone());
+        self.path_set = known.and_then(|it| contents.path_set(&it.paths));
+        self.inputs_hash = known.map(|_| check_in.facts.hash);
+    }
+
+    /// Returns whether the facts that are kept are those of the last answer.
+    pub(super) fn has_facts_of_answer(&self) -> bool {
+        self.inputs_hash == Some(self.facts_hash)
     }
 
     /// Reads the rows of nodes, by name.
@@ -118,7 +156,7 @@ impl NodeRow {
 
     fn read(row: &AnyRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
-            id: Some(integer(row, 17)?),
+            id: Some(integer(row, 18)?),
             first_seen: integer(row, 1)?,
             last_seen: integer(row, 2)?,
             is_settled: integer(row, 3)? != 0,
@@ -135,6 +173,7 @@ impl NodeRow {
             facts_hash: integer(row, 14)?,
             path_set: maybe_integer(row, 15)?,
             inputs: maybe_bytes(row, 16)?,
+            inputs_hash: maybe_integer(row, 17)?,
             fresh_facts: None,
         })
     }
@@ -158,6 +197,7 @@ impl NodeRow {
             self.facts_hash.into(),
             self.path_set.into(),
             self.inputs.clone().into(),
+            self.inputs_hash.into(),
         ]
     }
 
@@ -179,11 +219,9 @@ impl NodeRow {
                 row.id = Some(integer(&saved, 1)?);
             }
         }
-        let fresh = rows.values().filter_map(|it| {
-            let facts = it.fresh_facts.as_ref()?;
-            Some(vec![it.id?.into(), facts.body.clone().into()])
-        });
-        let fresh: Vec<Vec<SqlValue>> = fresh.collect();
+        let fresh = rows.values().filter_map(|it| it.id.zip(it.fresh_facts.as_ref()));
+        let fresh = fresh.map(|(id, it)| Ok(vec![id.into(), it.compressed()?.to_vec().into()]));
+        let fresh: Vec<Vec<SqlValue>> = fresh.collect::<std::io::Result<_>>()?;
         if fresh.is_empty() {
             return Ok(());
         }
@@ -200,5 +238,6 @@ const UPSERT: &str = " ON CONFLICT (name) DO UPDATE SET last_seen = excluded.las
      checked_in_commit = excluded.checked_in_commit, \
      transaction_uuid = excluded.transaction_uuid, has_facts = excluded.has_facts, \
      raw_bytes = excluded.raw_bytes, stored_bytes = excluded.stored_bytes, \
-     facts_hash = excluded.facts_hash, path_set = excluded.path_set, inputs = excluded.inputs \
+     facts_hash = excluded.facts_hash, path_set = excluded.path_set, inputs = excluded.inputs, \
+     inputs_hash = excluded.inputs_hash \
      RETURNING name, id";

@@ -63,8 +63,13 @@ macro_rules! with_either_database {
     };
 }
 
+mod causes;
+mod edges;
 mod history;
+mod large;
+mod load;
 mod replicas;
+mod year;
 
 with_either_database! {
     a_row_is_read_when_there_is_room_for_its_size
@@ -78,6 +83,7 @@ with_either_database! {
     a_request_without_facts_does_not_hide_facts
     made_up_names_make_room_for_each_other_and_not_for_nodes_that_came_back
     bytes_have_a_limit_too
+    a_node_that_finds_no_room_for_its_facts_pushes_nothing_out_and_stays_known
     nodes_that_are_not_seen_are_forgotten
 }
 
@@ -289,6 +295,7 @@ fn a_check_in_is_the_same_with_and_without_its_facts_read(database: TestedDataba
             name: "n\"é",
             fact: "{\"n\": 4, \"n\" : 5,\n\"f\":1.5}",
             trusted: "{}",
+            form: None,
         });
         assert_eq!(store.get("n\"é").unwrap().check_in, Some(expected));
     }
@@ -307,6 +314,7 @@ fn a_row_that_would_expand_is_an_error_of_its_own(database: TestedDatabase) {
         name: "b",
         fact: &many,
         trusted: "{}",
+        form: None,
     });
     store.note(&check_in("c", 1));
     for _ in 0..2 {
@@ -399,6 +407,50 @@ fn bytes_have_a_limit_too(database: TestedDatabase) {
     large.node.fact.insert("large".to_owned(), noise.concat().into());
     store.note(&large);
     assert_eq!(names(&store), ["b", "c"], "what is larger than all pushes nothing out");
+}
+
+fn a_node_that_finds_no_room_for_its_facts_pushes_nothing_out_and_stays_known(
+    database: TestedDatabase,
+) {
+    let size = {
+        let store = opened_at(&database.fresh(), LIMITS);
+        store.note(&check_in("a", 1));
+        store.0.writer.take_turn().unwrap();
+        store.0.file.database().unwrap().size().unwrap().bytes
+    };
+    let store = opened_at(&database.fresh(), StoreLimits { bytes: 10 * size, ..LIMITS });
+    let seen = |name: &str, seconds: i64, text: String| {
+        let mut check_in = check_in(name, 1);
+        check_in.time = Timestamp::from_second(seconds).unwrap();
+        if !text.is_empty() {
+            check_in.node.fact.insert("text".to_owned(), text.into());
+        }
+        store.note(&check_in);
+        store.0.writer.take_turn().unwrap();
+    };
+    let noise = |count: u32| -> String {
+        (0..count).map(|it| it.wrapping_mul(2_654_435_761).to_string()).collect()
+    };
+    // More than half of all bytes, of a node that came back.
+    let mut half = 1;
+    while store.0.file.database().unwrap().size().unwrap().bytes <= 5 * size {
+        half += 1;
+        seen("a", 0, noise(half));
+    }
+    seen("a", 1000, noise(half));
+    for name in ["k", "x1", "x2"] {
+        seen(name, 2000, String::new());
+    }
+    assert_eq!(names(&store), ["a", "k", "x1", "x2"]);
+    // As large, so that there is no room even without the nodes that were seen once.
+    seen("y", 3000, noise(half));
+    assert_eq!(names(&store), ["a", "k", "x1", "x2"], "it pushes nothing out");
+    seen("k", 4000, noise(half));
+    assert_eq!(names(&store), ["a", "k", "x1", "x2"]);
+    let kept = store.node("k", &Unlimited).unwrap().unwrap();
+    assert_eq!((kept.last_seen.as_second(), kept.node), (4000, check_in("k", 1).node));
+    let sizes = store.0.file.database().unwrap().size().unwrap();
+    assert!(sizes.nodes == 4 && sizes.bytes <= 10 * size, "{sizes:?}");
 }
 
 fn nodes_that_are_not_seen_are_forgotten(database: TestedDatabase) {
@@ -624,6 +676,7 @@ fn what_is_kept_is_on_disk_or_an_error() {
         name,
         fact,
         trusted: "{}",
+        form: None,
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let keep = |received| runtime.block_on(store.keep(received));

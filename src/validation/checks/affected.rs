@@ -44,6 +44,7 @@ impl<'h> Affected<'h> {
                 let is_below = |top: &GroupIndex| self.hierarchy.is_ancestor(*top, group);
                 self.tops.iter().any(|top| *top == group || is_below(top))
             }
+            FindingScope::Estate => true,
         }
     }
 }
@@ -60,7 +61,9 @@ impl Selection<'_> {
     /// Returns the groups that are checked for findings of a scope.
     pub(super) fn groups(self, scope: FindingScope, hierarchy: &Hierarchy) -> Vec<GroupIndex> {
         match (self, scope) {
-            (Self::All, _) => hierarchy.indexes().collect(),
+            (Self::All, _) | (Self::Affected(_), FindingScope::Estate) => {
+                hierarchy.indexes().collect()
+            }
             (Self::Affected(it), FindingScope::Group) => it.changed.iter().copied().collect(),
             (Self::Affected(it), FindingScope::Descendants) => it.above.iter().copied().collect(),
             (Self::Affected(it), FindingScope::Ancestors) => {

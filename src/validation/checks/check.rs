@@ -1,5 +1,7 @@
 //! What a check is, and what it finds.
 
+use std::sync::Arc;
+
 use super::super::file_reader::weight;
 use super::affected::Selection;
 use super::context::CheckContext;
@@ -33,7 +35,8 @@ pub(in crate::validation) enum Run {
 pub(in crate::validation) struct Finding {
     pub(in crate::validation) scope: FindingScope,
     pub(in crate::validation) group: GroupIndex,
-    pub(in crate::validation) diagnostic: Diagnostic,
+    /// Commits that leave the group as it is share it.
+    pub(in crate::validation) diagnostic: Arc<Diagnostic>,
 }
 
 /// Collects what a check finds.
@@ -67,7 +70,7 @@ impl<'c> Findings<'c> {
             && let Some(diagnostic) = diagnostic()
         {
             debug_assert!(self.check.kinds.contains(&diagnostic.kind), "{}", diagnostic.kind);
-            self.found.push(Finding { scope, group, diagnostic });
+            self.found.push(Finding { scope, group, diagnostic: Arc::new(diagnostic) });
         }
     }
 

@@ -5,7 +5,7 @@ use super::super::layout::ValidationPolicy;
 use super::super::places::Places;
 use super::super::search::Search;
 use crate::hierarchy::Hierarchy;
-use crate::model::Meter;
+use crate::model::{Interpolation, Meter};
 
 /// What groups are checked against.
 pub(in crate::validation) struct CheckContext<'r> {
@@ -13,6 +13,7 @@ pub(in crate::validation) struct CheckContext<'r> {
     pub(in crate::validation) catalogues: &'r Catalogues,
     pub(in crate::validation) places: Places<'r>,
     pub(in crate::validation) policy: ValidationPolicy,
+    pub(in crate::validation) interpolation: Interpolation,
     pub(in crate::validation) search: Search,
     pub(in crate::validation) meter: &'r Meter,
 }

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::layout::Strictness;
 use super::class_use::ClassUse;
 use super::{Check, CheckContext, FindingScope, Findings, Run};
-use crate::diagnostic::{Diagnostic, Kind, Severity, closest};
+use crate::diagnostic::{Diagnostic, Kind, closest};
 use crate::hierarchy::{Catalogue, GroupIndex};
 use crate::model::{ClassName, EnvironmentName, Key};
 
@@ -19,11 +18,7 @@ pub(super) const CHECK: Check = Check {
 /// are set: its own, and those of its descendants.
 fn check(context: &CheckContext<'_>, source: GroupIndex, findings: &mut Findings<'_>) {
     let (hierarchy, catalogues) = (context.hierarchy, &context.catalogues.classes);
-    let severity = match context.policy.missing_referents {
-        Strictness::Off => return,
-        Strictness::Warn => Severity::Warning,
-        Strictness::Error => Severity::Error,
-    };
+    let Some(severity) = context.policy.missing_referents.severity() else { return };
     let classes = hierarchy.group(source).classes.as_ref();
     if catalogues.is_empty() || classes.is_empty() {
         return;
@@ -68,12 +63,8 @@ fn report(
 ) -> Option<Diagnostic> {
     let ClassUse { source, class, parameter, environment } = missing;
     let group = context.hierarchy.group(*source);
-    let written = context
-        .places
-        .of(group.id)?
-        .classes
-        .iter()
-        .find(|it| it.name.as_ref() == class.as_str())?;
+    let file = context.places.of(group.id)?;
+    let written = file.values.class(class.as_str())?;
     let (kind, place, message, similar) = match parameter {
         None => {
             let known = catalogue.classes.keys().map(ClassName::as_str);
@@ -85,8 +76,7 @@ fn report(
             let message = format!(
                 "the class `{class}` has no parameter `{parameter}` in the environment `{environment}`"
             );
-            let written =
-                written.parameters.iter().find(|it| it.name.as_ref() == parameter.as_str())?;
+            let written = file.values.parameter(class.as_str(), parameter.as_str())?;
             let similar = closest(parameter.as_str(), known);
             (Kind::MissingParameter, &written.place, message, similar)
         }

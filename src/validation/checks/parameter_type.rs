@@ -54,9 +54,8 @@ fn report(
     let ClassUse { source, class, parameter, environment } = it;
     let parameter = (*parameter)?;
     let group = context.hierarchy.group(*source);
-    let classes = &context.places.of(group.id)?.classes;
-    let written = classes.iter().find(|it| it.name.as_ref() == class.as_str())?;
-    let place = &written.parameters.iter().find(|it| it.name.as_ref() == parameter.as_str())?.value;
+    let written = context.places.of(group.id)?;
+    let place = &written.values.parameter(class.as_str(), parameter.as_str())?.value;
     let TypeFault { path, wanted, found } = fault;
     let message = format!(
         "`{parameter}{path}` of the class `{class}` is {}; the environment `{environment}` wants `{wanted}`",

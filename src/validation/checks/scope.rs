@@ -8,6 +8,8 @@ pub(in crate::validation) enum FindingScope {
     Group,
     /// The group and its descendants, which may override what it sets.
     Descendants,
-    /// The group and its ancestors, whose rules it inherits.
+    /// The group and its ancestors, whose rules and values it inherits.
     Ancestors,
+    /// Every group.
+    Estate,
 }

@@ -59,11 +59,16 @@ fn an_operator_pins_and_resumes() {
     assert_eq!(held.status, 1, "a held commit needs attention: {}", held.stdout);
     let short = &site.first[..12];
     assert!(
-        held.stdout.contains(&format!("pinned      {short}; `clade resume` follows")),
+        held.stdout.contains(&format!("pinned      {short} "))
+            && held.stdout.contains("; `clade resume` follows the branch again\n"),
         "{}",
         held.stdout
     );
     assert!(held.stdout.contains("\nPromotionHeld "), "{}", held.stdout);
+    let again = site.run(&["pin", &site.first, "--reason", "an audit\u{1b}[31m"]);
+    assert_eq!(again.status, 0, "{}", again.stderr);
+    let shown = site.run(&["status"]).stdout;
+    assert!(shown.contains(": an audit\u{fffd}[31m; `clade resume`"), "{shown}");
 
     let resumed = site.run(&["resume", "--format", "json"]);
     assert_eq!((resumed.status, &*resumed.stderr), (0, &*asking));
@@ -98,8 +103,9 @@ fn commits_that_cannot_be_pinned_have_different_errors() {
     });
     let status = site.run(&["status"]);
     assert_eq!(status.status, 1);
-    let rejected = format!("rejected    {} at check: groups/bad.yaml:2:9: ", &bad[..12]);
-    assert!(status.stdout.contains(&rejected), "{}", status.stdout);
+    let rejected = format!("rejected    {} ", &bad[..12]);
+    let rejected = status.stdout.lines().find(|it| it.starts_with(&rejected)).unwrap();
+    assert!(rejected.contains(", at check: groups/bad.yaml:2:9: "), "{rejected}");
 }
 
 #[test]
@@ -137,7 +143,26 @@ fn a_status_names_the_live_commit() {
     let start = format!("active      {} second (Ada), 3 groups, activated ", &site.second[..12]);
     assert!(active.starts_with(&start), "{active}");
     assert!(lines.next().unwrap().starts_with("newest      the active commit, fetched "));
+    assert_eq!(lines.next(), Some("nodes       none have checked in"));
     assert!(lines.next().unwrap().starts_with("daemon      "), "{}", status.stdout);
+    // How much is in it is known once it has been opened.
+    assert!(lines.next().unwrap().starts_with("store       memory"), "{}", status.stdout);
+    assert_eq!((lines.next(), lines.next().unwrap().starts_with("COMMIT ")), (Some(""), true));
+    let body = r#"{"fact": {}}"#;
+    assert_eq!(site.daemon.request("POST", "/v1/classified/nodes/web1", body).status, 200);
+    site.daemon
+        .wait_until("the node is stored", |it| it.get("/controller/nodes").json()["total"] == 1);
+    let narrow: Done = clade(&["status", "--server", &site.url(), "--silent-for", "0s"])
+        .env("COLUMNS", "60")
+        .output()
+        .unwrap()
+        .into();
+    assert!(narrow.stdout.contains("\nnodes       1, 1 answered by the active commit\n"));
+    assert!(narrow.stdout.contains("\nsilent      1 (web1): `clade nodes --silent-for 0s`\n"));
+    // A path or an address is one word.
+    let long = narrow.stdout.lines().filter(|it| it.chars().count() > 60);
+    assert!(long.clone().all(|it| it.trim().split(' ').count() < 4), "{}", narrow.stdout);
+    assert!(!narrow.stdout.contains('\u{1b}'), "a pipe has no colours");
     let json = site.run(&["status", "--format", "json"]);
     let document: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(document["active"]["commit"], site.second.as_str());

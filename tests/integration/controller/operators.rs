@@ -1,7 +1,7 @@
 //! Why, wait, pin, resume, time travel, staleness, settings.
 
 use indoc::indoc;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{BAD, conditions, group, has, live, text, wait_for};
 use crate::program::{Daemon, GitRepository, clade, run};
@@ -23,7 +23,7 @@ fn every_state_of_a_commit_is_reported() {
     let why = |commit: &str| run(&["why", commit, "--server", &url]);
     let state = |commit: &str| {
         let done = run(&["why", commit, "--server", &url, "--format", "json"]);
-        let document: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+        let document: Value = serde_json::from_str(&done.stdout).unwrap();
         (done.status, text(&document["state"]))
     };
     assert_eq!(state(&first), (0, "live".to_owned()));
@@ -155,6 +155,41 @@ fn a_pinned_commit_answers_until_an_operator_resumes() {
     assert_eq!(daemon.request("POST", "/controller/resume", "").status, 202);
     wait_for(&daemon, &good);
     assert!(daemon.get("/controller/status").json()["pinned"].is_null());
+}
+
+#[test]
+fn who_had_something_done_and_why_is_on_disk() {
+    let repository = GitRepository::new();
+    let first = repository.commit("first", &[("groups/a.yaml", &group("A"))]);
+    let data = tempfile::tempdir().unwrap();
+    let daemon = start(&repository, &data, &[]);
+    wait_for(&daemon, &first);
+    let post = |path: &str, body: Value| daemon.request("POST", path, &body.to_string()).status;
+    assert_eq!(post("/controller/reconcile", json!({"reason": "  a webhook was lost "})), 202);
+    assert_eq!(post("/controller/pin", json!({"commit": "HEAD", "reason": "an audit"})), 200);
+    let by = &daemon.get("/controller/status").json()["pinned_by"];
+    assert_eq!((&by["reason"], &by["actor"]), (&json!("an audit"), &Value::Null));
+    assert!(by["since"].is_string(), "{by}");
+    for (path, reason) in [
+        ("/controller/reconcile", json!("x".repeat(1001))),
+        ("/controller/resume", json!(["x"])),
+        ("/controller/pin", json!(1)),
+    ] {
+        assert_eq!(post(path, json!({"commit": "HEAD", "reason": reason})), 400, "{path}");
+    }
+    daemon.kill();
+    let daemon = start(&repository, &data, &[]);
+    assert_eq!(daemon.get("/controller/status").json()["pinned_by"]["reason"], "an audit");
+    assert_eq!(daemon.request("POST", "/controller/resume", r#"{"reason": ""}"#).status, 202);
+    assert!(daemon.get("/controller/status").json()["pinned_by"].is_null());
+    let journal = std::fs::read_to_string(data.path().join("journal")).unwrap();
+    let of = |event: &str| -> Vec<Value> {
+        let lines = journal.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
+        lines.filter(|it| it["event"] == event).map(|it| it["reason"].clone()).collect()
+    };
+    assert_eq!(of("fetch-requested"), [json!("a webhook was lost")]);
+    assert_eq!(of("pinned"), [json!("an audit")]);
+    assert_eq!(of("resumed"), [Value::Null]);
 }
 
 #[test]

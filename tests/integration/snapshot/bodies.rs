@@ -5,7 +5,7 @@ use clade::internals::snapshot::Index;
 use serde_json::Value;
 
 /// What a body says, read in full: the node, and the id of the run.
-fn in_full(body: &[u8]) -> Option<(Node, Option<String>, &'static str)> {
+pub(crate) fn in_full(body: &[u8]) -> Option<(Node, Option<String>, &'static str)> {
     let value: Value = serde_json::from_slice(body).ok()?;
     let object = |key: &str| match value.get(key) {
         None | Some(Value::Null) => Some(None),

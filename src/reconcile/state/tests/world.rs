@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::git::{FetchError, FetchFailure};
 use crate::model::CommitId;
+use crate::reconcile::attribution::Attribution;
 use crate::reconcile::clock::Now;
 use crate::reconcile::journal::{Event, Journal, Stage};
 use crate::reconcile::policy::Policy;
@@ -194,14 +195,18 @@ impl World {
     }
 
     pub(super) fn pin(&mut self, commit: char) {
-        self.journal.append(Event::Pinned { commit: id(commit), actor: None }, self.now()).unwrap();
-        self.state.set_pinned(Some(id(commit)));
+        self.journal
+            .append(Event::Pinned { commit: id(commit), by: Attribution::default() }, self.now())
+            .unwrap();
+        self.state.set_pinned(self.journal.pinned());
         self.activate(commit, Cause::Pinned).unwrap();
     }
 
     pub(super) fn resume(&mut self) {
         let accepts = self.state.head();
-        self.journal.append(Event::Resumed { actor: None, accepts }, self.now()).unwrap();
+        self.journal
+            .append(Event::Resumed { by: Attribution::default(), accepts }, self.now())
+            .unwrap();
         self.state.resumed(self.now());
     }
 
@@ -219,8 +224,9 @@ impl World {
         let now = self.now();
         self.state = ReconcileState::new(self.policy, SourceKind::Remote, now);
         self.answers = None;
-        let pinned = self.journal.pinned().map(|(commit, _)| commit);
-        self.state.set_pinned(pinned);
+        let pin = self.journal.pinned();
+        let pinned = pin.as_ref().map(|it| it.commit);
+        self.state.set_pinned(pin);
         if let Some(last) = pinned.or_else(|| self.journal.live()) {
             self.activate(name(last), Cause::Recovered).unwrap();
         }

@@ -36,6 +36,7 @@ pub(super) fn snapshot(digit: u8, rules: &[Value]) -> Arc<Snapshot> {
         individuals: Arc::default(),
         environments: Arc::default(),
         catalogues: Arc::default(),
+        interpolation: crate::model::Interpolation::Off,
     };
     let commit = CommitId::from_bytes([digit; 20]);
     Arc::new(Snapshot::new(commit, estate, Arc::default(), Vec::new()))
@@ -53,7 +54,7 @@ pub(super) fn ask(
     node: &Node,
 ) -> AnswerRecord {
     let groups = snapshot.index().matching(&snapshot.estate.hierarchy, node);
-    let record = AnswerRecord::of_groups(&snapshot.estate, &node.name, groups.as_deref());
+    let record = AnswerRecord::of_groups(&snapshot.estate, node, groups.as_deref());
     let answered =
         Answered { snapshot: Arc::clone(snapshot), groups: groups.map(Vec::into_boxed_slice) };
     store.note(Noted {
@@ -62,6 +63,7 @@ pub(super) fn ask(
         commit: Some(snapshot.commit),
         answered: Some(answered),
         node,
+        facts: crate::store::NotedFacts::OfNode,
     });
     record
 }
@@ -138,6 +140,27 @@ fn a_change_is_kept_with_its_cause_and_a_check_in_without_one_is_not(database: T
     }
 }
 
+/// Sorts a list of 30 nodes, which were seen in the order of their names.
+fn check_orders(store: &CheckIns) {
+    for (sort, first) in [
+        ("certname", "n00 n01 n02"),
+        ("-certname", "n29 n28 n27"),
+        ("last-seen", "n00 n01 n02"),
+        ("-last-seen", "n29 n28 n27"),
+        ("-since", "n29 n28 n27"),
+        ("state", "n00 n01 n02"),
+        ("-state", "n00 n01 n02"),
+        ("environment", "n00 n01 n02"),
+        ("-environment", "n00 n01 n02"),
+    ] {
+        let filter = NodeFilter { order: sort.parse().unwrap(), ..NodeFilter::default() };
+        let page = store.nodes(&filter, NodeRange { offset: 0, limit: 3 }).unwrap();
+        let names: Vec<&str> = page.nodes.iter().map(|it| it.name.get(..3).unwrap()).collect();
+        assert_eq!((page.total, &*names.join(" ")), (30, first), "{sort}");
+    }
+    assert!("colour".parse::<crate::store::view::NodeOrder>().is_err());
+}
+
 fn nodes_are_listed_by_what_they_got(database: TestedDatabase) {
     let store = opened_at(&database.fresh(), LIMITS);
     let snapshot = snapshot(1, &[rule("Debian"), rule("Suse"), json!(["=", ["fact", "n"], "1"])]);
@@ -159,6 +182,7 @@ fn nodes_are_listed_by_what_they_got(database: TestedDatabase) {
         hierarchy.groups().find(|it| it.name.as_str() == name).unwrap().id
     };
     assert_eq!(listed(NodeFilter::default(), NodeRange { offset: 28, limit: 5 }).1, "n28 n29");
+    check_orders(&store);
     let suse = NodeFilter { class: class("c1"), ..NodeFilter::default() };
     assert_eq!(listed(suse, NodeRange { offset: 0, limit: 2 }), (15, "n01 n03".to_owned()));
     let both =
@@ -259,8 +283,7 @@ fn old_changes_and_their_answers_are_forgotten(database: TestedDatabase) {
 fn a_scan_has_what_rules_mention(database: TestedDatabase) {
     let store = opened_at(&database.fresh(), LIMITS);
     let asked = snapshot(1, &[rule("Debian")]);
-    let other =
-        MentionedPaths::of(&snapshot(2, &[json!(["=", ["fact", "n"], "1"])]).estate.hierarchy);
+    let other = MentionedPaths::of(&snapshot(2, &[json!(["=", ["fact", "n"], "1"])]).estate);
     for number in 0..5 {
         let facts = json!({"os": {"family": "Debian", "name": "x"}, "n": number.to_string()});
         ask(&store, 10, &asked, &node(&format!("n{number}"), &facts));
@@ -308,8 +331,7 @@ fn check_log(location: &StoreLocation, steps: &[Step]) -> Result<(), TestCaseErr
         })
         .collect();
     let mut store = opened_at(location, LIMITS);
-    let mut log: std::collections::BTreeMap<String, Vec<(i64, CommitId, AnswerRecord)>> =
-        std::collections::BTreeMap::new();
+    let mut log: BTreeMap<String, Vec<(i64, CommitId, AnswerRecord)>> = BTreeMap::new();
     for (second, &(family, snapshot, name, writes)) in steps.iter().enumerate() {
         let name = format!("n{name}");
         let second = i64::try_from(second).unwrap();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::history::{ask, node, rule, snapshot, whole_history, written};
 use super::*;
-use crate::answer::AnswerRecord;
+use crate::answer::{AnswerRecord, ChangeCause};
 use crate::store::{NodeFilter, NodeRange};
 
 /// Returns some stores on one empty database.
@@ -73,6 +73,47 @@ fn a_check_in_that_is_written_late_does_not_replace_a_later_one() {
     ask(b, 300, &rules, &family("Debian"));
     written(b);
     assert_eq!(a.node("n", &Unlimited).unwrap().unwrap().answer.unwrap().0, debian);
+}
+
+#[test]
+fn a_check_in_that_waited_for_the_database_is_late_and_not_of_a_wrong_clock() {
+    let Some(stores) = replicas(2) else { return };
+    let [a, b] = stores.as_slice() else { panic!() };
+    let rules = snapshot(1, &[rule("Debian"), rule("Suse")]);
+    let family = |family: &str| node("n", &json!({"os": {"family": family}}));
+    ask(a, 10, &rules, &family("Debian"));
+    written(a);
+    ask(a, 100, &rules, &family("Suse"));
+    ask(b, 300, &rules, &family("other"));
+    written(b);
+    a.0.pending.queue().age(Duration::from_mins(4));
+    written(a);
+    assert_eq!(a.get("n").unwrap().check_in.unwrap().node, family("other"));
+    let times: Vec<i64> = whole_history(a, "n").iter().map(|it| it.time.as_second()).collect();
+    assert_eq!(times, [10, 100, 300]);
+}
+
+#[test]
+fn an_answer_that_was_given_earlier_already_is_of_the_earlier_commit() {
+    let Some(stores) = replicas(2) else { return };
+    let [a, b] = stores.as_slice() else { panic!() };
+    let rules = [rule("Debian"), rule("Suse")];
+    let [one, two, three] = [1, 2, 3].map(|it| snapshot(it, &rules));
+    let family = |family: &str| node("n", &json!({"os": {"family": family}}));
+    ask(a, 10, &one, &family("Debian"));
+    written(a);
+    ask(a, 20, &two, &family("Suse"));
+    ask(b, 30, &three, &family("Suse"));
+    written(b);
+    written(a);
+    let found = whole_history(a, "n");
+    assert_eq!(found.len(), 2);
+    let [_, change] = found.as_slice() else { panic!() };
+    assert_eq!((change.time.as_second(), change.commit), (20, two.commit));
+    assert_eq!(change.commit_before, Some(one.commit));
+    assert_eq!((change.cause, change.facts.len()), (ChangeCause::Both, 0), "they are not known");
+    let since = a.node("n", &Unlimited).unwrap().unwrap().answer.unwrap().1;
+    assert_eq!(since.as_second(), 20);
 }
 
 #[test]

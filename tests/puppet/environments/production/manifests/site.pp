@@ -11,6 +11,8 @@ node default {
       'date'   => getvar('date'),
       'none'   => getvar('none'),
       'long'   => getvar('long'),
+      'hash'   => getvar('hash'),
+      'who'    => getvar('who'),
     },
   }
   role::seen { 'environment': value => $environment }

@@ -1,0 +1,114 @@
+//! An example in the help of each command.
+
+use clap::Command;
+
+/// Command, and what people type.
+const EXAMPLES: &[(&str, &[&str])] = &[
+    ("init", &["clade init groups --ci gitlab"]),
+    (
+        "serve",
+        &[
+            "clade serve --repo https://git.example.com/puppet/groups.git --data-dir /var/lib/clade",
+            "clade serve --config /etc/clade/clade.yaml",
+        ],
+    ),
+    ("validate", &["clade validate", "clade validate --rev origin/main --format github"]),
+    ("test", &["clade test"]),
+    ("classify", &["clade classify web1.example.com --facts facts/web1.example.com.json"]),
+    (
+        "explain",
+        &[
+            "clade explain web1.example.com --facts facts/web1.example.com.json",
+            "clade explain web1.example.com --group Webservers --server https://clade.example.com:4433",
+        ],
+    ),
+    ("blame", &["clade blame web1.example.com classes.ntp.servers"]),
+    ("history", &["clade history web1.example.com --limit 10"]),
+    ("nodes", &["clade nodes --state conflict", "clade nodes --group Webservers --silent-for 2h"]),
+    (
+        "query",
+        &[
+            "clade query 'os.family = Debian and trusted.extensions.pp_role = web'",
+            "clade query 'name ~ \"^db\"' --facts facts --format names",
+        ],
+    ),
+    (
+        "diff",
+        &[
+            "clade diff origin/main...HEAD --facts facts",
+            "clade diff HEAD~1 HEAD --format markdown",
+        ],
+    ),
+    ("enc", &["clade enc web1.example.com --server https://clade.example.com:4433"]),
+    ("import", &["clade import groups.json groups"]),
+    ("export", &["clade export > groups.json"]),
+    ("fmt", &["clade fmt --check"]),
+    ("lint", &["clade lint", "clade lint --explain unknown-class"]),
+    ("classes", &["clade classes scan ../control-repo"]),
+    ("translate", &["clade translate 'os.family = Debian and not name ~ \"^web\"'"]),
+    (
+        "status",
+        &["clade status --server https://clade.example.com:4433 --token-file ~/.clade-token"],
+    ),
+    ("why", &["clade why HEAD"]),
+    ("wait", &["clade wait HEAD --timeout 5m"]),
+    ("reconcile", &["clade reconcile --reason 'a webhook was lost'"]),
+    ("pin", &["clade pin v1.4 --reason 'freeze before the audit'"]),
+    ("resume", &["clade resume --reason 'the audit is over'"]),
+    ("schema", &["clade schema group"]),
+    ("completions", &["clade completions bash > /etc/bash_completion.d/clade"]),
+    ("man", &["clade man /usr/local/share/man/man1"]),
+];
+
+/// Returns the commands with an example in the help of each.
+pub(super) fn with_examples(command: Command) -> Command {
+    EXAMPLES.iter().fold(command, |command, (name, examples)| {
+        let title = if examples.len() == 1 { "Example" } else { "Examples" };
+        let help = format!("{title}:\n  {}", examples.join("\n  "));
+        command.mut_subcommand(name, |it| it.after_help(help))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EXAMPLES;
+    use crate::cli::command;
+
+    /// Parts a line as a shell does, as far as the examples need it.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.split(" > ").next().unwrap();
+        let mut words = vec![String::new()];
+        for (at, part) in line.split('\'').enumerate() {
+            let quoted = at % 2 == 1;
+            for (at, piece) in part.split(' ').enumerate() {
+                let continues = quoted || at == 0;
+                match words.last_mut() {
+                    Some(word) if continues && !quoted => word.push_str(piece),
+                    Some(word) if quoted => {
+                        word.push_str(if at == 0 { "" } else { " " });
+                        word.push_str(piece);
+                    }
+                    _ => words.push(piece.to_owned()),
+                }
+            }
+        }
+        words.retain(|it| !it.is_empty());
+        words
+    }
+
+    #[test]
+    fn every_command_has_an_example_that_parses() {
+        for shown in command().get_subcommands().filter(|it| !it.is_hide_set()) {
+            let name = shown.get_name();
+            let found = EXAMPLES.iter().find(|(of, _)| *of == name);
+            let (_, examples) = found.unwrap_or_else(|| panic!("`clade {name}` has no example"));
+            for example in *examples {
+                let words = words(example);
+                assert_eq!(words[1], name, "{example}");
+                command()
+                    .try_get_matches_from(&words)
+                    .unwrap_or_else(|it| panic!("{example}: {it}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Which groups, conditions and values of a repository its tests reach.
+
+pub(super) mod lcov;
+mod report;
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use super::group_value::GroupValue;
+use super::reach::{RepositoryPlaces, TestRun, comparisons, values_of};
+use crate::classification::{WithheldFacts, conclude};
+use crate::diagnostic::Place;
+use crate::hierarchy::{Estate, GroupIndex};
+use crate::model::Condition;
+use crate::rule::evaluate;
+
+/// How many tests reach each part of the groups.
+pub(super) struct Coverage {
+    /// The groups that are written and can match or set something, by place.
+    groups: Vec<CoveredGroup>,
+}
+
+/// How many tests reach a group.
+struct CoveredGroup {
+    name: String,
+    place: Place,
+    /// How many tests have their node in it; none for a group without a rule, which matches no node.
+    tests: Option<usize>,
+    conditions: Vec<CoveredCondition>,
+    values: Vec<CoveredValue>,
+}
+
+/// How many tests see a comparison come out which way.
+struct CoveredCondition {
+    text: String,
+    place: Place,
+    held: usize,
+    failed: usize,
+}
+
+/// How many tests get a value.
+struct CoveredValue {
+    text: String,
+    place: Place,
+    tests: usize,
+}
+
+/// How much of something is reached.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    reached: usize,
+    total: usize,
+}
+
+impl Share {
+    fn of(hits: impl Iterator<Item = usize>) -> Self {
+        let mut share = Self::default();
+        for hits in hits {
+            share.total += 1;
+            share.reached += usize::from(hits > 0);
+        }
+        share
+    }
+}
+
+impl Coverage {
+    /// Measures what tests reach.
+    pub(super) fn measure(
+        runs: &[TestRun<'_>],
+        estate: &Estate,
+        places: &RepositoryPlaces<'_>,
+    ) -> Self {
+        let hierarchy = &estate.hierarchy;
+        let values = count_values(runs, estate);
+        let indexes: Vec<GroupIndex> = hierarchy.indexes().collect();
+        let mut groups: Vec<CoveredGroup> = indexes
+            .into_par_iter()
+            .filter_map(|index| {
+                let group = hierarchy.group(index);
+                let written = GroupValue::of(group).filter_map(|(it, _)| {
+                    let tests = values.get(&(index, it)).copied().unwrap_or_default();
+                    let place = places.value(hierarchy, index, it)?;
+                    Some(CoveredValue { text: it.describe(), place, tests })
+                });
+                // Every node matches the rule of the root group.
+                let can_match = index != hierarchy.root() && group.rule.is_some();
+                Some(CoveredGroup {
+                    name: group.name.to_string(),
+                    place: places.group(hierarchy, index)?,
+                    tests: can_match.then(|| runs.iter().filter(|it| it.has(index)).count()),
+                    conditions: if can_match {
+                        conditions(index, runs, estate, places)
+                    } else {
+                        Vec::new()
+                    },
+                    values: written.collect(),
+                })
+            })
+            .collect();
+        groups.sort_by(|a, b| a.place.cmp(&b.place));
+        Self { groups }
+    }
+
+    fn of_groups(&self) -> Share {
+        Share::of(self.groups.iter().filter_map(|it| it.tests))
+    }
+
+    /// Returns how many outcomes of comparisons tests see: each has two.
+    fn of_outcomes(&self) -> Share {
+        let conditions = self.groups.iter().flat_map(|it| &it.conditions);
+        Share::of(conditions.flat_map(|it| [it.held, it.failed]))
+    }
+
+    fn of_values(&self) -> Share {
+        Share::of(self.groups.iter().flat_map(|it| &it.values).map(|it| it.tests))
+    }
+}
+
+/// Counts the tests that see the comparisons of a group's rule hold and fail. A rule is evaluated only for
+/// nodes that match the ancestors; for others it decides nothing.
+fn conditions(
+    index: GroupIndex,
+    runs: &[TestRun<'_>],
+    estate: &Estate,
+    places: &RepositoryPlaces<'_>,
+) -> Vec<CoveredCondition> {
+    let hierarchy = &estate.hierarchy;
+    let Some(rule) = hierarchy.group(index).rule.as_deref() else { return Vec::new() };
+    let asking: Vec<&TestRun<'_>> = runs.iter().filter(|it| it.asks(hierarchy, index)).collect();
+    let of_condition = |(condition, place): (&Condition, Place)| {
+        let outcomes: Vec<bool> =
+            asking.iter().filter_map(|it| evaluate(condition, &it.node).ok()).collect();
+        let held = outcomes.iter().filter(|it| **it).count();
+        let failed = outcomes.len() - held;
+        CoveredCondition { text: condition.to_string(), place, held, failed }
+    };
+    comparisons(rule)
+        .into_iter()
+        .zip(places.comparisons(hierarchy, index))
+        .map(of_condition)
+        .collect()
+}
+
+/// Counts the tests that get each value of a group.
+fn count_values<'e>(
+    runs: &'e [TestRun<'_>],
+    estate: &'e Estate,
+) -> HashMap<(GroupIndex, GroupValue<'e>), usize> {
+    let mut counts = HashMap::new();
+    // One after the other in pieces, so that not all values of all tests are in memory.
+    for piece in runs.chunks(256) {
+        let of_piece: Vec<Vec<(GroupIndex, GroupValue<'e>)>> = piece
+            .par_iter()
+            .map(|run| {
+                let explanation = conclude(estate, &run.node, &run.groups, WithheldFacts::Refuse);
+                explanation.map(|it| values_of(&it)).unwrap_or_default()
+            })
+            .collect();
+        for value in of_piece.into_iter().flatten() {
+            *counts.entry(value).or_default() += 1;
+        }
+    }
+    counts
+}

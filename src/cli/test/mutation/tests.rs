@@ -1,0 +1,48 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use super::*;
+use crate::classification::classify;
+use crate::cli::repository::{BudgetArgs, RepositoryArgs};
+use crate::snapshot::Index;
+
+/// Every mutant of the example estate, judged by the tests that it can concern, is judged as all tests do
+/// when they classify their nodes in an estate that is built with it.
+#[test]
+fn mutants_are_judged_as_if_their_repository_were_tested() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fleet");
+    let repository =
+        RepositoryArgs { directory: Some(directory), rev: None, budget: BudgetArgs::default() };
+    let loaded = repository.load().unwrap();
+    let estate = loaded.checked.estate.as_ref().unwrap();
+    let index = Index::new(&estate.hierarchy);
+    let tests = loaded.checked.tests();
+    let runs: Vec<TestRun<'_>> =
+        tests.iter().filter_map(|it| TestRun::of(it, estate, &index, &repository)).collect();
+    assert_eq!(runs.len(), tests.len());
+    let places = RepositoryPlaces::of(&loaded, &estate.hierarchy);
+    let mut counts = [0, 0];
+    for mutant in mutants::of(&estate.hierarchy, &places) {
+        let group = estate.hierarchy.group(mutant.group);
+        let changed = match &mutant.part {
+            MutatedPart::Value(value) => value.dropped_from(group),
+            MutatedPart::Rule(change) => {
+                let rule = group.rule.as_deref().map(|it| Arc::new(change.applied_to(it)));
+                Group { rule, ..group.clone() }
+            }
+        };
+        assert_ne!(&changed, group, "{mutant:?}");
+        let all = estate.hierarchy.groups();
+        let all = all.map(|it| if it.id == group.id { changed.clone() } else { it.clone() });
+        let hierarchy = Hierarchy::build(all.collect()).unwrap();
+        let other = Estate { hierarchy, ..estate.clone() };
+        let fails = |run: &TestRun<'_>| {
+            classify(&other, &run.node).map_or(true, |it| !judge(run.test, &it).is_empty())
+        };
+        let expected = runs.iter().any(fails);
+        let verdict = GroupTrial::of(mutant.group, &runs, estate).verdict(&mutant);
+        assert_eq!(matches!(verdict, MutantVerdict::Noticed), expected, "{mutant:?}");
+        counts[usize::from(expected)] += 1;
+    }
+    assert!(counts[0] > 10 && counts[1] > 50, "{counts:?}");
+}

@@ -1,0 +1,186 @@
+//! What tests reach: the groups of their nodes, the rules that decide about them, the values that come out.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::group_value::GroupValue;
+use super::verdict::node_of;
+use crate::classification::{Explanation, Outcome, ValueSource, WithheldFacts};
+use crate::cli::repository::{LoadedRepository, RepositoryArgs};
+use crate::diagnostic::Place;
+use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
+use crate::model::{Condition, Node};
+use crate::snapshot::{Index, classify};
+use crate::validation::{TestCase, comparison_places};
+
+/// A test that could be run, with its node and the groups that match it, parents first.
+pub(super) struct TestRun<'t> {
+    pub(super) test: &'t TestCase,
+    pub(super) node: Node,
+    pub(super) groups: Vec<GroupIndex>,
+}
+
+impl<'t> TestRun<'t> {
+    /// Runs a test; `None` if its node cannot be read or classified.
+    pub(super) fn of(
+        test: &'t TestCase,
+        estate: &Estate,
+        index: &Index,
+        repository: &RepositoryArgs,
+    ) -> Option<Self> {
+        let node = node_of(test, repository.directory()).ok()?;
+        let explanation = classify(estate, index, &node, WithheldFacts::Refuse).ok()?;
+        let groups = explanation.matches.iter().map(|it| it.group).collect();
+        Some(Self { test, node, groups })
+    }
+
+    /// Returns whether the rule of a group decides about the node: whether those of its ancestors hold.
+    pub(super) fn asks(&self, hierarchy: &Hierarchy, group: GroupIndex) -> bool {
+        let above = hierarchy.lineage(group).skip(1);
+        // A group that matches says that all its ancestors do.
+        let nearest = above.into_iter().find(|it| hierarchy.group(*it).rule.is_some());
+        nearest.is_none_or(|it| self.has(it))
+    }
+
+    /// Returns whether the node is in a group.
+    pub(super) fn has(&self, group: GroupIndex) -> bool {
+        self.groups.binary_search(&group).is_ok()
+    }
+}
+
+/// Returns the values of groups that come out, each with the group that sets it; in a conflict, those of
+/// each leaf. A null comes out where nothing does.
+pub(super) fn values_of<'e>(explanation: &Explanation<'e>) -> Vec<(GroupIndex, GroupValue<'e>)> {
+    let mut found = Vec::new();
+    match &explanation.outcome {
+        Outcome::Classified(result) => {
+            let groups = |sources: &BTreeSet<ValueSource>| -> Vec<GroupIndex> {
+                let group = |it: &ValueSource| match it {
+                    ValueSource::Group(group) => Some(*group),
+                    ValueSource::Node => None,
+                };
+                sources.iter().filter_map(group).collect()
+            };
+            for (class, it) in &result.classes {
+                let of = |by| (by, GroupValue::Class(class));
+                found.extend(groups(&it.sources).into_iter().map(of));
+                for (key, it) in &it.parameters {
+                    let of = |by| (by, GroupValue::Parameter(class, key));
+                    found.extend(groups(&it.sources).into_iter().map(of));
+                }
+            }
+            for (name, it) in &result.variables {
+                let of = |by| (by, GroupValue::Variable(name));
+                found.extend(groups(&it.sources).into_iter().map(of));
+            }
+            for (class, it) in &result.config_data {
+                for (key, it) in &it.parameters {
+                    let of = |by| (by, GroupValue::ConfigData(class, key));
+                    found.extend(groups(&it.sources).into_iter().map(of));
+                }
+            }
+        }
+        Outcome::Conflict(_) => {
+            for leaf in &explanation.inherited {
+                for (class, it) in &leaf.classes {
+                    found.extend(it.sources.iter().map(|by| (*by, GroupValue::Class(class))));
+                    let parameters = it.parameters.iter();
+                    found.extend(
+                        parameters.map(|(key, it)| (it.source, GroupValue::Parameter(class, key))),
+                    );
+                }
+                let variables = leaf.variables.iter();
+                found.extend(variables.map(|(name, it)| (it.source, GroupValue::Variable(name))));
+                for (class, it) in &leaf.config_data {
+                    let keys = it.parameters.iter();
+                    found.extend(
+                        keys.map(|(key, it)| (it.source, GroupValue::ConfigData(class, key))),
+                    );
+                }
+            }
+        }
+    }
+    nulls(explanation, &mut found);
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Adds the nulls that remove what leaves would inherit.
+fn nulls<'e>(explanation: &Explanation<'e>, found: &mut Vec<(GroupIndex, GroupValue<'e>)>) {
+    let hierarchy = &explanation.estate.hierarchy;
+    for (leaf, inherited) in explanation.leaves.iter().zip(&explanation.inherited) {
+        for by in hierarchy.lineage(*leaf) {
+            let removes = |(it, value): &(GroupValue<'e>, Option<&'e Value>)| {
+                value.is_some_and(Value::is_null) && !it.is_in(inherited)
+            };
+            let written = GroupValue::of(hierarchy.group(by));
+            found.extend(written.filter(removes).map(|(it, _)| (by, it)));
+        }
+    }
+}
+
+/// The comparisons of a rule, in order: those of the rule proper, then the pinned nodes.
+pub(super) fn comparisons(rule: &Condition) -> Vec<&Condition> {
+    let (mut found, mut rest) = (Vec::new(), vec![rule]);
+    while let Some(condition) = rest.pop() {
+        match condition {
+            Condition::And(terms) | Condition::Or(terms) => rest.extend(terms.iter().rev()),
+            Condition::Not(inner) => rest.push(inner),
+            Condition::Test(_) => found.push(condition),
+        }
+    }
+    found
+}
+
+/// Where groups, their comparisons and values are written.
+pub(super) struct RepositoryPlaces<'l> {
+    loaded: &'l LoadedRepository,
+    /// The comparisons of rules by the place of the group.
+    comparisons: HashMap<Place, Vec<Place>>,
+}
+
+impl<'l> RepositoryPlaces<'l> {
+    pub(super) fn of(loaded: &'l LoadedRepository, hierarchy: &Hierarchy) -> Self {
+        let origins = &loaded.checked.origins;
+        let files: HashSet<Arc<str>> = hierarchy
+            .groups()
+            .filter_map(|it| Some(Arc::clone(&origins.get(&it.id)?.file)))
+            .collect();
+        let texts = loaded.texts().filter(|(path, _)| files.contains(*path));
+        let comparisons = texts.flat_map(|(path, text)| comparison_places(path, text)).collect();
+        Self { loaded, comparisons }
+    }
+
+    /// Returns where a group is written; the root group need not be.
+    pub(super) fn group(&self, hierarchy: &Hierarchy, group: GroupIndex) -> Option<Place> {
+        self.loaded.checked.origins.get(&hierarchy.group(group).id).cloned()
+    }
+
+    /// Returns where the comparisons of a group's rule are written, in order.
+    pub(super) fn comparisons(&self, hierarchy: &Hierarchy, group: GroupIndex) -> Vec<Place> {
+        let group = hierarchy.group(group);
+        let Some(rule) = group.rule.as_deref() else { return Vec::new() };
+        let Some(written) = self.loaded.checked.group_file(group.id) else { return Vec::new() };
+        let own = self.comparisons.get(&written.place).cloned().unwrap_or_default();
+        let fallback = written.rule.as_ref().unwrap_or(&written.place);
+        let pinned = written.pinned.iter().map(|(_, place)| place.clone());
+        let mut places: Vec<Place> = own.into_iter().chain(pinned).collect();
+        // Pins can be written as a rule; whatever has no place of its own has that of the rule.
+        places.resize(comparisons(rule).len(), fallback.clone());
+        places
+    }
+
+    /// Returns where a value is written.
+    pub(super) fn value(
+        &self,
+        hierarchy: &Hierarchy,
+        group: GroupIndex,
+        value: GroupValue<'_>,
+    ) -> Option<Place> {
+        let values = &self.loaded.checked.group_file(hierarchy.group(group).id)?.values;
+        value.place(values).cloned()
+    }
+}

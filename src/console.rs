@@ -1,0 +1,109 @@
+//! The console: pages for people about the commit that answers, the nodes and what they get.
+//!
+//! The pages show what the routes of the daemon answer: each asks them in the process, with the rights of its
+//! visitor ([`visit`]), and writes what it gets with a template that is checked when it is compiled. So every number
+//! of a page is one of the API, and no page has rights of its own. Nothing here decides, counts or classifies.
+//!
+//! - [`entrance`], [`visit`]: a request for a page: who asks, and then which commit it is about, where links lead.
+//! - [`context`]: the API, assets and sessions, and errors as pages.
+//! - [`layout`], [`markup`], [`asset`]: what all pages share: the frame, text from strangers, files.
+//! - [`home`] and the other files of pages: one each, with a template of its name in `templates/`.
+
+mod actions;
+mod asset;
+mod asset_route;
+mod base_path;
+mod chart;
+mod commits;
+mod compare;
+mod context;
+mod entrance;
+mod events;
+mod failure;
+mod group;
+mod groups;
+mod home;
+mod layout;
+mod login;
+mod markup;
+mod missing;
+mod node;
+mod nodes;
+mod page;
+mod pager;
+mod problems;
+mod query;
+mod rule_text;
+mod session;
+mod state;
+mod trends;
+mod visit;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+use tokio::sync::OnceCell;
+
+pub use base_path::BasePath;
+pub use session::{NoRandomness, Transport};
+
+use crate::http::{ConsolePages, InProcessApi};
+use asset::Assets;
+use context::Console;
+use session::Sessions;
+
+/// What the console is told.
+#[derive(Clone, Debug)]
+pub struct ConsoleSettings {
+    base_path: BasePath,
+    transport: Transport,
+    /// One session is good for all addresses.
+    sessions: Arc<Sessions>,
+}
+
+impl ConsoleSettings {
+    /// Takes the path that all addresses begin with, and how clients connect.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system gives no random bytes.
+    pub fn new(base_path: BasePath, transport: Transport) -> Result<Self, NoRandomness> {
+        Ok(Self { base_path, transport, sessions: Arc::new(Sessions::new()?) })
+    }
+
+    /// Returns the path that all addresses begin with.
+    pub fn base_path(&self) -> &str {
+        self.base_path.as_str()
+    }
+}
+
+/// Returns the pages.
+pub fn pages(api: InProcessApi, settings: &ConsoleSettings) -> ConsolePages {
+    let ConsoleSettings { base_path, transport, sessions } = settings.clone();
+    let assets = Assets::new(&base_path);
+    let console =
+        Arc::new(Console { api, assets, base_path, transport, sessions, forge: OnceCell::new() });
+    let missing = Router::new().fallback(missing::missing).with_state(Arc::clone(&console));
+    let routes = Router::new()
+        .route("/", get(home::show))
+        .route("/nodes", get(nodes::show))
+        .route("/nodes/{name}", get(node::show))
+        .route("/nodes/{name}/history", get(node::history))
+        .route("/nodes/{name}/facts", get(node::facts))
+        .route("/groups", get(groups::show))
+        .route("/groups/{id}", get(group::show))
+        .route("/commits", get(commits::list))
+        .route("/commits/{*revision}", get(commits::show))
+        .route("/compare", get(compare::open))
+        .route("/compare/{*range}", get(compare::show))
+        .route("/problems", get(problems::show))
+        .route("/query", get(query::show))
+        .route("/events", get(events::follow))
+        .route("/login", get(login::show).post(login::sign_in))
+        .route("/logout", post(login::sign_out))
+        .route("/actions/{action}", post(actions::act))
+        .route("/assets/{name}", get(asset_route::show))
+        .with_state(console);
+    ConsolePages { routes, missing }
+}

@@ -1,0 +1,218 @@
+//! What all pages share: the frame with its links, the commit that it is about, who is signed in.
+
+use std::borrow::Borrow;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::markup::{self as m, Markup, short};
+use crate::forge::ForgePages;
+use crate::http::AddressRoutes;
+use crate::model::CommitId;
+use crate::reconcile::path_below;
+
+/// What must be escaped in a segment of a path, or in a query.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The part of the console that a page belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    Home,
+    Nodes,
+    Groups,
+    Commits,
+    Query,
+    Problems,
+    Other,
+}
+
+impl Section {
+    /// Returns the path of its first page.
+    fn path(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Home => "/",
+            Self::Nodes => "/nodes",
+            Self::Groups => "/groups",
+            Self::Commits => "/commits",
+            Self::Query => "/query",
+            Self::Problems => "/problems",
+            Self::Other => return None,
+        })
+    }
+}
+
+/// The frame of a page.
+#[derive(Clone, Debug)]
+pub(super) struct PageFrame {
+    pub(super) section: Section,
+    pub(super) links: Links,
+    pub(super) style: String,
+    pub(super) script: String,
+    pub(super) icon: String,
+    /// The commit that answers.
+    pub(super) live: Option<CommitId>,
+    /// The commit whose files the page shows.
+    pub(super) commit: Option<CommitId>,
+    /// The address of the page itself, without a query.
+    pub(super) here: String,
+    /// The commit or time that the page is about, if that is not what is live.
+    pub(super) point: Option<Point>,
+    /// Who is signed in.
+    pub(super) user: Option<String>,
+    /// How the visitor can sign in or out.
+    pub(super) session: SessionState,
+    /// What makes a form one of this page.
+    pub(super) form_token: String,
+    /// Whether actions are offered.
+    pub(super) operates: bool,
+    pub(super) now: Timestamp,
+    pub(super) version: String,
+    /// What is searched for.
+    pub(super) search: String,
+}
+
+/// Another point of history than the live commit.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    /// What the address asks for.
+    pub(super) asked: String,
+    /// The commit that it means.
+    pub(super) commit: CommitId,
+    /// The address of the same page as it is now.
+    pub(super) now: String,
+}
+
+/// How a visitor can sign in or out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionState {
+    /// There is no way to sign in, or no need.
+    None,
+    SignedOut,
+    SignedIn,
+}
+
+/// Writes addresses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Links {
+    /// The path that all addresses begin with.
+    pub(super) base: String,
+    /// `commit=…` or `at=…`, where a page is about another point of history.
+    pub(super) point: String,
+    /// The pages of the repository on its forge, where they are known.
+    pub(super) forge: Option<Arc<ForgePages>>,
+    /// The directory of the groups in the repository.
+    pub(super) directory: String,
+    pub(super) routes: AddressRoutes,
+}
+
+/// Escapes a text as one segment of a path, or as a value of a query.
+pub(super) fn escaped(text: &str) -> String {
+    // A segment of dots alone would be a step up.
+    if matches!(text, "." | "..") {
+        return text.replace('.', "%2E");
+    }
+    utf8_percent_encode(text, SEGMENT).to_string()
+}
+
+impl Links {
+    /// Returns the address of a page at the same point of history.
+    pub(super) fn to(&self, path: &str) -> String {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        match self.point.as_str() {
+            "" => self.plain(path),
+            point => format!("{}{path}{separator}{point}", self.base),
+        }
+    }
+
+    /// Returns the address of a route of the classifier API, if this address of the daemon has it.
+    pub(super) fn to_classifier(&self, path: &str) -> Option<String> {
+        (self.routes != AddressRoutes::WithoutClassifier).then(|| self.to(path))
+    }
+
+    /// Returns the address of a page that is the same at every point of history.
+    pub(super) fn plain(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    pub(super) fn node(&self, name: &str) -> String {
+        self.to(&format!("/nodes/{}", escaped(name)))
+    }
+
+    pub(super) fn node_part(&self, name: &str, part: &str) -> String {
+        self.to(&format!("/nodes/{}/{part}", escaped(name)))
+    }
+
+    pub(super) fn group<T: std::fmt::Display>(&self, id: &T) -> String {
+        self.to(&format!("/groups/{}", escaped(&id.to_string())))
+    }
+
+    pub(super) fn commit(&self, id: &CommitId) -> String {
+        self.plain(&format!("/commits/{id}"))
+    }
+
+    /// Returns the page of a commit on the forge.
+    pub(super) fn forge_commit(&self, id: &CommitId) -> Option<String> {
+        self.forge.as_ref()?.commit(id)
+    }
+
+    pub(super) fn compare(&self, base: &CommitId, head: &CommitId) -> String {
+        self.plain(&format!("/compare/{base}...{head}"))
+    }
+}
+
+impl PageFrame {
+    /// Returns whether the page belongs to the section of a path.
+    pub(super) fn is_at(&self, path: &str) -> bool {
+        self.section.path() == Some(path)
+    }
+
+    /// Draws a place in a file, with a link to it on the forge where that is known.
+    pub(super) fn place(
+        &self,
+        file: &str,
+        line: impl Borrow<Option<u32>>,
+        column: impl Borrow<Option<u32>>,
+    ) -> Markup {
+        let place = m::place(file, line.borrow(), column);
+        let forge = self.links.forge.as_ref().zip(self.commit.as_ref());
+        let page = forge.and_then(|(forge, commit)| {
+            forge.file(commit, &path_below(&self.links.directory, file), *line.borrow())
+        });
+        match page {
+            Some(address) => m::link_away(&address, &place),
+            None => place,
+        }
+    }
+
+    pub(super) fn is_live(&self, commit: &CommitId) -> bool {
+        self.live.as_ref() == Some(commit)
+    }
+
+    pub(super) fn is_signed_in(&self) -> bool {
+        self.session == SessionState::SignedIn
+    }
+
+    pub(super) fn is_signed_out(&self) -> bool {
+        self.session == SessionState::SignedOut
+    }
+
+    pub(super) fn live_short(&self) -> String {
+        self.live.as_ref().map(short).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_keep_the_base_path_and_the_point_of_history() {
+        let (base, point) = ("/clade".to_owned(), "commit=abc".to_owned());
+        let links = Links { base, point, ..Links::default() };
+        assert_eq!(links.to("/nodes"), "/clade/nodes?commit=abc");
+        assert_eq!(links.to("/nodes?q=x"), "/clade/nodes?q=x&commit=abc");
+        assert_eq!(links.node("a/b?<c>"), "/clade/nodes/a%2Fb%3F%3Cc%3E?commit=abc");
+        assert_eq!(Links::default().node(".."), "/nodes/%2E%2E");
+    }
+}

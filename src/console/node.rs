@@ -1,0 +1,356 @@
+//! One node: what it gets, why, and since when.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use askama::Template;
+use axum::extract::Path;
+use axum::response::Response;
+use serde_json::Value;
+
+use super::context::PageError;
+use super::layout::{PageFrame, Section, escaped};
+use super::markup as m;
+use super::rule_text as r;
+use super::state as s;
+use super::visit::Visit;
+use crate::answer::NodeState;
+use crate::http::types::{
+    BlamedValue, Difference, Explanation, LocatedValue, Membership, StoredChange, StoredNode,
+};
+use crate::model::GroupId;
+
+/// How many changes the page shows.
+const CHANGES: usize = 10;
+
+/// Facts that are longer than this are on their own page.
+const INLINE: usize = 48 << 10;
+
+#[derive(Debug, Template)]
+#[template(path = "node.html")]
+struct NodeView {
+    layout: PageFrame,
+    name: String,
+    stored: Option<StoredNode>,
+    groups: Vec<MatchedGroup>,
+    values: Vec<ValueRow>,
+    /// Why there are no values, or no commits beside them.
+    without_values: Option<String>,
+    is_blamed: bool,
+    conflicts: Vec<Conflict>,
+    changes: Vec<StoredChange>,
+    enc: Option<String>,
+    facts: Option<String>,
+    trusted: String,
+    why: Option<Why>,
+    asked: String,
+}
+
+/// A group that matches, with the reason.
+#[derive(Debug)]
+struct MatchedGroup {
+    id: GroupId,
+    name: String,
+    depth: usize,
+    is_leaf: bool,
+    explanation: Value,
+}
+
+/// A value with its place, and its origin where that was asked for.
+#[derive(Debug)]
+struct ValueRow {
+    value: LocatedValue,
+    blamed: Option<BlamedValue>,
+}
+
+/// A value that groups give differently.
+#[derive(Debug)]
+struct Conflict {
+    key: String,
+    sides: Vec<Difference>,
+}
+
+/// Why a group has the node, or does not.
+#[derive(Debug)]
+struct Why {
+    group: String,
+    membership: Membership,
+}
+
+impl Why {
+    fn verdict(&self) -> &'static str {
+        match self.membership.member {
+            Some(true) => "The node is in the group",
+            Some(false) => "The node is not in the group",
+            None => "It cannot be told whether the node is in the group",
+        }
+    }
+
+    /// Returns whether the group has no rule of its own, so that no node is in it.
+    fn lacks_rule(&self) -> bool {
+        self.membership.rules.last().is_some_and(|it| it.explanation.is_none())
+    }
+}
+
+/// Shows the page.
+pub(super) async fn show(visit: Visit, Path(name): Path<String>) -> Response {
+    let page = page(&visit, name).await;
+    visit.show(page)
+}
+
+async fn page(visit: &Visit, name: String) -> Result<NodeView, PageError> {
+    let route = format!("/controller/nodes/{}", escaped(&name));
+    let stored: Result<StoredNode, PageError> = visit.get(&route).await;
+    let explanation: Result<Explanation, PageError> =
+        visit.get_at(&format!("/v1/classified/nodes/{}/explanation", escaped(&name))).await;
+    let (stored, explanation) = match (stored, explanation) {
+        (Err(trouble), Err(_)) => return Err(trouble),
+        (stored, explanation) => (stored.ok(), explanation),
+    };
+    let is_blamed = !visit.parameter("blame").is_empty();
+    let (values, without_values) = values(visit, &route, is_blamed).await;
+    let changes = format!("{route}/history?limit={CHANGES}");
+    let asked = visit.parameter("group").to_owned();
+    let (fact, trusted) = match (&explanation, &stored) {
+        (Ok(explanation), _) => {
+            let node = &explanation.node_as_received;
+            (Value::from(node.fact.clone()), Value::from(node.trusted.clone()))
+        }
+        (Err(_), Some(stored)) => {
+            (Value::from(stored.facts.clone()), Value::from(stored.trusted.clone()))
+        }
+        (Err(_), None) => (Value::Null, Value::Null),
+    };
+    let facts = format!("{fact:#}");
+    Ok(NodeView {
+        layout: visit.layout(Section::Nodes),
+        why: if asked.is_empty() { None } else { Some(why(visit, &route, &asked).await?) },
+        groups: match &explanation {
+            Ok(explanation) => groups(visit, explanation).await?,
+            Err(_) => Vec::new(),
+        },
+        conflicts: explanation.as_ref().map(conflicts).unwrap_or_default(),
+        // The history of a node that is not stored is empty.
+        changes: if stored.is_some() { visit.get(&changes).await? } else { Vec::new() },
+        enc: visit.text_at(&format!("{route}/enc")).await.ok(),
+        facts: (facts.len() <= INLINE).then_some(facts),
+        trusted: format!("{trusted:#}"),
+        stored,
+        values,
+        without_values,
+        is_blamed,
+        asked,
+        name,
+    })
+}
+
+/// Asks for the values that the node gets; there are none in a conflict or an error, which says why. Where only the
+/// commits that they came from are missing, it says why, too.
+async fn values(visit: &Visit, route: &str, is_blamed: bool) -> (Vec<ValueRow>, Option<String>) {
+    let located: Result<Vec<LocatedValue>, PageError> =
+        visit.get_at(&format!("{route}/values")).await;
+    let blame: Result<Vec<BlamedValue>, PageError> = match is_blamed {
+        true => visit.get_at(&format!("{route}/blame")).await,
+        false => Ok(Vec::new()),
+    };
+    let (blamed, without_blame) = match blame {
+        Ok(blamed) => (blamed, None),
+        Err(trouble) => (Vec::new(), Some(trouble.message())),
+    };
+    let mut blamed: BTreeMap<String, BlamedValue> =
+        blamed.into_iter().map(|it| (it.key.clone(), it)).collect();
+    match located {
+        Ok(values) => {
+            // The groups stand by themselves, with their reasons.
+            let values = values.into_iter().filter(|it| !it.key.starts_with("groups."));
+            let row = |value: LocatedValue| ValueRow { blamed: blamed.remove(&value.key), value };
+            (values.map(row).collect(), without_blame)
+        }
+        Err(trouble) => (Vec::new(), Some(trouble.message())),
+    }
+}
+
+/// Returns the groups that match as a tree is drawn, each below the next group above it that matches.
+async fn groups(visit: &Visit, explanation: &Explanation) -> Result<Vec<MatchedGroup>, PageError> {
+    let snapshot = visit.snapshot().await?;
+    let hierarchy = &snapshot.estate.hierarchy;
+    let matched = &explanation.match_explanations;
+    let mut found = Vec::new();
+    for (id, explained) in matched {
+        let Some(index) = hierarchy.find(*id) else { continue };
+        let lineage = hierarchy.lineage(index).map(|it| hierarchy.group(it));
+        let mut path: Vec<_> = lineage.map(|it| (it.name.to_string(), it.id)).collect();
+        let above = path.iter().skip(1).filter(|(_, id)| matched.contains_key(id)).count();
+        path.reverse();
+        let group = MatchedGroup {
+            id: *id,
+            name: hierarchy.group(index).name.to_string(),
+            depth: above,
+            is_leaf: explanation.leaf_groups.contains_key(id),
+            explanation: explained.clone(),
+        };
+        found.push((path, group));
+    }
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(found.into_iter().map(|(_, group)| group).collect())
+}
+
+/// Returns each value that groups give differently.
+fn conflicts(explanation: &Explanation) -> Vec<Conflict> {
+    let Some(details) = &explanation.conflicts else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut add = |key: String, sides: &Vec<Difference>| {
+        if !sides.is_empty() {
+            found.push(Conflict { key, sides: sides.clone() });
+        }
+    };
+    add("environment".to_owned(), &details.environment);
+    for (name, sides) in &details.variables {
+        add(format!("variables.{name}"), sides);
+    }
+    for (prefix, tables) in [("classes", &details.classes), ("config_data", &details.config_data)] {
+        for (class, keys) in tables {
+            for (key, sides) in keys {
+                add(format!("{prefix}.{class}.{key}"), sides);
+            }
+        }
+    }
+    found
+}
+
+/// Asks why a group, named by name or id, has the node or does not.
+async fn why(visit: &Visit, route: &str, asked: &str) -> Result<Why, PageError> {
+    let snapshot = visit.snapshot().await?;
+    let hierarchy = &snapshot.estate.hierarchy;
+    let by_id = asked.parse::<GroupId>().ok().and_then(|id| hierarchy.find(id));
+    let by_name = || {
+        hierarchy
+            .indexes()
+            .find(|index| hierarchy.group(*index).name.as_str().eq_ignore_ascii_case(asked))
+    };
+    let Some(index) = by_id.or_else(by_name) else {
+        return Err(PageError::NotFound(format!("No group is called `{asked}` at this commit.")));
+    };
+    let group = hierarchy.group(index);
+    let membership = visit.get_at(&format!("{route}/membership?group={}", group.id)).await?;
+    Ok(Why { group: group.name.to_string(), membership })
+}
+
+#[derive(Debug, Template)]
+#[template(path = "node_history.html")]
+struct HistoryPage {
+    layout: PageFrame,
+    name: String,
+    changes: Vec<StoredChange>,
+    older: Option<String>,
+}
+
+/// Shows the history of a node.
+pub(super) async fn history(visit: Visit, Path(name): Path<String>) -> Response {
+    let page = history_page(&visit, name).await;
+    visit.show(page)
+}
+
+async fn history_page(visit: &Visit, name: String) -> Result<HistoryPage, PageError> {
+    const PAGE: usize = 50;
+    let before = visit.parameter("before");
+    let mut route = format!("/controller/nodes/{}/history?limit={PAGE}", escaped(&name));
+    if !before.is_empty() {
+        route.push_str("&before=");
+        route.push_str(&escaped(before));
+    }
+    let changes: Vec<StoredChange> = visit.get(&route).await?;
+    let older = changes.last().filter(|_| changes.len() == PAGE).map(|last| {
+        let path = format!("/nodes/{}/history?before={}", escaped(&name), last.time);
+        visit.links().to(&path)
+    });
+    Ok(HistoryPage { layout: visit.layout(Section::Nodes), name, changes, older })
+}
+
+#[derive(Debug, Template)]
+#[template(path = "node_facts.html")]
+struct FactsPage {
+    layout: PageFrame,
+    name: String,
+    facts: String,
+    trusted: String,
+}
+
+/// Shows the facts of a node.
+pub(super) async fn facts(visit: Visit, Path(name): Path<String>) -> Response {
+    let page = facts_page(&visit, name).await;
+    visit.show(page)
+}
+
+async fn facts_page(visit: &Visit, name: String) -> Result<FactsPage, PageError> {
+    let stored: StoredNode = visit.get(&format!("/controller/nodes/{}", escaped(&name))).await?;
+    Ok(FactsPage {
+        layout: visit.layout(Section::Nodes),
+        name,
+        facts: format!("{:#}", Value::from(stored.facts)),
+        trusted: format!("{:#}", Value::from(stored.trusted)),
+    })
+}
+
+impl MatchedGroup {
+    /// Returns how far the group stands to the right.
+    fn indent(&self) -> usize {
+        /// What fits on a phone.
+        const MOST: usize = 8;
+        self.depth.min(MOST)
+    }
+}
+
+impl ValueRow {
+    /// Returns whether the row is about a class itself: names of classes have no dots.
+    fn is_class(&self) -> bool {
+        self.value.key.strip_prefix("classes.").is_some_and(|it| !it.contains('.'))
+    }
+
+    /// Returns whether the row is about a parameter of a class.
+    fn is_inner(&self) -> bool {
+        self.value.key.starts_with("classes.") && !self.is_class()
+    }
+}
+
+impl NodeView {
+    /// Counts the classes, and the other values, whose keys begin like this.
+    fn of_kind(&self, prefix: &str) -> (usize, usize) {
+        let of_kind = self.values.iter().filter(|it| it.value.key.starts_with(prefix));
+        let (classes, others): (Vec<_>, Vec<_>) = of_kind.partition(|it| it.is_class());
+        (classes.len(), others.len())
+    }
+
+    /// Returns the values by kind, in the order in which people ask for them.
+    fn kinds(&self) -> Vec<(&'static str, Vec<&ValueRow>)> {
+        const KINDS: [(&str, &str); 4] = [
+            ("environment", "Environment"),
+            ("classes", "Classes with their parameters"),
+            ("variables", "Variables"),
+            ("config_data", "Data for Hiera"),
+        ];
+        let of_kind = |kind: &str| {
+            let is_of_kind = |it: &&ValueRow| it.value.key.split('.').next() == Some(kind);
+            self.values.iter().filter(is_of_kind).collect::<Vec<_>>()
+        };
+        let kinds = KINDS.into_iter().map(|(kind, title)| (title, of_kind(kind)));
+        kinds.filter(|(_, rows)| !rows.is_empty()).collect()
+    }
+
+    fn state(&self) -> Option<NodeState> {
+        Some(self.stored.as_ref()?.answer.as_ref()?.state)
+    }
+
+    fn blame_address(&self) -> String {
+        self.layout.links.to(&format!("/nodes/{}?blame=on", escaped(&self.name)))
+    }
+
+    fn json_address(&self) -> Option<String> {
+        let path = format!("/v1/classified/nodes/{}/explanation", escaped(&self.name));
+        self.layout.links.to_classifier(&path)
+    }
+
+    /// Returns the files that define values: how many files one looks into.
+    fn files(&self) -> usize {
+        self.values.iter().filter_map(|it| it.value.file.as_deref()).collect::<BTreeSet<_>>().len()
+    }
+}

@@ -1,0 +1,158 @@
+//! What is wrong in the estate: one list.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+use axum::response::Response;
+
+use super::context::PageError;
+use super::groups::{Members, members};
+use super::layout::{PageFrame, Section};
+use super::markup as m;
+use super::state as s;
+use super::visit::Visit;
+use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::http::types::{Commit, Condition, CountedNodes, Finding, NodePage, NodeSummary};
+use crate::model::{CommitId, GroupId};
+use crate::rule::parts;
+
+/// How many items of each kind the page lists.
+const LISTED: usize = 50;
+
+#[derive(Debug, Template)]
+#[template(path = "problems.html")]
+struct ProblemsPage {
+    layout: PageFrame,
+    conditions: Vec<Condition>,
+    conflicts: NodePage,
+    errors: NodePage,
+    silent: NodePage,
+    silent_groups: Vec<GroupLink>,
+    silent_groups_total: usize,
+    pins: Vec<GonePin>,
+    more_pins: usize,
+    findings: Vec<Finding>,
+    findings_total: usize,
+    live: Option<CommitId>,
+}
+
+/// A group by name.
+#[derive(Debug)]
+struct GroupLink {
+    id: GroupId,
+    name: String,
+}
+
+/// A pinned node that the store does not know.
+#[derive(Debug)]
+struct GonePin {
+    node: String,
+    group: GroupLink,
+}
+
+/// Shows the page.
+pub(super) async fn show(visit: Visit) -> Response {
+    let page = page(&visit).await;
+    visit.show(page)
+}
+
+async fn page(visit: &Visit) -> Result<ProblemsPage, PageError> {
+    let nodes = async |condition: &str| -> Result<NodePage, PageError> {
+        visit.get(&format!("/controller/nodes?{condition}&limit={LISTED}")).await
+    };
+    let (counts, members, conflicts, errors, silent) = tokio::try_join!(
+        visit.get::<CountedNodes>("/controller/node-counts"),
+        members(visit),
+        nodes("state=conflict"),
+        nodes("state=error"),
+        nodes("silent_for=2h"),
+    )?;
+    let snapshot = visit.snapshot().await?;
+    let hierarchy = &snapshot.estate.hierarchy;
+    // Without check-ins nothing is known of the use of groups.
+    let unused = if counts.total == 0 { Vec::new() } else { unused(hierarchy, &members) };
+    let (pins, more_pins) = gone_pins(visit, hierarchy).await?;
+    let commit: Option<Commit> = match visit.commit() {
+        Some(commit) => Some(visit.get(&format!("/controller/commits/{commit}")).await?),
+        None => None,
+    };
+    let findings = commit.map(|it| it.diagnostics).unwrap_or_default();
+    let bad = |it: &&Condition| s::condition(it) != "good" && it.kind != "Reconciling";
+    Ok(ProblemsPage {
+        layout: visit.layout(Section::Problems),
+        conditions: visit.status.conditions.iter().filter(bad).cloned().collect(),
+        conflicts,
+        errors,
+        silent,
+        silent_groups_total: unused.len(),
+        silent_groups: unused.into_iter().take(LISTED).collect(),
+        pins,
+        more_pins,
+        findings_total: findings.len(),
+        findings: findings.into_iter().take(LISTED).collect(),
+        live: visit.commit(),
+    })
+}
+
+/// Returns the groups with a rule that the last answer of no node has.
+fn unused(hierarchy: &Hierarchy, members: &Members) -> Vec<GroupLink> {
+    let is_unused = |index: &GroupIndex| {
+        let group = hierarchy.group(*index);
+        group.rule.is_some() && !members.contains_key(&group.id)
+    };
+    hierarchy.indexes().filter(is_unused).map(|index| named(hierarchy, index)).collect()
+}
+
+fn named(hierarchy: &Hierarchy, index: GroupIndex) -> GroupLink {
+    let group = hierarchy.group(index);
+    GroupLink { id: group.id, name: group.name.to_string() }
+}
+
+/// Returns the first pinned nodes that have not checked in, and how many more there are.
+async fn gone_pins(
+    visit: &Visit,
+    hierarchy: &Hierarchy,
+) -> Result<(Vec<GonePin>, usize), PageError> {
+    let pins = hierarchy.indexes().flat_map(|index| {
+        let rule = hierarchy.group(index).rule.as_deref();
+        let names = rule.map(|it| parts(it).1).unwrap_or_default();
+        names.into_iter().map(move |name| (index, name.to_string()))
+    });
+    let pins: Vec<(GroupIndex, String)> = pins.collect();
+    let names: BTreeSet<String> = pins.iter().map(|(_, name)| name.clone()).collect();
+    let known = visit.known_nodes(names.into_iter().collect()).await?;
+    let gone: Vec<_> = pins.into_iter().filter(|(_, name)| !known.contains(name)).collect();
+    let rest = gone.len().saturating_sub(LISTED);
+    let shown = gone.into_iter().take(LISTED);
+    let shown = shown.map(|(index, node)| GonePin { node, group: named(hierarchy, index) });
+    Ok((shown.collect(), rest))
+}
+
+impl ProblemsPage {
+    fn is_well(&self) -> bool {
+        self.conditions.is_empty()
+            && [&self.conflicts, &self.errors, &self.silent].iter().all(|it| it.total == 0)
+            && self.silent_groups_total == 0
+            && self.pins.is_empty()
+            && self.findings_total == 0
+    }
+
+    /// Returns the lists of nodes, each with what it is about and where the whole of it is.
+    fn node_lists(&self) -> [(&'static str, &'static str, &'static str, &NodePage); 3] {
+        [
+            ("conflicts", "Nodes in conflict", "/nodes?state=conflict", &self.conflicts),
+            ("errors", "Nodes in error", "/nodes?state=error", &self.errors),
+            ("silent", "Nodes silent for 2 hours", "/nodes?silent_for=2h", &self.silent),
+        ]
+    }
+}
+
+/// Returns the rest of a list that is not shown.
+fn rest(page: &NodePage) -> u64 {
+    page.total.saturating_sub(page.nodes.len() as u64)
+}
+
+/// Returns the nodes of a list.
+fn shown(page: &NodePage) -> &[NodeSummary] {
+    &page.nodes
+}

@@ -1,0 +1,345 @@
+//! Users whom a proxy authenticates, and names in a header.
+//!
+//! The header counts only if the other end of the connection has an address of the trusted networks; from anywhere else
+//! it is ignored. Headers such as `X-Forwarded-For`, which any client can send, are never read. The unix socket has no
+//! address.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderName, header};
+use ipnet::{IpNet, Ipv4Net};
+
+/// The most bytes of a user's name.
+const LONGEST: usize = 1024;
+
+/// Headers with a meaning of their own, for the daemon or for HTTP.
+const RESERVED: [HeaderName; 16] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::CONNECTION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::COOKIE,
+    header::EXPECT,
+    header::FORWARDED,
+    header::HOST,
+    header::ORIGIN,
+    header::REFERER,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::USER_AGENT,
+];
+
+/// What the names of more such headers begin with.
+const RESERVED_FAMILIES: [&str; 10] = [
+    // Credentials that the daemon checks itself, `proxy-authorization` among them.
+    "authorization",
+    "proxy-",
+    "x-authentication",
+    "x-clade-",
+    "x-request-id",
+    "sec-",
+    "webhook-",
+    "x-hub-signature",
+    "x-git",
+    "idempotency-key",
+];
+
+/// The header by which a proxy names the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyHeader(HeaderName);
+
+/// A text is not the name of a header that can name users.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProxyHeaderError {
+    /// It is not the name of a header.
+    #[error("`{0}` is not the name of a header such as `X-Forwarded-User`")]
+    Malformed(String),
+    /// It has a meaning already.
+    #[error(
+        "`{0}` has another meaning: choose a header of the proxy alone, such as `X-Forwarded-User`"
+    )]
+    Reserved(String),
+}
+
+impl FromStr for ProxyHeader {
+    type Err = ProxyHeaderError;
+
+    fn from_str(text: &str) -> Result<Self, ProxyHeaderError> {
+        let malformed = |_| ProxyHeaderError::Malformed(text.to_owned());
+        let name: HeaderName = text.parse().map_err(malformed)?;
+        // Headers of addresses, not of users: clients send them, and proxies add to what clients sent.
+        let is_of_addresses = matches!(
+            name.as_str(),
+            "x-forwarded-for"
+                | "x-forwarded-host"
+                | "x-forwarded-proto"
+                | "x-forwarded-port"
+                | "x-real-ip"
+        );
+        let is_of_family = RESERVED_FAMILIES.iter().any(|it| name.as_str().starts_with(it));
+        if is_of_addresses || is_of_family || RESERVED.contains(&name) {
+            return Err(ProxyHeaderError::Reserved(text.to_owned()));
+        }
+        Ok(Self(name))
+    }
+}
+
+/// Addresses that the proxy has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrustedNetwork(IpNet);
+
+/// A text does not name addresses that can be trusted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TrustedNetworkError {
+    /// It does not name addresses.
+    #[error("`{0}` is not an address or network such as `192.0.2.7` or `10.1.0.0/24`")]
+    Malformed(String),
+    /// The address has bits beyond the prefix.
+    #[error(
+        "`{0}` names an address in a network: write `{1}` for the network, or the address alone"
+    )]
+    HostBits(String, IpNet),
+    /// It is every address.
+    #[error("`{0}` is every address: any client could claim any name")]
+    Everything(String),
+}
+
+impl FromStr for TrustedNetwork {
+    type Err = TrustedNetworkError;
+
+    fn from_str(text: &str) -> Result<Self, TrustedNetworkError> {
+        let malformed = || TrustedNetworkError::Malformed(text.to_owned());
+        let net: IpNet = match text.parse::<IpAddr>() {
+            Ok(address) => address.into(),
+            Err(_) => text.parse().map_err(|_| malformed())?,
+        };
+        if net.trunc() != net {
+            return Err(TrustedNetworkError::HostBits(text.to_owned(), net.trunc()));
+        }
+        if net.prefix_len() == 0 {
+            return Err(TrustedNetworkError::Everything(text.to_owned()));
+        }
+        // IPv4 addresses of connections are compared in their own form.
+        let own = match (net.addr().to_canonical(), net.prefix_len().checked_sub(96)) {
+            (IpAddr::V4(address), Some(prefix)) if net.addr().is_ipv6() => {
+                Ipv4Net::new(address, prefix).map(IpNet::V4).map_err(|_| malformed())?
+            }
+            _ => net,
+        };
+        if own.prefix_len() == 0 {
+            return Err(TrustedNetworkError::Everything(text.to_owned()));
+        }
+        Ok(Self(own))
+    }
+}
+
+/// The name of a user, of a proxy's choice: text that logs, the journal and commits can show.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct UserName(Arc<str>);
+
+impl fmt::Debug for UserName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl UserName {
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Why a header does not name one user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(in crate::http) enum UserNameError {
+    #[error("it is there more than once")]
+    Repeated,
+    #[error("it is empty")]
+    Empty,
+    #[error("it is longer than {LONGEST} bytes")]
+    TooLong,
+    #[error("it is not text in UTF-8 without control characters")]
+    NotText,
+}
+
+impl FromStr for UserName {
+    type Err = UserNameError;
+
+    fn from_str(text: &str) -> Result<Self, UserNameError> {
+        match text.trim() {
+            "" => Err(UserNameError::Empty),
+            name if name.len() > LONGEST => Err(UserNameError::TooLong),
+            name if name.chars().any(char::is_control) => Err(UserNameError::NotText),
+            name => Ok(Self(name.into())),
+        }
+    }
+}
+
+/// A proxy that authenticates users.
+#[derive(Clone, Debug)]
+pub(super) struct TrustedProxy {
+    pub(super) header: ProxyHeader,
+    pub(super) networks: Vec<TrustedNetwork>,
+}
+
+impl TrustedProxy {
+    pub(super) fn header(&self) -> &HeaderName {
+        &self.header.0
+    }
+
+    /// Returns the user whom the proxy names, if the request comes from it and names one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the proxy sends the header and does not name one user.
+    pub(super) fn user(
+        &self,
+        headers: &HeaderMap,
+        address: Option<IpAddr>,
+    ) -> Result<Option<UserName>, UserNameError> {
+        let is_trusted = address
+            .map(|it| it.to_canonical())
+            .is_some_and(|address| self.networks.iter().any(|it| it.0.contains(&address)));
+        let mut values = headers.get_all(&self.header.0).iter();
+        let (true, Some(value)) = (is_trusted, values.next()) else { return Ok(None) };
+        if values.next().is_some() {
+            return Err(UserNameError::Repeated);
+        }
+        let text = std::str::from_utf8(value.as_bytes()).map_err(|_| UserNameError::NotText)?;
+        text.parse().map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::each_row;
+
+    const HEADER: HeaderName = HeaderName::from_static("x-user");
+
+    /// The values of the header, and the user whom they name.
+    type NamedBy<'a> = (&'a [&'a [u8]], Result<Option<&'a str>, UserNameError>);
+
+    fn proxy(networks: &[&str]) -> TrustedProxy {
+        TrustedProxy {
+            header: "X-User".parse().unwrap(),
+            networks: networks.iter().map(|it| it.parse().unwrap()).collect(),
+        }
+    }
+
+    fn named(values: &[&[u8]]) -> HeaderMap {
+        let value = |it: &&[u8]| (HEADER, axum::http::HeaderValue::from_bytes(it).unwrap());
+        values.iter().map(value).collect()
+    }
+
+    #[test]
+    fn only_the_proxy_names_users() {
+        let proxy =
+            proxy(&["192.0.2.7", "10.1.0.0/24", "2001:db8::/64", "::ffff:198.51.100.0/120"]);
+        let headers = named(&[b"ada"]);
+        let rows = [
+            (Some("192.0.2.7"), true),
+            (Some("192.0.2.8"), false),
+            (Some("::ffff:192.0.2.7"), true),
+            (Some("10.1.0.255"), true),
+            (Some("10.1.1.0"), false),
+            (Some("2001:db8::1"), true),
+            (Some("2001:db8:0:1::1"), false),
+            (Some("198.51.100.9"), true),
+            (Some("127.0.0.1"), false),
+            (None, false),
+        ];
+        each_row(rows, |(address, is_named)| {
+            let address = address.map(|it| it.parse().unwrap());
+            let user = proxy.user(&headers, address).unwrap();
+            assert_eq!(user.is_some(), is_named);
+        });
+    }
+
+    #[test]
+    fn a_header_names_one_user_or_is_refused() {
+        let proxy = proxy(&["192.0.2.7"]);
+        let (long, longest) = ([b'a'; LONGEST + 1], [b'a'; LONGEST]);
+        let rows: [NamedBy<'_>; 11] = [
+            (&[], Ok(None)),
+            (&[b"ada@example.com"], Ok(Some("ada@example.com"))),
+            (&[b" ada "], Ok(Some("ada"))),
+            (&["Ångström".as_bytes()], Ok(Some("Ångström"))),
+            (&[&longest], Ok(Some(std::str::from_utf8(&longest).unwrap()))),
+            (&[b"ada", b"ada"], Err(UserNameError::Repeated)),
+            (&[b"ada", b""], Err(UserNameError::Repeated)),
+            (&[b""], Err(UserNameError::Empty)),
+            (&[b" "], Err(UserNameError::Empty)),
+            (&[&long], Err(UserNameError::TooLong)),
+            (&[b"a\xffa"], Err(UserNameError::NotText)),
+        ];
+        each_row(rows, |(values, expected)| {
+            let found = proxy.user(&named(values), Some("192.0.2.7".parse().unwrap()));
+            let found = found.as_ref().map(|it| it.as_ref().map(UserName::as_str));
+            assert_eq!(found, expected.as_ref().copied());
+            // From elsewhere it is ignored, whatever it says.
+            let elsewhere = proxy.user(&named(values), Some("192.0.2.8".parse().unwrap()));
+            assert_eq!(elsewhere, Ok(None));
+        });
+        assert_eq!("a\u{85}b".parse::<UserName>(), Err(UserNameError::NotText));
+    }
+
+    #[test]
+    fn headers_with_another_meaning_do_not_name_users() {
+        let rows = [
+            ("X-Forwarded-User", true),
+            ("X-Forwarded-Email", true),
+            ("Remote-User", true),
+            ("x-auth-request-email", true),
+            ("Authorization", false),
+            ("Proxy-Authorization", false),
+            ("X-Authentication", false),
+            ("Cookie", false),
+            ("HOST", false),
+            ("Origin", false),
+            ("X-Forwarded-For", false),
+            ("X-Real-IP", false),
+            ("Sec-Fetch-Site", false),
+            ("X-Clade-Commit", false),
+            ("X-Request-Id", false),
+            ("X-Hub-Signature-256", false),
+            ("X-Gitlab-Token", false),
+            ("Content-Length", false),
+            ("", false),
+            ("a b", false),
+        ];
+        each_row(rows, |(text, fits)| {
+            assert_eq!(text.parse::<ProxyHeader>().is_ok(), fits);
+        });
+    }
+
+    #[test]
+    fn networks_say_what_they_are() {
+        let rows = [
+            ("192.0.2.7", Ok("192.0.2.7/32")),
+            ("10.0.0.0/8", Ok("10.0.0.0/8")),
+            ("::1", Ok("::1/128")),
+            ("::ffff:10.0.0.0/104", Ok("10.0.0.0/8")),
+            ("10.0.0.7/8", Err("write `10.0.0.0/8`")),
+            ("0.0.0.0/0", Err("every address")),
+            ("::/0", Err("every address")),
+            ("::ffff:0.0.0.0/96", Err("every address")),
+            ("10.0.0.0/33", Err("is not an address")),
+            ("proxy.example.com", Err("is not an address")),
+            ("", Err("is not an address")),
+        ];
+        each_row(rows, |(text, expected)| {
+            let found = text.parse::<TrustedNetwork>();
+            match expected {
+                Ok(shown) => assert_eq!(found.unwrap().0.to_string(), shown),
+                Err(part) => assert!(found.unwrap_err().to_string().contains(part)),
+            }
+        });
+    }
+}

@@ -1,0 +1,163 @@
+//! What a known node gets: each value with its place, the ENC document, and whether a group has the node.
+//!
+//! Nothing here is a check-in: these are the questions of people.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{OriginalUri, State};
+use axum::http::header;
+use axum::response::Response;
+
+use super::blame::blame_error;
+use super::blocking::REPOSITORY;
+use super::classify::classified;
+use super::compute::{TOOLS, weight};
+use super::error::ApiError;
+use super::groups::find;
+use super::node_lookup::{NodeLookup, TrustedSource};
+use super::node_request::{NodeRequest, ProvedNode};
+use super::openapi::errors::{
+    ClassificationErrors, EvaluationErrors, FactsErrors, SnapshotErrors, UnknownNode,
+};
+use super::openapi::parameters::{OneGroup, SnapshotParameters};
+use super::openapi::responses::GroupInPathErrors;
+use super::privacy::PrivacyPolicy;
+use super::query::Parameters;
+use super::snapshot_context::SnapshotContext;
+use super::types::{GroupRef, LocatedValue, Membership, MembershipRule};
+use crate::classification::{WithheldFacts, enc_document};
+use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::model::Node;
+use crate::reconcile::Controller;
+use crate::rule;
+
+/// Finds what is known of the node of a request.
+async fn known(
+    lookup: &NodeLookup,
+    context: &SnapshotContext,
+    uri: &OriginalUri,
+    request: &NodeRequest,
+) -> Result<ProvedNode, ApiError> {
+    let known = lookup.find(request, TrustedSource::without_body(request)).await?;
+    Ok(known.for_lookup(&context.snapshot, uri)?.with_certname())
+}
+
+/// For each value that a node gets, the group, file and line that define it.
+#[utoipa::path(
+    get, path = "/controller/nodes/{name}/values", operation_id = "node_values", tag = "Controller",
+    params(("name" = String, Path), SnapshotParameters),
+    responses(
+        (status = 200, body = [LocatedValue]),
+        UnknownNode,
+        ClassificationErrors,
+        FactsErrors,
+        SnapshotErrors,
+    ),
+)]
+pub(super) async fn values(
+    State(controller): State<Arc<Controller>>,
+    State(lookup): State<NodeLookup>,
+    context: SnapshotContext,
+    uri: OriginalUri,
+    request: NodeRequest,
+) -> Result<Response, ApiError> {
+    let node = known(&lookup, &context, &uri, &request).await?;
+    // A node without an answer gets the error of any other request for it.
+    let weight = weight(&node);
+    let classify = move || {
+        classified(&context, &node, WithheldFacts::Mark, |_, _| ()).map(|()| (context, node))
+    };
+    let (context, node) = TOOLS.run(weight, classify).await??;
+    let locate = move || {
+        let located = controller.locate(context.snapshot.commit, &node.into_node());
+        let located = located.map_err(|error| blame_error(error, &uri));
+        let values = located.map(|it| it.into_iter().map(LocatedValue::from).collect::<Vec<_>>());
+        Ok::<_, ApiError>(context.json(values))
+    };
+    REPOSITORY.run(locate).await
+}
+
+/// The ENC document that a node gets, without a check-in.
+#[utoipa::path(
+    get, path = "/controller/nodes/{name}/enc", operation_id = "node_enc", tag = "Controller",
+    params(("name" = String, Path), SnapshotParameters),
+    responses(
+        (status = 200, body = String, content_type = "text/yaml"),
+        UnknownNode,
+        ClassificationErrors,
+        FactsErrors,
+        SnapshotErrors,
+    ),
+)]
+pub(super) async fn enc(
+    State(lookup): State<NodeLookup>,
+    context: SnapshotContext,
+    uri: OriginalUri,
+    request: NodeRequest,
+) -> Result<Response, ApiError> {
+    let node = known(&lookup, &context, &uri, &request).await?;
+    let weight = weight(&node);
+    let write = move || {
+        let document =
+            classified(&context, &node, WithheldFacts::Refuse, |_, result| enc_document(result))?;
+        Ok(context.respond(([(header::CONTENT_TYPE, "text/yaml")], document)))
+    };
+    TOOLS.run(weight, write).await?
+}
+
+/// Whether a node is in a group, and why: the rules of the group and of its ancestors, every term evaluated.
+#[utoipa::path(
+    get, path = "/controller/nodes/{name}/membership", operation_id = "membership", tag = "Controller",
+    params(("name" = String, Path), OneGroup, SnapshotParameters),
+    responses(
+        (status = 200, body = Membership),
+        GroupInPathErrors,
+        UnknownNode,
+        EvaluationErrors,
+        FactsErrors,
+        SnapshotErrors,
+    ),
+)]
+pub(super) async fn membership(
+    State(lookup): State<NodeLookup>,
+    State(privacy): State<PrivacyPolicy>,
+    context: SnapshotContext,
+    parameters: Parameters,
+    uri: OriginalUri,
+    request: NodeRequest,
+) -> Result<Json<Membership>, ApiError> {
+    let group = parameters.get("group").unwrap_or_default();
+    let group = find(&context.snapshot.estate.hierarchy, group, &uri)?;
+    let node = known(&lookup, &context, &uri, &request).await?;
+    let weight = weight(&node);
+    let explain = move || {
+        let hierarchy = &context.snapshot.estate.hierarchy;
+        Json(membership_of(hierarchy, group, &node.into_node(), &privacy))
+    };
+    TOOLS.run(weight, explain).await
+}
+
+fn membership_of(
+    hierarchy: &Hierarchy,
+    group: GroupIndex,
+    node: &Node,
+    privacy: &PrivacyPolicy,
+) -> Membership {
+    let mut lineage: Vec<GroupIndex> = hierarchy.lineage(group).collect();
+    lineage.reverse();
+    let rules = lineage.into_iter().map(|index| {
+        let group = hierarchy.group(index);
+        let explained = group.rule.as_deref().map(|it| rule::explain(it, node));
+        let holds = explained.as_ref().and_then(|it| it.outcome.clone().ok());
+        let explanation = explained.map(|it| {
+            let mut explanation = it.to_value();
+            privacy.mask_explanation(&mut explanation);
+            explanation
+        });
+        let group = GroupRef { id: group.id, name: group.name.clone() };
+        MembershipRule { group, holds, explanation }
+    });
+    let rules: Vec<MembershipRule> = rules.collect();
+    Membership::of(rules)
+}

@@ -1,0 +1,101 @@
+//! A schema that values are held to.
+
+use std::sync::Arc;
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+use super::cost::SchemaCosts;
+use super::documents::Documents;
+use super::graph::SchemaPart;
+use super::violation::{FaultyPart, Violation, violations};
+
+/// How many violations of one value are told.
+const VIOLATIONS: usize = 100;
+
+/// A schema that values are held to.
+#[derive(Debug)]
+pub struct Schema {
+    pub(super) validator: Validator,
+    /// The number of its file.
+    pub(super) root: usize,
+    pub(super) costs: SchemaCosts,
+    pub(super) documents: Arc<Documents>,
+}
+
+impl Schema {
+    /// Returns whether the schema allows a value.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        self.is_affordable(value) && self.validator.is_valid(value)
+    }
+
+    /// Returns what the schema does not allow of a value.
+    pub fn violations(&self, value: &Value) -> Vec<Violation> {
+        if !self.is_affordable(value) {
+            return self.too_deep().into_iter().collect();
+        }
+        let errors = self.validator.iter_errors(value);
+        let found = errors.flat_map(|it| violations(&it, &self.documents, self.root));
+        found.take(VIOLATIONS).collect()
+    }
+
+    /// Returns the first part of the schema that a value breaks; `None` if there is none, or it would take
+    /// too long to find it.
+    pub fn failing_part(&self, value: &Value) -> Option<Value> {
+        if !self.is_affordable(value) {
+            return None;
+        }
+        let error = self.validator.validate(value).err()?;
+        let found = violations(&error, &self.documents, self.root).into_iter().next();
+        found.map(|it| it.part)
+    }
+
+    /// Returns how often schemas look at the parts of a value, at most.
+    pub fn cost_of(&self, value: &Value) -> u64 {
+        self.costs.looks.saturating_mul(count(value))
+    }
+
+    fn is_affordable(&self, value: &Value) -> bool {
+        self.costs.deepest == usize::MAX || is_within(value, self.costs.deepest)
+    }
+
+    fn too_deep(&self) -> Option<Violation> {
+        let root = SchemaPart { file: self.root, pointer: String::new() };
+        Some(Violation {
+            instance: Vec::new(),
+            subject: FaultyPart::Value,
+            problem: format!(
+                "lists and mappings are nested over {} deep, which takes this schema too long",
+                self.costs.deepest
+            ),
+            message: None,
+            hints: vec![
+                "nest the value less, or simplify what refers to itself in the schema".to_owned(),
+            ],
+            schema: self.documents.place(&root)?,
+            pointer: String::new(),
+            part: Value::Null,
+        })
+    }
+}
+
+/// Returns how many values there are, this one counted.
+fn count(value: &Value) -> u64 {
+    match value {
+        Value::Array(elements) => elements.iter().map(count).sum::<u64>() + 1,
+        Value::Object(fields) => fields.values().map(count).sum::<u64>() + 1,
+        _ => 1,
+    }
+}
+
+/// Returns whether a value has at most so many levels.
+fn is_within(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else {
+        return !value.is_array() && !value.is_object();
+    };
+    match value {
+        Value::Array(elements) => elements.iter().all(|it| is_within(it, below)),
+        Value::Object(fields) => fields.values().all(|it| is_within(it, below)),
+        _ => true,
+    }
+}

@@ -1,0 +1,190 @@
+//! The texts that rules compare values with, as one look needs them.
+//!
+//! An estate of many groups has more texts than fit into the caches of a processor, and a node asks for a few of
+//! them: so all that one look-up needs lies together, and costs two cache lines.
+
+use std::hash::BuildHasher as _;
+
+use bytemuck::cast_slice;
+use hashbrown::DefaultHashBuilder;
+
+use super::super::lists::NumberLists;
+use super::super::paths::PathId;
+use super::numbers::{GroupNumber, NONE};
+use super::texts::{TextId, TextIndex, TextSide};
+
+/// How many words stand before the text of a record: its number, the path and the side, how many bytes the text has,
+/// how many groups ask for it.
+const HEAD: usize = 4;
+
+/// Texts with the groups that ask for them.
+#[derive(Debug)]
+pub(super) struct TextTable {
+    /// By the hash of a text, or behind; half of them are free.
+    slots: Box<[TextSlot]>,
+    /// One text behind the other: its head, its bytes, its groups.
+    records: Box<[u32]>,
+    hasher: DefaultHashBuilder,
+}
+
+/// Where a record is.
+#[derive(Clone, Copy, Debug)]
+struct TextSlot {
+    /// A part of the text's hash that does not choose the slot.
+    tag: u32,
+    /// Where the record starts, or [`NONE`].
+    start: u32,
+}
+
+/// A text that is looked up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe<'t> {
+    path: PathId,
+    side: TextSide,
+    text: &'t str,
+    hash: u64,
+    /// The slot where it should be, read ahead.
+    first: TextSlot,
+}
+
+/// A text that rules ask for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FoundText<'t> {
+    pub(super) id: TextId,
+    /// The groups that ask for it.
+    pub(super) asked_by: &'t [GroupNumber],
+}
+
+impl TextTable {
+    /// Takes the texts of values and elements; parts are searched for, not looked up.
+    pub(super) fn new(texts: &TextIndex, asked_by: &NumberLists) -> Self {
+        let looked_up = || (0..).zip(texts.iter()).filter(|(_, it)| it.1 != TextSide::Part);
+        let free = TextSlot { tag: 0, start: NONE };
+        let size = looked_up().count() * 2 + 1;
+        let mut table = Self {
+            slots: vec![free; size].into(),
+            records: Box::default(),
+            hasher: DefaultHashBuilder::default(),
+        };
+        let mut records: Vec<u32> = Vec::new();
+        for (id, (path, side, text)) in looked_up() {
+            let hash = table.hash(*path, *side, text);
+            let start = u32::try_from(records.len()).unwrap_or(NONE);
+            let groups = asked_by.get(id);
+            let length = |it: usize| u32::try_from(it).unwrap_or(NONE);
+            records.extend([id, place(*path, *side), length(text.len()), length(groups.len())]);
+            let words = text.as_bytes().chunks(4).map(|it| {
+                let mut word = [0; 4];
+                word.iter_mut().zip(it).for_each(|(to, from)| *to = *from);
+                u32::from_ne_bytes(word)
+            });
+            records.extend(words);
+            records.extend_from_slice(groups);
+            let mut at = table.slot(hash);
+            while let Some(slot) = table.slots.get_mut(at) {
+                if slot.start == NONE {
+                    *slot = TextSlot { tag: tag(hash), start };
+                    break;
+                }
+                at = table.behind(at);
+            }
+        }
+        table.records = records.into();
+        table
+    }
+
+    /// Prepares to look up a text. Several can be prepared together, so that memory is read for all at once.
+    pub(super) fn probe<'t>(&self, path: PathId, side: TextSide, text: &'t str) -> Probe<'t> {
+        let hash = self.hash(path, side, text);
+        let first = self.slots.get(self.slot(hash)).copied();
+        let first = first.unwrap_or(TextSlot { tag: 0, start: NONE });
+        Probe { path, side, text, hash, first }
+    }
+
+    /// Looks up a text.
+    pub(super) fn get(&self, probe: &Probe<'_>) -> Option<FoundText<'_>> {
+        let (mut slot, mut at) = (probe.first, self.slot(probe.hash));
+        while slot.start != NONE {
+            if slot.tag == tag(probe.hash)
+                && let Some(found) = self.record(slot.start, probe)
+            {
+                return Some(found);
+            }
+            at = self.behind(at);
+            slot = *self.slots.get(at)?;
+        }
+        None
+    }
+
+    /// Returns a record if it is that of the text.
+    fn record(&self, start: u32, probe: &Probe<'_>) -> Option<FoundText<'_>> {
+        let (&[id, here, bytes, groups], rest) =
+            self.records.get(start as usize..)?.split_first_chunk::<HEAD>()?;
+        if here != place(probe.path, probe.side) || bytes as usize != probe.text.len() {
+            return None;
+        }
+        let (text, rest) = rest.split_at_checked((bytes as usize).div_ceil(4))?;
+        let is_it = cast_slice::<u32, u8>(text).get(..bytes as usize)? == probe.text.as_bytes();
+        is_it.then_some(FoundText { id, asked_by: rest.get(..groups as usize)? })
+    }
+
+    fn hash(&self, path: PathId, side: TextSide, text: &str) -> u64 {
+        self.hasher.hash_one((place(path, side), text))
+    }
+
+    /// Returns the slot where a text should be: the lower half of its hash as a part of all slots.
+    fn slot(&self, hash: u64) -> usize {
+        let slots = self.slots.len() as u64;
+        usize::try_from(((hash & u64::from(u32::MAX)) * slots) >> 32).unwrap_or_default()
+    }
+
+    fn behind(&self, at: usize) -> usize {
+        if at + 1 < self.slots.len() { at + 1 } else { 0 }
+    }
+}
+
+fn tag(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
+/// Joins a path and a side.
+fn place(path: PathId, side: TextSide) -> u32 {
+    path << 2 | side as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_in_is_found_with_its_groups() {
+        let mut texts = TextIndex::default();
+        let text = |number: usize| format!("{}-{number}", "é".repeat(number % 7));
+        let mut pairs = Vec::new();
+        for number in 0..1000 {
+            let side = if number % 2 == 0 { TextSide::Value } else { TextSide::Element };
+            let id = texts.intern(3, side, &text(number).into());
+            pairs.extend((0..id % 5).map(|group| (id, group)));
+        }
+        let part = texts.intern(3, TextSide::Part, &"part".into());
+        let asked_by = NumberLists::of(texts.len(), &pairs);
+        let table = TextTable::new(&texts, &asked_by);
+        let find = |path, side, text: &str| {
+            table.get(&table.probe(path, side, text)).map(|it| (it.id, it.asked_by))
+        };
+        for (id, (path, side, text)) in (0..).zip(texts.iter()).filter(|(id, _)| *id != part) {
+            assert_eq!(find(*path, *side, text), Some((id, asked_by.get(id))), "{text}");
+            assert_eq!(find(path + 1, *side, text), None);
+        }
+        assert_eq!(find(3, TextSide::Part, "part"), None);
+        for number in 1000..9000 {
+            assert_eq!(find(3, TextSide::Value, &text(number)), None);
+        }
+    }
+
+    #[test]
+    fn nothing_is_found_where_nothing_is() {
+        let table = TextTable::new(&TextIndex::default(), &NumberLists::default());
+        assert!(table.get(&table.probe(0, TextSide::Value, "")).is_none());
+    }
+}

@@ -1,0 +1,7 @@
+//! The console: pages for people, as a browser gets them.
+
+mod browser;
+mod chromium;
+mod estate;
+mod pages;
+mod rights;

@@ -1,0 +1,236 @@
+//! The console in a real browser: clicked through, by keyboard, without scripts, for all eyes.
+
+use super::chromium::{Chromium, Scheme};
+use super::estate::{
+    crawl, fleet_in_conflict, fleet_with_a_past, hostile, shared_fleet, wait_for_nodes,
+};
+use crate::program::{Daemon, root};
+use crate::readme::{serve_fleet, updating};
+
+const WEB: &str = "/groups/58463036-0efa-4365-b367-b5401c0711d3";
+
+const PAGES: [&str; 13] = [
+    "/",
+    "/nodes",
+    "/nodes/web1.example.com",
+    "/nodes/web1.example.com?blame=on&group=Databases",
+    "/nodes/web1.example.com/history",
+    "/nodes/web1.example.com/facts",
+    "/groups",
+    WEB,
+    "/commits",
+    "/commits/HEAD",
+    "/compare/HEAD...HEAD",
+    "/query?rule=os.family%20%3D%20Debian",
+    "/problems",
+];
+
+#[test]
+fn pages_have_no_barriers_in_light_and_dark() {
+    let Some(browser) = Chromium::start() else { return };
+    let fleet = shared_fleet();
+    let daemon = &fleet.daemon;
+    let (_past, with_past) = fleet_with_a_past();
+    let (_conflict, in_conflict) = fleet_in_conflict();
+    let plain = PAGES.into_iter().chain(["/login", "/nowhere", "/nodes?commit=HEAD"]);
+    let pages: Vec<(&Daemon, &str)> = plain
+        .map(|it| (daemon, it))
+        .chain(["/", "/commits/HEAD", "/compare/HEAD~2...HEAD~1"].map(|it| (&with_past, it)))
+        .chain(["/", "/nodes/web2.example.com", "/problems"].map(|it| (&in_conflict, it)))
+        .collect();
+    let mut wrong = Vec::new();
+    for scheme in [Scheme::Light, Scheme::Dark] {
+        browser.prefer(scheme);
+        for &(daemon, page) in &pages {
+            browser.open(daemon, page);
+            let Some(found) = browser.violations() else { return };
+            wrong.extend(found.into_iter().map(|it| format!("{scheme:?} {page}: {it}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn no_page_is_wider_than_a_phone() {
+    let Some(browser) = Chromium::start() else { return };
+    let fleet = shared_fleet();
+    let daemon = &fleet.daemon;
+    browser.resize(375, 800);
+    for page in PAGES {
+        browser.open(daemon, page);
+        let width = browser.run(
+            "document.querySelectorAll('details').forEach((it) => { it.open = true; }); return document.documentElement.scrollWidth",
+        );
+        assert!(width.as_u64().unwrap() <= 375, "{page} is {width} wide");
+    }
+}
+
+#[test]
+fn the_questions_are_answered_by_clicks() {
+    let Some(browser) = Chromium::start() else { return };
+    let fleet = shared_fleet();
+    let daemon = &fleet.daemon;
+    // Is my change live?
+    browser.open(daemon, "/");
+    assert!(browser.text().contains("The newest commit answers"));
+    browser.click(".hero a.id");
+    browser.wait_until("return document.querySelector('h1').innerText.includes('the fleet')");
+    // What does this machine get, and why?
+    browser.click(".sections a[href='/nodes']");
+    browser.wait_until("return document.title.startsWith('Nodes')");
+    browser.click("tbody a[href='/nodes/web1.example.com']");
+    browser.wait_until("return document.querySelector('#values') !== null");
+    assert!(browser.text().contains("groups/roles/web.yaml:"));
+    // Since when?
+    browser.click("a[href='/nodes/web1.example.com?blame=on#values']");
+    browser.wait_until("return document.body.innerText.includes('Since')");
+    // What would this rule match?
+    browser.click(".sections a[href='/query']");
+    browser.wait_until("return document.querySelector('#rule') !== null");
+    browser.click("#rule");
+    browser.press("name ~ \"^web\"");
+    browser.wait_until("return document.body.innerText.includes('2 of 4 nodes match')");
+    assert!(browser.text().contains("rule: \"name ~ \\\"^web\\\"\""), "{}", browser.text());
+    // What is wrong?
+    browser.click(".sections a[href='/problems']");
+    browser.wait_until("return document.title.startsWith('Problems')");
+    // What did change between two points?
+    browser.click(".sections a[href='/commits']");
+    browser.wait_until("return document.title.startsWith('Commits')");
+    browser.click("input[name=base]");
+    browser.press("HEAD");
+    browser.click("input[name=head]");
+    browser.press("HEAD\u{e007}");
+    browser.wait_until("return document.body.innerText.includes('No node gets another answer')");
+}
+
+/// What a newcomer does who runs the first command of the README and opens the address.
+#[test]
+fn a_newcomer_sees_what_web1_gets_and_why() {
+    let Some(browser) = Chromium::start() else { return };
+    let (_repository, daemon) = serve_fleet();
+    browser.open(&daemon, "/");
+    let text = browser.text();
+    assert!(text.contains("The newest commit answers") && text.contains("the fleet"), "{text}");
+    assert!(text.contains("No node has checked in yet"), "{text}");
+    let command = browser.run("return document.querySelector('#fleet ~ .empty pre').textContent");
+    let command = command.as_str().unwrap();
+    assert!(command.contains(daemon.address()), "{command}");
+    let done = std::process::Command::new("sh").args(["-c", command]).output();
+    if !done.is_ok_and(|it| it.status.success()) {
+        eprintln!("skipped: needs curl");
+        return;
+    }
+    wait_for_nodes(&daemon, 1);
+    browser.open(&daemon, "/");
+    browser.click(".tiles a");
+    browser.wait_until("return document.title.startsWith('Nodes')");
+    browser.click("tbody a");
+    browser.wait_until("return document.title.startsWith('web1.example.com')");
+    let text = browser.text();
+    for expected in ["classes.role::web", "groups/roles/web.yaml:", "because", "pp_role = \"web\""]
+    {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+#[test]
+fn a_page_shows_another_point_of_history() {
+    let Some(browser) = Chromium::start() else { return };
+    let (_repository, daemon) = fleet_with_a_past();
+    let timeout = "return [...document.querySelectorAll('.values tr')].find((it) => it.innerText.includes('classes.apache.keepalive_timeout')).cells[1].innerText";
+    browser.open(&daemon, "/nodes/web1.example.com");
+    assert_eq!(browser.run(timeout), "15");
+    browser.click(".travel > summary");
+    browser.click(".travel input[name=commit]");
+    browser.press("HEAD~2\u{e007}");
+    browser.wait_until("return document.querySelector('.banner') !== null");
+    assert!(browser.text().contains("Not what is live"), "{}", browser.text());
+    assert_eq!(browser.run(timeout), "5");
+    // Links stay there, until one goes back.
+    browser.click("#values ~ .scroll a[href*='/groups/']");
+    browser.wait_until("return location.pathname.startsWith('/groups/')");
+    assert_eq!(browser.run("return location.search"), "?commit=HEAD~2");
+    browser.click(".banner a.button");
+    browser.wait_until("return document.querySelector('.banner') === null");
+}
+
+#[test]
+fn the_keyboard_is_enough() {
+    let Some(browser) = Chromium::start() else { return };
+    let fleet = shared_fleet();
+    let daemon = &fleet.daemon;
+    browser.open(daemon, "/");
+    browser.press("/");
+    browser.wait_until("return document.activeElement.id === 'search'");
+    browser.press("web1\u{e007}");
+    browser.wait_until("return location.search === '?q=web1'");
+    browser.press("j");
+    browser.wait_until("return document.activeElement.closest('tbody') !== null");
+    browser.press("\u{e007}");
+    browser.wait_until("return location.pathname === '/nodes/web1.example.com'");
+    browser.press("?");
+    browser.wait_until("return document.querySelector('dialog[open]') !== null");
+}
+
+#[test]
+fn pages_work_without_scripts() {
+    let Some(browser) = Chromium::start() else { return };
+    let fleet = shared_fleet();
+    let daemon = &fleet.daemon;
+    browser.without_scripts();
+    browser.open(daemon, "/nodes");
+    browser.click("input[name=q]");
+    browser.press("web1\u{e007}");
+    browser.wait_until("return location.search.includes('q=web1')");
+    browser.click("tbody a");
+    browser.wait_until("return location.pathname === '/nodes/web1.example.com'");
+    browser.open(daemon, "/query");
+    browser.click("#rule");
+    browser.press("name = web1.example.com");
+    browser.click("form button.primary");
+    browser.wait_until("return document.body.innerText.includes('1 of 4 nodes match')");
+}
+
+#[test]
+fn a_hostile_estate_runs_nothing_and_loads_nothing() {
+    let Some(browser) = Chromium::start() else { return };
+    let (_repository, daemon) = hostile();
+    for (page, _) in crawl(&daemon, 40) {
+        browser.open(&daemon, &page);
+        assert_eq!(browser.run("return window.pwned === undefined"), true, "{page}");
+        let own = "return performance.getEntriesByType('resource').every((it) => it.name.startsWith(location.origin))";
+        assert_eq!(browser.run(own), true, "{page}");
+        let width = browser.run("return document.documentElement.scrollWidth");
+        assert!(width.as_u64().unwrap() <= 1280, "{page} is {width} wide");
+    }
+}
+
+/// Writes the pictures of README and guide, with `UPDATE_DOCS=1`.
+#[test]
+fn pictures_show_the_pages() {
+    let directory = root().join("docs/images");
+    let pictures = [
+        ("home", "/", Scheme::Light),
+        ("node", "/nodes/web1.example.com", Scheme::Light),
+        ("node-dark", "/nodes/web1.example.com", Scheme::Dark),
+        ("groups", "/groups", Scheme::Light),
+        (
+            "query",
+            "/query?rule=os.family%20%3D%20Debian%20and%20name%20~%20%22%5Eweb%22",
+            Scheme::Light,
+        ),
+    ];
+    if !updating() {
+        return;
+    }
+    let Some(browser) = Chromium::start() else { return };
+    let (_repository, daemon) = fleet_with_a_past();
+    std::fs::create_dir_all(&directory).unwrap();
+    browser.resize(1200, 800);
+    for (name, page, scheme) in pictures {
+        browser.prefer(scheme);
+        browser.open(&daemon, page);
+        std::fs::write(directory.join(format!("console-{name}.png")), browser.picture()).unwrap();
+    }
+}

@@ -1,0 +1,378 @@
+//! What pages show, without a browser.
+
+use super::estate::{SCRIPT, checked_in_fleet, crawl, fleet_in_conflict, hostile, shared_fleet};
+use crate::program::{Daemon, GitRepository};
+use crate::table::each_row;
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+fn page(daemon: &Daemon, path: &str) -> String {
+    let answer = daemon.request_with("GET", path, "Accept: text/html\r\n", "");
+    assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+    assert_eq!(answer.header("Content-Security-Policy"), Some(POLICY), "{path}");
+    assert_eq!(answer.header("X-Content-Type-Options"), Some("nosniff"), "{path}");
+    answer.body
+}
+
+/// Returns a text without its markup.
+fn text(page: &str) -> String {
+    let parts = page.split('<').map(|it| it.split_once('>').map_or(it, |(_, text)| text));
+    parts.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_page_of_the_contract_is_there_with_its_policy() {
+    let fleet = shared_fleet();
+    let daemon = &fleet.daemon;
+    let web = "58463036-0efa-4365-b367-b5401c0711d3";
+    let group = format!("/groups/{web}");
+    let rows = [
+        ("/", "The newest commit answers"),
+        ("/nodes", "web1.example.com"),
+        ("/nodes?q=WEB1&state=classified", "web1.example.com"),
+        ("/nodes/web1.example.com", "examples/fleet/groups/roles/web.yaml"),
+        ("/nodes/web1.example.com?blame=on", "the fleet"),
+        ("/nodes/web1.example.com?group=Databases", "is not in the group"),
+        ("/nodes/web1.example.com/history", "first answer"),
+        ("/nodes/web1.example.com/facts", "&quot;family&quot;"),
+        ("/groups", "Webservers"),
+        ("/groups?name=web", "Webservers"),
+        (&group, "web1.example.com"),
+        ("/commits", "the fleet"),
+        ("/commits/HEAD", "live"),
+        ("/compare/HEAD...HEAD", "No node gets another answer"),
+        ("/query", "What would this rule match?"),
+        ("/query?rule=os.family%20%3D%20Debian", "nodes match"),
+        ("/query?rule=os.family%20%3D", "error"),
+        ("/problems", "What is wrong"),
+        ("/login", "no tokens"),
+    ];
+    each_row(rows, |(path, expected)| {
+        let page = page(daemon, path);
+        let expected = expected.replace("examples/fleet/", "");
+        assert!(page.contains(&expected), "{path} lacks {expected}: {}", text(&page));
+    });
+}
+
+#[test]
+fn numbers_are_those_of_the_api() {
+    let fleet = shared_fleet();
+    let daemon = &fleet.daemon;
+    let counts = daemon.get("/controller/node-counts").json();
+    let home = page(daemon, "/");
+    for (key, words) in [
+        ("total", "nodes"),
+        ("classified", "classified"),
+        ("conflict", "in conflict"),
+        ("error", "in error"),
+        ("silent", "silent for 2 h"),
+    ] {
+        let tile = format!("<b>{}</b><span>{words}</span>", counts[key]);
+        assert!(home.contains(&tile), "{tile}");
+    }
+    let status = daemon.get("/controller/status").json();
+    let groups = format!("{} groups", status["active"]["groups"]);
+    assert!(text(&home).contains(&groups), "{groups}");
+    let members = daemon.get("/controller/group-members").json();
+    let tree = text(&page(daemon, "/groups"));
+    for member in members.as_array().unwrap() {
+        let id = member["id"].as_str().unwrap();
+        let group = daemon.get(&format!("/v1/groups/{id}")).json();
+        let nodes = member["nodes"].as_u64().unwrap();
+        let unit = if nodes == 1 { "node" } else { "nodes" };
+        let row = format!("{} {nodes} {unit}", group["name"].as_str().unwrap());
+        assert!(tree.contains(&row), "{row}: {tree}");
+        // The list of nodes counts the same.
+        let listed = daemon.get(&format!("/controller/nodes?group={id}")).json();
+        assert_eq!(listed["total"], member["nodes"], "{group}");
+        let own = text(&page(daemon, &format!("/groups/{id}")));
+        assert!(own.contains(&format!("1–{nodes} of {nodes}")), "{nodes}: {own}");
+    }
+    assert!(tree.contains(&groups), "{groups}: {tree}");
+    numbers_of_lists(daemon);
+    numbers_of_questions(daemon);
+}
+
+fn numbers_of_lists(daemon: &Daemon) {
+    let nodes = daemon.get("/controller/nodes").json();
+    let list = page(daemon, "/nodes");
+    let total = &nodes["total"];
+    assert!(text(&list).contains(&format!("1–{total} of {total}")), "{total}");
+    for node in nodes["nodes"].as_array().unwrap() {
+        let name = node["name"].as_str().unwrap();
+        let row = list.split("<tr>").find(|it| it.contains(&format!("/nodes/{name}\""))).unwrap();
+        let groups = node["groups"].as_array().unwrap().len();
+        assert!(row.contains(&format!("<td class=\"number\">{groups}</td>")), "{name}: {row}");
+        let values = daemon.get(&format!("/controller/nodes/{name}/values")).json();
+        // A node that has checked in without facts has no values.
+        let Some(values) = values.as_array() else { continue };
+        let values = values.iter().filter(|it| !it["key"].as_str().unwrap().starts_with("groups."));
+        let own = text(&page(daemon, &format!("/nodes/{name}")));
+        let count = format!("{} values from", values.count());
+        assert!(own.contains(&count), "{count}: {own}");
+    }
+    let counts = daemon.get("/controller/node-counts").json();
+    let commits = page(daemon, "/commits");
+    for commit in daemon.get("/controller/commits").json().as_array().unwrap() {
+        let id = commit["commit"].as_str().unwrap();
+        let row =
+            commits.split("<tr>").find(|it| it.contains(&format!("/commits/{id}\""))).unwrap();
+        let moved = nodes_of(&counts["moved"], id);
+        for number in [&commit["groups"].to_string(), &moved.to_string()] {
+            assert!(
+                row.contains(&format!("<td class=\"number\">{number}</td>")),
+                "{number}: {row}"
+            );
+        }
+        let own = text(&page(daemon, &format!("/commits/{id}")));
+        let answered = nodes_of(&counts["commits"], id);
+        let last = format!("{answered} were answered from it last; it gave {moved} another answer");
+        assert!(own.contains(&last), "{last}: {own}");
+    }
+}
+
+fn numbers_of_questions(daemon: &Daemon) {
+    let rule = "os.family%20%3D%20Debian";
+    let matches = daemon.get(&format!("/controller/query?rule={rule}")).json();
+    let query = text(&page(daemon, &format!("/query?rule={rule}")));
+    let found = format!("{} of {} nodes match", matches["total"], matches["searched"]);
+    assert!(query.contains(&found), "{found}: {query}");
+    let summary = daemon.get("/controller/diff/HEAD/HEAD").json()["summary"].clone();
+    let compare = text(&page(daemon, "/compare/HEAD...HEAD"));
+    let moved =
+        format!("{} of {} nodes that have checked in", summary["changed"], summary["nodes"]);
+    assert!(compare.contains(&moved), "{moved}: {compare}");
+    let groups = daemon.get("/v1/groups").json();
+    let members = daemon.get("/controller/group-members").json();
+    let is_used =
+        |id: &serde_json::Value| members.as_array().unwrap().iter().any(|it| it["id"] == *id);
+    let unused = groups.as_array().unwrap().iter();
+    let unused = unused.filter(|it| it["rule"].is_array() && !is_used(&it["id"])).count();
+    let problems = text(&page(daemon, "/problems"));
+    let heading = format!("Groups that no node has {unused} ");
+    assert!(problems.contains(&heading), "{heading}: {problems}");
+}
+
+/// Returns how many nodes a commit has in a list.
+fn nodes_of(counted: &serde_json::Value, commit: &str) -> u64 {
+    let mut counted = counted.as_array().unwrap().iter();
+    let found = counted.find(|it| it["commit"] == commit);
+    found.map_or(0, |it| it["nodes"].as_u64().unwrap())
+}
+
+#[test]
+fn a_group_shows_the_history_of_its_file_and_leads_to_the_forge() {
+    let repository = GitRepository::new();
+    let forge = "https://github.com/example/groups";
+    repository.git().remote("origin", &format!("{forge}.git")).unwrap();
+    let file = "below/groups/a.yaml";
+    let first = repository.commit("one", &[(file, "name: A\nvariables: {x: 1}\n")]);
+    repository.commit("another file", &[("below/groups/b.yaml", "name: B\n")]);
+    let last = repository.commit("three (#7)", &[(file, "name: A\nvariables: {x: 2}\n")]);
+    let head = repository.commit("elsewhere", &[("README.md", "text\n")]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--path", "below"]);
+    let groups = daemon.get("/v1/groups").json();
+    let group = groups.as_array().unwrap().iter().find(|it| it["name"] == "A").unwrap();
+    let page = page(&daemon, &format!("/groups/{}", group["id"].as_str().unwrap()));
+    let (_, history) = page.split_once("History of the file").unwrap();
+    let at = |commit: &str| history.find(&format!("href=\"/commits/{commit}\""));
+    assert!(at(&last).unwrap() < at(&first).unwrap(), "{history}");
+    assert_eq!(history.matches("href=\"/commits/").count(), 2, "{history}");
+    for address in [
+        format!("{forge}/commit/{last}"),
+        format!("{forge}/pull/7"),
+        format!("{forge}/blob/{head}/{file}#L1"),
+    ] {
+        assert!(page.contains(&format!("href=\"{address}\"")), "{address}: {page}");
+    }
+}
+
+#[test]
+fn ten_thousand_groups_fit_a_page() {
+    use std::fmt::Write as _;
+    let repository = GitRepository::new();
+    let mut files = Vec::new();
+    for file in 0..100 {
+        let mut text = format!("name: Area {file}\nrule: location.area = {file}\n");
+        for group in 0..99 {
+            writeln!(text, "---\nname: Service {file}-{group}\nparent: Area {file}").unwrap();
+            writeln!(text, "rule: service.number = {group}\nvariables: {{service: {group}}}")
+                .unwrap();
+        }
+        files.push((format!("groups/{file}.yaml"), text));
+    }
+    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    repository.commit("10,000 groups", &files);
+    let daemon = Daemon::start(&["--repo", &repository.text_path()]);
+    let home = page(&daemon, "/");
+    let addresses = home.split('"').filter(|it| it.starts_with("/assets/console."));
+    let addresses: std::collections::BTreeSet<&str> = addresses.collect();
+    assert_eq!(addresses.len(), 2, "a style sheet and a script: {addresses:?}");
+    let assets: usize = addresses.iter().map(|it| compressed(&daemon.get(it).body)).sum();
+    for path in ["/", "/groups", "/groups?name=service", "/problems"] {
+        let page = page(&daemon, path);
+        let all = compressed(&page) + assets;
+        assert!(all <= 60 << 10, "{path} takes {all} bytes on a first visit");
+    }
+    let tree = page(&daemon, "/groups");
+    assert!(text(&tree).contains("Area 99"), "{}", text(&tree));
+    assert!(tree.contains("<details"), "the tree can be folded");
+}
+
+/// Returns how many bytes a text takes compressed, as the daemon does it.
+fn compressed(text: &str) -> usize {
+    use std::io::Write as _;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(4));
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap().len()
+}
+
+#[test]
+fn what_a_node_gets_is_what_the_api_says() {
+    let fleet = shared_fleet();
+    let daemon = &fleet.daemon;
+    let values = daemon.get("/controller/nodes/web1.example.com/values").json();
+    let page = page(daemon, "/nodes/web1.example.com");
+    for value in values.as_array().unwrap() {
+        let key = value["key"].as_str().unwrap();
+        if key.starts_with("groups.") {
+            continue;
+        }
+        assert!(
+            page.contains(&format!("<code><bdi>{key}</bdi></code>")) || page.contains(key),
+            "{key}"
+        );
+        let place = format!("{}:{}</bdi>", value["file"].as_str().unwrap(), value["line"]);
+        assert!(page.contains(&place), "{key}: {place}");
+    }
+    let blame = daemon.get("/controller/nodes/web1.example.com/blame").json();
+    for (value, blamed) in values.as_array().unwrap().iter().zip(blame.as_array().unwrap()) {
+        for key in ["key", "value", "group", "group_id", "file", "line"] {
+            assert_eq!(value[key], blamed[key], "{value}");
+        }
+    }
+    let enc = daemon.get("/controller/nodes/web1.example.com/enc").body;
+    assert_eq!(enc, daemon.get("/enc/web1.example.com?commit=HEAD").body);
+}
+
+#[test]
+fn a_conflict_shows_both_sides_and_the_ways_out() {
+    let (_repository, daemon) = fleet_in_conflict();
+    let page = text(&page(&daemon, "/nodes/web2.example.com"));
+    for expected in [
+        "classes.apache.keepalive_timeout",
+        "99 from Trial",
+        "5 from Webservers",
+        "Two ways out",
+        "nodes/ web2.example.com .yaml",
+        "conflicting values",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    // Each group stands below the next one above it that matches.
+    let groups = ["All Environments", "Debian family", "Ubuntu", "Webservers leaf", "Trial leaf"];
+    let places = groups.map(|it| page.find(&format!("{it} because")).unwrap());
+    assert!(places.is_sorted(), "{places:?}: {page}");
+}
+
+#[test]
+fn looking_at_a_node_is_not_a_check_in() {
+    let (_repository, daemon) = checked_in_fleet();
+    let seen = || daemon.get("/controller/nodes/web1.example.com").json()["last_seen"].clone();
+    let before = seen();
+    page(&daemon, "/nodes/web1.example.com?blame=on");
+    assert_eq!(seen(), before);
+    assert_eq!(daemon.get("/nodes/nowhere.example.com").status, 404);
+    assert_eq!(daemon.get("/controller/node-counts").json()["total"], 4);
+}
+
+#[test]
+fn a_rejected_commit_shows_its_finding_with_the_line() {
+    let repository = GitRepository::new();
+    let good = repository.commit("good", &[("groups/a.yaml", "name: A\nvariables: {x: 1}\n")]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--interval", "1s"]);
+    let bad = repository.commit("bad", &[("groups/a.yaml", "name: A\nparent: Nowhere\n")]);
+    daemon.wait_until("the commit is rejected", |it| {
+        it.get("/controller/status").json()["last_failed"]["commit"] == bad.as_str()
+    });
+    let home = text(&page(&daemon, "/"));
+    for expected in [
+        "The newest commit is rejected",
+        &good[..10],
+        &bad[..10],
+        "missing-parent",
+        "groups/a.yaml:2:9",
+    ] {
+        assert!(home.contains(expected), "{expected}: {home}");
+    }
+    let commit = page(&daemon, &format!("/commits/{bad}"));
+    assert!(
+        commit.contains(
+            "<span class=\"hit\"><span class=\"lineno\">2</span><bdi>parent: Nowhere</bdi></span>"
+        ),
+        "{commit}"
+    );
+    let then = page(&daemon, &format!("/nodes?commit={good}"));
+    assert!(text(&then).contains("Not what is live"), "{then}");
+}
+
+#[test]
+fn hostile_names_and_values_are_text() {
+    let (_repository, daemon) = hostile();
+    let pages = crawl(&daemon, 400);
+    assert!(pages.len() > 200, "{}", pages.len());
+    for (path, page) in pages {
+        assert!(!page.contains(SCRIPT), "{path} has a script of the estate");
+        assert_eq!(page.matches("<script").count(), 1, "{path}");
+        for markup in
+            ["<img src=x", " onmouseover=\"x", "\u{202e}", "\u{2066}", "href=\"javascript"]
+        {
+            assert!(!page.contains(markup), "{path} has {markup:?}");
+        }
+    }
+}
+
+#[test]
+fn browsers_get_errors_as_pages_and_programs_as_json() {
+    let fleet = shared_fleet();
+    let daemon = &fleet.daemon;
+    let html = "Accept: text/html,application/xhtml+xml\r\n";
+    for (path, headers, status, kind) in [
+        ("/nowhere", html, 404, "text/html; charset=utf-8"),
+        ("/nowhere", "", 404, "application/json"),
+        ("/v1/nowhere", html, 404, "application/json"),
+        ("/groups/00000000-0000-4000-8000-00000000000f", html, 404, "text/html; charset=utf-8"),
+        ("/groups/x", html, 400, "text/html; charset=utf-8"),
+        ("/nodes?silent_for=x", html, 400, "text/html; charset=utf-8"),
+    ] {
+        let answer = daemon.request_with("GET", path, headers, "");
+        assert_eq!((answer.status, answer.header("Content-Type")), (status, Some(kind)), "{path}");
+        if kind.starts_with("text/html") {
+            let id = answer.header("X-Request-Id").unwrap().to_owned();
+            assert!(answer.body.contains(&id), "{path} shows its request id");
+        }
+    }
+}
+
+#[test]
+fn all_is_below_a_base_path_too() {
+    let repository = GitRepository::new();
+    repository.commit("one", &[("groups/a.yaml", "name: A\n")]);
+    let daemon = Daemon::start(&["--repo", &repository.text_path(), "--base-path", "/clade"]);
+    for path in ["/clade/", "/clade/groups", "/groups"] {
+        let page = page(&daemon, path);
+        let own = page
+            .split("href=\"")
+            .skip(1)
+            .all(|it| it.starts_with("/clade/") || it.starts_with('#'));
+        assert!(own, "{path}: {page}");
+    }
+    assert_eq!(daemon.get("/clade/v1/groups").status, 200);
+    assert_eq!(daemon.get("/v1/groups").status, 200);
+    let style = page(&daemon, "/clade/")
+        .split("href=\"")
+        .find_map(|it| it.strip_prefix("/clade/assets/console.").map(str::to_owned));
+    let style = format!("/clade/assets/console.{}", style.unwrap().split('"').next().unwrap());
+    let answer = daemon.get(&style);
+    assert_eq!(answer.header("Cache-Control"), Some("public, max-age=31536000, immutable"));
+}
