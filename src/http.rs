@@ -68,12 +68,14 @@ mod decisions;
 mod enc_cache;
 mod fleet;
 mod json_list;
+mod known_node;
 mod live_status;
 mod node_conditions;
 mod node_lookup;
 mod privacy;
 mod streamed;
 mod writing;
+mod yielding;
 
 // What goes over the wire
 mod error;
@@ -97,3 +99,4 @@ pub use webhook::Webhooks;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use webhook::fuzz_delivery;
+pub use yielding::yielding;

@@ -11,17 +11,15 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::blocking::{REPOSITORY, Turns};
-use super::classify::classified;
-use super::compute::{TOOLS, weight};
 use super::error::{ApiError, sentence};
-use super::node_lookup::{NodeLookup, TrustedSource};
+use super::known_node::answered;
+use super::node_lookup::NodeLookup;
 use super::node_request::NodeRequest;
 use super::openapi::errors::{ClassificationErrors, FactsErrors, SnapshotErrors, UnknownNodeOrKey};
 use super::openapi::parameters::{BlamedKey, SnapshotParameters};
 use super::query::Parameters;
 use super::snapshot_context::SnapshotContext;
 use super::types::{BlamedValue, ErrorKind};
-use crate::classification::WithheldFacts;
 use crate::model::Node;
 use crate::reconcile::{self, BlameError, Controller, LookupError};
 
@@ -55,14 +53,7 @@ pub(super) async fn blame(
     request: NodeRequest,
 ) -> Result<Response, ApiError> {
     let key = parameters.get("key").map(str::to_owned);
-    let known = lookup.find(&request, TrustedSource::without_body(&request)).await?;
-    let node = known.for_lookup(&context.snapshot, &uri)?.with_certname();
-    // A node without an answer gets the error of any other request for it.
-    let weight = weight(&node);
-    let classify = move || {
-        classified(&context, &node, WithheldFacts::Mark, |_, _| ()).map(|()| (context, node))
-    };
-    let (context, node) = TOOLS.run(weight, classify).await??;
+    let (context, node) = answered(&lookup, context, &uri, &request).await?;
     let gone = CancellationToken::new();
     // The handler ends when the client disconnects, and the walk with it.
     let _stop = gone.clone().drop_guard();

@@ -15,8 +15,9 @@ use super::classify::classified;
 use super::compute::{TOOLS, weight};
 use super::error::ApiError;
 use super::groups::find;
-use super::node_lookup::{NodeLookup, TrustedSource};
-use super::node_request::{NodeRequest, ProvedNode};
+use super::known_node::{answered, known};
+use super::node_lookup::NodeLookup;
+use super::node_request::NodeRequest;
 use super::openapi::errors::{
     ClassificationErrors, EvaluationErrors, FactsErrors, SnapshotErrors, UnknownNode,
 };
@@ -31,17 +32,6 @@ use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::Node;
 use crate::reconcile::Controller;
 use crate::rule;
-
-/// Finds what is known of the node of a request.
-async fn known(
-    lookup: &NodeLookup,
-    context: &SnapshotContext,
-    uri: &OriginalUri,
-    request: &NodeRequest,
-) -> Result<ProvedNode, ApiError> {
-    let known = lookup.find(request, TrustedSource::without_body(request)).await?;
-    Ok(known.for_lookup(&context.snapshot, uri)?.with_certname())
-}
 
 /// For each value that a node gets, the group, file and line that define it.
 #[utoipa::path(
@@ -62,13 +52,7 @@ pub(super) async fn values(
     uri: OriginalUri,
     request: NodeRequest,
 ) -> Result<Response, ApiError> {
-    let node = known(&lookup, &context, &uri, &request).await?;
-    // A node without an answer gets the error of any other request for it.
-    let weight = weight(&node);
-    let classify = move || {
-        classified(&context, &node, WithheldFacts::Mark, |_, _| ()).map(|()| (context, node))
-    };
-    let (context, node) = TOOLS.run(weight, classify).await??;
+    let (context, node) = answered(&lookup, context, &uri, &request).await?;
     let locate = move || {
         let located = controller.locate(context.snapshot.commit, &node.into_node());
         let located = located.map_err(|error| blame_error(error, &uri));
