@@ -42,13 +42,14 @@ mod visit;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::middleware::from_fn;
 use axum::routing::{get, post};
 use tokio::sync::OnceCell;
 
 pub use base_path::BasePath;
 pub use session::{NoRandomness, Transport};
 
-use crate::http::{ConsolePages, InProcessApi};
+use crate::http::{ConsolePages, InProcessApi, yielding};
 use asset::Assets;
 use context::Console;
 use session::Sessions;
@@ -85,7 +86,7 @@ pub fn pages(api: InProcessApi, settings: &ConsoleSettings) -> ConsolePages {
     let console =
         Arc::new(Console { api, assets, base_path, transport, sessions, forge: OnceCell::new() });
     let missing = Router::new().fallback(missing::missing).with_state(Arc::clone(&console));
-    let routes = Router::new()
+    let pages = Router::new()
         .route("/", get(home::show))
         .route("/nodes", get(nodes::show))
         .route("/nodes/{name}", get(node::show))
@@ -99,6 +100,9 @@ pub fn pages(api: InProcessApi, settings: &ConsoleSettings) -> ConsolePages {
         .route("/compare/{*range}", get(compare::show))
         .route("/problems", get(problems::show))
         .route("/query", get(query::show))
+        .layer(from_fn(yielding));
+    // What an operator does, and what is small, waits for nobody.
+    let routes = pages
         .route("/events", get(events::follow))
         .route("/login", get(login::show).post(login::sign_in))
         .route("/logout", post(login::sign_out))

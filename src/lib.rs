@@ -104,6 +104,9 @@ mod puppetdb;
 mod puppet_server;
 
 #[cfg(feature = "daemon")]
+mod priority;
+
+#[cfg(feature = "daemon")]
 mod store;
 
 #[cfg(feature = "daemon")]

@@ -25,7 +25,6 @@ mod location;
 mod opening;
 mod pending;
 mod prepared;
-mod priority;
 mod queue;
 mod reading;
 mod replicas;
@@ -34,6 +33,7 @@ mod schedule;
 mod schema;
 mod settings;
 mod sql;
+mod tally;
 mod totals;
 mod transition;
 mod view;
@@ -48,7 +48,7 @@ pub use error::{StoreError, StoreFault};
 pub use file::StoreHealth;
 pub use location::{InvalidStoreLocation, StoreLocation};
 pub use replicas::{ChangedAnswers, StoreSize, StoredReplica};
-pub use scan::ScannedNode;
+pub use scan::{ScanExtent, ScannedNode};
 pub use settings::StoreSettings;
 pub use view::{
     AnswerSummary, FactChange, NodeFilter, NodePage, NodeRange, NodeSummary, StoredChange,

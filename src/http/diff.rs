@@ -16,7 +16,7 @@ use super::types::{Diff, DiffSide};
 use crate::impact::{Impact, Side, StateComparison, StateFiles, Survey};
 use crate::model::Node;
 use crate::reconcile::Controller;
-use crate::store::CheckIns;
+use crate::store::{CheckIns, ScanExtent};
 
 /// Comparisons run one at a time: each reads the facts of the whole fleet.
 static COMPARISONS: Turns = Turns::new();
@@ -66,10 +66,12 @@ fn compare(
     let examine = |node: Node| (node.name.clone(), comparison.node(&node));
     let surveyor = Surveyor { examine: &examine, paths: &paths, facts };
     let mut survey = Survey::default();
-    let unreadable =
-        surveyor.survey(|each| fleet::read(check_ins, &paths, each), &mut |compared| {
+    let unreadable = surveyor.survey(
+        |each| fleet::read(check_ins, &paths, ScanExtent::All, each),
+        &mut |compared| {
             survey.extend([compared]);
-        })?;
+        },
+    )?;
     let (groups, node_files) = (comparison.groups(), comparison.node_files());
     let mut impact = Impact::gather(groups.to_vec(), node_files.to_vec(), survey);
     let text = |commit, path: &str| controller.text(commit, path).map(String::into_bytes);

@@ -5,5 +5,6 @@ mod rows;
 mod stored_nodes;
 mod survey;
 
-pub(super) use stored_nodes::read;
+pub(super) use rows::UseRows;
+pub(super) use stored_nodes::{ReadNode, read};
 pub(super) use survey::Surveyor;

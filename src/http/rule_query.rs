@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::blocking::{Panicked, STORE, Turns, run_blocking};
 use super::body::{RULE_VALUES, read_json_within};
 use super::error::ApiError;
-use super::fleet::{self, Surveyor};
+use super::fleet::{self, ReadNode, Surveyor, UseRows};
 use super::node_lookup::FactsPolicy;
 use super::openapi::errors::{PageErrors, RuleBodyErrors, RuleErrors, StoreErrors};
 use super::openapi::parameters::{RuleParameter, SearchPage};
@@ -19,7 +19,7 @@ use crate::diagnostic::Severity;
 use crate::mentioned::MentionedPaths;
 use crate::model::Node;
 use crate::rule::{RuleSearch, SearchRange};
-use crate::store::CheckIns;
+use crate::store::{CheckIns, ScanExtent};
 use crate::validation::TypedRule;
 
 /// How many nodes a page has unless the request says how many.
@@ -27,6 +27,9 @@ const PAGE: usize = 100;
 
 /// How many nodes a page has at most: names alone are short, and each page reads the whole fleet.
 const LARGEST_PAGE: usize = 10_000;
+
+/// How many nodes are searched without a turn: that takes about as long as another page.
+const BRIEF: usize = 1000;
 
 /// Searches run one at a time: each reads the facts of the whole fleet.
 static SEARCHES: Turns = Turns::new();
@@ -69,12 +72,12 @@ pub(super) async fn query(
     State(searcher): State<NodeSearcher>,
     parameters: Parameters,
 ) -> Result<Json<RuleMatches>, ApiError> {
-    let range = range_of(&parameters)?;
+    let (range, extent) = (range_of(&parameters)?, extent_of(&parameters)?);
     let Some(rule) = parameters.get("rule") else {
         let error = "the parameter `rule` is missing";
         return Err(ApiError::schema_violation(&Value::Null, "RuleQuery", &error.into()));
     };
-    searcher.search(rule.to_owned(), range).await.map(Json)
+    searcher.search(rule.to_owned(), range, extent).await.map(Json)
 }
 
 /// Finds the nodes that the rule of a body matches, of those that have checked in.
@@ -94,10 +97,10 @@ pub(super) async fn query_by_body(
     parameters: Parameters,
     body: Body,
 ) -> Result<Json<RuleMatches>, ApiError> {
-    let range = range_of(&parameters)?;
+    let (range, extent) = (range_of(&parameters)?, extent_of(&parameters)?);
     let body = read_json_within(body, RULE_VALUES).await?.unwrap_or_default();
     let rule = RuleQuery::read(body)?.into_text();
-    searcher.search(rule, range).await.map(Json)
+    searcher.search(rule, range, extent).await.map(Json)
 }
 
 fn range_of(parameters: &Parameters) -> Result<SearchRange, ApiError> {
@@ -105,6 +108,10 @@ fn range_of(parameters: &Parameters) -> Result<SearchRange, ApiError> {
         offset: parameters.number("offset")?.unwrap_or(0),
         limit: parameters.number("limit")?.unwrap_or(PAGE).min(LARGEST_PAGE),
     })
+}
+
+fn extent_of(parameters: &Parameters) -> Result<ScanExtent, ApiError> {
+    Ok(parameters.number("search")?.map_or(ScanExtent::All, ScanExtent::First))
 }
 
 impl NodeSearcher {
@@ -117,20 +124,30 @@ impl NodeSearcher {
         &self,
         rule: String,
         range: SearchRange,
+        extent: ScanExtent,
     ) -> Result<RuleMatches, ApiError> {
-        let turn = SEARCHES.take().await?;
+        let turn = match extent {
+            ScanExtent::All => Some(SEARCHES.take().await?),
+            ScanExtent::First(nodes) if nodes > BRIEF => Some(SEARCHES.take().await?),
+            ScanExtent::First(_) => None,
+        };
         let permit = STORE.admit().await?;
         let searcher = self.clone();
         let search = move || {
             let _permits = (turn, permit);
-            searcher.search_now(&rule, range)
+            searcher.search_now(&rule, range, extent)
         };
         let done = run_blocking(search).await;
         done.map_err(|Panicked| ApiError::internal("The nodes could not be searched."))?
     }
 
     /// Finds the nodes. Blocking.
-    fn search_now(&self, rule: &str, range: SearchRange) -> Result<RuleMatches, ApiError> {
+    fn search_now(
+        &self,
+        rule: &str,
+        range: SearchRange,
+        extent: ScanExtent,
+    ) -> Result<RuleMatches, ApiError> {
         let TypedRule { condition, diagnostics } = TypedRule::read(rule);
         let Some(condition) = condition else {
             return Err(invalid(rule, diagnostics.iter().map(Finding::from).collect()));
@@ -141,9 +158,18 @@ impl NodeSearcher {
         // A value may have been stored before it was masked: a rule must not find it out.
         let examine = |node: Node| search.examine(&self.privacy.shown(node));
         let surveyor = Surveyor { examine: &examine, paths: &paths, facts: &self.facts };
-        let unreadable = surveyor
-            .survey(|each| fleet::read(&self.check_ins, &paths, each), &mut |it| matches.add(it))?;
-        Ok(RuleMatches::of(&search, &matches, &diagnostics, unreadable))
+        let read = |each: UseRows<'_, ReadNode>| fleet::read(&self.check_ins, &paths, extent, each);
+        let unreadable = surveyor.survey(read, &mut |it| matches.add(it))?;
+        let known = match extent {
+            ScanExtent::All => 0,
+            ScanExtent::First(_) => self.check_ins.size()?.nodes,
+        };
+        let searched = matches.searched.saturating_add(unreadable.len() as u64);
+        let unsearched = known.saturating_sub(searched);
+        Ok(RuleMatches {
+            unsearched,
+            ..RuleMatches::of(&search, &matches, &diagnostics, unreadable)
+        })
     }
 }
 

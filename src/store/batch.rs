@@ -16,6 +16,7 @@ use super::error::StoreError;
 use super::prepared::{Preparation, PreparedCheckIn, PreparedNode};
 use super::queue::Keeping;
 use super::sql::Dialect;
+use super::tally::TallyChange;
 use super::totals::{lock_totals, save_totals};
 
 pub(super) use answers::state_number;
@@ -70,6 +71,7 @@ async fn write(
     let names: Vec<&str> = nodes.iter().map(|it| it.name.as_str()).collect();
     let mut known = NodeRow::load(connection, &names).await?;
     room.keep(known.keys().cloned());
+    let mut tally = TallyChange::default();
     let contents = ContentIds::save(connection, nodes).await?;
     let mut causes = CauseFinder::new(preparation);
     let mut changes = Vec::new();
@@ -79,6 +81,7 @@ async fn write(
     for node in nodes {
         let name = node.name.as_str();
         let before = known.remove(name);
+        let before_counted = before.as_ref().map(NodeRow::counted);
         let mut noted = NotedNode { row: before.clone(), changes: Vec::new() };
         for check_in in &node.check_ins {
             noted.take(connection, name, check_in, writer, &contents, &mut causes).await?;
@@ -90,12 +93,19 @@ async fn write(
             let Some(before) = before else { continue };
             row.keep_facts_of(before);
         }
+        if let Some(before) = before_counted {
+            tally.add(before, -1);
+        }
         changed.insert(name, row);
         changes.extend(noted.changes.into_iter().map(|it| (name, it)));
     }
     room.evict(connection).await?;
     NodeRow::save(connection, &mut changed).await?;
     changes::save(connection, &changed, changes).await?;
+    for row in changed.values() {
+        tally.add(row.counted(), 1);
+    }
+    tally.save(connection).await?;
     written.size = room.size();
     save_totals(connection, (room.nodes, room.bytes)).await?;
     Ok(written)

@@ -23,7 +23,7 @@ use super::location::StoreLocation;
 use super::pending::Pending;
 use super::queue::{Fresh, Receipt};
 use super::reading::StoredRow;
-use super::scan::ScannedNode;
+use super::scan::{SCANNED_TOGETHER, ScanExtent, ScannedNode};
 use super::settings::StoreSettings;
 use super::transition::read_commit;
 use super::view::{NodeFilter, NodePage, NodeRange, StoredChange, StoredNode};
@@ -344,6 +344,7 @@ impl CheckIns {
     pub fn scan(
         &self,
         paths: &MentionedPaths,
+        extent: ScanExtent,
         mut each: impl FnMut(Vec<ScannedNode>),
     ) -> Result<(), StoreError> {
         self.0.writer.flush()?;
@@ -351,12 +352,16 @@ impl CheckIns {
         let failed = |error| self.0.file.fail(&database, error);
         let covering = database.covering(paths).map_err(failed)?;
         let mut last: Option<String> = None;
-        loop {
-            let nodes = database.scan(last.as_deref(), &covering, LARGE_ROW).map_err(failed)?;
+        let mut left = extent.nodes();
+        while left > 0 {
+            let (after, most) = (last.as_deref(), left.min(SCANNED_TOGETHER));
+            let nodes = database.scan(after, most, &covering, LARGE_ROW).map_err(failed)?;
             let Some(end) = nodes.last() else { return Ok(()) };
             last = Some(end.name.clone());
+            left -= nodes.len();
             each(nodes);
         }
+        Ok(())
     }
 
     /// Returns whether nodes may be incomplete, since a damaged file is put aside.

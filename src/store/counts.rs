@@ -3,18 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use sqlx::AnyConnection;
 
-use super::batch::{cause_number, state_number};
+use super::batch::state_number;
 use super::database::Database;
 use super::error::StoreError;
 use super::sql::{SqlValue, Statement, integer, maybe_bytes, maybe_integer, text};
+use super::tally::read_tally;
 use super::transition::read_commit;
-use crate::answer::{ChangeCause, NodeState};
+use crate::answer::NodeState;
 use crate::model::{CommitId, GroupId};
-
-/// How many commits are counted one by one.
-const FEW_COMMITS: usize = 4;
 
 /// How many nodes there are of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,36 +37,29 @@ impl Database {
     ) -> Result<StoredNodeCounts, StoreError> {
         self.connections.read_together(async |connection| {
             let mut counts = StoredNodeCounts::default();
-            let number = |it: i64| u64::try_from(it).unwrap_or_default();
-            let all = Statement::new("SELECT COUNT(*) FROM nodes");
-            if let Some(row) = all.first(connection).await? {
-                counts.total = number(integer(&row, 0)?);
+            for row in read_tally(connection).await? {
+                let nodes = number(row.nodes);
+                counts.total += nodes;
+                let is_counted = |it: &NodeState| Some(state_number(*it)) == row.state;
+                if let Some(state) = NodeState::ALL.into_iter().find(is_counted) {
+                    *counts.states.entry(state).or_default() += nodes;
+                }
+                if let Some(commit) = row.commit.as_deref().and_then(read_commit) {
+                    *counts.commits.entry(commit).or_default() += nodes;
+                }
             }
-            let silent = Statement::new("SELECT COUNT(*) FROM nodes WHERE last_seen < ")
-                .value(silent_since.as_microsecond());
+            // Both values of a column say nothing, and let the index that begins with it be searched.
+            let silent =
+                Statement::new("SELECT COUNT(*) FROM nodes WHERE settled IN (0, 1) AND last_seen < ")
+                    .value(silent_since.as_microsecond());
             if let Some(row) = silent.first(connection).await? {
                 counts.silent = number(integer(&row, 0)?);
             }
-            // Many nodes share an answer, whose state is looked up once.
-            let states = Statement::new(
-                "SELECT a.state, CAST(SUM(c.nodes) AS BIGINT) FROM (SELECT answer, COUNT(*) AS nodes FROM nodes WHERE answer IS NOT NULL GROUP BY answer) c JOIN answers a ON a.id = c.answer GROUP BY a.state",
-            );
-            for row in states.fetch(connection).await? {
-                let state = integer(&row, 0)?;
-                let state = NodeState::ALL.into_iter().find(|it| state_number(*it) == state);
-                if let Some(state) = state {
-                    counts.states.insert(state, number(integer(&row, 1)?));
-                }
-            }
-            counts.commits = commit_counts(connection).await?;
-            let causes = [ChangeCause::Commit, ChangeCause::Both].map(cause_number);
+            // The causes that an index is for: a commit, alone or with other facts.
             let moved = Statement::new(
-                "SELECT commit_after, COUNT(DISTINCT node) FROM changes WHERE time >= ",
-            )
-            .value(moved_since.as_microsecond())
-            .text(" AND cause IN ")
-            .list(causes)
-            .text(" GROUP BY commit_after");
+                "SELECT commit_after, COUNT(DISTINCT node) FROM changes WHERE cause IN (1, 3) AND time >= ",
+            );
+            let moved = moved.value(moved_since.as_microsecond()).text(" GROUP BY commit_after");
             for row in moved.fetch(connection).await? {
                 if let Some(commit) = maybe_bytes(&row, 0)?.as_deref().and_then(read_commit) {
                     counts.moved.insert(commit, number(integer(&row, 1)?));
@@ -81,7 +71,15 @@ impl Database {
 
     /// Counts the nodes by the commit that answered them last.
     pub(super) fn commit_counts(&self) -> Result<BTreeMap<CommitId, u64>, StoreError> {
-        self.connections.read_together(async |connection| commit_counts(connection).await)
+        self.connections.read(async |connection| {
+            let mut commits = BTreeMap::new();
+            for row in read_tally(connection).await? {
+                if let Some(commit) = row.commit.as_deref().and_then(read_commit) {
+                    *commits.entry(commit).or_default() += number(row.nodes);
+                }
+            }
+            Ok(commits)
+        })
     }
 
     /// Returns those of some names that nodes have.
@@ -116,33 +114,6 @@ impl Database {
     }
 }
 
-/// Counts the nodes by the commit that answered them last.
-async fn commit_counts(
-    connection: &mut AnyConnection,
-) -> Result<BTreeMap<CommitId, u64>, sqlx::Error> {
-    let number = |it: i64| u64::try_from(it).unwrap_or_default();
-    let distinct = "SELECT DISTINCT commit_id FROM nodes WHERE commit_id IS NOT NULL";
-    let mut commits = Vec::new();
-    for row in Statement::new(distinct).fetch(connection).await? {
-        commits.extend(maybe_bytes(&row, 0)?.as_deref().and_then(read_commit));
-    }
-    let mut counts = BTreeMap::new();
-    if commits.len() <= FEW_COMMITS {
-        // Comparing is several times as fast as sorting 100,000 nodes.
-        for commit in commits {
-            let count = Statement::new("SELECT COUNT(*) FROM nodes WHERE commit_id = ")
-                .value(commit.as_bytes().to_vec());
-            if let Some(row) = count.first(connection).await? {
-                counts.insert(commit, number(integer(&row, 0)?));
-            }
-        }
-        return Ok(counts);
-    }
-    let all = "SELECT commit_id, COUNT(*) FROM nodes GROUP BY commit_id";
-    for row in Statement::new(all).fetch(connection).await? {
-        if let Some(commit) = maybe_bytes(&row, 0)?.as_deref().and_then(read_commit) {
-            counts.insert(commit, number(integer(&row, 1)?));
-        }
-    }
-    Ok(counts)
+fn number(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or_default()
 }

@@ -68,8 +68,8 @@ impl Database {
 
     /// Deletes answers and path sets that nothing refers to: those of nodes that gave way, and of check-ins that
     /// were not written in the end. Examines some of the answers, those after an id; returns the last of them, or
-    /// none if there are no more.
-    pub(super) fn sweep(&self, after: i64) -> Result<Option<i64>, StoreError> {
+    /// none if there are no more, and how many rows it deleted.
+    pub(super) fn sweep(&self, after: i64) -> Result<(Option<i64>, usize), StoreError> {
         self.connections.write(async |connection| {
             let failed = self.connections.failed("written");
             let dialect = &self.connections.dialect;
@@ -125,18 +125,18 @@ async fn sweep(
     connection: &mut AnyConnection,
     dialect: &Dialect,
     after: i64,
-) -> Result<Option<i64>, sqlx::Error> {
+) -> Result<(Option<i64>, usize), sqlx::Error> {
     // Another daemon must not refer to one of them just when it is deleted.
     lock_totals(connection, dialect).await?;
     let some = Statement::new("SELECT id FROM answers WHERE id > ").value(after);
     let some = some.text(" ORDER BY id LIMIT ").value(AT_ONCE).fetch(connection).await?;
     let some = some.iter().map(|it| integer(it, 0)).collect::<Result<Vec<i64>, _>>()?;
     let last = some.last().copied();
-    delete_unused(connection, some).await?;
+    let answers = delete_unused(connection, some).await?;
     let unused = "DELETE FROM path_sets \
                   WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE path_set = path_sets.id)";
-    Statement::new(unused).execute(connection).await?;
-    Ok(last)
+    let path_sets = Statement::new(unused).execute(connection).await?;
+    Ok((last, answers + usize::try_from(path_sets).unwrap_or_default()))
 }
 
 /// Returns the answers in two columns of rows.
@@ -151,11 +151,12 @@ fn answers_of(rows: &[AnyRow], first: usize) -> Result<Vec<i64>, sqlx::Error> {
     Ok(found)
 }
 
-/// Deletes those answers that neither a node nor a change refers to.
+/// Deletes those answers that neither a node nor a change refers to; returns how many.
 async fn delete_unused(
     connection: &mut AnyConnection,
     answers: Vec<i64>,
-) -> Result<(), sqlx::Error> {
+) -> Result<usize, sqlx::Error> {
+    let mut deleted = 0;
     for some in answers.chunks(500) {
         let unused = Statement::new("SELECT id FROM answers WHERE id IN ")
             .list(some.iter().copied())
@@ -167,6 +168,7 @@ async fn delete_unused(
         if ids.is_empty() {
             continue;
         }
+        deleted += ids.len();
         for from in [
             "DELETE FROM answer_groups WHERE answer IN ",
             "DELETE FROM answer_classes WHERE answer IN ",
@@ -175,5 +177,5 @@ async fn delete_unused(
             Statement::new(from).list(ids.iter().copied()).execute(connection).await?;
         }
     }
-    Ok(())
+    Ok(deleted)
 }

@@ -77,7 +77,7 @@ pub(super) struct CheckInQueue {
     /// The position behind all others.
     end: QueuePosition,
     receipts: Vec<(String, Receipt)>,
-    /// The commits that gave the answers that wait, about in the order in which they came.
+    /// The commits that gave answers last, about in the order in which they came: no other gave one that waits.
     commits: VecDeque<CommitId>,
     /// The check-ins that are being written, for reads meanwhile.
     writing: BTreeMap<String, Fresh>,
@@ -135,9 +135,6 @@ impl CheckInQueue {
     /// Notes which commit gave the answer of a check-in. Takes the check-ins that were answered by the oldest
     /// of too many commits out of the queue, and returns them.
     pub(super) fn note_commit(&mut self, commit: CommitId) -> Vec<QueuedCheckIn> {
-        if self.nodes.is_empty() {
-            self.commits.clear();
-        }
         // The latest is the usual one.
         if self.commits.iter().rev().any(|it| *it == commit) {
             return Vec::new();
@@ -149,7 +146,7 @@ impl CheckInQueue {
         let Some(oldest) = self.commits.pop_front() else { return Vec::new() };
         let mut outdated = Vec::new();
         for node in self.nodes.values_mut() {
-            outdated.extend(node.check_ins.extract_if(.., |it| it.is_answered_by(oldest)));
+            outdated.extend(node.check_ins.extract_if(.., |it| it.commit() == Some(oldest)));
         }
         self.remove_emptied();
         outdated
@@ -250,11 +247,16 @@ impl CheckInQueue {
         std::mem::take(&mut self.writing)
     }
 
-    /// Takes back what could not be written and was not promised, to be tried again.
-    pub(super) fn put_back(&mut self, batch: WriteBatch) {
+    /// Takes back what could not be written and was not promised, to be tried again. Returns how many check-ins
+    /// were answered by commits that are too many meanwhile, and are dropped.
+    pub(super) fn put_back(&mut self, batch: WriteBatch) -> usize {
         self.writing.clear();
+        let mut dropped = 0;
         for (name, mut node) in batch.nodes {
             node.check_ins.retain(|it| it.fresh.keeping == Keeping::Noted);
+            let noted = node.check_ins.len();
+            node.check_ins.retain(|it| it.commit().is_none_or(|it| self.commits.contains(&it)));
+            dropped += noted - node.check_ins.len();
             for newer in self.remove(&name).map(|(_, it)| it.check_ins).unwrap_or_default() {
                 node.add(newer);
             }
@@ -262,6 +264,7 @@ impl CheckInQueue {
                 self.insert(name, node);
             }
         }
+        dropped
     }
 
     /// Drops what waits of a node; returns whether something did. What is promised is still written.
@@ -318,11 +321,10 @@ impl QueuedCheckIn {
         self.fresh.row.facts() == FactsPresence::Some
     }
 
-    /// Returns whether it is kept only for the answer that a commit gave.
-    fn is_answered_by(&self, commit: CommitId) -> bool {
-        let answered = self.fresh.row.answered();
-        self.fresh.keeping == Keeping::Noted
-            && answered.is_some_and(|it| it.snapshot.commit == commit)
+    /// Returns the commit whose answer it is kept for. What is promised is kept for that.
+    fn commit(&self) -> Option<CommitId> {
+        let answered = self.fresh.row.answered()?;
+        (self.fresh.keeping == Keeping::Noted).then_some(answered.snapshot.commit)
     }
 
     /// Returns whether this one and the next are the same in all that changes are made of.

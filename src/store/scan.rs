@@ -16,7 +16,26 @@ use crate::mentioned::MentionedPaths;
 use crate::model::{Map, Node, Value};
 
 /// How many nodes are read at a time.
-const NODES: i64 = 1000;
+pub(super) const SCANNED_TOGETHER: usize = 1000;
+
+/// Which nodes are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanExtent {
+    /// All.
+    All,
+    /// So many, the first by name.
+    First(usize),
+}
+
+impl ScanExtent {
+    /// Returns how many nodes are read at most.
+    pub(super) fn nodes(self) -> usize {
+        match self {
+            Self::All => usize::MAX,
+            Self::First(nodes) => nodes,
+        }
+    }
+}
 
 /// A node whose facts are read later, by any thread.
 #[derive(Debug)]
@@ -112,10 +131,11 @@ impl Database {
         })
     }
 
-    /// Returns nodes by name, behind a name; none after the last.
+    /// Returns some nodes by name, behind a name; none after the last.
     pub(super) fn scan(
         &self,
         after: Option<&str>,
+        most: usize,
         covering: &Covering,
         large: usize,
     ) -> Result<Vec<ScannedNode>, StoreError> {
@@ -129,7 +149,8 @@ impl Database {
                 Some(name) => page.text(" WHERE name > ").value(name),
                 None => page,
             };
-            let rows = page.text(" ORDER BY name LIMIT ").value(NODES).fetch(connection).await?;
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            let rows = page.text(" ORDER BY name LIMIT ").value(most).fetch(connection).await?;
             let mut nodes = Vec::with_capacity(rows.len());
             let (mut mentioned, mut whole, mut taken) = (Vec::new(), Vec::new(), 0);
             for row in &rows {

@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use super::error::{StoreError, StoreFault};
 use super::location::PostgresUrl;
-use super::priority;
+use crate::priority;
 
 pub(super) use statement::{
     SqlValue, Statement, bytes, integer, maybe_bytes, maybe_integer, maybe_text, text,

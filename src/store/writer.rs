@@ -15,10 +15,10 @@ use super::file::{StoreFile, StoreHealth};
 use super::former;
 use super::pending::Pending;
 use super::prepared::{Preparation, PreparedNode};
-use super::priority;
 use super::queue::{Fresh, Urgency};
 use super::schedule::{HOUSEKEEPING, HousekeepingSchedule};
 use super::settings::StoreSettings;
+use crate::priority;
 use crate::telemetry::{DropReason, Metrics};
 
 /// How long after a failure the store is tried again, at first and at the most.
@@ -284,7 +284,8 @@ impl StoreWriter {
                     self.batch.store((most / 2).max(1), Ordering::Relaxed);
                 }
                 batch.answer(|_| Err(error.clone()));
-                self.pending.queue().put_back(batch);
+                let dropped = self.pending.queue().put_back(batch);
+                self.metrics.count_dropped_check_ins(DropReason::StorageFailed, dropped);
                 Err(error)
             }
         }
@@ -320,21 +321,26 @@ impl StoreWriter {
             tracing::info!(nodes = forgotten, "nodes that were not seen for long are forgotten");
         }
         let changes = self.forget_some(|it| it.forget_changes(changes_before));
-        self.sweep();
-        if forgotten + changes > 0 {
+        let swept = self.sweep();
+        if forgotten + changes + swept > 0 {
             self.is_give_back_due.store(true, Ordering::Relaxed);
             self.retry_give_back();
         }
     }
 
-    /// Deletes some of what nothing refers to; from the first again when all has been examined.
-    pub(super) fn sweep(&self) {
-        let Ok(database) = self.file.database() else { return };
+    /// Deletes some of what nothing refers to; from the first again when all has been examined. Returns how much
+    /// was deleted.
+    pub(super) fn sweep(&self) -> usize {
+        let Ok(database) = self.file.database() else { return 0 };
         let _turn = self.turn.lock();
         match database.sweep(self.swept.load(Ordering::Relaxed)) {
-            Ok(last) => self.swept.store(last.unwrap_or(0), Ordering::Relaxed),
+            Ok((last, deleted)) => {
+                self.swept.store(last.unwrap_or(0), Ordering::Relaxed);
+                deleted
+            }
             Err(error) => {
                 self.file.fail(&database, error);
+                0
             }
         }
     }

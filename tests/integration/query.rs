@@ -57,6 +57,12 @@ fn a_rule_is_tried_on_the_nodes_that_have_checked_in() {
         assert_eq!(json!([found["total"], names(&found["nodes"]), undecided]), expected, "{found}");
         assert_eq!(found["searched"], 4);
     });
+    for (searched, expected) in [(1, json!([1, 3, ["a1"]])), (4, json!([4, 0, ["a1", "b1"]]))] {
+        let found = query(&daemon, &json!("x = 1"), &format!("?search={searched}"));
+        let names: Vec<&Value> =
+            found["nodes"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+        assert_eq!(json!([found["searched"], found["unsearched"], names]), expected);
+    }
     let whole = daemon.get("/controller/query?rule=os.family%20=%20Debian%20or%20os.famly%20=%20x");
     assert_eq!(
         whole.json(),
@@ -71,6 +77,7 @@ fn a_rule_is_tried_on_the_nodes_that_have_checked_in() {
             },
             "diagnostics": [],
             "searched": 4,
+            "unsearched": 0,
             "total": 1,
             "nodes": [{"name": "b1"}],
             "undecided": {"total": 0, "nodes": []},

@@ -90,32 +90,46 @@ function offerCopies(root) {
 }
 offerCopies(document);
 
-// Replaces parts of the page that are named in `data-part` by those of another answer of the same page.
+// Replaces parts of the page that are named in `data-part` by those of another answer of the same page, unless one
+// that was asked for later is there already.
+let begun = 0;
+let shown = 0;
 async function refresh(address) {
+  const mine = ++begun;
   const response = await fetch(address, { headers: { accept: "text/html" }, redirect: "error" });
   if (!response.ok && response.status !== 400) return false;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+  if (mine < shown) return false;
+  shown = mine;
   for (const part of document.querySelectorAll("[data-part]")) {
     const found = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
     if (!found) continue;
     offerCopies(found);
     part.replaceWith(document.adoptNode(found));
   }
+  completePart();
   return true;
 }
+
+// An answer about the first nodes is followed by that about all.
+function completePart() {
+  const whole = document.querySelector("a[data-whole]");
+  if (whole) refresh(whole.href).catch(() => false);
+}
+completePart();
 
 // Forms that answer while one types.
 for (const form of document.querySelectorAll("form[data-live]")) {
   let waiting;
-  let asked = 0;
   form.addEventListener("input", () => {
     clearTimeout(waiting);
     waiting = setTimeout(async () => {
-      const mine = ++asked;
-      const query = new URLSearchParams(new FormData(form));
-      for (const [name, value] of [...query]) if (value === "") query.delete(name);
+      // What the form does not ask for, as the order of a list, stays.
+      const query = new URLSearchParams(location.search);
+      for (const name of ["offset", "all"]) query.delete(name);
+      for (const [name, value] of new FormData(form)) value === "" ? query.delete(name) : query.set(name, value);
       const address = `${form.getAttribute("action")}?${query}`;
-      if (mine === asked && await refresh(address).catch(() => false)) history.replaceState(null, "", address);
+      if (await refresh(address).catch(() => false)) history.replaceState(null, "", address);
     }, 250);
   });
 }

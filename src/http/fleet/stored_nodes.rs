@@ -7,7 +7,7 @@ use super::rows::{FleetNode, FleetRow, RestrictedRow, RowBatch, UseRows};
 use crate::facts::RowRoom as _;
 use crate::mentioned::MentionedPaths;
 use crate::model::{Node, is_left_out};
-use crate::store::{CheckIn, CheckIns, ScannedNode, StoreError, Stored};
+use crate::store::{CheckIn, CheckIns, ScanExtent, ScannedNode, StoreError, Stored};
 
 /// A node on its way from the store.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ fn fleet_node(node: Node, has_facts: bool) -> FleetNode {
     if has_facts { FleetNode::Known(node) } else { FleetNode::Bare(node) }
 }
 
-/// Passes on every node that has checked in. Blocking.
+/// Passes on nodes that have checked in; all of them while some may be incomplete. Blocking.
 ///
 /// # Errors
 ///
@@ -46,6 +46,7 @@ fn fleet_node(node: Node, has_facts: bool) -> FleetNode {
 pub(in crate::http) fn read(
     check_ins: &CheckIns,
     paths: &MentionedPaths,
+    extent: ScanExtent,
     each: UseRows<'_, ReadNode>,
 ) -> Result<(), StoreError> {
     let room = MemoryReservation::for_lists();
@@ -65,7 +66,7 @@ pub(in crate::http) fn read(
         batch.flush();
         return Ok(());
     }
-    check_ins.scan(paths, |nodes| {
+    check_ins.scan(paths, extent, |nodes| {
         let mut rows = Vec::with_capacity(nodes.len());
         for node in nodes {
             if node.large().is_none() {

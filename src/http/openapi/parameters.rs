@@ -73,6 +73,7 @@ parameters! {
     SearchPage {
         Query "limit" count() => "How many at most: 100 by default, never more than 10,000";
         Query "offset" count() => "How many to leave out first";
+        Query "search" count() => "How many nodes to search at most, the first by name; default: all";
     }
     /// A page of the history of a node.
     HistoryPage {

@@ -99,7 +99,7 @@ impl MemoryReservation {
     }
 
     /// Handles a request with this reservation.
-    pub(super) async fn scope<F: Future>(self, handling: F) -> F::Output {
+    pub(in crate::http) async fn scope<F: Future>(self, handling: F) -> F::Output {
         CURRENT.scope(self, handling).await
     }
 

@@ -32,6 +32,9 @@ pub struct RuleMatches {
     pub diagnostics: Vec<Finding>,
     /// How many nodes were searched.
     pub searched: u64,
+    /// How many nodes were not, because the request asked for the first ones only.
+    #[serde(default)]
+    pub unsearched: u64,
     /// How many nodes match.
     pub total: u64,
     /// Those of the page, by name.
@@ -121,6 +124,7 @@ impl RuleMatches {
             translated: translated(condition),
             diagnostics: diagnostics.iter().map(Finding::from).collect(),
             searched: matches.searched,
+            unsearched: 0,
             total: matches.total,
             nodes: matches.names().map(name).collect(),
             undecided: UndecidedNodes { total: matches.undecided, nodes: undecided.collect() },

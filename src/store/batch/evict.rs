@@ -6,6 +6,7 @@ use sqlx::AnyConnection;
 
 use super::super::database::{Size, StoreLimits};
 use super::super::sql::{Statement, integer, text};
+use super::super::tally::TallyChange;
 use super::node_row::NodeRow;
 
 /// How many candidates are read at a time.
@@ -167,6 +168,7 @@ pub(in crate::store) async fn delete_nodes(
     if ids.is_empty() {
         return Ok(());
     }
+    TallyChange::deletion(connection, ids).await?.save(connection).await?;
     for from in [
         "DELETE FROM facts WHERE node IN ",
         "DELETE FROM changes WHERE node IN ",

@@ -11,6 +11,7 @@ use super::super::prepared::{PreparedAnswer, PreparedCheckIn, PreparedFacts};
 use super::super::sql::{
     SqlValue, Statement, integer, maybe_bytes, maybe_integer, maybe_text, text,
 };
+use super::super::tally::CountedAnswer;
 use super::answers::ContentIds;
 
 /// What is kept of a node beside its facts.
@@ -76,6 +77,11 @@ impl NodeRow {
     /// Returns the facts of this batch, if there are some.
     pub(super) fn unsaved_facts(&self) -> Option<&PreparedFacts> {
         self.fresh_facts.as_deref()
+    }
+
+    /// Returns as what the node is counted.
+    pub(super) fn counted(&self) -> CountedAnswer {
+        (self.commit.clone(), self.answer)
     }
 
     /// Returns how many bytes its facts take.

@@ -111,7 +111,26 @@ fn all(store: &CheckIns) -> Vec<CheckIn> {
     all
 }
 
+/// What is counted is what a list of all nodes has.
+fn assert_counted(store: &CheckIns) {
+    let range = NodeRange { offset: 0, limit: usize::MAX >> 1 };
+    let listed = store.nodes(&NodeFilter::default(), range).unwrap();
+    let mut expected = StoredNodeCounts { total: listed.total, ..StoredNodeCounts::default() };
+    for node in &listed.nodes {
+        if let Some(answer) = &node.answer {
+            *expected.states.entry(answer.state).or_default() += 1;
+        }
+        if let Some(commit) = node.commit {
+            *expected.commits.entry(commit).or_default() += 1;
+        }
+    }
+    let counted = store.counts(Timestamp::MIN, Timestamp::MAX).unwrap();
+    assert_eq!(counted, expected);
+    assert_eq!(store.commit_counts().unwrap(), expected.commits);
+}
+
 fn names(store: &CheckIns) -> Vec<String> {
+    assert_counted(store);
     all(store).into_iter().map(|it| it.node.name).collect()
 }
 

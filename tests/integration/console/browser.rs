@@ -2,7 +2,7 @@
 
 use super::chromium::{Chromium, Scheme};
 use super::estate::{
-    crawl, fleet_in_conflict, fleet_with_a_past, hostile, shared_fleet, wait_for_nodes,
+    crawl, fleet_in_conflict, fleet_with_a_past, hostile, large_fleet, shared_fleet, wait_for_nodes,
 };
 use crate::program::{Daemon, root};
 use crate::readme::{serve_fleet, updating};
@@ -132,6 +132,20 @@ fn a_newcomer_sees_what_web1_gets_and_why() {
     {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+}
+
+#[test]
+fn a_rule_that_is_typed_is_searched_for_in_all_nodes() {
+    let Some(browser) = Chromium::start() else { return };
+    let (_repository, daemon) = large_fleet();
+    browser.open(&daemon, "/query");
+    browser.click("#rule");
+    browser.press("even = true");
+    browser.wait_until(
+        "return document.querySelector('#nodes')?.innerText.startsWith('1\u{202f}003 of 1\u{202f}003')",
+    );
+    assert_eq!(browser.run("return location.search"), "?rule=even+%3D+true");
+    assert_eq!(browser.run("return document.querySelectorAll('[data-whole]').length"), 0);
 }
 
 #[test]

@@ -62,6 +62,17 @@ pub(crate) fn fleet_in_conflict() -> (GitRepository, Daemon) {
     (repository, daemon)
 }
 
+/// The fleet with more nodes than a page searches at once.
+pub(crate) fn large_fleet() -> (GitRepository, Daemon) {
+    let (repository, daemon) = serve_fleet();
+    for number in 0..1_003 {
+        let path = format!("/v1/classified/nodes/n{number:04}.example.com");
+        assert_eq!(daemon.request("POST", &path, r#"{"fact": {"even": true}}"#).status, 200);
+    }
+    wait_for_nodes(&daemon, 1_003);
+    (repository, daemon)
+}
+
 fn check_in(daemon: &Daemon, node: &str) -> u16 {
     let facts = root().join(format!("examples/facts/{node}.json"));
     let facts = std::fs::read_to_string(facts).unwrap();

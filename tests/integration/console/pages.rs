@@ -1,6 +1,8 @@
 //! What pages show, without a browser.
 
-use super::estate::{SCRIPT, checked_in_fleet, crawl, fleet_in_conflict, hostile, shared_fleet};
+use super::estate::{
+    SCRIPT, checked_in_fleet, crawl, fleet_in_conflict, hostile, large_fleet, shared_fleet,
+};
 use crate::program::{Daemon, GitRepository};
 use crate::table::each_row;
 
@@ -151,6 +153,19 @@ fn numbers_of_questions(daemon: &Daemon) {
     let problems = text(&page(daemon, "/problems"));
     let heading = format!("Groups that no node has {unused} ");
     assert!(problems.contains(&heading), "{heading}: {problems}");
+}
+
+#[test]
+fn a_large_fleet_is_searched_in_two_steps() {
+    let (_repository, daemon) = large_fleet();
+    let part = page(&daemon, "/query?rule=even%20%3D%20true");
+    let said = text(&part);
+    assert!(said.contains("1 000 of the first 1 000 nodes match"), "{said}");
+    assert!(said.contains("Search the other 3 nodes too"), "{said}");
+    let whole = "/query?rule=even%20%3D%20true&all=true";
+    assert!(part.contains(&format!("href=\"{}\"", whole.replace('&', "&#38;"))), "{part}");
+    let said = text(&page(&daemon, whole));
+    assert!(said.contains("1 003 of 1 003 nodes match"), "{said}");
 }
 
 /// Returns how many nodes a commit has in a list.

@@ -87,7 +87,7 @@ fn what_was_submitted_is_not_what_the_last_answer_was_for(database: TestedDataba
             if !waits {
                 written(&store);
                 let mut found = Vec::new();
-                store.scan(one.mentioned(), |nodes| found.extend(nodes)).unwrap();
+                store.scan(one.mentioned(), ScanExtent::All, |nodes| found.extend(nodes)).unwrap();
                 let scanned = found[0].node(one.mentioned()).unwrap().unwrap();
                 assert_eq!(Value::from(scanned.fact), facts_of("Suse"), "the newest facts");
             }

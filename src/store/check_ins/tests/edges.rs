@@ -155,13 +155,19 @@ fn the_file_of_an_older_version_is_brought_up_to_date() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("nodes.sqlite");
     let store = opened(Some(&path));
-    store.note(&check_in("a", 1));
+    let snapshot = history::snapshot(1, &[]);
+    history::ask(&store, 1, &snapshot, &history::node("a", &json!({"a": 1})));
+    history::ask(&store, 1, &snapshot, &history::node("c", &json!({"a": 1})));
+    store.note(&check_in("d", 1));
     store.0.writer.take_turn().unwrap();
     let database = store.0.file.database().unwrap();
     for older in [
         "DROP INDEX nodes_by_path_set",
         "ALTER TABLE nodes DROP COLUMN inputs_hash",
-        "DELETE FROM _sqlx_migrations WHERE version = 2",
+        "DROP TABLE replicas",
+        "DROP TABLE node_counts",
+        "DROP INDEX changes_by_commit",
+        "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         database.connections.maintain(Statement::new(older)).unwrap();
     }
@@ -169,14 +175,15 @@ fn the_file_of_an_older_version_is_brought_up_to_date() {
     store.0.file.close();
     drop(store);
     let store = opened(Some(&path));
-    assert_eq!(names(&store), ["a"]);
+    assert_eq!(names(&store), ["a", "c", "d"]);
+    assert_eq!(store.counts(Timestamp::MIN, Timestamp::MAX).unwrap().commits.len(), 1);
     store.note(&check_in("b", 2));
     store.note(&check_in("a", 3));
     store.0.writer.take_turn().unwrap();
-    assert_eq!(names(&store), ["a", "b"]);
+    assert_eq!(names(&store), ["a", "b", "c", "d"]);
     assert_eq!(
         one_text(&store, "SELECT CAST(COUNT(*) AS TEXT) FROM nodes WHERE inputs_hash IS NULL"),
-        "2"
+        "4"
     );
 }
 
@@ -218,8 +225,8 @@ fn what_nothing_refers_to_is_swept() {
         .map(|it| one_text(&store, it))
     };
     // A part at a time, then from the first again.
-    for left in ["1500", "500", "1", "1", "1"] {
-        store.0.writer.sweep();
+    for (left, deleted) in [("1500", 1001), ("500", 1000), ("1", 499), ("1", 0), ("1", 0)] {
+        assert_eq!(store.0.writer.sweep(), deleted);
         assert_eq!(counts(), [left, "0"]);
     }
 }

@@ -294,7 +294,7 @@ fn a_scan_has_what_rules_mention(database: TestedDatabase) {
         [(&**asked.mentioned(), json!({"os": {"family": "Debian"}})), (&other, json!({"n": "3"}))]
     {
         let mut found = Vec::new();
-        store.scan(paths, |nodes| found.extend(nodes)).unwrap();
+        store.scan(paths, ScanExtent::All, |nodes| found.extend(nodes)).unwrap();
         assert_eq!(found.len(), 6);
         let third = found[3].node(paths).unwrap().unwrap();
         assert_eq!(Value::from(third.fact), expected);
@@ -344,12 +344,18 @@ fn check_log(location: &StoreLocation, steps: &[Step]) -> Result<(), TestCaseErr
         if writes {
             written(&store);
         }
+        if second % 13 == 12 {
+            store.forget_node(&format!("n{}", second % 5)).unwrap();
+            log.remove(&format!("n{}", second % 5));
+        }
         if second % 17 == 16 {
             written(&store);
             drop(store);
             store = opened_at(location, LIMITS);
         }
     }
+    written(&store);
+    assert_counted(&store);
     for (name, expected) in log {
         let found = whole_history(&store, &name);
         let said: Vec<_> =

@@ -89,7 +89,7 @@ fn a_scan_holds_few_bytes_at_a_time(database: TestedDatabase) {
         }
         assert!(bytes <= TOGETHER, "{bytes}");
     };
-    store.scan(rules.mentioned(), read).unwrap();
+    store.scan(rules.mentioned(), ScanExtent::All, read).unwrap();
     let expected: Vec<String> = (0..40).map(|it| format!("n{it:02}")).collect();
     assert_eq!(found, expected);
 }

@@ -141,3 +141,19 @@ fn what_waits_holds_a_bounded_number_of_commits() {
     assert_eq!(names(&store).len(), 64);
     assert!(names(&store).iter().any(|it| it == "n79"));
 }
+
+/// A database that fails, gives back what it took, and is tried again with the next commits.
+#[test]
+fn what_is_put_back_holds_a_bounded_number_of_commits() {
+    let store = opened(None);
+    let snapshots: Vec<_> = (1..=80).map(|it| history::snapshot(it, &[])).collect();
+    let mut dropped = 0;
+    for (second, snapshot) in (0..).zip(&snapshots) {
+        let batch = store.0.pending.queue().take(usize::MAX, usize::MAX);
+        let node = history::node(&format!("n{second}"), &json!({"a": second}));
+        history::ask(&store, second, snapshot, &node);
+        dropped += store.0.pending.queue().put_back(batch);
+    }
+    let held = snapshots.iter().filter(|it| Arc::strong_count(it) > 1).count();
+    assert_eq!((held, dropped), (64, 16));
+}

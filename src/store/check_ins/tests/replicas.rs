@@ -179,6 +179,7 @@ proptest! {
             written(store);
         }
         for store in &stores {
+            assert_counted(store);
             let found = whole_history(store, "n");
             for change in &found {
                 let said = (change.time.as_second(), change.after.clone());

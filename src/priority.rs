@@ -1,13 +1,13 @@
-//! The priority of the threads that write.
+//! The priority of threads that nobody waits for as agents do: those that write, and those that make pages.
 
-/// How nice a thread is that writes: beside two busy cores it gets a tenth of one, which is enough for the
-/// check-ins of 100,000 nodes, and a request that comes in runs at once.
+/// How nice such a thread is: beside two busy cores it gets a tenth of one, which is enough for the check-ins of
+/// 100,000 nodes, and a request that comes in runs at once.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
 /// Makes the calling thread, and those that it starts, yield to threads that answer requests.
 #[cfg(target_os = "linux")]
-pub(super) fn yield_to_requests() {
+pub(crate) fn yield_to_requests() {
     // Linux has a niceness for each thread. A thread without its own is slower to answer, and no worse.
     if rustix::process::getpriority_process(None).is_ok_and(|it| it < NICENESS) {
         rustix::process::setpriority_process(None, NICENESS).ok();
@@ -16,4 +16,4 @@ pub(super) fn yield_to_requests() {
 
 /// Other systems have one niceness for the whole process.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn yield_to_requests() {}
+pub(crate) fn yield_to_requests() {}

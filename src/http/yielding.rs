@@ -1,0 +1,41 @@
+//! Requests of people, on threads that yield to those that answer agents.
+//!
+//! A page reads the store for some milliseconds and is then written: an agent whose request comes in meanwhile must
+//! not wait for that, on the same thread or on the same core.
+
+use std::sync::LazyLock;
+
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use tokio::runtime::Runtime;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::error::ApiError;
+use super::server::MemoryReservation;
+use crate::priority;
+
+/// The threads, and those that they let wait for a disk; none if the system gives none.
+static PEOPLE: LazyLock<Option<Runtime>> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("people")
+        .on_thread_start(priority::yield_to_requests)
+        .enable_all()
+        .build()
+        .ok()
+});
+
+/// Handles a request on threads that yield. It ends when its client disconnects.
+pub async fn yielding(request: Request, next: Next) -> Response {
+    let Some(people) = &*PEOPLE else { return next.run(request).await };
+    let handling = MemoryReservation::of_request().scope(next.run(request));
+    match AbortOnDropHandle::new(people.spawn(handling)).await {
+        Ok(response) => response,
+        Err(error) => match error.try_into_panic() {
+            // As if it had run here.
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => ApiError::internal("The daemon stops.").into_response(),
+        },
+    }
+}
