@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Kind};
 
 /// A finding about a commit: with a file and a place, unless it is about the commit as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -95,6 +95,12 @@ impl Finding {
             related: None,
             schema: None,
         }
+    }
+
+    /// Returns the address of the page about the kind.
+    pub fn page(&self) -> Option<String> {
+        let kind = Kind::ALL.iter().find(|it| Some(it.as_str()) == self.kind.as_deref());
+        kind.map(|it| it.page())
     }
 }
 
