@@ -1,4 +1,5 @@
--- How many nodes a commit answered last, in each state: kept with every write, so that counting reads no nodes.
+-- How many nodes a commit answered last, in each state: kept with every write to a file, so that counting reads no
+-- nodes. PostgreSQL counts them: several daemons write there, also of versions that know nothing of this table.
 CREATE TABLE node_counts (
     -- empty: no commit answered
     commit_id BYTEA NOT NULL,
@@ -7,10 +8,9 @@ CREATE TABLE node_counts (
     nodes BIGINT NOT NULL,
     PRIMARY KEY (commit_id, state)
 );
-INSERT INTO node_counts (commit_id, state, nodes)
-    SELECT COALESCE(nodes.commit_id, CAST('' AS BYTEA)), COALESCE(answers.state, -1), COUNT(*)
-    FROM nodes LEFT JOIN answers ON answers.id = nodes.answer
-    GROUP BY COALESCE(nodes.commit_id, CAST('' AS BYTEA)), COALESCE(answers.state, -1);
 
--- counts the nodes that a commit moved (causes 1 and 3) without reading what changed
-CREATE INDEX changes_by_commit ON changes (commit_after, node, time, cause) WHERE cause IN (1, 3);
+-- counts the nodes that commits moved (causes 1 and 3) in some days without reading what changed
+CREATE INDEX changes_of_commits ON changes (time, commit_after, node, cause) WHERE cause IN (1, 3);
+
+-- finds the few answers in conflict or error without reading the others
+CREATE INDEX answers_by_state ON answers (state);

@@ -101,7 +101,7 @@ pub fn pages(api: InProcessApi, settings: &ConsoleSettings) -> ConsolePages {
         .route("/problems", get(problems::show))
         .route("/query", get(query::show))
         .layer(from_fn(yielding));
-    // What an operator does, and what is small, waits for nobody.
+    // Actions of operators and small responses stay on the threads that answer agents.
     let routes = pages
         .route("/events", get(events::follow))
         .route("/login", get(login::show).post(login::sign_in))

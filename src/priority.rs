@@ -1,4 +1,6 @@
-//! The priority of threads that nobody waits for as agents do: those that write, and those that make pages.
+//! The priority of background threads: those that write, and those that make pages for people.
+
+use std::cell::Cell;
 
 /// How nice such a thread is: beside two busy cores it gets a tenth of one, which is enough for the check-ins of
 /// 100,000 nodes, and a request that comes in runs at once.
@@ -17,3 +19,18 @@ pub(crate) fn yield_to_requests() {
 /// Other systems have one niceness for the whole process.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn yield_to_requests() {}
+
+thread_local! {
+    static SERVES_PEOPLE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes the calling thread one that makes pages: it yields, and reads the store beside those that agents wait for.
+pub(crate) fn serve_people() {
+    yield_to_requests();
+    SERVES_PEOPLE.set(true);
+}
+
+/// Returns whether the calling thread makes pages.
+pub(crate) fn serves_people() -> bool {
+    SERVES_PEOPLE.get()
+}

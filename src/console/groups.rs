@@ -51,9 +51,10 @@ struct FoundGroup {
 /// How many nodes have each group.
 pub(super) type Members = BTreeMap<GroupId, u64>;
 
-/// Asks how many nodes have each group in their last answer.
-pub(super) async fn members(visit: &Visit) -> Result<Members, PageError> {
-    let counted: Vec<GroupMembers> = visit.get("/controller/group-members").await?;
+/// Asks how many nodes have each group in their last answer; with further conditions.
+pub(super) async fn members(visit: &Visit, conditions: &str) -> Result<Members, PageError> {
+    let route = format!("/controller/group-members{conditions}");
+    let counted: Vec<GroupMembers> = visit.get(&route).await?;
     Ok(counted.into_iter().map(|it| (it.id, it.nodes)).collect())
 }
 
@@ -66,7 +67,7 @@ pub(super) async fn show(visit: Visit) -> Response {
 async fn page(visit: &Visit) -> Result<GroupsPage, PageError> {
     let snapshot = visit.snapshot().await?;
     let hierarchy = &snapshot.estate.hierarchy;
-    let members = members(visit).await?;
+    let members = members(visit, "").await?;
     let asked = visit.parameter("name").to_owned();
     let top = match visit.parameter("under") {
         "" => hierarchy.root(),

@@ -62,7 +62,7 @@ async fn page(visit: &Visit) -> Result<ProblemsPage, PageError> {
     };
     let (counts, members, conflicts, errors, silent) = tokio::try_join!(
         visit.get::<CountedNodes>("/controller/node-counts"),
-        members(visit),
+        members(visit, "?matched_within=90d"),
         nodes("state=conflict"),
         nodes("state=error"),
         nodes("silent_for=2h"),
@@ -94,7 +94,7 @@ async fn page(visit: &Visit) -> Result<ProblemsPage, PageError> {
     })
 }
 
-/// Returns the groups with a rule that the last answer of no node has.
+/// Returns the groups with a rule that no node was matched by lately.
 fn unused(hierarchy: &Hierarchy, members: &Members) -> Vec<GroupLink> {
     let is_unused = |index: &GroupIndex| {
         let group = hierarchy.group(*index);

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::blocking::STORE;
 use super::error::ApiError;
 use super::openapi::errors::{NodeConditionErrors, StoreErrors};
-use super::openapi::parameters::CountedTimes;
+use super::openapi::parameters::{CountedTimes, MatchedTime};
 use super::query::Parameters;
 use super::types::{CountedNodes, GroupMembers};
 use crate::config::parse_duration;
@@ -40,18 +40,24 @@ pub(super) async fn nodes(
     Ok(Json(counts.into()))
 }
 
-/// Counts, for each group, the nodes whose last answer has it; groups without any are left out.
+/// Counts, for each group, the nodes whose last answer has it; groups without any are left out, unless the request
+/// asks for those that were matched lately.
 #[utoipa::path(
     get, path = "/controller/group-members", operation_id = "group_members", tag = "Controller",
+    params(MatchedTime),
     responses(
         (status = 200, body = [GroupMembers]),
+        NodeConditionErrors,
         StoreErrors,
     ),
 )]
 pub(super) async fn groups(
     State(check_ins): State<CheckIns>,
+    parameters: Parameters,
 ) -> Result<Json<Vec<GroupMembers>>, ApiError> {
-    let members = STORE.run(move || check_ins.members()).await?;
+    let within = parameters.get("matched_within");
+    let since = within.map(|it| time_before(it, Timestamp::now())).transpose()?;
+    let members = STORE.run(move || check_ins.members(since)).await?;
     Ok(Json(members.into_iter().map(|(id, nodes)| GroupMembers { id, nodes }).collect()))
 }
 

@@ -28,8 +28,12 @@ const PAGE: usize = 100;
 /// How many nodes a page has at most: names alone are short, and each page reads the whole fleet.
 const LARGEST_PAGE: usize = 10_000;
 
-/// How many nodes are searched without a turn: that takes about as long as another page.
+/// How many nodes a brief search has: it takes about as long as another page, unless their facts are large or come
+/// from elsewhere.
 const BRIEF: usize = 1000;
+
+/// Brief searches do not wait for long ones.
+static BRIEF_SEARCHES: Turns = Turns::new();
 
 /// Searches run one at a time: each reads the facts of the whole fleet.
 static SEARCHES: Turns = Turns::new();
@@ -126,11 +130,13 @@ impl NodeSearcher {
         range: SearchRange,
         extent: ScanExtent,
     ) -> Result<RuleMatches, ApiError> {
-        let turn = match extent {
-            ScanExtent::All => Some(SEARCHES.take().await?),
-            ScanExtent::First(nodes) if nodes > BRIEF => Some(SEARCHES.take().await?),
-            ScanExtent::First(_) => None,
+        let turns = match extent {
+            ScanExtent::First(nodes) if nodes <= BRIEF && !self.check_ins.may_be_incomplete() => {
+                &BRIEF_SEARCHES
+            }
+            _ => &SEARCHES,
         };
+        let turn = turns.take().await?;
         let permit = STORE.admit().await?;
         let searcher = self.clone();
         let search = move || {

@@ -18,9 +18,9 @@ use crate::priority;
 /// The threads, and those that they let wait for a disk; none if the system gives none.
 static PEOPLE: LazyLock<Option<Runtime>> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
+        .worker_threads(2)
         .thread_name("people")
-        .on_thread_start(priority::yield_to_requests)
+        .on_thread_start(priority::serve_people)
         .enable_all()
         .build()
         .ok()

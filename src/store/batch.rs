@@ -99,13 +99,13 @@ async fn write(
         changed.insert(name, row);
         changes.extend(noted.changes.into_iter().map(|it| (name, it)));
     }
-    room.evict(connection).await?;
+    room.evict(connection, dialect).await?;
     NodeRow::save(connection, &mut changed).await?;
     changes::save(connection, &changed, changes).await?;
     for row in changed.values() {
         tally.add(row.counted(), 1);
     }
-    tally.save(connection).await?;
+    tally.save(connection, dialect).await?;
     written.size = room.size();
     save_totals(connection, (room.nodes, room.bytes)).await?;
     Ok(written)

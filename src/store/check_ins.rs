@@ -265,15 +265,19 @@ impl CheckIns {
         database.counts(silent, moved).map_err(|error| self.0.file.fail(&database, error))
     }
 
-    /// Counts the nodes whose last answer has a group, for each group. Blocking.
+    /// Counts the nodes whose last answer has a group, for each group; none for those that only answers since a
+    /// time had. Blocking.
     ///
     /// # Errors
     ///
     /// Returns an error if the store cannot be read.
-    pub fn members(&self) -> Result<BTreeMap<GroupId, u64>, StoreError> {
+    pub fn members(
+        &self,
+        matched_since: Option<Timestamp>,
+    ) -> Result<BTreeMap<GroupId, u64>, StoreError> {
         self.0.writer.flush()?;
         let database = self.0.file.database()?;
-        database.members().map_err(|error| self.0.file.fail(&database, error))
+        database.members(matched_since).map_err(|error| self.0.file.fail(&database, error))
     }
 
     /// Returns those of some names that nodes have. Blocking.

@@ -37,7 +37,7 @@ impl Database {
     ) -> Result<StoredNodeCounts, StoreError> {
         self.connections.read_together(async |connection| {
             let mut counts = StoredNodeCounts::default();
-            for row in read_tally(connection).await? {
+            for row in read_tally(connection, &self.connections.dialect).await? {
                 let nodes = number(row.nodes);
                 counts.total += nodes;
                 let is_counted = |it: &NodeState| Some(state_number(*it)) == row.state;
@@ -73,7 +73,7 @@ impl Database {
     pub(super) fn commit_counts(&self) -> Result<BTreeMap<CommitId, u64>, StoreError> {
         self.connections.read(async |connection| {
             let mut commits = BTreeMap::new();
-            for row in read_tally(connection).await? {
+            for row in read_tally(connection, &self.connections.dialect).await? {
                 if let Some(commit) = row.commit.as_deref().and_then(read_commit) {
                     *commits.entry(commit).or_default() += number(row.nodes);
                 }
@@ -97,13 +97,31 @@ impl Database {
         })
     }
 
-    /// Counts the nodes whose last answer has a group, for each group.
-    pub(super) fn members(&self) -> Result<BTreeMap<GroupId, u64>, StoreError> {
+    /// Counts the nodes whose last answer has a group, for each group; none for those that only answers since a
+    /// time had.
+    pub(super) fn members(
+        &self,
+        matched_since: Option<Timestamp>,
+    ) -> Result<BTreeMap<GroupId, u64>, StoreError> {
         self.connections.read_together(async |connection| {
+            let mut members = BTreeMap::new();
+            if let Some(since) = matched_since {
+                // An answer was given until the change to the next one.
+                let former = Statement::new(
+                    "SELECT DISTINCT group_id FROM answer_groups WHERE answer IN \
+                     (SELECT a.id FROM answers a WHERE EXISTS \
+                     (SELECT 1 FROM changes c WHERE c.answer_before = a.id AND c.time >= ",
+                );
+                let former = former.value(since.as_microsecond()).text("))");
+                for row in former.fetch(connection).await? {
+                    if let Ok(group) = text(&row, 0)?.parse() {
+                        members.insert(group, 0);
+                    }
+                }
+            }
             let counted = Statement::new(
                 "SELECT g.group_id, CAST(SUM(c.nodes) AS BIGINT) FROM answer_groups g JOIN (SELECT answer, COUNT(*) AS nodes FROM nodes WHERE answer IS NOT NULL GROUP BY answer) c ON c.answer = g.answer GROUP BY g.group_id",
             );
-            let mut members = BTreeMap::new();
             for row in counted.fetch(connection).await? {
                 if let (Ok(group), Some(nodes)) = (text(&row, 0)?.parse(), maybe_integer(&row, 1)?) {
                     members.insert(group, u64::try_from(nodes).unwrap_or_default());

@@ -13,6 +13,7 @@ use super::error::{StoreError, StoreFault};
 use super::location::PostgresUrl;
 use super::schema;
 use super::sql::{Connections, SqlitePlace, Statement, integer};
+use super::tally::{is_counted, recount};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,12 @@ impl Database {
         let identity = identity(&metadata);
         let connections = Connections::open_sqlite(&SqlitePlace::File(path.to_owned()), cache)?;
         schema::migrate(&connections)?;
+        // A full disk can still be read.
+        if !connections.read(async |connection| is_counted(connection).await)? {
+            connections.write(async |connection| {
+                recount(connection).await.map_err(connections.failed("opened"))
+            })?;
+        }
         if let Some(directory) = path.parent().filter(|_| is_new) {
             // Else the name may be gone after a power failure, with all that was promised.
             File::open(directory)?.sync_all()?;

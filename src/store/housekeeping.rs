@@ -114,7 +114,7 @@ async fn delete(
         .fetch(connection)
         .await?;
     answers.extend(answers_of(&current, 0)?);
-    delete_nodes(connection, &ids).await?;
+    delete_nodes(connection, dialect, &ids).await?;
     delete_unused(connection, answers).await?;
     let gone = i64::try_from(ids.len()).unwrap_or(i64::MAX);
     save_totals(connection, (count - gone, bytes - sizes.iter().sum::<i64>())).await?;

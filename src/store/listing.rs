@@ -93,10 +93,10 @@ pub(super) struct KnownState {
 /// Returns where nodes are read, with the answers where the list is sorted by those.
 fn tables(key: NodeSortKey) -> &'static str {
     match key {
-        NodeSortKey::Certname | NodeSortKey::LastSeen | NodeSortKey::Since => " FROM nodes n",
-        NodeSortKey::State | NodeSortKey::Environment => {
-            " FROM nodes n LEFT JOIN answers a ON a.id = n.answer"
+        NodeSortKey::Certname | NodeSortKey::LastSeen | NodeSortKey::Since | NodeSortKey::State => {
+            " FROM nodes n"
         }
+        NodeSortKey::Environment => " FROM nodes n LEFT JOIN answers a ON a.id = n.answer",
     }
 }
 
@@ -109,8 +109,13 @@ fn terms(order: NodeOrder) -> &'static str {
         (NodeSortKey::LastSeen, SortDirection::Descending) => "n.last_seen DESC, ",
         (NodeSortKey::Since, SortDirection::Ascending) => "n.since IS NULL, n.since, ",
         (NodeSortKey::Since, SortDirection::Descending) => "n.since IS NULL, n.since DESC, ",
-        (NodeSortKey::State, SortDirection::Ascending) => "a.state IS NULL, a.state, ",
-        (NodeSortKey::State, SortDirection::Descending) => "a.state IS NULL, a.state DESC, ",
+        // The answers in the rare states are found once, instead of that of each node.
+        (NodeSortKey::State, SortDirection::Ascending) => {
+            "n.answer IS NULL, CASE WHEN n.answer IN (SELECT id FROM answers WHERE state = 1) THEN 1 WHEN n.answer IN (SELECT id FROM answers WHERE state = 2) THEN 2 ELSE 0 END, "
+        }
+        (NodeSortKey::State, SortDirection::Descending) => {
+            "n.answer IS NULL, CASE WHEN n.answer IN (SELECT id FROM answers WHERE state = 1) THEN 1 WHEN n.answer IN (SELECT id FROM answers WHERE state = 2) THEN 2 ELSE 0 END DESC, "
+        }
         (NodeSortKey::Environment, SortDirection::Ascending) => {
             "a.environment IS NULL, a.environment, "
         }

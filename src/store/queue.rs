@@ -77,7 +77,7 @@ pub(super) struct CheckInQueue {
     /// The position behind all others.
     end: QueuePosition,
     receipts: Vec<(String, Receipt)>,
-    /// The commits that gave answers last, about in the order in which they came: no other gave one that waits.
+    /// The commits that gave answers last, the latest at the end: no other gave one that waits.
     commits: VecDeque<CommitId>,
     /// The check-ins that are being written, for reads meanwhile.
     writing: BTreeMap<String, Fresh>,
@@ -132,12 +132,15 @@ impl CheckInQueue {
         }
     }
 
-    /// Notes which commit gave the answer of a check-in. Takes the check-ins that were answered by the oldest
-    /// of too many commits out of the queue, and returns them.
+    /// Notes which commit gave the answer of a check-in. Takes the check-ins that were answered by the one
+    /// of too many commits that gave none for longest out of the queue, and returns them.
     pub(super) fn note_commit(&mut self, commit: CommitId) -> Vec<QueuedCheckIn> {
         // The latest is the usual one.
-        if self.commits.iter().rev().any(|it| *it == commit) {
+        if self.commits.back() == Some(&commit) {
             return Vec::new();
+        }
+        if let Some(at) = self.commits.iter().position(|it| *it == commit) {
+            self.commits.remove(at);
         }
         self.commits.push_back(commit);
         if self.commits.len() <= COMMITS {

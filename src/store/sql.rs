@@ -22,6 +22,12 @@ pub(super) use statement::{
 /// How long one operation of the database may take.
 const OPERATION: Duration = Duration::from_secs(30);
 
+/// The same for PostgreSQL, which ends the statement then.
+const LONGEST_STATEMENT: &str = "SET statement_timeout = '30s'";
+
+/// How long bringing the tables up to date may take: it may read all that is kept.
+const MIGRATION: Duration = Duration::from_hours(1);
+
 /// How long an examination of the file may go on when the file is closed.
 const EXAMINATION: Duration = Duration::from_secs(1);
 
@@ -34,8 +40,12 @@ const CONNECTION: Duration = Duration::from_secs(5);
 /// How long a statement of SQLite waits for another process that writes, in milliseconds.
 const BUSY: u32 = 5_000;
 
-/// How many connections read at the same time.
+/// How many connections read at the same time for agents and clients of the API.
 const READERS: u32 = 3;
+
+/// How many connections read at the same time for pages, whose threads yield: one that holds a connection may wait
+/// long for its turn on a busy machine, and no agent waits for it.
+const READERS_OF_PAGES: u32 = 2;
 
 /// What must be escaped in the path of a URL.
 const PATH: &AsciiSet = &CONTROLS.add(b' ').add(b'#').add(b'?').add(b'%');
@@ -65,6 +75,8 @@ pub(super) struct Connections {
     pub(super) dialect: Dialect,
     writer: AnyPool,
     readers: AnyPool,
+    /// Reads what pages show.
+    of_pages: AnyPool,
     /// Reads what requests do not wait for, and yields to them; is closed when it has.
     examiner: AnyPool,
 }
@@ -130,20 +142,24 @@ impl Connections {
             // A pool tries again until its time is over, and does not say what was wrong.
             try_sqlite(&options).await.map_err(failed(&Dialect::Sqlite, "opened"))?;
             let writer = pool(1, share(2)).connect_lazy_with(options.clone());
-            let (readers, examiner) = match place {
+            let (readers, of_pages, examiner) = match place {
                 // Every connection to memory would have a memory of its own.
-                SqlitePlace::Memory => (writer.clone(), writer.clone()),
+                SqlitePlace::Memory => (writer.clone(), writer.clone(), writer.clone()),
                 SqlitePlace::File(_) => {
                     // None is opened later: the name of the file may stand for another one then.
-                    let readers = pool(READERS, share(2 * READERS as usize));
-                    let readers = readers.connect_lazy_with(options.clone());
-                    open_readers(readers.clone()).await?;
+                    let share = share(2 * (READERS + READERS_OF_PAGES) as usize);
+                    let readers = pool(READERS, share.clone()).connect_lazy_with(options.clone());
+                    let opened = runtime()?.spawn(open_all(readers.clone())).await;
+                    let opened = opened.unwrap_or_else(|it| Err(sqlx::Error::Io(it.into())));
+                    opened.map_err(failed(&Dialect::Sqlite, "opened"))?;
+                    let of_pages = pool(READERS_OF_PAGES, share);
+                    let of_pages = of_pages.connect_lazy_with(options.clone());
                     let examiner = pool(1, "PRAGMA cache_size = -256".to_owned());
-                    (readers, examiner.connect_lazy_with(options))
+                    (readers, of_pages, examiner.connect_lazy_with(options))
                 }
             };
-            open_yielding([&writer, &examiner])?;
-            Ok(Self { dialect: Dialect::Sqlite, writer, readers, examiner })
+            open_yielding([&writer, &of_pages, &examiner])?;
+            Ok(Self { dialect: Dialect::Sqlite, writer, readers, of_pages, examiner })
         })
     }
 
@@ -157,7 +173,7 @@ impl Connections {
                 .acquire_timeout(CONNECTION)
                 .after_connect(|connection, _| {
                     Box::pin(async move {
-                        execute(connection, "SET statement_timeout = '30s'").await?;
+                        execute(connection, LONGEST_STATEMENT).await?;
                         execute(connection, "SET lock_timeout = '20s'").await
                     })
                 })
@@ -169,10 +185,16 @@ impl Connections {
                 .unwrap_or(Err(sqlx::Error::PoolTimedOut))
                 .map_err(failed(&Dialect::Postgres, "opened"))?;
             let writer = pool(1).connect_lazy_with(options.clone());
-            let readers = pool(READERS).connect_lazy_with(options);
+            let readers = pool(READERS).connect_lazy_with(options.clone());
+            let of_pages = pool(READERS_OF_PAGES).connect_lazy_with(options);
             let examiner = readers.clone();
-            Ok(Self { dialect: Dialect::Postgres, writer, readers, examiner })
+            Ok(Self { dialect: Dialect::Postgres, writer, readers, of_pages, examiner })
         })
+    }
+
+    /// Returns the connections that read for the calling thread.
+    fn readers(&self) -> &AnyPool {
+        if priority::serves_people() { &self.of_pages } else { &self.readers }
     }
 
     /// Runs an operation on a connection that reads. Blocking.
@@ -180,12 +202,13 @@ impl Connections {
         &self,
         operation: impl AsyncFnOnce(&mut AnyConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T, StoreError> {
+        let readers = self.readers();
         wait_for(OPERATION, "read", async {
             let done = async {
-                let mut connection = self.readers.acquire().await?;
+                let mut connection = readers.acquire().await?;
                 operation(&mut connection).await
             };
-            done.await.map_err(|error| self.failed_to_read(error))
+            done.await.map_err(|error| self.failed_to_read(readers, error))
         })
     }
 
@@ -194,18 +217,19 @@ impl Connections {
         &self,
         operation: impl AsyncFnOnce(&mut AnyConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T, StoreError> {
+        let readers = self.readers();
         wait_for(OPERATION, "read", async {
             let done = async {
                 let begin = match self.dialect {
                     Dialect::Sqlite => "BEGIN",
                     Dialect::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
                 };
-                let mut transaction = self.readers.begin_with(begin).await?;
+                let mut transaction = readers.begin_with(begin).await?;
                 let done = operation(&mut transaction).await?;
                 transaction.commit().await?;
                 Ok(done)
             };
-            done.await.map_err(|error| self.failed_to_read(error))
+            done.await.map_err(|error| self.failed_to_read(readers, error))
         })
     }
 
@@ -268,16 +292,26 @@ impl Connections {
         &self,
         operation: impl AsyncFnOnce(&mut AnyConnection) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        wait_for(OPERATION, "opened", async {
-            let connection = self.writer.acquire().await;
-            operation(&mut *connection.map_err(self.failed("opened"))?).await
+        wait_for(MIGRATION, "opened", async {
+            let mut connection = self.writer.acquire().await.map_err(self.failed("opened"))?;
+            if self.dialect == Dialect::Postgres {
+                let longer = execute(&mut connection, "SET statement_timeout = '1h'").await;
+                longer.map_err(self.failed("opened"))?;
+            }
+            operation(&mut connection).await?;
+            if self.dialect == Dialect::Postgres {
+                let usual = execute(&mut connection, LONGEST_STATEMENT).await;
+                usual.map_err(self.failed("opened"))?;
+            }
+            Ok(())
         })
     }
 
     /// Reads the failure of an operation that reads: that all connections are in use says nothing against
     /// the database, while one that cannot be reached has none left.
-    fn failed_to_read(&self, error: sqlx::Error) -> StoreError {
-        if matches!(error, sqlx::Error::PoolTimedOut) && self.readers.size() >= READERS {
+    fn failed_to_read(&self, readers: &AnyPool, error: sqlx::Error) -> StoreError {
+        let most = readers.options().get_max_connections();
+        if matches!(error, sqlx::Error::PoolTimedOut) && readers.size() >= most {
             let reason = "too many read at the same time; try again soon";
             return StoreError::new(StoreFault::Busy, "read", reason);
         }
@@ -299,10 +333,12 @@ impl Drop for Connections {
 impl Connections {
     /// Closes all connections, once they are not used any more.
     pub(super) fn close(&self) {
-        let Self { writer, readers, examiner, .. } = self;
-        let [writer, readers, examiner] = [writer, readers, examiner].map(Clone::clone);
+        let Self { writer, readers, of_pages, examiner, .. } = self;
+        let [writer, readers, of_pages, examiner] =
+            [writer, readers, of_pages, examiner].map(Clone::clone);
         let close = async move {
             readers.close().await;
+            of_pages.close().await;
             writer.close().await;
             // An examination of a large file goes on until the process ends.
             tokio::time::timeout(EXAMINATION, examiner.close()).await.ok();
@@ -317,27 +353,22 @@ impl Connections {
     }
 }
 
-/// Opens all connections that read. Each has a thread with the priority of the one that opens it: requests
-/// wait for these.
-async fn open_readers(readers: AnyPool) -> Result<(), StoreError> {
-    let opened = runtime()?.spawn(async move {
-        let mut open = Vec::new();
-        for _ in 0..READERS {
-            open.push(readers.acquire().await?);
-        }
-        Ok(())
-    });
-    let opened = opened.await.unwrap_or_else(|error| Err(sqlx::Error::Io(error.into())));
-    opened.map_err(failed(&Dialect::Sqlite, "opened"))
+/// Opens all connections of a pool. Each has a thread with the priority of the one that opens it.
+async fn open_all(pool: AnyPool) -> Result<(), sqlx::Error> {
+    let mut open = Vec::new();
+    for _ in 0..pool.options().get_max_connections() {
+        open.push(pool.acquire().await?);
+    }
+    Ok(())
 }
 
 /// Opens connections whose threads yield to requests.
-fn open_yielding(pools: [&AnyPool; 2]) -> Result<(), StoreError> {
+fn open_yielding(pools: [&AnyPool; 3]) -> Result<(), StoreError> {
     let open = || {
         priority::yield_to_requests();
         runtime()?.block_on(async {
             for pool in pools {
-                pool.acquire().await.map(drop).map_err(failed(&Dialect::Sqlite, "opened"))?;
+                open_all(pool.clone()).await.map_err(failed(&Dialect::Sqlite, "opened"))?;
             }
             Ok(())
         })

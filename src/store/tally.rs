@@ -1,10 +1,13 @@
-//! How many nodes there are by commit and state: kept with every write, so that counting reads no nodes.
+//! How many nodes there are by commit and state.
+//!
+//! A file keeps the counts with every write, so that counting reads no nodes. PostgreSQL counts the nodes: several
+//! daemons write there, also of versions that keep no counts.
 
 use std::collections::{BTreeMap, HashMap};
 
 use sqlx::AnyConnection;
 
-use super::sql::{Statement, bytes, integer, maybe_bytes, maybe_integer};
+use super::sql::{Dialect, Statement, integer, maybe_bytes, maybe_integer};
 
 /// What stands for the commit of nodes that none answered.
 const NO_COMMIT: &[u8] = b"";
@@ -34,11 +37,15 @@ impl TallyChange {
         *self.0.entry(answer).or_default() += nodes;
     }
 
-    /// Counts nodes that are deleted then.
-    pub(super) async fn deletion(
+    /// Notes that nodes are deleted next.
+    pub(super) async fn save_deletion(
         connection: &mut AnyConnection,
+        dialect: &Dialect,
         ids: &[i64],
-    ) -> Result<Self, sqlx::Error> {
+    ) -> Result<(), sqlx::Error> {
+        if *dialect == Dialect::Postgres {
+            return Ok(());
+        }
         let deleted = Statement::new("SELECT commit_id, answer, COUNT(*) FROM nodes WHERE id IN ")
             .list(ids.iter().copied())
             .text(" GROUP BY commit_id, answer");
@@ -47,12 +54,19 @@ impl TallyChange {
             let answer = (maybe_bytes(&row, 0)?, maybe_integer(&row, 1)?);
             change.add(answer, -integer(&row, 2)?);
         }
-        Ok(change)
+        change.save(connection, dialect).await
     }
 
-    /// Writes the counts. Their table is locked as the totals are, and answers are still there.
-    pub(super) async fn save(mut self, connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    /// Writes the counts. The answers are still there.
+    pub(super) async fn save(
+        mut self,
+        connection: &mut AnyConnection,
+        dialect: &Dialect,
+    ) -> Result<(), sqlx::Error> {
         self.0.retain(|_, change| *change != 0);
+        if *dialect == Dialect::Postgres || self.0.is_empty() {
+            return Ok(());
+        }
         let states = self.states(connection).await?;
         let mut counts: BTreeMap<(Vec<u8>, i64), i64> = BTreeMap::new();
         for ((commit, answer), change) in self.0 {
@@ -95,17 +109,41 @@ impl TallyChange {
     }
 }
 
+/// Returns whether all nodes of a file are counted.
+pub(super) async fn is_counted(connection: &mut AnyConnection) -> Result<bool, sqlx::Error> {
+    let counted = Statement::new(
+        "SELECT COALESCE(SUM(nodes), 0) - (SELECT COUNT(*) FROM nodes) FROM node_counts",
+    );
+    let row = counted.first(connection).await?;
+    Ok(row.as_ref().map_or(Ok(0), |it| integer(it, 0))? == 0)
+}
+
+/// Counts the nodes of a file.
+pub(super) async fn recount(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    Statement::new("DELETE FROM node_counts").execute(connection).await?;
+    let counted = "INSERT INTO node_counts (commit_id, state, nodes) \
+         SELECT COALESCE(commit_id, x''), COALESCE(state, -1), SUM(counted) \
+         FROM (SELECT commit_id, answer, COUNT(*) AS counted FROM nodes GROUP BY commit_id, answer) \
+         LEFT JOIN answers ON id = answer GROUP BY 1, 2";
+    Statement::new(counted).execute(connection).await.map(drop)
+}
+
 /// Returns the counts.
 pub(super) async fn read_tally(
     connection: &mut AnyConnection,
+    dialect: &Dialect,
 ) -> Result<Vec<TallyRow>, sqlx::Error> {
-    let all = Statement::new("SELECT commit_id, state, nodes FROM node_counts");
-    let rows = all.fetch(connection).await?;
+    let all = match dialect {
+        Dialect::Sqlite => "SELECT commit_id, state, nodes FROM node_counts",
+        Dialect::Postgres => {
+            "SELECT n.commit_id, a.state, COUNT(*) FROM nodes n LEFT JOIN answers a ON a.id = n.answer GROUP BY n.commit_id, a.state"
+        }
+    };
+    let rows = Statement::new(all).fetch(connection).await?;
     let row = |row| {
-        let (commit, state) = (bytes(row, 0)?, integer(row, 1)?);
         Ok(TallyRow {
-            commit: Some(commit).filter(|it| it != NO_COMMIT),
-            state: Some(state).filter(|it| *it != NO_STATE),
+            commit: maybe_bytes(row, 0)?.filter(|it| it != NO_COMMIT),
+            state: maybe_integer(row, 1)?.filter(|it| *it != NO_STATE),
             nodes: integer(row, 2)?,
         })
     };

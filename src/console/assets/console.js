@@ -107,7 +107,7 @@ async function refresh(address) {
     offerCopies(found);
     part.replaceWith(document.adoptNode(found));
   }
-  completePart();
+  if (mine === begun) completePart();
   return true;
 }
 

@@ -2,16 +2,34 @@
 //!
 //! While one batch is decoded and examined on all processors, the next is read: two batches are in memory.
 
+use std::sync::LazyLock;
 use std::sync::mpsc::{self, Receiver};
 
 use rayon::prelude::*;
+use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 
 use super::super::error::ApiError;
 use super::super::node_lookup::FactsPolicy;
 use super::rows::{FleetNode, FleetRow, RowBatch, UseRows};
 use crate::mentioned::MentionedPaths;
 use crate::model::Node;
+use crate::priority;
 use crate::store::StoreError;
+
+/// The threads that examine, one for each processor: they yield to those that answer agents. None if the system
+/// gives none.
+static SURVEYORS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+    let pool = ThreadPoolBuilder::new().thread_name(|number| format!("survey-{number}"));
+    pool.start_handler(|_| priority::yield_to_requests()).build().ok()
+});
+
+/// Runs an operation whose parts those threads run.
+fn in_place_scope<'s, T>(operation: impl FnOnce(&Scope<'s>) -> T) -> T {
+    match &*SURVEYORS {
+        Some(pool) => pool.in_place_scope(operation),
+        None => rayon::in_place_scope(operation),
+    }
+}
 
 /// What came of a row.
 enum RowOutcome<T> {
@@ -85,7 +103,7 @@ impl<T: Send> Surveyor<'_, T> {
                 }
             }
         };
-        rayon::in_place_scope(|scope| {
+        in_place_scope(|scope| {
             let mut running = None;
             read(&mut |rows| {
                 wait(running.take());

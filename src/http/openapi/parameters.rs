@@ -55,6 +55,10 @@ parameters! {
         Query "silent_for" text() => "How long a silent node was not seen: `2h` by default";
         Query "moved_within" text() => "How far back changes are counted: `7d` by default";
     }
+    /// Which groups are listed with their nodes.
+    MatchedTime {
+        Query "matched_within" text() => "Also the groups that no node has any more, but had so long ago at most: `90d`";
+    }
     /// One group.
     OneGroup {
         Query "group" text() => "The id of the group";

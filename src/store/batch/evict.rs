@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use sqlx::AnyConnection;
 
 use super::super::database::{Size, StoreLimits};
-use super::super::sql::{Statement, integer, text};
+use super::super::sql::{Dialect, Statement, integer, text};
 use super::super::tally::TallyChange;
 use super::node_row::NodeRow;
 
 /// How many candidates are read at a time.
 const CANDIDATES: i64 = 300;
+
+/// How many nodes one statement deletes: it has a parameter for each, and databases limit those.
+const DELETED_TOGETHER: usize = 1000;
 
 /// How much is kept, within a transaction.
 #[derive(Debug)]
@@ -133,8 +136,9 @@ impl EvictionRoom {
     pub(super) async fn evict(
         &mut self,
         connection: &mut AnyConnection,
+        dialect: &Dialect,
     ) -> Result<(), sqlx::Error> {
-        delete_nodes(connection, &std::mem::take(&mut self.evicted)).await
+        delete_nodes(connection, dialect, &std::mem::take(&mut self.evicted)).await
     }
 
     pub(super) fn size(&self) -> Size {
@@ -163,18 +167,18 @@ fn oldest_new(
 /// Deletes nodes with all that is known of them.
 pub(in crate::store) async fn delete_nodes(
     connection: &mut AnyConnection,
+    dialect: &Dialect,
     ids: &[i64],
 ) -> Result<(), sqlx::Error> {
-    if ids.is_empty() {
-        return Ok(());
-    }
-    TallyChange::deletion(connection, ids).await?.save(connection).await?;
-    for from in [
-        "DELETE FROM facts WHERE node IN ",
-        "DELETE FROM changes WHERE node IN ",
-        "DELETE FROM nodes WHERE id IN ",
-    ] {
-        Statement::new(from).list(ids.iter().copied()).execute(connection).await?;
+    for some in ids.chunks(DELETED_TOGETHER) {
+        TallyChange::save_deletion(connection, dialect, some).await?;
+        for from in [
+            "DELETE FROM facts WHERE node IN ",
+            "DELETE FROM changes WHERE node IN ",
+            "DELETE FROM nodes WHERE id IN ",
+        ] {
+            Statement::new(from).list(some.iter().copied()).execute(connection).await?;
+        }
     }
     Ok(())
 }

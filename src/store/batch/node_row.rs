@@ -79,7 +79,7 @@ impl NodeRow {
         self.fresh_facts.as_deref()
     }
 
-    /// Returns as what the node is counted.
+    /// Returns the commit and the answer under which the node is counted.
     pub(super) fn counted(&self) -> CountedAnswer {
         (self.commit.clone(), self.answer)
     }

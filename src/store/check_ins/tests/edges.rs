@@ -166,7 +166,8 @@ fn the_file_of_an_older_version_is_brought_up_to_date() {
         "ALTER TABLE nodes DROP COLUMN inputs_hash",
         "DROP TABLE replicas",
         "DROP TABLE node_counts",
-        "DROP INDEX changes_by_commit",
+        "DROP INDEX changes_of_commits",
+        "DROP INDEX answers_by_state",
         "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         database.connections.maintain(Statement::new(older)).unwrap();
@@ -229,4 +230,34 @@ fn what_nothing_refers_to_is_swept() {
         assert_eq!(store.0.writer.sweep(), deleted);
         assert_eq!(counts(), [left, "0"]);
     }
+}
+
+/// A statement has a parameter for each node that it deletes, and SQLite takes 32,766 of them.
+#[test]
+fn a_limit_that_is_lowered_lets_many_nodes_give_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nodes.sqlite");
+    let limit = |nodes: u64| limited(Some(&path), StoreLimits { nodes, ..LIMITS });
+    let store = limit(100_000);
+    store.note(&check_in("b", 1));
+    store.0.writer.take_turn().unwrap();
+    let database = store.0.file.database().unwrap();
+    for statement in [
+        "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 40000) \
+         INSERT INTO nodes (name, first_seen, last_seen, settled, writer, checked_in, has_facts, \
+         raw_bytes, stored_bytes, facts_hash) SELECT 'n' || n, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM n",
+        "UPDATE totals SET nodes = 40001",
+    ] {
+        database.connections.maintain(Statement::new(statement)).unwrap();
+    }
+    drop(database);
+    store.0.file.close();
+    drop(store);
+    let store = limit(10);
+    assert_eq!(store.counts(Timestamp::MIN, Timestamp::MAX).unwrap().total, 40_001);
+    store.note(&check_in("a", 1));
+    store.0.writer.take_turn().unwrap();
+    assert_counted(&store);
+    assert_eq!(store.counts(Timestamp::MIN, Timestamp::MAX).unwrap().total, 10);
+    assert_eq!(names(&store), ["a"], "the others have no facts");
 }

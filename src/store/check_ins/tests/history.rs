@@ -16,6 +16,7 @@ with_either_database! {
     nodes_are_listed_by_what_they_got
     old_changes_and_their_answers_are_forgotten
     a_scan_has_what_rules_mention
+    groups_that_lost_their_nodes_are_known_for_a_time
 }
 
 /// A snapshot with a group for each rule: group `gN` has the class `cN`.
@@ -300,6 +301,24 @@ fn a_scan_has_what_rules_mention(database: TestedDatabase) {
         assert_eq!(Value::from(third.fact), expected);
         assert!(found.iter().all(|it| it.has_facts));
     }
+}
+
+fn groups_that_lost_their_nodes_are_known_for_a_time(tested: TestedDatabase) {
+    let store = opened_at(&tested.fresh(), LIMITS);
+    let snapshot = snapshot(1, &[rule("Debian"), rule("Suse"), rule("RedHat")]);
+    for (second, family) in [(10, "Debian"), (20, "Suse")] {
+        ask(&store, second, &snapshot, &node("a", &json!({"os": {"family": family}})));
+        written(&store);
+    }
+    let counts = |since: Option<i64>| {
+        let since = since.map(|it| Timestamp::from_second(it).unwrap());
+        let members = store.members(since).unwrap();
+        let id = |it: u8| format!("00000000-0000-4000-8000-0000000000{it:02x}").parse().unwrap();
+        [1, 2, 3].map(|it| members.get(&id(it)).copied())
+    };
+    assert_eq!(counts(None), [None, Some(1), None]);
+    assert_eq!(counts(Some(20)), [Some(0), Some(1), None]);
+    assert_eq!(counts(Some(21)), [None, Some(1), None]);
 }
 
 proptest! {

@@ -157,3 +157,57 @@ fn what_is_put_back_holds_a_bounded_number_of_commits() {
     let held = snapshots.iter().filter(|it| Arc::strong_count(it) > 1).count();
     assert_eq!((held, dropped), (64, 16));
 }
+
+/// A commit that answers again after others is not the oldest.
+#[test]
+fn the_commit_that_answers_keeps_its_check_ins() {
+    let store = opened(None);
+    let snapshots: Vec<_> = (1..=65).map(|it| history::snapshot(it, &[])).collect();
+    let ask = |second: u8, snapshot: u8| {
+        let node = history::node(&format!("n{second}"), &json!({"a": second}));
+        history::ask(&store, second.into(), &snapshots[usize::from(snapshot)], &node);
+    };
+    for number in 0..64 {
+        ask(number, number);
+    }
+    // The first was pinned again; then the next commit is pushed.
+    ask(64, 0);
+    ask(65, 64);
+    history::written(&store);
+    let names = names(&store);
+    assert_eq!(names.len(), 65);
+    assert!(names.iter().any(|it| it == "n0") && !names.iter().any(|it| it == "n1"));
+}
+
+/// Threads that make pages may wait long for their turn on a busy machine, with the connections that they hold.
+#[test]
+fn agents_do_not_wait_for_pages() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = opened(Some(&directory.path().join("nodes.sqlite")));
+    store.note(&check_in("a", 1));
+    store.0.writer.take_turn().unwrap();
+    let database = store.0.file.database().unwrap();
+    let (begun, end) = (mpsc::channel(), std::sync::Barrier::new(6));
+    std::thread::scope(|scope| {
+        for _ in 0..5 {
+            let (database, begun, end) = (&database, begun.0.clone(), &end);
+            scope.spawn(move || {
+                crate::priority::serve_people();
+                let held = database.connections.read(async |_| {
+                    begun.send(()).unwrap();
+                    end.wait();
+                    Ok(())
+                });
+                // Three of the pages find no connection in time.
+                if held.is_err() {
+                    end.wait();
+                }
+            });
+        }
+        for _ in 0..2 {
+            begun.1.recv_timeout(DEADLINE).unwrap();
+        }
+        assert_eq!(store.get("a").unwrap().check_in, Some(check_in("a", 1)));
+        end.wait();
+    });
+}
