@@ -47,7 +47,7 @@ pub use database::StoreLimits;
 pub use error::{StoreError, StoreFault};
 pub use file::StoreHealth;
 pub use location::{InvalidStoreLocation, StoreLocation};
-pub use replicas::{ChangedAnswers, StoreSize, StoredReplica};
+pub use replicas::{ChangedAnswers, ReplicaName, StoreSize, StoredReplica};
 pub use scan::{ScanExtent, ScannedNode};
 pub use settings::StoreSettings;
 pub use view::{

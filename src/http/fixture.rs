@@ -22,7 +22,7 @@ use crate::git::Verification;
 use crate::model::{Budget, CommitId};
 use crate::overview::{Overview, OwnReplica};
 use crate::reconcile::{Controller, Policy, Settings, Target};
-use crate::store::{CheckIns, StoreLimits, StoreLocation, StoreSettings};
+use crate::store::{CheckIns, ReplicaName, StoreLimits, StoreLocation, StoreSettings};
 use crate::telemetry::Metrics;
 
 /// A daemon that follows a repository of two commits and knows a token of each role.
@@ -52,7 +52,7 @@ impl Fixture {
             StoreSettings { location: StoreLocation::Memory, former: None, cache: 1 << 20, limits };
         let own = OwnReplica {
             id: "1".to_owned(),
-            name: "here".to_owned(),
+            name: ReplicaName::of("here"),
             started_at: jiff::Timestamp::UNIX_EPOCH,
         };
         let services = Arc::new(Services {

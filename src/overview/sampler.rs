@@ -9,7 +9,9 @@ use parking_lot::{Condvar, Mutex};
 
 use super::samples::{CheckInRate, CommitShares, Ring};
 use crate::reconcile::Controller;
-use crate::store::{ChangedAnswers, CheckIns, StoreError, StoreSize, StoredReplica};
+use crate::store::{
+    ChangedAnswers, CheckIns, ReplicaName, StoreError, StoreSize, StoredReplica,
+};
 use crate::telemetry::Metrics;
 
 /// How often a daemon says that it is there, and reads which others are.
@@ -33,7 +35,7 @@ pub struct OwnReplica {
     /// Made at each start.
     pub id: String,
     /// Its name for people.
-    pub name: String,
+    pub name: ReplicaName,
     /// When it started.
     pub started_at: Timestamp,
 }

@@ -13,8 +13,29 @@ use crate::model::CommitId;
 /// How many replicas are listed at most, those seen last.
 const MOST: i64 = 64;
 
+/// How many characters a name has at most.
+const LONGEST_NAME: usize = 64;
+
 /// The microseconds of a day.
 const DAY: i64 = 86_400_000_000;
+
+/// The name of a daemon for people: without control characters, which PostgreSQL does not hold all of, and short.
+///
+/// Other text is changed so, not rejected: no daemon stops for its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReplicaName(String);
+
+impl ReplicaName {
+    /// Takes what a name can have of a text.
+    pub fn of(text: &str) -> Self {
+        Self(text.chars().filter(|it| !it.is_control()).take(LONGEST_NAME).collect())
+    }
+
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
 
 /// A daemon, as it says itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +43,7 @@ pub struct StoredReplica {
     /// Made at each start.
     pub id: String,
     /// Its name for people.
-    pub name: String,
+    pub name: ReplicaName,
     /// Its version.
     pub version: String,
     /// The commit that answers there.
@@ -119,7 +140,7 @@ impl Database {
 fn replica(row: &AnyRow) -> Result<StoredReplica, sqlx::Error> {
     Ok(StoredReplica {
         id: text(row, 0)?,
-        name: text(row, 1)?,
+        name: ReplicaName::of(&text(row, 1)?),
         version: text(row, 2)?,
         commit: maybe_bytes(row, 3)?.as_deref().and_then(read_commit),
         started_at: time(integer(row, 4)?)?,

@@ -22,7 +22,7 @@ use crate::http::{
 use crate::masking::{Masks, StoredForm};
 use crate::overview::{Overview, OwnReplica};
 use crate::reconcile::{Controller, Settings, Threads};
-use crate::store::CheckIns;
+use crate::store::{CheckIns, ReplicaName};
 use crate::telemetry::{Log, Metrics};
 
 /// How long the start waits for the first answer before clients may connect and get 503.
@@ -152,7 +152,7 @@ fn own_replica(settings: &ServeSettings) -> OwnReplica {
     };
     OwnReplica {
         id: format!("{:032x}", fastrand::u128(..)),
-        name: name.chars().filter(|it| !it.is_control()).take(64).collect(),
+        name: ReplicaName::of(&name),
         started_at: Timestamp::now(),
     }
 }

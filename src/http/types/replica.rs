@@ -54,7 +54,7 @@ pub struct WebhookDeliveries {
 impl From<store::StoredReplica> for Replica {
     fn from(replica: store::StoredReplica) -> Self {
         let store::StoredReplica { name, version, commit, started_at, seen_at, .. } = replica;
-        Self { name, commit, version, started_at, seen_at }
+        Self { name: name.as_str().to_owned(), commit, version, started_at, seen_at }
     }
 }
 

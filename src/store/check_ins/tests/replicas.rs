@@ -7,7 +7,142 @@ use proptest::prelude::*;
 use super::history::{ask, node, rule, snapshot, whole_history, written};
 use super::*;
 use crate::answer::{AnswerRecord, ChangeCause};
-use crate::store::{NodeFilter, NodeRange};
+use crate::store::sql::{Statement, integer};
+use crate::store::{NodeFilter, NodeRange, ReplicaName, StoredReplica};
+
+with_either_database! {
+    a_daemon_is_listed_until_it_stops_or_is_not_seen
+    the_replicas_that_were_seen_last_are_listed
+    a_replica_has_a_name_that_every_database_holds
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// Returns what a daemon says of itself at a second.
+fn replica(id: &str, commit: Option<u8>, second: i64) -> StoredReplica {
+    StoredReplica {
+        id: id.to_owned(),
+        name: ReplicaName::of(&format!("name of {id}")),
+        version: "0.1.0".to_owned(),
+        commit: commit.map(|it| format!("{it:040x}").parse().unwrap()),
+        started_at: at(0),
+        seen_at: at(second),
+    }
+}
+
+/// Has the database list what a daemon says and what is there, as it does where several daemons share it.
+fn listed(store: &CheckIns, own: &StoredReplica, expired: i64) -> Vec<StoredReplica> {
+    store.0.file.database().unwrap().note_replica(own, at(expired)).unwrap()
+}
+
+fn count_replicas(store: &CheckIns) -> i64 {
+    let database = store.0.file.database().unwrap();
+    let counted = database.connections.read(async |connection| {
+        let row = Statement::new("SELECT COUNT(*) FROM replicas").first(connection).await?;
+        integer(&row.unwrap(), 0)
+    });
+    counted.unwrap()
+}
+
+fn a_daemon_is_listed_until_it_stops_or_is_not_seen(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
+    let [a, b] = [replica("a", None, 10), replica("b", Some(1), 20)];
+    assert_eq!(listed(&store, &a, 0), std::slice::from_ref(&a));
+    assert_eq!(listed(&store, &b, 0), [b.clone(), a.clone()], "as it was seen last");
+    // Another commit answers; when it started and what it is called does not change.
+    let later = replica("a", Some(2), 30);
+    let said =
+        StoredReplica { name: ReplicaName::of("another"), started_at: at(29), ..later.clone() };
+    assert_eq!(listed(&store, &said, 0), [later.clone(), b.clone()]);
+    let database = store.0.file.database().unwrap();
+    database.forget_replica("b").unwrap();
+    database.forget_replica("unknown").unwrap();
+    assert_eq!(listed(&store, &later, 0), std::slice::from_ref(&later));
+    // What was not seen since is removed, and comes back when it says so.
+    let c = replica("c", Some(2), 90);
+    assert_eq!(listed(&store, &c, 30), [c.clone(), later.clone()]);
+    assert_eq!(listed(&store, &c, 31), std::slice::from_ref(&c));
+    assert_eq!(count_replicas(&store), 1);
+    let later = replica("a", Some(2), 91);
+    assert_eq!(listed(&store, &later, 31), [later, c]);
+}
+
+fn the_replicas_that_were_seen_last_are_listed(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
+    for number in 0..70 {
+        listed(&store, &replica(&format!("{number:02}"), None, number), 0);
+    }
+    let found = listed(&store, &replica("early", None, 3), 0);
+    let ids: Vec<&str> = found.iter().map(|it| it.id.as_str()).collect();
+    let expected: Vec<String> = (6..70).rev().map(|it| format!("{it:02}")).collect();
+    assert_eq!(ids, expected);
+    assert_eq!(count_replicas(&store), 71, "what is not listed is still there");
+}
+
+fn a_replica_has_a_name_that_every_database_holds(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
+    let names = ["a\0b", "\0", "", "\u{1b}[31m\r\n", &"x".repeat(10_000), &"\u{1f980}".repeat(100)];
+    for (number, name) in (0_i64..).zip(names) {
+        let named = StoredReplica { name: ReplicaName::of(name), ..replica("a", None, number) };
+        store.0.file.database().unwrap().forget_replica("a").unwrap();
+        assert_eq!(listed(&store, &named, 0), std::slice::from_ref(&named), "{name:?}");
+        assert_eq!(
+            store.note_replica(&named, at(0)).unwrap(),
+            std::slice::from_ref(&named),
+            "{name:?}"
+        );
+        let name = named.name.as_str();
+        assert!(name.chars().count() <= 64 && !name.contains(char::is_control), "{name:?}");
+    }
+    // One that something else wrote is cut when it is read.
+    let long = Statement::new("UPDATE replicas SET name = ").value("y".repeat(10_000).as_str());
+    store.0.file.database().unwrap().connections.maintain(long).unwrap();
+    let [found] = listed(&store, &replica("a", None, 9), 0).try_into().unwrap();
+    assert_eq!(found.name.as_str(), "y".repeat(64));
+    // The store is none the worse for any of them.
+    assert!(store.0.file.state().health.failing.is_none());
+    store.note(&check_in("n", 1));
+    written(&store);
+    assert_eq!(super::names(&store), ["n"]);
+}
+
+#[test]
+fn the_daemon_of_a_file_lists_itself_alone() {
+    let store = opened(None);
+    for id in ["a", "b"] {
+        let own = replica(id, Some(1), 10);
+        assert_eq!(store.note_replica(&own, at(0)).unwrap(), [own]);
+        store.forget_replica(id).unwrap();
+    }
+    assert_eq!(count_replicas(&store), 0);
+}
+
+#[test]
+fn daemons_list_each_other_while_all_say_that_they_are_there() {
+    let Some(stores) = replicas(4) else { return };
+    let say = |number: usize, second: i64| {
+        let own = replica(&number.to_string(), Some(1), second);
+        stores[number].note_replica(&own, at(second - 50)).unwrap()
+    };
+    std::thread::scope(|scope| {
+        for number in 0..stores.len() {
+            let say = &say;
+            scope.spawn(move || {
+                for second in 100..140 {
+                    let found = say(number, second);
+                    assert!(found.iter().any(|it| it.id == number.to_string()), "{found:?}");
+                }
+            });
+        }
+    });
+    let ids =
+        |found: Vec<StoredReplica>| -> Vec<String> { found.into_iter().map(|it| it.id).collect() };
+    assert_eq!(ids(say(3, 140)), ["3", "0", "1", "2"]);
+    stores[1].forget_replica("1").unwrap();
+    assert_eq!(ids(say(0, 141)), ["0", "3", "2"]);
+}
 
 /// Returns some stores on one empty database.
 fn replicas(count: usize) -> Option<Vec<CheckIns>> {
