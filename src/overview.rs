@@ -7,5 +7,5 @@
 mod sampler;
 mod samples;
 
-pub use sampler::{Overview, OwnReplica, StoreUse};
+pub use sampler::{ListedReplica, Overview, OwnReplica, StoreUse};
 pub use samples::{CheckInRate, CommitShares};

@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::response::Response;
-use jiff::SignedDuration;
 
 use super::context::PageError;
 use super::layout::{PageFrame, Section};
@@ -13,15 +12,12 @@ use super::trends::TrendGraphs;
 use super::visit::Visit;
 use crate::http::AddressRoutes;
 use crate::http::types::{
-    Commit, CommitNodes, Condition, ConditionStatus, CountedNodes, Finding, Replica, Status, Trends,
+    Commit, CommitNodes, Condition, ConditionStatus, CountedNodes, Finding, Status, Trends,
 };
 use crate::model::CommitId;
 
 /// How many commits the page shows.
 const COMMITS: usize = 8;
-
-/// After how long a replica counts as missing: it says every 15 seconds that it is there.
-const MISSING: SignedDuration = SignedDuration::from_secs(60);
 
 /// The page.
 #[derive(Debug, Template)]
@@ -180,11 +176,6 @@ impl HomePage {
             }
             _ => store.kind.clone(),
         }
-    }
-
-    /// Returns whether a replica should have been heard of since.
-    fn is_missing(&self, replica: &Replica) -> bool {
-        self.layout.now.duration_since(replica.seen_at) > MISSING
     }
 
     /// Returns the conditions with how good each is.

@@ -8,14 +8,19 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::{Condvar, Mutex};
 
 use super::samples::{CheckInRate, CommitShares, Ring};
+use crate::model::CommitId;
 use crate::reconcile::Controller;
-use crate::store::{
-    ChangedAnswers, CheckIns, ReplicaName, StoreError, StoreSize, StoredReplica,
-};
+use crate::store::{ChangedAnswers, CheckIns, ReplicaName, StoreError, StoreSize, StoredReplica};
 use crate::telemetry::Metrics;
 
 /// How often a daemon says that it is there, and reads which others are.
 const BEAT: Duration = Duration::from_secs(15);
+
+/// How soon it says that another commit answers.
+const TICK: Duration = Duration::from_secs(1);
+
+/// After how long a replica that does not say that it is there is missing: four beats.
+const MISSING: SignedDuration = SignedDuration::from_secs(60);
 
 /// How often the rate of check-ins is computed, and how many are kept: four hours.
 const RATE: (Duration, usize) = (Duration::from_mins(1), 240);
@@ -40,6 +45,24 @@ pub struct OwnReplica {
     pub started_at: Timestamp,
 }
 
+/// A daemon that shares the store, or the one that lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedReplica {
+    /// What it said last.
+    pub said: StoredReplica,
+    /// Whether it was not seen for a minute when the store was read last. While the store cannot be read, no
+    /// replica goes missing.
+    pub is_missing: bool,
+}
+
+impl ListedReplica {
+    /// Lists what the store has at a time.
+    fn at(time: Timestamp, said: StoredReplica) -> Self {
+        let is_missing = time.duration_since(said.seen_at) > MISSING;
+        Self { said, is_missing }
+    }
+}
+
 /// What a store is, and how much it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreUse {
@@ -60,7 +83,7 @@ pub struct Overview {
 /// What was seen.
 #[derive(Debug)]
 struct Seen {
-    replicas: Vec<StoredReplica>,
+    replicas: Vec<ListedReplica>,
     size: Option<StoreSize>,
     shares: Ring<CommitShares>,
     rates: Ring<CheckInRate>,
@@ -105,11 +128,13 @@ impl Overview {
     }
 
     /// Returns this daemon first, as it is now, then all others that share its store, as they were seen last.
-    pub fn replicas(&self, controller: &Controller) -> Vec<StoredReplica> {
-        let own = self.own_replica(controller);
-        let mut others: Vec<StoredReplica> = self.seen.lock().replicas.clone();
-        others.retain(|it| it.id != own.id);
-        others.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
+    pub fn replicas(&self, controller: &Controller) -> Vec<ListedReplica> {
+        let own = ListedReplica { said: self.own_replica(controller), is_missing: false };
+        let mut others: Vec<ListedReplica> = self.seen.lock().replicas.clone();
+        others.retain(|it| it.said.id != own.said.id);
+        others.sort_by(|ListedReplica { said: one, .. }, ListedReplica { said: other, .. }| {
+            (&one.name, &one.id).cmp(&(&other.name, &other.id))
+        });
         [own].into_iter().chain(others).collect()
     }
 
@@ -139,7 +164,7 @@ impl Overview {
             id,
             name,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: controller.snapshot().ok().map(|it| it.commit),
+            commit: answering(controller),
             started_at,
             seen_at: Timestamp::now(),
         }
@@ -152,13 +177,19 @@ impl Overview {
         controller: &Arc<Controller>,
         metrics: &Metrics,
     ) {
-        let (mut rate, mut shares) = (Due::new(RATE.0), Due::new(SHARES.0));
-        let mut changes = Due::new(CHANGES.0);
+        let (mut beat, mut rate) = (Due::new(BEAT), Due::new(RATE.0));
+        let (mut shares, mut changes) = (Due::new(SHARES.0), Due::new(CHANGES.0));
+        let mut said: Option<CommitId> = None;
         let mut counted: Option<(Timestamp, u64)> = None;
         loop {
             let (now, time) = (Instant::now(), Timestamp::now());
-            // A store that fails says so itself; what was seen before stays.
-            self.meet(check_ins, controller, metrics, time).ok();
+            let commit = answering(controller);
+            // Others learn of a commit at once, and of the first one after the start, too.
+            if beat.take(now) || commit != said {
+                said = commit;
+                // A store that fails says so itself; what was seen before stays.
+                self.meet(check_ins, controller, metrics, time).ok();
+            }
             if rate.take(now) {
                 let written = (time, metrics.check_ins_written());
                 let sample = counted.and_then(|it| CheckInRate::between(it, written));
@@ -177,7 +208,7 @@ impl Overview {
             }
             let mut seen = self.seen.lock();
             if !seen.is_stopping {
-                self.stopped.wait_for(&mut seen, BEAT);
+                self.stopped.wait_for(&mut seen, TICK);
             }
             if seen.is_stopping {
                 drop(seen);
@@ -202,6 +233,7 @@ impl Overview {
         let named =
             replicas.iter().map(|it| (it.name.as_str(), it.commit.map(|it| it.to_string())));
         metrics.set_replicas(named);
+        let replicas = replicas.into_iter().map(|it| ListedReplica::at(time, it)).collect();
         let mut seen = self.seen.lock();
         (seen.replicas, seen.size) = (replicas, Some(size));
         Ok(())
@@ -218,5 +250,32 @@ impl Overview {
     pub fn stop(&self) {
         self.seen.lock().is_stopping = true;
         self.stopped.notify_all();
+    }
+}
+
+/// Returns the commit that answers, unless none does.
+fn answering(controller: &Controller) -> Option<CommitId> {
+    controller.snapshot().ok().map(|it| it.commit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_is_missing_when_it_was_not_seen_for_a_minute() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let said = StoredReplica {
+            id: "1".to_owned(),
+            name: ReplicaName::of("a"),
+            version: "0.1.0".to_owned(),
+            commit: None,
+            started_at: at(0),
+            seen_at: at(1_000),
+        };
+        // A clock may be ahead of another.
+        for (now, expected) in [(0, false), (1_000, false), (1_060, false), (1_061, true)] {
+            assert_eq!(ListedReplica::at(at(now), said.clone()).is_missing, expected, "{now}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::postgres::{PASSWORD, Postgres};
-use crate::program::{Daemon, GitRepository, clade};
+use crate::program::{Daemon, GitRepository, clade, run};
 
 /// A rule by a fact, so that nodes without facts need what is stored.
 const GROUPS: [(&str, &str); 2] = [
@@ -262,4 +262,118 @@ fn no_password_of_a_store_is_shown() {
             assert!(!said.contains(PASSWORD), "{said}");
         }
     }
+}
+
+/// A daemon with a name, which fetches when it is told to.
+fn named(repository: &GitRepository, store: &str, name: &str) -> Daemon {
+    let path = repository.text_path();
+    let daemon =
+        Daemon::start(&["--repo", &path, "--store", store, "--instance", name, "--interval", "1h"]);
+    daemon.wait_until("it answers", |it| it.get("/v1/groups").status == 200);
+    daemon
+}
+
+fn replicas(daemon: &Daemon) -> Vec<Value> {
+    let status = daemon.get("/controller/status").json();
+    status["replicas"].as_array().unwrap().clone()
+}
+
+/// Waits until a daemon lists replicas with these names, commits and whether they are missing.
+fn lists(daemon: &Daemon, expected: &[(&str, &str, bool)]) {
+    let expected: Vec<Value> =
+        expected.iter().map(|(name, commit, missing)| json!([name, commit, missing])).collect();
+    daemon.wait_until(&format!("it lists {expected:?}"), |it| {
+        let listed = replicas(it);
+        let said = listed.iter().map(|it| json!([it["name"], it["commit"], it["missing"]]));
+        said.eq(expected.iter().cloned())
+    });
+}
+
+/// The rows of the table of replicas on the first page, without markup.
+fn rows_of_the_page(daemon: &Daemon) -> Vec<String> {
+    let page = daemon.request_with("GET", "/", "Accept: text/html\r\n", "");
+    assert_eq!(page.status, 200, "{}", page.body);
+    let (_, table) = page.body.split_once("aria-label=\"Replicas\"").unwrap();
+    let (table, _) = table.split_once("</table>").unwrap();
+    let text = |row: &str| {
+        let parts = row.split('<').map(|it| it.split_once('>').map_or(it, |(_, text)| text));
+        parts.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    table.split("<tr>").skip(2).map(text).collect()
+}
+
+/// The page and `clade status` say of replicas what the API says.
+fn assert_said_everywhere(daemon: &Daemon) {
+    let listed = replicas(daemon);
+    let rows = rows_of_the_page(daemon);
+    let server = format!("http://{}", daemon.address());
+    let screen = run(&["status", "--server", &server]);
+    let table = screen.stdout.split("\n\n").find(|it| it.starts_with("REPLICA"));
+    let lines: Vec<&str> = table.unwrap_or(&screen.stdout).lines().skip(1).collect();
+    assert_eq!((rows.len(), lines.len()), (listed.len(), listed.len()), "{rows:?} {lines:?}");
+    let live = &listed[0]["commit"];
+    for (number, replica) in listed.iter().enumerate() {
+        let (row, line) = (&rows[number], lines[number]);
+        let (name, commit) =
+            (replica["name"].as_str().unwrap(), replica["commit"].as_str().unwrap());
+        assert!(row.starts_with(name) && row.contains(&commit[..10]), "{row}");
+        assert!(line.starts_with(name) && line.contains(&commit[..12]), "{line}");
+        assert_eq!(row.contains("(this one)"), number == 0, "{row}");
+        assert_eq!(row.contains("another"), replica["commit"] != *live, "{row}");
+        for said in [row, line] {
+            assert!(said.contains(replica["version"].as_str().unwrap()), "{said}");
+            assert_eq!(said.contains("missing"), replica["missing"] == true, "{said}");
+        }
+    }
+    let machine = run(&["status", "--server", &server, "--format", "json"]);
+    let machine: Value = serde_json::from_str(&machine.stdout).unwrap();
+    for (said, expected) in machine["replicas"].as_array().unwrap().iter().zip(&listed) {
+        for key in ["name", "commit", "version", "started_at", "missing"] {
+            assert_eq!(said[key], expected[key], "{key}");
+        }
+    }
+}
+
+#[test]
+fn replicas_are_shown_with_their_commits_and_whether_they_are_missing() {
+    let Some(server) = Postgres::shared() else { return };
+    let (repository, store) = (repository(), server.schema());
+    let schema = store.rsplit_once('=').unwrap().1.to_owned();
+    let first = repository.git().head().unwrap().target().unwrap().to_string();
+    let rows = || server.sql(&format!("SELECT name FROM {schema}.replicas ORDER BY name"));
+    let amber = named(&repository, &store, "amber");
+    lists(&amber, &[("amber", &first, false)]);
+    assert!(
+        !run(&["status", "--server", &format!("http://{}", amber.address())])
+            .stdout
+            .contains("REPLICA")
+    );
+    // Others need not wait for its next beat to learn what it answers from.
+    amber.wait_until("it has said its commit", |_| {
+        let said = format!("SELECT encode(commit_id, 'hex') FROM {schema}.replicas");
+        server.sql(&said) == first
+    });
+    let second = repository.commit("second", &[("groups/b.yaml", "name: B\n")]);
+    let birch = named(&repository, &store, "birch");
+    lists(&birch, &[("birch", &second, false), ("amber", &first, false)]);
+    assert_said_everywhere(&birch);
+
+    // As if a minute had passed since it was killed; the next commit has the other look at once.
+    amber.kill();
+    server.sql(&format!(
+        "UPDATE {schema}.replicas SET seen_at = seen_at - 61000000 WHERE name = 'amber'"
+    ));
+    let third = repository.commit("third", &[("groups/b.yaml", "name: C\n")]);
+    assert_eq!(birch.request("POST", "/controller/reconcile", "").status, 202);
+    lists(&birch, &[("birch", &third, false), ("amber", &first, true)]);
+    assert_said_everywhere(&birch);
+
+    // One that is started again has another row; one that stops has none.
+    let amber = named(&repository, &store, "amber");
+    lists(&amber, &[("amber", &third, false), ("amber", &first, true), ("birch", &third, false)]);
+    assert_said_everywhere(&amber);
+    assert_eq!(birch.terminate(), 0);
+    assert_eq!(rows(), "amber\namber");
+    assert_eq!(amber.terminate(), 0);
+    assert_eq!(rows(), "amber");
 }

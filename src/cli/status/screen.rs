@@ -72,12 +72,18 @@ impl Screen<'_> {
             Some(commit) if Some(commit) == active => short(commit).into(),
             Some(commit) => Cell::painted(short(commit), YELLOW),
         };
+        let seen = age(replica.seen_at, now);
+        let seen = if replica.missing {
+            Cell::painted(format!("{seen}, missing"), YELLOW)
+        } else {
+            seen.into()
+        };
         [
             shown(&replica.name),
             commit,
             shown(&replica.version),
             age(replica.started_at, now).into(),
-            age(replica.seen_at, now).into(),
+            seen,
         ]
     }
 
@@ -305,6 +311,41 @@ mod tests {
             ],
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn replicas_are_a_table_if_there_are_several() {
+        let mut status = status();
+        let replica = |name: &str, commit: Option<&str>, seconds: u32, missing: bool| {
+            let seen_at = format!("2026-11-22T11:{:02}:{:02}Z", seconds / 60, seconds % 60);
+            serde_json::from_value::<Replica>(json!({
+                "name": name, "commit": commit, "version": "0.1.0",
+                "started_at": "2026-11-22T09:00:00Z", "seen_at": seen_at, "missing": missing,
+            }))
+            .unwrap()
+        };
+        let fleet = Ok(FleetCounts { total: 0, current: 0, groups: Vec::new() });
+        let now = "2026-11-22T12:00:00Z".parse().unwrap();
+        let wide = Page { width: None, colour: Colour::Plain };
+        let mut replicas = |replicas: Vec<Replica>| {
+            status.replicas = replicas;
+            let written = Screen { status: &status, fleet: &fleet, commits: &[] }.write(now, wide);
+            let table = written.split("\n\n").find(|it| it.starts_with("REPLICA"));
+            table.map(str::to_owned)
+        };
+        assert_eq!(replicas(vec![replica("here", Some(COMMIT), 3_599, false)]), None);
+        let another = "0123456789abcdef0123456789abcdef01234567";
+        let table = replicas(vec![
+            replica("here", Some(COMMIT), 3_599, false),
+            replica("there\u{1b}[31m", Some(another), 3_590, false),
+            replica("gone", None, 3_500, true),
+        ]);
+        insta::assert_snapshot!(table.unwrap(), @r"
+        REPLICA     COMMIT        VERSION  STARTED  SEEN
+        here        d7e3cef5f336  0.1.0    3 h ago  1 s ago
+        there�[31m  0123456789ab  0.1.0    3 h ago  10 s ago
+        gone        none          0.1.0    3 h ago  100 s ago, missing
+        ");
     }
 
     #[test]

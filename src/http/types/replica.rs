@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::model::CommitId;
-use crate::overview::StoreUse;
-use crate::store;
+use crate::overview::{ListedReplica, StoreUse};
+use crate::store::StoredReplica;
 
 /// A daemon that shares the store, or the one that answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -20,9 +20,13 @@ pub struct Replica {
     pub version: String,
     /// When it started, by its own clock.
     pub started_at: Timestamp,
-    /// When it was seen last, by its own clock: each says every 15 seconds that it is there, and is removed when it
-    /// stops, or an hour after it was seen last.
+    /// When it was seen last, by its own clock: each says every 15 seconds, and when another commit answers, that it
+    /// is there, and is removed when it stops, or an hour after it was seen last.
     pub seen_at: Timestamp,
+    /// Whether it was not seen for a minute when the store was read last.
+    #[schema(required)]
+    #[serde(default)]
+    pub missing: bool,
 }
 
 /// The store of check-ins.
@@ -51,10 +55,10 @@ pub struct WebhookDeliveries {
     pub last: Timestamp,
 }
 
-impl From<store::StoredReplica> for Replica {
-    fn from(replica: store::StoredReplica) -> Self {
-        let store::StoredReplica { name, version, commit, started_at, seen_at, .. } = replica;
-        Self { name: name.as_str().to_owned(), commit, version, started_at, seen_at }
+impl From<ListedReplica> for Replica {
+    fn from(ListedReplica { said, is_missing: missing }: ListedReplica) -> Self {
+        let StoredReplica { name, version, commit, started_at, seen_at, .. } = said;
+        Self { name: name.as_str().to_owned(), commit, version, started_at, seen_at, missing }
     }
 }
 
