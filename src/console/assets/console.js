@@ -101,14 +101,17 @@ async function refresh(address) {
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
   if (mine < shown) return false;
   shown = mine;
+  let has = false;
   for (const part of document.querySelectorAll("[data-part]")) {
     const found = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
     if (!found) continue;
+    has = true;
     offerCopies(found);
     part.replaceWith(document.adoptNode(found));
   }
   if (mine === begun) completePart();
-  return true;
+  // The page of an error has none.
+  return has;
 }
 
 // An answer about the first nodes is followed by that about all.
@@ -127,7 +130,10 @@ for (const form of document.querySelectorAll("form[data-live]")) {
       // What the form does not ask for, as the order of a list, stays.
       const query = new URLSearchParams(location.search);
       for (const name of ["offset", "all"]) query.delete(name);
-      for (const [name, value] of new FormData(form)) value === "" ? query.delete(name) : query.set(name, value);
+      const typed = new FormData(form);
+      // Either of them names the point of history.
+      if (typed.has("commit")) query.delete("at");
+      for (const [name, value] of typed) value === "" ? query.delete(name) : query.set(name, value);
       const address = `${form.getAttribute("action")}?${query}`;
       if (await refresh(address).catch(() => false)) history.replaceState(null, "", address);
     }, 250);

@@ -148,6 +148,66 @@ fn a_rule_that_is_typed_is_searched_for_in_all_nodes() {
     assert_eq!(browser.run("return document.querySelectorAll('[data-whole]').length"), 0);
 }
 
+/// The names of the nodes of a list.
+const LISTED: &str = "return [...document.querySelectorAll('[data-part=list] tbody tr')].map((it) => it.cells[0].innerText).join(' ')";
+
+#[test]
+fn a_list_keeps_its_order_and_its_time_while_one_types() {
+    let Some(browser) = Chromium::start() else { return };
+    let fleet = shared_fleet();
+    let daemon = &fleet.daemon;
+    let shows = |names: &str| browser.wait_until(&format!("{LISTED} === '{names}'"));
+    let address = |path_and_query: &str| {
+        browser.wait_until(&format!(
+            "return location.pathname + decodeURIComponent(location.search) === '{path_and_query}'"
+        ));
+    };
+    let clears = "return document.querySelector('form.filters a.button').offsetHeight > 0";
+    browser.open(daemon, "/nodes?sort=-certname&offset=1");
+    assert_eq!(browser.run(clears), false);
+    browser.click(".filters input[name=q]");
+    browser.press("WEB");
+    shows("web2.example.com web1.example.com");
+    address("/nodes?sort=-certname&q=WEB");
+    assert_eq!(browser.run(clears), true);
+    // The headings of the new list keep the filter.
+    browser.click("thead a[href*='sort=certname']");
+    address("/nodes?q=WEB&sort=certname");
+    shows("web1.example.com web2.example.com");
+    browser.click(".filters input[name=q]");
+    browser.press("\u{e010}\u{e003}\u{e003}\u{e003}db");
+    shows("db1.example.com");
+    address("/nodes?q=db&sort=certname");
+    browser.press("\u{e003}\u{e003}");
+    shows("db1.example.com mail1.example.com web1.example.com web2.example.com");
+    address("/nodes?sort=certname");
+    assert_eq!(browser.run(clears), false);
+    // What is not a duration leaves list and address as they are.
+    browser.click(".filters input[name=silent_for]");
+    browser.press("x");
+    browser.wait_until("return performance.getEntriesByType('resource').some((it) => it.name.includes('silent_for=x'))");
+    browser.press("\u{e003}");
+    browser.click(".filters input[name=class]");
+    browser.press("role::web");
+    shows("web1.example.com web2.example.com");
+    address("/nodes?sort=certname&class=role::web");
+
+    // A point of history that was named as a time stays, in either list.
+    let now = daemon.get("/controller/status").json()["replicas"][0]["seen_at"].clone();
+    let (time, head) = (now.as_str().unwrap(), fleet.head());
+    browser.open(daemon, &format!("/nodes?at={time}&sort=-certname"));
+    browser.click(".filters input[name=q]");
+    browser.press("web");
+    shows("web2.example.com web1.example.com");
+    address(&format!("/nodes?sort=-certname&q=web&commit={head}"));
+    browser.open(daemon, &format!("/groups?at={time}"));
+    browser.click(".filters input[name=name]");
+    browser.press("large");
+    shows("Large webservers");
+    address(&format!("/groups?name=large&commit={head}"));
+    assert_eq!(browser.run(clears), true);
+}
+
 #[test]
 fn a_page_shows_another_point_of_history() {
     let Some(browser) = Chromium::start() else { return };
@@ -199,6 +259,11 @@ fn pages_work_without_scripts() {
     browser.wait_until("return location.search.includes('q=web1')");
     browser.click("tbody a");
     browser.wait_until("return location.pathname === '/nodes/web1.example.com'");
+    browser.open(daemon, "/nodes?sort=-certname");
+    browser.click(".filters input[name=q]");
+    browser.press("web\u{e007}");
+    browser.wait_until("return location.search.includes('q=web')");
+    assert_eq!(browser.run(LISTED), "web2.example.com web1.example.com");
     browser.open(daemon, "/query");
     browser.click("#rule");
     browser.press("name = web1.example.com");

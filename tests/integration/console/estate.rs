@@ -86,6 +86,14 @@ pub(crate) struct SharedFleet {
     _repository: Mutex<GitRepository>,
 }
 
+impl SharedFleet {
+    /// Returns the commit that answers.
+    pub(crate) fn head(&self) -> String {
+        let status = self.daemon.get("/controller/status").json();
+        status["active"]["commit"].as_str().unwrap().to_owned()
+    }
+}
+
 /// The same for all tests that only read; it stops when the last of them ends.
 pub(crate) fn shared_fleet() -> Arc<SharedFleet> {
     static SHARED: Mutex<Weak<SharedFleet>> = Mutex::new(Weak::new());
