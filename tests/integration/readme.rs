@@ -8,8 +8,8 @@ pub(crate) fn updating() -> bool {
     std::env::var_os("UPDATE_DOCS").is_some()
 }
 
-/// Puts the example estate into a repository of its own and serves it.
-pub(crate) fn serve_fleet() -> (GitRepository, Daemon) {
+/// Puts the example estate into a repository of its own.
+pub(crate) fn fleet_repository() -> GitRepository {
     fn collect(directory: &std::path::Path, files: &mut Vec<(String, String)>) {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
@@ -26,6 +26,12 @@ pub(crate) fn serve_fleet() -> (GitRepository, Daemon) {
     let repository = GitRepository::new();
     let borrowed: Vec<(&str, &str)> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
     repository.commit("the fleet", &borrowed);
+    repository
+}
+
+/// Puts the example estate into a repository of its own and serves it.
+pub(crate) fn serve_fleet() -> (GitRepository, Daemon) {
+    let repository = fleet_repository();
     let daemon = Daemon::start(&["--repo", &repository.text_path(), "--path", "examples/fleet"]);
     (repository, daemon)
 }

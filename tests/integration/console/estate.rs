@@ -4,45 +4,113 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use crate::postgres::Postgres;
 use crate::program::{Daemon, GitRepository, root};
-use crate::readme::serve_fleet;
+use crate::readme::{fleet_repository, serve_fleet};
 
 /// What would run if a page wrote it as markup.
 pub(crate) const SCRIPT: &str = "<script>window.pwned=1</script>";
 
+/// The file that later commits change.
+const WEB_SERVERS: &str = "examples/fleet/groups/roles/web.yaml";
+
 /// The fleet of the examples, with check-ins of its nodes.
 pub(crate) fn checked_in_fleet() -> (GitRepository, Daemon) {
     let (repository, daemon) = serve_fleet();
-    for node in ["web1.example.com", "web2.example.com", "db1.example.com", "mail1.example.com"] {
-        assert_eq!(check_in(&daemon, node), 200);
-    }
-    wait_for_nodes(&daemon, 4);
+    all_check_in(&daemon);
     (repository, daemon)
+}
+
+fn all_check_in(daemon: &Daemon) {
+    for node in ["web1.example.com", "web2.example.com", "db1.example.com", "mail1.example.com"] {
+        assert_eq!(check_in(daemon, node), 200);
+    }
+    wait_for_nodes(daemon, 4);
 }
 
 /// The fleet after a second commit, which some nodes have, and a third one that is rejected.
 pub(crate) fn fleet_with_a_past() -> (GitRepository, Daemon) {
     let (repository, daemon) = checked_in_fleet();
-    let file = "examples/fleet/groups/roles/web.yaml";
-    let text = std::fs::read_to_string(root().join(file)).unwrap();
-    let longer = text.replace("keepalive_timeout: 5", "keepalive_timeout: 15");
-    let live = repository.commit("Keep connections for 15 s, not 5", &[(file, &longer)]);
-    daemon.wait_until("the second commit answers", |it| {
-        it.get("/controller/status").json()["active"]["commit"] == live.as_str()
-    });
-    for node in ["web1.example.com", "web2.example.com", "db1.example.com"] {
-        assert_eq!(check_in(&daemon, node), 200);
-    }
+    let longer = keep_connections(&repository, &daemon);
+    let file = WEB_SERVERS;
     let rejected = longer.replace("parent: Roles", "parent: Rolls");
     let rejected = repository.commit("Move the web servers", &[(file, &rejected)]);
     daemon.wait_until("the third commit is rejected", |it| {
         it.get("/controller/status").json()["last_failed"]["commit"] == rejected.as_str()
     });
+    (repository, daemon)
+}
+
+/// Makes a second commit, which all nodes but one have, and returns its text of [`WEB_SERVERS`].
+fn keep_connections(repository: &GitRepository, daemon: &Daemon) -> String {
+    let text = std::fs::read_to_string(root().join(WEB_SERVERS)).unwrap();
+    let longer = text.replace("keepalive_timeout: 5", "keepalive_timeout: 15");
+    let live = repository.commit("Keep connections for 15 s, not 5", &[(WEB_SERVERS, &longer)]);
+    daemon.wait_until("the second commit answers", |it| {
+        it.get("/controller/status").json()["active"]["commit"] == live.as_str()
+    });
+    for node in ["web1.example.com", "web2.example.com", "db1.example.com"] {
+        assert_eq!(check_in(daemon, node), 200);
+    }
     daemon.wait_until("the nodes are answered from two commits", |it| {
         let counts = it.get("/controller/node-counts").json();
         counts["commits"].as_array().unwrap().len() == 2
     });
-    (repository, daemon)
+    longer
+}
+
+/// The fleet on a daemon whose first page has all that it can have: graphs (that of check-ins after a minute), a
+/// webhook that was refused, and, where PostgreSQL is installed, other replicas.
+pub(crate) struct FullHome {
+    pub(crate) daemon: Daemon,
+    /// What the page must say.
+    pub(crate) texts: Vec<String>,
+    _repository: GitRepository,
+    _data: tempfile::TempDir,
+}
+
+/// Starts a daemon on a store that has a past, so that its first samples have changes of answers and two commits.
+pub(crate) fn full_home() -> FullHome {
+    let repository = fleet_repository();
+    let (path, data) = (repository.text_path(), tempfile::tempdir().unwrap());
+    let secret = data.path().join("secret");
+    std::fs::write(&secret, "0123456789abcdef0123456789abcdef\n").unwrap();
+    let server = Postgres::shared();
+    let file = data.path().join("data").to_str().unwrap().to_owned();
+    let store = server.map_or_else(
+        || vec!["--data-dir".to_owned(), file],
+        |it| vec!["--store".to_owned(), it.schema()],
+    );
+    let mut arguments: Vec<&str> = vec!["--repo", &path, "--path", "examples/fleet"];
+    arguments.extend(["--webhook-secret-file", secret.to_str().unwrap()]);
+    arguments.extend(store.iter().map(String::as_str));
+    let before = Daemon::start(&arguments);
+    all_check_in(&before);
+    keep_connections(&repository, &before);
+    assert_eq!(before.terminate(), 0);
+    let mut texts = ["unauthenticated", "2 at most", "(this one)"].map(str::to_owned).to_vec();
+    if let Some(server) = server {
+        let schema = store[1].rsplit_once('=').unwrap().1;
+        let long = "w".repeat(64);
+        let now = "(extract(epoch FROM now()) * 1000000)::bigint";
+        server.sql(&format!(
+            "INSERT INTO {schema}.replicas (id, name, version, commit_id, started_at, seen_at) VALUES \
+             ('1', 'behind', '0.1.0', decode('{commit}', 'hex'), {now}, {now}), \
+             ('2', '{long}', '0.1.0', NULL, {now} - 70000000, {now} - 61000000)",
+            commit = "01".repeat(20),
+        ));
+        texts.extend(["behind", &long, "missing"].map(str::to_owned));
+    }
+    let daemon = Daemon::start(&arguments);
+    assert_eq!(daemon.request("POST", "/webhook/github", "{}").status, 401);
+    daemon.wait_until("the store was read", |it| {
+        let trends = it.get("/controller/trends").json();
+        let is_there = |series: &str| trends[series].as_array().is_some_and(|it| !it.is_empty());
+        is_there("nodes_by_commit") && is_there("changes")
+    });
+    // Enough for its first minute to have a bar.
+    all_check_in(&daemon);
+    FullHome { daemon, texts, _repository: repository, _data: data }
 }
 
 /// The fleet after a commit that sets a parameter of `web2.example.com` a second time.
