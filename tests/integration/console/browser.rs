@@ -226,6 +226,7 @@ fn a_list_keeps_its_order_and_its_time_while_one_types() {
     browser.click(".filters input[name=silent_for]");
     browser.press("x");
     browser.wait_until("return performance.getEntriesByType('resource').some((it) => it.name.includes('silent_for=x'))");
+    assert_eq!(browser.run("return location.search"), "?sort=certname");
     browser.press("\u{e003}");
     browser.click(".filters input[name=class]");
     browser.press("role::web");
