@@ -32,7 +32,8 @@ impl Database {
         range: NodeRange,
     ) -> Result<NodePage, StoreError> {
         self.connections.read_together(async |connection| {
-            let all = conditions(Statement::new("SELECT COUNT(*) FROM nodes n"), filter);
+            let silent = silent_nodes(connection, filter).await?;
+            let all = conditions(Statement::new("SELECT COUNT(*) FROM nodes n"), filter, silent);
             let total = all.first(connection).await?;
             let total = total.as_ref().map_or(Ok(0), |it| integer(it, 0))?;
             let number = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
@@ -40,7 +41,7 @@ impl Database {
             let (terms, from) = (terms(filter.order), tables(filter.order.key));
             let page = Statement::new("SELECT n.name, n.last_seen, n.commit_id, n.answer, n.since");
             let page = page.text(from).text(" WHERE n.id IN (SELECT n.id").text(from);
-            let page = conditions(page, filter)
+            let page = conditions(page, filter, silent)
                 .text(" ORDER BY ")
                 .text(terms)
                 .text("n.name LIMIT ")
@@ -111,10 +112,10 @@ fn terms(order: NodeOrder) -> &'static str {
         (NodeSortKey::Since, SortDirection::Descending) => "n.since IS NULL, n.since DESC, ",
         // The answers in the rare states are found once, instead of that of each node.
         (NodeSortKey::State, SortDirection::Ascending) => {
-            "n.answer IS NULL, CASE WHEN n.answer IN (SELECT id FROM answers WHERE state = 1) THEN 1 WHEN n.answer IN (SELECT id FROM answers WHERE state = 2) THEN 2 ELSE 0 END, "
+            "CASE WHEN n.answer IS NULL THEN 3 WHEN n.answer IN (SELECT id FROM answers WHERE state = 1) THEN 1 WHEN n.answer IN (SELECT id FROM answers WHERE state = 2) THEN 2 ELSE 0 END, "
         }
         (NodeSortKey::State, SortDirection::Descending) => {
-            "n.answer IS NULL, CASE WHEN n.answer IN (SELECT id FROM answers WHERE state = 1) THEN 1 WHEN n.answer IN (SELECT id FROM answers WHERE state = 2) THEN 2 ELSE 0 END DESC, "
+            "CASE WHEN n.answer IS NULL THEN 3 WHEN n.answer IN (SELECT id FROM answers WHERE state = 1) THEN 1 WHEN n.answer IN (SELECT id FROM answers WHERE state = 2) THEN 0 ELSE 2 END, "
         }
         (NodeSortKey::Environment, SortDirection::Ascending) => {
             "a.environment IS NULL, a.environment, "
@@ -125,7 +126,34 @@ fn terms(order: NodeOrder) -> &'static str {
     }
 }
 
-fn conditions(mut statement: Statement, filter: &NodeFilter) -> Statement {
+/// How the nodes are found that were not seen since a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SilentNodes {
+    /// They are few: by when they were seen.
+    Few,
+    /// Many: among all, in the order of the list, until there are enough for a page.
+    Many,
+}
+
+/// How many silent nodes are few.
+const FEW: i64 = 2000;
+
+/// Finds out how many nodes were not seen since the time of a filter.
+async fn silent_nodes(
+    connection: &mut AnyConnection,
+    filter: &NodeFilter,
+) -> Result<SilentNodes, sqlx::Error> {
+    let Some(time) = filter.silent_since else { return Ok(SilentNodes::Many) };
+    let some = Statement::new(
+        "SELECT COUNT(*) FROM (SELECT 1 FROM nodes WHERE settled IN (0, 1) AND last_seen < ",
+    );
+    let some = some.value(time.as_microsecond()).text(" LIMIT ").value(FEW).text(") AS some");
+    let row = some.first(connection).await?;
+    let count = row.as_ref().map_or(Ok(0), |it| integer(it, 0))?;
+    Ok(if count < FEW { SilentNodes::Few } else { SilentNodes::Many })
+}
+
+fn conditions(mut statement: Statement, filter: &NodeFilter, silent: SilentNodes) -> Statement {
     let NodeFilter { name_part, groups, class, environment, commit, state, silent_since, .. } =
         filter;
     let mut word = " WHERE ";
@@ -164,7 +192,12 @@ fn conditions(mut statement: Statement, filter: &NodeFilter) -> Statement {
         statement = statement.value(state_number(*state)).text(")");
     }
     if let Some(time) = silent_since {
-        statement = and(statement).text("n.last_seen < ").value(time.as_microsecond());
+        statement = and(statement);
+        if silent == SilentNodes::Few {
+            // Both values of the column say nothing, and let the index that begins with it be searched.
+            statement = statement.text("n.settled IN (0, 1) AND ");
+        }
+        statement = statement.text("n.last_seen < ").value(time.as_microsecond());
     }
     statement
 }
