@@ -147,7 +147,7 @@ async fn silent_nodes(
     let some = Statement::new(
         "SELECT COUNT(*) FROM (SELECT 1 FROM nodes WHERE settled IN (0, 1) AND last_seen < ",
     );
-    let some = some.value(time.as_microsecond()).text(" LIMIT ").value(FEW).text(") AS some");
+    let some = some.value(time.as_microsecond()).text(" LIMIT ").value(FEW).text(") AS few");
     let row = some.first(connection).await?;
     let count = row.as_ref().map_or(Ok(0), |it| integer(it, 0))?;
     Ok(if count < FEW { SilentNodes::Few } else { SilentNodes::Many })
