@@ -12,5 +12,8 @@ CREATE TABLE node_counts (
 -- counts the nodes that commits moved (causes 1 and 3) in some days without reading what changed
 CREATE INDEX changes_of_commits ON changes (time, commit_after, node, cause) WHERE cause IN (1, 3);
 
+-- has the nodes of a state in the order of their names
+CREATE INDEX nodes_by_name ON nodes (name, answer);
+
 -- finds the few answers in conflict or error without reading the others
 CREATE INDEX answers_by_state ON answers (state);

@@ -33,31 +33,29 @@ impl Database {
     ) -> Result<NodePage, StoreError> {
         self.connections.read_together(async |connection| {
             let silent = silent_nodes(connection, filter).await?;
-            let all = conditions(Statement::new("SELECT COUNT(*) FROM nodes n"), filter, silent);
-            let total = all.first(connection).await?;
-            let total = total.as_ref().map_or(Ok(0), |it| integer(it, 0))?;
+            let parts = ListPart::of(filter.order);
+            let mut counts = Vec::with_capacity(parts.len());
+            for part in parts {
+                counts.push(part.count(connection, filter, silent).await?);
+            }
+            let mut rows = Vec::new();
             let number = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
-            // Whole rows are long: those of the page are read after it is known which these are.
-            let (terms, from) = (terms(filter.order), tables(filter.order.key));
-            let page = Statement::new("SELECT n.name, n.last_seen, n.commit_id, n.answer, n.since");
-            let page = page.text(from).text(" WHERE n.id IN (SELECT n.id").text(from);
-            let page = conditions(page, filter, silent)
-                .text(" ORDER BY ")
-                .text(terms)
-                .text("n.name LIMIT ")
-                .value(number(range.limit))
-                .text(" OFFSET ")
-                .value(number(range.offset))
-                .text(") ORDER BY ")
-                .text(terms)
-                .text("n.name");
-            let rows = page.fetch(connection).await?;
+            let (mut skipped, mut left) = (number(range.offset), number(range.limit));
+            for (part, count) in parts.iter().zip(&counts) {
+                if skipped < *count && left > 0 {
+                    let found = part.page(connection, filter, silent, (skipped, left)).await?;
+                    left -= number(found.len());
+                    rows.extend(found);
+                }
+                skipped = (skipped - count).max(0);
+            }
             let mut ids = Vec::new();
             for row in &rows {
                 ids.extend(maybe_integer(row, 3)?);
             }
             let answers = answers(connection, ids, AnswerOutline::from_bytes).await?;
             let nodes = rows.iter().map(|row| summary(row, &answers)).collect::<Result<_, _>>()?;
+            let total = counts.iter().sum::<i64>();
             Ok(NodePage { total: u64::try_from(total).unwrap_or_default(), nodes })
         })
     }
@@ -91,6 +89,86 @@ pub(super) struct KnownState {
     pub(super) answer: Option<(AnswerRecord, Timestamp)>,
 }
 
+/// A part of a list: one that is sorted by state has a part for each state, each in the order of the names, so that
+/// no list of a whole fleet is sorted for one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ListPart {
+    /// All nodes.
+    Whole,
+    Classified,
+    Conflict,
+    Error,
+    /// Those without an answer.
+    Unanswered,
+}
+
+impl ListPart {
+    /// Returns the parts of a list in its order.
+    fn of(order: NodeOrder) -> &'static [Self] {
+        match (order.key, order.direction) {
+            (NodeSortKey::State, SortDirection::Ascending) => {
+                &[Self::Classified, Self::Conflict, Self::Error, Self::Unanswered]
+            }
+            (NodeSortKey::State, SortDirection::Descending) => {
+                &[Self::Error, Self::Conflict, Self::Classified, Self::Unanswered]
+            }
+            _ => &[Self::Whole],
+        }
+    }
+
+    /// Returns the condition that the nodes of the part meet.
+    fn condition(self) -> Option<&'static str> {
+        match self {
+            Self::Whole => None,
+            // The numbers of states. What is not in a list of others is found in the order of the names.
+            Self::Classified => {
+                Some("n.answer NOT IN (SELECT id FROM answers WHERE state IN (1, 2))")
+            }
+            Self::Conflict => Some("n.answer IN (SELECT id FROM answers WHERE state = 1)"),
+            Self::Error => Some("n.answer IN (SELECT id FROM answers WHERE state = 2)"),
+            Self::Unanswered => Some("n.answer IS NULL"),
+        }
+    }
+
+    /// Counts the nodes of the part that meet the conditions of a filter.
+    async fn count(
+        self,
+        connection: &mut AnyConnection,
+        filter: &NodeFilter,
+        silent: SilentNodes,
+    ) -> Result<i64, sqlx::Error> {
+        let all = Statement::new("SELECT COUNT(*) FROM nodes n");
+        let count = conditions(all, self, filter, silent).first(connection).await?;
+        count.as_ref().map_or(Ok(0), |it| integer(it, 0))
+    }
+
+    /// Reads some of the nodes, in the order of the list, behind so many others.
+    async fn page(
+        self,
+        connection: &mut AnyConnection,
+        filter: &NodeFilter,
+        silent: SilentNodes,
+        (offset, limit): (i64, i64),
+    ) -> Result<Vec<AnyRow>, sqlx::Error> {
+        // Whole rows are long: those of the page are read after it is known which these are.
+        let (terms, from) = (terms(filter.order), tables(filter.order.key));
+        let page = Statement::new("SELECT n.name, n.last_seen, n.commit_id, n.answer, n.since");
+        let page = page.text(from).text(" WHERE n.id IN (SELECT n.id").text(from);
+        conditions(page, self, filter, silent)
+            .text(" ORDER BY ")
+            .text(terms)
+            .text("n.name LIMIT ")
+            .value(limit)
+            .text(" OFFSET ")
+            .value(offset)
+            .text(") ORDER BY ")
+            .text(terms)
+            .text("n.name")
+            .fetch(connection)
+            .await
+    }
+}
+
 /// Returns where nodes are read, with the answers where the list is sorted by those.
 fn tables(key: NodeSortKey) -> &'static str {
     match key {
@@ -104,19 +182,13 @@ fn tables(key: NodeSortKey) -> &'static str {
 /// Returns what stands before the name in an order. Databases differ in where they put what is null.
 fn terms(order: NodeOrder) -> &'static str {
     match (order.key, order.direction) {
-        (NodeSortKey::Certname, SortDirection::Ascending) => "",
+        // Nodes of one state stand by name.
+        (NodeSortKey::Certname, SortDirection::Ascending) | (NodeSortKey::State, _) => "",
         (NodeSortKey::Certname, SortDirection::Descending) => "n.name DESC, ",
         (NodeSortKey::LastSeen, SortDirection::Ascending) => "n.last_seen, ",
         (NodeSortKey::LastSeen, SortDirection::Descending) => "n.last_seen DESC, ",
         (NodeSortKey::Since, SortDirection::Ascending) => "n.since IS NULL, n.since, ",
         (NodeSortKey::Since, SortDirection::Descending) => "n.since IS NULL, n.since DESC, ",
-        // The answers in the rare states are found once, instead of that of each node.
-        (NodeSortKey::State, SortDirection::Ascending) => {
-            "CASE WHEN n.answer IS NULL THEN 3 WHEN n.answer IN (SELECT id FROM answers WHERE state = 1) THEN 1 WHEN n.answer IN (SELECT id FROM answers WHERE state = 2) THEN 2 ELSE 0 END, "
-        }
-        (NodeSortKey::State, SortDirection::Descending) => {
-            "CASE WHEN n.answer IS NULL THEN 3 WHEN n.answer IN (SELECT id FROM answers WHERE state = 1) THEN 1 WHEN n.answer IN (SELECT id FROM answers WHERE state = 2) THEN 0 ELSE 2 END, "
-        }
         (NodeSortKey::Environment, SortDirection::Ascending) => {
             "a.environment IS NULL, a.environment, "
         }
@@ -153,13 +225,21 @@ async fn silent_nodes(
     Ok(if count < FEW { SilentNodes::Few } else { SilentNodes::Many })
 }
 
-fn conditions(mut statement: Statement, filter: &NodeFilter, silent: SilentNodes) -> Statement {
+fn conditions(
+    mut statement: Statement,
+    part: ListPart,
+    filter: &NodeFilter,
+    silent: SilentNodes,
+) -> Statement {
     let NodeFilter { name_part, groups, class, environment, commit, state, silent_since, .. } =
         filter;
     let mut word = " WHERE ";
     let mut and = |statement: Statement| statement.text(std::mem::replace(&mut word, " AND "));
-    if let Some(part) = name_part {
-        let pattern = format!("%{}%", escaped(&part.to_ascii_lowercase()));
+    if let Some(condition) = part.condition() {
+        statement = and(statement).text(condition);
+    }
+    if let Some(name) = name_part {
+        let pattern = format!("%{}%", escaped(&name.to_ascii_lowercase()));
         statement = and(statement).text("LOWER(n.name) LIKE ").value(pattern.as_str());
         statement = statement.text(" ESCAPE '!'");
     }

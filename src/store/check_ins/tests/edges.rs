@@ -168,6 +168,7 @@ fn the_file_of_an_older_version_is_brought_up_to_date() {
         "DROP TABLE node_counts",
         "DROP INDEX changes_of_commits",
         "DROP INDEX answers_by_state",
+        "DROP INDEX nodes_by_name",
         "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         database.connections.maintain(Statement::new(older)).unwrap();

@@ -9,6 +9,7 @@ use crate::hierarchy::{Estate, Hierarchy, root_group};
 use crate::mentioned::MentionedPaths;
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
+use crate::store::sql::Statement;
 use crate::store::{Answered, NodeFilter, NodeRange, StoredChange};
 
 with_either_database! {
@@ -17,6 +18,7 @@ with_either_database! {
     old_changes_and_their_answers_are_forgotten
     a_scan_has_what_rules_mention
     groups_that_lost_their_nodes_are_known_for_a_time
+    a_list_by_state_has_pages_across_states
 }
 
 /// A snapshot with a group for each rule: group `gN` has the class `cN`.
@@ -162,6 +164,56 @@ fn check_orders(store: &CheckIns) {
     assert!("colour".parse::<crate::store::view::NodeOrder>().is_err());
 }
 
+fn a_list_by_state_has_pages_across_states(database: TestedDatabase) {
+    let store = opened_at(&database.fresh(), LIMITS);
+    let snapshot = snapshot(1, &[rule("Debian"), rule("Suse")]);
+    // The answers of Debian are made conflicts, those of Suse errors; the last nodes only submit facts.
+    let families = ["Suse", "RedHat", "Debian", "RedHat", "Debian", "none"];
+    for (number, family) in (0..18).zip(families.iter().cycle()) {
+        let name = format!("n{number:02}");
+        match *family {
+            "none" => store.note(&check_in(&name, 1)),
+            _ => {
+                let facts = json!({"os": {"family": family}});
+                ask(&store, number, &snapshot, &node(&name, &facts));
+            }
+        }
+    }
+    written(&store);
+    for (group, state) in [
+        (
+            1,
+            "UPDATE answers SET state = 1 WHERE id IN (SELECT answer FROM answer_groups WHERE group_id = ",
+        ),
+        (
+            2,
+            "UPDATE answers SET state = 2 WHERE id IN (SELECT answer FROM answer_groups WHERE group_id = ",
+        ),
+    ] {
+        let group = format!("00000000-0000-4000-8000-0000000000{group:02x}");
+        let statement = Statement::new(state).value(group.as_str()).text(")");
+        store.0.file.database().unwrap().connections.maintain(statement).unwrap();
+    }
+    for (sort, order) in [
+        ("state", ["RedHat", "Debian", "Suse", "none"]),
+        ("-state", ["Suse", "Debian", "RedHat", "none"]),
+    ] {
+        let filter = NodeFilter { order: sort.parse().unwrap(), ..NodeFilter::default() };
+        let mut expected: Vec<(usize, usize)> = (0..18)
+            .map(|it| (order.iter().position(|family| *family == families[it % 6]).unwrap(), it))
+            .collect();
+        expected.sort_unstable();
+        let expected: Vec<String> = expected.iter().map(|(_, it)| format!("n{it:02}")).collect();
+        for (offset, limit) in (0..20).flat_map(|offset| [0, 1, 4, 7, 30].map(|it| (offset, it))) {
+            let page = store.nodes(&filter, NodeRange { offset, limit }).unwrap();
+            let names: Vec<&String> = page.nodes.iter().map(|it| &it.name).collect();
+            let end = (offset + limit).min(18).max(offset.min(18));
+            let some: Vec<&String> = expected[offset.min(18)..end].iter().collect();
+            assert_eq!((page.total, names), (18, some), "{sort} {offset} {limit}");
+        }
+    }
+}
+
 fn nodes_are_listed_by_what_they_got(database: TestedDatabase) {
     let store = opened_at(&database.fresh(), LIMITS);
     let snapshot = snapshot(1, &[rule("Debian"), rule("Suse"), json!(["=", ["fact", "n"], "1"])]);
@@ -261,7 +313,7 @@ fn old_changes_and_their_answers_are_forgotten(database: TestedDatabase) {
     let database = store.0.file.database().unwrap();
     let count = |table: &'static str| {
         let counted = database.connections.read(async |connection| {
-            let count = crate::store::sql::Statement::new("SELECT COUNT(*) FROM ").text(table);
+            let count = Statement::new("SELECT COUNT(*) FROM ").text(table);
             let row = count.first(connection).await?;
             crate::store::sql::integer(&row.unwrap(), 0)
         });
