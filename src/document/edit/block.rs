@@ -67,7 +67,7 @@ impl Plan<'_> {
             Some(text)
         };
         self.find_leads(&mut parts, indent, slot);
-        self.lines(&parts, steps, indent, way, &line)?;
+        // What is put in at the end of a value stands before what is put in behind it, at the same place.
         for step in steps {
             let AlignStep::Keep { old, new } = *step else { continue };
             let (entry, mark) = (entries.get(old)?, *marks.get(old)?);
@@ -76,7 +76,7 @@ impl Plan<'_> {
             self.value(&entry.value, value, ValueSlot::Behind { mark, indent }, way);
             way.pop();
         }
-        Some(())
+        self.lines(&parts, steps, indent, way, &line)
     }
 
     pub(super) fn block_sequence<'v>(
@@ -105,13 +105,12 @@ impl Plan<'_> {
             Some(plan.line("-", wanted.get(new)?, indent, way))
         };
         self.find_leads(&mut parts, indent, slot);
-        self.lines(&parts, steps, indent, way, &line)?;
         for step in steps {
             let AlignStep::Keep { old, new } = *step else { continue };
             let slot = ValueSlot::Behind { mark: *marks.get(old)?, indent };
             self.value(elements.get(old)?, wanted.get(new)?, slot, way);
         }
-        Some(())
+        self.lines(&parts, steps, indent, way, &line)
     }
 
     /// Measures a part: its lines, and comments below that are indented as what is inside of it.

@@ -610,3 +610,31 @@ proptest! {
         prop_assert_eq!(edit(&after, 0, &target, &|_| ValueLayout::Flow).unwrap(), after);
     }
 }
+
+/// What is put in at the end of a value and what is put in behind it have one place.
+#[test]
+fn a_value_grows_together_with_what_has_it() {
+    let rows = [
+        (
+            "# top\na:\n  x: 1 # one\nb: 2 # two\n",
+            r#"{"a": {"x": 1, "y": 2}, "n": 0, "b": 2}"#,
+            "# top\na:\n  x: 1 # one\n  y: 2\nn: 0\nb: 2 # two\n",
+        ),
+        (
+            "l:\n- 1 # one\nb: 2 # two\n",
+            r#"{"l": [1, 2], "n": 0, "b": 2}"#,
+            "l:\n- 1 # one\n- 2\nn: 0\nb: 2 # two\n",
+        ),
+        (
+            "a:\n  - - 1 # one\n    # ends the list\n",
+            r#"{"a": [[1, 2], [3]], "n": 0}"#,
+            "a:\n  - - 1 # one\n    - 2\n    # ends the list\n  - [3]\nn: 0\n",
+        ),
+        (
+            "b:  # note 2\n  e:  # note 4\n  -  # note 5\n\n  b:  # note 6\n\n# clade: ignore kind\na: {\n    a: null}\n",
+            r#"{"b": {"e": [null, null], "c": 0}, "a": {"a": null}}"#,
+            "b:  # note 2\n  e:  # note 4\n  -  # note 5\n  - null\n  c: 0\n\n\n# clade: ignore kind\na: {\n    a: null}\n",
+        ),
+    ];
+    each_row(rows, assert_edit);
+}
