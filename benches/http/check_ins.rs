@@ -1,8 +1,6 @@
 //! What the store of nodes costs those that ask.
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +8,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest as _, Sha256};
 
 use super::client::{Load, Rate};
+use super::connection::Connection;
 use super::daemon::Daemon;
 use super::world::Scale;
 
@@ -135,7 +134,7 @@ fn tails(daemon: &Daemon, load: &Load, bodies: &[(String, Vec<u8>)]) {
 
 /// Checks in nodes that are not known, at an even pace.
 fn import(address: &str, bodies: &[(String, Vec<u8>)], next: &AtomicUsize, stop: &AtomicBool) {
-    let mut client = Client::new(address);
+    let mut connection = Connection::new(address);
     let began = Instant::now();
     for sent in 0_u32.. {
         let number = next.fetch_add(1, Ordering::Relaxed);
@@ -143,17 +142,18 @@ fn import(address: &str, bodies: &[(String, Vec<u8>)], next: &AtomicUsize, stop:
             break;
         }
         let body = &bodies[number % bodies.len()].1;
-        client.ask("POST", &format!("/v1/classified/nodes/i{number}.example.com"), body);
+        ask(&mut connection, "POST", &format!("/v1/classified/nodes/i{number}.example.com"), body);
         let due = Duration::from_secs(1) * sent / u32::try_from(IMPORTED).unwrap();
         std::thread::sleep(due.saturating_sub(began.elapsed()));
     }
 }
 
 fn list_and_delete(address: &str, next: &AtomicUsize, stop: &AtomicBool) {
-    let mut client = Client::new(address);
+    let mut connection = Connection::new(address);
     let mut deleted = 0;
     while !stop.load(Ordering::Relaxed) {
-        client.ask(
+        ask(
+            &mut connection,
             "GET",
             "/controller/nodes?environment=production&state=classified&limit=100",
             b"",
@@ -161,48 +161,24 @@ fn list_and_delete(address: &str, next: &AtomicUsize, stop: &AtomicBool) {
         let known = next.load(Ordering::Relaxed);
         let end = (deleted + 5).min(known);
         for number in deleted..end {
-            client.ask("DELETE", &format!("/controller/nodes/i{number}.example.com"), b"");
+            ask(
+                &mut connection,
+                "DELETE",
+                &format!("/controller/nodes/i{number}.example.com"),
+                b"",
+            );
         }
         deleted = deleted.max(end);
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
-/// A connection that stays.
-struct Client(TcpStream);
-
-impl Client {
-    fn new(address: &str) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self(stream)
-    }
-
-    /// Asks, and reads the response.
-    fn ask(&mut self, method: &str, path: &str, body: &[u8]) {
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {CHECKS_IN}\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
-        self.0.write_all(&[head.as_bytes(), body].concat()).unwrap();
-        let (mut response, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
-        loop {
-            let read = self.0.read(&mut buffer).unwrap();
-            assert!(read > 0, "{method} {path}: the server closed the connection");
-            response.extend_from_slice(&buffer[..read]);
-            let Some(head) = response.windows(4).position(|it| it == b"\r\n\r\n") else { continue };
-            let text = std::str::from_utf8(&response[..head]).unwrap();
-            assert!(
-                text.starts_with("HTTP/1.1 2") || text.starts_with("HTTP/1.1 404"),
-                "{path}: {text}"
-            );
-            let length = text.lines().find_map(|it| {
-                let (name, value) = it.split_once(": ")?;
-                name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().unwrap())
-            });
-            if response.len() >= head + 4 + length.unwrap_or_default() {
-                return;
-            }
-        }
-    }
+/// Asks as one whose check-ins are stored.
+fn ask(connection: &mut Connection, method: &str, path: &str, body: &[u8]) {
+    let token = format!("Authorization: Bearer {CHECKS_IN}\r\n");
+    let (status, _) = connection.exchange(method, path, &token, body);
+    assert!(
+        status.starts_with("HTTP/1.1 2") || status.starts_with("HTTP/1.1 404"),
+        "{path}: {status}"
+    );
 }

@@ -20,6 +20,7 @@ mod world;
 mod bare;
 mod check_ins;
 mod client;
+mod connection;
 mod daemon;
 mod pages;
 

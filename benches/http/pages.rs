@@ -1,13 +1,12 @@
 //! How long the pages of the console take, how large they are, and what a person who clicks costs those that ask.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::client::{Load, Rate};
+use super::connection::Connection;
 use super::daemon::Daemon;
 use super::world::Scale;
 
@@ -27,7 +26,7 @@ pub(crate) fn pages(scale: Scale, bodies: &[(String, Vec<u8>)]) {
     let limit = ["--store-max-nodes", "200000", "--data-dir", data.to_str().unwrap()];
     let daemon = Daemon::start_with(scale, &limit);
     check_in(&daemon.address, bodies);
-    let mut client = Client::new(&daemon.address);
+    let mut client = Browser::new(&daemon.address);
     let counted: Value = client.json("/controller/node-counts");
     let groups: Value = client.json("/v1/groups?limit=300");
     let group = groups[250]["id"].as_str().unwrap().to_owned();
@@ -88,7 +87,7 @@ fn clicks(daemon: &Daemon, load: &Load, pages: &[String]) {
         let stop = AtomicBool::new(false);
         let busy = std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut client = Client::new(&daemon.address);
+                let mut client = Browser::new(&daemon.address);
                 for path in pages.iter().cycle() {
                     if stop.load(Ordering::Relaxed) {
                         return;
@@ -118,7 +117,7 @@ fn check_in(address: &str, bodies: &[(String, Vec<u8>)]) {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let mut client = Client::new(address);
+                let mut client = Browser::new(address);
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= FLEET {
@@ -134,77 +133,25 @@ fn check_in(address: &str, bodies: &[(String, Vec<u8>)]) {
     });
 }
 
-/// A connection that stays, of a browser.
-struct Client(TcpStream);
+/// A connection of a browser.
+struct Browser(Connection);
 
-impl Client {
+impl Browser {
     fn new(address: &str) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self(stream)
+        Self(Connection::new(address))
     }
 
     fn get(&mut self, path: &str) -> Vec<u8> {
-        let (status, body) = self.exchange("GET", path, "Accept-Encoding: gzip\r\n", b"");
+        let (status, body) = self.0.exchange("GET", path, "Accept-Encoding: gzip\r\n", b"");
         assert!(status.contains(" 200 "), "{path}: {status}");
         body
     }
 
     fn json(&mut self, path: &str) -> Value {
-        serde_json::from_slice(&self.exchange("GET", path, "", b"").1).unwrap()
+        serde_json::from_slice(&self.0.exchange("GET", path, "", b"").1).unwrap()
     }
 
     fn send(&mut self, method: &str, path: &str, body: &[u8]) {
-        self.exchange(method, path, "", body);
-    }
-
-    /// Asks; returns the first line and the body of the response.
-    fn exchange(&mut self, method: &str, path: &str, more: &str, body: &[u8]) -> (String, Vec<u8>) {
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{more}Content-Length: {}\r\n\r\n",
-            body.len()
-        );
-        self.0.write_all(&[head.as_bytes(), body].concat()).unwrap();
-        let (mut response, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
-        loop {
-            let read = self.0.read(&mut buffer).unwrap();
-            assert!(read > 0, "{method} {path}: the server closed the connection");
-            response.extend_from_slice(&buffer[..read]);
-            let Some(head) = response.windows(4).position(|it| it == b"\r\n\r\n") else { continue };
-            let text = std::str::from_utf8(&response[..head]).unwrap().to_owned();
-            let is_chunked = text.to_ascii_lowercase().contains("transfer-encoding: chunked");
-            let length = text.lines().find_map(|it| {
-                let (name, value) = it.split_once(": ")?;
-                name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().unwrap())
-            });
-            let is_whole = match is_chunked {
-                true => response.ends_with(b"0\r\n\r\n"),
-                false => response.len() >= head + 4 + length.unwrap_or_default(),
-            };
-            if is_whole {
-                let body = response.split_off(head + 4);
-                return (
-                    text.lines().next().unwrap_or_default().to_owned(),
-                    dechunked(body, is_chunked),
-                );
-            }
-        }
-    }
-}
-
-/// Joins the chunks of a body.
-fn dechunked(body: Vec<u8>, is_chunked: bool) -> Vec<u8> {
-    if !is_chunked {
-        return body;
-    }
-    let (mut whole, mut rest) = (Vec::new(), &body[..]);
-    loop {
-        let end = rest.windows(2).position(|it| it == b"\r\n").unwrap();
-        let size = usize::from_str_radix(std::str::from_utf8(&rest[..end]).unwrap(), 16).unwrap();
-        if size == 0 {
-            return whole;
-        }
-        whole.extend_from_slice(&rest[end + 2..end + 2 + size]);
-        rest = &rest[end + 4 + size..];
+        self.0.exchange(method, path, "", body);
     }
 }
