@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use sqlx::AnyConnection;
 
 use super::batch::state_number;
 use super::database::Database;
 use super::error::StoreError;
-use super::sql::{SqlValue, Statement, integer, maybe_bytes, maybe_integer, text};
+use super::sql::{Dialect, SqlValue, Statement, integer, maybe_bytes, maybe_integer, text};
 use super::tally::read_tally;
 use super::transition::read_commit;
 use crate::answer::NodeState;
@@ -36,18 +37,7 @@ impl Database {
         moved_since: Timestamp,
     ) -> Result<StoredNodeCounts, StoreError> {
         self.connections.read_together(async |connection| {
-            let mut counts = StoredNodeCounts::default();
-            for row in read_tally(connection, &self.connections.dialect).await? {
-                let nodes = number(row.nodes);
-                counts.total += nodes;
-                let is_counted = |it: &NodeState| Some(state_number(*it)) == row.state;
-                if let Some(state) = NodeState::ALL.into_iter().find(is_counted) {
-                    *counts.states.entry(state).or_default() += nodes;
-                }
-                if let Some(commit) = row.commit.as_deref().and_then(read_commit) {
-                    *counts.commits.entry(commit).or_default() += nodes;
-                }
-            }
+            let mut counts = tallied(connection, &self.connections.dialect).await?;
             // Both values of a column say nothing, and let the index that begins with it be searched.
             let silent =
                 Statement::new("SELECT COUNT(*) FROM nodes WHERE settled IN (0, 1) AND last_seen < ")
@@ -72,13 +62,7 @@ impl Database {
     /// Counts the nodes by the commit that answered them last.
     pub(super) fn commit_counts(&self) -> Result<BTreeMap<CommitId, u64>, StoreError> {
         self.connections.read(async |connection| {
-            let mut commits = BTreeMap::new();
-            for row in read_tally(connection, &self.connections.dialect).await? {
-                if let Some(commit) = row.commit.as_deref().and_then(read_commit) {
-                    *commits.entry(commit).or_default() += number(row.nodes);
-                }
-            }
-            Ok(commits)
+            Ok(tallied(connection, &self.connections.dialect).await?.commits)
         })
     }
 
@@ -130,6 +114,26 @@ impl Database {
             Ok(members)
         })
     }
+}
+
+/// Counts all nodes, by state and by commit.
+async fn tallied(
+    connection: &mut AnyConnection,
+    dialect: &Dialect,
+) -> Result<StoredNodeCounts, sqlx::Error> {
+    let mut counts = StoredNodeCounts::default();
+    for row in read_tally(connection, dialect).await? {
+        let nodes = number(row.nodes);
+        counts.total += nodes;
+        let is_counted = |it: &NodeState| Some(state_number(*it)) == row.state;
+        if let Some(state) = NodeState::ALL.into_iter().find(is_counted) {
+            *counts.states.entry(state).or_default() += nodes;
+        }
+        if let Some(commit) = row.commit.as_deref().and_then(read_commit) {
+            *counts.commits.entry(commit).or_default() += nodes;
+        }
+    }
+    Ok(counts)
 }
 
 fn number(count: i64) -> u64 {
