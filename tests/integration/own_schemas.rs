@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::follow::wait_for;
 use crate::hub::Hub;
@@ -25,6 +26,22 @@ fn files() -> Vec<(&'static str, &'static str)> {
         ("schemas/port.yaml", PORT),
         ("groups/web.yaml", WEB),
     ]
+}
+
+/// Writes a file of a working tree.
+fn write(directory: &TempDir, path: &str, text: &str) {
+    let path = directory.path().join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// Returns a working tree with the files.
+fn working_tree() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, text) in files() {
+        write(&directory, path, text);
+    }
+    directory
 }
 
 /// Waits until a commit is rejected, and returns its first finding as `file:line:column kind`.
@@ -130,16 +147,8 @@ fn writes_are_held_to_the_schemas() {
 
 #[test]
 fn a_working_tree_and_a_revision_are_read_alike() {
-    let directory = tempfile::tempdir().unwrap();
-    let write = |path: &str, text: &str| {
-        let path = directory.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    };
-    for (path, text) in files() {
-        write(path, text);
-    }
-    write("groups/web.yaml", &WEB.replace("munich", "munch"));
+    let directory = working_tree();
+    write(&directory, "groups/web.yaml", &WEB.replace("munich", "munch"));
     let git = git2::Repository::init(directory.path()).unwrap();
     let mut index = git.index().unwrap();
     index.add_all(["*"], git2::IndexAddOption::DEFAULT, None).unwrap();
@@ -237,15 +246,7 @@ fn the_schemas_of_the_example_find_what_nothing_else_does() {
 
 #[test]
 fn one_schema_for_editors_has_all_of_it() {
-    let directory = tempfile::tempdir().unwrap();
-    let write = |path: &str, text: &str| {
-        let path = directory.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    };
-    for (path, text) in files() {
-        write(path, text);
-    }
+    let directory = working_tree();
     let print = |more: &[&str]| {
         clade(&["schema", "--own"]).args(more).current_dir(directory.path()).output().unwrap()
     };
@@ -281,7 +282,7 @@ fn one_schema_for_editors_has_all_of_it() {
         assert_eq!(validator.is_valid(&group), is_valid, "{group}");
     }
     // What is wrong with a schema is said.
-    write("schemas/ntp.yaml", "{$ref: none.yaml}\n");
+    write(&directory, "schemas/ntp.yaml", "{$ref: none.yaml}\n");
     let failed = print(&[]);
     assert_eq!((failed.status.code(), failed.stdout.len()), (Some(1), 0));
     let said = String::from_utf8(failed.stderr).unwrap();
