@@ -219,7 +219,7 @@ impl MemoryEstimate {
     /// classifying a node.
     pub(super) fn add(&mut self, text: &[u8]) {
         self.bytes += text.len();
-        self.values += text.iter().filter(|it| matches!(it, b',' | b'[' | b'{')).count();
+        self.values += count_separators(text);
     }
 
     pub(super) fn is_nothing(self) -> bool {
@@ -242,6 +242,17 @@ impl MemoryEstimate {
     fn budget(self) -> &'static MemoryBudget {
         if self.kibibytes() < IS_LARGE { &ORDINARY } else { &LARGE }
     }
+}
+
+/// Counts commas and opening brackets, without a branch for each byte: so many bytes are compared at once.
+fn count_separators(text: &[u8]) -> usize {
+    // `[` and `{` differ in one bit, and 255 is the most that a byte can count.
+    let is_separator = |byte: u8| u8::from((byte == b',') | (byte | 0x20 == b'{'));
+    let in_part = |part: &[u8]| {
+        let count = part.iter().fold(0_u8, |count, byte| count.wrapping_add(is_separator(*byte)));
+        usize::from(count)
+    };
+    text.chunks(255).map(in_part).sum()
 }
 
 fn permits(kibibytes: usize) -> u32 {
@@ -279,6 +290,16 @@ mod tests {
         drop(part);
         let all = waiting.await.unwrap().unwrap();
         assert_eq!((all.num_permits(), budget.waiting.available_permits()), (100, 10));
+    }
+
+    #[test]
+    fn every_comma_and_opening_bracket_counts() {
+        let all: Vec<u8> = (0..=255).collect();
+        for (text, count) in
+            [(&b""[..], 0), (b"{\"a\": [1, 2], \"b\": {}}", 5), (&all, 3), (&[b'['; 1000], 1000)]
+        {
+            assert_eq!(count_separators(text), count);
+        }
     }
 
     #[tokio::test]
