@@ -20,6 +20,7 @@ mod context;
 mod entrance;
 mod events;
 mod failure;
+mod gone_pins;
 mod group;
 mod groups;
 mod home;
@@ -52,6 +53,7 @@ pub use session::{NoRandomness, Transport};
 use crate::http::{ConsolePages, InProcessApi, yielding};
 use asset::Assets;
 use context::Console;
+use gone_pins::PinMemory;
 use session::Sessions;
 
 /// What the console is told.
@@ -83,8 +85,9 @@ impl ConsoleSettings {
 pub fn pages(api: InProcessApi, settings: &ConsoleSettings) -> ConsolePages {
     let ConsoleSettings { base_path, transport, sessions } = settings.clone();
     let assets = Assets::new(&base_path);
-    let console =
-        Arc::new(Console { api, assets, base_path, transport, sessions, forge: OnceCell::new() });
+    let (forge, pins) = (OnceCell::new(), PinMemory::default());
+    let console = Console { api, assets, base_path, transport, sessions, forge, pins };
+    let console = Arc::new(console);
     let missing = Router::new().fallback(missing::missing).with_state(Arc::clone(&console));
     let pages = Router::new()
         .route("/", get(home::show))

@@ -42,7 +42,7 @@ mod writer;
 pub use check_in::{Answered, CheckIn, ListedCheckIn, Noted, NotedFacts, Received, Stored};
 pub use check_ins::CheckIns;
 pub(crate) use check_ins::{LARGE_ROW, LONGEST_NAME, after};
-pub use counts::StoredNodeCounts;
+pub use counts::{FleetVersion, StoredNodeCounts};
 pub use database::StoreLimits;
 pub use error::{StoreError, StoreFault};
 pub use file::StoreHealth;

@@ -10,6 +10,7 @@ use tokio::sync::OnceCell;
 use super::asset::Assets;
 use super::base_path::BasePath;
 use super::failure::{ErrorPage, help};
+use super::gone_pins::PinMemory;
 use super::layout::{Links, PageFrame, Section, SessionState};
 use super::page;
 use super::session::{Sessions, Transport};
@@ -27,6 +28,7 @@ pub(super) struct Console {
     pub(super) sessions: Arc<Sessions>,
     /// The pages of the repository on its forge, which stay the same.
     pub(super) forge: OnceCell<Option<Arc<ForgePages>>>,
+    pub(super) pins: PinMemory,
 }
 
 impl Console {

@@ -1,6 +1,7 @@
 //! The list of nodes, by what they got last.
 
 use askama::Template;
+use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::context::PageError;
@@ -19,6 +20,19 @@ const PAGE: usize = 50;
 struct NodesPage {
     layout: PageFrame,
     filter: TypedFilter,
+    list: FilteredList,
+}
+
+/// The nodes that a filter finds, or what is wrong with it.
+#[derive(Debug)]
+enum FilteredList {
+    Found(Box<NodeList>),
+    Invalid(String),
+}
+
+/// A part of the list, and the ways to others.
+#[derive(Debug)]
+struct NodeList {
     page: NodePage,
     headings: Vec<SortableHeading>,
     pager: Pager,
@@ -114,12 +128,28 @@ impl TypedFilter {
 
 /// Shows the page.
 pub(super) async fn show(visit: Visit) -> Response {
-    let page = page(&visit).await;
-    visit.show(page)
+    match page(&visit).await {
+        // The form is there to be corrected.
+        Ok(page) if matches!(page.list, FilteredList::Invalid(_)) => {
+            visit.show_as(StatusCode::BAD_REQUEST, &page)
+        }
+        page => visit.show(page),
+    }
 }
 
 async fn page(visit: &Visit) -> Result<NodesPage, PageError> {
     let filter = TypedFilter::of(visit);
+    let list = match list(visit, &filter).await {
+        Ok(list) => FilteredList::Found(Box::new(list)),
+        Err(PageError::Api(error)) if error.status == StatusCode::BAD_REQUEST => {
+            FilteredList::Invalid(error.error.msg)
+        }
+        Err(trouble) => return Err(trouble),
+    };
+    Ok(NodesPage { layout: visit.layout(Section::Nodes), filter, list })
+}
+
+async fn list(visit: &Visit, filter: &TypedFilter) -> Result<NodeList, PageError> {
     let asked = filter.query("commit");
     let export = format!("/controller/nodes{asked}");
     let offset = visit.offset();
@@ -127,13 +157,11 @@ async fn page(visit: &Visit) -> Result<NodesPage, PageError> {
     let route = format!("{export}{separator}limit={PAGE}&offset={offset}");
     let page: NodePage = visit.get(&route).await?;
     let address = visit.links().to(&format!("/nodes{}", filter.query("answered_by")));
-    Ok(NodesPage {
-        layout: visit.layout(Section::Nodes),
+    Ok(NodeList {
         pager: Pager::new(page.total, (offset, page.nodes.len(), PAGE), &address),
         export: visit.links().plain(&format!("{export}{separator}limit=1000")),
         headings: SORTABLE.map(|it| filter.heading(it, visit.links())).into(),
         page,
-        filter,
     })
 }
 

@@ -1,11 +1,12 @@
 //! What is wrong in the estate: one list.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
 
 use super::context::PageError;
+use super::gone_pins::GonePins;
 use super::groups::{Members, members};
 use super::layout::{PageFrame, Section};
 use super::markup as m;
@@ -14,7 +15,6 @@ use super::visit::Visit;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::http::types::{Commit, Condition, CountedNodes, Finding, NodePage, NodeSummary};
 use crate::model::{CommitId, GroupId};
-use crate::rule::parts;
 
 /// How many items of each kind the page lists.
 const LISTED: usize = 50;
@@ -29,7 +29,7 @@ struct ProblemsPage {
     silent: NodePage,
     silent_groups: Vec<GroupLink>,
     silent_groups_total: usize,
-    pins: Vec<GonePin>,
+    gone: Arc<GonePins>,
     more_pins: usize,
     findings: Vec<Finding>,
     findings_total: usize,
@@ -41,13 +41,6 @@ struct ProblemsPage {
 struct GroupLink {
     id: GroupId,
     name: String,
-}
-
-/// A pinned node that the store does not know.
-#[derive(Debug)]
-struct GonePin {
-    node: String,
-    group: GroupLink,
 }
 
 /// Shows the page.
@@ -71,7 +64,7 @@ async fn page(visit: &Visit) -> Result<ProblemsPage, PageError> {
     let hierarchy = &snapshot.estate.hierarchy;
     // Without check-ins nothing is known of the use of groups.
     let unused = if counts.total == 0 { Vec::new() } else { unused(hierarchy, &members) };
-    let (pins, more_pins) = gone_pins(visit, hierarchy).await?;
+    let gone = visit.gone_pins(&snapshot).await?;
     let commit: Option<Commit> = match visit.commit() {
         Some(commit) => Some(visit.get(&format!("/controller/commits/{commit}")).await?),
         None => None,
@@ -86,8 +79,8 @@ async fn page(visit: &Visit) -> Result<ProblemsPage, PageError> {
         silent,
         silent_groups_total: unused.len(),
         silent_groups: unused.into_iter().take(LISTED).collect(),
-        pins,
-        more_pins,
+        more_pins: gone.total.saturating_sub(gone.first.len()),
+        gone,
         findings_total: findings.len(),
         findings: findings.into_iter().take(LISTED).collect(),
         live: visit.commit(),
@@ -108,32 +101,12 @@ fn named(hierarchy: &Hierarchy, index: GroupIndex) -> GroupLink {
     GroupLink { id: group.id, name: group.name.to_string() }
 }
 
-/// Returns the first pinned nodes that have not checked in, and how many more there are.
-async fn gone_pins(
-    visit: &Visit,
-    hierarchy: &Hierarchy,
-) -> Result<(Vec<GonePin>, usize), PageError> {
-    let pins = hierarchy.indexes().flat_map(|index| {
-        let rule = hierarchy.group(index).rule.as_deref();
-        let names = rule.map(|it| parts(it).1).unwrap_or_default();
-        names.into_iter().map(move |name| (index, name.to_string()))
-    });
-    let pins: Vec<(GroupIndex, String)> = pins.collect();
-    let names: BTreeSet<String> = pins.iter().map(|(_, name)| name.clone()).collect();
-    let known = visit.known_nodes(names.into_iter().collect()).await?;
-    let gone: Vec<_> = pins.into_iter().filter(|(_, name)| !known.contains(name)).collect();
-    let rest = gone.len().saturating_sub(LISTED);
-    let shown = gone.into_iter().take(LISTED);
-    let shown = shown.map(|(index, node)| GonePin { node, group: named(hierarchy, index) });
-    Ok((shown.collect(), rest))
-}
-
 impl ProblemsPage {
     fn is_well(&self) -> bool {
         self.conditions.is_empty()
             && [&self.conflicts, &self.errors, &self.silent].iter().all(|it| it.total == 0)
             && self.silent_groups_total == 0
-            && self.pins.is_empty()
+            && self.gone.total == 0
             && self.findings_total == 0
     }
 

@@ -1,6 +1,6 @@
 //! A request for a page: who asks, which commit it is about, and where links lead.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use askama::Template;
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::context::{Console, PageError, bare_layout, failed};
 use super::entrance::Entrance;
+use super::gone_pins::GonePins;
 use super::layout::{Links, PageFrame, Point, Section, SessionState, escaped};
 use super::page;
 use crate::http::types::{BlamedCommit, Status};
@@ -184,12 +185,9 @@ impl Visit {
         Ok(found.1)
     }
 
-    /// Returns those of some names that nodes have that checked in.
-    pub(super) async fn known_nodes(
-        &self,
-        names: Vec<String>,
-    ) -> Result<BTreeSet<String>, PageError> {
-        Ok(self.console.api.known_nodes(names).await?)
+    /// Returns the pins to nodes that have not checked in.
+    pub(super) async fn gone_pins(&self, snapshot: &Snapshot) -> Result<Arc<GonePins>, PageError> {
+        Ok(self.console.pins.gone(&self.console.api, snapshot).await?)
     }
 
     /// Returns the text of a file of a commit, if it has one.
@@ -255,9 +253,14 @@ impl Visit {
     /// Writes a page, or the error in its place.
     pub(super) fn show<T: Template>(&self, page: Result<T, PageError>) -> Response {
         match page {
-            Ok(page) => page::write(StatusCode::OK, &page, &self.headers),
+            Ok(page) => self.show_as(StatusCode::OK, &page),
             Err(trouble) => self.fail(trouble),
         }
+    }
+
+    /// Writes a page with a status.
+    pub(super) fn show_as<T: Template>(&self, status: StatusCode, page: &T) -> Response {
+        page::write(status, page, &self.headers)
     }
 
     fn fail(&self, trouble: PageError) -> Response {

@@ -23,6 +23,7 @@ use super::types::{BlamedCommit, Error, ErrorKind, Status};
 use crate::forge::ForgePages;
 use crate::model::CommitId;
 use crate::snapshot::Snapshot;
+use crate::store::FleetVersion;
 
 /// The most bytes of an answer that a page shows.
 const LARGEST: usize = 64 << 20;
@@ -225,17 +226,27 @@ impl InProcessApi {
         }
     }
 
-    /// Returns those of some names that nodes have that checked in.
+    /// Returns which nodes have checked in, as one value.
     ///
     /// # Errors
     ///
     /// Returns an error if the store cannot be read.
-    pub async fn known_nodes(
-        &self,
-        names: Vec<String>,
-    ) -> Result<BTreeSet<String>, InProcessError> {
+    pub async fn fleet_version(&self) -> Result<FleetVersion, InProcessError> {
         let check_ins = self.services.check_ins.clone();
-        Ok(STORE.run(move || check_ins.known(&names)).await?)
+        Ok(STORE.run(move || check_ins.fleet_version()).await?)
+    }
+
+    /// Returns those of some names that no node has that checked in, and which nodes had.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    pub async fn unknown_nodes(
+        &self,
+        names: Vec<Arc<str>>,
+    ) -> Result<(BTreeSet<String>, FleetVersion), InProcessError> {
+        let check_ins = self.services.check_ins.clone();
+        Ok(STORE.run(move || check_ins.unknown(&names)).await?)
     }
 
     /// Returns the text of a file at a commit, if it has one.

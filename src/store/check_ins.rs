@@ -14,7 +14,7 @@ use super::check_in::{
     CheckIn, CheckInOrigin, FactsPresence, ListedCheckIn, Noted, QueuedRow, Received, Row,
     RowContent, Stored, TrustedRow,
 };
-use super::counts::StoredNodeCounts;
+use super::counts::{FleetVersion, StoredNodeCounts};
 use super::database::Database;
 use super::error::{StoreError, StoreFault};
 use super::file::{StoreFile, StoreHealth};
@@ -280,15 +280,34 @@ impl CheckIns {
         database.members(matched_since).map_err(|error| self.0.file.fail(&database, error))
     }
 
-    /// Returns those of some names that nodes have. Blocking.
+    /// Returns which nodes there are, as one value. Blocking.
     ///
     /// # Errors
     ///
     /// Returns an error if the store cannot be read.
-    pub fn known(&self, names: &[String]) -> Result<BTreeSet<String>, StoreError> {
+    pub fn fleet_version(&self) -> Result<FleetVersion, StoreError> {
         self.0.writer.flush()?;
         let database = self.0.file.database()?;
-        database.known(names).map_err(|error| self.0.file.fail(&database, error))
+        database.fleet_version().map_err(|error| self.0.file.fail(&database, error))
+    }
+
+    /// Returns those of some names that no node has, and which nodes there were. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the store cannot be read.
+    pub fn unknown(
+        &self,
+        names: &[Arc<str>],
+    ) -> Result<(BTreeSet<String>, FleetVersion), StoreError> {
+        let (possible, impossible): (Vec<&str>, Vec<&str>) =
+            names.iter().map(AsRef::as_ref).partition(|it| check_name(it).is_ok());
+        self.0.writer.flush()?;
+        let database = self.0.file.database()?;
+        let found = database.unknown(&possible);
+        let (mut unknown, version) = found.map_err(|error| self.0.file.fail(&database, error))?;
+        unknown.extend(impossible.into_iter().map(str::to_owned));
+        Ok((unknown, version))
     }
 
     /// Returns all that is known of a node but its history, if there is room for it. Blocking.

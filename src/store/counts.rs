@@ -8,11 +8,25 @@ use sqlx::AnyConnection;
 use super::batch::state_number;
 use super::database::Database;
 use super::error::StoreError;
-use super::sql::{Dialect, SqlValue, Statement, integer, maybe_bytes, maybe_integer, text};
+use super::sql::{Dialect, Statement, integer, maybe_bytes, maybe_integer, maybe_text, text};
 use super::tally::read_tally;
 use super::transition::read_commit;
 use crate::answer::NodeState;
 use crate::model::{CommitId, GroupId};
+
+/// How many names are looked up by one statement.
+const LOOKED_UP_TOGETHER: usize = 10_000;
+
+/// Which nodes there are: as long as it is the same, no node came or went.
+///
+/// A new node has a larger id than all others. Where the newest is the same row as before, no other has come and
+/// stayed; then the number tells whether one has gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetVersion {
+    nodes: i64,
+    /// The id of the newest, when it was seen first, and its name: a file may use the id of one that went again.
+    newest: Option<(i64, i64, String)>,
+}
 
 /// How many nodes there are of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,18 +80,40 @@ impl Database {
         })
     }
 
-    /// Returns those of some names that nodes have.
-    pub(super) fn known(&self, names: &[String]) -> Result<BTreeSet<String>, StoreError> {
+    /// Returns which nodes there are, as one value.
+    pub(super) fn fleet_version(&self) -> Result<FleetVersion, StoreError> {
+        self.connections.read(async |connection| fleet_version(connection).await)
+    }
+
+    /// Returns those of some names that no node has, and which nodes there were.
+    pub(super) fn unknown(
+        &self,
+        names: &[&str],
+    ) -> Result<(BTreeSet<String>, FleetVersion), StoreError> {
         self.connections.read_together(async |connection| {
-            let mut known = BTreeSet::new();
-            for some in names.chunks(500) {
-                let found = Statement::new("SELECT name FROM nodes WHERE name IN ");
-                let found = found.list(some.iter().map(|it| SqlValue::from(it.as_str())));
+            let version = fleet_version(connection).await?;
+            let mut unknown = BTreeSet::new();
+            for some in names.chunks(LOOKED_UP_TOGETHER) {
+                // One value: as many parameters take longer than the search. And no row for a node that is known.
+                let some = serde_json::Value::from(some).to_string();
+                let found = match self.connections.dialect {
+                    Dialect::Sqlite => {
+                        Statement::new("SELECT value FROM json_each(").value(&*some).text(")")
+                    }
+                    Dialect::Postgres => {
+                        let list =
+                            Statement::new("SELECT value FROM json_array_elements_text(CAST(");
+                        list.value(&*some).text(" AS json))")
+                    }
+                };
+                let found = found.text(
+                    " AS asked WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE name = asked.value)",
+                );
                 for row in found.fetch(connection).await? {
-                    known.insert(text(&row, 0)?);
+                    unknown.insert(text(&row, 0)?);
                 }
             }
-            Ok(known)
+            Ok((unknown, version))
         })
     }
 
@@ -114,6 +150,21 @@ impl Database {
             Ok(members)
         })
     }
+}
+
+/// Reads which nodes there are.
+async fn fleet_version(connection: &mut AnyConnection) -> Result<FleetVersion, sqlx::Error> {
+    let version = Statement::new(
+        "SELECT t.nodes, n.id, n.first_seen, n.name FROM totals t \
+         LEFT JOIN nodes n ON n.id = (SELECT MAX(id) FROM nodes) WHERE t.id = 1",
+    );
+    let Some(row) = version.first(connection).await? else { return Err(sqlx::Error::RowNotFound) };
+    let newest = (maybe_integer(&row, 1)?, maybe_integer(&row, 2)?, maybe_text(&row, 3)?);
+    let newest = match newest {
+        (Some(id), Some(first_seen), Some(name)) => Some((id, first_seen, name)),
+        _ => None,
+    };
+    Ok(FleetVersion { nodes: integer(&row, 0)?, newest })
 }
 
 /// Counts all nodes, by state and by commit.

@@ -65,6 +65,7 @@ macro_rules! with_either_database {
 
 mod causes;
 mod edges;
+mod fleet;
 mod history;
 mod large;
 mod load;
