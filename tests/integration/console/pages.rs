@@ -358,7 +358,7 @@ fn browsers_get_errors_as_pages_and_programs_as_json() {
         ("/v1/nowhere", html, 404, "application/json"),
         ("/groups/00000000-0000-4000-8000-00000000000f", html, 404, "text/html; charset=utf-8"),
         ("/groups/x", html, 400, "text/html; charset=utf-8"),
-        ("/nodes?silent_for=x", html, 400, "text/html; charset=utf-8"),
+        ("/nodes/web1.example.com?at=x", html, 400, "text/html; charset=utf-8"),
     ] {
         let answer = daemon.request_with("GET", path, headers, "");
         assert_eq!((answer.status, answer.header("Content-Type")), (status, Some(kind)), "{path}");
@@ -366,6 +366,26 @@ fn browsers_get_errors_as_pages_and_programs_as_json() {
             let id = answer.header("X-Request-Id").unwrap().to_owned();
             assert!(answer.body.contains(&id), "{path} shows its request id");
         }
+    }
+}
+
+#[test]
+fn a_filter_that_is_not_valid_can_be_corrected() {
+    let fleet = shared_fleet();
+    for (query, said) in [
+        ("silent_for=x", "duration"),
+        ("state=x", "state"),
+        ("sort=x", "sort"),
+        ("answered_by=x", "commit"),
+    ] {
+        let html = "Accept: text/html\r\n";
+        let answer = fleet.daemon.request_with("GET", &format!("/nodes?q=web&{query}"), html, "");
+        assert_eq!(answer.status, 400, "{query}");
+        let message = text(&answer.body);
+        assert!(message.contains("This filter is not valid."), "{query}: {message}");
+        let message = message.split("not valid.").nth(1).unwrap();
+        assert!(message.contains(said), "{query}: {message}");
+        assert!(answer.body.contains(r#"<input name="q" value="web""#), "{query}");
     }
 }
 
