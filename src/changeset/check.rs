@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::body::read_group;
 use super::context::WriteContext;
+use super::group_changes::GroupChanges;
 use super::rejection::{Rejection, RejectionKind};
 use super::wording::counted;
 use crate::hierarchy::{
@@ -178,23 +179,19 @@ fn unreachable(groups: &[Group]) -> Vec<&Group> {
 
 /// Refuses classes and parameters that the catalogues do not have, in the groups that change and
 /// all below them.
-pub(super) fn referents(context: &WriteContext<'_>, new: &Hierarchy) -> Result<(), Rejection> {
+pub(super) fn referents(
+    context: &WriteContext<'_>,
+    changes: &GroupChanges,
+    new: &Hierarchy,
+) -> Result<(), Rejection> {
     if context.layout.policy.missing_referents != Strictness::Error
         || context.estate.catalogues.is_empty()
     {
         return Ok(());
     }
-    let old = &context.estate.hierarchy;
-    let changed: BTreeSet<GroupIndex> = new
-        .indexes()
-        .filter(|index| {
-            let group = new.group(*index);
-            old.find(group.id).is_none_or(|before| old.group(before) != group)
-        })
-        .collect();
-    let affected =
-        new.indexes().filter(|index| new.lineage(*index).any(|it| changed.contains(&it)));
-    let missing = affected.flat_map(|index| {
+    let changed = changes.written.iter().filter_map(|it| new.find(it.id));
+    let affected: BTreeSet<GroupIndex> = changed.flat_map(|it| new.subtree(it)).collect();
+    let missing = affected.into_iter().flat_map(|index| {
         let definers = new.lineage(index).map(|it| new.group(it));
         missing(context.estate, new.group(index), definers)
     });
