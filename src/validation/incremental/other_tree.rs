@@ -131,7 +131,7 @@ impl Checked {
     ) -> bool {
         let places = Places { origins: &self.origins, readings: &self.readings };
         holders.iter().filter(|(_, it)| it.differ()).all(|(name, it)| {
-            // Whoever means one of them by this name is its child.
+            // A group that calls one of them its parent is its child.
             let of_before = it.staying.iter().chain(&it.old);
             let known = of_before.filter_map(|(id, _)| before.find(*id));
             let mut children = known.flat_map(|it| before.children(it));

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use clade::internals::model::Node;
-use clade::internals::validation::{
-    Checked, FileKind, FileReading, SourceContent, SourceFile, read_file,
-};
+use clade::internals::validation::{SourceContent, SourceFile};
 use fastrand::Rng;
 
 const POLICY: &str = "policy: {missing_referents: warn, potential_conflicts: off, redundant_values: warn, repeated_rules: warn, untested_groups: warn, too_many_pins: warn, max_pins: 1, catalogue_mismatches: warn}\n";
@@ -102,36 +99,23 @@ impl Repository {
     }
 
     pub(super) fn files(&self) -> Vec<SourceFile> {
+        self.texts().into_iter().map(source_file).collect()
+    }
+
+    fn texts(&self) -> BTreeMap<String, String> {
         let groups = self.groups.iter().map(|(path, documents)| {
             let texts: Vec<String> = documents.iter().map(Document::text).collect();
             (path.clone(), texts.join("---\n"))
         });
-        let file = |(path, text): (String, String)| SourceFile {
-            path: path.into(),
-            content: SourceContent::Bytes(text.into_bytes().into()),
-        };
-        groups.chain(self.others.clone()).map(file).collect()
+        groups.chain(self.others.clone()).collect()
     }
 
-    /// Reads the files that are other than before; returns the paths of those that are gone, too.
-    pub(super) fn differing(
-        &self,
-        before: &Self,
-        checked: &Checked,
-    ) -> (Vec<Arc<FileReading>>, Vec<String>) {
-        let (old, new) = (before.files(), self.files());
-        let content = |files: &[SourceFile], path: &str| {
-            files.iter().find(|it| &*it.path == path).map(|it| it.content.clone())
-        };
-        let differs = |it: &&SourceFile| content(&old, &it.path) != Some(it.content.clone());
-        let kind = |it: &SourceFile| match checked.layout().kind_of(it) {
-            Some(FileKind::Settings) | None => None,
-            kind => kind,
-        };
-        let read = |it: &SourceFile| Some(Arc::new(read_file(it, kind(it)?)));
-        let changed = new.iter().filter(differs).filter_map(read).collect();
-        let gone = old.iter().filter(|it| content(&new, &it.path).is_none());
-        (changed, gone.map(|it| it.path.to_string()).collect())
+    /// Returns the files that are other than before, and the paths of those that are gone.
+    pub(super) fn differing(&self, before: &Self) -> (Vec<SourceFile>, Vec<String>) {
+        let (old, new) = (before.texts(), self.texts());
+        let gone = old.keys().filter(|it| !new.contains_key(*it)).cloned().collect();
+        let changed = new.into_iter().filter(|(path, text)| old.get(path) != Some(text));
+        (changed.map(source_file).collect(), gone)
     }
 
     /// Returns whether only files of groups differ.
@@ -188,7 +172,7 @@ impl Repository {
                 self.pick(rng).unwrap().body = body;
             }
             Change::Root => {
-                let name = *rng.choice(["All Nodes", "Group 1", "Top"]).unwrap();
+                let name = rng.choice(["All Nodes", "Group 1", "Top"]).unwrap();
                 let text = format!("name: {name}\nid: 00000000-0000-4000-8000-000000000000\n");
                 let path = "groups/root.yaml".to_owned();
                 if self.others.remove(&path).is_none() {
@@ -253,8 +237,10 @@ impl Repository {
 
     fn rename(&mut self, rng: &mut Rng, change: Change) {
         let count = self.next;
-        let name = if rng.u8(..4) == 0 { rng.usize(..count) } else { count + rng.usize(..50) };
-        let name = format!("Group {name}");
+        let name = match rng.u8(..4) {
+            0 => format!("Group {}", rng.usize(..count)),
+            _ => format!("Renamed {}", rng.u16(..)),
+        };
         let document = self.pick(rng).unwrap();
         let before = std::mem::replace(&mut document.name, name.clone());
         if change == Change::RenameWithChildren {
@@ -287,6 +273,11 @@ impl Repository {
             _ => by_name,
         }
     }
+}
+
+fn source_file((path, text): (String, String)) -> SourceFile {
+    let content = SourceContent::Bytes(text.into_bytes().into());
+    SourceFile { path: path.into(), content }
 }
 
 fn environment(rng: &mut Rng) -> &'static str {
