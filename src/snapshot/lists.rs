@@ -72,7 +72,9 @@ impl PrefixedLists {
         let mut rest = lists.0.as_mut_slice();
         while let Some((length, behind)) = rest.split_first_mut() {
             let (list, behind) = behind.split_at_mut((*length as usize).min(behind.len()));
-            list.iter_mut().for_each(|it| *it = number(*it));
+            for it in &mut *list {
+                *it = number(*it);
+            }
             list.sort_unstable();
             rest = behind;
         }

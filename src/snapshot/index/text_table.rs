@@ -102,7 +102,9 @@ impl TextTable {
             let text = (bytes as usize).div_ceil(4).min(behind.len());
             let (_, behind) = behind.split_at_mut(text);
             let (asked_by, behind) = behind.split_at_mut((groups as usize).min(behind.len()));
-            asked_by.iter_mut().for_each(|it| *it = number(*it));
+            for it in asked_by {
+                *it = number(*it);
+            }
             rest = behind;
         }
         Self { slots: self.slots.clone(), records, hasher: self.hasher.clone() }

@@ -62,7 +62,9 @@ const BEFORE: &[(&str, &str)] = &[
 
 /// What changes, the files that are other then, none for one that is removed, and whether that is
 /// checked by itself.
-const ROWS: &[(&str, &[(&str, Option<&str>)], bool)] = &[
+type Row = (&'static str, &'static [(&'static str, Option<&'static str>)], bool);
+
+const ROWS: &[Row] = &[
     (
         "a group comes",
         &[("groups/n.yaml", Some("name: N\nrule: name = n\nclasses: {x: {}}\n"))],
@@ -314,14 +316,15 @@ fn a_policy_that_looks_for_conflicts_looks_through_all_groups() {
 
 #[test]
 fn so_many_groups_may_differ() {
-    let names =
-        |count: usize| -> String { (0..count).map(|it| format!("name: G{it}\n---\n")).collect() };
+    let named = |letter: char, count: usize| -> String {
+        let documents: Vec<String> = (0..count).map(|it| format!("name: {letter}{it}\n")).collect();
+        documents.join("---\n")
+    };
     // So many that others change nothing for what proofs may cost.
-    let known: String = (0..2_100).map(|it| format!("name: A{it}\n---\n")).collect();
-    let before = [("groups/a.yaml", known.as_str())];
-    let (some, many) = (names(256), names(257));
-    assert!(is_short(&before, &[before[0], ("groups/n.yaml", &some)]));
-    assert!(!is_short(&before, &[before[0], ("groups/n.yaml", &many)]));
+    let (known, some, many) = (named('A', 2_100), named('G', 256), named('G', 257));
+    let before = ("groups/a.yaml", known.as_str());
+    assert!(is_short(&[before], &[before, ("groups/n.yaml", &some)]));
+    assert!(!is_short(&[before], &[before, ("groups/n.yaml", &many)]));
 }
 
 #[test]
