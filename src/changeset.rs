@@ -47,7 +47,7 @@ pub fn compute(
     let planned = operation::plan(context, operation, scopes)?;
     let old = &context.estate.hierarchy;
     scope::check(scopes, old, &planned.changes)?;
-    let hierarchy = planned.changes.build(old)?;
+    let hierarchy = check::build(old, &planned.changes)?;
     check::referents(context, &planned.changes, &hierarchy)?;
     let mut files = files::changes(context, &planned.changes, &hierarchy)?;
     let environments = environment::changes(context, operation, scopes)?;

@@ -70,9 +70,13 @@ fn cycle(groups: &[&Group]) -> Rejection {
     Rejection::new(RejectionKind::InheritanceCycle, message, groups)
 }
 
-/// Builds the tree of a new set of groups.
-pub(super) fn build(groups: &[Group]) -> Result<Hierarchy, Rejection> {
-    Hierarchy::build(groups.to_vec()).map_err(|faults| explain(groups, &faults))
+/// Builds the tree of all groups after a write.
+pub(super) fn build(old: &Hierarchy, changes: &GroupChanges) -> Result<Hierarchy, Rejection> {
+    let whole = || {
+        let groups = changes.all(old);
+        Hierarchy::build(groups.clone()).map_err(|faults| explain(&groups, &faults))
+    };
+    changes.tree(old).map_or_else(whole, Ok)
 }
 
 fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Rejection {

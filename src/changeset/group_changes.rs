@@ -2,8 +2,6 @@
 
 use hashbrown::HashSet;
 
-use super::check;
-use super::rejection::Rejection;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{EnvironmentName, Group, GroupId};
 
@@ -36,20 +34,17 @@ impl GroupChanges {
         Self { written, removed }
     }
 
-    /// Builds the tree of all groups after the write.
-    pub(super) fn build(&self, old: &Hierarchy) -> Result<Hierarchy, Rejection> {
+    /// Returns the tree of all groups after the write; `None` if they may not form one, or the root group is
+    /// written.
+    pub(super) fn tree(&self, old: &Hierarchy) -> Option<Hierarchy> {
         let written = || self.written.iter().cloned();
         if self.keep_tree(old)
             && let Some((hierarchy, _)) = old.amended(written())
         {
-            return Ok(hierarchy);
+            return Some(hierarchy);
         }
-        let restructured = if self.have_names_of_their_own(old) {
-            old.restructured(&self.removed, written().collect())
-        } else {
-            None
-        };
-        restructured.map_or_else(|| check::build(&self.all(old)), Ok)
+        let has_names = self.have_names_of_their_own(old);
+        has_names.then(|| old.restructured(&self.removed, written().collect()))?
     }
 
     fn keep_tree(&self, old: &Hierarchy) -> bool {
@@ -72,7 +67,7 @@ impl GroupChanges {
     }
 
     /// Returns all groups after the write.
-    fn all(&self, old: &Hierarchy) -> Vec<Group> {
+    pub(super) fn all(&self, old: &Hierarchy) -> Vec<Group> {
         let written = |id: GroupId| self.written.iter().find(|it| it.id == id);
         let stay = old.groups().filter(|it| !self.removed.contains(&it.id));
         let old_ones = stay.map(|it| written(it.id).unwrap_or(it).clone());
@@ -103,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_is_that_of_all_groups_or_fails_as_it_does() {
+    fn the_tree_is_that_of_all_groups() {
         let mut rng = fastrand::Rng::with_seed(5);
         let mut old = Hierarchy::build(root_group().into_iter().collect()).unwrap();
         let (mut trees, mut faults) = (0, 0);
@@ -119,15 +114,19 @@ mod tests {
                     None => groups.push(group),
                 }
             }
-            let built = GroupChanges::between(&old, groups.clone()).build(&old);
-            match (built, check::build(&groups)) {
-                (Ok(found), Ok(expected)) => {
+            let changes = GroupChanges::between(&old, groups.clone());
+            let all = Hierarchy::build(changes.all(&old));
+            let writes_root = changes.written.iter().any(|it| it.id == GroupId::ROOT);
+            match (changes.tree(&old), Hierarchy::build(groups)) {
+                (Some(found), Ok(expected)) => {
                     assert!(found.groups().eq(expected.groups()));
+                    assert!(all.unwrap().groups().eq(expected.groups()));
                     old = found;
                     trees += 1;
                 }
                 (found, expected) => {
-                    assert!(found.is_err() && expected.is_err());
+                    assert!(found.is_none() && (writes_root || expected.is_err()));
+                    assert_eq!(all.is_err(), expected.is_err());
                     faults += 1;
                 }
             }

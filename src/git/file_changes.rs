@@ -22,17 +22,65 @@ pub struct FileChanges {
     pub removed_cost: Counts,
 }
 
-/// Two directories to compare; one of them may be missing.
-struct Directories<'r> {
+/// Two trees to compare; one of them may be missing.
+struct TreePair<'r> {
     path: String,
     depth: u64,
     old: Option<Tree<'r>>,
     new: Option<Tree<'r>>,
 }
 
+/// What both trees have under a name.
+type EntryPair<'t> = [Option<TreeEntryOf<'t>>; 2];
+
+impl TreePair<'_> {
+    /// Returns what they do not have alike.
+    fn differing(&self) -> impl Iterator<Item = EntryPair<'_>> {
+        let mut olds = self.old.iter().flat_map(Tree::iter).peekable();
+        let mut news = self.new.iter().flat_map(Tree::iter).peekable();
+        let pairs = std::iter::from_fn(move || {
+            let order = match (olds.peek(), news.peek()) {
+                (None, None) => return None,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(old), Some(new)) => order(old, new),
+            };
+            let old = if order.is_le() { olds.next() } else { None };
+            let new = if order.is_ge() { news.next() } else { None };
+            Some([old, new])
+        });
+        pairs.filter(|pair| match pair {
+            [Some(old), Some(new)] => old.id() != new.id() || old.filemode() != new.filemode(),
+            _ => true,
+        })
+    }
+}
+
 impl FileChanges {
     fn len(&self) -> usize {
         self.written.len() + self.removed.len()
+    }
+
+    /// Notes what differs under a name; returns its path if that is a directory.
+    fn note(&mut self, pair: &TreePair<'_>, [old, new]: &EntryPair<'_>) -> Option<String> {
+        let either = new.as_ref().or(old.as_ref())?;
+        let path = format!("{}{}", pair.path, String::from_utf8_lossy(either.name_bytes()));
+        let length = (pair.path.len() + either.name_bytes().len()) as u64;
+        if old.is_none() {
+            count(&mut self.added_cost, length);
+            for (item, peak) in [(BudgetItem::PathLength, length), (BudgetItem::Depth, pair.depth)]
+            {
+                self.added_cost = self.added_cost.with(item, self.added_cost.get(item).max(peak));
+            }
+        } else if new.is_none() {
+            count(&mut self.removed_cost, length);
+        }
+        match kind_of(either) {
+            None => return Some(path),
+            Some(kind) if new.is_some() => self.written.push(TreeEntry { path, kind }),
+            Some(_) => self.removed.push(path),
+        }
+        None
     }
 }
 
@@ -40,13 +88,6 @@ impl FileChanges {
 fn count(cost: &mut Counts, length: u64) {
     for (item, more) in [(BudgetItem::Entries, 1), (BudgetItem::PathBytes, length)] {
         *cost = cost.with(item, cost.get(item) + more);
-    }
-}
-
-/// Notes how long a path is and how deep it lies.
-fn note_peaks(cost: &mut Counts, length: u64, depth: u64) {
-    for (item, peak) in [(BudgetItem::PathLength, length), (BudgetItem::Depth, depth)] {
-        *cost = cost.with(item, cost.get(item).max(peak));
     }
 }
 
@@ -72,54 +113,23 @@ impl Repository {
         let (Some(old), Some(new)) = (old, new) else { return Ok(None) };
         let mut changes = FileChanges::default();
         let (path, deepest) = (String::new(), budget.limit(BudgetItem::Depth));
-        let mut waiting = vec![Directories { path, depth: 0, old: Some(old), new: Some(new) }];
+        let mut waiting = vec![TreePair { path, depth: 0, old: Some(old), new: Some(new) }];
         // What is read is limited by the number of files that differ, and of directories around them.
         let mut directories = 0;
         while let Some(pair) = waiting.pop() {
             if pair.depth > deepest {
                 return Ok(None);
             }
-            let mut olds = pair.old.iter().flat_map(Tree::iter).peekable();
-            let mut news = pair.new.iter().flat_map(Tree::iter).peekable();
-            loop {
-                let order = match (olds.peek(), news.peek()) {
-                    (None, None) => break,
-                    (Some(_), None) => Ordering::Less,
-                    (None, Some(_)) => Ordering::Greater,
-                    (Some(old), Some(new)) => order(old, new),
-                };
-                let old = if order.is_le() { olds.next() } else { None };
-                let new = if order.is_ge() { news.next() } else { None };
-                if let (Some(old), Some(new)) = (&old, &new)
-                    && old.id() == new.id()
-                    && old.filemode() == new.filemode()
-                {
-                    continue;
-                }
-                let Some(either) = new.as_ref().or(old.as_ref()) else { break };
-                let name = String::from_utf8_lossy(either.name_bytes());
-                let path = format!("{}{name}", pair.path);
-                let length = (pair.path.len() + either.name_bytes().len()) as u64;
-                match (&old, &new) {
-                    (None, _) => {
-                        count(&mut changes.added_cost, length);
-                        note_peaks(&mut changes.added_cost, length, pair.depth);
-                    }
-                    (_, None) => count(&mut changes.removed_cost, length),
-                    (Some(_), Some(_)) => {}
-                }
-                match kind_of(either) {
-                    Some(kind) if new.is_some() => changes.written.push(TreeEntry { path, kind }),
-                    Some(_) => changes.removed.push(path),
-                    None => {
-                        directories += 1;
-                        waiting.push(Directories {
-                            path: format!("{path}/"),
-                            depth: pair.depth + 1,
-                            old: old.as_ref().map(open).transpose()?,
-                            new: new.as_ref().map(open).transpose()?,
-                        });
-                    }
+            for entries in pair.differing() {
+                if let Some(path) = changes.note(&pair, &entries) {
+                    directories += 1;
+                    let [old, new] = &entries;
+                    waiting.push(TreePair {
+                        path: format!("{path}/"),
+                        depth: pair.depth + 1,
+                        old: old.as_ref().map(open).transpose()?,
+                        new: new.as_ref().map(open).transpose()?,
+                    });
                 }
                 if changes.len() + waiting.len() > most || directories > most * (1 + most) {
                     return Ok(None);

@@ -14,18 +14,18 @@ use crate::model::{Group, GroupId};
 
 /// A group that is placed under its parent.
 #[derive(Clone)]
-struct Placed {
+struct PlacedGroup {
     group: Arc<Group>,
     /// Where it stands in the hierarchy before, which has its children there.
     before: Option<GroupIndex>,
 }
 
 /// The groups that differ from those of the hierarchy before.
-struct Differing {
+struct LiftedGroups {
     /// The groups that do not stand where they stood, by number.
     lifted: Vec<bool>,
     /// The groups that are put elsewhere, by parent and in order.
-    placed: HashMap<GroupId, Vec<Placed>>,
+    placed: HashMap<GroupId, Vec<PlacedGroup>>,
 }
 
 impl Hierarchy {
@@ -34,7 +34,7 @@ impl Hierarchy {
     ///
     /// Each group names its parent. The caller makes sure that no name stands twice in an environment.
     pub(crate) fn restructured(&self, gone: &[GroupId], groups: Vec<Group>) -> Option<Self> {
-        let Differing { lifted, placed } = self.differing(gone, groups)?;
+        let LiftedGroups { lifted, placed } = self.differing(gone, groups)?;
         let is_lifted = |it: GroupIndex| lifted.get(it.number()).copied().unwrap_or_default();
         let placed_under = |id: GroupId| placed.get(&id).map_or(&[][..], Vec::as_slice);
         let root = self.root();
@@ -43,11 +43,11 @@ impl Hierarchy {
         let mut links: Vec<Link> = Vec::with_capacity(count);
         let mut ordered: Vec<Arc<Group>> = Vec::with_capacity(count);
         let mut by_id = HashMap::with_capacity(count);
-        let top = Placed { group: Arc::clone(self.groups.first()?), before: Some(root) };
+        let top = PlacedGroup { group: Arc::clone(self.groups.first()?), before: Some(root) };
         let mut open: Vec<(GroupIndex, Children<'_>)> = Vec::new();
         let mut next = Some((root, top));
         loop {
-            if let Some((parent, Placed { group, before })) = next.take() {
+            if let Some((parent, PlacedGroup { group, before })) = next.take() {
                 let index = GroupIndex(u32::try_from(ordered.len()).ok()?);
                 links.push(Link { parent, end: index });
                 if by_id.insert(group.id, index).is_some() {
@@ -71,12 +71,12 @@ impl Hierarchy {
     }
 
     /// Sorts out the groups that differ.
-    fn differing(&self, gone: &[GroupId], groups: Vec<Group>) -> Option<Differing> {
+    fn differing(&self, gone: &[GroupId], groups: Vec<Group>) -> Option<LiftedGroups> {
         let mut lifted = vec![false; self.len()];
         for id in gone {
             *lifted.get_mut(self.find(*id)?.number())? = true;
         }
-        let mut placed: HashMap<GroupId, Vec<Placed>> = HashMap::new();
+        let mut placed: HashMap<GroupId, Vec<PlacedGroup>> = HashMap::new();
         let mut seen = HashSet::new();
         for group in groups {
             let before = self.find(group.id);
@@ -93,13 +93,13 @@ impl Hierarchy {
                 *lifted = true;
             }
             let under = placed.entry(group.parent).or_default();
-            under.push(Placed { group: Arc::new(group), before });
+            under.push(PlacedGroup { group: Arc::new(group), before });
         }
         for siblings in placed.values_mut() {
             siblings.sort_by(|a, b| order(&a.group).cmp(&order(&b.group)));
         }
         let root = lifted.first().copied().unwrap_or(true);
-        (!root).then_some(Differing { lifted, placed })
+        (!root).then_some(LiftedGroups { lifted, placed })
     }
 
     /// Returns the groups that have one of some names.
@@ -117,14 +117,14 @@ struct Children<'p> {
     /// Where the next one of those before may stand, and the place behind them.
     before: GroupIndex,
     end: GroupIndex,
-    placed: Peekable<Iter<'p, Placed>>,
+    placed: Peekable<Iter<'p, PlacedGroup>>,
 }
 
 impl<'p> Children<'p> {
     fn of(
         hierarchy: &Hierarchy,
         parent: Option<GroupIndex>,
-        placed: Peekable<Iter<'p, Placed>>,
+        placed: Peekable<Iter<'p, PlacedGroup>>,
     ) -> Self {
         let of_before = parent.map(|it| (GroupIndex(it.0 + 1), hierarchy.end(it)));
         let (before, end) = of_before.unwrap_or((GroupIndex(0), GroupIndex(0)));
@@ -136,18 +136,18 @@ impl<'p> Children<'p> {
         &mut self,
         hierarchy: &Hierarchy,
         is_lifted: &impl Fn(GroupIndex) -> bool,
-    ) -> Option<Placed> {
+    ) -> Option<PlacedGroup> {
         while self.before < self.end && is_lifted(self.before) {
             self.before = hierarchy.end(self.before);
         }
         let stays = (self.before < self.end).then_some(self.before);
         let Some(index) = stays else { return self.placed.next().cloned() };
         let group = hierarchy.groups.get(index.number())?;
-        let goes_first = |it: &&Placed| order(&it.group) < order(group);
+        let goes_first = |it: &&PlacedGroup| order(&it.group) < order(group);
         if let Some(first) = self.placed.next_if(goes_first) {
             return Some(first.clone());
         }
         self.before = hierarchy.end(index);
-        Some(Placed { group: Arc::clone(group), before: Some(index) })
+        Some(PlacedGroup { group: Arc::clone(group), before: Some(index) })
     }
 }

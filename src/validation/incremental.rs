@@ -35,7 +35,7 @@ struct ChangedTree {
 }
 
 /// A file that differs: as it was read before, and as it is read now.
-struct Difference<'r> {
+struct FileDifference<'r> {
     old: Option<&'r FileReading>,
     new: Option<&'r FileReading>,
 }
@@ -112,10 +112,10 @@ impl Checked {
         &'r self,
         changed: &'r [Arc<FileReading>],
         removed: &[&str],
-    ) -> Vec<Difference<'r>> {
+    ) -> Vec<FileDifference<'r>> {
         let old = |path: &str| self.reading(path).map(AsRef::as_ref);
-        let changed = changed.iter().map(|it| Difference { old: old(&it.path), new: Some(it) });
-        let removed = removed.iter().map(|it| Difference { old: old(it), new: None });
+        let changed = changed.iter().map(|it| FileDifference { old: old(&it.path), new: Some(it) });
+        let removed = removed.iter().map(|it| FileDifference { old: old(it), new: None });
         changed.chain(removed).filter(|it| it.old.is_some() || it.new.is_some()).collect()
     }
 
@@ -156,7 +156,7 @@ impl Checked {
     }
 }
 
-impl<'r> Difference<'r> {
+impl<'r> FileDifference<'r> {
     /// Returns the groups before and now; `None` if one of the files is not one of groups, or the new one
     /// has errors.
     fn groups(&self) -> Option<[&'r [GroupFile]; 2]> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::{ChangedTree, Difference};
+use super::{ChangedTree, FileDifference};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{EnvironmentName, Group, GroupId};
 use crate::validation::checked::Checked;
@@ -55,7 +55,7 @@ impl Checked {
     pub(super) fn other_tree(
         &self,
         before: &Hierarchy,
-        differences: &[Difference<'_>],
+        differences: &[FileDifference<'_>],
     ) -> Option<ChangedTree> {
         let (mut old, mut new) = (Vec::new(), Vec::new());
         for difference in differences {
@@ -66,8 +66,8 @@ impl Checked {
                 return None;
             }
         }
-        let old: Vec<Written<'_>> = old.into_iter().collect::<Option<_>>()?;
-        let new: Vec<Written<'_>> = new.into_iter().collect::<Option<_>>()?;
+        let old: Vec<WrittenGroup<'_>> = old.into_iter().collect::<Option<_>>()?;
+        let new: Vec<WrittenGroup<'_>> = new.into_iter().collect::<Option<_>>()?;
         let groups = (self.groups + new.len()).checked_sub(old.len())?;
         let hierarchy = self.placed(before, &old, &new)?;
         if self.groups == 0 || groups == 0 || !checks::is_same_among(before.len(), hierarchy.len())
@@ -91,11 +91,11 @@ impl Checked {
     fn placed(
         &self,
         before: &Hierarchy,
-        old: &[Written<'_>],
-        new: &[Written<'_>],
+        old: &[WrittenGroup<'_>],
+        new: &[WrittenGroup<'_>],
     ) -> Option<Hierarchy> {
         let ids =
-            |of: &[Written<'_>]| -> HashSet<GroupId> { of.iter().map(|it| it.1.id).collect() };
+            |of: &[WrittenGroup<'_>]| -> HashSet<GroupId> { of.iter().map(|it| it.1.id).collect() };
         let (old_ids, new_ids) = (ids(old), ids(new));
         let is_taken = |it: &GroupId| before.find(*it).is_some() && !old_ids.contains(it);
         if new_ids.len() < new.len()
@@ -144,7 +144,7 @@ impl Checked {
 }
 
 /// A group as written, and what it says.
-type Written<'r> = (&'r GroupFile, &'r Group);
+type WrittenGroup<'r> = (&'r GroupFile, &'r Group);
 
 /// Returns whether a group names its parent, and so.
 fn names_parent(file: &GroupFile, name: &str) -> bool {
@@ -156,8 +156,8 @@ fn names_parent(file: &GroupFile, name: &str) -> bool {
 fn holders<'g>(
     before: &'g Hierarchy,
     old_ids: &HashSet<GroupId>,
-    old: &[Written<'g>],
-    new: &[Written<'g>],
+    old: &[WrittenGroup<'g>],
+    new: &[WrittenGroup<'g>],
 ) -> HashMap<&'g str, Holders<'g>> {
     let mut holders: HashMap<&str, Holders<'_>> = HashMap::new();
     for (_, group) in old {

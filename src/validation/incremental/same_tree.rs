@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ChangedTree, Difference};
+use super::{ChangedTree, FileDifference};
 use crate::hierarchy::Hierarchy;
 use crate::model::{Group, GroupId};
 use crate::validation::checked::Checked;
@@ -15,7 +15,7 @@ impl Checked {
     pub(super) fn same_tree(
         &self,
         before: &Hierarchy,
-        differences: &[Difference<'_>],
+        differences: &[FileDifference<'_>],
     ) -> Option<ChangedTree> {
         let mut groups: Vec<Group> = Vec::new();
         let mut moved: Vec<&GroupFile> = Vec::new();
