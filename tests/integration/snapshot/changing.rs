@@ -43,7 +43,7 @@ fn compare_trees(one: &Hierarchy, other: &Hierarchy) {
 fn compare_answers(snapshot: &Snapshot, whole: &Estate, rng: &mut Rng) {
     let index = Index::new(&whole.hierarchy);
     let live = LiveSnapshot::new(Arc::new(snapshot.clone()));
-    for _ in 0..8 {
+    for _ in 0..5 {
         let node = node(rng);
         let groups = matches(&snapshot.estate, snapshot.index(), &node).unwrap();
         assert_eq!(groups, matches(whole, &index, &node).unwrap());
@@ -99,8 +99,8 @@ fn walk(seed: u64, steps: usize, tally: &mut Tally) -> usize {
 #[test]
 fn what_a_commit_does_not_change_need_not_be_built_again() {
     let mut tally = Tally::default();
-    let warnings: usize = (0..6).map(|seed| walk(seed, 100, &mut tally)).sum();
-    assert!(warnings > 5_000, "{warnings}");
+    let warnings: usize = (0..4).map(|seed| walk(seed, 75, &mut tally)).sum();
+    assert!(warnings > 2_000, "{warnings}");
     for change in [
         Change::Edit,
         Change::Create,
@@ -113,9 +113,6 @@ fn what_a_commit_does_not_change_need_not_be_built_again() {
         Change::Id,
     ] {
         let [valid, short] = tally.0.get(&change).copied().unwrap_or_default();
-        assert!(
-            valid > 15 && short * 10 > valid * 6,
-            "{change:?}: {short} of {valid} in {tally:?}"
-        );
+        assert!(valid > 4 && short * 10 > valid * 6, "{change:?}: {short} of {valid} in {tally:?}");
     }
 }
