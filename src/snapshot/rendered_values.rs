@@ -91,6 +91,11 @@ impl Fragments {
         after: &Hierarchy,
         renumbering: &Renumbering,
     ) -> Self {
+        if let Some(changed) = before.changed_in(after) {
+            let sets_another =
+                |it: &&GroupIndex| !sets_the_same(before.group(**it), after.group(**it));
+            return self.without(after, changed.iter().filter(sets_another));
+        }
         let mut of_groups: Vec<Arc<OnceLock<RenderedList>>> = Vec::with_capacity(after.len());
         let mut stay: Vec<bool> = Vec::with_capacity(after.len());
         for index in after.indexes() {
@@ -106,6 +111,21 @@ impl Fragments {
             of_groups.push(list.map_or_else(Arc::default, Arc::clone));
         }
         Self { of_groups: of_groups.into(), interpolation: self.interpolation }
+    }
+
+    /// Returns the entries without those of some groups and what stands below them.
+    fn without<'g>(
+        &self,
+        hierarchy: &Hierarchy,
+        groups: impl Iterator<Item = &'g GroupIndex>,
+    ) -> Self {
+        let mut of_groups = self.of_groups.clone();
+        for below in groups.flat_map(|it| hierarchy.subtree(*it)) {
+            if let Some(list) = of_groups.get_mut(below.number()) {
+                *list = Arc::default();
+            }
+        }
+        Self { of_groups, interpolation: self.interpolation }
     }
 
     /// Writes the classified document of a node without an individual classification; `None` if

@@ -29,7 +29,9 @@ impl Index {
         let mut changed: BTreeSet<GroupNumber> = BTreeSet::new();
         // A rule where there was none, or none where there was one: what stands below depends on another.
         let mut adds_or_removes = false;
-        for (index, group) in after.indexes().zip(after.groups()) {
+        let candidates = before.changed_in(after).unwrap_or_else(|| after.indexes().collect());
+        for index in candidates {
+            let group = after.group(index);
             let stood = renumbering.before(index).map(|it| before.group(it));
             if stood.is_some_and(|it| has_rule_of(it, group)) {
                 continue;
