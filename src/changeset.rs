@@ -1,7 +1,7 @@
 //! What a write through the classifier API changes in the files of the repository.
 //!
-//! Every write comes down to a new set of groups. [`compute`] checks it as the API promises, and
-//! turns the difference into changed files: texts are edited in place, a new group gets
+//! Every write comes down to groups that are written or removed. [`compute`] checks them as the API promises,
+//! and turns them into changed files: texts are edited in place, a new group gets
 //! the file that follows from the hierarchy, and groups that name their parent by a name that
 //! changes are changed with it.
 
@@ -12,6 +12,7 @@ mod context;
 mod document;
 mod environment;
 mod files;
+mod group_changes;
 mod layout;
 mod number;
 mod operation;
@@ -45,10 +46,10 @@ pub fn compute(
 ) -> Result<Changeset, Rejection> {
     let planned = operation::plan(context, operation, scopes)?;
     let old = &context.estate.hierarchy;
-    scope::check(scopes, old, &planned.groups)?;
-    let hierarchy = check::build(&planned.groups)?;
-    check::referents(context, &hierarchy)?;
-    let mut files = files::changes(context, &hierarchy)?;
+    scope::check(scopes, old, &planned.changes)?;
+    let hierarchy = check::build(old, &planned.changes)?;
+    check::referents(context, &planned.changes, &hierarchy)?;
+    let mut files = files::changes(context, &planned.changes, &hierarchy)?;
     let environments = environment::changes(context, operation, scopes)?;
     let subject = subject::of(operation, old, &hierarchy, &environments.names);
     files.extend(environments.files);

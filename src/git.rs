@@ -10,6 +10,7 @@
 
 mod commit;
 mod failure;
+mod file_changes;
 mod libgit2;
 mod mirror;
 mod options;
@@ -24,6 +25,7 @@ mod tree_difference;
 
 pub use commit::{NewCommit, Person};
 pub use failure::{FetchError, FetchFailure};
+pub use file_changes::FileChanges;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use mirror::fuzz_join;

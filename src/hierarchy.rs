@@ -10,6 +10,8 @@ mod fault;
 mod group_key;
 mod inherit;
 mod published;
+mod renumbering;
+mod restructured;
 
 use std::sync::Arc;
 
@@ -25,6 +27,7 @@ pub(crate) use group_key::{changed_keys, rule_and_pins};
 pub use inherit::{Inherited, InheritedClass, inherited_rule};
 pub(crate) use published::inherited_classes_to_value;
 pub use published::{View, classes_to_value, deleted_classes, group_to_value};
+pub use renumbering::Renumbering;
 
 /// The place of a group in its [`Hierarchy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -77,13 +77,14 @@ impl Snapshot {
     ) -> Self {
         let (before, after) = (&self.estate.hierarchy, &estate.hierarchy);
         let is_same = self.estate.interpolation == estate.interpolation;
-        let Some(changed) = before.changed_in(after).filter(|_| is_same) else {
+        if !is_same {
             return Self::new(commit, estate, origins, warnings);
-        };
-        let index = self.index.amended(before, after, &changed);
+        }
+        let renumbering = before.renumbering(after);
+        let index = self.index.amended(before, after, &renumbering);
         let value_facts = ValueFacts::of(&estate);
         let index = index.unwrap_or_else(|| Index::new(after)).with_values(value_facts.paths());
-        let fragments = self.fragments.amended(before, after, &changed);
+        let fragments = self.fragments.amended(before, after, &renumbering);
         let mentioned = OnceLock::new();
         Self { commit, estate, origins, warnings, index, fragments, value_facts, mentioned }
     }

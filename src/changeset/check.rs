@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::body::read_group;
 use super::context::WriteContext;
+use super::group_changes::GroupChanges;
 use super::rejection::{Rejection, RejectionKind};
 use super::wording::counted;
 use crate::hierarchy::{
@@ -69,9 +70,13 @@ fn cycle(groups: &[&Group]) -> Rejection {
     Rejection::new(RejectionKind::InheritanceCycle, message, groups)
 }
 
-/// Builds the tree of a new set of groups.
-pub(super) fn build(groups: &[Group]) -> Result<Hierarchy, Rejection> {
-    Hierarchy::build(groups.to_vec()).map_err(|faults| explain(groups, &faults))
+/// Builds the tree of all groups after a write.
+pub(super) fn build(old: &Hierarchy, changes: &GroupChanges) -> Result<Hierarchy, Rejection> {
+    let whole = || {
+        let groups = changes.all(old);
+        Hierarchy::build(groups.clone()).map_err(|faults| explain(&groups, &faults))
+    };
+    changes.tree(old).map_or_else(whole, Ok)
 }
 
 fn explain(groups: &[Group], faults: &[HierarchyFault]) -> Rejection {
@@ -178,23 +183,19 @@ fn unreachable(groups: &[Group]) -> Vec<&Group> {
 
 /// Refuses classes and parameters that the catalogues do not have, in the groups that change and
 /// all below them.
-pub(super) fn referents(context: &WriteContext<'_>, new: &Hierarchy) -> Result<(), Rejection> {
+pub(super) fn referents(
+    context: &WriteContext<'_>,
+    changes: &GroupChanges,
+    new: &Hierarchy,
+) -> Result<(), Rejection> {
     if context.layout.policy.missing_referents != Strictness::Error
         || context.estate.catalogues.is_empty()
     {
         return Ok(());
     }
-    let old = &context.estate.hierarchy;
-    let changed: BTreeSet<GroupIndex> = new
-        .indexes()
-        .filter(|index| {
-            let group = new.group(*index);
-            old.find(group.id).is_none_or(|before| old.group(before) != group)
-        })
-        .collect();
-    let affected =
-        new.indexes().filter(|index| new.lineage(*index).any(|it| changed.contains(&it)));
-    let missing = affected.flat_map(|index| {
+    let changed = changes.written.iter().filter_map(|it| new.find(it.id));
+    let affected: BTreeSet<GroupIndex> = changed.flat_map(|it| new.subtree(it)).collect();
+    let missing = affected.into_iter().flat_map(|index| {
         let definers = new.lineage(index).map(|it| new.group(it));
         missing(context.estate, new.group(index), definers)
     });

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use serde_json::Value;
 
 use super::context::WriteContext;
 use super::document::{amended, house_layout, new_document, parent_name};
+use super::group_changes::GroupChanges;
 use super::layout::path_of;
 use super::rejection::{Rejection, RejectionKind};
 use crate::document::{self, Limits, Node};
@@ -23,24 +25,28 @@ struct FilesDraft<'g> {
 /// Returns the files that differ between the groups as they are and as they shall be.
 pub(super) fn changes(
     context: &WriteContext<'_>,
+    changes: &GroupChanges,
     new: &Hierarchy,
 ) -> Result<BTreeMap<String, Option<String>>, Rejection> {
     let old = &context.estate.hierarchy;
     let mut draft = FilesDraft { context, files: BTreeMap::new() };
-    let renamed = moved_names(old, new);
-    for group in new.groups() {
-        let Some(before) = old.find(group.id).map(|index| old.group(index)) else { continue };
-        if before != group || affected(old, new, before, group, &renamed) {
-            draft.edit(before, group, new)?;
+    let written: BTreeSet<GroupIndex> =
+        changes.written.iter().filter_map(|it| new.find(it.id)).collect();
+    let naming = naming_moved(old, new, &moved_names(old, changes));
+    for group in written.union(&naming).map(|it| new.group(*it)) {
+        if let Some(before) = old.find(group.id) {
+            draft.edit(old.group(before), group, new)?;
         }
     }
-    for group in old.groups().filter(|group| new.find(group.id).is_none()) {
-        draft.remove(group)?;
+    let mut removed: Vec<GroupIndex> =
+        changes.removed.iter().filter_map(|it| old.find(*it)).collect();
+    removed.sort_unstable();
+    for group in removed {
+        draft.remove(old.group(group))?;
     }
-    for index in new.indexes() {
-        let group = new.group(index);
+    for index in written {
         // A root group that no file has is there all the same.
-        if old.find(group.id).is_none() {
+        if old.find(new.group(index).id).is_none() {
             draft.create(index, new);
         }
     }
@@ -49,35 +55,36 @@ pub(super) fn changes(
     Ok(draft.files)
 }
 
-/// Returns the names that mean another group than before, or several, or none.
-fn moved_names<'h>(old: &'h Hierarchy, new: &'h Hierarchy) -> BTreeSet<&'h str> {
-    let by_name = |hierarchy: &'h Hierarchy| {
-        let mut ids: BTreeMap<&'h str, BTreeSet<GroupId>> = BTreeMap::new();
-        for group in hierarchy.groups() {
-            ids.entry(group.name.as_str()).or_default().insert(group.id);
+/// Returns the names that mean another group than before, or several, or none: those that groups have lost or
+/// got.
+fn moved_names<'g>(old: &'g Hierarchy, changes: &'g GroupChanges) -> HashSet<&'g str> {
+    let before = |id: GroupId| old.find(id).map(|it| old.group(it).name.as_str());
+    let mut moved: HashSet<&str> = changes.removed.iter().filter_map(|it| before(*it)).collect();
+    for group in &changes.written {
+        let (before, after) = (before(group.id), group.name.as_str());
+        if before != Some(after) {
+            moved.extend(before);
+            moved.insert(after);
         }
-        ids
-    };
-    let (before, after) = (by_name(old), by_name(new));
-    before
-        .iter()
-        .filter(|(name, ids)| after.get(*name) != Some(ids))
-        .map(|(name, _)| *name)
-        .collect()
+    }
+    moved
 }
 
-/// Returns whether a group may name its parent by a name that means something else now.
-fn affected(
-    old: &Hierarchy,
-    new: &Hierarchy,
-    before: &Group,
-    after: &Group,
-    renamed: &BTreeSet<&str>,
-) -> bool {
-    let name = |hierarchy: &Hierarchy, id| {
-        hierarchy.find(id).is_some_and(|at| renamed.contains(hierarchy.group(at).name.as_str()))
-    };
-    !renamed.is_empty() && (name(old, before.parent) || name(new, after.parent))
+/// Returns the groups that may name their parent by one of these names: that of the parent that they had, or
+/// that they have.
+fn naming_moved(old: &Hierarchy, new: &Hierarchy, moved: &HashSet<&str>) -> BTreeSet<GroupIndex> {
+    if moved.is_empty() {
+        return BTreeSet::new();
+    }
+    let had = old.named(moved).flat_map(|it| heirs(old, it)).map(|it| old.group(it).id);
+    let have = new.named(moved).flat_map(|it| heirs(new, it));
+    had.filter_map(|it| new.find(it)).chain(have).collect()
+}
+
+/// Returns the groups whose parent a group is; the root group is its own.
+fn heirs(hierarchy: &Hierarchy, group: GroupIndex) -> impl Iterator<Item = GroupIndex> {
+    let itself = (group == hierarchy.root()).then_some(group);
+    itself.into_iter().chain(hierarchy.children(group))
 }
 
 impl FilesDraft<'_> {

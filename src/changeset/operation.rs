@@ -10,6 +10,7 @@ use super::body::{merge, object, read_group};
 use super::catalogue::NewCatalogue;
 use super::check;
 use super::context::WriteContext;
+use super::group_changes::GroupChanges;
 use super::outcome::WriteOutcome;
 use super::rejection::{Rejection, RejectionKind};
 use super::scope::Scope;
@@ -97,7 +98,7 @@ impl Operation {
 
 /// What a write leads to.
 pub(super) struct Planned {
-    pub(super) groups: Vec<Group>,
+    pub(super) changes: GroupChanges,
     pub(super) answer: WriteOutcome,
 }
 
@@ -111,7 +112,7 @@ pub(super) fn plan(
     let hierarchy = &estate.hierarchy;
     let with = |group: Group, answer: WriteOutcome| {
         check::check_group(&group, estate)?;
-        Ok(Planned { groups: replaced(hierarchy, &group), answer })
+        Ok(Planned { changes: GroupChanges::of(hierarchy, group), answer })
     };
     match operation {
         Operation::Create { id, body } => {
@@ -141,33 +142,24 @@ pub(super) fn plan(
         }
         Operation::UnpinFromAll { nodes } => unpin_from_all(hierarchy, nodes, scopes),
         Operation::Import { body } => {
-            Ok(Planned { groups: check::import(body)?, answer: WriteOutcome::Done })
+            let changes = GroupChanges::between(hierarchy, check::import(body)?);
+            Ok(Planned { changes, answer: WriteOutcome::Done })
         }
         Operation::MakeEnvironment { name } => {
-            Ok(unchanged(hierarchy, WriteOutcome::Environment(name.clone())))
+            Ok(unchanged(WriteOutcome::Environment(name.clone())))
         }
-        Operation::RemoveEnvironment { .. } => Ok(unchanged(hierarchy, WriteOutcome::Done)),
-        Operation::UpdateClasses { .. } => Ok(unchanged(hierarchy, WriteOutcome::Updated)),
+        Operation::RemoveEnvironment { .. } => Ok(unchanged(WriteOutcome::Done)),
+        Operation::UpdateClasses { .. } => Ok(unchanged(WriteOutcome::Updated)),
     }
 }
 
-/// Returns the groups as they are, for a write that changes none.
-fn unchanged(hierarchy: &Hierarchy, answer: WriteOutcome) -> Planned {
-    Planned { groups: hierarchy.groups().cloned().collect(), answer }
+/// Returns the plan of a write that changes no group.
+fn unchanged(answer: WriteOutcome) -> Planned {
+    Planned { changes: GroupChanges::default(), answer }
 }
 
 fn find(hierarchy: &Hierarchy, id: GroupId) -> Result<GroupIndex, Rejection> {
     hierarchy.find(id).ok_or_else(Rejection::not_found)
-}
-
-/// Returns all groups, with one in the place of that with its id.
-fn replaced(hierarchy: &Hierarchy, group: &Group) -> Vec<Group> {
-    let mut groups: Vec<Group> = hierarchy.groups().cloned().collect();
-    match groups.iter_mut().find(|it| it.id == group.id) {
-        Some(place) => place.clone_from(group),
-        None => groups.push(group.clone()),
-    }
-    groups
 }
 
 fn without_id(body: &Value) -> Cow<'_, Value> {
@@ -309,8 +301,7 @@ fn delete(hierarchy: &Hierarchy, id: GroupId) -> Result<Planned, Rejection> {
         let details = json!({"group": group_to_value(group), "children": children});
         return Err(Rejection::new(RejectionKind::ChildrenPresent, message, details));
     }
-    let groups = hierarchy.groups().filter(|it| it.id != id).cloned().collect();
-    Ok(Planned { groups, answer: WriteOutcome::Done })
+    Ok(Planned { changes: GroupChanges::removal(id), answer: WriteOutcome::Done })
 }
 
 type Rule = Option<Arc<crate::model::Condition>>;
@@ -352,12 +343,11 @@ fn unpin_from_all(
 /// Returns the groups after nodes are unpinned within a scope, and how many pins are gone.
 fn unpin_within(hierarchy: &Hierarchy, nodes: &[String], scope: &Scope) -> (Planned, usize) {
     let mut unpinned_from: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
-    let mut groups = Vec::new();
+    let mut written = Vec::new();
     let mut count = 0;
     for group in hierarchy.groups() {
-        let mut group = group.clone();
         let may = |_: &_| scope.allows(hierarchy, group.id, GroupKey::Pinned);
-        if let Some((rule, gone)) = unpinned(&group, nodes).filter(may) {
+        if let Some((rule, gone)) = unpinned(group, nodes).filter(may) {
             count += gone.len();
             for node in gone {
                 let entry = json!({
@@ -365,9 +355,8 @@ fn unpin_within(hierarchy: &Hierarchy, nodes: &[String], scope: &Scope) -> (Plan
                 });
                 unpinned_from.entry(node).or_default().push(entry);
             }
-            group.rule = rule;
+            written.push(Group { rule, ..group.clone() });
         }
-        groups.push(group);
     }
     let nodes: Vec<Value> = nodes
         .iter()
@@ -376,5 +365,6 @@ fn unpin_within(hierarchy: &Hierarchy, nodes: &[String], scope: &Scope) -> (Plan
             Some(json!({"name": node, "groups": groups}))
         })
         .collect();
-    (Planned { groups, answer: WriteOutcome::Unpinned(json!({"nodes": nodes})) }, count)
+    let changes = GroupChanges { written, removed: Vec::new() };
+    (Planned { changes, answer: WriteOutcome::Unpinned(json!({"nodes": nodes})) }, count)
 }

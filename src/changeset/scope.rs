@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::group_changes::GroupChanges;
 use super::rejection::Rejection;
-use crate::hierarchy::{GroupKey, Hierarchy, changed_keys};
+use crate::hierarchy::{GroupIndex, GroupKey, Hierarchy, changed_keys};
 use crate::model::{Group, GroupId};
 
 /// What one grant allows to change. The default is everything.
@@ -23,10 +24,14 @@ pub struct Scope {
 /// # Errors
 ///
 /// Returns what the first scope does not allow.
-pub(super) fn check(scopes: &[Scope], old: &Hierarchy, new: &[Group]) -> Result<(), Rejection> {
+pub(super) fn check(
+    scopes: &[Scope],
+    old: &Hierarchy,
+    changes: &GroupChanges,
+) -> Result<(), Rejection> {
     let mut refused = None;
     for scope in scopes {
-        match scope.check(old, new) {
+        match scope.check(old, changes) {
             Ok(()) => return Ok(()),
             Err(rejection) => drop(refused.get_or_insert(rejection)),
         }
@@ -60,19 +65,23 @@ impl Scope {
         })
     }
 
-    /// Checks that a new set of groups differs from the old one only where the scope allows it.
-    fn check(&self, old: &Hierarchy, new: &[Group]) -> Result<(), Rejection> {
-        let ids: BTreeMap<GroupId, &Group> = new.iter().map(|group| (group.id, group)).collect();
-        for before in old.groups() {
-            match ids.get(&before.id) {
+    /// Checks that groups are written and removed only where the scope allows it.
+    fn check(&self, old: &Hierarchy, changes: &GroupChanges) -> Result<(), Rejection> {
+        let written = changes.written.iter().map(|it| (old.find(it.id), Some(it)));
+        let removed = changes.removed.iter().map(|it| (old.find(*it), None));
+        let known: BTreeMap<GroupIndex, Option<&Group>> =
+            written.chain(removed).filter_map(|(index, after)| Some((index?, after))).collect();
+        for (index, after) in known {
+            let before = old.group(index);
+            match after {
                 None => self.whole(old, before, before.id, "remove")?,
-                Some(after) if *after != before => self.edited(old, before, after)?,
-                Some(_) => {}
+                Some(after) => self.edited(old, before, after)?,
             }
         }
-        for group in new.iter().filter(|group| old.find(group.id).is_none()) {
+        let is_written = |id: GroupId| changes.written.iter().any(|it| it.id == id);
+        for group in changes.written.iter().filter(|group| old.find(group.id).is_none()) {
             // A parent that is new itself is checked as a new group.
-            if old.find(group.parent).is_some() || !ids.contains_key(&group.parent) {
+            if old.find(group.parent).is_some() || !is_written(group.parent) {
                 self.whole(old, group, group.parent, "make")?;
             }
         }

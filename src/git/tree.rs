@@ -82,55 +82,6 @@ impl Repository {
         self.walk(&tree, old.as_ref(), &name_of(commit, directory), meter)
     }
 
-    /// Returns the files below a directory that two commits have, but not the same, as the second has
-    /// them; `None` if there are more than so many, or files that only one of the commits has.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the directory does not exist or a tree cannot be read.
-    pub fn amended_files(
-        &self,
-        before: CommitId,
-        after: CommitId,
-        directory: &str,
-        most: usize,
-        budget: &Budget,
-    ) -> Result<Option<Vec<TreeEntry>>, FilesError> {
-        let what = name_of(after, directory);
-        let tree = |entry: &TreeEntryOf<'_>| self.open_tree(entry.id(), &what, budget);
-        let mut files = Vec::new();
-        // Two directories that differ have a file that differs, if need be further down: so what is
-        // read is limited by the number of files and the depth.
-        let old = self.tree_of(before, directory, budget)?;
-        let (Some(old), Some(new)) = (old, self.tree_of(after, directory, budget)?) else {
-            return Ok(None);
-        };
-        let deepest = budget.limit(BudgetItem::Depth);
-        let mut waiting = vec![(String::new(), 0_u64, old, new)];
-        while let Some((parent, depth, old, new)) = waiting.pop() {
-            if old.len() != new.len() || depth > deepest || waiting.len() + files.len() > most {
-                return Ok(None);
-            }
-            for (a, b) in old.iter().zip(&new) {
-                if a.name_bytes() != b.name_bytes() {
-                    return Ok(None);
-                }
-                if a.id() == b.id() && a.filemode() == b.filemode() {
-                    continue;
-                }
-                let path = format!("{parent}{}", String::from_utf8_lossy(b.name_bytes()));
-                match (kind_of(&a), kind_of(&b)) {
-                    (Some(_), Some(kind)) => files.push(TreeEntry { path, kind }),
-                    (None, None) => {
-                        waiting.push((format!("{path}/"), depth + 1, tree(&a)?, tree(&b)?));
-                    }
-                    _ => return Ok(None),
-                }
-            }
-        }
-        Ok(Some(files).filter(|it| it.len() <= most))
-    }
-
     /// Returns whether a commit has a directory.
     ///
     /// # Errors
@@ -146,7 +97,7 @@ impl Repository {
     }
 
     /// Returns the tree of a directory of a commit; none if the commit has no such directory.
-    fn tree_of(
+    pub(super) fn tree_of(
         &self,
         commit: CommitId,
         directory: &str,

@@ -177,7 +177,7 @@ impl Differences<'_, '_> {
 }
 
 /// Compares the names of two entries as trees sort them: that of a directory as if it ended with `/`.
-fn order(one: &TreeEntryOf<'_>, other: &TreeEntryOf<'_>) -> Ordering {
+pub(super) fn order(one: &TreeEntryOf<'_>, other: &TreeEntryOf<'_>) -> Ordering {
     let key = |entry: &TreeEntryOf<'_>| match kind_of(entry) {
         None => Some(b'/'),
         Some(_) => None,

@@ -27,15 +27,4 @@ impl Hierarchy {
         }
         Some((Self { groups: all.into(), shape: Arc::clone(&self.shape) }, places))
     }
-
-    /// Returns the places of the groups that another hierarchy, made of this one, says otherwise;
-    /// `None` if it was not made of this one.
-    pub fn changed_in(&self, other: &Self) -> Option<Vec<GroupIndex>> {
-        let pairs = self.groups.iter().zip(other.groups.iter());
-        let differ = |(index, (a, b)): (GroupIndex, (&Arc<Group>, &Arc<Group>))| {
-            (!Arc::ptr_eq(a, b)).then_some(index)
-        };
-        Arc::ptr_eq(&self.shape, &other.shape)
-            .then(|| self.indexes().zip(pairs).filter_map(differ).collect())
-    }
 }

@@ -84,7 +84,7 @@ impl Hierarchy {
 }
 
 /// The order of siblings.
-fn order(group: &Group) -> (&GroupName, &EnvironmentName, GroupId) {
+pub(super) fn order(group: &Group) -> (&GroupName, &EnvironmentName, GroupId) {
     (&group.name, &group.environment, group.id)
 }
 

@@ -182,3 +182,78 @@ fn rules_are_inherited_without_those_that_are_absent() {
     assert!(matches!(&rule, Condition::And(terms) if terms.len() == 2));
     assert_eq!(rule::to_value(&rule), json!(["and", ["=", "name", "x"], ["~", "name", ".*"]]));
 }
+
+/// Says of each group where it stands.
+fn places(
+    hierarchy: &Hierarchy,
+) -> Vec<(Group, Option<GroupIndex>, GroupIndex, Option<GroupIndex>)> {
+    let place = |index: GroupIndex| {
+        let group = hierarchy.group(index).clone();
+        let found = hierarchy.find(group.id);
+        (group, hierarchy.parent(index), hierarchy.end(index), found)
+    };
+    hierarchy.indexes().map(place).collect()
+}
+
+#[test]
+fn a_tree_with_other_groups_is_the_one_that_is_built_of_them() {
+    let mut rng = fastrand::Rng::with_seed(3);
+    let (mut trees, mut faults) = (0, 0);
+    let mut groups: Vec<Group> = (1..12).map(|it| bare(it, rng.u8(..it))).collect();
+    let mut before = Hierarchy::build(groups.clone()).unwrap();
+    for _ in 0..3000 {
+        let (mut next, mut gone, mut changed) = (groups.clone(), Vec::new(), Vec::new());
+        for number in 1..20 {
+            if rng.u8(..8) > 0 {
+                continue;
+            }
+            let known = next.iter().position(|it| it.id == bare(number, 0).id);
+            let mut group = bare(number, rng.u8(..20));
+            group.name = format!("group {}", rng.u8(..100)).parse().unwrap();
+            match known {
+                Some(at) if rng.bool() => {
+                    gone.push(next.remove(at).id);
+                    continue;
+                }
+                Some(at) => next[at] = group.clone(),
+                None => next.push(group.clone()),
+            }
+            changed.push(group);
+        }
+        let named_twice =
+            check(&next).iter().any(|it| matches!(it, HierarchyFault::DuplicateName { .. }));
+        if named_twice {
+            continue;
+        }
+        let after = before.restructured(&gone, changed);
+        match Hierarchy::build(next.clone()) {
+            Ok(built) => {
+                let after = after.expect("there is no fault");
+                assert_eq!(places(&after), places(&built));
+                let renumbering = before.renumbering(&after);
+                for (index, group) in before.indexes().zip(before.groups()) {
+                    assert_eq!(renumbering.after(index), after.find(group.id));
+                }
+                for (index, group) in after.indexes().zip(after.groups()) {
+                    assert_eq!(renumbering.before(index), before.find(group.id));
+                }
+                (groups, before) = (next, after);
+                trees += 1;
+            }
+            Err(_) => {
+                assert!(after.is_none(), "{gone:?}");
+                faults += 1;
+            }
+        }
+    }
+    assert!(trees > 300 && faults > 300, "{trees} {faults}");
+}
+
+#[test]
+fn the_root_group_is_not_replaced() {
+    let before = Hierarchy::build(vec![bare(1, 0)]).unwrap();
+    assert!(before.restructured(&[], vec![bare(0, 0)]).is_none());
+    assert!(before.restructured(&[GroupId::ROOT], Vec::new()).is_none());
+    assert!(before.restructured(&[], vec![bare(2, 0), bare(2, 1)]).is_none(), "one id twice");
+    assert!(before.restructured(&[bare(1, 0).id], vec![bare(1, 0)]).is_none(), "gone and there");
+}

@@ -7,7 +7,7 @@ use super::outcome::{BuildError, Outcome, Rejected};
 use super::read::Reading;
 use super::reading_cache::ReadingCache;
 use super::tree_files::{TreeFile, is_settings, source_file};
-use crate::git::{FilesError, Repository};
+use crate::git::{FileChanges, FilesError, Repository};
 use crate::model::{Budget, BudgetItem, CommitId, Counts, Meter};
 use crate::snapshot::Snapshot;
 use crate::validation::{Checked, FileReading};
@@ -85,7 +85,12 @@ impl Build<'_> {
             None => bytes_of(&checked.counts(), FULL),
             Some(changed) => {
                 let groups = checked.counts().get(BudgetItem::Groups);
-                changed.iter().map(|cost| bytes_of(cost, SHARED)).sum::<u64>() + groups * SHARED
+                let has_tree = |it: &Arc<Snapshot>| {
+                    let estate = checked.estate.as_ref();
+                    estate.is_some_and(|of| of.hierarchy.has_tree_of(&it.estate.hierarchy))
+                };
+                let of_a_group = if before.is_some_and(has_tree) { SHARED } else { RENUMBERED };
+                changed.iter().map(|cost| bytes_of(cost, SHARED)).sum::<u64>() + groups * of_a_group
             }
         };
         let base = before.map(|it| it.commit);
@@ -111,11 +116,10 @@ impl Build<'_> {
         Ok(CheckedFiles { checked: Arc::new(reading.check(&Changes::new())?), amended: None })
     }
 
-    /// Reads a commit that differs from a valid one in what a few files say; `None` if all its files must
-    /// be read.
+    /// Reads a commit that differs from a valid one in a few files; `None` if all its files must be read.
     fn amend(&self, before: CommitId, base: &Checked) -> Result<Option<CheckedFiles>, BuildError> {
         let Self { repository, commit, directory, budget, .. } = *self;
-        let changes = repository.amended_files(before, commit, directory, DIFFERENCES, &budget);
+        let changes = repository.changes_between(before, commit, directory, DIFFERENCES, &budget);
         let changes = match changes {
             Ok(Some(changes)) => changes,
             // Reading all files reports what is wrong.
@@ -126,16 +130,23 @@ impl Build<'_> {
                 return Err(BuildError::Unreadable { commit, source });
             }
         };
-        if changes.iter().any(|it| is_settings(&it.path) || base.schemas().reads(&it.path)) {
+        let FileChanges { written, removed, added_cost, removed_cost } = changes;
+        let removed: Vec<&str> = removed.iter().map(String::as_str).collect();
+        let mut paths = written.iter().map(|it| it.path.as_str()).chain(removed.iter().copied());
+        if paths.any(|it| is_settings(it) || base.schemas().reads(it)) {
             return Ok(None);
         }
         let layout = base.layout();
         let files: Vec<TreeFile<'_>> =
-            changes.iter().filter_map(|entry| TreeFile::of(entry, layout)).collect();
-        let counted = counts_without(base, files.iter().map(|it| &*it.path));
+            written.iter().filter_map(|entry| TreeFile::of(entry, layout)).collect();
+        let differing = files.iter().map(|it| &*it.path).chain(removed.iter().copied());
+        let counted = counts_without(base, differing).without(&removed_cost);
         let meter = Arc::new(Meter::from(budget, counted));
+        if meter.charge_all(&added_cost).is_err() {
+            return Ok(None);
+        }
         let Some(readings) = self.read_within(&files, &meter)? else { return Ok(None) };
-        let Some(checked) = base.incremental(&readings, &meter) else { return Ok(None) };
+        let Some(checked) = base.incremental(&readings, &removed, &meter) else { return Ok(None) };
         if checked.estate.is_none() {
             return Ok(None);
         }
@@ -179,6 +190,10 @@ const FULL: u64 = 3_000;
 
 /// About how many it takes in one that was built from another and shares most of that.
 const SHARED: u64 = 600;
+
+/// About how many it takes in one that was built from another with a tree of its own, and an index with other
+/// numbers.
+const RENUMBERED: u64 = 1_500;
 
 /// Estimates the memory of what was counted.
 fn bytes_of(counts: &Counts, of_a_group: u64) -> u64 {

@@ -17,6 +17,7 @@ mod guard;
 mod matcher;
 mod numbers;
 mod patch;
+mod renumber;
 mod text_table;
 mod texts;
 

@@ -18,6 +18,12 @@ impl NumberLists {
         self.all.get(start as usize..end as usize).unwrap_or_default()
     }
 
+    /// Returns the lists with other members.
+    pub(super) fn renumbered(&self, number: impl Fn(u32) -> u32) -> Self {
+        let all = self.all.iter().map(|it| number(*it)).collect();
+        Self { ends: self.ends.clone(), all }
+    }
+
     /// Makes lists of pairs of a list's number and a member; members keep their order.
     pub(super) fn of(count: usize, pairs: &[(u32, u32)]) -> Self {
         let mut ends = vec![0_u32; count];
@@ -58,6 +64,21 @@ impl PrefixedLists {
         self.0.push(u32::try_from(list.len()).unwrap_or(0));
         self.0.extend_from_slice(list);
         start
+    }
+
+    /// Returns the lists with other members, each in order.
+    pub(super) fn renumbered(&self, number: impl Fn(u32) -> u32) -> Self {
+        let mut lists = self.clone();
+        let mut rest = lists.0.as_mut_slice();
+        while let Some((length, behind)) = rest.split_first_mut() {
+            let (list, behind) = behind.split_at_mut((*length as usize).min(behind.len()));
+            for it in &mut *list {
+                *it = number(*it);
+            }
+            list.sort_unstable();
+            rest = behind;
+        }
+        lists
     }
 
     /// Returns the list that starts at a place.

@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::rendered_tail::{Hole, RenderedTail, write_with_holes};
 use super::response_cache::ResponseCache;
 use crate::classification::Version;
-use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
+use crate::hierarchy::{Estate, GroupIndex, Hierarchy, Renumbering};
 use crate::model::{Classes, Group, Interpolation, Key, Node, Table};
 
 /// The entries of all groups.
@@ -83,23 +83,46 @@ impl Fragments {
         Self { of_groups, interpolation }
     }
 
-    /// Returns the entries of a hierarchy that differs in what some groups say.
+    /// Returns the entries of another hierarchy. A group keeps its list if it sets the same as before, and so
+    /// do the groups that it inherits from.
     pub(super) fn amended(
         &self,
         before: &Hierarchy,
         after: &Hierarchy,
-        changed: &[GroupIndex],
+        renumbering: &Renumbering,
+    ) -> Self {
+        if let Some(changed) = before.changed_in(after) {
+            let sets_another =
+                |it: &&GroupIndex| !sets_the_same(before.group(**it), after.group(**it));
+            return self.without(after, changed.iter().filter(sets_another));
+        }
+        let mut of_groups: Vec<Arc<OnceLock<RenderedList>>> = Vec::with_capacity(after.len());
+        let mut stay: Vec<bool> = Vec::with_capacity(after.len());
+        for index in after.indexes() {
+            let stood = renumbering.before(index).filter(|stood| {
+                let above = after.parent(index);
+                let is_below_the_same = before.parent(*stood)
+                    == above.and_then(|it| renumbering.before(it))
+                    && above.is_none_or(|it| stay.get(it.number()).copied().unwrap_or_default());
+                is_below_the_same && sets_the_same(before.group(*stood), after.group(index))
+            });
+            let list = stood.and_then(|it| self.of_groups.get(it.number()));
+            stay.push(list.is_some());
+            of_groups.push(list.map_or_else(Arc::default, Arc::clone));
+        }
+        Self { of_groups: of_groups.into(), interpolation: self.interpolation }
+    }
+
+    /// Returns the entries without those of some groups and what stands below them.
+    fn without<'g>(
+        &self,
+        hierarchy: &Hierarchy,
+        groups: impl Iterator<Item = &'g GroupIndex>,
     ) -> Self {
         let mut of_groups = self.of_groups.clone();
-        let values = |of: &Hierarchy, group: GroupIndex| {
-            let Group { classes, variables, config_data, .. } = of.group(group);
-            (Arc::clone(classes), Arc::clone(variables), Arc::clone(config_data))
-        };
-        for group in changed.iter().filter(|it| values(before, **it) != values(after, **it)) {
-            for below in after.subtree(*group) {
-                if let Some(list) = of_groups.get_mut(below.number()) {
-                    *list = Arc::default();
-                }
+        for below in groups.flat_map(|it| hierarchy.subtree(*it)) {
+            if let Some(list) = of_groups.get_mut(below.number()) {
+                *list = Arc::default();
             }
         }
         Self { of_groups, interpolation: self.interpolation }
@@ -201,6 +224,14 @@ impl Fragments {
         let twice = |pair: &[&RenderedEntry]| matches!(pair, [a, b] if a.cmp(b).is_eq());
         (!all.windows(2).any(twice)).then_some(all)
     }
+}
+
+/// Returns whether two groups set the same values.
+fn sets_the_same(one: &Group, other: &Group) -> bool {
+    let values = |Group { classes, variables, config_data, .. }: &Group| {
+        (Arc::clone(classes), Arc::clone(variables), Arc::clone(config_data))
+    };
+    std::ptr::eq(one, other) || values(one) == values(other)
 }
 
 fn write_all<'e>(tail: &mut RenderedTail, entries: impl Iterator<Item = &'e RenderedEntry>) {

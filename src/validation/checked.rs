@@ -40,6 +40,8 @@ pub struct Checked {
     pub(super) types: Arc<catalogue::OfEnvironments>,
     /// What was found of each group in its place among the others, silenced or not.
     pub(super) findings: Vec<Finding>,
+    /// What was found of the commit beside its groups.
+    pub(super) others: Arc<[Diagnostic]>,
     /// What the commit costs of its budget.
     pub(super) counts: Counts,
 }
@@ -63,6 +65,7 @@ impl Checked {
             readings: Vec::new(),
             types: Arc::default(),
             findings: Vec::new(),
+            others: Arc::default(),
             counts: Counts::default(),
         }
     }

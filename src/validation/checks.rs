@@ -52,6 +52,12 @@ pub(super) fn run(context: &CheckContext<'_>) -> Vec<Finding> {
     CHECKS.iter().flat_map(|check| run_check(check, context, Selection::All)).collect()
 }
 
+/// Returns whether a finding in a group is the same among so many groups as among so many others, if
+/// nothing else differs that it depends on.
+pub(super) fn is_same_among(before: usize, after: usize) -> bool {
+    never_matches::steps(before) == never_matches::steps(after)
+}
+
 /// Brings earlier findings up to date: drops those that a change affects, and runs every check over
 /// the groups concerned.
 pub(super) fn rerun(
@@ -59,8 +65,11 @@ pub(super) fn rerun(
     affected: &Affected<'_>,
     before: &[Finding],
 ) -> Vec<Finding> {
-    let stay = before.iter().filter(|it| !affected.has(it.scope, it.group));
-    let mut findings: Vec<Finding> = stay.cloned().collect();
+    let stays = |it: &Finding| {
+        let group = affected.place_of(it.group)?;
+        (!affected.has(it.scope, group)).then(|| Finding { group, ..it.clone() })
+    };
+    let mut findings: Vec<Finding> = before.iter().filter_map(stays).collect();
     let selection = Selection::Affected(affected);
     findings.extend(CHECKS.iter().flat_map(|check| run_check(check, context, selection)));
     findings

@@ -1,7 +1,11 @@
 //! Checking again after a change to a few files.
 //!
-//! Most commits change what a group or two set, and no name, environment or parent. Then the tree
-//! stays as it is, and so does what was found of groups that the change does not reach.
+//! Most commits change a group or two. Then what was found of groups that the change does not reach stays as
+//! it is. [`same_tree`] handles files whose groups keep their names, environments and parents; [`other_tree`]
+//! handles groups that are new, gone, renamed or moved.
+
+mod other_tree;
+mod same_tree;
 
 use std::sync::Arc;
 
@@ -16,36 +20,54 @@ use super::places::{Origins, Places};
 use super::reading::{FileParts, FileReading};
 use super::search::Search;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
-use crate::model::{Group, GroupId, Meter};
+use crate::model::Meter;
+
+/// The tree of groups after a change.
+struct ChangedTree {
+    hierarchy: Hierarchy,
+    /// The groups of the files that differ.
+    changed: Vec<GroupIndex>,
+    /// The groups that are gone, in the hierarchy before.
+    gone: Vec<GroupIndex>,
+    origins: Arc<Origins>,
+    /// How many groups the files have.
+    groups: usize,
+}
+
+/// A file that differs: as it was read before, and as it is read now.
+struct FileDifference<'r> {
+    old: Option<&'r FileReading>,
+    new: Option<&'r FileReading>,
+}
 
 impl Checked {
-    /// Checks again with other readings of some of the files; the outcome is that of
-    /// [`check`](super::check), or `None` if only that can tell.
-    pub fn incremental(&self, changed: &[Arc<FileReading>], meter: &Meter) -> Option<Self> {
+    /// Checks again with other readings of some of the files, or readings of new ones, and without the files
+    /// that are removed; the outcome is that of [`check`](super::check), or `None` if only that can tell.
+    ///
+    /// It cannot tell where there are errors, a file differs that is not one of groups, the root group is
+    /// written in one that does, the policy searches for conflicts, a group that does not change names its
+    /// parent by a name that other groups have now, or more than 256 groups differ where some are new, gone,
+    /// renamed or moved.
+    pub fn incremental(
+        &self,
+        changed: &[Arc<FileReading>],
+        removed: &[&str],
+        meter: &Meter,
+    ) -> Option<Self> {
         let before = self.estate.as_ref()?;
         let policy = self.layout.policy;
+        let paths = changed.iter().map(|it| &*it.path).chain(removed.iter().copied());
         if self.search != Search::Decisive
             || policy.potential_conflicts == Strictness::Error
-            || changed.iter().any(|it| self.schemas.reads(&it.path))
+            || paths.into_iter().any(|it| self.schemas.reads(it))
         {
             return None;
         }
-        let mut readings = self.readings.clone();
-        let mut groups: Vec<Group> = Vec::new();
-        let mut moved: Vec<&GroupFile> = Vec::new();
-        for reading in changed {
-            let at = self.readings.binary_search_by(|it| it.path.cmp(&reading.path)).ok()?;
-            let old = self.readings.get(at)?;
-            *readings.get_mut(at)? = Arc::clone(reading);
-            for (old, new) in pairs(old, reading)? {
-                groups.extend(new.group.clone());
-                if old.place != new.place {
-                    moved.push(new);
-                }
-            }
-        }
-        let origins = moved_to(&self.origins, &moved);
-        let (hierarchy, places) = before.hierarchy.amended(groups)?;
+        let differences = self.differences(changed, removed);
+        let ChangedTree { hierarchy, changed: places, gone, origins, groups } = self
+            .same_tree(&before.hierarchy, &differences)
+            .or_else(|| self.other_tree(&before.hierarchy, &differences))?;
+        let readings = self.readings_with(changed, removed);
         let catalogues = Catalogues {
             files: Arc::clone(&before.environments),
             classes: Arc::clone(&before.catalogues),
@@ -61,13 +83,17 @@ impl Checked {
             meter,
         };
         self.hold_to_schemas(&hierarchy, &places)?;
-        let affected = Affected::of(&places, &hierarchy);
+        let affected = if hierarchy.has_tree_of(&before.hierarchy) {
+            Affected::of(&places, &hierarchy)
+        } else {
+            Affected::moved(&places, &gone, &before.hierarchy, &hierarchy)
+        };
         let findings = checks::rerun(&context, &affected, &self.findings);
-        let diagnostics = gather(&readings, &findings, &[]);
+        let diagnostics = gather(&readings, &findings, &self.others);
         // What was only counted is found again from all files.
         (are_warnings(&diagnostics) && meter.dropped().is_none()).then(|| Self {
             estate: Some(Estate { hierarchy, ..before.clone() }),
-            groups: self.groups,
+            groups,
             diagnostics,
             origins,
             layout: self.layout.clone(),
@@ -76,8 +102,49 @@ impl Checked {
             readings,
             types: Arc::clone(&self.types),
             findings,
+            others: Arc::clone(&self.others),
             counts: meter.counts(),
         })
+    }
+
+    /// Pairs the readings of the files that differ. A removed file that was not read does not count.
+    fn differences<'r>(
+        &'r self,
+        changed: &'r [Arc<FileReading>],
+        removed: &[&str],
+    ) -> Vec<FileDifference<'r>> {
+        let old = |path: &str| self.reading(path).map(AsRef::as_ref);
+        let changed = changed.iter().map(|it| FileDifference { old: old(&it.path), new: Some(it) });
+        let removed = removed.iter().map(|it| FileDifference { old: old(it), new: None });
+        changed.chain(removed).filter(|it| it.old.is_some() || it.new.is_some()).collect()
+    }
+
+    /// Returns the readings of all files, by path.
+    fn readings_with(
+        &self,
+        changed: &[Arc<FileReading>],
+        removed: &[&str],
+    ) -> Vec<Arc<FileReading>> {
+        let mut readings = self.readings.clone();
+        let at = |all: &[Arc<FileReading>], path: &str| {
+            all.binary_search_by(|it| it.path.as_ref().cmp(path))
+        };
+        for reading in changed {
+            match at(&readings, &reading.path) {
+                Ok(at) => {
+                    if let Some(place) = readings.get_mut(at) {
+                        *place = Arc::clone(reading);
+                    }
+                }
+                Err(at) => readings.insert(at, Arc::clone(reading)),
+            }
+        }
+        for path in removed {
+            if let Ok(at) = at(&readings, path) {
+                readings.remove(at);
+            }
+        }
+        readings
     }
 
     /// Returns `None` if a schema does not allow one of some groups: where the value stands is found out
@@ -89,34 +156,20 @@ impl Checked {
     }
 }
 
-/// Pairs the groups of two readings of a file; `None` if they are not the same groups, or the new
-/// ones have errors.
-fn pairs<'r>(
-    old: &'r FileReading,
-    new: &'r FileReading,
-) -> Option<impl Iterator<Item = (&'r GroupFile, &'r GroupFile)> + use<'r>> {
-    let (FileParts::Groups(before), FileParts::Groups(after)) = (&old.parts, &new.parts) else {
-        return None;
-    };
-    let is_same = |(old, new): (&GroupFile, &GroupFile)| {
-        let parent = |it: &GroupFile| it.parent.as_ref().map(|(name, _)| name.clone());
-        let identity = |it: &Group| (it.id, it.name.clone(), it.environment.clone());
-        let (before, after) = (old.group.as_ref(), new.group.as_ref());
-        before.is_some_and(|it| it.id != GroupId::ROOT)
-            && before.map(identity) == after.map(identity)
-            && parent(old) == parent(new)
-    };
-    let same = before.len() == after.len() && before.iter().zip(after).all(is_same);
-    (same && are_warnings(&new.diagnostics)).then(|| before.iter().zip(after))
+impl<'r> FileDifference<'r> {
+    /// Returns the groups before and now; `None` if one of the files is not one of groups, or the new one
+    /// has errors.
+    fn groups(&self) -> Option<[&'r [GroupFile]; 2]> {
+        let is_valid = self.new.is_none_or(|it| are_warnings(&it.diagnostics));
+        let [old, new] = [groups_of(self.old)?, groups_of(self.new)?];
+        is_valid.then_some([old, new])
+    }
 }
 
-/// Returns where groups are written, some of them elsewhere than before.
-fn moved_to(origins: &Arc<Origins>, moved: &[&GroupFile]) -> Arc<Origins> {
-    let mut origins = Arc::clone(origins);
-    for file in moved {
-        if let Some(id) = file.id {
-            Arc::make_mut(&mut origins).insert(id, file.place.clone());
-        }
+fn groups_of(reading: Option<&FileReading>) -> Option<&[GroupFile]> {
+    match reading.map(|it| &it.parts) {
+        None => Some(&[]),
+        Some(FileParts::Groups(groups)) => Some(groups),
+        Some(_) => None,
     }
-    origins
 }

@@ -1,6 +1,7 @@
 mod cases;
 mod conflicts;
 mod incremental;
+mod other_trees;
 mod policies;
 mod schemas;
 

@@ -114,7 +114,8 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
         let evidence = of_tests(estate, &readings);
         others.extend(overlap::check(estate, places, strictness, &evidence, ShownAlarms::Page));
     }
-    let mut diagnostics = gather(&readings, &findings, &bounded(others, meter));
+    let others = bounded(others, meter);
+    let mut diagnostics = gather(&readings, &findings, &others);
     diagnostics.extend(dropped(meter));
     estate = estate.filter(|_| are_warnings(&diagnostics));
     Checked {
@@ -126,6 +127,7 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
         search,
         types: catalogues.types,
         findings,
+        others: others.into(),
         origins: Arc::new(origins),
         readings,
         counts: meter.counts(),

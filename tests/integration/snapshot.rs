@@ -1,9 +1,10 @@
 //! The fast paths of a snapshot agree with the plain ones.
 
 mod bodies;
+mod changing;
+mod changing_world;
 mod withheld;
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use clade::internals::classification::{self, ClassificationError, Outcome, Version};
@@ -12,7 +13,7 @@ use clade::internals::mentioned::MentionedPaths;
 use clade::internals::model::{Budget, BudgetItem, Meter, Node};
 use clade::internals::snapshot::{AnsweredNode, Index, LiveSnapshot, NoDocument, Snapshot};
 use clade::internals::validation::{
-    Checked, FileKind, Search, SourceContent, SourceFile, read_file, read_file_within, validate,
+    FileKind, Search, SourceContent, SourceFile, read_file_within, validate,
 };
 use fastrand::Rng;
 
@@ -263,155 +264,4 @@ fn bodies_are_read_the_same_selectively_and_in_full() {
     for node in nodes::nodes(scale, 20, 4) {
         assert!(reads_the_same(&index, &nodes::body(&node)));
     }
-}
-
-/// A repository that changes, a file at a time.
-struct Changing {
-    rng: Rng,
-    files: Vec<SourceFile>,
-    /// What each group says of its name, environment and parent.
-    heads: Vec<String>,
-}
-
-impl Changing {
-    const POLICY: &str = "policy: {missing_referents: warn, potential_conflicts: off, redundant_values: warn, repeated_rules: warn, untested_groups: warn, too_many_pins: warn, max_pins: 1, catalogue_mismatches: warn}\n";
-    const CATALOGUE: &str = "classes:\n  a: {parameters: {p: 1, q: null}, types: {p: Integer}}\n  b: {parameters: {p: 1}}\n  c:\n";
-
-    fn new(seed: u64) -> Self {
-        let mut it = Self { rng: Rng::with_seed(seed), files: Vec::new(), heads: Vec::new() };
-        let puts_facts = if seed % 2 == 1 { "interpolate: true\n" } else { "" };
-        it.put("clade.yaml", format!("{}{puts_facts}", Self::POLICY));
-        it.put("environments/production.yaml", Self::CATALOGUE.to_owned());
-        // A default that differs is a finding, too.
-        it.put("environments/dev.yaml", Self::CATALOGUE.replace("q: null", "q: 2"));
-        for number in 0..30 {
-            let environment = it.rng.choice(["production", "dev", "test"]).unwrap();
-            let mut head = format!("name: Group {number}\nenvironment: {environment}\n");
-            if number > 3 && it.rng.bool() {
-                writeln!(head, "parent: Group {}", it.rng.usize(..number)).unwrap();
-            }
-            it.heads.push(head);
-            it.change(number);
-        }
-        it
-    }
-
-    fn put(&mut self, path: &str, text: String) -> SourceFile {
-        let content = SourceContent::Bytes(text.into_bytes().into());
-        let file = SourceFile { path: path.into(), content };
-        self.files.retain(|it| it.path != file.path);
-        self.files.push(file.clone());
-        file
-    }
-
-    /// Gives a group another rule and other values.
-    fn change(&mut self, number: usize) -> SourceFile {
-        let mut text = String::new();
-        let rng = &mut self.rng;
-        if rng.bool() {
-            text.push_str("# moves what follows\n");
-        }
-        text.push_str(&self.heads[number]);
-        if rng.u8(..4) == 0 {
-            text.push_str("# clade: ignore never-matches\n");
-        }
-        let test = |rng: &mut Rng| match rng.u8(..7) {
-            3 => format!("fact{} != {}", rng.u8(..2), rng.u8(..2)),
-            4 => format!("trusted.certname = n{}", rng.u8(..4)),
-            5 => format!("size < {}", rng.u8(..2)),
-            0 => format!("name ~ 'n{}'", rng.u8(..3)),
-            1 => format!("size >= {}", rng.u8(..3)),
-            2 => format!("not new{} = 1", rng.u8(..3)),
-            _ => format!("fact{} = {}", rng.u8(..2), rng.u8(..2)),
-        };
-        if !number.is_multiple_of(7) {
-            let joint = rng.choice([" and ", " or "]).unwrap();
-            let tests: Vec<String> = (0..rng.usize(1..3)).map(|_| test(rng)).collect();
-            writeln!(text, "rule: \"{}\"", tests.join(joint)).unwrap();
-        }
-        if rng.u8(..3) == 0 {
-            writeln!(text, "pinned: [n{}, n{}]", rng.u8(..4), rng.u8(..4)).unwrap();
-        }
-        text.push_str("classes:\n");
-        for class in ["a", "b", "c", "d"] {
-            if rng.u8(..3) == 0 {
-                let values = ["1", "text", "null", "[1]", "'${new0[a]}$fact0'", "[$size]"];
-                let (p, q) = (rng.choice(values).unwrap(), rng.choice(values).unwrap());
-                writeln!(text, "  {class}: {{p: {p}, q: {q}}}").unwrap();
-            }
-        }
-        text.push_str("  z:\n");
-        if rng.bool() {
-            writeln!(text, "variables: {{v{}: {}}}", rng.u8(..3), rng.u8(..2)).unwrap();
-        }
-        if rng.bool() {
-            writeln!(text, "config_data: {{m: {{k{}: {}}}}}", rng.u8(..2), rng.u8(..2)).unwrap();
-        }
-        self.put(&format!("groups/{number}.yaml"), text)
-    }
-
-    fn node(&mut self) -> Node {
-        let rng = &mut self.rng;
-        let facts = serde_json::json!({
-            "fact0": rng.u8(..2).to_string(), "fact1": rng.u8(..2), "size": rng.u8(..4),
-            "new0": {"a": rng.u8(..2)}, "new1": 1, "new2": "0",
-        });
-        let mut node = Node::named(format!("n{}", rng.u8(..4)));
-        node.fact = facts.as_object().cloned().unwrap();
-        node
-    }
-}
-
-#[test]
-fn what_a_commit_does_not_change_need_not_be_built_again() {
-    let (mut amended, mut warnings, mut indexes) = (0, 0, 0);
-    for seed in 0..4 {
-        let mut repository = Changing::new(seed);
-        let mut before = validate(&repository.files, Search::Decisive);
-        let commit = "0123456789012345678901234567890123456789".parse().unwrap();
-        let of = |checked: &Checked| {
-            let estate =
-                checked.estate.clone().unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
-            (estate, Arc::clone(&checked.origins), checked.diagnostics.clone())
-        };
-        let (estate, origins, found) = of(&before);
-        let mut snapshot = Snapshot::new(commit, estate, origins, found);
-        for step in 0..40 {
-            let number = repository.rng.usize(..30);
-            let changes_the_tree = step % 20 == 19;
-            if changes_the_tree {
-                let head = format!("name: Group {number}\nenvironment: environment_{step}\n");
-                repository.heads[number] = head;
-            }
-            let mut files = vec![repository.change(number)];
-            if step % 3 == 0 {
-                files.push(repository.change((number + 1) % 30));
-            }
-            let readings: Vec<_> =
-                files.iter().map(|it| Arc::new(read_file(it, FileKind::Groups))).collect();
-            let all = validate(&repository.files, Search::Decisive);
-            let again = before.incremental(&readings, &Meter::new(Budget::DEFAULT));
-            assert_eq!(again.is_none(), changes_the_tree);
-            let checked = again.unwrap_or_else(|| all.clone());
-            assert_eq!(checked.diagnostics, all.diagnostics);
-            assert_eq!((&checked.origins, checked.groups), (&all.origins, all.groups));
-            let (estate, origins, found) = of(&checked);
-            let whole = of(&all).0;
-            assert!(estate.hierarchy.groups().eq(whole.hierarchy.groups()));
-            let index = Index::new(&whole.hierarchy);
-            snapshot = snapshot.amended(commit, estate, origins, found);
-            let live = LiveSnapshot::new(Arc::new(snapshot.clone()));
-            for _ in 0..10 {
-                let node = repository.node();
-                let groups = matches(&snapshot.estate, snapshot.index(), &node).unwrap();
-                assert_eq!(groups, matches(&whole, &index, &node).unwrap());
-                assert_eq!(quickly(&live, &node, Version::V2), plainly(&whole, &node, Version::V2));
-            }
-            amended += usize::from(!changes_the_tree);
-            warnings += all.diagnostics.len();
-            indexes += 1;
-            before = checked;
-        }
-    }
-    assert!(amended > indexes / 2 && warnings > 1000, "{amended} of {indexes}, {warnings}");
 }

@@ -200,8 +200,10 @@ impl World {
             count(&format!("P12 rebuild of 10k groups after a {what}"), changed.len(), &mut || {
                 for file in &changed {
                     let reading = Arc::new(read_file(file, FileKind::Groups));
-                    let again =
-                        self.checked.incremental(&[reading], &Meter::new(Budget::DEFAULT)).unwrap();
+                    let again = self
+                        .checked
+                        .incremental(&[reading], &[], &Meter::new(Budget::DEFAULT))
+                        .unwrap();
                     let (estate, origins) =
                         (again.estate.clone().unwrap(), Arc::clone(&again.origins));
                     black_box(snapshot.amended(snapshot.commit, estate, origins, Vec::new()));

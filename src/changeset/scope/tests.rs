@@ -152,7 +152,7 @@ proptest! {
         }
         let allowed =
             scopes.iter().any(|scope| changes.iter().all(|it| it.is_allowed_by(scope)));
-        prop_assert_eq!(check(&scopes, &old, &new).is_ok(), allowed);
+        prop_assert_eq!(check(&scopes, &old, &GroupChanges::between(&old, new)).is_ok(), allowed);
     }
 }
 
@@ -165,7 +165,7 @@ fn the_right_to_the_rule_is_one_to_pin_and_to_nothing_else() {
         for key in keys {
             Change::Edit(A, *key).apply(&mut groups);
         }
-        check(std::slice::from_ref(&scope), &old, &groups)
+        check(std::slice::from_ref(&scope), &old, &GroupChanges::between(&old, groups))
     };
     assert_eq!(with(&[GroupKey::Pinned]), Ok(()));
     let refused = with(&[GroupKey::Pinned, GroupKey::Classes]).unwrap_err();
@@ -177,8 +177,11 @@ fn the_right_to_the_rule_is_one_to_pin_and_to_nothing_else() {
 #[test]
 fn without_a_scope_nothing_may_be_written() {
     let old = Hierarchy::build(estate()).unwrap();
-    assert!(check(&[], &old, &estate()).is_err());
-    assert_eq!(check(&[Scope::default()], &old, &[group(ROOT, ROOT)]), Ok(()));
+    assert!(check(&[], &old, &GroupChanges::between(&old, estate())).is_err());
+    assert_eq!(
+        check(&[Scope::default()], &old, &GroupChanges::between(&old, vec![group(ROOT, ROOT)])),
+        Ok(())
+    );
 }
 
 #[test]
@@ -203,6 +206,10 @@ fn pinning_to_a_rule_that_names_one_node_is_pinning() {
         (json!(["or", name("a"), ["~", "name", "x"]]), false),
     ] {
         let new = estate_with(after.clone());
-        assert_eq!(check(std::slice::from_ref(&scope), &old, &new).is_ok(), allowed, "{after}");
+        assert_eq!(
+            check(std::slice::from_ref(&scope), &old, &GroupChanges::between(&old, new)).is_ok(),
+            allowed,
+            "{after}"
+        );
     }
 }

@@ -110,11 +110,13 @@ impl WritePlanner {
         let budget = self.store.budget();
         let layout = self.source.layout(repository, base.commit);
         let changed = read_changed(&layout, files);
-        // Most writes change what files say, and are checked in no time.
-        if changed.len() == files.len()
+        let removed: Vec<&str> =
+            files.iter().filter(|(_, it)| it.is_none()).map(|(path, _)| path.as_str()).collect();
+        // Most writes change a few groups, and are checked in no time.
+        if changed.len() + removed.len() == files.len()
             && let Some(built) = self.store.cached_build(base.commit)
-            && let Some(meter) = charged(&built.checked, &changed, budget)
-            && built.checked.incremental(&changed, &meter).is_some()
+            && let Some(meter) = charged(&built.checked, &changed, &removed, budget)
+            && built.checked.incremental(&changed, &removed, &meter).is_some()
         {
             return Ok(None);
         }
@@ -131,11 +133,21 @@ impl WritePlanner {
     }
 }
 
-/// Counts what a commit costs with some files replaced; none if that is more than the budget allows.
-fn charged(checked: &Checked, changed: &[Arc<FileReading>], budget: Budget) -> Option<Arc<Meter>> {
-    let rest = counts_without(checked, changed.iter().map(|it| &*it.path));
-    let meter = Meter::from(budget, rest);
+/// Counts what a commit costs with some files added or replaced and some removed; none if that is more than the
+/// budget allows. New directories do not count.
+fn charged(
+    checked: &Checked,
+    changed: &[Arc<FileReading>],
+    removed: &[&str],
+    budget: Budget,
+) -> Option<Arc<Meter>> {
+    let differing = changed.iter().map(|it| &*it.path).chain(removed.iter().copied());
+    let meter = Meter::from(budget, counts_without(checked, differing));
     for reading in changed {
+        if checked.reading(&reading.path).is_none() {
+            meter.charge(BudgetItem::Entries, 1).ok()?;
+            meter.charge(BudgetItem::PathBytes, reading.path.len() as u64).ok()?;
+        }
         meter.charge_all(&reading.cost).ok()?;
         let bytes = reading.cost.get(BudgetItem::DocumentBytes);
         meter.charge(BudgetItem::DistinctBytes, bytes).ok()?;

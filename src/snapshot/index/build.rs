@@ -70,6 +70,7 @@ impl Index {
             dependents,
             always,
             program: RuleProgram { code: code.into(), sets: sets.into(), tests: tests.into() },
+            added: 0,
         };
         Self { paths: Arc::new(paths), base: Arc::new(base), patch: None }
     }

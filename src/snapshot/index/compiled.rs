@@ -33,6 +33,9 @@ pub(super) struct CompiledRules {
     /// Where those are that are always asked.
     pub(super) always: u32,
     pub(super) program: RuleProgram,
+    /// How many groups have come since all rules were compiled, or got a rule, or lost one: their code, and
+    /// that of groups that are gone, takes room that is never given back.
+    pub(super) added: u32,
 }
 
 /// The rules of groups that later commits have changed. These groups are asked about every node
@@ -49,9 +52,9 @@ pub(super) struct Patch {
 pub(super) struct RuleProgram {
     pub(super) code: Box<[Op]>,
     /// The members of each set of texts, in order.
-    pub(super) sets: Box<[TextId]>,
+    pub(super) sets: Arc<[TextId]>,
     /// Each distinct comparison that is more than being equal to a text.
-    pub(super) tests: Box<[CompiledTest]>,
+    pub(super) tests: Arc<[CompiledTest]>,
 }
 
 /// What rules ask of a path.

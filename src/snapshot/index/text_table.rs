@@ -93,6 +93,23 @@ impl TextTable {
         table
     }
 
+    /// Returns the table with other numbers of groups.
+    pub(super) fn renumbered(&self, number: impl Fn(GroupNumber) -> GroupNumber) -> Self {
+        let mut records = self.records.clone();
+        let mut rest = &mut *records;
+        while let Some((&mut [_, _, bytes, groups], behind)) = rest.split_first_chunk_mut::<HEAD>()
+        {
+            let text = (bytes as usize).div_ceil(4).min(behind.len());
+            let (_, behind) = behind.split_at_mut(text);
+            let (asked_by, behind) = behind.split_at_mut((groups as usize).min(behind.len()));
+            for it in asked_by {
+                *it = number(*it);
+            }
+            rest = behind;
+        }
+        Self { slots: self.slots.clone(), records, hasher: self.hasher.clone() }
+    }
+
     /// Prepares to look up a text. Several can be prepared together, so that memory is read for all at once.
     pub(super) fn probe<'t>(&self, path: PathId, side: TextSide, text: &'t str) -> Probe<'t> {
         let hash = self.hash(path, side, text);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::scope::FindingScope;
-use crate::hierarchy::{GroupIndex, Hierarchy};
+use crate::hierarchy::{GroupIndex, Hierarchy, Renumbering};
 
 /// The groups that are checked.
 #[derive(Clone, Copy)]
@@ -15,8 +15,10 @@ pub(in crate::validation) enum Selection<'s> {
 /// The groups whose findings a change to some groups affects.
 pub(in crate::validation) struct Affected<'h> {
     hierarchy: &'h Hierarchy,
+    /// Where groups stood before, unless all keep their places.
+    renumbering: Option<Renumbering>,
     changed: BTreeSet<GroupIndex>,
-    /// The changed groups and their ancestors.
+    /// The changed groups and their ancestors, also those that they had before.
     above: BTreeSet<GroupIndex>,
     /// The changed groups that have no changed ancestor.
     tops: Vec<GroupIndex>,
@@ -32,7 +34,32 @@ impl<'h> Affected<'h> {
                 tops.push(*group);
             }
         }
-        Self { hierarchy, changed, above, tops }
+        Self { hierarchy, renumbering: None, changed, above, tops }
+    }
+
+    /// The same for groups of which some are new or stand elsewhere; `gone` are those that are not there
+    /// any more. What stood below them stands below a changed group now.
+    pub(in crate::validation) fn moved(
+        changed: &[GroupIndex],
+        gone: &[GroupIndex],
+        before: &Hierarchy,
+        hierarchy: &'h Hierarchy,
+    ) -> Self {
+        let renumbering = before.renumbering(hierarchy);
+        let mut affected = Self::of(changed, hierarchy);
+        let stood = changed.iter().filter_map(|it| renumbering.before(*it));
+        let above_before = stood.chain(gone.iter().copied()).flat_map(|it| before.lineage(it));
+        affected.above.extend(above_before.filter_map(|it| renumbering.after(it)));
+        affected.renumbering = Some(renumbering);
+        affected
+    }
+
+    /// Returns the place of a group that stood at a place before; `None` if it is gone.
+    pub(super) fn place_of(&self, before: GroupIndex) -> Option<GroupIndex> {
+        match &self.renumbering {
+            Some(renumbering) => renumbering.after(before),
+            None => Some(before),
+        }
     }
 
     /// Returns whether the change affects findings of a scope in a group.

@@ -42,8 +42,7 @@ fn check(context: &CheckContext<'_>, top: GroupIndex, findings: &mut Findings<'_
         Search::Everything | Search::WithoutConflicts => Effort::Thorough,
     };
     let (hierarchy, places) = (context.hierarchy, &context.places);
-    let (least, most) = OF_A_GROUP;
-    let steps = (STEPS / hierarchy.len().max(1)).clamp(least, most);
+    let steps = steps(hierarchy.len());
     let mut walk =
         TreeWalk { hierarchy, places, steps, prover: Prover::new(effort), above: Vec::new() };
     let mut lineage: Vec<GroupIndex> = hierarchy.lineage(top).skip(1).collect();
@@ -55,6 +54,15 @@ fn check(context: &CheckContext<'_>, top: GroupIndex, findings: &mut Findings<'_
             }
         }
     }
+}
+
+/// Returns how many steps a group of so many may take. It is the same for numbers that are close: a few
+/// groups more change nothing for all others.
+pub(super) fn steps(groups: usize) -> usize {
+    let (least, most) = OF_A_GROUP;
+    let groups = groups.max(1);
+    let close = 1 << groups.ilog2().saturating_sub(2);
+    (STEPS / groups.next_multiple_of(close)).clamp(least, most)
 }
 
 /// A walk down the tree.

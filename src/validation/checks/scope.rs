@@ -1,7 +1,7 @@
 //! What a finding depends on.
 
-/// What a finding in a group depends on beside names, environments and parents, which stay the same
-/// wherever not all groups are checked again.
+/// Which groups a finding in a group depends on: what they say, their places in the tree, and where
+/// they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::validation) enum FindingScope {
     /// The group alone.

@@ -9,7 +9,7 @@ use crate::hierarchy::GroupIndex;
 use crate::model::EnvironmentName;
 
 pub(super) const CHECK: Check =
-    Check { kinds: &[Kind::SuspiciousValue], scope: FindingScope::Group, run: Run::Once(check) };
+    Check { kinds: &[Kind::SuspiciousValue], scope: FindingScope::Estate, run: Run::Once(check) };
 
 fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {
     for it in unknown(context) {

@@ -83,7 +83,7 @@ fn conflicts_are_the_same_after_changes_that_are_checked_by_themselves() {
                 readings.retain(|it: &Arc<FileReading>| it.path != files[number].path);
                 readings.push(Arc::new(read_file(&files[number], FileKind::Groups)));
             }
-            let again = before.incremental(&readings, &Meter::new(Budget::DEFAULT));
+            let again = before.incremental(&readings, &[], &Meter::new(Budget::DEFAULT));
             let again = again.expect("no name, environment or parent changes");
             let all = validate(&files, Search::Decisive);
             let found = conflicts(&all);
@@ -112,5 +112,5 @@ fn a_commit_that_conflicts_may_not_be_checked_by_itself_where_they_are_errors() 
     let before = validate(&[settings, quiet], Search::Decisive);
     assert!(before.is_valid(), "{:?}", before.diagnostics);
     let changed = Arc::new(read_file(&file(0, &mut rng), FileKind::Groups));
-    assert!(before.incremental(&[changed], &Meter::new(Budget::DEFAULT)).is_none());
+    assert!(before.incremental(&[changed], &[], &Meter::new(Budget::DEFAULT)).is_none());
 }

@@ -68,7 +68,7 @@ fn compare(before: &Checked, texts: &[(String, String)], changed: usize, kind: K
     let files = files(texts);
     let all = validate(&files, Search::Decisive);
     let reading = Arc::new(read_file(&files[changed], FileKind::Groups));
-    match before.incremental(&[reading], &Meter::new(Budget::DEFAULT)) {
+    match before.incremental(&[reading], &[], &Meter::new(Budget::DEFAULT)) {
         Some(found) => {
             assert_eq!(found.diagnostics, all.diagnostics, "{kind}");
             assert!(all.is_valid(), "{kind}");

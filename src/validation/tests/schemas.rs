@@ -480,11 +480,11 @@ fn after_a_change_the_same_is_found_as_in_all_files() {
         let all = validate(&files, Search::Decisive);
         assert_eq!(all.is_valid(), is_valid, "{group}");
         let reading = Arc::new(read_file(&files[3], FileKind::Groups));
-        let found = before.incremental(&[reading], &Meter::new(Budget::DEFAULT));
+        let found = before.incremental(&[reading], &[], &Meter::new(Budget::DEFAULT));
         // An error makes a commit invalid, which is found out from all files.
         assert_eq!(found.map(|it| it.diagnostics), is_valid.then_some(all.diagnostics), "{group}");
     }
     let schema = files(good).remove(1);
     let reading = Arc::new(read_file(&schema, FileKind::Groups));
-    assert!(before.incremental(&[reading], &Meter::new(Budget::DEFAULT)).is_none());
+    assert!(before.incremental(&[reading], &[], &Meter::new(Budget::DEFAULT)).is_none());
 }

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use clade::internals::git::{EntryKind, Repository};
-use clade::internals::model::CommitId;
+use clade::internals::model::{Budget, BudgetItem, CommitId, Meter};
 use git2::Oid;
 
 use super::meter;
@@ -208,4 +208,55 @@ fn what_is_not_a_repository_is_reported() {
     let empty = tempfile::tempdir().unwrap();
     let error = Repository::discover(empty.path()).unwrap_err().to_string();
     assert_eq!(error, format!("`{}` is not a git repository", empty.path().display()));
+}
+
+#[test]
+fn what_a_commit_changes_leads_from_the_files_of_another_to_its_own() {
+    let file = |path: &'static str, text: &'static str| (path, Put::File(text));
+    let origin = Origin::new();
+    let commits: Vec<CommitId> = [
+        vec![
+            file("g/a.yaml", "1"),
+            file("g/b/c.yaml", "1"),
+            file("g/b/d.yaml", "1"),
+            file("h", "1"),
+        ],
+        vec![file("g/a.yaml", "2"), file("g/b", "1"), file("g/c/d/e.yaml", "1")],
+        vec![file("g/a/a.yaml", "1"), file("g/a.yaml", "1"), ("g/b/c.yaml", Put::Link("/x"))],
+        vec![file("g/b.yaml", "1"), file("g/b/c.yaml", "1"), file("g/b-c", "1"), file("h", "2")],
+    ]
+    .iter()
+    .enumerate()
+    .map(|(number, files)| origin.commit(&format!("branch{number}"), files).parse().unwrap())
+    .collect();
+    let repository = Repository::discover(&origin.path()).unwrap();
+    for (before, after) in commits.iter().flat_map(|it| commits.iter().map(move |to| (*it, *to))) {
+        for directory in ["", "g"] {
+            let files = |commit| {
+                let meter = Meter::new(Budget::DEFAULT);
+                (repository.files(commit, directory, &meter).unwrap(), meter.counts())
+            };
+            let ((mut files_before, cost), (files_after, expected)) = (files(before), files(after));
+            let changes = |most| {
+                repository
+                    .changes_between(before, after, directory, most, &Budget::DEFAULT)
+                    .unwrap()
+            };
+            let found = changes(64).unwrap();
+            files_before.retain(|it| {
+                !found.removed.contains(&it.path)
+                    && !found.written.iter().any(|to| to.path == it.path)
+            });
+            files_before.extend(found.written.iter().cloned());
+            files_before.sort_by(|a, b| a.path.cmp(&b.path));
+            assert_eq!(files_before, files_after, "{before} {after} {directory}");
+            let meter = Meter::from(Budget::DEFAULT, cost.without(&found.removed_cost));
+            meter.charge_all(&found.added_cost).unwrap();
+            for item in [BudgetItem::Entries, BudgetItem::PathBytes] {
+                assert_eq!(meter.counts().get(item), expected.get(item), "{item} {before} {after}");
+            }
+            assert!(meter.counts().get(BudgetItem::Depth) >= expected.get(BudgetItem::Depth));
+            assert_eq!(changes(0).is_some(), found.written.is_empty() && found.removed.is_empty());
+        }
+    }
 }
