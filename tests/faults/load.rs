@@ -269,8 +269,19 @@ impl Judge {
     }
 }
 
-/// Sends a request and returns status, head and body; an error says how it failed.
+/// Sends a request and returns head and body; an error says how it failed.
 pub(crate) fn ask(
+    address: &str,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Result<(String, String), String> {
+    ask_within(Duration::from_secs(30), address, method, path, body)
+}
+
+/// Sends a request; the connection may be silent for so long.
+pub(crate) fn ask_within(
+    patience: Duration,
     address: &str,
     method: &str,
     path: &str,
@@ -282,7 +293,7 @@ pub(crate) fn ask(
         other => format!("{other:?}"),
     };
     let mut stream = TcpStream::connect(address).map_err(kind)?;
-    stream.set_read_timeout(Some(Duration::from_secs(30))).map_err(kind)?;
+    stream.set_read_timeout(Some(patience)).map_err(kind)?;
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"

@@ -41,6 +41,7 @@ struct Measured {
     samples: Vec<Sample>,
     times: Histogram,
     page_times: Histogram,
+    diff_times: Histogram,
 }
 
 /// Runs it; returns whether everything held.
@@ -59,14 +60,16 @@ pub(crate) fn run_for(minutes: u64) -> bool {
         plan.time.as_secs() / 60
     );
     let tally = Tally::new();
-    let Measured { samples, times, page_times } = endure(&plan, &fleet, &hub, &tally);
+    let Measured { samples, times, page_times, diff_times } = endure(&plan, &fleet, &hub, &tally);
     let (table, is_level) = verdict::verdict(&plan, &samples);
     let summary = format!(
-        "{}; {:.0} of the check-ins were answered and not stored; pages took {:.0} ms at the median and {:.0} ms at p99",
+        "{}; {:.0} of the check-ins were answered and not stored; pages took {:.0} ms at the median and {:.0} ms at p99, diffs {:.1} s and {:.1} s",
         summary(&plan, &tally, &times),
         samples::all_dropped(&samples),
         page_times.millis(500),
         page_times.millis(990),
+        diff_times.millis(500) / 1000.0,
+        diff_times.millis(990) / 1000.0,
     );
     println!("{summary}\n\n{table}\n{tally}");
     let path = match std::env::var_os("UPDATE_DOCS") {
@@ -106,7 +109,12 @@ fn endure(plan: &Plan, fleet: &Fleet, hub: &Hub, tally: &Tally) -> Measured {
         conductor.run();
         samples.join().unwrap()
     });
-    Measured { samples, times, page_times: site.page_times.into_inner().unwrap() }
+    Measured {
+        samples,
+        times,
+        page_times: site.page_times.into_inner().unwrap(),
+        diff_times: site.diff_times.into_inner().unwrap(),
+    }
 }
 
 fn summary(plan: &Plan, tally: &Tally, times: &Histogram) -> String {

@@ -45,6 +45,8 @@ pub(super) struct Site<'a> {
     changes: Mutex<VecDeque<Change>>,
     /// How long pages took.
     pub(super) page_times: Mutex<Histogram>,
+    /// How long diffs took.
+    pub(super) diff_times: Mutex<Histogram>,
 }
 
 impl<'a> Site<'a> {
@@ -60,6 +62,7 @@ impl<'a> Site<'a> {
             life: AtomicU32::new(0),
             changes: Mutex::default(),
             page_times: Mutex::new(Histogram::new()),
+            diff_times: Mutex::new(Histogram::new()),
         }
     }
 

@@ -1,13 +1,18 @@
 //! Those who ask beside the agents: a person in the console, a pipeline that compares commits, a client that writes.
 
-use std::time::Instant;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::fleet::{Fleet, WRITTEN, WRITTEN_FILE, is_changed};
+use super::histogram::Histogram;
 use super::site::Site;
 use super::tally::Needs;
-use crate::load::ask;
+use crate::load::{ask, ask_within};
+
+/// How long a person or a pipeline waits: pages and diffs yield to agents, and `clade diff` waits as long.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Loads one page of the console after the other.
 pub(super) fn load_pages(site: &Site<'_>, fleet: &Fleet) {
@@ -19,10 +24,7 @@ pub(super) fn load_pages(site: &Site<'_>, fleet: &Fleet) {
             break;
         }
         let path = page(site, fleet, group, turn);
-        let began = Instant::now();
-        if let Some(body) = get(site, &path) {
-            let micros = u32::try_from(began.elapsed().as_micros()).unwrap_or(u32::MAX);
-            site.page_times.lock().unwrap().note(micros);
+        if let Some(body) = timed(&site.page_times, || get(site, &path)) {
             match body.contains("</html>") {
                 true => site.tally.count("pages"),
                 false => site.tally.broken(format!("{path} is not a page: {body}")),
@@ -67,7 +69,7 @@ pub(super) fn compare_commits(site: &Site<'_>) {
         }
         let Some(change) = site.change(turn) else { continue };
         let path = format!("/controller/diff/{}/{}", change.parent, change.commit);
-        let Some(body) = get(site, &path) else { continue };
+        let Some(body) = timed(&site.diff_times, || get(site, &path)) else { continue };
         let diff: Value = serde_json::from_str(&body).unwrap_or_default();
         let named = [&diff["base"]["commit"], &diff["head"]["commit"]];
         let changes = diff["changes"].as_array();
@@ -76,11 +78,10 @@ pub(super) fn compare_commits(site: &Site<'_>) {
         let is_right = named == [change.parent.as_str(), change.commit.as_str()]
             && !names.is_empty()
             && names.iter().all(|it| is_changed(it, change.digit));
+        let start: String = body.chars().take(500).collect();
         match is_right {
             true => site.tally.count("diffs"),
-            false => {
-                site.tally.broken(format!("{path}: {}", body.chars().take(500).collect::<String>()))
-            }
+            false => site.tally.broken(format!("{path}: {start}")),
         }
     }
 }
@@ -113,9 +114,17 @@ fn written(site: &Site<'_>) -> String {
     String::from_utf8_lossy(git.find_blob(entry.id()).unwrap().content()).into_owned()
 }
 
+/// Notes how long what succeeds took.
+fn timed(times: &Mutex<Histogram>, get: impl FnOnce() -> Option<String>) -> Option<String> {
+    let began = Instant::now();
+    let body = get()?;
+    times.lock().unwrap().note(u32::try_from(began.elapsed().as_micros()).unwrap_or(u32::MAX));
+    Some(body)
+}
+
 fn get(site: &Site<'_>, path: &str) -> Option<String> {
     let failed = |what: &str| site.tally.failed(Needs::Daemon, &format!("{path}: {what}"));
-    match ask(&site.address, "GET", path, "") {
+    match ask_within(PATIENCE, &site.address, "GET", path, "") {
         Ok((head, body)) if head.starts_with("HTTP/1.1 200") => return Some(body),
         Ok((head, _)) => failed(head.lines().next().unwrap_or_default()),
         Err(why) => failed(&why),
