@@ -27,6 +27,8 @@ pub(super) struct Sample {
     pub(super) load: f64,
     /// Check-ins of this life that were answered and not stored.
     pub(super) dropped: f64,
+    /// The nodes that the store has, at its last write in this life.
+    pub(super) stored: f64,
 }
 
 /// Measures until the end; returns the samples, and the times of all check-ins.
@@ -45,6 +47,7 @@ pub(super) fn measure(site: &Site<'_>, times: &Mutex<Histogram>) -> (Vec<Sample>
         if window.count() == 0 {
             continue;
         }
+        let (_, metrics) = ask(&site.address, "GET", "/metrics", "").unwrap_or_default();
         samples.push(Sample {
             at: site.tally.elapsed().as_secs_f64(),
             life,
@@ -56,7 +59,8 @@ pub(super) fn measure(site: &Site<'_>, times: &Mutex<Histogram>) -> (Vec<Sample>
             p99_ms: window.millis(990),
             computing_ms: (process.computed_ms - before) / f64::from(window.count()),
             load: load(),
-            dropped: dropped(&site.address),
+            dropped: sum(&metrics, "clade_check_ins_dropped_total"),
+            stored: sum(&metrics, "clade_check_ins_nodes"),
         });
     }
     (samples, all)
@@ -109,11 +113,11 @@ fn load() -> f64 {
     text.split(' ').next().and_then(|it| it.parse().ok()).unwrap_or_default()
 }
 
-/// Returns how many check-ins the process has dropped.
-fn dropped(address: &str) -> f64 {
-    let (_, metrics) = ask(address, "GET", "/metrics", "").unwrap_or_default();
-    let lines = metrics.lines().filter(|it| it.starts_with("clade_check_ins_dropped_total"));
-    lines.filter_map(|it| it.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+/// Returns a metric, over all its labels.
+fn sum(metrics: &str, name: &str) -> f64 {
+    let lines = metrics.lines().filter_map(|it| it.strip_prefix(name));
+    let values = lines.filter(|it| it.starts_with([' ', '{']));
+    values.filter_map(|it| it.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
 /// Returns the check-ins that were dropped in all lives, as far as was measured.

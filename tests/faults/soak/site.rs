@@ -123,6 +123,8 @@ impl<'a> Conductor<'a> {
         }
         std::thread::sleep(site.plan.time.saturating_sub(site.tally.elapsed()));
         self.await_head();
+        // Some still wait for an answer.
+        site.tally.excuse(Needs::Daemon, Duration::from_mins(1));
         site.pid.store(0, Ordering::SeqCst);
         self.end(Ending::Sigterm);
     }
