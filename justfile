@@ -63,5 +63,15 @@ fuzz MINUTES:
     fuzz/run {{MINUTES}}
 
 # Load, commits, writes and kills for MINUTES, with every answer recomputed from its commit
+load MINUTES:
+    cargo test --release --test faults -- --load {{MINUTES}}
+
+# A month of a site in MINUTES, at least 20; fails when memory, files, disk or times rise, and draws docs/images/soak.svg
 soak MINUTES:
-    cargo test --release --test faults -- --soak {{MINUTES}}
+    UPDATE_DOCS=1 cargo test --release --test faults -- --soak {{MINUTES}}
+
+# Clade beside scripts, Hiera and Rego on the same estate: `just side-by-side --facts DIR` for real facts, VERSION/*.facts
+side-by-side *ARGUMENTS:
+    cargo build --release
+    cargo build --release --manifest-path benches/side_by_side/rego/Cargo.toml
+    PYTHONDONTWRITEBYTECODE=1 benches/side_by_side/run.py --rego benches/side_by_side/rego/target/release/clade-rego {{ARGUMENTS}}

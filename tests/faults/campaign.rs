@@ -15,7 +15,9 @@ use crate::{Fault, Seen, Speed};
 pub(crate) struct Arguments {
     /// Only names are shown.
     pub(crate) lists: bool,
-    /// How long to soak, in place of faults.
+    /// For how many minutes the load runs, in place of faults.
+    pub(crate) load: Option<u64>,
+    /// For how many minutes the soak runs, in place of faults.
     pub(crate) soak: Option<u64>,
     all: bool,
     names: Vec<String>,
@@ -28,9 +30,12 @@ impl Arguments {
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--all" => parsed.all = true,
-                "--soak" => {
+                "--load" | "--soak" => {
                     let minutes = arguments.next().and_then(|it| it.parse().ok());
-                    parsed.soak = Some(minutes.unwrap_or_else(|| panic!("--soak MINUTES")));
+                    let minutes = minutes.unwrap_or_else(|| panic!("{argument} MINUTES"));
+                    let chosen =
+                        if argument == "--load" { &mut parsed.load } else { &mut parsed.soak };
+                    *chosen = Some(minutes);
                 }
                 "--list" => (parsed.lists, parsed.all) = (true, true),
                 flag if flag.starts_with('-') => {}

@@ -29,6 +29,7 @@ mod git;
 mod git_servers;
 mod history;
 mod host;
+mod load;
 mod memory;
 mod puppetdbs;
 mod remotes;
@@ -112,13 +113,18 @@ const AREAS: &[&[Fault]] = &[
     rights::FAULTS,
     roles::FAULTS,
     server::FAULTS,
-    soak::FAULTS,
+    load::FAULTS,
 ];
 
 fn main() -> ExitCode {
     let arguments = campaign::Arguments::parse(std::env::args().skip(1));
-    if let Some(minutes) = arguments.soak {
-        return if soak::soak(minutes) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let endured = match (arguments.load, arguments.soak) {
+        (Some(minutes), _) => Some(load::run_for(minutes)),
+        (None, Some(minutes)) => Some(soak::run_for(minutes)),
+        (None, None) => None,
+    };
+    if let Some(held) = endured {
+        return if held { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let chosen = arguments.choose(AREAS);
     if arguments.lists {

@@ -55,6 +55,7 @@ mod repository;
 mod schemas;
 mod settings;
 mod snapshot;
+mod soak;
 mod table;
 mod tests;
 mod threats;

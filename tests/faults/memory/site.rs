@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::client::{Counts, Stop};
 use crate::hub::Hub;
+use crate::load::{Judge, Report, ask, header};
 use crate::program::{Daemon, clade};
-use crate::soak::{Judge, Report, ask, header};
 use crate::world::nodes::{body, certname, nodes};
 use crate::world::{Scale, estates};
 
