@@ -247,7 +247,7 @@ impl MemoryEstimate {
 /// Counts commas and opening brackets, without a branch for each byte: so many bytes are compared at once.
 fn count_separators(text: &[u8]) -> usize {
     // `[` and `{` differ in one bit, and 255 is the most that a byte can count.
-    let is_separator = |byte: u8| u8::from((byte == b',') | (byte | 0x20 == b'{'));
+    let is_separator = |byte: u8| u8::from(byte == b',') | u8::from(byte | 0x20 == b'{');
     let in_part = |part: &[u8]| {
         let count = part.iter().fold(0_u8, |count, byte| count.wrapping_add(is_separator(*byte)));
         usize::from(count)
