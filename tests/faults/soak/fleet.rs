@@ -12,6 +12,12 @@ const TEMPLATES: usize = 200;
 /// How many groups take turns at being changed by commits: each has the nodes whose number ends with its digit.
 pub(super) const CHANGED: u64 = 10;
 
+/// What share of the nodes is in one of these groups.
+pub(super) const CHANGED_SHARE: f64 = 0.1;
+
+/// What share of the nodes is in the group that writes change: those whose number ends with 77.
+pub(super) const WRITTEN_SHARE: f64 = 0.01;
+
 /// The group that writes change.
 pub(super) const WRITTEN: &str = "eeeeeeee-0000-4000-8000-000000000001";
 

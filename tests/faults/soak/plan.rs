@@ -38,8 +38,6 @@ pub(super) struct Plan {
     pub(super) write_every: Duration,
     pub(super) diff_every: Duration,
     pub(super) page_every: Duration,
-    /// How long the daemon keeps changes: the history of a month is full before the slopes begin.
-    pub(super) history: Duration,
     pub(super) events: Vec<(Duration, Event)>,
 }
 
@@ -61,7 +59,6 @@ impl Plan {
             write_every: commit_every / 2,
             diff_every: commit_every,
             page_every: Duration::from_millis(1500),
-            history: (time / 8).max(Duration::from_mins(1)),
             events: events(time, commit_every),
         }
     }

@@ -3,12 +3,17 @@
 use std::path::Path;
 use std::sync::Mutex;
 
+use super::fleet::{CHANGED_SHARE, WRITTEN_SHARE};
 use super::histogram::Histogram;
 use super::site::Site;
 use crate::load::ask;
 
 /// The unit of the times in `/proc/PID/stat` on Linux.
 const TICK_MILLIS: f64 = 10.0;
+
+/// What the history of answers takes at most for each change, in MiB. Its changes are kept for two hours at least after
+/// each start, so that a run never sees one forgotten; `src/store/check_ins/tests/year.rs` does.
+const CHANGE_MIB: f64 = 320.0 / 1024.0 / 1024.0;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
@@ -19,6 +24,8 @@ pub(super) struct Sample {
     pub(super) files: f64,
     pub(super) threads: f64,
     pub(super) disk_mib: f64,
+    /// What the history may take of it, by the changes that commits and writes have made.
+    pub(super) history_mib: f64,
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
     /// The processor's time of the whole daemon for each check-in, all that runs beside them included.
@@ -55,6 +62,7 @@ pub(super) fn measure(site: &Site<'_>, times: &Mutex<Histogram>) -> (Vec<Sample>
             files: process.files,
             threads: process.threads,
             disk_mib: disk_kib(&site.data) / 1024.0,
+            history_mib: changes(site) * CHANGE_MIB,
             p50_ms: window.millis(500),
             p99_ms: window.millis(990),
             computing_ms: (process.computed_ms - before) / f64::from(window.count()),
@@ -64,6 +72,13 @@ pub(super) fn measure(site: &Site<'_>, times: &Mutex<Histogram>) -> (Vec<Sample>
         });
     }
     (samples, all)
+}
+
+/// Returns how many answers have changed: nodes pick a change up when they check in.
+fn changes(site: &Site<'_>) -> f64 {
+    let count = |what: &str| f64::from(u32::try_from(site.tally.of(what)).unwrap_or(u32::MAX));
+    let share = count("commits") * CHANGED_SHARE + count("writes") * WRITTEN_SHARE;
+    share * f64::from(site.plan.names)
 }
 
 struct Process {

@@ -131,7 +131,6 @@ impl<'a> Conductor<'a> {
 
     fn start(&mut self) {
         let (remote, data) = (self.remote.to_str().unwrap(), self.site.data.to_str().unwrap());
-        let history = format!("{}s", self.site.plan.history.as_secs());
         let daemon = Daemon::start(&[
             "--repo",
             remote,
@@ -145,8 +144,6 @@ impl<'a> Conductor<'a> {
             &self.site.address,
             "--interval",
             "1s",
-            "--history",
-            &history,
             "--store-max-nodes",
             "200000",
         ]);

@@ -58,9 +58,9 @@ pub(super) const SERIES: &[Series] = &[
         tolerance: tolerance(0.1, 4.0),
     },
     Series {
-        name: "data directory",
+        name: "data directory beside the history",
         unit: "MiB",
-        value: |it| it.disk_mib,
+        value: |it| it.disk_mib - it.history_mib,
         extent: Extent::FullStore,
         tolerance: tolerance(0.1, 16.0),
     },
