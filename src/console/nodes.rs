@@ -26,13 +26,13 @@ struct NodesPage {
 /// The nodes that a filter finds, or what is wrong with it.
 #[derive(Debug)]
 enum FilteredList {
-    Found(Box<NodeList>),
+    Found(Box<FoundNodes>),
     Invalid(String),
 }
 
 /// A part of the list, and the ways to others.
 #[derive(Debug)]
-struct NodeList {
+struct FoundNodes {
     page: NodePage,
     headings: Vec<SortableHeading>,
     pager: Pager,
@@ -149,7 +149,7 @@ async fn page(visit: &Visit) -> Result<NodesPage, PageError> {
     Ok(NodesPage { layout: visit.layout(Section::Nodes), filter, list })
 }
 
-async fn list(visit: &Visit, filter: &TypedFilter) -> Result<NodeList, PageError> {
+async fn list(visit: &Visit, filter: &TypedFilter) -> Result<FoundNodes, PageError> {
     let asked = filter.query("commit");
     let export = format!("/controller/nodes{asked}");
     let offset = visit.offset();
@@ -157,7 +157,7 @@ async fn list(visit: &Visit, filter: &TypedFilter) -> Result<NodeList, PageError
     let route = format!("{export}{separator}limit={PAGE}&offset={offset}");
     let page: NodePage = visit.get(&route).await?;
     let address = visit.links().to(&format!("/nodes{}", filter.query("answered_by")));
-    Ok(NodeList {
+    Ok(FoundNodes {
         pager: Pager::new(page.total, (offset, page.nodes.len(), PAGE), &address),
         export: visit.links().plain(&format!("{export}{separator}limit=1000")),
         headings: SORTABLE.map(|it| filter.heading(it, visit.links())).into(),

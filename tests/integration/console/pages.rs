@@ -375,7 +375,7 @@ fn a_filter_that_is_not_valid_can_be_corrected() {
     for (query, said) in [
         ("silent_for=x", "duration"),
         ("state=x", "state"),
-        ("sort=x", "sort"),
+        ("sort=x", "last-seen"),
         ("answered_by=x", "commit"),
     ] {
         let html = "Accept: text/html\r\n";
