@@ -141,7 +141,10 @@ async fn page(visit: &Visit) -> Result<NodesPage, PageError> {
     let filter = TypedFilter::of(visit);
     let list = match list(visit, &filter).await {
         Ok(list) => FilteredList::Found(Box::new(list)),
-        Err(PageError::Api(error)) if error.status == StatusCode::BAD_REQUEST => {
+        // What is not found is the commit that is filtered by.
+        Err(PageError::Api(error))
+            if matches!(error.status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND) =>
+        {
             FilteredList::Invalid(error.error.msg)
         }
         Err(trouble) => return Err(trouble),
