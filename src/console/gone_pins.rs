@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::problems::{GroupLink, LISTED};
 use crate::hierarchy::Hierarchy;
 use crate::http::{InProcessApi, InProcessError};
-use crate::model::{CommitId, GroupId};
+use crate::model::{CommitId, Group};
 use crate::rule::parts;
 use crate::snapshot::Snapshot;
 use crate::store::FleetVersion;
-
-/// How many pins are listed.
-const LISTED: usize = 50;
 
 /// The pins to nodes that the store does not know.
 #[derive(Debug)]
@@ -28,8 +26,7 @@ pub(super) struct GonePins {
 #[derive(Debug)]
 pub(super) struct GonePin {
     pub(super) node: Arc<str>,
-    pub(super) group: GroupId,
-    pub(super) group_name: String,
+    pub(super) group: GroupLink,
 }
 
 /// What was found last, which is true as long as it is about the same commit and the same nodes: a fleet has tens of
@@ -62,7 +59,7 @@ impl PinMemory {
             return Ok(last.pins);
         }
         let hierarchy = &snapshot.estate.hierarchy;
-        let names: BTreeSet<&Arc<str>> = pins(hierarchy).map(|(node, ..)| node).collect();
+        let names: BTreeSet<&Arc<str>> = pins(hierarchy).map(|(node, _)| node).collect();
         let (unknown, fleet) = api.unknown_nodes(names.into_iter().cloned().collect()).await?;
         let pins = Arc::new(GonePins::among(hierarchy, &unknown));
         let commit = snapshot.commit;
@@ -74,23 +71,28 @@ impl PinMemory {
 impl GonePins {
     fn among(hierarchy: &Hierarchy, unknown: &BTreeSet<String>) -> Self {
         let mut gone = Self { first: Vec::new(), total: 0 };
-        for (node, group, group_name) in pins(hierarchy) {
+        for (node, group) in pins(hierarchy) {
             if unknown.contains(node.as_ref()) {
                 if gone.total < LISTED {
-                    let (node, group_name) = (Arc::clone(node), group_name.to_owned());
-                    gone.first.push(GonePin { node, group, group_name });
+                    let (node, group) = (Arc::clone(node), GroupLink::to(group));
+                    gone.first.push(GonePin { node, group });
                 }
                 gone.total += 1;
             }
         }
         gone
     }
+
+    /// Returns how many are not among the first.
+    pub(super) fn further(&self) -> usize {
+        self.total.saturating_sub(self.first.len())
+    }
 }
 
 /// Returns every pin: the node, and the group that pins it.
-fn pins(hierarchy: &Hierarchy) -> impl Iterator<Item = (&Arc<str>, GroupId, &str)> {
+fn pins(hierarchy: &Hierarchy) -> impl Iterator<Item = (&Arc<str>, &Group)> {
     hierarchy.groups().flat_map(|group| {
         let nodes = group.rule.as_deref().map(|it| parts(it).1).unwrap_or_default();
-        nodes.into_iter().map(|node| (node, group.id, group.name.as_str()))
+        nodes.into_iter().map(move |node| (node, group))
     })
 }

@@ -14,10 +14,10 @@ use super::state as s;
 use super::visit::Visit;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::http::types::{Commit, Condition, CountedNodes, Finding, NodePage, NodeSummary};
-use crate::model::{CommitId, GroupId};
+use crate::model::{CommitId, Group, GroupId};
 
 /// How many items of each kind the page lists.
-const LISTED: usize = 50;
+pub(super) const LISTED: usize = 50;
 
 #[derive(Debug, Template)]
 #[template(path = "problems.html")]
@@ -30,7 +30,6 @@ struct ProblemsPage {
     silent_groups: Vec<GroupLink>,
     silent_groups_total: usize,
     gone: Arc<GonePins>,
-    more_pins: usize,
     findings: Vec<Finding>,
     findings_total: usize,
     live: Option<CommitId>,
@@ -38,9 +37,16 @@ struct ProblemsPage {
 
 /// A group by name.
 #[derive(Debug)]
-struct GroupLink {
+pub(super) struct GroupLink {
     id: GroupId,
     name: String,
+}
+
+impl GroupLink {
+    /// Returns the link to a group.
+    pub(super) fn to(group: &Group) -> Self {
+        Self { id: group.id, name: group.name.to_string() }
+    }
 }
 
 /// Shows the page.
@@ -79,7 +85,6 @@ async fn page(visit: &Visit) -> Result<ProblemsPage, PageError> {
         silent,
         silent_groups_total: unused.len(),
         silent_groups: unused.into_iter().take(LISTED).collect(),
-        more_pins: gone.total.saturating_sub(gone.first.len()),
         gone,
         findings_total: findings.len(),
         findings: findings.into_iter().take(LISTED).collect(),
@@ -93,12 +98,8 @@ fn unused(hierarchy: &Hierarchy, members: &Members) -> Vec<GroupLink> {
         let group = hierarchy.group(*index);
         group.rule.is_some() && !members.contains_key(&group.id)
     };
-    hierarchy.indexes().filter(is_unused).map(|index| named(hierarchy, index)).collect()
-}
-
-fn named(hierarchy: &Hierarchy, index: GroupIndex) -> GroupLink {
-    let group = hierarchy.group(index);
-    GroupLink { id: group.id, name: group.name.to_string() }
+    let unused = hierarchy.indexes().filter(is_unused);
+    unused.map(|index| GroupLink::to(hierarchy.group(index))).collect()
 }
 
 impl ProblemsPage {

@@ -63,6 +63,7 @@ pub(in crate::store) struct Statement {
 impl Statement {
     /// Begins with a text.
     pub(in crate::store) fn new(text: &'static str) -> Self {
+        debug_assert!(!text.contains(PLACE), "a value is passed on its own: {text}");
         Self { text: text.to_owned(), values: Vec::new() }
     }
 
@@ -73,6 +74,7 @@ impl Statement {
 
     /// Goes on with a text.
     pub(in crate::store) fn text(mut self, text: &'static str) -> Self {
+        debug_assert!(!text.contains(PLACE), "a value is passed on its own: {text}");
         self.text.push_str(text);
         self
     }
@@ -119,23 +121,23 @@ impl Statement {
 
     /// Writes the text for a database. SQLite looks each parameter that has a number up among all others, which takes
     /// the square of their number; PostgreSQL wants numbers.
-    fn text_for(&self, backend: &str) -> String {
+    fn text_for(text: String, backend: &str) -> String {
         if backend != "PostgreSQL" {
-            return self.text.clone();
+            return text;
         }
-        let mut text = String::with_capacity(self.text.len() + self.values.len() * 4);
-        for (number, part) in self.text.split(PLACE).enumerate() {
+        let mut numbered = String::with_capacity(text.len() * 2);
+        for (number, part) in text.split(PLACE).enumerate() {
             if number > 0 {
-                text.push('$');
-                text.push_str(&number.to_string());
+                numbered.push('$');
+                numbered.push_str(&number.to_string());
             }
-            text.push_str(part);
+            numbered.push_str(part);
         }
-        text
+        numbered
     }
 
     fn query(self, connection: &AnyConnection) -> Query<'static, Any, sqlx::any::AnyArguments> {
-        let text = self.text_for(connection.backend_name());
+        let text = Self::text_for(self.text, connection.backend_name());
         // Statements of many rows differ in their length: keeping them prepared would only take memory.
         let is_small = self.values.len() < 40;
         let mut query = sqlx::query(AssertSqlSafe(text)).persistent(is_small);
@@ -222,11 +224,11 @@ mod tests {
         let statement = Statement::new("SELECT name FROM nodes WHERE id = ").value(1);
         let statement = statement.text(" AND name IN ").list(["a?", "$1"]);
         assert_eq!(
-            statement.text_for("PostgreSQL"),
+            Statement::text_for(statement.text.clone(), "PostgreSQL"),
             "SELECT name FROM nodes WHERE id = $1 AND name IN ($2, $3)"
         );
         assert_eq!(
-            statement.text_for("SQLite"),
+            Statement::text_for(statement.text, "SQLite"),
             "SELECT name FROM nodes WHERE id = ? AND name IN (?, ?)"
         );
     }
