@@ -121,6 +121,12 @@ impl Snapshot {
         self.value_facts.are_in_values_of(groups)
     }
 
+    /// Returns whether the answer of a node follows from the groups that match it: all nodes with these groups get
+    /// the same.
+    pub fn is_decided_by(&self, groups: &[GroupIndex], name: &str) -> bool {
+        !self.estate.individuals.contains_key(name) && !self.puts_facts(groups)
+    }
+
     /// Returns the index of the groups' rules.
     pub fn index(&self) -> &Index {
         &self.index

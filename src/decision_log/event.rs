@@ -159,7 +159,7 @@ impl EventWriter {
         let conclude =
             |node: &Node| Concluded::from(&AnswerRecord::of_groups(estate, node, groups));
         let Ok(groups) = groups else { return conclude(&Node::named(&input.name)) };
-        if estate.individuals.contains_key(&input.name) || snapshot.puts_facts(groups) {
+        if !snapshot.is_decided_by(groups, &input.name) {
             return conclude(&input.node());
         }
         if self.commit != Some(snapshot.commit) || self.answers.len() > ANSWERS {

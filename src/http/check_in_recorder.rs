@@ -1,4 +1,4 @@
-//! Records check-ins: each one evicts the cached ENC document of its node.
+//! Records check-ins: each one evicts the cached ENC document of its node, unless that stays as it is.
 
 use axum::extract::FromRef;
 use jiff::Timestamp;
@@ -8,6 +8,7 @@ use super::error::ApiError;
 use super::node_request::ProvedNode;
 use super::privacy::PrivacyPolicy;
 use super::snapshot_context::{MatchedGroups, SnapshotContext};
+use crate::masking::CommitForm;
 use crate::snapshot::{Request, Snapshot};
 use crate::store::{CheckIns, Noted, NotedFacts, Received, StoreError};
 
@@ -79,18 +80,27 @@ impl CheckInRecorder {
         context: &SnapshotContext,
         groups: &MatchedGroups,
     ) {
+        let snapshot = &context.snapshot;
         let received = Received {
             time: Timestamp::now(),
             transaction_uuid: request.transaction.as_deref(),
-            commit: Some(context.snapshot.commit),
+            commit: Some(snapshot.commit),
             answered: context.answered(groups),
             name,
             fact: request.fact,
             trusted: request.trusted,
-            form: self.privacy.stored_form(Some(&context.snapshot)),
+            form: self.privacy.stored_form(Some(snapshot)),
         };
+        // The document is made of what is stored, and with the certname.
+        let is_stored_whole = received.form.as_ref().is_none_or(CommitForm::keeps_mentioned);
+        let is_as_stored = is_stored_whole && snapshot.index().knows_certname(&request.resolved);
         self.check_ins.note_received(received);
-        self.enc_cache.evict(name);
+        match groups {
+            Ok(groups) if is_as_stored => {
+                self.enc_cache.evict_unless(name, snapshot.commit, groups);
+            }
+            _ => self.enc_cache.evict(name),
+        }
     }
 
     /// Records a check-in durably: it is on disk when this returns. No commit has answered it; rules that

@@ -15,7 +15,7 @@ use super::body::{read, read_json, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
 use super::classify::classified;
 use super::compute::{NODES, weight};
-use super::enc_cache::EncCache;
+use super::enc_cache::{CachedDocument, EncCache};
 use super::error::ApiError;
 use super::node_lookup::{FactsPolicy, FactsSource, KnownNode, NodeLookup, TrustedSource};
 use super::node_request::{NodeRequest, ProvedNode};
@@ -27,18 +27,21 @@ use super::server::MemoryReservation;
 use super::snapshot_context::SnapshotContext;
 use super::types::{EncDocument, FactsUpload, NodeBody, StoredFacts};
 use crate::classification::{self, WithheldFacts};
+use crate::hierarchy::GroupIndex;
 use crate::model::NODE_VALUES;
 use crate::reconcile::Controller;
 use crate::store::Received;
 use crate::telemetry::ClassificationOutcome;
 
 /// Prints the ENC document.
-fn document(context: &SnapshotContext, node: ProvedNode) -> Result<Bytes, ApiError> {
+fn document(context: &SnapshotContext, node: ProvedNode) -> Result<CachedDocument, ApiError> {
     let node = node.with_certname();
-    let answer = classified(context, &node, WithheldFacts::Refuse, |_, result| {
-        classification::enc_document(result)
-    });
-    answer.map(Bytes::from)
+    classified(context, &node, WithheldFacts::Refuse, |explanation, result| {
+        let groups: Box<[GroupIndex]> = explanation.matches.iter().map(|it| it.group).collect();
+        let is_decided = context.snapshot.is_decided_by(&groups, &node.name);
+        let text = Bytes::from(classification::enc_document(result));
+        CachedDocument { text, groups: is_decided.then_some(groups) }
+    })
 }
 
 fn respond(context: &SnapshotContext, document: Result<Bytes, ApiError>) -> Response {
@@ -82,7 +85,7 @@ async fn by_name(
     if let (Some(cache), Some(reservation), Ok(text)) = (cache, &reservation, &document) {
         cache.insert(request.name(), reservation, text.clone());
     }
-    Ok(respond(&context, document))
+    Ok(respond(&context, document.map(|it| it.text)))
 }
 
 /// The ENC document of a node, by the facts that it checked in with.
@@ -168,7 +171,7 @@ pub(super) async fn with_facts(
             }
         }
         let document = document(&context, node);
-        respond(&context, document)
+        respond(&context, document.map(|it| it.text))
     };
     NODES.run(weight, print).await
 }

@@ -36,9 +36,13 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) fn new(set: RouteSet) -> Self {
+        Self::of(set, ["name: A\n", "name: A\nvariables: {x: 1}\n"], PrivacyPolicy::default())
+    }
+
+    /// Makes a daemon that follows commits of one group.
+    pub(super) fn of(set: RouteSet, groups: [&str; 2], privacy: PrivacyPolicy) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let commits = ["name: A\n", "name: A\nvariables: {x: 1}\n"];
-        let commits = commits.map(|group| commit(directory.path(), group));
+        let commits = groups.map(|group| commit(directory.path(), group));
         let access = Arc::new(access(directory.path()));
         let metrics: Arc<Metrics> = Arc::default();
         let controller = Controller::start(settings(directory.path()), Arc::clone(&metrics));
@@ -65,7 +69,7 @@ impl Fixture {
             puppet_server: None,
             facts: FactsPolicy::default(),
             enc_cache: EncCache::default(),
-            privacy: PrivacyPolicy::default(),
+            privacy,
             decisions: None,
             overview: Arc::new(Overview::new(own)),
             live: LiveStatus::until(CancellationToken::new()),

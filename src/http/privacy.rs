@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::error::ApiError;
 use crate::masking::{CommitForm, Masks, StoredForm};
-use crate::mentioned::MentionedPaths;
 use crate::model::{CommitId, Condition, MASKED, Node};
 use crate::rule::read_console;
 use crate::snapshot::Snapshot;
@@ -25,21 +24,22 @@ pub struct PrivacyPolicy(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     form: StoredForm,
-    warned: Mutex<Warned>,
+    last: Mutex<LastForm>,
 }
 
-/// What was warned about.
+/// The form of the commit that answered last.
 #[derive(Debug, Default)]
-struct Warned {
-    /// The last commit whose rules were compared with the masks.
+struct LastForm {
     commit: Option<CommitId>,
-    paths: BTreeSet<String>,
+    form: Option<CommitForm>,
+    /// The paths that were warned about.
+    warned: BTreeSet<String>,
 }
 
 impl PrivacyPolicy {
     /// Makes a policy of what is stored.
     pub fn new(form: StoredForm) -> Self {
-        Self(Arc::new(Inner { form, warned: Mutex::default() }))
+        Self(Arc::new(Inner { form, last: Mutex::default() }))
     }
 
     /// Returns the masks.
@@ -53,18 +53,21 @@ impl PrivacyPolicy {
         node: &'n Node,
         answering: Option<&Snapshot>,
     ) -> Cow<'n, Node> {
-        self.0.form.node(node, &self.mentioned(answering))
+        self.stored_form(answering).map_or(Cow::Borrowed(node), |it| it.node(node))
     }
 
     /// Returns the form in which facts and trusted data are stored; none if all is stored as it is.
     pub(super) fn stored_form(&self, answering: Option<&Snapshot>) -> Option<CommitForm> {
-        CommitForm::new(&self.0.form, || self.mentioned(answering))
-    }
-
-    fn mentioned(&self, answering: Option<&Snapshot>) -> Arc<MentionedPaths> {
-        let Some(snapshot) = answering else { return Arc::default() };
-        self.warn(snapshot);
-        Arc::clone(snapshot.mentioned())
+        let Some(snapshot) = answering else {
+            return CommitForm::new(&self.0.form, Arc::default);
+        };
+        let mut last = self.0.last.lock();
+        if last.commit != Some(snapshot.commit) {
+            last.commit = Some(snapshot.commit);
+            last.form = CommitForm::new(&self.0.form, || Arc::clone(snapshot.mentioned()));
+            self.warn(snapshot, &mut last.warned);
+        }
+        last.form.clone()
     }
 
     /// Returns a node as it is shown.
@@ -98,17 +101,13 @@ impl PrivacyPolicy {
     }
 
     /// Warns, once for each path, that rules read masked values.
-    fn warn(&self, snapshot: &Snapshot) {
+    fn warn(&self, snapshot: &Snapshot, warned: &mut BTreeSet<String>) {
         if self.masks().is_empty() {
-            return;
-        }
-        let mut warned = self.0.warned.lock();
-        if warned.commit.replace(snapshot.commit) == Some(snapshot.commit) {
             return;
         }
         for path in snapshot.mentioned().paths().filter(|it| self.masks().covers(it)) {
             let path = path.to_string();
-            if warned.paths.len() < WARNED_PATHS && warned.paths.insert(path.clone()) {
+            if warned.len() < WARNED_PATHS && warned.insert(path.clone()) {
                 tracing::warn!(
                     commit = %snapshot.commit,
                     "rules read `{path}`, which a mask covers: nodes are classified by it while they send \

@@ -105,13 +105,29 @@ impl StoredForm {
 pub struct CommitForm {
     form: StoredForm,
     mentioned: Arc<MentionedPaths>,
+    keeps_mentioned: bool,
 }
 
 impl CommitForm {
     /// Returns the form of a commit whose rules mention these paths; none if all is stored as it is.
     pub fn new(form: &StoredForm, mentioned: impl FnOnce() -> Arc<MentionedPaths>) -> Option<Self> {
         let withholds = form.facts != StoredExtent::All || !form.masks.is_empty();
-        withholds.then(|| Self { form: form.clone(), mentioned: mentioned() })
+        withholds.then(|| {
+            let mentioned = mentioned();
+            let keeps_mentioned = form.facts != StoredExtent::None
+                && !mentioned.paths().any(|it| form.masks.covers(&it));
+            Self { form: form.clone(), mentioned, keeps_mentioned }
+        })
+    }
+
+    /// Returns whether rules and values find in what is stored all that they look for.
+    pub fn keeps_mentioned(&self) -> bool {
+        self.keeps_mentioned
+    }
+
+    /// Returns a node as it is stored.
+    pub fn node<'n>(&self, node: &'n Node) -> Cow<'n, Node> {
+        self.form.node(node, &self.mentioned)
     }
 
     /// Returns facts and trusted data, the texts of objects, as they are stored.

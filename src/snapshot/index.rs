@@ -23,7 +23,7 @@ mod texts;
 
 use std::sync::Arc;
 
-use super::paths::{Paths, ResolvedPaths};
+use super::paths::{PathValue, Paths, ResolvedPaths};
 use crate::classification::{ClassificationError, matches};
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::mentioned::MentionedPaths;
@@ -52,6 +52,12 @@ impl Index {
 
     pub(super) fn paths(&self) -> &Paths {
         &self.paths
+    }
+
+    /// Returns whether a node brings the certname that rules look for, or none looks for it.
+    pub fn knows_certname(&self, resolved: &ResolvedPaths<'_>) -> bool {
+        let certname = self.paths.certname();
+        certname.is_none_or(|it| !matches!(resolved.get(it), PathValue::Missing))
     }
 
     /// Returns the groups that match a node, parents first.

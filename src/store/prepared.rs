@@ -272,11 +272,8 @@ impl Preparation {
     ) -> Result<PreparedAnswer, StoreError> {
         let Answered { snapshot, groups } = answered;
         let paths = self.paths(snapshot);
-        let is_shared = |groups: &[GroupIndex]| {
-            !snapshot.estate.individuals.contains_key(name) && !snapshot.puts_facts(groups)
-        };
         let content = match groups {
-            Ok(groups) if is_shared(groups) => {
+            Ok(groups) if snapshot.is_decided_by(groups, name) => {
                 let key = (snapshot.commit, groups.clone());
                 if let Some(known) = self.answers.by_groups.get(&key) {
                     Arc::clone(known)
