@@ -90,6 +90,7 @@ pub use enc_cache::EncCache;
 pub use in_process::{AddressRoutes, Asker, InProcessApi, InProcessError, VisitorRights};
 pub use live_status::LiveStatus;
 pub use node_lookup::FactsPolicy;
+pub(crate) use observe::RequestId;
 pub use privacy::PrivacyPolicy;
 pub use router::{ConsolePages, RouteSet, router_with_pages};
 pub use server::{CrlPolicy, Endpoint, Listener, OnGap, ServeOptions, Tls, TlsFiles, serve};

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::context::{Console, PageError, bare_layout, failed, redirect};
 use super::layout::{PageFrame, SessionState, escaped};
 use super::session::Transport;
-use crate::http::{Asker, InProcessError};
+use crate::http::{Asker, InProcessError, RequestId};
 
 /// A request before it is known who asks.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Entrance {
     pub(super) fn of(parts: &Parts, console: &Arc<Console>) -> Self {
         let parameters = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
         let parameters = parameters.map(|it| it.0).unwrap_or_default();
-        let id = parts.headers.get("x-request-id").and_then(|it| it.to_str().ok());
+        let id = parts.extensions.get::<RequestId>().map(RequestId::as_str);
         let asker = console.api.asker(parts);
         let sender = console.api.known_sender(&asker);
         let is_known = sender.is_some();

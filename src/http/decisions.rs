@@ -7,9 +7,9 @@ use std::time::Instant;
 use axum::extract::OriginalUri;
 use axum::http::request::Parts;
 use jiff::Timestamp;
-use tower_http::request_id::RequestId;
 
 use super::access::Caller;
+use super::observe::RequestId;
 use crate::classification::{ClassificationError, Explanation};
 use crate::decision_log::{Decision, DecisionInput, DecisionLog};
 use crate::hierarchy::GroupIndex;
@@ -40,7 +40,7 @@ impl DecisionRequest {
             log,
             path,
             requested_by: caller.and_then(|it| it.name()).map(str::to_owned),
-            request_id: id.and_then(|it| it.header_value().to_str().ok()).map(str::to_owned),
+            request_id: id.map(|it| it.as_str().to_owned()),
             began: Instant::now(),
         }
     }

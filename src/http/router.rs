@@ -2,16 +2,15 @@
 
 use std::sync::{Arc, LazyLock};
 
+use axum::Router;
 use axum::extract::{FromRef as _, Request};
 use axum::http::{Method, header};
-use axum::{Extension, Router};
 use tower::ServiceExt as _;
 
 use super::access::{Access, Requirement, Role};
 use super::in_process::{AddressRoutes, InProcessApi};
 use super::observe::observed;
 use super::routes::Routes;
-use super::service_status::WriteDocument;
 use super::state::{AppState, Services};
 use super::{
     blame, check_ins, classify, controller, diff, enc, environments, group_nodes, groups,
@@ -36,6 +35,12 @@ pub(super) fn router(services: Arc<Services>, set: RouteSet) -> Router {
     let metrics = Arc::clone(&services.metrics);
     let state = AppState::new(services);
     observed(api(&state, set), metrics).with_state(state)
+}
+
+/// Returns the routes of an address, which nothing counts yet.
+fn api(state: &AppState, set: RouteSet) -> Router<AppState> {
+    let (known, unknown) = routes(&Arc::from_ref(state), set).into_router();
+    known.merge(unknown)
 }
 
 /// The pages for people.
@@ -68,34 +73,30 @@ pub fn router_with_pages(
     let state = AppState::new(Arc::clone(&services));
     let access = Arc::from_ref(&state);
     let all_routes = api(&state, RouteSet::Whole).with_state(state.clone());
-    let api = api(&state, set).with_state(state);
+    let (known, unknown) = routes(&access, set).into_router();
+    let (known, unknown) = (known.with_state(state.clone()), unknown.with_state(state));
     let paths: Vec<String> =
         routes(&access, RouteSet::Whole).declared().iter().map(|it| it.path.clone()).collect();
     let (asked, address) = match set {
         // No page there can do what the address does not have.
-        RouteSet::Public => (api.clone(), AddressRoutes::WithoutActions),
+        RouteSet::Public => (known.clone().merge(unknown.clone()), AddressRoutes::WithoutActions),
         RouteSet::Whole => (all_routes, AddressRoutes::All),
         RouteSet::Admin => (all_routes, AddressRoutes::WithoutClassifier),
     };
     let own = InProcessApi::new(asked, services, address, &paths);
     let ConsolePages { routes, missing } = pages(own.clone());
     let missing = observed(missing, Arc::clone(&metrics));
-    let (pages, api) = (observed(routes, Arc::clone(&metrics)), observed(api, metrics));
-    let whole = pages.fallback(async move |request: Request| {
+    let unknown = observed(unknown, Arc::clone(&metrics));
+    // One router for both: each one more would take time of each request.
+    let whole = observed(routes.merge(known), metrics).fallback(async move |request: Request| {
         let is_for_people = shows_pages(&request) && !own.is_below_api(request.uri().path());
-        let router = if is_for_people { missing.clone() } else { api.clone() };
+        let router = if is_for_people { missing.clone() } else { unknown.clone() };
         router.oneshot(request).await
     });
     match base {
         "" => whole,
         base => Router::new().nest_service(base, whole.clone()).fallback_service(whole),
     }
-}
-
-/// Returns the routes of an address, which nothing counts yet.
-fn api(state: &AppState, set: RouteSet) -> Router<AppState> {
-    let document = Extension(WriteDocument(|| DOCUMENT.as_str()));
-    routes(&Arc::from_ref(state), set).into_router().layer(document)
 }
 
 /// The document of all routes, whatever the address has of them.
@@ -128,7 +129,7 @@ fn probes(routes: Routes) -> Routes {
     routes
         .get("/livez", PROBE, service_status::livez)
         .get("/readyz", PROBE, service_status::readyz)
-        .get("/openapi.json", PUBLIC, service_status::openapi)
+        .get("/openapi.json", PUBLIC, async || service_status::openapi(&DOCUMENT))
         .get("/controller/status", READ, controller::status)
         .get("/controller/commits", READ, controller::commits)
         .get("/controller/commits/{*revision}", READ, controller::commit)

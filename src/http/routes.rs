@@ -1,18 +1,19 @@
 //! Declares routes: each with its method, its path, what it requires of callers, and its handler.
 //!
-//! A route cannot be declared without a [`Requirement`], and the middleware that checks it is attached to
-//! the route itself: no table of paths beside the router can be forgotten or differ from it.
+//! A route cannot be declared without a [`Requirement`], and its handler is called by what checks it: no table of
+//! paths beside the router can be forgotten or differ from it.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::rejection::RawPathParamsRejection;
-use axum::extract::{MatchedPath, OriginalUri, RawPathParams, Request, State};
+use axum::extract::{FromRequestParts as _, MatchedPath, OriginalUri, RawPathParams, Request};
 use axum::handler::Handler;
 use axum::http::Method;
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
+use futures_util::FutureExt as _;
+use futures_util::future::{Either, Ready, ready};
 
 use super::access::{Access, Caller, Requirement, Role};
 use super::error::ApiError;
@@ -91,8 +92,7 @@ impl Routes {
         handler: impl Handler<T, AppState>,
     ) -> Self {
         let gate = Gate { access: Arc::clone(&self.access), requirement };
-        let guarded = on(filter, handler).route_layer(from_fn_with_state(gate, authorize));
-        self.router = self.router.route(path, guarded);
+        self.router = self.router.route(path, on(filter, Guarded { gate, handler }));
         self.declared.push(Route { method, path: path.to_owned(), requirement });
         self
     }
@@ -116,9 +116,9 @@ impl Routes {
         &self.declared
     }
 
-    /// Returns the router. Requests that no route answers need a role as well: the router does not tell
-    /// unauthenticated callers which paths there are.
-    pub(super) fn into_router(self) -> Router<AppState> {
+    /// Returns the router, and what answers where it has no path. Requests that no route answers need a role as well:
+    /// unauthenticated callers are not told which paths there are.
+    pub(super) fn into_router(self) -> (Router<AppState>, Router<AppState>) {
         let Self { router, declared, access } = self;
         let declared: Arc<[Route]> = declared.into();
         let for_paths = Arc::clone(&access);
@@ -140,7 +140,8 @@ impl Routes {
                 Err(error) => error,
             }
         };
-        router.fallback(not_found).method_not_allowed_fallback(method_not_allowed)
+        let router = router.method_not_allowed_fallback(method_not_allowed);
+        (router, Router::new().fallback(not_found))
     }
 }
 
@@ -157,7 +158,7 @@ fn requirement_of_undeclared(declared: &[Route], method: &Method, path: &str) ->
     same_kind.or_else(special).map_or(by_kind, |it| it.requirement)
 }
 
-/// What the middleware of a route checks.
+/// What is checked before a handler is called.
 #[derive(Clone)]
 struct Gate {
     access: Arc<Access>,
@@ -166,19 +167,36 @@ struct Gate {
 
 type PathParams = Result<RawPathParams, RawPathParamsRejection>;
 
-/// Answers requests whose caller meets the requirement of the route, with the caller as an extension.
-async fn authorize(
-    State(Gate { access, requirement }): State<Gate>,
-    params: PathParams,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    match admit(&access, requirement, first_parameter(&params), &request) {
-        Ok(caller) => {
-            request.extensions_mut().insert(Arc::new(caller));
-            next.run(request).await
+/// A handler that is called if the caller meets the requirement of the route, with the caller as an extension.
+///
+/// A middleware would do the same, and would box and clone a service for each request.
+#[derive(Clone)]
+struct Guarded<H> {
+    gate: Gate,
+    handler: H,
+}
+
+impl<T: 'static, H: Handler<T, AppState>> Handler<T, AppState> for Guarded<H> {
+    type Future = Either<Ready<Response>, H::Future>;
+
+    fn call(self, request: Request, state: AppState) -> Self::Future {
+        match self.gate.pass(request) {
+            Ok(request) => Either::Right(self.handler.call(request, state)),
+            Err(error) => Either::Left(ready(error.into_response())),
         }
-        Err(error) => error.into_response(),
+    }
+}
+
+impl Gate {
+    fn pass(&self, request: Request) -> Result<Request, ApiError> {
+        let (mut parts, body) = request.into_parts();
+        // The router has read them: nothing is waited for.
+        let params = RawPathParams::from_request_parts(&mut parts, &()).now_or_never();
+        let mut request = Request::from_parts(parts, body);
+        let node = params.as_ref().and_then(first_parameter);
+        let caller = admit(&self.access, self.requirement, node, &request)?;
+        request.extensions_mut().insert(Arc::new(caller));
+        Ok(request)
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{OriginalUri, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::{Extension, Json};
 use indexmap::IndexMap;
 
 use super::error::ApiError;
@@ -160,19 +160,15 @@ pub(super) async fn metrics(
     ([(header::CONTENT_TYPE, format)], metrics.render(&controller.scrape())).into_response()
 }
 
-/// Writes the document of all routes, which the router alone knows.
-#[derive(Clone, Copy)]
-pub(super) struct WriteDocument(pub(super) fn() -> &'static str);
-
 /// This document.
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "openapi", tag = "Status",
     responses((status = 200, body = Object))
 )]
-pub(super) async fn openapi(
-    Extension(WriteDocument(write)): Extension<WriteDocument>,
+pub(super) fn openapi(
+    document: &'static str,
 ) -> ([(header::HeaderName, &'static str); 1], &'static str) {
-    ([(header::CONTENT_TYPE, "application/json")], write())
+    ([(header::CONTENT_TYPE, "application/json")], document)
 }
 
 /// Readiness probe: a commit answers, and is not older than it may be.

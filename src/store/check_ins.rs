@@ -48,6 +48,10 @@ const READ: usize = 256 << 10;
 /// How many JSON values a row may have: those of a request, and what stands around them.
 const ROW_VALUES: usize = NODE_VALUES + 100;
 
+/// How long check-ins are collected before they are written together.
+const COLLECT: Duration = Duration::from_secs(1);
+const COLLECT_FOR_OTHERS: Duration = Duration::from_millis(200);
+
 /// How many bytes of check-ins are kept in memory, where there is no file.
 const IN_MEMORY: u64 = 64 << 20;
 
@@ -72,7 +76,13 @@ impl CheckIns {
             settings.limits.bytes = settings.limits.bytes.min(IN_MEMORY);
         }
         super::sql::start();
-        let pending = Arc::<Pending>::default();
+        let collect = match settings.location {
+            // Each transaction is a wait for the disk.
+            StoreLocation::Memory | StoreLocation::Sqlite(_) => COLLECT,
+            // Other daemons are asked about nodes that check in here.
+            StoreLocation::Postgres(_) => COLLECT_FOR_OTHERS,
+        };
+        let pending = Arc::new(Pending::new(collect));
         let file = StoreFile::new(settings, Arc::clone(&pending), Arc::clone(&metrics));
         let file = Arc::new(file);
         let writer =

@@ -9,11 +9,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::check_in::QueuedRow;
 use super::queue::{CheckInQueue, Fresh, Keeping, Receipt, Urgency};
 
-/// How long check-ins are collected before they are written together.
-const COLLECT: Duration = Duration::from_millis(200);
-
 /// How many KiB may wait to be written.
 const ROOM: usize = 32 << 10;
+
+/// From how many free KiB on no more is collected before the next write.
+const SCARCE: usize = ROOM / 2;
 
 /// A queue of bounded size between the requests that add to it and the thread that writes.
 #[derive(Debug)]
@@ -21,16 +21,17 @@ pub(super) struct Pending {
     room: Arc<Semaphore>,
     queue: Mutex<CheckInQueue>,
     changed: Condvar,
-}
-
-impl Default for Pending {
-    fn default() -> Self {
-        let room = Arc::new(Semaphore::new(ROOM));
-        Self { room, queue: Mutex::default(), changed: Condvar::new() }
-    }
+    /// How long check-ins are collected before they are written together, unless room becomes scarce.
+    collect: Duration,
 }
 
 impl Pending {
+    /// Makes an empty queue.
+    pub(super) fn new(collect: Duration) -> Self {
+        let room = Arc::new(Semaphore::new(ROOM));
+        Self { room, queue: Mutex::default(), changed: Condvar::new(), collect }
+    }
+
     /// Locks the queue.
     pub(super) fn queue(&self) -> MutexGuard<'_, CheckInQueue> {
         self.queue.lock()
@@ -59,7 +60,7 @@ impl Pending {
         let mut queue = self.queue();
         // The writer sleeps until there is something, and then waits for more: waking it each time
         // would cost more than all the rest.
-        let wakes = queue.is_empty() || receipt.is_some();
+        let wakes = queue.is_empty() || receipt.is_some() || self.is_scarce();
         let commit = fresh.row.answered().map(|it| it.snapshot.commit);
         let outdated = commit.map(|it| queue.note_commit(it)).unwrap_or_default();
         let before = queue.put(name, fresh, room, receipt);
@@ -93,9 +94,16 @@ impl Pending {
         let idle =
             |it: &mut CheckInQueue| it.is_empty() && !it.stopping && it.urgency == Urgency::CanWait;
         if !self.changed.wait_while_for(queue, idle, longest).timed_out() {
-            let more = |it: &mut CheckInQueue| !it.stopping && it.urgency == Urgency::CanWait;
-            self.changed.wait_while_for(queue, more, COLLECT);
+            let more = |it: &mut CheckInQueue| {
+                !it.stopping && it.urgency == Urgency::CanWait && !self.is_scarce()
+            };
+            self.changed.wait_while_for(queue, more, self.collect);
         }
+    }
+
+    /// Returns whether room is scarce.
+    fn is_scarce(&self) -> bool {
+        self.room.available_permits() < SCARCE
     }
 
     /// Waits for so long, or for the end.
@@ -106,4 +114,43 @@ impl Pending {
 
 fn kibibytes(bytes: usize) -> u32 {
     u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::store::check_in::Row;
+    use crate::store::{CheckIn, Noted};
+
+    fn row(bytes: usize) -> QueuedRow {
+        let mut node = crate::model::Node::named("n");
+        node.fact.insert("x".to_owned(), "y".repeat(bytes).into());
+        let time = jiff::Timestamp::UNIX_EPOCH;
+        let check_in = CheckIn { time, transaction_uuid: None, commit: None, node };
+        Row::of(&Noted::from(&check_in)).unwrap().into()
+    }
+
+    #[test]
+    fn no_more_is_collected_when_room_becomes_scarce() {
+        let pending = Arc::new(Pending::new(Duration::MAX));
+        let (collected, done) = mpsc::channel();
+        let writer = Arc::clone(&pending);
+        // Not joined: a writer that collects for ever is a failure.
+        std::thread::spawn(move || {
+            let mut queue = writer.queue();
+            writer.wait_for_work(&mut queue, Duration::MAX);
+            collected.send(()).ok();
+        });
+        const PART: usize = 1 << 20;
+        let parts = SCARCE * 1024 / PART;
+        for number in 0..parts {
+            assert!(done.try_recv().is_err(), "{number} of {parts}");
+            let room = pending.try_room(PART).unwrap();
+            pending.put(&number.to_string(), row(PART), room, None);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        done.recv_timeout(Duration::from_mins(1)).unwrap();
+    }
 }
