@@ -22,6 +22,7 @@ mod events;
 mod failure;
 mod gone_pins;
 mod group;
+mod group_link;
 mod groups;
 mod home;
 mod layout;

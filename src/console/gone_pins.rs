@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::problems::{GroupLink, LISTED};
+use super::group_link::GroupLink;
 use crate::hierarchy::Hierarchy;
 use crate::http::{InProcessApi, InProcessError};
 use crate::model::{CommitId, Group};
 use crate::rule::parts;
 use crate::snapshot::Snapshot;
 use crate::store::FleetVersion;
+
+/// How many items of each kind a page lists.
+pub(super) const LISTED: usize = 50;
 
 /// The pins to nodes that the store does not know.
 #[derive(Debug)]

@@ -6,7 +6,8 @@ use askama::Template;
 use axum::response::Response;
 
 use super::context::PageError;
-use super::gone_pins::GonePins;
+use super::gone_pins::{GonePins, LISTED};
+use super::group_link::GroupLink;
 use super::groups::{Members, members};
 use super::layout::{PageFrame, Section};
 use super::markup as m;
@@ -14,10 +15,7 @@ use super::state as s;
 use super::visit::Visit;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::http::types::{Commit, Condition, CountedNodes, Finding, NodePage, NodeSummary};
-use crate::model::{CommitId, Group, GroupId};
-
-/// How many items of each kind the page lists.
-pub(super) const LISTED: usize = 50;
+use crate::model::CommitId;
 
 #[derive(Debug, Template)]
 #[template(path = "problems.html")]
@@ -33,20 +31,6 @@ struct ProblemsPage {
     findings: Vec<Finding>,
     findings_total: usize,
     live: Option<CommitId>,
-}
-
-/// A group by name.
-#[derive(Debug)]
-pub(super) struct GroupLink {
-    id: GroupId,
-    name: String,
-}
-
-impl GroupLink {
-    /// Returns the link to a group.
-    pub(super) fn to(group: &Group) -> Self {
-        Self { id: group.id, name: group.name.to_string() }
-    }
 }
 
 /// Shows the page.
