@@ -20,6 +20,18 @@ pub(super) struct CheckInRecorder {
     privacy: PrivacyPolicy,
 }
 
+/// Evicts the document of a node at the end.
+struct Eviction<'e> {
+    cache: &'e EncCache,
+    name: &'e str,
+}
+
+impl Drop for Eviction<'_> {
+    fn drop(&mut self) {
+        self.cache.evict(self.name);
+    }
+}
+
 impl<S> FromRef<S> for CheckInRecorder
 where
     CheckIns: FromRef<S>,
@@ -91,9 +103,12 @@ impl CheckInRecorder {
             trusted: request.trusted,
             form: self.privacy.stored_form(Some(snapshot)),
         };
-        // The document is made of what is stored, and with the certname.
+        // The document is made of what is stored, and with the certname. Without facts the check-in says nothing of
+        // those that are known, which another daemon may have stored.
         let is_stored_whole = received.form.as_ref().is_none_or(CommitForm::keeps_mentioned);
-        let is_as_stored = is_stored_whole && snapshot.index().knows_certname(&request.resolved);
+        let is_as_stored = is_stored_whole
+            && received.has_facts()
+            && snapshot.index().knows_certname(&request.resolved);
         self.check_ins.note_received(received);
         match groups {
             Ok(groups) if is_as_stored => {
@@ -110,12 +125,10 @@ impl CheckInRecorder {
         received: Received<'_>,
         live: Option<&Snapshot>,
     ) -> Result<(), ApiError> {
-        let name = received.name;
+        // Whatever becomes of it, it may be read meanwhile; and the client may not wait for the end.
+        let _evicts = Eviction { cache: &self.enc_cache, name: received.name };
         let stored = Received { form: self.privacy.stored_form(live), ..received };
-        let kept = self.check_ins.keep(stored).await;
-        // A check-in that was not kept may have been read meanwhile.
-        self.enc_cache.evict(name);
-        Ok(kept?)
+        Ok(self.check_ins.keep(stored).await?)
     }
 
     /// Forgets a node, and returns whether it was known. Blocking.

@@ -83,8 +83,8 @@ impl EncCache {
     /// from groups of the same commit, which match the node as before.
     pub(super) fn evict_unless(&self, name: &str, commit: CommitId, groups: &[GroupIndex]) {
         let mut entries = self.0.lock();
-        let document = |entry: &&Entry| entry.commit == commit && entry.is_of(groups);
-        if entries.by_name.get(name).filter(document).is_none() {
+        let stays = |entry: &Entry| entry.commit == commit && entry.is_of(groups);
+        if !entries.by_name.get(name).is_some_and(stays) {
             entries.remove(name);
         }
     }
@@ -129,11 +129,12 @@ fn size(name: &str, entry: &Entry) -> usize {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::time::Duration;
 
     use axum::body::{Body, to_bytes};
     use axum::extract::FromRef as _;
     use axum::http::{Request, StatusCode};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::http::blocking::run_blocking;
@@ -142,8 +143,9 @@ mod tests {
     use crate::http::router::RouteSet;
     use crate::http::server::Peer;
     use crate::masking::{Masks, StoredExtent, StoredForm};
+    use crate::model::Node;
     use crate::reconcile::Controller;
-    use crate::store::CheckIns;
+    use crate::store::{CheckIn, CheckIns};
 
     #[test]
     fn a_document_is_cached_until_another_commit_is_live_or_the_node_checks_in() {
@@ -179,7 +181,6 @@ mod tests {
     #[tokio::test]
     async fn what_is_cached_is_what_would_be_made_of_the_last_check_in() {
         // The rule holds for the certname that the document is made with, and that check-ins may not bring.
-        let group = "name: A\nrule: trusted.certname = n and x = 1\nvariables: {a: 1}\n";
         let masked = Masks::of_settings(&["x".parse().unwrap()]);
         // What is stored, and how many answers there are.
         let forms = [
@@ -191,7 +192,7 @@ mod tests {
         ];
         for (masks, facts, answers) in forms {
             let privacy = PrivacyPolicy::new(StoredForm { masks, facts });
-            let fixture = Fixture::of(RouteSet::Whole, ["name: A\n", group], privacy);
+            let fixture = Fixture::of(RouteSet::Whole, ["name: A\n", WITH_FACT], privacy);
             let cache = EncCache::from_ref(&fixture.state);
             // Opens the store.
             let check_ins = CheckIns::from_ref(&fixture.state);
@@ -213,6 +214,48 @@ mod tests {
             }
             assert_eq!(found.len(), answers, "{facts:?}: {found:?}");
         }
+    }
+
+    /// A group of nodes with a fact, and their certname.
+    const WITH_FACT: &str = "name: A\nrule: trusted.certname = n and x = 1\nvariables: {a: 1}\n";
+
+    async fn opened() -> (Fixture, CheckIns) {
+        let fixture =
+            Fixture::of(RouteSet::Whole, ["name: A\n", WITH_FACT], PrivacyPolicy::default());
+        let check_ins = CheckIns::from_ref(&fixture.state);
+        let opening = check_ins.clone();
+        run_blocking(move || opening.fleet_version()).await.unwrap().unwrap();
+        (fixture, check_ins)
+    }
+
+    #[tokio::test]
+    async fn a_check_in_without_facts_keeps_no_document() {
+        let (fixture, check_ins) = opened().await;
+        let unknown = document(&fixture).await;
+        // Another daemon stores facts.
+        let (fact, trusted) = (json!({"x": "1"}), json!({"certname": "n"}));
+        let object = |it: &Value| it.as_object().unwrap().clone();
+        let node = Node { name: "n".to_owned(), fact: object(&fact), trusted: object(&trusted) };
+        let time = jiff::Timestamp::UNIX_EPOCH;
+        check_ins.note(&CheckIn { time, transaction_uuid: None, commit: None, node });
+        let body = json!({"fact": {}, "trusted": trusted}).to_string();
+        let request = Request::post("/v1/classified/nodes/n").body(body.into());
+        assert_eq!(answer(&fixture, request.unwrap()).await.0, 200);
+        assert_ne!(document(&fixture).await, unknown);
+    }
+
+    #[tokio::test]
+    async fn an_upload_evicts_the_document_though_its_client_leaves() {
+        let (fixture, _) = opened().await;
+        let unknown = document(&fixture).await;
+        let facts = json!({"name": "n", "facts": {"x": "1"}}).to_string();
+        let request = Request::post("/api/hosts/facts").body(facts.into()).unwrap();
+        let mut upload = Box::pin(answer(&fixture, request));
+        // No thread writes, so that it waits.
+        let waiting = tokio::time::timeout(Duration::from_millis(200), upload.as_mut()).await;
+        assert!(waiting.is_err());
+        drop(upload);
+        assert_ne!(document(&fixture).await, unknown);
     }
 
     fn of_facts(text: Bytes) -> CachedDocument {

@@ -63,8 +63,8 @@ impl PrivacyPolicy {
         };
         let mut last = self.0.last.lock();
         if last.commit != Some(snapshot.commit) {
-            last.commit = Some(snapshot.commit);
             last.form = CommitForm::new(&self.0.form, || Arc::clone(snapshot.mentioned()));
+            last.commit = Some(snapshot.commit);
             self.warn(snapshot, &mut last.warned);
         }
         last.form.clone()

@@ -235,6 +235,12 @@ pub struct Received<'r> {
 }
 
 impl Received<'_> {
+    /// Returns whether it has facts.
+    pub fn has_facts(&self) -> bool {
+        // An object without a string has no key.
+        self.fact.contains('"')
+    }
+
     /// Returns how many bytes of it wait to be written.
     pub(super) fn bytes(&self) -> usize {
         self.fact.len() + self.trusted.len() + FACT.len() + TRUSTED.len() + 1
@@ -325,10 +331,9 @@ impl From<Row> for QueuedRow {
 
 impl From<Received<'_>> for QueuedRow {
     fn from(received: Received<'_>) -> Self {
+        let facts = FactsPresence::of(NotedFacts::OfNode, || !received.has_facts());
         let Received { time, transaction_uuid, commit, answered, name: _, fact, trusted, form } =
             received;
-        // An object without a string has no key.
-        let facts = FactsPresence::of(NotedFacts::OfNode, || !fact.contains('"'));
         let (body, facts_end) = body_of(fact, trusted);
         let origin = origin(time, transaction_uuid.map(str::to_owned), commit);
         let row = Arc::new(Row { body, facts_end, origin, facts, answered });

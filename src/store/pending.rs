@@ -132,6 +132,9 @@ mod tests {
         Row::of(&Noted::from(&check_in)).unwrap().into()
     }
 
+    /// How many bytes each check-in has.
+    const PART: usize = 1 << 20;
+
     #[test]
     fn no_more_is_collected_when_room_becomes_scarce() {
         let pending = Arc::new(Pending::new(Duration::MAX));
@@ -143,7 +146,6 @@ mod tests {
             writer.wait_for_work(&mut queue, Duration::MAX);
             collected.send(()).ok();
         });
-        const PART: usize = 1 << 20;
         let parts = SCARCE * 1024 / PART;
         for number in 0..parts {
             assert!(done.try_recv().is_err(), "{number} of {parts}");

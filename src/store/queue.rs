@@ -202,7 +202,10 @@ impl CheckInQueue {
         let waiting = self.nodes.get(name).and_then(QueuedNode::latest);
         let writing = self.writing.get(name);
         match (waiting, writing) {
-            (Some(waiting), Some(writing)) if waiting.row.facts() != FactsPresence::Some => {
+            (Some(waiting), Some(writing))
+                if waiting.row.facts() != FactsPresence::Some
+                    && writing.row.facts() == FactsPresence::Some =>
+            {
                 Some(writing)
             }
             (Some(found), _) | (None, Some(found)) => Some(found),

@@ -72,6 +72,21 @@ fn a_list_is_read_though_more_comes_in_than_is_written() {
 }
 
 #[test]
+fn the_latest_of_check_ins_without_facts_is_read() {
+    let store = opened(None);
+    let bare = |role: &str| {
+        let mut bare = check_in("a", 0);
+        bare.node.fact.clear();
+        bare.node.trusted.insert("role".to_owned(), role.into());
+        bare
+    };
+    store.note(&bare("first"));
+    let _writing = store.0.pending.queue().take(1, usize::MAX);
+    store.note(&bare("second"));
+    assert_eq!(store.get("a").unwrap().check_in, Some(bare("second")));
+}
+
+#[test]
 fn facts_that_are_sent_again_are_compressed_once() {
     let store = opened(None);
     for (fact, compressed) in [(1, true), (1, false), (2, true), (2, false), (1, true)] {
