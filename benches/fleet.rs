@@ -14,6 +14,7 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clade::internals::classification::Evidence;
@@ -242,8 +243,12 @@ fn mixed((what, rule): &Mix) {
     let checked = validate(&sources, Search::Decisive);
     let estate = checked.estate.as_ref().unwrap();
     let began = Instant::now();
-    let found =
-        clade::internals::classification::overlaps(estate, &Evidence::default(), &|_, _| false);
+    let found = clade::internals::classification::overlaps(
+        estate,
+        &Evidence::default(),
+        &|_, _| false,
+        &Arc::default(),
+    );
     let took = began.elapsed();
     let pairs: usize = found.alarms.iter().map(|it| it.pairs.len()).sum();
     let ended = found.ended_at.map_or("to the end", |_| "**ended early**");

@@ -22,7 +22,7 @@ mod suspicion;
 mod translate;
 
 pub use error::{Overrun, PatternError};
-pub use example::{Ends, Example, Examples};
+pub use example::{Automata, Ends, Example, Examples};
 pub use glob::from_glob;
 pub use pattern::Pattern;
 pub use postgres::postgres_literal;

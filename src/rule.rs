@@ -25,7 +25,7 @@ pub use console::{comparison_ranges, read_console, to_console};
 pub use error::EvaluationError;
 pub(crate) use evaluate::found;
 pub use evaluate::{evaluate, holds};
-pub use exclusion::{Claim, Effort, Prover, decide_by_name};
+pub use exclusion::{Claim, Prover, decide_by_name};
 pub use explain::{Explained, ExplainedForm, explain};
 pub use fault::{RuleFault, RuleFaultKind};
 pub use lookup::{Actual, actual, lookup};

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use clade::internals::classification::{self, Version};
 use clade::internals::hierarchy::Estate;
 use clade::internals::model::{Budget, BudgetItem, Meter, Node};
-use clade::internals::snapshot::{AnsweredNode, Snapshot};
+use clade::internals::snapshot::{AnsweredNode, LiveSnapshot, Snapshot};
 use clade::internals::validation::{Search, SourceContent, SourceFile, validate_within};
 use serde::de::IgnoredAny;
 use world::{Scale, estates, nodes};
@@ -64,25 +64,30 @@ fn row(number: &str, what: &str, today: &str, must: &str, aim: &str) {
 
 /// An estate with nodes to ask about.
 struct World {
-    snapshot: Snapshot,
+    /// As the daemon answers from it: what was answered is kept.
+    live: LiveSnapshot,
     nodes: Vec<Node>,
     bodies: Vec<Vec<u8>>,
 }
 
 impl World {
     fn of(files: Vec<(String, String)>, scale: Scale) -> Self {
-        let snapshot = snapshot(estate(files));
+        let live = LiveSnapshot::new(Arc::new(snapshot(estate(files))));
         let nodes = nodes::nodes(scale, NODES, 2);
         let bodies = nodes.iter().map(nodes::body).collect();
-        let world = Self { snapshot, nodes, bodies };
+        let world = Self { live, nodes, bodies };
         world.check();
         world
     }
 
+    fn snapshot(&self) -> &Snapshot {
+        self.live.snapshot()
+    }
+
     /// Checks that both ways of matching agree, and that the short answer does.
     fn check(&self) {
-        let Snapshot { estate, .. } = &self.snapshot;
-        let index = self.snapshot.index();
+        let Snapshot { estate, .. } = self.snapshot();
+        let index = self.snapshot().index();
         for node in self.nodes.iter().take(20) {
             let plain = classification::matches(&estate.hierarchy, node).unwrap();
             assert_eq!(index.matches(&estate.hierarchy, &index.resolve(node)).unwrap(), plain);
@@ -91,7 +96,7 @@ impl World {
 
     /// Returns the time of matching one node whose values are there, by the index.
     fn matching(&self) -> Duration {
-        let (index, hierarchy) = (self.snapshot.index(), &self.snapshot.estate.hierarchy);
+        let (index, hierarchy) = (self.snapshot().index(), &self.snapshot().estate.hierarchy);
         let resolved_paths: Vec<_> = self.nodes.iter().map(|node| index.resolve(node)).collect();
         let began = Instant::now();
         for resolved in &resolved_paths {
@@ -102,10 +107,10 @@ impl World {
 
     /// Returns the time of matching one node by asking every group.
     fn plainly(&self) -> Duration {
-        let count = if self.snapshot.estate.hierarchy.len() > 20_000 { 20 } else { 100 };
+        let count = if self.snapshot().estate.hierarchy.len() > 20_000 { 20 } else { 100 };
         let began = Instant::now();
         for node in self.nodes.iter().take(count) {
-            let hierarchy = &self.snapshot.estate.hierarchy;
+            let hierarchy = &self.snapshot().estate.hierarchy;
             black_box(classification::matches(hierarchy, black_box(node)).unwrap());
         }
         began.elapsed() / count as u32
@@ -113,13 +118,13 @@ impl World {
 
     /// Returns the time of a request in this process, from the body to the bytes of the answer.
     fn request(&self) -> Duration {
-        let (index, hierarchy) = (self.snapshot.index(), &self.snapshot.estate.hierarchy);
+        let (index, hierarchy) = (self.snapshot().index(), &self.snapshot().estate.hierarchy);
         let began = Instant::now();
         for (node, body) in self.nodes.iter().zip(&self.bodies) {
             let request = index.read(&node.name, black_box(body)).unwrap();
             let groups = index.matches(hierarchy, &request.resolved).unwrap();
             let facts = AnsweredNode::received(&node.name, &request);
-            black_box(self.snapshot.classified(&facts, &groups, Version::V1).ok());
+            black_box(self.live.classified(&facts, &groups, Version::V1).ok());
         }
         began.elapsed() / NODES as u32
     }
@@ -204,8 +209,8 @@ fn sizes() {
     };
     let ((p1k, x1k), (p10k, x10k)) = (both(&thousand, ROUNDS), both(&ten, 5));
     let conflicts = ten.nodes.iter().filter(|node| {
-        let groups = classification::matches(&ten.snapshot.estate.hierarchy, node).unwrap();
-        ten.snapshot.classified(&(*node).into(), &groups, Version::V1).is_err()
+        let groups = classification::matches(&ten.snapshot().estate.hierarchy, node).unwrap();
+        ten.snapshot().classified(&(*node).into(), &groups, Version::V1).is_err()
     });
     let conflicts = conflicts.count();
     drop((thousand, ten));
@@ -213,7 +218,7 @@ fn sizes() {
     let [m100_beside, m100k] = in_turn([&|| hundred.matching(), &|| large.matching()]);
     let r100k = median((0..ROUNDS).map(|_| large.request()).collect());
     let (p100k, x100k) = both(&large, 3);
-    let bytes = memory(&large.snapshot.estate) / 100_000.0;
+    let bytes = memory(&large.snapshot().estate) / 100_000.0;
     eprintln!(
         "matching {} {} {} {}; asking every group {} {} {}; request {} {} {}; skipping {}; {conflicts} conflicts of {NODES}",
         micros(m100),

@@ -15,7 +15,10 @@ mod search;
 mod setting;
 mod subject;
 
+use std::sync::Arc;
+
 use crate::hierarchy::Estate;
+use crate::java_regex::Automata;
 use limits::LIMITS;
 
 pub use alarm::{Alarm, Differing, Overlap, Pair};
@@ -28,8 +31,9 @@ pub fn overlaps<'e>(
     estate: &'e Estate,
     evidence: &Evidence,
     acknowledged: Acknowledged<'_>,
+    automata: &Arc<Automata>,
 ) -> Overlaps<'e> {
-    search::search(estate, evidence, acknowledged, LIMITS)
+    search::search(estate, evidence, acknowledged, automata, LIMITS)
 }
 
 #[cfg(test)]

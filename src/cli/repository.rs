@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
+use rayon::prelude::*;
 
 use crate::diagnostic::{Colour, Diagnostic, Format, Report, Severity, ShownFindings};
 use crate::document::Limits;
@@ -257,14 +258,25 @@ fn read_directory_within(directory: &Path, meter: &Meter) -> Result<Vec<SourceFi
         .collect::<Result<_>>()?;
     let (layout, _) = crate::validation::read_layout(&settings);
     files.extend(settings);
+    let mut paths = Vec::new();
     for part in [&layout.groups, &layout.nodes, &layout.environments, &layout.tests] {
         let path = directory.join(part);
         match path.symlink_metadata() {
             Err(_) => {}
-            Ok(metadata) if metadata.is_dir() => walk(directory, part, 1, meter, &mut files)?,
+            Ok(metadata) if metadata.is_dir() => {
+                walk(directory, part, 1, meter, &mut paths, &mut files)?;
+            }
             Ok(_) => files.push(read_file(directory, part)?),
         }
     }
+    // Most of the time goes to asking the system for each file.
+    let read = |path: &String| -> Result<SourceFile, NotRead> {
+        let file = read_file(directory, path)?;
+        // No two files of a working tree are known to be the same.
+        meter.charge(BudgetItem::DocumentBytes, file.size())?;
+        Ok(file)
+    };
+    files.extend(paths.par_iter().map(read).collect::<Result<Vec<_>, _>>()?);
     files.extend(read_schemas(directory, &layout)?);
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files.dedup_by(|a, b| a.path == b.path);
@@ -302,12 +314,14 @@ fn read_schemas(directory: &Path, layout: &Layout) -> Result<Vec<SourceFile>> {
     }
 }
 
+/// Finds the files of a directory that are to be read, and submodules, which are not.
 fn walk(
     root: &Path,
     relative: &str,
     depth: u64,
     meter: &Meter,
-    files: &mut Vec<SourceFile>,
+    paths: &mut Vec<String>,
+    submodules: &mut Vec<SourceFile>,
 ) -> Result<(), NotRead> {
     let directory = root.join(relative);
     let what = || format!("cannot read the directory `{}`", directory.display());
@@ -323,17 +337,16 @@ fn walk(
         meter.charge(BudgetItem::Entries, 1)?;
         meter.charge(BudgetItem::PathLength, path.len() as u64)?;
         meter.charge(BudgetItem::PathBytes, path.len() as u64)?;
-        if entry.file_type().with_context(what)?.is_dir() {
+        let kind = entry.file_type().with_context(what)?;
+        if kind.is_dir() {
             if entry.path().join(".git").exists() {
-                files.push(SourceFile { path: path.into(), content: SourceContent::Submodule });
+                submodules
+                    .push(SourceFile { path: path.into(), content: SourceContent::Submodule });
             } else {
-                walk(root, &path, depth + 1, meter, files)?;
+                walk(root, &path, depth + 1, meter, paths, submodules)?;
             }
-        } else if is_yaml(&path) || entry.path().is_symlink() {
-            let file = read_file(root, &path)?;
-            // No two files of a working tree are known to be the same.
-            meter.charge(BudgetItem::DocumentBytes, file.size())?;
-            files.push(file);
+        } else if is_yaml(&path) || kind.is_symlink() {
+            paths.push(path);
         }
     }
     Ok(())

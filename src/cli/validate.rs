@@ -90,13 +90,16 @@ impl ValidateCommand {
             loaded.render(self.format, output.colour(), shown)
         };
         output.data(&text)?;
+        let is_valid = loaded.checked.is_valid();
+        // The process ends: the system takes its memory back at once, and not a value at a time.
+        std::mem::forget(loaded);
         if unreadable > 0 && !self.ignore_bad_facts {
             output.note(&format!(
                 "error: {unreadable} facts files could not be read; --ignore-bad-facts continues without them"
             ));
             return Ok(Exit::Failed);
         }
-        Ok(if loaded.checked.is_valid() { Exit::Fine } else { Exit::Findings })
+        Ok(if is_valid { Exit::Fine } else { Exit::Findings })
     }
 
     /// Classifies the nodes that the command line names, or those of the daemon that the environment

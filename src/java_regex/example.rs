@@ -7,9 +7,10 @@
 mod automaton;
 mod ends;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::{HashMap, HashSet};
+use rayon::prelude::*;
 
 use super::Pattern;
 
@@ -31,14 +32,36 @@ pub enum Example {
     Unknown,
 }
 
-/// Finds texts, keeping the automata of patterns.
+/// The automata of patterns, by their text: several searches share them, since building them takes most of their time.
+#[derive(Debug, Default)]
+pub struct Automata(Mutex<HashMap<Box<str>, Option<Arc<Automaton>>>>);
+
+impl Automata {
+    /// Returns the automaton of a pattern; `None` if it has none.
+    fn of(&self, pattern: &Pattern) -> Option<Arc<Automaton>> {
+        let built = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = built().get(pattern.as_str()) {
+            return known.clone();
+        }
+        let new = automaton::build(pattern).map(Arc::new);
+        built().insert(pattern.as_str().into(), new.clone());
+        new
+    }
+}
+
+/// Finds texts.
 #[derive(Debug, Default)]
 pub struct Examples {
-    automata: HashMap<Box<str>, Option<Arc<Automaton>>>,
+    automata: Arc<Automata>,
     steps: u64,
 }
 
 impl Examples {
+    /// Finds texts with automata that others use too.
+    pub fn sharing(automata: &Arc<Automata>) -> Self {
+        Self { automata: Arc::clone(automata), steps: 0 }
+    }
+
     /// Returns how many transitions all walks took so far.
     pub fn steps(&self) -> u64 {
         self.steps
@@ -50,7 +73,7 @@ impl Examples {
         let mut walked: Vec<(Arc<Automaton>, bool)> = Vec::new();
         for (patterns, wanted) in [(found, true), (absent, false)] {
             for pattern in patterns {
-                match self.automaton(pattern) {
+                match self.automata.of(pattern) {
                     Some(automaton) => walked.push((automaton, wanted)),
                     None => return Example::Unknown,
                 }
@@ -78,18 +101,14 @@ impl Examples {
         }
     }
 
-    /// Returns how all texts begin and end in which a pattern is found.
-    pub fn ends(&mut self, pattern: &Pattern) -> Option<Ends> {
-        self.automaton(pattern).map(|it| it.ends().clone())
+    /// Builds the automata of patterns on all processors.
+    pub fn prepare(&self, patterns: &[&Pattern]) {
+        patterns.par_iter().for_each(|it| drop(self.automata.of(it)));
     }
 
-    fn automaton(&mut self, pattern: &Pattern) -> Option<Arc<Automaton>> {
-        if let Some(known) = self.automata.get(pattern.as_str()) {
-            return known.clone();
-        }
-        let built = automaton::build(pattern).map(Arc::new);
-        self.automata.insert(pattern.as_str().into(), built.clone());
-        built
+    /// Returns how all texts begin and end in which a pattern is found.
+    pub fn ends(&self, pattern: &Pattern) -> Option<Ends> {
+        self.automata.of(pattern).map(|it| it.ends().clone())
     }
 }
 
@@ -236,6 +255,20 @@ mod tests {
             assert!(!absent.iter().any(|it| it.is_found_in(text).unwrap()), "{text}");
         }
         example
+    }
+
+    #[test]
+    fn searches_share_automata() {
+        let automata = Arc::default();
+        let (mut one, other) = (Examples::sharing(&automata), Examples::sharing(&automata));
+        let parse = |text: &str| Pattern::parse(text).unwrap();
+        let (web, unknown) = (parse("^web"), parse("a(?=b)"));
+        other.prepare(&[&web, &unknown, &parse("^web")]);
+        let made = automata.of(&web).unwrap();
+        assert_eq!(one.find(&[&web], &[], &[]), Example::Text("web".to_owned()));
+        assert_eq!(one.find(&[&unknown], &[], &[]), Example::Unknown);
+        assert!(Arc::ptr_eq(&made, &automata.of(&parse("^web")).unwrap()));
+        assert_eq!(automata.0.lock().unwrap().len(), 2);
     }
 
     #[test]

@@ -13,18 +13,11 @@ use hashbrown::HashMap;
 
 use super::evaluate::holds;
 use super::lookup::Actual;
-use crate::java_regex::{Example, Examples};
+use std::sync::Arc;
+
+use crate::java_regex::{Automata, Example, Examples};
 use crate::model::{Comparison, Condition, Path, Segment};
 use value::ValueDemand;
-
-/// How much a proof may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
-    /// Texts are compared, and patterns are tried on texts.
-    Quick,
-    /// Patterns are compared with each other, too, which takes time and memory.
-    Thorough,
-}
 
 /// The number of a path.
 type PathNumber = usize;
@@ -71,15 +64,20 @@ enum BranchOutcome {
 const NAME: PathNumber = 0;
 
 impl<'r> Prover<'r> {
-    /// Creates a prover.
-    pub fn new(effort: Effort) -> Self {
+    /// Creates a prover that compares texts, and tries patterns on texts.
+    pub fn quick() -> Self {
         let name = vec![Segment::Key("name".into())];
         Self {
             variables: HashMap::from([(name.clone(), NAME)]),
             ways: vec![name],
-            examples: (effort == Effort::Thorough).then(Examples::default),
+            examples: None,
             known: HashMap::new(),
         }
+    }
+
+    /// Creates a prover that compares patterns with each other, too, which takes time and memory.
+    pub fn thorough(automata: &Arc<Automata>) -> Self {
+        Self { examples: Some(Examples::sharing(automata)), ..Self::quick() }
     }
 
     /// Returns what must be so for a condition to hold.

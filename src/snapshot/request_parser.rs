@@ -40,7 +40,7 @@ impl Index {
         let paths = self.paths();
         let mut seen = vec![PathValue::Missing; paths.len()];
         put(&mut seen, paths.name, || PathValue::Text(name.into()));
-        let text = std::str::from_utf8(body).ok()?;
+        let text = simdutf8::basic::from_utf8(body).ok()?;
         let received = ReceivedFacts::none_of(paths.values());
         let mut scanner = BodyScanner { cursor: Cursor::new(text), seen, received };
         let mut found = FoundParts::default();

@@ -19,6 +19,7 @@ use super::test_case::TestCase;
 use crate::classification::Evidence;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::hierarchy::Estate;
+use crate::java_regex::Automata;
 use crate::model::{BudgetItem, Counts, GroupId};
 
 /// The outcome of validation.
@@ -42,6 +43,8 @@ pub struct Checked {
     pub(super) findings: Vec<Finding>,
     /// What was found of the commit beside its groups.
     pub(super) others: Arc<[Diagnostic]>,
+    /// The automata of patterns that were compared.
+    pub(super) automata: Arc<Automata>,
     /// What the commit costs of its budget.
     pub(super) counts: Counts,
 }
@@ -66,6 +69,7 @@ impl Checked {
             types: Arc::default(),
             findings: Vec::new(),
             others: Arc::default(),
+            automata: Arc::default(),
             counts: Counts::default(),
         }
     }
@@ -132,7 +136,8 @@ impl Checked {
         let Some(estate) = &self.estate else { return };
         evidence.extend(of_tests(estate, &self.readings));
         let places = Places { origins: &self.origins, readings: &self.readings };
-        let found = overlap::check(estate, places, strictness, &evidence, shown);
+        let automata = std::mem::take(&mut self.automata);
+        let found = overlap::check(estate, places, strictness, &evidence, shown, &automata);
         self.search = Search::Everything;
         self.add(found);
     }

@@ -80,6 +80,7 @@ impl Checked {
             policy,
             interpolation: self.layout.interpolation,
             search: self.search,
+            automata: &self.automata,
             meter,
         };
         self.hold_to_schemas(&hierarchy, &places)?;
@@ -103,6 +104,7 @@ impl Checked {
             types: Arc::clone(&self.types),
             findings,
             others: Arc::clone(&self.others),
+            automata: Arc::clone(&self.automata),
             counts: meter.counts(),
         })
     }

@@ -85,6 +85,7 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
     let hierarchy = tree::build(&groups, &mut others);
     let places = Places { origins: &origins, readings: &readings };
     let policy = layout.policy;
+    let automata = Arc::default();
     let findings = hierarchy.as_ref().map_or_else(Vec::new, |hierarchy| {
         let (catalogues, interpolation) = (&catalogues, layout.interpolation);
         checks::run(&CheckContext {
@@ -94,6 +95,7 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
             policy,
             interpolation,
             search,
+            automata: &automata,
             meter,
         })
     });
@@ -112,7 +114,14 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
     let strictness = policy.potential_conflicts;
     if let Some(estate) = estate.as_ref().filter(|_| is_searched(search, strictness)) {
         let evidence = of_tests(estate, &readings);
-        others.extend(overlap::check(estate, places, strictness, &evidence, ShownAlarms::Page));
+        others.extend(overlap::check(
+            estate,
+            places,
+            strictness,
+            &evidence,
+            ShownAlarms::Page,
+            &automata,
+        ));
     }
     let others = bounded(others, meter);
     let mut diagnostics = gather(&readings, &findings, &others);
@@ -130,6 +139,8 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
         others: others.into(),
         origins: Arc::new(origins),
         readings,
+        // For the search for conflicts that is still to come.
+        automata: if search == Search::WithoutConflicts { automata } else { Arc::default() },
         counts: meter.counts(),
     }
 }

@@ -1,9 +1,12 @@
 //! Whether two groups can both be leaves for one node.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 
 use super::subject::Subject;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
+use crate::java_regex::Automata;
 use crate::model::Node;
 use crate::rule::{EvaluationError, Formula, Outline, Satisfiability, Solver, evaluate};
 
@@ -39,12 +42,13 @@ pub(super) struct Meetings<'e> {
 }
 
 impl<'e> Meetings<'e> {
-    pub(super) fn new(estate: &'e Estate) -> Self {
+    pub(super) fn new(estate: &'e Estate, automata: &Arc<Automata>) -> Self {
         let hierarchy = &estate.hierarchy;
-        let mut solver = Solver::default();
+        let mut solver = Solver::sharing(automata);
         let rule = |it: GroupIndex| hierarchy.group(it).rule.as_deref();
         let rules: Vec<Option<Formula>> =
             hierarchy.indexes().map(|it| Some(solver.compile(rule(it)?))).collect();
+        solver.prepare(rules.iter().flatten());
         let of_lineage = |it: GroupIndex| {
             let compiled = hierarchy.lineage(it).filter_map(|it| rules.get(it.number())?.as_ref());
             compiled.collect::<Vec<&Formula>>()

@@ -175,7 +175,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 40..160),
     ) {
         let estate = estate(&bytes);
-        let found = overlaps(&estate, &Evidence::default(), &|_, _| false);
+        let found = overlaps(&estate, &Evidence::default(), &|_, _| false, &Arc::default());
         prop_assert_eq!((found.ended_at, found.undecided), (None, 0));
         let mut reported: BTreeSet<RealConflict> = BTreeSet::new();
         for alarm in &found.alarms {

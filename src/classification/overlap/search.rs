@@ -1,6 +1,7 @@
 //! The search through all pairs of groups that have different values.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 
@@ -12,12 +13,14 @@ use super::meeting::{Meeting, Meetings};
 use super::outcome::{Acknowledged, Overlaps};
 use super::subject::Subject;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
+use crate::java_regex::Automata;
 use crate::model::Node;
 
 pub(super) fn search<'e>(
     estate: &'e Estate,
     evidence: &Evidence,
     acknowledged: Acknowledged<'_>,
+    automata: &Arc<Automata>,
     limits: SearchLimits,
 ) -> Overlaps<'e> {
     let hierarchy = &estate.hierarchy;
@@ -25,7 +28,7 @@ pub(super) fn search<'e>(
     let mut finder = Finder {
         hierarchy,
         evidence,
-        meetings: Meetings::new(estate),
+        meetings: Meetings::new(estate, automata),
         limits,
         visited: 0,
         settled: [Settled::new(hierarchy.len()), Settled::new(hierarchy.len())],

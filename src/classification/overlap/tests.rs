@@ -57,7 +57,7 @@ impl Sketch {
     /// Returns the pairs with what they differ in and who sets it if not they do, by alarm.
     fn alarms(self) -> Vec<Vec<String>> {
         let estate = self.estate();
-        shown(&estate, &overlaps(&estate, &Evidence::default(), &|_, _| false))
+        shown(&estate, &overlaps(&estate, &Evidence::default(), &|_, _| false, &Arc::default()))
     }
 }
 
@@ -244,7 +244,7 @@ fn what_known_nodes_show_comes_first() {
     for pairs in [&["c"][..], &["d"], &["e", "f"]] {
         evidence.add(&estate, &facts(pairs));
     }
-    let found = overlaps(&estate, &evidence, &|_, _| false);
+    let found = overlaps(&estate, &evidence, &|_, _| false, &Arc::default());
     assert_eq!(shown(&estate, &found), [["E F: z"], ["C D: y"], ["A B: x"]]);
     let ranks: Vec<Rank> = found.alarms.iter().map(|it| it.pairs[0].rank).collect();
     assert_eq!(ranks, [Rank::Real, Rank::Likely, Rank::Possible]);
@@ -257,7 +257,7 @@ fn what_known_nodes_show_comes_first() {
         assert!(matches!(setting, Setting::Variable(_) | Setting::Environment));
         ["B", "F"].contains(&name.as_str())
     };
-    let found = overlaps(&estate, &evidence, &of_b_and_f);
+    let found = overlaps(&estate, &evidence, &of_b_and_f, &Arc::default());
     assert_eq!(shown(&estate, &found), [["C D: y"]]);
 }
 
@@ -279,8 +279,9 @@ fn a_search_that_ends_early_says_where() {
             .fold(sketch(), |sketch, name| sketch.group(name, ROOT, "x = 1", &[("v", name)]))
     };
     let estate = three().estate();
-    let within =
-        |limits: SearchLimits| search::search(&estate, &Evidence::default(), &|_, _| false, limits);
+    let within = |limits: SearchLimits| {
+        search::search(&estate, &Evidence::default(), &|_, _| false, &Arc::default(), limits)
+    };
     assert_eq!(within(LIMITS).ended_at, None);
     let found = within(SearchLimits { pairs: 2, ..LIMITS });
     let name = found.ended_at.map(|it| estate.hierarchy.group(it).name.to_string());

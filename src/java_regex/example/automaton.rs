@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 use regex_automata::dfa::dense::{self, DFA};
 use regex_automata::dfa::{Automaton as _, StartKind};
+use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::util::primitives::StateID;
 use regex_automata::util::start;
 use regex_automata::util::syntax;
@@ -174,12 +175,17 @@ fn dense(pattern: &Pattern) -> Option<DFA<Vec<u32>>> {
             dense::Config::new()
                 .start_kind(StartKind::Anchored)
                 .match_kind(MatchKind::All)
+                // It is walked a letter at a time.
+                .accelerate(false)
                 .dfa_size_limit(Some(SIZE))
                 .determinize_size_limit(Some(4 * SIZE)),
         )
         .syntax(syntax::Config::new().utf8(false).nest_limit(2000))
         .thompson(
-            regex_automata::nfa::thompson::Config::new().utf8(false).nfa_size_limit(Some(SIZE)),
+            thompson::Config::new()
+                .utf8(false)
+                .nfa_size_limit(Some(SIZE))
+                .which_captures(WhichCaptures::None),
         )
         .build(&whole)
         .ok()

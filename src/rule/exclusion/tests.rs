@@ -6,9 +6,23 @@ use crate::model::Node;
 use crate::rule::{evaluate, read_console};
 use crate::table::each_row;
 
+/// How much a proof may take.
+#[derive(Clone, Copy)]
+enum Effort {
+    Quick,
+    Thorough,
+}
+
+fn prover<'r>(effort: Effort) -> Prover<'r> {
+    match effort {
+        Effort::Quick => Prover::quick(),
+        Effort::Thorough => Prover::thorough(&Arc::default()),
+    }
+}
+
 fn excludes(rules: &[&str], effort: Effort) -> bool {
     let rules: Vec<Condition> = rules.iter().map(|it| read_console(it).unwrap()).collect();
-    let mut prover = Prover::new(effort);
+    let mut prover = prover(effort);
     let claims: Vec<Claim<'_>> = rules.iter().map(|it| prover.claim(it)).collect();
     prover.excludes(&claims.iter().collect::<Vec<_>>(), 10_000)
 }

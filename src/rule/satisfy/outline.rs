@@ -4,10 +4,11 @@
 //! An outline is at most what the rule demands: a rule that holds meets one of its alternatives.
 
 use super::choice::Choice;
-use super::formula::{Demand, Formula, Trial, Variable};
+use super::formula::{Demand, Formula, TestNumber, Trial, Variable};
 use super::sets::{Demanded, Set};
 use super::shape::ValueShape;
 use super::solver::Solver;
+use crate::model::Comparison;
 
 /// The alternatives of a rule: what each demands, by variable.
 #[derive(Clone, Debug)]
@@ -23,6 +24,28 @@ const REMEMBERED: usize = 1_000_000;
 type Demands = Vec<(Variable, Demand)>;
 
 impl Solver {
+    /// Makes what outlines of these formulas need and what takes most of their time, on all processors.
+    pub fn prepare<'f>(&self, formulas: impl Iterator<Item = &'f Formula>) {
+        let mut tests: Vec<TestNumber> = Vec::new();
+        let mut pending: Vec<&Formula> = formulas.collect();
+        while let Some(formula) = pending.pop() {
+            match formula {
+                Formula::And(terms) => pending.extend(terms),
+                // A longer one is left out of outlines.
+                Formula::Or(terms) if terms.len() <= ALTERNATIVES => pending.extend(terms),
+                Formula::Demand(_, test, _) => tests.push(*test),
+                Formula::True | Formula::False | Formula::Or(_) => {}
+            }
+        }
+        tests.sort_unstable();
+        tests.dedup();
+        let pattern = |it: &TestNumber| match self.tests.get(*it)? {
+            Trial::Comparison(Comparison::Finds(pattern)) => Some(pattern),
+            _ => None,
+        };
+        self.examples.prepare(&tests.iter().filter_map(pattern).collect::<Vec<_>>());
+    }
+
     /// Outlines formulas that hold together.
     pub fn outline(&mut self, formulas: &[&Formula]) -> Outline {
         let mut certain: Demands = Vec::new();
@@ -86,7 +109,7 @@ impl Solver {
             .iter()
             .filter_map(|(test, wanted)| Some((self.tests.get(*test)?, *wanted)))
             .collect();
-        ValueShape::of(&tests, &mut self.sets.texts, &mut self.examples)
+        ValueShape::of(&tests, &mut self.sets.texts, &self.examples)
     }
 
     /// Returns whether two outlined rules may hold together; if not, they never do.

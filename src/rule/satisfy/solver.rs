@@ -1,5 +1,7 @@
 //! The search for a node that meets formulas.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 
 use super::choice::{Choice, choose};
@@ -7,7 +9,7 @@ use super::formula::{Demand, Formula, TestNumber, Trial, Variable};
 use super::place::{PathDepth, Relation, ValuePlace};
 use super::sets::Sets;
 use super::witness::{self, Placed};
-use crate::java_regex::Examples;
+use crate::java_regex::{Automata, Examples};
 use crate::model::{Comparison, Condition, Node, Segment};
 
 /// Whether rules can hold together.
@@ -53,6 +55,11 @@ struct AskedVariables {
 }
 
 impl Solver {
+    /// Creates a solver that uses the automata of others.
+    pub fn sharing(automata: &Arc<Automata>) -> Self {
+        Self { examples: Examples::sharing(automata), ..Self::default() }
+    }
+
     /// Compiles a rule.
     pub fn compile(&mut self, condition: &Condition) -> Formula {
         self.formula(condition, true)

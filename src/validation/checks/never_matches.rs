@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Kind, Place};
 use crate::document::bounded;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::model::{Comparison, Condition, Path, Segment, Test};
-use crate::rule::{self, Claim, Effort, Prover, decide_by_name};
+use crate::rule::{self, Claim, Prover, decide_by_name};
 
 /// How many steps the proofs of a commit may take together; shared out among its groups, so that what
 /// is found of a group depends on its own rules alone.
@@ -37,14 +37,13 @@ pub(super) const CHECK: Check = Check {
 /// Finds groups, among one and its descendants, whose rule no node meets, by itself or together with
 /// those of ancestors, and pinned nodes that an ancestor never matches.
 fn check(context: &CheckContext<'_>, top: GroupIndex, findings: &mut Findings<'_>) {
-    let effort = match context.search {
-        Search::Decisive => Effort::Quick,
-        Search::Everything | Search::WithoutConflicts => Effort::Thorough,
+    let prover = match context.search {
+        Search::Decisive => Prover::quick(),
+        Search::Everything | Search::WithoutConflicts => Prover::thorough(context.automata),
     };
     let (hierarchy, places) = (context.hierarchy, &context.places);
     let steps = steps(hierarchy.len());
-    let mut walk =
-        TreeWalk { hierarchy, places, steps, prover: Prover::new(effort), above: Vec::new() };
+    let mut walk = TreeWalk { hierarchy, places, steps, prover, above: Vec::new() };
     let mut lineage: Vec<GroupIndex> = hierarchy.lineage(top).skip(1).collect();
     lineage.reverse();
     for index in lineage.into_iter().chain(hierarchy.subtree(top)) {

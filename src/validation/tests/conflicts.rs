@@ -65,7 +65,7 @@ fn conflicts(checked: &Checked) -> Vec<Diagnostic> {
     let estate = checked.estate.as_ref().unwrap();
     let places = Places { origins: &checked.origins, readings: &checked.readings };
     let warn = Strictness::Warn;
-    overlap::check(estate, places, warn, &Evidence::default(), ShownAlarms::All)
+    overlap::check(estate, places, warn, &Evidence::default(), ShownAlarms::All, &Arc::default())
 }
 
 #[test]
