@@ -244,6 +244,9 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<SourceFile>> {
     }
 }
 
+/// How many files are read at once.
+const READ_AT_ONCE: usize = 64;
+
 fn read_directory_within(directory: &Path, meter: &Meter) -> Result<Vec<SourceFile>, NotRead> {
     let what = || format!("cannot read the directory `{}`", directory.display());
     let metadata = std::fs::metadata(directory).with_context(what)?;
@@ -269,14 +272,17 @@ fn read_directory_within(directory: &Path, meter: &Meter) -> Result<Vec<SourceFi
             Ok(_) => files.push(read_file(directory, part)?),
         }
     }
-    // Most of the time goes to asking the system for each file.
-    let read = |path: &String| -> Result<SourceFile, NotRead> {
-        let file = read_file(directory, path)?;
-        // No two files of a working tree are known to be the same.
-        meter.charge(BudgetItem::DocumentBytes, file.size())?;
-        Ok(file)
-    };
-    files.extend(paths.par_iter().map(read).collect::<Result<Vec<_>, _>>()?);
+    // Some at a time: the first error is that of the first file, and little is read beyond a budget.
+    for paths in paths.chunks(READ_AT_ONCE) {
+        let read: Vec<Result<SourceFile>> =
+            paths.par_iter().map(|path| read_file(directory, path)).collect();
+        for file in read {
+            let file = file?;
+            // No two files of a working tree are known to be the same.
+            meter.charge(BudgetItem::DocumentBytes, file.size())?;
+            files.push(file);
+        }
+    }
     files.extend(read_schemas(directory, &layout)?);
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files.dedup_by(|a, b| a.path == b.path);

@@ -48,11 +48,12 @@ impl<'e> Meetings<'e> {
         let rule = |it: GroupIndex| hierarchy.group(it).rule.as_deref();
         let rules: Vec<Option<Formula>> =
             hierarchy.indexes().map(|it| Some(solver.compile(rule(it)?))).collect();
-        solver.prepare(rules.iter().flatten());
         let of_lineage = |it: GroupIndex| {
             let compiled = hierarchy.lineage(it).filter_map(|it| rules.get(it.number())?.as_ref());
             compiled.collect::<Vec<&Formula>>()
         };
+        let with_rule = hierarchy.indexes().filter(|it| rule(*it).is_some());
+        solver.prepare(with_rule.map(of_lineage));
         let outlines = hierarchy
             .indexes()
             .map(|it| rule(it).map(|_| solver.outline(&of_lineage(it))))

@@ -3,7 +3,6 @@
 use hashbrown::HashMap;
 use regex_automata::dfa::dense::{self, DFA};
 use regex_automata::dfa::{Automaton as _, StartKind};
-use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::util::primitives::StateID;
 use regex_automata::util::start;
 use regex_automata::util::syntax;
@@ -182,10 +181,7 @@ fn dense(pattern: &Pattern) -> Option<DFA<Vec<u32>>> {
         )
         .syntax(syntax::Config::new().utf8(false).nest_limit(2000))
         .thompson(
-            thompson::Config::new()
-                .utf8(false)
-                .nfa_size_limit(Some(SIZE))
-                .which_captures(WhichCaptures::None),
+            regex_automata::nfa::thompson::Config::new().utf8(false).nfa_size_limit(Some(SIZE)),
         )
         .build(&whole)
         .ok()

@@ -3,6 +3,8 @@
 //!
 //! An outline is at most what the rule demands: a rule that holds meets one of its alternatives.
 
+use hashbrown::HashSet;
+
 use super::choice::Choice;
 use super::formula::{Demand, Formula, TestNumber, Trial, Variable};
 use super::sets::{Demanded, Set};
@@ -24,56 +26,30 @@ const REMEMBERED: usize = 1_000_000;
 type Demands = Vec<(Variable, Demand)>;
 
 impl Solver {
-    /// Makes what outlines of these formulas need and what takes most of their time, on all processors.
-    pub fn prepare<'f>(&self, formulas: impl Iterator<Item = &'f Formula>) {
-        let mut tests: Vec<TestNumber> = Vec::new();
-        let mut pending: Vec<&Formula> = formulas.collect();
-        while let Some(formula) = pending.pop() {
-            match formula {
-                Formula::And(terms) => pending.extend(terms),
-                // A longer one is left out of outlines.
-                Formula::Or(terms) if terms.len() <= ALTERNATIVES => pending.extend(terms),
-                Formula::Demand(_, test, _) => tests.push(*test),
-                Formula::True | Formula::False | Formula::Or(_) => {}
+    /// Builds on all processors the automata that outlines ask for, and no others: most of the time goes there.
+    /// Each item has formulas that hold together.
+    pub fn prepare<'f>(&self, together: impl Iterator<Item = Vec<&'f Formula>>) {
+        let mut tests: HashSet<TestNumber> = HashSet::new();
+        for formulas in together {
+            for (variable, (test, wanted)) in
+                alternatives(&formulas).into_iter().flatten().flatten()
+            {
+                // What must not be there asks for no text, unless it is a name.
+                if wanted || variable == Self::NAME {
+                    tests.insert(test);
+                }
             }
         }
-        tests.sort_unstable();
-        tests.dedup();
-        let pattern = |it: &TestNumber| match self.tests.get(*it)? {
+        let pattern = |it: TestNumber| match self.tests.get(it)? {
             Trial::Comparison(Comparison::Finds(pattern)) => Some(pattern),
             _ => None,
         };
-        self.examples.prepare(&tests.iter().filter_map(pattern).collect::<Vec<_>>());
+        self.examples.prepare(&tests.into_iter().filter_map(pattern).collect::<Vec<_>>());
     }
 
     /// Outlines formulas that hold together.
     pub fn outline(&mut self, formulas: &[&Formula]) -> Outline {
-        let mut certain: Demands = Vec::new();
-        let mut branches: Vec<&[Formula]> = Vec::new();
-        let mut pending: Vec<&Formula> = formulas.to_vec();
-        while let Some(formula) = pending.pop() {
-            match formula {
-                Formula::True => {}
-                Formula::False => return Outline(Vec::new()),
-                Formula::And(terms) => pending.extend(terms),
-                Formula::Or(terms) => branches.push(terms),
-                Formula::Demand(variable, test, wanted) => {
-                    certain.push((*variable, (*test, *wanted)));
-                }
-            }
-        }
-        branches.sort_by_key(|it| it.len());
-        let mut alternatives = vec![certain];
-        for branch in branches {
-            if alternatives.len() * branch.len() > ALTERNATIVES {
-                continue;
-            }
-            let terms: Vec<Demands> = branch.iter().map(demands).collect();
-            let joined = |it: &Demands| -> Vec<Demands> {
-                terms.iter().map(|term| [it.as_slice(), term].concat()).collect()
-            };
-            alternatives = alternatives.iter().flat_map(joined).collect();
-        }
+        let alternatives = alternatives(formulas).unwrap_or_default();
         Outline(alternatives.into_iter().filter_map(|it| self.sets(it)).collect())
     }
 
@@ -154,6 +130,37 @@ impl Solver {
         }
         can
     }
+}
+
+/// Returns what formulas that hold together demand, one alternative of it each; `None` if they never hold.
+fn alternatives(formulas: &[&Formula]) -> Option<Vec<Demands>> {
+    let mut certain: Demands = Vec::new();
+    let mut branches: Vec<&[Formula]> = Vec::new();
+    let mut pending: Vec<&Formula> = formulas.to_vec();
+    while let Some(formula) = pending.pop() {
+        match formula {
+            Formula::True => {}
+            Formula::False => return None,
+            Formula::And(terms) => pending.extend(terms),
+            Formula::Or(terms) => branches.push(terms),
+            Formula::Demand(variable, test, wanted) => {
+                certain.push((*variable, (*test, *wanted)));
+            }
+        }
+    }
+    branches.sort_by_key(|it| it.len());
+    let mut alternatives = vec![certain];
+    for branch in branches {
+        if alternatives.len() * branch.len() > ALTERNATIVES {
+            continue;
+        }
+        let terms: Vec<Demands> = branch.iter().map(demands).collect();
+        let joined = |it: &Demands| -> Vec<Demands> {
+            terms.iter().map(|term| [it.as_slice(), term].concat()).collect()
+        };
+        alternatives = alternatives.iter().flat_map(joined).collect();
+    }
+    Some(alternatives)
 }
 
 /// Returns what must be met for a formula to hold, as far as it leaves no choice.
