@@ -14,7 +14,6 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clade::internals::classification::Evidence;
@@ -22,6 +21,7 @@ use clade::internals::diagnostic::Place;
 use clade::internals::impact::{Impact, NodeComparison, Side, StateComparison, Survey};
 use clade::internals::mentioned::MentionedPaths;
 use clade::internals::model::Node;
+use clade::internals::rule::Solver;
 use clade::internals::validation::{Checked, Search, SourceContent, SourceFile, validate};
 use rayon::prelude::*;
 use world::{Scale, estates, nodes};
@@ -247,7 +247,7 @@ fn mixed((what, rule): &Mix) {
         estate,
         &Evidence::default(),
         &|_, _| false,
-        &Arc::default(),
+        Solver::default(),
     );
     let took = began.elapsed();
     let pairs: usize = found.alarms.iter().map(|it| it.pairs.len()).sum();

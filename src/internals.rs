@@ -24,7 +24,7 @@ internals! {
     model: Budget BudgetItem CommitId Condition Group GroupId Individual Interpolation MASKED Map Meter Node STORED_PATHS Value
         same;
     puppet: DataType;
-    rule: QueryFormat evaluate explain read read_console split_pins to_query to_value with_pins;
+    rule: QueryFormat Solver evaluate explain read read_console split_pins to_query to_value with_pins;
     snapshot: AnsweredNode Index LiveSnapshot NoDocument Snapshot;
     validation: Checked FileKind Search SourceContent SourceFile read_file read_file_within validate validate_within;
 }

@@ -15,10 +15,8 @@ mod search;
 mod setting;
 mod subject;
 
-use std::sync::Arc;
-
 use crate::hierarchy::Estate;
-use crate::java_regex::Automata;
+use crate::rule::Solver;
 use limits::LIMITS;
 
 pub use alarm::{Alarm, Differing, Overlap, Pair};
@@ -31,9 +29,9 @@ pub fn overlaps<'e>(
     estate: &'e Estate,
     evidence: &Evidence,
     acknowledged: Acknowledged<'_>,
-    automata: &Arc<Automata>,
+    solver: Solver,
 ) -> Overlaps<'e> {
-    search::search(estate, evidence, acknowledged, automata, LIMITS)
+    search::search(estate, evidence, acknowledged, solver, LIMITS)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::diagnostic::{Diagnostic, Place};
 use crate::hierarchy::Estate;
 use crate::java_regex::Automata;
 use crate::model::{BudgetItem, Counts, GroupId};
+use crate::rule::Solver;
 
 /// The outcome of validation.
 #[derive(Clone, Debug)]
@@ -136,8 +137,8 @@ impl Checked {
         let Some(estate) = &self.estate else { return };
         evidence.extend(of_tests(estate, &self.readings));
         let places = Places { origins: &self.origins, readings: &self.readings };
-        let automata = std::mem::take(&mut self.automata);
-        let found = overlap::check(estate, places, strictness, &evidence, shown, &automata);
+        let solver = Solver::sharing(&std::mem::take(&mut self.automata));
+        let found = overlap::check(estate, places, strictness, &evidence, shown, solver);
         self.search = Search::Everything;
         self.add(found);
     }

@@ -1,7 +1,5 @@
 //! Findings about groups that can match one node and give it different values.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
 use super::group::GroupFile;
@@ -12,8 +10,8 @@ use crate::classification::{Alarm, Differing, Evidence, Overlap, Pair, Rank, Set
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
 use crate::document::{Span, bounded};
 use crate::hierarchy::{Estate, GroupIndex};
-use crate::java_regex::Automata;
 use crate::model::{Node, Path, Segment};
+use crate::rule::Solver;
 
 /// How much of a witness is shown.
 const SHOWN: usize = 4;
@@ -43,7 +41,7 @@ pub(super) fn check(
     strictness: Strictness,
     evidence: &Evidence,
     shown: ShownAlarms,
-    automata: &Arc<Automata>,
+    solver: Solver,
 ) -> Vec<Diagnostic> {
     let Some(severity) = strictness.severity() else { return Vec::new() };
     let finder = ConflictWriter { estate, places };
@@ -56,7 +54,7 @@ pub(super) fn check(
                 .place(group, setting)
                 .is_some_and(|it| silences(places.readings, it, Kind::PotentialConflict))
     };
-    let found = overlaps(estate, evidence, &acknowledged, automata);
+    let found = overlaps(estate, evidence, &acknowledged, solver);
     let limit = match shown {
         ShownAlarms::Page => PAGE,
         ShownAlarms::All => usize::MAX,

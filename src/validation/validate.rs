@@ -25,7 +25,9 @@ use super::source::{SourceContent, SourceFile};
 use super::{catalogue, individual, schema_check, test_case, tree};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::hierarchy::Estate;
+use crate::java_regex::Automata;
 use crate::model::{Budget, Exceeded, Meter, Room};
+use crate::rule::Solver;
 
 /// Validates the files of one commit.
 pub fn validate(files: &[SourceFile], search: Search) -> Checked {
@@ -111,18 +113,7 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
         catalogues: Arc::clone(&catalogues.classes),
         interpolation: layout.interpolation,
     });
-    let strictness = policy.potential_conflicts;
-    if let Some(estate) = estate.as_ref().filter(|_| is_searched(search, strictness)) {
-        let evidence = of_tests(estate, &readings);
-        others.extend(overlap::check(
-            estate,
-            places,
-            strictness,
-            &evidence,
-            ShownAlarms::Page,
-            &automata,
-        ));
-    }
+    others.extend(estate.iter().flat_map(|it| conflicts(it, places, layout, search, &automata)));
     let others = bounded(others, meter);
     let mut diagnostics = gather(&readings, &findings, &others);
     diagnostics.extend(dropped(meter));
@@ -148,6 +139,22 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
 fn origins_of(groups: &[&GroupFile]) -> Origins {
     let origin = |it: &&GroupFile| Some((it.group.as_ref()?.id, it.place.clone()));
     groups.iter().filter_map(origin).collect()
+}
+
+/// Finds groups that can conflict, if they are searched for.
+fn conflicts(
+    estate: &Estate,
+    places: Places<'_>,
+    layout: &Layout,
+    search: Search,
+    automata: &Arc<Automata>,
+) -> Vec<Diagnostic> {
+    let strictness = layout.policy.potential_conflicts;
+    if !is_searched(search, strictness) {
+        return Vec::new();
+    }
+    let (evidence, solver) = (of_tests(estate, places.readings), Solver::sharing(automata));
+    overlap::check(estate, places, strictness, &evidence, ShownAlarms::Page, solver)
 }
 
 /// Returns whether pairs of groups that can conflict are searched for.

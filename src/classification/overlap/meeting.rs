@@ -1,12 +1,9 @@
 //! Whether two groups can both be leaves for one node.
 
-use std::sync::Arc;
-
 use hashbrown::HashMap;
 
 use super::subject::Subject;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
-use crate::java_regex::Automata;
 use crate::model::Node;
 use crate::rule::{EvaluationError, Formula, Outline, Satisfiability, Solver, evaluate};
 
@@ -42,9 +39,8 @@ pub(super) struct Meetings<'e> {
 }
 
 impl<'e> Meetings<'e> {
-    pub(super) fn new(estate: &'e Estate, automata: &Arc<Automata>) -> Self {
+    pub(super) fn new(estate: &'e Estate, mut solver: Solver) -> Self {
         let hierarchy = &estate.hierarchy;
-        let mut solver = Solver::sharing(automata);
         let rule = |it: GroupIndex| hierarchy.group(it).rule.as_deref();
         let rules: Vec<Option<Formula>> =
             hierarchy.indexes().map(|it| Some(solver.compile(rule(it)?))).collect();

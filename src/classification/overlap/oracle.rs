@@ -11,7 +11,7 @@ use super::*;
 use crate::classification::{Explanation, classify};
 use crate::hierarchy::{GroupIndex, Hierarchy, Inherited, root_group};
 use crate::model::{Classes, Group, GroupId, Node, same};
-use crate::rule::read_console;
+use crate::rule::{Solver, read_console};
 
 /// What decides how an estate is made: zeros make the simplest.
 struct Dice<'d>(std::slice::Iter<'d, u8>);
@@ -175,7 +175,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 40..160),
     ) {
         let estate = estate(&bytes);
-        let found = overlaps(&estate, &Evidence::default(), &|_, _| false, &Arc::default());
+        let found = overlaps(&estate, &Evidence::default(), &|_, _| false, Solver::default());
         prop_assert_eq!((found.ended_at, found.undecided), (None, 0));
         let mut reported: BTreeSet<RealConflict> = BTreeSet::new();
         for alarm in &found.alarms {

@@ -1,7 +1,6 @@
 //! The search through all pairs of groups that have different values.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use hashbrown::HashMap;
 
@@ -13,14 +12,14 @@ use super::meeting::{Meeting, Meetings};
 use super::outcome::{Acknowledged, Overlaps};
 use super::subject::Subject;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
-use crate::java_regex::Automata;
 use crate::model::Node;
+use crate::rule::Solver;
 
 pub(super) fn search<'e>(
     estate: &'e Estate,
     evidence: &Evidence,
     acknowledged: Acknowledged<'_>,
-    automata: &Arc<Automata>,
+    solver: Solver,
     limits: SearchLimits,
 ) -> Overlaps<'e> {
     let hierarchy = &estate.hierarchy;
@@ -28,7 +27,7 @@ pub(super) fn search<'e>(
     let mut finder = Finder {
         hierarchy,
         evidence,
-        meetings: Meetings::new(estate, automata),
+        meetings: Meetings::new(estate, solver),
         limits,
         visited: 0,
         settled: [Settled::new(hierarchy.len()), Settled::new(hierarchy.len())],

@@ -4,7 +4,7 @@ use super::limits::SearchLimits;
 use super::*;
 use crate::hierarchy::{GroupIndex, Hierarchy, root_group};
 use crate::model::{Group, GroupId, Node};
-use crate::rule::read_console;
+use crate::rule::{Solver, read_console};
 
 struct Sketch(Vec<Group>);
 
@@ -57,7 +57,7 @@ impl Sketch {
     /// Returns the pairs with what they differ in and who sets it if not they do, by alarm.
     fn alarms(self) -> Vec<Vec<String>> {
         let estate = self.estate();
-        shown(&estate, &overlaps(&estate, &Evidence::default(), &|_, _| false, &Arc::default()))
+        shown(&estate, &overlaps(&estate, &Evidence::default(), &|_, _| false, Solver::default()))
     }
 }
 
@@ -244,7 +244,7 @@ fn what_known_nodes_show_comes_first() {
     for pairs in [&["c"][..], &["d"], &["e", "f"]] {
         evidence.add(&estate, &facts(pairs));
     }
-    let found = overlaps(&estate, &evidence, &|_, _| false, &Arc::default());
+    let found = overlaps(&estate, &evidence, &|_, _| false, Solver::default());
     assert_eq!(shown(&estate, &found), [["E F: z"], ["C D: y"], ["A B: x"]]);
     let ranks: Vec<Rank> = found.alarms.iter().map(|it| it.pairs[0].rank).collect();
     assert_eq!(ranks, [Rank::Real, Rank::Likely, Rank::Possible]);
@@ -257,7 +257,7 @@ fn what_known_nodes_show_comes_first() {
         assert!(matches!(setting, Setting::Variable(_) | Setting::Environment));
         ["B", "F"].contains(&name.as_str())
     };
-    let found = overlaps(&estate, &evidence, &of_b_and_f, &Arc::default());
+    let found = overlaps(&estate, &evidence, &of_b_and_f, Solver::default());
     assert_eq!(shown(&estate, &found), [["C D: y"]]);
 }
 
@@ -280,7 +280,7 @@ fn a_search_that_ends_early_says_where() {
     };
     let estate = three().estate();
     let within = |limits: SearchLimits| {
-        search::search(&estate, &Evidence::default(), &|_, _| false, &Arc::default(), limits)
+        search::search(&estate, &Evidence::default(), &|_, _| false, Solver::default(), limits)
     };
     assert_eq!(within(LIMITS).ended_at, None);
     let found = within(SearchLimits { pairs: 2, ..LIMITS });

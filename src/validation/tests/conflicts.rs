@@ -9,6 +9,7 @@ use fastrand::Rng;
 use super::*;
 use crate::classification::Evidence;
 use crate::model::{Budget, Meter};
+use crate::rule::Solver;
 use crate::validation::overlap::{self, ShownAlarms};
 use crate::validation::places::Places;
 
@@ -65,7 +66,7 @@ fn conflicts(checked: &Checked) -> Vec<Diagnostic> {
     let estate = checked.estate.as_ref().unwrap();
     let places = Places { origins: &checked.origins, readings: &checked.readings };
     let warn = Strictness::Warn;
-    overlap::check(estate, places, warn, &Evidence::default(), ShownAlarms::All, &Arc::default())
+    overlap::check(estate, places, warn, &Evidence::default(), ShownAlarms::All, Solver::default())
 }
 
 #[test]
