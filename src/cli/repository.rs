@@ -244,7 +244,7 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<SourceFile>> {
     }
 }
 
-/// How many files are read at once.
+/// How many files are read at once: so many of the largest are read beyond a budget at the most.
 const READ_AT_ONCE: usize = 64;
 
 fn read_directory_within(directory: &Path, meter: &Meter) -> Result<Vec<SourceFile>, NotRead> {

@@ -26,7 +26,8 @@ const REMEMBERED: usize = 1_000_000;
 type Demands = Vec<(Variable, Demand)>;
 
 impl Solver {
-    /// Builds on all processors the automata that outlines ask for, and no others: most of the time goes there.
+    /// Builds on all processors the automata that outlines ask for: most of the time goes there. What only must
+    /// not be found, or stands in an `or` that outlines leave out, is not built.
     /// Each item has formulas that hold together.
     pub fn prepare<'f>(&self, together: impl Iterator<Item = Vec<&'f Formula>>) {
         let mut tests: HashSet<TestNumber> = HashSet::new();

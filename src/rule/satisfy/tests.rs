@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -227,4 +229,28 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn only_patterns_that_outlines_ask_for_are_prepared() {
+    let many = |count: usize| (0..count).map(|it| format!("x ~ \"a{it}\"")).collect::<Vec<_>>();
+    let rows = [
+        ("x ~ a".to_owned(), 1, 1),
+        ("x ~ a and y ~ b".to_owned(), 2, 2),
+        ("x ~ a and x !~ b".to_owned(), 1, 2),
+        ("not (x ~ a)".to_owned(), 0, 0),
+        ("name !~ a".to_owned(), 1, 1),
+        (many(16).join(" or "), 16, 16),
+        (many(17).join(" or "), 0, 0),
+        ("x = 1 or (y = 2 and (x ~ a or y ~ b))".to_owned(), 0, 0),
+    ];
+    each_row(rows, |(rule, prepared, asked_for)| {
+        let automata = Arc::default();
+        let mut solver = Solver::sharing(&automata);
+        let formula = solver.compile(&read_console(&rule).unwrap());
+        solver.prepare(std::iter::once(vec![&formula]));
+        assert_eq!(automata.count(), prepared, "{rule}");
+        solver.outline(&[&formula]);
+        assert_eq!(automata.count(), asked_for, "{rule}");
+    });
 }
