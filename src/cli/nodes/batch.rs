@@ -1,5 +1,7 @@
 //! Nodes that are used together, within bounds of memory.
 
+use rayon::prelude::*;
+
 use crate::model::Node;
 
 /// The most nodes of a batch.
@@ -35,7 +37,8 @@ impl<'u> NodeBatch<'u> {
         if !self.nodes.is_empty() {
             (self.each)(&self.nodes);
         }
-        self.nodes.clear();
+        // Facts are many small values: to free those of a batch takes a fifth of the time to read them.
+        std::mem::take(&mut self.nodes).into_par_iter().for_each(drop);
         self.memory = 0;
     }
 }
