@@ -58,6 +58,7 @@ mod supervise;
 // Reading a commit
 mod commit_tree;
 mod file_costs;
+mod open_repositories;
 mod read;
 mod reading_cache;
 mod schema_cache;

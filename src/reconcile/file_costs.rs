@@ -22,15 +22,20 @@ impl From<Exceeded> for Uncounted {
     }
 }
 
+/// How many bytes blobs have.
+pub(super) type BlobSizes = HashMap<BlobId, u64>;
+
 /// Charges the sizes of files by the headers of their objects, and everything of those whose reading
-/// is known.
+/// is known. Returns the sizes.
 pub(super) fn charge_files(
     repository: &Repository,
     files: &[TreeFile<'_>],
     known: &mut [Option<Arc<FileReading>>],
     meter: &Meter,
-) -> Result<(), Uncounted> {
-    let mut sizes: HashMap<BlobId, u64> = HashMap::new();
+) -> Result<BlobSizes, Uncounted> {
+    // What is larger is not read.
+    let within = |size: u64| if size > Limits::DEFAULT.file_bytes { 0 } else { size };
+    let mut sizes = BlobSizes::new();
     for (file, known) in files.iter().zip(known) {
         let EntryKind::File(blob) = file.entry.kind else { continue };
         let size = match (sizes.get(&blob), known.as_ref()) {
@@ -40,14 +45,12 @@ pub(super) fn charge_files(
                     Some(size) if size > 0 => size,
                     _ => repository.blob_size(blob).map_err(Uncounted::Unreadable)?,
                 };
-                // What is larger is not read.
-                let size = if size > Limits::DEFAULT.file_bytes { 0 } else { size };
-                meter.charge(BudgetItem::DistinctBytes, size)?;
+                meter.charge(BudgetItem::DistinctBytes, within(size))?;
                 sizes.insert(blob, size);
                 size
             }
         };
-        meter.charge(BudgetItem::DocumentBytes, size)?;
+        meter.charge(BudgetItem::DocumentBytes, within(size))?;
         if let Some(reading) = known {
             let rest = reading.cost.with(BudgetItem::DocumentBytes, 0);
             let findings = rest.get(BudgetItem::Findings);
@@ -58,5 +61,5 @@ pub(super) fn charge_files(
             }
         }
     }
-    Ok(())
+    Ok(sizes)
 }

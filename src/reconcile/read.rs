@@ -6,11 +6,12 @@ use rayon::prelude::*;
 
 use super::commit_tree::{Changes, CommitTree};
 use super::file_costs::{Uncounted, charge_files};
+use super::open_repositories::OpenRepositories;
 use super::outcome::BuildError;
 use super::reading_cache::ReadingCache;
-use super::tree_files::{TreeFile, is_settings, source_file};
+use super::tree_files::{TreeFile, is_settings, source_file, source_file_of_size};
 use crate::document::Limits;
-use crate::git::{FilesError, ReadError, Repository, TreeEntry};
+use crate::git::{EntryKind, FilesError, ReadError, Repository, TreeEntry};
 use crate::model::{Budget, BudgetItem, CommitId, Exceeded, Meter};
 use crate::validation::{
     Checked, Commit, FileReading, Layout, Search, SourceContent, SourceFile, check, no_groups,
@@ -141,12 +142,15 @@ impl Reading<'_> {
     fn read_files(&self, files: &[TreeFile<'_>]) -> Result<Vec<Arc<FileReading>>, Stop> {
         let mut known = self.cache.get(files);
         let counted = charge_files(self.repository, files, &mut known, self.meter);
-        counted.map_err(|stop| match stop {
+        let sizes = counted.map_err(|stop| match stop {
             Uncounted::Unreadable(source) => self.unreadable(source),
             Uncounted::TooLarge(exceeded) => Stop::TooLarge(exceeded),
         })?;
-        // Each thread opens the repository for itself, which pays from a number of files on.
-        let opener = self.repository.opener();
+        let size_of = |entry: &TreeEntry| match entry.kind {
+            EntryKind::File(blob) => sizes.get(&blob).copied(),
+            EntryKind::Link | EntryKind::Submodule => None,
+        };
+        let repositories = OpenRepositories::of(self.repository);
         let Self { commit, cache, meter, is_wanted, .. } = *self;
         let fail = |source| Stop::Unbuilt(BuildError::Unreadable { commit, source });
         let chunks: Vec<Vec<Arc<FileReading>>> = files
@@ -156,17 +160,14 @@ impl Reading<'_> {
                 if !is_wanted() {
                     return Err(Stop::Unbuilt(BuildError::Cancelled(commit)));
                 }
-                let mut opened = None;
                 let read = |(file, known): (&TreeFile<'_>, &Option<Arc<FileReading>>)| {
                     if let Some(reading) = known {
                         return Ok(Arc::clone(reading));
                     }
-                    let repository = match &opened {
-                        Some(repository) => repository,
-                        None => opened.insert(opener.open().map_err(fail)?),
-                    };
-                    let source = source_file(repository, file.entry).map_err(fail)?;
-                    Ok(cache.read(&source, file.kind, meter, Arc::new)?)
+                    let source = repositories.with(|repository| {
+                        source_file_of_size(repository, file.entry, size_of(file.entry))
+                    });
+                    Ok(cache.read(&source.map_err(fail)?, file.kind, meter, Arc::new)?)
                 };
                 files.iter().zip(known).map(read).collect()
             })

@@ -47,11 +47,20 @@ pub(super) fn source_file(
     repository: &Repository,
     entry: &TreeEntry,
 ) -> Result<SourceFile, ReadError> {
+    source_file_of_size(repository, entry, None)
+}
+
+/// Reads the content of an entry whose size may be known, unless it is too large for a document.
+pub(super) fn source_file_of_size(
+    repository: &Repository,
+    entry: &TreeEntry,
+    size: Option<u64>,
+) -> Result<SourceFile, ReadError> {
     let content = match entry.kind {
         EntryKind::Link => SourceContent::Link,
         EntryKind::Submodule => SourceContent::Submodule,
         EntryKind::File(blob) => {
-            let size = repository.blob_size(blob)?;
+            let size = size.map_or_else(|| repository.blob_size(blob), Ok)?;
             if size > Limits::DEFAULT.file_bytes {
                 SourceContent::TooLarge(size)
             } else {

@@ -14,7 +14,7 @@ use super::own_schemas::OwnSchemas;
 use super::places::{Origins, Places, find};
 use super::reading::{FileParts, FileReading};
 use super::search::Search;
-use super::silence::is_silenced;
+use super::silence::Silence;
 use super::test_case::TestCase;
 use crate::classification::Evidence;
 use crate::diagnostic::{Diagnostic, Place};
@@ -95,7 +95,7 @@ impl Checked {
 
     /// Returns a group as written; the root group need not be.
     pub fn group_file(&self, id: GroupId) -> Option<&GroupFile> {
-        Places { origins: &self.origins, readings: &self.readings }.of(id)
+        Places { origins: &self.origins, readings: &self.readings, all: None }.of(id)
     }
 
     /// Returns the layout and policy that the files were read by.
@@ -136,7 +136,7 @@ impl Checked {
         }
         let Some(estate) = &self.estate else { return };
         evidence.extend(of_tests(estate, &self.readings));
-        let places = Places { origins: &self.origins, readings: &self.readings };
+        let places = Places { origins: &self.origins, readings: &self.readings, all: None };
         let solver = Solver::sharing(&std::mem::take(&mut self.automata));
         let found = overlap::check(estate, places, strictness, &evidence, shown, solver);
         self.search = Search::Everything;
@@ -145,7 +145,8 @@ impl Checked {
 
     /// Adds what was found otherwise, but for the warnings that a comment silences.
     pub fn add(&mut self, found: Vec<Diagnostic>) {
-        self.diagnostics.extend(found.into_iter().filter(|it| !is_silenced(it, &self.readings)));
+        let silence = Silence::of(&self.readings);
+        self.diagnostics.extend(found.into_iter().filter(|it| !silence.hides(it)));
         sort(&mut self.diagnostics);
         if !are_warnings(&self.diagnostics) {
             self.estate = None;

@@ -30,6 +30,7 @@ pub(super) use check::{Check, Finding, Findings, Run};
 pub(super) use context::CheckContext;
 use scope::FindingScope;
 
+use super::gather::sort_findings;
 use crate::hierarchy::GroupIndex;
 
 /// Every check.
@@ -47,9 +48,12 @@ pub(super) const CHECKS: &[Check] = &[
     facts_in_values::CHECK,
 ];
 
-/// Runs every check over all groups.
+/// Runs every check over all groups; the findings are in the order in which they are shown.
 pub(super) fn run(context: &CheckContext<'_>) -> Vec<Finding> {
-    CHECKS.iter().flat_map(|check| run_check(check, context, Selection::All)).collect()
+    let found = CHECKS.iter().flat_map(|check| run_check(check, context, Selection::All));
+    let mut findings: Vec<Finding> = found.collect();
+    sort_findings(&mut findings);
+    findings
 }
 
 /// Returns whether a finding in a group is the same among so many groups as among so many others, if
@@ -72,6 +76,7 @@ pub(super) fn rerun(
     let mut findings: Vec<Finding> = before.iter().filter_map(stays).collect();
     let selection = Selection::Affected(affected);
     findings.extend(CHECKS.iter().flat_map(|check| run_check(check, context, selection)));
+    sort_findings(&mut findings);
     findings
 }
 

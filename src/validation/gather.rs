@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::checks::Finding;
 use super::reading::FileReading;
-use super::silence::is_silenced;
+use super::silence::Silence;
 use crate::diagnostic::{Diagnostic, Severity};
 
 pub(super) fn are_warnings(diagnostics: &[Diagnostic]) -> bool {
@@ -28,6 +28,12 @@ fn order(a: &Diagnostic, b: &Diagnostic) -> Ordering {
     ))
 }
 
+/// Sorts findings as they are shown. Those that a commit keeps of another stay in order, so that little is left to
+/// sort when all are put together.
+pub(super) fn sort_findings(findings: &mut [Finding]) {
+    findings.sort_by(|a, b| order(&a.diagnostic, &b.diagnostic));
+}
+
 /// Puts together what was found, in order and without what comments silence.
 pub(super) fn gather(
     readings: &[Arc<FileReading>],
@@ -37,8 +43,86 @@ pub(super) fn gather(
     let of_files = readings.iter().flat_map(|it| &it.diagnostics);
     let of_groups = findings.iter().map(|it| it.diagnostic.as_ref());
     let all = of_files.chain(of_groups).chain(others);
+    let silence = Silence::of(readings);
     // A finding is large: only what is shown is copied, and into its place.
-    let mut shown: Vec<&Diagnostic> = all.filter(|it| !is_silenced(it, readings)).collect();
+    let mut shown: Vec<&Diagnostic> = all.filter(|it| !silence.hides(it)).collect();
     shown.sort_by(|a, b| order(a, b));
     shown.into_iter().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use fastrand::Rng;
+
+    use super::*;
+    use crate::diagnostic::{Kind, Place};
+    use crate::document::{Position, Span};
+    use crate::hierarchy::Hierarchy;
+    use crate::validation::checks::CHECKS;
+    use crate::validation::silence::silences;
+    use crate::validation::{Search, SourceContent, SourceFile, validate};
+
+    /// Reads files of which some silence a kind of warning on their second line.
+    fn readings(paths: &[String]) -> Vec<Arc<FileReading>> {
+        let file = |(at, path): (usize, &String)| {
+            let comment = if at % 2 == 0 { "# clade: ignore suspicious-rule" } else { "#" };
+            // The rule is a finding of the file by itself.
+            let text = format!("{comment}\nname: G{at}\nrule: [\"=\", [fact, osfamily], x]\n");
+            SourceFile {
+                path: path.as_str().into(),
+                content: SourceContent::Bytes(text.into_bytes().into()),
+            }
+        };
+        let files: Vec<SourceFile> = paths.iter().enumerate().map(file).collect();
+        validate(&files, Search::Decisive).readings
+    }
+
+    fn random_finding(random: &mut Rng, files: &[&str]) -> Diagnostic {
+        let file = files[random.usize(..files.len())];
+        let kind = [Kind::SuspiciousRule, Kind::NeverMatches, Kind::MissingParent];
+        let start = Position { offset: 0, line: random.u32(1..4), column: random.u32(1..3) };
+        let place = Place { file: file.into(), span: Span { start, end: start } };
+        let message = random.u8(..4).to_string();
+        Diagnostic::new(kind[random.usize(..kind.len())], place, message)
+    }
+
+    #[test]
+    fn findings_are_in_the_order_of_comparing_them_and_without_what_is_silenced() {
+        let mut random = Rng::with_seed(21);
+        let paths: Vec<String> =
+            ["a", "a-b", "a/b", "ab", "b"].iter().map(|it| format!("groups/{it}.yaml")).collect();
+        let readings = readings(&paths);
+        let root = Hierarchy::build(Vec::new()).unwrap().indexes().next().unwrap();
+        assert_eq!(readings.len(), paths.len());
+        // Files that were read, in another order than theirs; some that were not, and the commit.
+        let mut files: Vec<&str> = paths.iter().map(String::as_str).rev().collect();
+        files.extend([".", "-", "environments/x.yaml", "groups/a.yml", "groups/aa", "zz"]);
+        let mut silenced = 0;
+        for _ in 0..500 {
+            let count = random.usize(..30);
+            let mut all: Vec<Diagnostic> =
+                (0..count).map(|_| random_finding(&mut random, &files)).collect();
+            let finding = |diagnostic: &Diagnostic| Finding {
+                scope: CHECKS[0].scope,
+                group: root,
+                diagnostic: Arc::new(diagnostic.clone()),
+            };
+            let (of_groups, others) = all.split_at(count / 2);
+            let mut findings: Vec<Finding> = of_groups.iter().map(finding).collect();
+            if random.bool() {
+                sort_findings(&mut findings);
+            }
+            let gathered = gather(&readings, &findings, others);
+            let in_files = readings.iter().flat_map(|it| it.diagnostics.clone());
+            all.splice(0..0, in_files);
+            let before = all.len();
+            all.retain(|it| {
+                it.severity != Severity::Warning || !silences(&readings, &it.place, it.kind)
+            });
+            silenced += before - all.len();
+            sort(&mut all);
+            assert_eq!(gathered, all);
+        }
+        assert!(silenced > 100, "{silenced}");
+    }
 }

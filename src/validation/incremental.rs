@@ -16,7 +16,7 @@ use super::gather::{are_warnings, gather};
 use super::group::GroupFile;
 use super::layout::Strictness;
 use super::own_schemas::SchemaWork;
-use super::places::{Origins, Places};
+use super::places::{Origins, Places, position};
 use super::reading::{FileParts, FileReading};
 use super::search::Search;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
@@ -76,7 +76,7 @@ impl Checked {
         let context = CheckContext {
             hierarchy: &hierarchy,
             catalogues: &catalogues,
-            places: Places { origins: &origins, readings: &readings },
+            places: Places { origins: &origins, readings: &readings, all: None },
             policy,
             interpolation: self.layout.interpolation,
             search: self.search,
@@ -128,11 +128,8 @@ impl Checked {
         removed: &[&str],
     ) -> Vec<Arc<FileReading>> {
         let mut readings = self.readings.clone();
-        let at = |all: &[Arc<FileReading>], path: &str| {
-            all.binary_search_by(|it| it.path.as_ref().cmp(path))
-        };
         for reading in changed {
-            match at(&readings, &reading.path) {
+            match position(&readings, &reading.path) {
                 Ok(at) => {
                     if let Some(place) = readings.get_mut(at) {
                         *place = Arc::clone(reading);
@@ -142,7 +139,7 @@ impl Checked {
             }
         }
         for path in removed {
-            if let Ok(at) = at(&readings, path) {
+            if let Ok(at) = position(&readings, path) {
                 readings.remove(at);
             }
         }

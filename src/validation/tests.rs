@@ -366,6 +366,15 @@ fn what_is_not_a_file_is_not_followed() {
 }
 
 #[test]
+fn files_whose_paths_are_shown_alike_are_all_found() {
+    let path = "groups/\u{fffd}.yaml";
+    let checked = checked(&[(path, "name: A\n"), (path, "name: B\n"), (path, "name: C\n")]);
+    let groups = checked.estate.as_ref().unwrap().hierarchy.groups();
+    let found = groups.filter_map(|it| checked.group_file(it.id)?.name.as_ref());
+    assert_eq!(found.map(ToString::to_string).collect::<Vec<_>>(), ["A", "B", "C"]);
+}
+
+#[test]
 fn a_comment_silences_a_warning_but_no_error() {
     for (comment, count) in
         [("# clade: ignore suspicious-rule\n", 0), ("# clade: ignore never-matches\n", 1), ("", 1)]
@@ -510,7 +519,8 @@ fn a_path_of_facts_is_relative_and_not_in_git() {
 fn a_search_for_conflicts_that_ends_early_is_a_warning_at_a_group() {
     let checked = checked(&[("groups/a.yaml", "# first\nname: A\n---\nname: B\nparent: A\n")]);
     let estate = checked.estate.as_ref().unwrap();
-    let places = places::Places { origins: &checked.origins, readings: &checked.readings };
+    let places =
+        places::Places { origins: &checked.origins, readings: &checked.readings, all: None };
     let last = estate.hierarchy.indexes().next_back().unwrap();
     let found = overlap::unfinished(last, estate, places).unwrap();
     let start = found.place.span.start;

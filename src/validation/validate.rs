@@ -17,7 +17,7 @@ use super::individual::NodeFile;
 use super::layout::{Layout, Strictness};
 use super::overlap::{self, ShownAlarms};
 use super::own_schemas::{OwnSchemas, ReadContent};
-use super::places::{Origins, Places};
+use super::places::Places;
 use super::reading::{FileParts, FileReading, read_file_within};
 use super::search::Search;
 use super::settings::read_layout;
@@ -26,7 +26,7 @@ use super::{catalogue, individual, schema_check, test_case, tree};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::hierarchy::Estate;
 use crate::java_regex::Automata;
-use crate::model::{Budget, Exceeded, Meter, Room};
+use crate::model::{Budget, Exceeded, GroupId, Meter, Room};
 use crate::rule::Solver;
 
 /// Validates the files of one commit.
@@ -80,13 +80,13 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
     let mut readings = commit.readings.to_vec();
     readings.sort_by(|a, b| a.path.cmp(&b.path));
     let SortedParts { groups, individuals, catalogues } = SortedParts::of(&readings);
-    let origins = origins_of(&groups);
+    let origins = written(&groups).map(|(id, it)| (id, it.place.clone())).collect();
     let mut others = Vec::new();
     let individuals = individual::join(&individuals, &mut others);
     let catalogues = catalogue::join(&catalogues, &mut others);
     let hierarchy = tree::build(&groups, &mut others);
-    let places = Places { origins: &origins, readings: &readings };
-    let policy = layout.policy;
+    let group_files = written(&groups).collect();
+    let places = Places { origins: &origins, readings: &readings, all: Some(&group_files) };
     let automata = Arc::default();
     let findings = hierarchy.as_ref().map_or_else(Vec::new, |hierarchy| {
         let (catalogues, interpolation) = (&catalogues, layout.interpolation);
@@ -94,7 +94,7 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
             hierarchy,
             catalogues,
             places,
-            policy,
+            policy: layout.policy,
             interpolation,
             search,
             automata: &automata,
@@ -136,9 +136,9 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
     }
 }
 
-fn origins_of(groups: &[&GroupFile]) -> Origins {
-    let origin = |it: &&GroupFile| Some((it.group.as_ref()?.id, it.place.clone()));
-    groups.iter().filter_map(origin).collect()
+/// Returns the groups that can be looked up, with their ids.
+fn written<'r>(groups: &[&'r GroupFile]) -> impl Iterator<Item = (GroupId, &'r GroupFile)> {
+    groups.iter().filter_map(|it| Some((it.group.as_ref()?.id, *it)))
 }
 
 /// Finds groups that can conflict, if they are searched for.

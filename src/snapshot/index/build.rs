@@ -58,14 +58,19 @@ impl Index {
         let postings = post(hierarchy, &members, &compiler);
         let asked_by = NumberLists::of(compiler.texts.len(), &postings.texts);
         let path_info = path_info(&compiler);
-        let searches = searches(&compiler, &asked_by, &postings);
-        let RuleCompiler { paths, texts, mut code, sets, tests, .. } = compiler;
-        let lists = NumberLists::of(members.len() + 1, &postings.dependents);
+        let (searches, (texts, lists)) = rayon::join(
+            || searches(&compiler, &asked_by, &postings),
+            || {
+                let lists = NumberLists::of(members.len() + 1, &postings.dependents);
+                (TextTable::new(&compiler.texts, &asked_by), lists)
+            },
+        );
+        let RuleCompiler { paths, mut code, sets, tests, .. } = compiler;
         let (dependents, always) = lay_out(&lists, &members, &mut code);
         let base = CompiledRules {
             path_info,
             searches,
-            texts: TextTable::new(&texts, &asked_by),
+            texts,
             starts: members.iter().map(|it| it.start - 1).collect(),
             dependents,
             always,

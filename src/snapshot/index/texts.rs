@@ -47,7 +47,10 @@ impl TextIndex {
     }
 
     pub(super) fn get(&self, path: PathId, side: TextSide, text: &str) -> Option<TextId> {
-        let hash = self.hasher.hash_one((path, side, text));
+        self.find(self.hasher.hash_one((path, side, text)), path, side, text)
+    }
+
+    fn find(&self, hash: u64, path: PathId, side: TextSide, text: &str) -> Option<TextId> {
         let is_it = |id: &u32| {
             self.all
                 .get(*id as usize)
@@ -57,13 +60,13 @@ impl TextIndex {
     }
 
     pub(super) fn intern(&mut self, path: PathId, side: TextSide, text: &Arc<str>) -> TextId {
-        if let Some(known) = self.get(path, side, text) {
+        let hash = self.hasher.hash_one((path, side, text.as_ref()));
+        if let Some(known) = self.find(hash, path, side, text) {
             return known;
         }
         let id = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
         self.all.push((path, side, Arc::clone(text)));
         let (all, hasher) = (&self.all, &self.hasher);
-        let hash = hasher.hash_one((path, side, text.as_ref()));
         self.table.insert_unique(hash, id, |id| hash_of(all, hasher, *id));
         id
     }

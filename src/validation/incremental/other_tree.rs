@@ -129,7 +129,7 @@ impl Checked {
         old_ids: &HashSet<GroupId>,
         holders: &HashMap<&str, Holders<'_>>,
     ) -> bool {
-        let places = Places { origins: &self.origins, readings: &self.readings };
+        let places = Places { origins: &self.origins, readings: &self.readings, all: None };
         holders.iter().filter(|(_, it)| it.differ()).all(|(name, it)| {
             // A group that calls one of them its parent is its child.
             let of_before = it.staying.iter().chain(&it.old);

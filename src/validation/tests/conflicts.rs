@@ -64,7 +64,7 @@ fn file(number: usize, rng: &mut Rng) -> SourceFile {
 /// Returns every pair of groups that could conflict, as it is reported.
 fn conflicts(checked: &Checked) -> Vec<Diagnostic> {
     let estate = checked.estate.as_ref().unwrap();
-    let places = Places { origins: &checked.origins, readings: &checked.readings };
+    let places = Places { origins: &checked.origins, readings: &checked.readings, all: None };
     let warn = Strictness::Warn;
     overlap::check(estate, places, warn, &Evidence::default(), ShownAlarms::All, Solver::default())
 }
