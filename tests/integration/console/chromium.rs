@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -48,8 +49,21 @@ impl Drop for Chromium {
     }
 }
 
-/// Starts the driver with a directory for all that it and its browser leave, and returns the port that it says it has.
+/// Starts the driver with a directory for all that it and its browser leave, and returns the address that it says it has.
+///
+/// It can end at once: other tests take ports, too, and the one that it chose may not be free any more.
 fn start_driver(directory: &Path) -> std::io::Result<(Child, String)> {
+    const ATTEMPTS: usize = 5;
+    for _ in 0..ATTEMPTS {
+        if let Some(started) = try_driver(directory)? {
+            return Ok(started);
+        }
+    }
+    panic!("chromedriver ended without a port, {ATTEMPTS} times");
+}
+
+/// Starts the driver once; `None` if it ends without a port.
+fn try_driver(directory: &Path) -> std::io::Result<Option<(Child, String)>> {
     let mut command = Command::new("chromedriver");
     command.env("TMPDIR", directory);
     let mut child = command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
@@ -63,8 +77,14 @@ fn start_driver(directory: &Path) -> std::io::Result<(Child, String)> {
             }
         }
     });
-    let port = ports.recv_timeout(PATIENCE).unwrap();
-    Ok((child, format!("127.0.0.1:{port}")))
+    match ports.recv_timeout(PATIENCE) {
+        Ok(port) => Ok(Some((child, format!("127.0.0.1:{port}")))),
+        Err(RecvTimeoutError::Disconnected) => {
+            child.wait()?;
+            Ok(None)
+        }
+        Err(RecvTimeoutError::Timeout) => panic!("chromedriver names no port"),
+    }
 }
 
 /// Sends a command to the driver and returns the status and the value of its answer.
