@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use crate::git::{Opener, ReadError, Repository};
 
 /// Opens a repository as often as threads read it at the same time: one value of it is for one thread, and to open
-/// another takes as long as to read ten files.
+/// another takes as long as to read thirty files.
 pub(super) struct OpenRepositories {
     opener: Opener,
     idle: Mutex<Vec<Repository>>,
@@ -21,10 +21,10 @@ impl OpenRepositories {
     /// # Errors
     ///
     /// Returns the error of the call, or one if the repository cannot be opened any more.
-    pub(super) fn with<T, E: From<ReadError>>(
+    pub(super) fn with<T>(
         &self,
-        read: impl FnOnce(&Repository) -> Result<T, E>,
-    ) -> Result<T, E> {
+        read: impl FnOnce(&Repository) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
         let idle = self.idle.lock().pop();
         let repository = match idle {
             Some(repository) => repository,

@@ -16,7 +16,7 @@ use super::gather::{are_warnings, gather};
 use super::group::GroupFile;
 use super::layout::Strictness;
 use super::own_schemas::SchemaWork;
-use super::places::{Origins, Places, position};
+use super::places::{Origins, Places, files_of, position};
 use super::reading::{FileParts, FileReading};
 use super::search::Search;
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy};
@@ -46,7 +46,7 @@ impl Checked {
     ///
     /// It cannot tell where there are errors, a file differs that is not one of groups, the root group is
     /// written in one that does, the policy searches for conflicts, a group that does not change names its
-    /// parent by a name that other groups have now, or more than 256 groups differ where some are new, gone,
+    /// parent by a name that other groups have now, a file can be taken for another, or more than 256 groups differ where some are new, gone,
     /// renamed or moved.
     pub fn incremental(
         &self,
@@ -59,7 +59,7 @@ impl Checked {
         let paths = changed.iter().map(|it| &*it.path).chain(removed.iter().copied());
         if self.search != Search::Decisive
             || policy.potential_conflicts == Strictness::Error
-            || paths.into_iter().any(|it| self.schemas.reads(it))
+            || paths.into_iter().any(|it| self.needs_all_files(it))
         {
             return None;
         }
@@ -107,6 +107,15 @@ impl Checked {
             automata: Arc::clone(&self.automata),
             counts: meter.counts(),
         })
+    }
+
+    /// Returns whether a change to a file needs all files: a schema reads it, or its path does not tell it from
+    /// others, since what of a name is not UTF-8 is shown as one character.
+    fn needs_all_files(&self, path: &str) -> bool {
+        let mut alike = files_of(&self.readings, path);
+        self.schemas.reads(path)
+            || path.contains(char::REPLACEMENT_CHARACTER)
+            || alike.nth(1).is_some()
     }
 
     /// Pairs the readings of the files that differ. A removed file that was not read does not count.

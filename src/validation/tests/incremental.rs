@@ -80,6 +80,28 @@ fn compare(before: &Checked, texts: &[(String, String)], changed: usize, kind: K
 }
 
 #[test]
+fn a_file_that_can_be_taken_for_another_needs_all_files() {
+    let changed = |path: &str, alike: usize| {
+        // Without any group a commit is not valid.
+        let mut before = vec![("groups/z.yaml".to_owned(), "name: Z\n".to_owned())];
+        before.extend((0..alike).map(|it| (path.to_owned(), format!("name: A{it}\n"))));
+        let before = validate(&files(&before), Search::Decisive);
+        assert!(before.is_valid(), "{path}");
+        let new = files(&[(path.to_owned(), "name: B\n".to_owned())]);
+        let reading = Arc::new(read_file(&new[0], FileKind::Groups));
+        let meter = || Meter::new(Budget::DEFAULT);
+        let [written, removed] = [(&[reading][..], &[][..]), (&[][..], &[path][..])]
+            .map(|(changed, removed)| before.incremental(changed, removed, &meter()).is_some());
+        assert_eq!(written, removed, "{path}");
+        written
+    };
+    assert!(changed("groups/a.yaml", 1));
+    // The name of another file can be shown like these: nothing tells which of them it is, or that it is new.
+    assert!(!changed("groups/\u{fffd}.yaml", 1));
+    assert!(!changed("groups/a.yaml", 2));
+}
+
+#[test]
 fn every_check_finds_after_a_change_what_it_finds_in_all_files() {
     for kind in CHECKS.iter().flat_map(|it| it.kinds) {
         let texts = example(*kind);
