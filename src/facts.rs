@@ -6,6 +6,7 @@ mod extensions;
 mod file;
 mod read;
 mod source;
+mod text;
 mod trusted;
 
 pub use directory::{FactsDirectory, list_files};
@@ -13,4 +14,5 @@ pub use extensions::ExtensionNames;
 pub use file::{FILE_BYTES, read_file};
 pub use read::{NodeFacts, read_facts, with_certname};
 pub use source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom, Unlimited};
+pub use text::WantedFacts;
 pub use trusted::{CertificateFacts, trusted_data};

@@ -23,7 +23,7 @@ pub use commit::{BlobId, CommitId};
 pub use group::{Classes, Group, Individual};
 pub use id::{GroupId, GroupIdError};
 pub use interpolation::Interpolation;
-pub use json_values::{NODE_VALUES, has_more_values, value_memory};
+pub use json_values::{NODE_VALUES, has_more_values, map_memory, value_memory};
 pub use name::{
     AGENT_SPECIFIED, ClassName, EnvironmentName, GroupName, Key, NameError, VariableName,
 };

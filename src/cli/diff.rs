@@ -19,6 +19,7 @@ use super::nodes::NodesArgs;
 use super::output::{DataFormat, Output};
 use super::repository::BudgetArgs;
 use crate::impact::{Impact, StateComparison, StateFiles, Survey};
+use crate::mentioned::MentionedPaths;
 use crate::model::Node;
 use daemon::DaemonReply;
 use range::Range;
@@ -126,7 +127,9 @@ impl DiffCommand {
             let compare = |node: &Node| (node.name.clone(), comparison.node(node));
             survey.extend(nodes.par_iter().map(compare).collect::<Vec<_>>());
         };
-        let read = self.nodes.read(&mut compare_all, output)?;
+        let [base, head] = sides;
+        let [base, head] = [base.side()?, head.side()?].map(|it| MentionedPaths::of(it.estate));
+        let read = self.nodes.read(&base.union(&head), &mut compare_all, output)?;
         let (groups, node_files) = (comparison.groups().to_vec(), comparison.node_files().to_vec());
         Ok((Impact::gather(groups, node_files, survey), read.unreadable))
     }

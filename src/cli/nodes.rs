@@ -15,8 +15,9 @@ use super::client::{DEFAULT_SERVER, IdentityArgs, server_of_environment};
 use super::output::Output;
 use super::progress::ProgressBar;
 use crate::client::{Client, NodeEntry, PAGE_NODES, read_page, read_pages};
-use crate::facts::{FactsDirectory, Listed, ListedNode, NodeSource as _, list_files};
+use crate::facts::{FactsDirectory, Listed, ListedNode, NodeSource as _, WantedFacts, list_files};
 use crate::http::types::CheckIn;
+use crate::mentioned::MentionedPaths;
 use crate::model::Node;
 use crate::puppetdb::PuppetDb;
 use batch::NodeBatch;
@@ -79,20 +80,27 @@ impl NodesArgs {
         self.facts.is_some() || self.puppetdb.is_some() || self.server.is_some()
     }
 
-    /// Reads all nodes.
-    pub(super) fn read(&self, each: UseBatch<'_>, output: &mut Output) -> Result<ReadNodes> {
-        self.read_noting(&mut |_, _| {}, each, output)
+    /// Reads all nodes, with at least those of their facts that are mentioned.
+    pub(super) fn read(
+        &self,
+        mentioned: &MentionedPaths,
+        each: UseBatch<'_>,
+        output: &mut Output,
+    ) -> Result<ReadNodes> {
+        self.read_noting(mentioned, &mut |_, _| {}, each, output)
     }
 
-    /// Reads all nodes, and notes when each was seen last, before it is used.
+    /// Reads all nodes, with at least those of their facts that are mentioned, and notes when each was seen last,
+    /// before it is used.
     pub(super) fn read_noting(
         &self,
+        mentioned: &MentionedPaths,
         note: NoteSeen<'_>,
         each: UseBatch<'_>,
         output: &mut Output,
     ) -> Result<ReadNodes> {
         if let Some(directory) = &self.facts {
-            return from_directory(directory, note, each);
+            return from_directory(directory, mentioned, note, each);
         }
         if let Some(url) = &self.puppetdb {
             let puppetdb = PuppetDb::new(url, &self.identity.identity())?;
@@ -111,12 +119,18 @@ impl NodesArgs {
 pub(super) type NoteSeen<'n> = &'n mut dyn FnMut(&str, Option<Timestamp>);
 
 /// Reads the facts files of a directory.
-fn from_directory(directory: &Path, note: NoteSeen<'_>, each: UseBatch<'_>) -> Result<ReadNodes> {
+fn from_directory(
+    directory: &Path,
+    mentioned: &MentionedPaths,
+    note: NoteSeen<'_>,
+    each: UseBatch<'_>,
+) -> Result<ReadNodes> {
+    let keep = |fact: &str, trusted: &str| mentioned.keep_text(fact, trusted).ok().map(<_>::into);
     let facts = FactsDirectory::new(directory.to_owned());
     let files = facts.files()?;
     let mut progress = ProgressBar::new(files.len(), "nodes");
     let read = in_batches(note, each, &mut |take| {
-        list_files(&files, &mut |listed| {
+        list_files(&files, WantedFacts::Some(&keep), &mut |listed| {
             take(listed);
             progress.advance();
         });
@@ -170,4 +184,98 @@ fn in_batches(note: NoteSeen<'_>, each: UseBatch<'_>, list: ListNodes<'_>) -> Re
     })?;
     batch.flush();
     Ok(ReadNodes { nodes: listed - unreadable.len(), unreadable })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Returns the text of an object.
+    fn object(depth: u32) -> BoxedStrategy<String> {
+        let keys = ["fact", "facts", "trusted", "certname", "name", "values", "a"];
+        let key = prop_oneof![
+            60 => proptest::sample::select(keys.to_vec()),
+            // Such a key has the whole file read.
+            1 => Just("\\u0061"),
+        ];
+        let leaf = ["1", "1.50", "null", "true", "\"x\"", "\"web2\"", "{}", "[]"];
+        let weights = [3, 1, 5, 1, 3, 3, 1, 1];
+        let leaf: Vec<_> = weights.into_iter().zip(leaf.map(Just)).collect();
+        let leaf = proptest::strategy::Union::new_weighted(leaf).prop_map(str::to_owned);
+        let value = match depth {
+            0 => leaf.boxed(),
+            _ => prop_oneof![
+                2 => leaf,
+                3 => object(depth - 1),
+                1 => object(depth - 1).prop_map(|it| format!("[{it}, 1]")),
+            ]
+            .boxed(),
+        };
+        let entry = (key, value);
+        proptest::collection::vec(entry, 0..5)
+            .prop_map(|entries| {
+                let entries: Vec<String> =
+                    entries.into_iter().map(|(key, value)| format!("\"{key}\": {value}")).collect();
+                format!("{{{}}}", entries.join(", "))
+            })
+            .boxed()
+    }
+
+    /// Returns the text of a file, often a request body.
+    fn text() -> impl Strategy<Value = String> {
+        let body = (object(2), object(1))
+            .prop_map(|(fact, trusted)| format!("{{\"fact\": {fact}, \"trusted\": {trusted}}}"));
+        prop_oneof![object(3), body]
+    }
+
+    fn mentioned() -> impl Strategy<Value = MentionedPaths> {
+        let segment = || {
+            prop_oneof![
+                5 => proptest::sample::select(vec!["fact", "trusted", "certname", "name", "values", "a"])
+                    .prop_map(Value::from),
+                1 => (0..2).prop_map(Value::from),
+            ]
+        };
+        let first = proptest::sample::select(vec!["fact", "trusted"]);
+        let second = proptest::sample::select(vec!["trusted", "certname", "values", "a", "name"]);
+        let rest = proptest::collection::vec(segment(), 0..3);
+        let path = (first, second, rest, any::<bool>()).prop_map(|(first, second, rest, whole)| {
+            let path = [first.into(), second.into()].into_iter().chain(rest);
+            Value::Array(path.chain(whole.then_some(Value::Bool(true))).collect())
+        });
+        proptest::collection::vec(path, 0..5)
+            .prop_map(|paths| Value::Array(paths).to_string().parse().unwrap())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+        #[test]
+        fn of_facts_files_everything_is_read_that_is_mentioned(
+            text in text(),
+            mentioned in mentioned(),
+        ) {
+            let directory = tempfile::tempdir().unwrap();
+            std::fs::write(directory.path().join("web1.json"), &text).unwrap();
+            let mut whole = Vec::new();
+            FactsDirectory::new(directory.path().to_owned())
+                .list(None, &mut |listed| whole.push(listed))
+                .unwrap();
+            let mut kept = Vec::new();
+            let read = from_directory(directory.path(), &mentioned, &mut |_, _| {}, &mut |nodes| {
+                kept.extend_from_slice(nodes);
+            })
+            .unwrap();
+            match &whole[0] {
+                Err(error) => prop_assert_eq!(&read.unreadable, std::slice::from_ref(error), "{}", text),
+                Ok(ListedNode { node, .. }) => {
+                    prop_assert_eq!(&kept[0].name, &node.name, "{}", text);
+                    prop_assert_eq!(mentioned.keep(&kept[0]), mentioned.keep(node), "{}", text);
+                }
+            }
+        }
+    }
 }

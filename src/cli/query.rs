@@ -16,6 +16,7 @@ use super::page::paint;
 use crate::client::Client;
 use crate::diagnostic::{Colour, visible_up_to};
 use crate::http::types::{Finding, RuleMatches, RuleQuery};
+use crate::mentioned::MentionedPaths;
 use crate::model::Node;
 use crate::rule::{RuleSearch, SearchRange};
 use crate::validation::{TYPED_RULE, TypedRule};
@@ -77,6 +78,7 @@ impl QueryCommand {
         let matches = match self.nodes.daemon_by_default(SEARCH_TIMEOUT, output)? {
             Some(daemon) => ask(&daemon, &self.rule)?,
             None => {
+                let mentioned = MentionedPaths::of_rule(&condition);
                 let search = RuleSearch::new(condition);
                 let mut found = search.matches(SearchRange { offset: 0, limit: usize::MAX });
                 let mut search_all = |nodes: &[Node]| {
@@ -86,7 +88,7 @@ impl QueryCommand {
                         found.add(it);
                     }
                 };
-                let read = self.nodes.read(&mut search_all, output)?;
+                let read = self.nodes.read(&mentioned, &mut search_all, output)?;
                 let read = RuleMatches::of(&search, &found, &diagnostics, read.unreadable);
                 Document { sent: serde_json::to_value(&read)?, read }
             }

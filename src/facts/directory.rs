@@ -10,7 +10,8 @@ use super::cache::read_cached;
 use super::file::read_file;
 use super::read::{NodeFacts, read_facts, with_certname};
 use super::source::{Listed, ListedNode, NodeSource, NodeSourceError, RowRoom};
-use crate::model::{Map, Node, Value, value_memory};
+use super::text::{WantedFacts, read_wanted};
+use crate::model::{Map, Node, Value, map_memory, value_memory};
 
 /// The endings of facts files, in the order in which they are looked up.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
@@ -162,15 +163,15 @@ impl NodeSource for FactsDirectory {
         each: &mut dyn FnMut(Listed),
     ) -> Result<usize, NodeSourceError> {
         let files = self.files().map_err(|error| NodeSourceError::Unreadable(error.to_string()))?;
-        list_files(&files, each);
+        list_files(&files, WantedFacts::All, each);
         Ok(files.len())
     }
 }
 
-/// Reads facts files, each with the trusted data beside it.
-pub fn list_files(files: &[PathBuf], each: &mut dyn FnMut(Listed)) {
+/// Reads what is wanted of facts files, each with the trusted data beside it.
+pub fn list_files(files: &[PathBuf], wanted: WantedFacts<'_>, each: &mut dyn FnMut(Listed)) {
     for some in files.chunks(FILES_AT_ONCE) {
-        let read: Vec<Listed> = some.par_iter().map(|path| listed(path)).collect();
+        let read: Vec<Listed> = some.par_iter().map(|path| listed(path, wanted)).collect();
         read.into_iter().for_each(&mut *each);
     }
 }
@@ -184,8 +185,8 @@ fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>, String> {
 }
 
 /// Reads a facts file in any form, and the trusted data beside it.
-fn listed(path: &Path) -> Listed {
-    let (read, memory) = any_form(path)?;
+fn listed(path: &Path, wanted: WantedFacts<'_>) -> Listed {
+    let (read, memory) = any_form(path, wanted)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let trusted = ENDINGS
         .iter()
@@ -201,14 +202,21 @@ fn listed(path: &Path) -> Listed {
 }
 
 fn trusted_data_of(path: &Path) -> Result<Map<String, Value>, String> {
-    let (read, _) = any_form(path)?;
+    let (read, _) = any_form(path, WantedFacts::All)?;
     Ok(read.trusted.unwrap_or(read.fact))
 }
 
-fn any_form(path: &Path) -> Result<(NodeFacts, usize), String> {
+/// Reads a facts file; returns about how many bytes of memory its facts take, too.
+fn any_form(path: &Path, wanted: WantedFacts<'_>) -> Result<(NodeFacts, usize), String> {
     let fail =
         |error: &dyn std::fmt::Display| format!("`{}` cannot be read: {error}", path.display());
     let bytes = read_file(path).map_err(|error| fail(&error))?;
+    if let WantedFacts::Some(keep) = wanted
+        && let Some(facts) = read_wanted(&bytes, keep)
+    {
+        let memory = map_memory(&facts.fact) + facts.trusted.as_ref().map_or(0, map_memory);
+        return Ok((facts, memory));
+    }
     let facts = read_facts(&bytes).map_err(|error| fail(&error))?;
     Ok((facts, value_memory(&bytes)))
 }

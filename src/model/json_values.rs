@@ -1,4 +1,6 @@
-//! How many values a JSON text has, counted before anything is made of it.
+//! How many values a JSON text has, counted before anything is made of it, and what they take then.
+
+use serde_json::{Map, Value};
 
 /// The most values of a request body, and of what is known of one node. A value of two bytes takes a
 /// hundred times as much memory once it is read.
@@ -10,11 +12,28 @@ pub fn has_more_values(json: &[u8], most: usize) -> bool {
     json.len() / 2 >= most && count_values(json) > most
 }
 
+/// About how many bytes of memory a value takes, whatever its text.
+const EACH: usize = 300;
+
 /// Returns about how many bytes of memory a document takes, as values beside its text.
 pub fn value_memory(json: &[u8]) -> usize {
-    /// What a value takes, whatever its text.
-    const EACH: usize = 300;
     json.len() + EACH * count_values(json)
+}
+
+/// Returns about how many bytes of memory an object takes.
+pub fn map_memory(map: &Map<String, Value>) -> usize {
+    let entries = map.iter().map(|(key, value)| key.len() + memory_of(value));
+    EACH + entries.sum::<usize>()
+}
+
+fn memory_of(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => EACH,
+        Value::Number(number) => EACH + number.as_str().len(),
+        Value::String(text) => EACH + text.len(),
+        Value::Array(elements) => EACH + elements.iter().map(memory_of).sum::<usize>(),
+        Value::Object(map) => map_memory(map),
+    }
 }
 
 /// Counts the values of JSON: one, one more where a container opens and for each comma. What is not
@@ -49,6 +68,9 @@ mod tests {
             (r#"["\\\\",0]"#, 3),
         ] {
             assert_eq!(count_values(text.as_bytes()), most, "{text}");
+            // Punctuation takes memory in the text alone.
+            let memory = memory_of(&serde_json::from_str(text).unwrap());
+            assert!(memory <= value_memory(text.as_bytes()), "{text}");
         }
         let zeros = |count| format!("[{}]", vec!["0"; count].join(","));
         assert!(!has_more_values(zeros(999).as_bytes(), 1_000));

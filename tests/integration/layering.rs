@@ -72,7 +72,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("priority", &[]),
     ("git", &["model", "process", "config"]),
     ("forge", &["model", "config"]),
-    ("facts", &["model", "document"]),
+    ("facts", &["model", "document", "json"]),
     ("client", &["model", "diagnostic", "facts"]),
     ("puppetdb", &["model", "facts", "client"]),
     ("puppet_server", &["model", "puppet", "client"]),

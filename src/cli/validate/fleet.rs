@@ -13,6 +13,7 @@ use crate::cli::nodes::{NodesArgs, ReadNodes};
 use crate::cli::output::Output;
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::hierarchy::{Estate, GroupIndex};
+use crate::mentioned::MentionedPaths;
 use crate::model::{Condition, Node, Path};
 use crate::rule::{Actual, actual};
 use crate::validation::Checked;
@@ -53,7 +54,7 @@ pub(super) fn check(
 ) -> Result<Fleet> {
     let Some(estate) = &checked.estate else {
         // Without an estate no node can be classified.
-        let read = nodes.read(&mut |_| {}, output)?;
+        let read = nodes.read(&MentionedPaths::default(), &mut |_| {}, output)?;
         return Ok(Fleet { read, ..Fleet::default() });
     };
     let paths = paths(estate);
@@ -61,6 +62,7 @@ pub(super) fn check(
     let mut observations = Observations { missing, ..Observations::default() };
     let mut pins = Pins::of(estate);
     let read = nodes.read_noting(
+        &MentionedPaths::of(estate),
         &mut |name, seen| pins.note(name, seen),
         &mut |nodes| observations.add(nodes, estate, &paths),
         output,
