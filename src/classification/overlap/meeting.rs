@@ -35,6 +35,8 @@ pub(super) struct Meetings<'e> {
     below: Vec<Vec<GroupIndex>>,
     /// The groups whose environment trumps.
     trumping: Vec<GroupIndex>,
+    /// Whether every node of a group is in one below it, of the groups that were asked about.
+    always_hidden: HashMap<GroupIndex, bool>,
     evaluated: u64,
 }
 
@@ -70,6 +72,7 @@ impl<'e> Meetings<'e> {
             opposites: HashMap::new(),
             below,
             trumping: hierarchy.indexes().skip(1).filter(trumps).collect(),
+            always_hidden: HashMap::new(),
             rules,
             evaluated: 0,
         }
@@ -88,18 +91,40 @@ impl<'e> Meetings<'e> {
         {
             return Meeting::Never;
         }
+        if self.is_always_hidden(one) || self.is_always_hidden(other) {
+            return Meeting::Never;
+        }
         // Where two environments trump, nothing else matters.
         let trumps = self.hierarchy.group(one).environment_trumps;
         let can_be_trumped = about == Subject::Environment && !trumps;
+        self.leaves(&[one, other], can_be_trumped)
+    }
+
+    /// Returns whether every node that a group matches is in one below it: then it meets no other, and which others
+    /// there are does not matter.
+    fn is_always_hidden(&mut self, group: GroupIndex) -> bool {
+        if self.below.get(group.number()).is_none_or(Vec::is_empty) {
+            return false;
+        }
+        if let Some(known) = self.always_hidden.get(&group) {
+            return *known;
+        }
+        let is_hidden = matches!(self.leaves(&[group], false), Meeting::Never);
+        self.always_hidden.insert(group, is_hidden);
+        is_hidden
+    }
+
+    /// Looks for a node on which all of these groups are leaves.
+    fn leaves(&mut self, groups: &[GroupIndex], can_be_trumped: bool) -> Meeting {
         let mut without: Vec<Formula> = Vec::new();
         for _ in 0..ROUNDS {
-            let node = match self.solve(one, other, &without) {
+            let node = match self.solve(groups, &without) {
                 Satisfiability::Together(node) => node,
                 Satisfiability::Never => return Meeting::Never,
                 Satisfiability::Undecided => return Meeting::Undecided,
             };
             let before = without.len();
-            let hidden = self.hide(&[one, other], &node, &mut without).and_then(|()| {
+            let hidden = self.hide(groups, &node, &mut without).and_then(|()| {
                 if can_be_trumped { self.trump(&node, &mut without) } else { Ok(()) }
             });
             match hidden {
@@ -111,18 +136,21 @@ impl<'e> Meetings<'e> {
         Meeting::Undecided
     }
 
-    fn solve(&mut self, one: GroupIndex, other: GroupIndex, without: &[Formula]) -> Satisfiability {
+    /// Looks for a node that groups match, and that meets formulas.
+    fn solve(&mut self, groups: &[GroupIndex], without: &[Formula]) -> Satisfiability {
         let hierarchy = self.hierarchy;
-        let mine = hierarchy.lineage(one);
-        let theirs = hierarchy
-            .lineage(other)
-            .take_while(|it| *it != one && !hierarchy.is_ancestor(*it, one));
         let rules = &self.rules;
-        let formulas: Vec<&Formula> = mine
-            .chain(theirs)
-            .filter_map(|it| rules.get(it.number())?.as_ref())
-            .chain(without)
-            .collect();
+        let mut formulas: Vec<&Formula> = Vec::new();
+        for (at, group) in groups.iter().enumerate() {
+            // What is above several of them is asked for once.
+            let is_known = |it: &GroupIndex| {
+                let mut before = groups.iter().take(at);
+                before.any(|before| it == before || hierarchy.is_ancestor(*it, *before))
+            };
+            let own = hierarchy.lineage(*group).take_while(|it| !is_known(it));
+            formulas.extend(own.filter_map(|it| rules.get(it.number())?.as_ref()));
+        }
+        formulas.extend(without);
         self.solver.solve(&formulas)
     }
 

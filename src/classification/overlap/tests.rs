@@ -272,6 +272,33 @@ fn the_last_two_of_many_names_are_found() {
 }
 
 #[test]
+fn a_group_of_which_every_node_is_in_one_below_is_searched_once() {
+    const OTHERS: u64 = 200;
+    // Each two groups are compared by their values and by their environments.
+    const COMPARED: u64 = (OTHERS + 2) * (OTHERS + 1);
+    let steps = |child_rule: &str| {
+        let hidden = sketch()
+            .group("Hidden", ROOT, "role = x or role = y", &[("v", "x")])
+            .group("Child", "Hidden", child_rule, &[])
+            .without("v");
+        let estate = (0..OTHERS)
+            .fold(hidden, |sketch, number| {
+                let rule = format!("site = s{number}");
+                sketch.group(&format!("G{number}"), ROOT, &rule, &[("v", "y")])
+            })
+            .estate();
+        let found = overlaps(&estate, &Evidence::default(), &|_, _| false, Solver::default());
+        (found.alarms.len(), found.steps)
+    };
+    let (alarms, hidden) = steps("role = x or role = y");
+    assert_eq!(alarms, 0);
+    let (alarms, seen) = steps("role = x");
+    assert_eq!(alarms, 1);
+    assert!(hidden < COMPARED + 3 * OTHERS, "{hidden}");
+    assert!(seen > COMPARED + 10 * OTHERS, "{seen}");
+}
+
+#[test]
 fn a_search_that_ends_early_says_where() {
     let three = || {
         ["a", "b", "c"]
