@@ -43,7 +43,7 @@ pub struct Snapshot {
     /// Where each group is written.
     pub origins: Arc<BTreeMap<GroupId, Place>>,
     /// The warnings that validation had.
-    pub warnings: Vec<Diagnostic>,
+    pub warnings: Vec<Arc<Diagnostic>>,
     index: Index,
     fragments: Fragments,
     value_facts: ValueFacts,
@@ -57,7 +57,7 @@ impl Snapshot {
         commit: CommitId,
         estate: Estate,
         origins: Arc<BTreeMap<GroupId, Place>>,
-        warnings: Vec<Diagnostic>,
+        warnings: Vec<Arc<Diagnostic>>,
     ) -> Self {
         let value_facts = ValueFacts::of(&estate);
         let index = Index::new(&estate.hierarchy).with_values(value_facts.paths());
@@ -73,7 +73,7 @@ impl Snapshot {
         commit: CommitId,
         estate: Estate,
         origins: Arc<BTreeMap<GroupId, Place>>,
-        warnings: Vec<Diagnostic>,
+        warnings: Vec<Arc<Diagnostic>>,
     ) -> Self {
         let (before, after) = (&self.estate.hierarchy, &estate.hierarchy);
         let is_same = self.estate.interpolation == estate.interpolation;

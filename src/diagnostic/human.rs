@@ -26,7 +26,8 @@ pub(super) fn render(report: &Report, colour: Colour, shown: ShownFindings) -> S
         *count += 1;
         *count <= most
     };
-    let mut text = findings(report.diagnostics.iter().filter(is_shown), &report.sources, colour);
+    let all = report.diagnostics.iter().map(Arc::as_ref);
+    let mut text = findings(all.filter(is_shown), &report.sources, colour);
     text.push_str(&hidden(&counts, most));
     text.push_str(&summary(report));
     text

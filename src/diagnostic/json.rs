@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Diagnostic, Report, Severity};
 
 pub(super) fn render(report: &Report) -> String {
-    let diagnostics: Vec<Value> = report.diagnostics.iter().map(to_value).collect();
+    let diagnostics: Vec<Value> = report.diagnostics.iter().map(|it| to_value(it)).collect();
     let object = json!({
         "commit": report.commit,
         "valid": report.is_valid(),

@@ -13,7 +13,7 @@ pub struct Report {
     /// How many groups there are.
     pub groups: usize,
     /// What was found, by place.
-    pub diagnostics: Vec<Diagnostic>,
+    pub diagnostics: Vec<Arc<Diagnostic>>,
     /// Every file that was read.
     pub files: Vec<Arc<str>>,
     /// What stands before the path of a file for tools that look from the repository's root: empty,
@@ -71,7 +71,7 @@ impl Report {
 
     /// Returns the findings with errors first, each by place.
     pub(super) fn errors_first(&self) -> Vec<&Diagnostic> {
-        let mut all: Vec<&Diagnostic> = self.diagnostics.iter().collect();
+        let mut all: Vec<&Diagnostic> = self.diagnostics.iter().map(Arc::as_ref).collect();
         all.sort_by_key(|it| it.severity);
         all
     }

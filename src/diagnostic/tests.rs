@@ -28,7 +28,7 @@ fn report() -> Report {
     Report {
         commit: None,
         groups: 2,
-        diagnostics: vec![
+        diagnostics: [
             Diagnostic::new(
                 Kind::MissingParent,
                 place("Productoin", 0),
@@ -46,7 +46,9 @@ fn report() -> Report {
                 elsewhere,
                 "the file has 2000000 bytes, 1048576 are allowed",
             ),
-        ],
+        ]
+        .map(Arc::new)
+        .into(),
         files: ["clade.yaml", "groups/web.yaml", "nodes/big file.yaml"].map(Arc::from).to_vec(),
         prefix: String::new(),
         sources: BTreeMap::from([(Arc::from("groups/web.yaml"), WEB.to_owned())]),
@@ -115,11 +117,11 @@ fn gitlab_fingerprints_are_unique_and_do_not_hang_on_the_line() {
     );
     let mut moved = report();
     for diagnostic in &mut moved.diagnostics {
-        diagnostic.place.span.start.line += 7;
+        Arc::make_mut(diagnostic).place.span.start.line += 7;
     }
     assert_eq!(fingerprints(&report()), fingerprints(&moved));
     let mut twice = report();
-    twice.diagnostics.push(twice.diagnostics[0].clone());
+    twice.diagnostics.push(Arc::clone(&twice.diagnostics[0]));
     let mut all = fingerprints(&twice);
     all.sort();
     all.dedup();

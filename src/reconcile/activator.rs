@@ -135,7 +135,7 @@ impl Activation<'_> {
     }
 }
 
-pub(super) fn count_findings(metrics: &Metrics, findings: &[Diagnostic]) {
+pub(super) fn count_findings(metrics: &Metrics, findings: &[Arc<Diagnostic>]) {
     for it in findings {
         metrics.count_finding(it.kind.as_str(), it.severity.as_str());
     }

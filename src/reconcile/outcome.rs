@@ -60,13 +60,13 @@ pub struct Rejected {
     /// The commit.
     pub commit: CommitId,
     /// The findings, warnings included.
-    pub diagnostics: Vec<Diagnostic>,
+    pub diagnostics: Vec<Arc<Diagnostic>>,
 }
 
 impl Rejected {
     /// Returns the findings that are errors.
     pub(super) fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.diagnostics.iter().filter(|it| it.severity == Severity::Error)
+        self.diagnostics.iter().map(Arc::as_ref).filter(|it| it.severity == Severity::Error)
     }
 }
 
@@ -91,7 +91,7 @@ pub enum BuildError {
 }
 
 /// Returns the first error with its place, and how many more there are.
-pub(super) fn summary(diagnostics: &[Diagnostic]) -> String {
+pub(super) fn summary(diagnostics: &[Arc<Diagnostic>]) -> String {
     let mut errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
     let Some(first) = errors.next() else { return "not valid".to_owned() };
     let more = match errors.count() {

@@ -31,7 +31,7 @@ pub struct Checked {
     /// How many groups the files have.
     pub groups: usize,
     /// Everything that was found, by place.
-    pub diagnostics: Vec<Diagnostic>,
+    pub diagnostics: Vec<Arc<Diagnostic>>,
     /// Where each group is written.
     pub origins: Arc<Origins>,
     pub(super) layout: Layout,
@@ -43,7 +43,7 @@ pub struct Checked {
     /// What was found of each group in its place among the others, silenced or not.
     pub(super) findings: Vec<Finding>,
     /// What was found of the commit beside its groups.
-    pub(super) others: Arc<[Diagnostic]>,
+    pub(super) others: Arc<[Arc<Diagnostic>]>,
     /// The automata of patterns that were compared.
     pub(super) automata: Arc<Automata>,
     /// What the commit costs of its budget.
@@ -61,7 +61,7 @@ impl Checked {
         Self {
             estate: None,
             groups: 0,
-            diagnostics: vec![why],
+            diagnostics: vec![why.into()],
             origins: Arc::default(),
             layout: layout.clone(),
             schemas: Arc::default(),
@@ -146,7 +146,8 @@ impl Checked {
     /// Adds what was found otherwise, but for the warnings that a comment silences.
     pub fn add(&mut self, found: Vec<Diagnostic>) {
         let silence = Silence::of(&self.readings);
-        self.diagnostics.extend(found.into_iter().filter(|it| !silence.hides(it)));
+        let shown = found.into_iter().filter(|it| !silence.hides(it));
+        self.diagnostics.extend(shown.map(Arc::new));
         sort(&mut self.diagnostics);
         if !are_warnings(&self.diagnostics) {
             self.estate = None;

@@ -8,13 +8,13 @@ use super::reading::FileReading;
 use super::silence::Silence;
 use crate::diagnostic::{Diagnostic, Severity};
 
-pub(super) fn are_warnings(diagnostics: &[Diagnostic]) -> bool {
+pub(super) fn are_warnings(diagnostics: &[Arc<Diagnostic>]) -> bool {
     diagnostics.iter().all(|it| it.severity != Severity::Error)
 }
 
 /// Sorts by place; what is said of the commit as a whole comes last.
-pub(super) fn sort(diagnostics: &mut [Diagnostic]) {
-    diagnostics.sort_by(order);
+pub(super) fn sort(diagnostics: &mut [Arc<Diagnostic>]) {
+    diagnostics.sort_by(|a, b| order(a, b));
 }
 
 fn order(a: &Diagnostic, b: &Diagnostic) -> Ordering {
@@ -38,16 +38,15 @@ pub(super) fn sort_findings(findings: &mut [Finding]) {
 pub(super) fn gather(
     readings: &[Arc<FileReading>],
     findings: &[Finding],
-    others: &[Diagnostic],
-) -> Vec<Diagnostic> {
+    others: &[Arc<Diagnostic>],
+) -> Vec<Arc<Diagnostic>> {
     let of_files = readings.iter().flat_map(|it| &it.diagnostics);
-    let of_groups = findings.iter().map(|it| it.diagnostic.as_ref());
+    let of_groups = findings.iter().map(|it| &it.diagnostic);
     let all = of_files.chain(of_groups).chain(others);
     let silence = Silence::of(readings);
-    // A finding is large: only what is shown is copied, and into its place.
-    let mut shown: Vec<&Diagnostic> = all.filter(|it| !silence.hides(it)).collect();
-    shown.sort_by(|a, b| order(a, b));
-    shown.into_iter().cloned().collect()
+    let mut shown: Vec<Arc<Diagnostic>> = all.filter(|it| !silence.hides(it)).cloned().collect();
+    sort(&mut shown);
+    shown
 }
 
 #[cfg(test)]
@@ -100,12 +99,12 @@ mod tests {
         let mut silenced = 0;
         for _ in 0..500 {
             let count = random.usize(..30);
-            let mut all: Vec<Diagnostic> =
-                (0..count).map(|_| random_finding(&mut random, &files)).collect();
-            let finding = |diagnostic: &Diagnostic| Finding {
+            let mut all: Vec<Arc<Diagnostic>> =
+                (0..count).map(|_| Arc::new(random_finding(&mut random, &files))).collect();
+            let finding = |diagnostic: &Arc<Diagnostic>| Finding {
                 scope: CHECKS[0].scope,
                 group: root,
-                diagnostic: Arc::new(diagnostic.clone()),
+                diagnostic: Arc::clone(diagnostic),
             };
             let (of_groups, others) = all.split_at(count / 2);
             let mut findings: Vec<Finding> = of_groups.iter().map(finding).collect();

@@ -18,7 +18,7 @@ pub struct FileReading {
     /// The path from the root of the group repository.
     pub path: Arc<str>,
     /// What was found in it.
-    pub diagnostics: Vec<Diagnostic>,
+    pub diagnostics: Vec<Arc<Diagnostic>>,
     pub(super) ignores: Vec<Ignore>,
     pub(super) parts: FileParts,
     /// What the file costs of the commit's budget.
@@ -30,7 +30,7 @@ impl FileReading {
     fn broken(path: &Arc<str>, diagnostic: Diagnostic) -> Self {
         Self {
             path: Arc::clone(path),
-            diagnostics: vec![diagnostic],
+            diagnostics: vec![diagnostic.into()],
             ignores: Vec::new(),
             parts: FileParts::Nothing,
             cost: Counts::default(),
@@ -136,7 +136,7 @@ pub fn read_file_within(
     reader.cost = reader.cost.with(BudgetItem::Findings, reader.diagnostics.len() as u64);
     Ok(FileReading {
         path: Arc::clone(&file.path),
-        diagnostics: reader.diagnostics,
+        diagnostics: reader.diagnostics.into_iter().map(Arc::new).collect(),
         ignores: contents.ignores,
         parts,
         cost: reader.cost,

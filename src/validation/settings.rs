@@ -57,7 +57,7 @@ pub fn read_layout(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
         if let Some(document) = single(&mut contents.documents, &mut reader) {
             read_document(document, &mut layout, &mut reader);
         }
-        reading.diagnostics.append(&mut reader.diagnostics);
+        reading.diagnostics.extend(reader.diagnostics.into_iter().map(Arc::new));
         reading.parts = FileParts::Nothing;
     }
     (layout, Some(reading))

@@ -25,7 +25,7 @@ fn checked(files: &[(&str, &str)]) -> Checked {
 
 /// Writes findings as `file:line:column kind message`, help behind `//`.
 pub(super) fn findings(files: &[(&str, &str)]) -> Vec<String> {
-    let line = |it: &Diagnostic| {
+    let line = |it: &Arc<Diagnostic>| {
         let start = it.place.span.start;
         let help = it.help.as_ref().map_or(String::new(), |help| format!(" // {help}"));
         format!(

@@ -103,7 +103,7 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
     });
     others.extend(of_commit(layout, &readings, search));
     others.extend(schema_check::check(schemas, hierarchy.as_ref(), &readings, read, meter));
-    let is_valid = are_warnings(&others)
+    let is_valid = others.iter().all(|it| it.severity != Severity::Error)
         && readings.iter().all(|it| are_warnings(&it.diagnostics))
         && findings.iter().all(|it| it.diagnostic.severity != Severity::Error);
     let mut estate = hierarchy.filter(|_| is_valid).map(|hierarchy| Estate {
@@ -116,7 +116,7 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
     others.extend(estate.iter().flat_map(|it| conflicts(it, places, layout, search, &automata)));
     let others = bounded(others, meter);
     let mut diagnostics = gather(&readings, &findings, &others);
-    diagnostics.extend(dropped(meter));
+    diagnostics.extend(dropped(meter).map(Arc::new));
     estate = estate.filter(|_| are_warnings(&diagnostics));
     Checked {
         estate,
@@ -127,7 +127,7 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
         search,
         types: catalogues.types,
         findings,
-        others: others.into(),
+        others,
         origins: Arc::new(origins),
         readings,
         // For the search for conflicts that is still to come.
@@ -219,7 +219,7 @@ fn are_read(readings: &[Arc<FileReading>]) -> bool {
 }
 
 /// Keeps the findings that there is room for.
-fn bounded(found: Vec<Diagnostic>, meter: &Meter) -> Vec<Diagnostic> {
+fn bounded(found: Vec<Diagnostic>, meter: &Meter) -> Arc<[Arc<Diagnostic>]> {
     let fits = |it: &Diagnostic| meter.finding(weight(it.severity)) == Room::Kept;
-    found.into_iter().filter(fits).collect()
+    found.into_iter().filter(fits).map(Arc::new).collect()
 }

@@ -1,6 +1,7 @@
 //! Maps errors of other modules to API errors.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::http::header;
 use serde_json::Value;
@@ -184,8 +185,8 @@ impl From<ClassificationError> for ApiError {
 }
 
 /// Writes findings as details.
-fn findings(diagnostics: &[Diagnostic]) -> Vec<Value> {
-    diagnostics.iter().map(|it| Finding::from(it).into()).collect()
+fn findings(diagnostics: &[Arc<Diagnostic>]) -> Vec<Value> {
+    diagnostics.iter().map(|it| Finding::from(it.as_ref()).into()).collect()
 }
 
 /// What was asked for is not on disk, so it did not happen.

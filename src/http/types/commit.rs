@@ -153,7 +153,7 @@ impl From<&CommitDetails> for Commit {
             subject: info.subject.clone(),
             valid: groups.is_some(),
             groups,
-            diagnostics: diagnostics.iter().map(Finding::from).collect(),
+            diagnostics: diagnostics.iter().map(|it| Finding::from(it.as_ref())).collect(),
             message: state.in_words(),
             state: (*state).into(),
         }

@@ -182,7 +182,7 @@ mod tests {
         let report = Report {
             commit: None,
             groups: 0,
-            diagnostics: findings.into(),
+            diagnostics: findings.map(std::sync::Arc::new).into(),
             files: Vec::new(),
             prefix: String::new(),
             sources: BTreeMap::new(),

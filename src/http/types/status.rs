@@ -215,7 +215,7 @@ impl From<&reconcile::FailedCommit> for FailedCommit {
         let diagnostics = match &failed.cause {
             FailureCause::Commit(problem) => vec![Finding::of_commit(problem.clone())],
             FailureCause::Findings(rejected) => {
-                rejected.diagnostics.iter().map(Finding::from).collect()
+                rejected.diagnostics.iter().map(|it| Finding::from(it.as_ref())).collect()
             }
         };
         Self { commit: failed.commit, stage: failed.stage.into(), diagnostics }

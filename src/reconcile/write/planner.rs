@@ -106,7 +106,7 @@ impl WritePlanner {
         repository: &Repository,
         base: &Snapshot,
         files: &Changes,
-    ) -> Result<Option<Vec<Diagnostic>>, WriteError> {
+    ) -> Result<Option<Vec<Arc<Diagnostic>>>, WriteError> {
         let budget = self.store.budget();
         let layout = self.source.layout(repository, base.commit);
         let changed = read_changed(&layout, files);

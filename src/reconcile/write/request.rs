@@ -89,7 +89,7 @@ pub enum WriteError {
     Rejected(Rejection),
     /// The groups would not be valid.
     #[error("the groups would not be valid")]
-    Invalid(Vec<Diagnostic>),
+    Invalid(Vec<Arc<Diagnostic>>),
     /// The state of the branch does not allow writes.
     #[error("{0}")]
     Blocked(String),

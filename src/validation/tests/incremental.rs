@@ -105,7 +105,7 @@ fn a_file_that_can_be_taken_for_another_needs_all_files() {
 fn every_check_finds_after_a_change_what_it_finds_in_all_files() {
     for kind in CHECKS.iter().flat_map(|it| it.kinds) {
         let texts = example(*kind);
-        let found = |checked: &Checked| -> Vec<Diagnostic> {
+        let found = |checked: &Checked| -> Vec<Arc<Diagnostic>> {
             checked.diagnostics.iter().filter(|it| it.kind == *kind).cloned().collect()
         };
         let whole = validate(&files(&texts), Search::Decisive);

@@ -8,7 +8,7 @@ fn with(policy: &str, files: &[(&str, &str)]) -> Vec<String> {
     let settings = format!("policy: {{{policy}}}\n");
     let all: Vec<(&str, &str)> =
         files.iter().copied().chain([("clade.yaml", settings.as_str())]).collect();
-    let line = |it: &Diagnostic| {
+    let line = |it: &Arc<Diagnostic>| {
         let start = it.place.span.start;
         let places = related(it);
         let related =
