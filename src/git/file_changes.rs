@@ -6,7 +6,7 @@ use git2::{Tree, TreeEntry as TreeEntryOf};
 
 use super::repository::Repository;
 use super::tree::{FilesError, TreeEntry, kind_of, name_of};
-use super::tree_difference::order;
+use super::tree_difference::{is_before, order};
 use crate::model::{Budget, BudgetItem, CommitId, Counts};
 
 /// What a commit does to the files below a directory of another.
@@ -33,11 +33,16 @@ struct TreePair<'r> {
 /// What both trees have under a name.
 type EntryPair<'t> = [Option<TreeEntryOf<'t>>; 2];
 
+/// The new tree has an entry twice, or they are not in the order in which git writes them.
+struct Disorder;
+
 impl TreePair<'_> {
-    /// Returns what they do not have alike.
-    fn differing(&self) -> impl Iterator<Item = EntryPair<'_>> {
+    /// Returns what they do not have alike. The old tree is in order.
+    fn differing(&self) -> impl Iterator<Item = Result<EntryPair<'_>, Disorder>> {
         let mut olds = self.old.iter().flat_map(Tree::iter).peekable();
         let mut news = self.new.iter().flat_map(Tree::iter).peekable();
+        let mut passed = 0_usize;
+        let last = move |passed: usize| self.new.as_ref()?.get(passed.checked_sub(1)?);
         let pairs = std::iter::from_fn(move || {
             let order = match (olds.peek(), news.peek()) {
                 (None, None) => return None,
@@ -47,10 +52,16 @@ impl TreePair<'_> {
             };
             let old = if order.is_le() { olds.next() } else { None };
             let new = if order.is_ge() { news.next() } else { None };
-            Some([old, new])
+            if let (None, Some(new)) = (&old, &new)
+                && last(passed).is_some_and(|last| !is_before(&last, new))
+            {
+                return Some(Err(Disorder));
+            }
+            passed += usize::from(new.is_some());
+            Some(Ok([old, new]))
         });
         pairs.filter(|pair| match pair {
-            [Some(old), Some(new)] => old.id() != new.id() || old.filemode() != new.filemode(),
+            Ok([Some(old), Some(new)]) => old.id() != new.id() || old.filemode() != new.filemode(),
             _ => true,
         })
     }
@@ -93,7 +104,7 @@ fn count(cost: &mut Counts, length: u64) {
 
 impl Repository {
     /// Returns what a commit changes below a directory that another commit has, too; `None` if more files
-    /// differ than so many, or directories in each other than the budget allows.
+    /// differ than so many, directories in each other than the budget allows, or a directory has an entry twice.
     ///
     /// # Errors
     ///
@@ -121,6 +132,7 @@ impl Repository {
                 return Ok(None);
             }
             for entries in pair.differing() {
+                let Ok(entries) = entries else { return Ok(None) };
                 if let Some(path) = changes.note(&pair, &entries) {
                     directories += 1;
                     let [old, new] = &entries;

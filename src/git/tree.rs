@@ -3,6 +3,7 @@
 use git2::{ObjectType, Oid, Tree, TreeEntry as TreeEntryOf};
 
 use super::repository::{ReadError, Repository};
+use super::tree_difference::is_before;
 use crate::model::{BlobId, Budget, BudgetItem, CommitId, Exceeded, Meter};
 
 /// A file of a tree.
@@ -147,6 +148,14 @@ impl Repository {
             let tree = self.open_tree(id, what, meter.budget())?;
             let before = before.and_then(|it| self.open_tree(it, what, meter.budget()).ok());
             meter.charge(BudgetItem::Depth, depth)?;
+            if let Some(entry) = misplaced(&tree) {
+                let path = format!("{parent}{}", String::from_utf8_lossy(entry.name_bytes()));
+                let reason = format!(
+                    "its entry `{}` stands there twice, or not in its place; see `git fsck`",
+                    path.escape_debug()
+                );
+                return Err(ReadError::new(what, reason).into());
+            }
             for entry in &tree {
                 let old = before.as_ref().and_then(|old| old.get_name_bytes(entry.name_bytes()));
                 let same = |it: &TreeEntryOf<'_>| {
@@ -174,6 +183,13 @@ impl Repository {
     }
 }
 
+/// Returns an entry that does not stand behind the one before it, as in every tree that git writes. To look up such
+/// entries, or to compare them with others, finds one of two with the same name, or none.
+fn misplaced<'t>(tree: &'t Tree<'_>) -> Option<TreeEntryOf<'t>> {
+    let pairs = tree.iter().zip(tree.iter().skip(1));
+    pairs.into_iter().find(|(one, next)| !is_before(one, next)).map(|(_, next)| next)
+}
+
 /// Names the tree of a commit, or a directory of it, for messages.
 pub(super) fn name_of(commit: CommitId, directory: &str) -> String {
     match directory {
@@ -189,5 +205,69 @@ pub(super) fn kind_of(entry: &TreeEntryOf<'_>) -> Option<EntryKind> {
         (Some(ObjectType::Commit), _) => Some(EntryKind::Submodule),
         (_, LINK) => Some(EntryKind::Link),
         _ => Some(EntryKind::File(BlobId::from_bytes(super::repository::bytes(entry.id())))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a commit whose tree has the given entries, in any order: files, and directories with one file.
+    fn commit(git: &git2::Repository, entries: &[&str]) -> CommitId {
+        let database = git.odb().unwrap();
+        let write = |entries: &[(&str, &str, Oid)]| {
+            let of_entry = |(mode, name, id): &(&str, &str, Oid)| {
+                [format!("{mode} {name}\0").as_bytes(), id.as_bytes()].concat()
+            };
+            let tree: Vec<u8> = entries.iter().flat_map(of_entry).collect();
+            database.write(ObjectType::Tree, &tree).unwrap()
+        };
+        // Files of one name differ.
+        let blob = |at: usize| database.write(ObjectType::Blob, at.to_string().as_bytes()).unwrap();
+        let entries: Vec<(&str, &str, Oid)> = entries
+            .iter()
+            .enumerate()
+            .map(|(at, name)| match name.strip_suffix('/') {
+                Some(name) => ("40000", name, write(&[("100644", "x", blob(at))])),
+                None => ("100644", *name, blob(at)),
+            })
+            .collect();
+        let tree = git.find_tree(write(&entries)).unwrap();
+        let ada = git2::Signature::new("Ada", "a@example.com", &git2::Time::new(0, 0)).unwrap();
+        let commit = git.commit(None, &ada, &ada, "x", &tree, &[]).unwrap();
+        CommitId::from_bytes(super::super::repository::bytes(commit))
+    }
+
+    #[test]
+    fn a_tree_that_has_an_entry_twice_is_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let git = git2::Repository::init(directory.path()).unwrap();
+        let before = commit(&git, &["a", "b", "b-c", "b/", "c", "d/"]);
+        let repository = Repository::discover(directory.path()).unwrap();
+        let read = |commit: CommitId| {
+            let meter = Meter::new(Budget::DEFAULT);
+            repository.files(commit, "", &meter).map(|it| it.len())
+        };
+        let changed = |commit: CommitId| {
+            let changes = repository.changes_between(before, commit, "", 99, &Budget::DEFAULT);
+            changes.unwrap().map(|it| it.written.len() + it.removed.len())
+        };
+        assert_eq!((read(before).unwrap(), changed(before)), (6, Some(0)));
+        let fine = commit(&git, &["a", "a.b", "b", "b-c", "b/", "c", "d/"]);
+        assert!(read(fine).is_ok() && changed(fine).is_some());
+        for (entries, wrong) in [
+            (&["a", "b", "b", "b-c", "b/", "c", "d/"][..], "b"),
+            (&["a", "b", "b-c", "b/", "b/", "c", "d/"], "b"),
+            (&["a", "b", "b-c", "b/", "c", "d/", "d/"], "d"),
+            (&["a", "a", "b", "b-c", "b/", "c", "d/"], "a"),
+            (&["b", "b-c", "a", "b/", "c", "d/"], "a"),
+            (&["a", "b", "b-c", "b/", "c", "d/", "a"], "a"),
+        ] {
+            let commit = commit(&git, entries);
+            let error = read(commit).unwrap_err().to_string();
+            let named = format!("its entry `{wrong}` stands there twice, or not in its place");
+            assert!(error.contains(&named), "{entries:?}: {error}");
+            assert_eq!(changed(commit), None, "{entries:?}");
+        }
     }
 }

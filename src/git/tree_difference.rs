@@ -176,6 +176,11 @@ impl Differences<'_, '_> {
     }
 }
 
+/// Returns whether an entry may stand somewhere before another in a tree.
+pub(super) fn is_before(one: &TreeEntryOf<'_>, other: &TreeEntryOf<'_>) -> bool {
+    order(one, other).is_lt()
+}
+
 /// Compares the names of two entries as trees sort them: that of a directory as if it ended with `/`.
 pub(super) fn order(one: &TreeEntryOf<'_>, other: &TreeEntryOf<'_>) -> Ordering {
     let key = |entry: &TreeEntryOf<'_>| match kind_of(entry) {
