@@ -40,7 +40,7 @@ mod unread;
 mod validate;
 
 pub use checked::Checked;
-pub use commit::{no_groups, too_large};
+pub use commit::{misplaced_entry, no_groups, too_large};
 pub use comparisons::comparison_places;
 pub use group::{GroupFile, ParentName, ValuePlaces};
 pub use layout::{Layout, Strictness};

@@ -127,10 +127,15 @@ impl DiffCommand {
             let compare = |node: &Node| (node.name.clone(), comparison.node(node));
             survey.extend(nodes.par_iter().map(compare).collect::<Vec<_>>());
         };
-        let [base, head] = sides;
-        let [base, head] = [base.side()?, head.side()?].map(|it| MentionedPaths::of(it.estate));
-        let read = self.nodes.read(&base.union(&head), &mut compare_all, output)?;
+        let read = self.nodes.read(&mentioned(sides)?, &mut compare_all, output)?;
         let (groups, node_files) = (comparison.groups().to_vec(), comparison.node_files().to_vec());
         Ok((Impact::gather(groups, node_files, survey), read.unreadable))
     }
+}
+
+/// Returns the facts that a comparison of two states looks at.
+fn mentioned([base, head]: [&LoadedSide; 2]) -> Result<MentionedPaths> {
+    let states = [base.side()?.estate, head.side()?.estate];
+    let [base, head] = states.map(MentionedPaths::of);
+    Ok(base.union(&head).with_mixtures(states))
 }

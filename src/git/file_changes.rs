@@ -6,7 +6,7 @@ use git2::{Tree, TreeEntry as TreeEntryOf};
 
 use super::repository::Repository;
 use super::tree::{FilesError, TreeEntry, kind_of, name_of};
-use super::tree_difference::{is_before, order};
+use super::tree_difference::{is_in_place, order};
 use crate::model::{Budget, BudgetItem, CommitId, Counts};
 
 /// What a commit does to the files below a directory of another.
@@ -33,7 +33,7 @@ struct TreePair<'r> {
 /// What both trees have under a name.
 type EntryPair<'t> = [Option<TreeEntryOf<'t>>; 2];
 
-/// The new tree has an entry twice, or they are not in the order in which git writes them.
+/// The new tree is not as git writes it: see [`is_in_place`].
 struct Disorder;
 
 impl TreePair<'_> {
@@ -53,7 +53,7 @@ impl TreePair<'_> {
             let old = if order.is_le() { olds.next() } else { None };
             let new = if order.is_ge() { news.next() } else { None };
             if let (None, Some(new)) = (&old, &new)
-                && last(passed).is_some_and(|last| !is_before(&last, new))
+                && !is_in_place(last(passed).as_ref(), new)
             {
                 return Some(Err(Disorder));
             }
@@ -61,7 +61,10 @@ impl TreePair<'_> {
             Some(Ok([old, new]))
         });
         pairs.filter(|pair| match pair {
-            Ok([Some(old), Some(new)]) => old.id() != new.id() || old.filemode() != new.filemode(),
+            // The plain mode of a submodule that is executable is that of a program.
+            Ok([Some(old), Some(new)]) => {
+                old.id() != new.id() || old.filemode_raw() != new.filemode_raw()
+            }
             _ => true,
         })
     }
@@ -104,7 +107,7 @@ fn count(cost: &mut Counts, length: u64) {
 
 impl Repository {
     /// Returns what a commit changes below a directory that another commit has, too; `None` if more files
-    /// differ than so many, directories in each other than the budget allows, or a directory has an entry twice.
+    /// differ than so many, directories in each other than the budget allows, or a directory is not as git writes it.
     ///
     /// # Errors
     ///

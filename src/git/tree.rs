@@ -3,7 +3,7 @@
 use git2::{ObjectType, Oid, Tree, TreeEntry as TreeEntryOf};
 
 use super::repository::{ReadError, Repository};
-use super::tree_difference::is_before;
+use super::tree_difference::is_in_place;
 use crate::model::{BlobId, Budget, BudgetItem, CommitId, Exceeded, Meter};
 
 /// A file of a tree.
@@ -38,6 +38,13 @@ pub enum FilesError {
     /// There is more than the budget allows.
     #[error("the commit is too large: {0}")]
     TooLarge(#[from] Exceeded),
+    /// An entry stands in its directory twice, not in its place, or under a name that no file can have. Git writes no
+    /// such tree.
+    #[error(
+        "the tree is not as git writes it: `{}` stands there twice, or not in its place",
+        .0.escape_debug()
+    )]
+    Misplaced(String),
 }
 
 const LINK: i32 = 0o120_000;
@@ -149,17 +156,13 @@ impl Repository {
             let before = before.and_then(|it| self.open_tree(it, what, meter.budget()).ok());
             meter.charge(BudgetItem::Depth, depth)?;
             if let Some(entry) = misplaced(&tree) {
-                let path = format!("{parent}{}", String::from_utf8_lossy(entry.name_bytes()));
-                let reason = format!(
-                    "its entry `{}` stands there twice, or not in its place; see `git fsck`",
-                    path.escape_debug()
-                );
-                return Err(ReadError::new(what, reason).into());
+                let name = String::from_utf8_lossy(entry.name_bytes());
+                return Err(FilesError::Misplaced(format!("{parent}{name}")));
             }
             for entry in &tree {
                 let old = before.as_ref().and_then(|old| old.get_name_bytes(entry.name_bytes()));
                 let same = |it: &TreeEntryOf<'_>| {
-                    it.id() == entry.id() && it.filemode() == entry.filemode()
+                    it.id() == entry.id() && it.filemode_raw() == entry.filemode_raw()
                 };
                 if old.as_ref().is_some_and(same) {
                     continue;
@@ -183,11 +186,13 @@ impl Repository {
     }
 }
 
-/// Returns an entry that does not stand behind the one before it, as in every tree that git writes. To look up such
-/// entries, or to compare them with others, finds one of two with the same name, or none.
+/// Returns an entry that is not in its place. To look up such entries, or to compare them with others, finds one of two
+/// with the same name, or none.
 fn misplaced<'t>(tree: &'t Tree<'_>) -> Option<TreeEntryOf<'t>> {
-    let pairs = tree.iter().zip(tree.iter().skip(1));
-    pairs.into_iter().find(|(one, next)| !is_before(one, next)).map(|(_, next)| next)
+    (0..tree.len()).find_map(|at| {
+        let (entry, last) = (tree.get(at)?, at.checked_sub(1).and_then(|it| tree.get(it)));
+        (!is_in_place(last.as_ref(), &entry)).then_some(entry)
+    })
 }
 
 /// Names the tree of a commit, or a directory of it, for messages.
@@ -212,7 +217,8 @@ pub(super) fn kind_of(entry: &TreeEntryOf<'_>) -> Option<EntryKind> {
 mod tests {
     use super::*;
 
-    /// Makes a commit whose tree has the given entries, in any order: files, and directories with one file.
+    /// Makes a commit whose tree has the given entries, in any order: files, some behind their modes, and
+    /// directories with one file.
     fn commit(git: &git2::Repository, entries: &[&str]) -> CommitId {
         let database = git.odb().unwrap();
         let write = |entries: &[(&str, &str, Oid)]| {
@@ -227,9 +233,10 @@ mod tests {
         let entries: Vec<(&str, &str, Oid)> = entries
             .iter()
             .enumerate()
-            .map(|(at, name)| match name.strip_suffix('/') {
-                Some(name) => ("40000", name, write(&[("100644", "x", blob(at))])),
-                None => ("100644", *name, blob(at)),
+            .map(|(at, name)| match (name.strip_suffix('/'), name.split_once(' ')) {
+                (Some(name), _) => ("40000", name, write(&[("100644", "x", blob(at))])),
+                (None, Some((mode, name))) => (mode, name, blob(at)),
+                (None, None) => ("100644", *name, blob(at)),
             })
             .collect();
         let tree = git.find_tree(write(&entries)).unwrap();
@@ -262,12 +269,21 @@ mod tests {
             (&["a", "a", "b", "b-c", "b/", "c", "d/"], "a"),
             (&["b", "b-c", "a", "b/", "c", "d/"], "a"),
             (&["a", "b", "b-c", "b/", "c", "d/", "a"], "a"),
+            (&["a", "b", "b-c", "b/", "b/x", "c", "d/"], "b/x"),
+            (&["..", "a", "b", "b-c", "b/", "c", "d/"], ".."),
+            (&[".", "a", "b", "b-c", "b/", "c", "d/"], "."),
         ] {
             let commit = commit(&git, entries);
             let error = read(commit).unwrap_err().to_string();
-            let named = format!("its entry `{wrong}` stands there twice, or not in its place");
+            let named = format!("`{wrong}` stands there twice, or not in its place");
             assert!(error.contains(&named), "{entries:?}: {error}");
             assert_eq!(changed(commit), None, "{entries:?}");
         }
+        // A submodule whose mode is normalized to that of a program.
+        let modes = ["100755 c", "160755 c"].map(|it| commit(&git, &[it]));
+        let changes = repository.changes_between(modes[0], modes[1], "", 99, &Budget::DEFAULT);
+        let kinds: Vec<EntryKind> =
+            changes.unwrap().unwrap().written.iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, [EntryKind::Submodule]);
     }
 }

@@ -149,7 +149,7 @@ impl Differences<'_, '_> {
     ) -> Result<(), FilesError> {
         if let (Some(one), Some(other)) = (one, other)
             && one.id() == other.id()
-            && one.filemode() == other.filemode()
+            && one.filemode_raw() == other.filemode_raw()
         {
             return Ok(());
         }
@@ -176,9 +176,11 @@ impl Differences<'_, '_> {
     }
 }
 
-/// Returns whether an entry may stand somewhere before another in a tree.
-pub(super) fn is_before(one: &TreeEntryOf<'_>, other: &TreeEntryOf<'_>) -> bool {
-    order(one, other).is_lt()
+/// Returns whether an entry may stand behind another, or first, in a tree that git writes.
+pub(super) fn is_in_place(last: Option<&TreeEntryOf<'_>>, entry: &TreeEntryOf<'_>) -> bool {
+    let name = entry.name_bytes();
+    let is_name = !name.contains(&b'/') && !matches!(name, b"." | b"..");
+    is_name && last.is_none_or(|last| order(last, entry).is_lt())
 }
 
 /// Compares the names of two entries as trees sort them: that of a directory as if it ended with `/`.

@@ -63,6 +63,7 @@ fn compare(
     let indexes = [&old, &new].map(|it| it.index().clone());
     let comparison = StateComparison::with_indexes(before, after, indexes);
     let paths = old.mentioned().union(new.mentioned());
+    let paths = paths.with_mixtures([before.estate, after.estate]);
     let examine = |node: Node| (node.name.clone(), comparison.node(&node));
     let surveyor = Surveyor { examine: &examine, paths: &paths, facts };
     let mut survey = Survey::default();

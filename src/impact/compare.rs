@@ -12,7 +12,8 @@ use crate::classification::{Outcome, WithheldFacts, conclude, conflicts};
 use crate::model::Node;
 
 impl StateComparison<'_> {
-    /// Compares what a node gets. It needs no other facts than those that the rules of either state mention.
+    /// Compares what a node gets. It needs no other facts than those that the rules of either state
+    /// mention, and those that their mixtures put into values.
     pub fn node(&self, node: &Node) -> NodeComparison {
         let [old, new] = STATES.map(|version| self.matches(version, node));
         if !self.may_differ(node, [&old, &new]) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::tree::{PathTree, Want};
 use crate::classification::references_of_estate;
 use crate::hierarchy::Estate;
-use crate::model::{Condition, Map, Node, Path, Segment, whole_path};
+use crate::model::{Condition, Interpolation, Map, Node, Path, Segment, whole_path};
 
 /// Facts, or trusted data.
 type JsonObject = Map<String, Value>;
@@ -106,6 +106,20 @@ impl MentionedPaths {
             return self.clone();
         }
         Self::new(&self.paths | &other.paths, &self.whole | &other.whole)
+    }
+
+    /// Adds what mixtures of two states put into values: where one of them puts facts there and the other does not,
+    /// those of both.
+    #[must_use]
+    pub fn with_mixtures(self, states: [&Estate; 2]) -> Self {
+        let [one, other] = states;
+        if one.interpolation == other.interpolation {
+            return self;
+        }
+        states.into_iter().fold(self, |paths, state| {
+            let on = Estate { interpolation: Interpolation::On, ..state.clone() };
+            paths.union(&Self::in_values(&on))
+        })
     }
 
     /// Returns whether a node that is restricted to this set has all that the other set mentions.

@@ -123,7 +123,10 @@ impl Build<'_> {
         let changes = match changes {
             Ok(Some(changes)) => changes,
             // Reading all files reports what is wrong.
-            Ok(None) | Err(FilesError::NoDirectory(_) | FilesError::TooLarge(_)) => {
+            Ok(None)
+            | Err(
+                FilesError::NoDirectory(_) | FilesError::TooLarge(_) | FilesError::Misplaced(_),
+            ) => {
                 return Ok(None);
             }
             Err(FilesError::Unreadable(source)) => {

@@ -14,8 +14,8 @@ use crate::document::Limits;
 use crate::git::{EntryKind, FilesError, ReadError, Repository, TreeEntry};
 use crate::model::{Budget, BudgetItem, CommitId, Exceeded, Meter};
 use crate::validation::{
-    Checked, Commit, FileReading, Layout, Search, SourceContent, SourceFile, check, no_groups,
-    read_layout, too_large,
+    Checked, Commit, FileReading, Layout, Search, SourceContent, SourceFile, check,
+    misplaced_entry, no_groups, read_layout, too_large,
 };
 
 /// What a reading of a commit uses.
@@ -86,6 +86,9 @@ impl Reading<'_> {
                 return Err(BuildError::Unreadable { commit: self.commit, source });
             }
             Err(FilesError::TooLarge(exceeded)) => return rejected(too_large(exceeded)),
+            Err(error @ FilesError::Misplaced(_)) => {
+                return rejected(misplaced_entry(error.to_string()));
+            }
             Err(error @ FilesError::NoDirectory(_)) => {
                 return rejected(no_groups(self.directory.into(), error.to_string()));
             }

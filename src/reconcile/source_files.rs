@@ -7,7 +7,9 @@ use super::tree_files::{TreeFile, is_settings, source_file};
 use crate::diagnostic::Diagnostic;
 use crate::git::{FilesError, Repository, TreeEntry};
 use crate::model::{Budget, CommitId, Meter};
-use crate::validation::{Layout, OwnSchemas, SourceFile, no_groups, read_layout, too_large};
+use crate::validation::{
+    Layout, OwnSchemas, SourceFile, misplaced_entry, no_groups, read_layout, too_large,
+};
 
 /// Returns the files of a commit's directory that the groups are made of, with their content.
 ///
@@ -25,6 +27,9 @@ pub fn source_files(
         Ok(entries) => entries,
         Err(FilesError::Unreadable(source)) => return Err(fail(source)),
         Err(FilesError::TooLarge(exceeded)) => return Err(too_large(exceeded).into()),
+        Err(error @ FilesError::Misplaced(_)) => {
+            return Err(misplaced_entry(error.to_string()).into());
+        }
         Err(error @ FilesError::NoDirectory(_)) => {
             return Err(no_groups(directory.into(), error.to_string()).into());
         }
@@ -70,7 +75,9 @@ pub fn meant_files(
         Ok(entries) => entries,
         Err(FilesError::Unreadable(source)) => return Err(fail(source)),
         // Reading the commit reports these.
-        Err(FilesError::TooLarge(_) | FilesError::NoDirectory(_)) => return Ok(Vec::new()),
+        Err(FilesError::TooLarge(_) | FilesError::NoDirectory(_) | FilesError::Misplaced(_)) => {
+            return Ok(Vec::new());
+        }
     };
     let meant = entries.iter().filter(|it| layout.may_be_meant(&it.path));
     meant.map(|it| source_file(repository, it).map_err(fail)).collect()

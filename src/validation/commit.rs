@@ -16,6 +16,13 @@ pub fn too_large(exceeded: Exceeded) -> Diagnostic {
         ))
 }
 
+/// Says that a tree of a commit is not as git writes it.
+pub fn misplaced_entry(message: String) -> Diagnostic {
+    let place = Place { file: Arc::from("."), span: Span::START };
+    Diagnostic::new(Kind::UniquenessViolation, place, message)
+        .with_help("`git fsck` says what else is wrong; make the commit again with git")
+}
+
 /// Says that there are no node groups.
 pub fn no_groups(place: Arc<str>, message: String) -> Diagnostic {
     Diagnostic::new(Kind::NoGroups, Place { file: place, span: Span::START }, message).with_help(

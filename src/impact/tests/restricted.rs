@@ -100,3 +100,29 @@ fn a_restricted_node_is_compared_as_the_whole_node() {
     }
     assert!(seen.len() > 10 && seen.values().all(|it| *it > 1), "{seen:#?}");
 }
+
+#[test]
+fn a_restricted_node_has_the_facts_that_only_a_mixture_puts_into_values() {
+    let mut node = Node::named("n".to_owned());
+    for (name, value) in [("a", "x"), ("b", "x"), ("c", "y")] {
+        node.fact.insert(name.to_owned(), json!(value));
+    }
+    let estate = |text: &str, interpolation| {
+        let mut estate = build(&[]);
+        let variables = [("v".parse().unwrap(), json!(text))].into_iter().collect();
+        let individual = Individual { variables, ..Individual::default() };
+        estate.individuals = Arc::new([("n".to_owned(), individual)].into_iter().collect());
+        Estate { interpolation, ..estate }
+    };
+    for (base, head) in [("$a", "$b"), ("$a", "$c"), ("$a", "$a"), ("$c", "z")] {
+        let states = [estate(base, Interpolation::On), estate(head, Interpolation::Off)];
+        for [base, head] in [[&states[0], &states[1]], [&states[1], &states[0]]] {
+            let comparison = compare(base, head);
+            let paths = MentionedPaths::of(base).union(&MentionedPaths::of(head));
+            let paths = paths.with_mixtures([base, head]);
+            let compared = comparison.node(&node);
+            assert!(compared.change.is_some());
+            assert_eq!(comparison.node(&paths.keep(&node)), compared);
+        }
+    }
+}

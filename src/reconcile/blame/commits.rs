@@ -163,7 +163,9 @@ impl<'b> Commits<'b> {
         let all = || Ok((vec![Arc::new(ConcernedNodes::All)], 0));
         let entries = match self.comparer.differing_files([parent, commit], directory, &meter) {
             Ok(entries) => entries,
-            Err(FilesError::TooLarge(_) | FilesError::NoDirectory(_)) => return all(),
+            Err(
+                FilesError::TooLarge(_) | FilesError::NoDirectory(_) | FilesError::Misplaced(_),
+            ) => return all(),
             Err(FilesError::Unreadable(source)) => {
                 return Err(BuildError::Unreadable { commit, source });
             }
