@@ -22,6 +22,7 @@ mod signature;
 mod transport;
 mod tree;
 mod tree_difference;
+mod tree_entry;
 
 pub use commit::{NewCommit, Person};
 pub use failure::{FetchError, FetchFailure};
@@ -41,5 +42,6 @@ pub use signature::{
     check_openpgp_keys,
 };
 pub use transport::{check_known_hosts, check_private_key};
-pub use tree::{EntryKind, FilesError, TreeEntry};
+pub use tree::{FilesError, TreeEntry};
 pub use tree_difference::TreeComparer;
+pub use tree_entry::EntryKind;

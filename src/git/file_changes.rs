@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use git2::{Tree, TreeEntry as TreeEntryOf};
 
 use super::repository::Repository;
-use super::tree::{FilesError, TreeEntry, kind_of, name_of};
-use super::tree_difference::{is_in_place, order};
+use super::tree::{FilesError, TreeEntry, name_of};
+use super::tree_entry::{is_in_place, kind_of, order};
 use crate::model::{Budget, BudgetItem, CommitId, Counts};
 
 /// What a commit does to the files below a directory of another.

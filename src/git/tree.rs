@@ -1,10 +1,10 @@
 //! The files of a tree, without checking anything out.
 
-use git2::{ObjectType, Oid, Tree, TreeEntry as TreeEntryOf};
+use git2::{Oid, Tree, TreeEntry as TreeEntryOf};
 
 use super::repository::{ReadError, Repository};
-use super::tree_difference::is_in_place;
-use crate::model::{BlobId, Budget, BudgetItem, CommitId, Exceeded, Meter};
+use super::tree_entry::{EntryKind, is_in_place, kind_of};
+use crate::model::{Budget, BudgetItem, CommitId, Exceeded, Meter};
 
 /// A file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,17 +13,6 @@ pub struct TreeEntry {
     pub path: String,
     /// What it is.
     pub kind: EntryKind,
-}
-
-/// What stands in a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    /// A file with its content.
-    File(BlobId),
-    /// A symbolic link.
-    Link,
-    /// A submodule.
-    Submodule,
 }
 
 /// The files of a tree cannot be listed.
@@ -46,8 +35,6 @@ pub enum FilesError {
     )]
     Misplaced(String),
 }
-
-const LINK: i32 = 0o120_000;
 
 impl Repository {
     /// Returns every file below a directory of a commit's tree, by path; links are not followed,
@@ -203,18 +190,10 @@ pub(super) fn name_of(commit: CommitId, directory: &str) -> String {
     }
 }
 
-/// Returns what an entry of a tree is; `None` for a directory.
-pub(super) fn kind_of(entry: &TreeEntryOf<'_>) -> Option<EntryKind> {
-    match (entry.kind(), entry.filemode()) {
-        (Some(ObjectType::Tree), _) => None,
-        (Some(ObjectType::Commit), _) => Some(EntryKind::Submodule),
-        (_, LINK) => Some(EntryKind::Link),
-        _ => Some(EntryKind::File(BlobId::from_bytes(super::repository::bytes(entry.id())))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use git2::ObjectType;
+
     use super::*;
 
     /// Makes a commit whose tree has the given entries, in any order: files, some behind their modes, and

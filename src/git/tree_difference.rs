@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use git2::{Oid, Tree, TreeEntry as TreeEntryOf};
 
 use super::repository::Repository;
-use super::tree::{FilesError, TreeEntry, kind_of, name_of};
+use super::tree::{FilesError, TreeEntry, name_of};
+use super::tree_entry::{kind_of, order};
 use crate::model::{BudgetItem, CommitId, Meter};
 
 /// How many trees stay open: those of the commit compared last, which is compared with its parent next.
@@ -174,28 +175,6 @@ impl Differences<'_, '_> {
         self.directories.extend(directory);
         Ok(())
     }
-}
-
-/// Returns whether an entry may stand behind another, or first, in a tree that git writes.
-pub(super) fn is_in_place(last: Option<&TreeEntryOf<'_>>, entry: &TreeEntryOf<'_>) -> bool {
-    let name = entry.name_bytes();
-    let is_name = !name.contains(&b'/') && !matches!(name, b"." | b"..");
-    is_name && last.is_none_or(|last| order(last, entry).is_lt())
-}
-
-/// Compares the names of two entries as trees sort them: that of a directory as if it ended with `/`.
-pub(super) fn order(one: &TreeEntryOf<'_>, other: &TreeEntryOf<'_>) -> Ordering {
-    let key = |entry: &TreeEntryOf<'_>| match kind_of(entry) {
-        None => Some(b'/'),
-        Some(_) => None,
-    };
-    let (a, b) = (one.name_bytes(), other.name_bytes());
-    let common = a.len().min(b.len());
-    let (a_start, b_start) = (a.get(..common).unwrap_or(a), b.get(..common).unwrap_or(b));
-    a_start.cmp(b_start).then_with(|| {
-        let next = |name: &[u8], entry| name.get(common).copied().or_else(|| key(entry));
-        next(a, one).cmp(&next(b, other)).then(a.len().cmp(&b.len()))
-    })
 }
 
 #[cfg(test)]
