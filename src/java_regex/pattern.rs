@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 use super::ast::Ast;
 use super::error::{Overrun, PatternError};
 use super::ledger::{AUTOMATONS, CACHE_BYTES, Charge, PATTERN_BYTES};
+use super::one_pass::OnePass;
 use super::program::{self, Program};
 use super::required::{self, Required, SubjectKind};
 use super::translate::{self, Subjects};
@@ -37,6 +38,8 @@ struct SharedPattern {
     steps: usize,
     /// What a subject must contain.
     required: Option<Required>,
+    /// The matcher for subjects of one line in ASCII that needs no automaton, if there is one.
+    one_pass: Option<OnePass>,
     /// The matcher in linear time, and the subjects it may be asked about; none for a pattern whose
     /// meaning cannot be kept, or that is too large. Then it is backtracked: the answer is the same, or an
     /// error where the steps do not suffice.
@@ -72,9 +75,12 @@ impl Pattern {
         }
         let (ast, program) = program_of(text)?;
         let required = required::required(&ast, &program);
+        let one_pass = OnePass::of(&ast);
         let steps = program.code.len();
         let (linear, program) = (OnceLock::new(), OnceLock::new());
-        let inner = Arc::new(SharedPattern { text: text.into(), steps, required, linear, program });
+        let text_of = text.into();
+        let inner =
+            Arc::new(SharedPattern { text: text_of, steps, required, one_pass, linear, program });
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if in_use.len() >= 1024 && in_use.len().is_power_of_two() {
             in_use.retain(|_, it| it.strong_count() > 0);
@@ -97,6 +103,11 @@ impl Pattern {
     /// be said, or asking the pattern may fail.
     pub fn required(&self) -> Option<&Required> {
         self.0.required.as_ref()
+    }
+
+    /// Returns the pattern as code for subjects of one line in ASCII, if it is simple enough.
+    pub fn one_pass(&self) -> Option<&OnePass> {
+        self.0.one_pass.as_ref()
     }
 
     /// Writes the pattern as `PostgreSQL` would have to be asked for the same.
@@ -125,6 +136,10 @@ impl Pattern {
     ///
     /// Returns [`Overrun`] if that could not be found out within the step budget.
     pub fn is_found_in_kind(&self, subject: &str, kind: SubjectKind) -> Result<bool, Overrun> {
+        let one_pass = self.0.one_pass.as_ref().filter(|_| kind == SubjectKind::AsciiLine);
+        if let Some(is_found) = one_pass.and_then(|it| it.is_found_in(subject)) {
+            return Ok(is_found);
+        }
         // A matcher takes kilobytes: none is made for a subject in which it would find nothing.
         // Also where the ledger refused one: the answer must not depend on what was asked before.
         if !matches!(self.0.linear.get(), Some(Some(_))) && self.0.is_lacking(subject, kind) {

@@ -14,6 +14,7 @@ mod build;
 mod compile;
 mod compiled;
 mod guard;
+mod literals;
 mod matcher;
 mod numbers;
 mod patch;

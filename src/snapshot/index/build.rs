@@ -3,17 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
 use super::super::lists::{NumberLists, PrefixedLists};
 use super::super::paths::PathId;
 use super::compile::RuleCompiler;
-use super::compiled::{
-    CompiledRules, GroupEntry, Index, LiteralSearch, Op, PathInfo, RuleProgram, Searched,
-};
+use super::compiled::{CompiledRules, GroupEntry, Index, LiteralSearch, Op, PathInfo, Searched};
 use super::guard::{ALWAYS, Chooser, Guard};
+use super::literals::LiteralFinder;
 use super::numbers::{GroupNumber, NONE};
 use super::text_table::TextTable;
 use super::texts::{TextId, TextSide};
@@ -65,8 +63,8 @@ impl Index {
                 (TextTable::new(&compiler.texts, &asked_by), lists)
             },
         );
-        let RuleCompiler { paths, mut code, sets, tests, .. } = compiler;
-        let (dependents, always) = lay_out(&lists, &members, &mut code);
+        let (dependents, always) = lay_out(&lists, &members, &mut compiler.code);
+        let (paths, program) = compiler.finish();
         let base = CompiledRules {
             path_info,
             searches,
@@ -74,7 +72,7 @@ impl Index {
             starts: members.iter().map(|it| it.start - 1).collect(),
             dependents,
             always,
-            program: RuleProgram { code: code.into(), sets: sets.into(), tests: tests.into() },
+            program,
             added: 0,
         };
         Self { paths: Arc::new(paths), base: Arc::new(base), patch: None }
@@ -196,10 +194,6 @@ struct Asking {
     long: Vec<GroupNumber>,
 }
 
-/// Up to so many bytes of literals a table is made that tells the next state at once; it has some
-/// hundred bytes for each.
-const TABLE: usize = 32 << 10;
-
 impl<'c> Literals<'c> {
     fn of(&mut self, path: PathId) -> &mut Asking {
         self.paths.entry(path).or_default()
@@ -214,8 +208,6 @@ impl<'c> Literals<'c> {
     }
 
     fn search(self) -> LiteralSearch {
-        let length: usize = self.texts.iter().map(|it| it.len()).sum();
-        let kind = (length <= TABLE).then_some(AhoCorasickKind::DFA);
         let searched = |(path, asking): (PathId, Asking)| Searched {
             path,
             asked_by: NumberLists::of(self.texts.len(), &asking.asked_by),
@@ -224,7 +216,7 @@ impl<'c> Literals<'c> {
             long: asking.long.into(),
         };
         LiteralSearch {
-            literals: AhoCorasick::builder().kind(kind).build(&self.texts).ok(),
+            literals: LiteralFinder::new(&self.texts).map(Arc::new),
             paths: self.paths.into_iter().map(searched).collect(),
         }
     }

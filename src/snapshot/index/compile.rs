@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::super::paths::{PathId, Paths};
-use super::compiled::{CompiledTest, Op};
+use super::compiled::{CompiledTest, Op, RuleProgram};
 use super::texts::{TextId, TextIndex, TextSide};
 use crate::model::{Comparison, Condition, has_exponent};
 
@@ -18,6 +18,7 @@ pub(super) struct RuleCompiler {
     pub(super) code: Vec<Op>,
     pub(super) sets: Vec<TextId>,
     pub(super) tests: Vec<CompiledTest>,
+    pub(super) patterns: Vec<u8>,
     /// How many conditions ask for each text.
     pub(super) uses: Vec<u32>,
     /// Whether texts are compared one by one, since their numbers are never looked up.
@@ -55,7 +56,14 @@ impl RuleCompiler {
                         self.count(text);
                         Op::Is { path, text }
                     }
-                    (Some(path), comparison) => Op::Test(self.test(path, comparison)),
+                    (Some(path), comparison) => {
+                        let test = self.test(path, comparison);
+                        self.pattern(comparison).map_or(Op::Test(test), |pattern| Op::Finds {
+                            path,
+                            test,
+                            pattern,
+                        })
+                    }
                 };
                 self.code.push(op);
             }
@@ -124,6 +132,28 @@ impl RuleCompiler {
         if let Some(uses) = self.uses.get_mut(text as usize) {
             *uses += 1;
         }
+    }
+
+    /// Adds a pattern that has code, and returns where that is.
+    fn pattern(&mut self, comparison: &Comparison) -> Option<u32> {
+        let Comparison::Finds(pattern) = comparison else { return None };
+        let code = pattern.one_pass()?.code();
+        let at = u32::try_from(self.patterns.len()).ok()?;
+        self.patterns.extend(u16::try_from(code.len()).ok()?.to_le_bytes());
+        self.patterns.extend_from_slice(code);
+        Some(at)
+    }
+
+    /// Takes the compiled rules, and the paths that they mention.
+    pub(super) fn finish(self) -> (Paths, RuleProgram) {
+        let Self { paths, code, sets, tests, patterns, .. } = self;
+        let program = RuleProgram {
+            code: code.into(),
+            sets: sets.into(),
+            tests: tests.into(),
+            patterns: patterns.into(),
+        };
+        (paths, program)
     }
 
     /// Returns the number of a comparison, which is kept once among all rules.

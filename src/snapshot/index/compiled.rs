@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use aho_corasick::AhoCorasick;
-
 use super::super::lists::{NumberLists, PrefixedLists};
 use super::super::paths::{PathId, Paths};
+use super::literals::LiteralFinder;
 use super::numbers::GroupNumber;
 use super::text_table::TextTable;
 use super::texts::TextId;
@@ -55,6 +54,10 @@ pub(super) struct RuleProgram {
     pub(super) sets: Arc<[TextId]>,
     /// Each distinct comparison that is more than being equal to a text.
     pub(super) tests: Arc<[CompiledTest]>,
+    /// Patterns as [`OnePass`] code, each behind its length.
+    ///
+    /// [`OnePass`]: crate::java_regex::OnePass
+    pub(super) patterns: Arc<[u8]>,
 }
 
 /// What rules ask of a path.
@@ -71,7 +74,7 @@ pub(super) struct PathInfo {
 #[derive(Debug)]
 pub(super) struct LiteralSearch {
     /// None if there are too many of them; then they are never looked for.
-    pub(super) literals: Option<AhoCorasick>,
+    pub(super) literals: Option<Arc<LiteralFinder>>,
     pub(super) paths: Box<[Searched]>,
 }
 
@@ -118,6 +121,8 @@ pub(super) enum Op {
     OneOf { path: PathId, first: u32, end: u32 },
     /// Another comparison, by its number.
     Test(u32),
+    /// A comparison by its number, and its pattern as code, which lies beside that of others.
+    Finds { path: PathId, test: u32, pattern: u32 },
 }
 
 /// A comparison.

@@ -80,7 +80,9 @@ impl<'c> Chooser<'c> {
                 let set = self.compiler.sets.get(first as usize..end as usize)?;
                 Some(self.of_texts(set.iter().copied()))
             }
-            Op::Test(number) => self.test(self.compiler.tests.get(number as usize)?),
+            Op::Test(number) | Op::Finds { test: number, .. } => {
+                self.test(self.compiler.tests.get(number as usize)?)
+            }
         }
     }
 

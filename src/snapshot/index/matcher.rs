@@ -1,5 +1,7 @@
 //! One look through the index.
 
+use std::hint::black_box;
+
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
@@ -12,7 +14,7 @@ use super::text_table::Probe;
 use super::texts::{TextId, TextSide};
 use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, Hierarchy};
-use crate::java_regex::{SHORT, SubjectKind};
+use crate::java_regex::{OnePass, SHORT, SubjectKind};
 use crate::model::{Comparison, text};
 use crate::rule::{EvaluationError, found, holds};
 
@@ -67,7 +69,9 @@ impl<'r, 'n> Matcher<'r, 'n> {
         mut self,
         hierarchy: &Hierarchy,
     ) -> Result<Vec<GroupIndex>, EvaluationFailure> {
-        let mut queue = PendingGroups { asked: &self.asked(), dependents: SmallVec::new() };
+        let asked = self.asked();
+        self.read_ahead(&asked);
+        let mut queue = PendingGroups { asked: &asked, dependents: SmallVec::new() };
         let mut found = Vec::with_capacity(16);
         let base = self.base;
         queue.add(base.dependents.get(base.always));
@@ -89,7 +93,9 @@ impl<'r, 'n> Matcher<'r, 'n> {
             if self.holds(program, &mut (start as usize)).map_err(|cause| (place, cause))? {
                 found.extend(hierarchy.at(place as usize));
                 open.push(Matched { place, end });
-                queue.add(base.dependents.get(dependents));
+                let dependents = base.dependents.get(dependents);
+                self.read_ahead(dependents);
+                queue.add(dependents);
             }
         }
         Ok(found)
@@ -163,12 +169,26 @@ impl<'r, 'n> Matcher<'r, 'n> {
                 }
                 searched.add_unknown(text, kind, literals.literals.is_none(), asked);
             }
-            for found in literals.literals.iter().flat_map(|it| it.find_overlapping_iter(&**text)) {
-                for searched in &together {
-                    asked.extend_from_slice(searched.asked_by.get(found.pattern().as_u32()));
-                }
+            if let Some(finder) = &literals.literals {
+                finder.each(text, |found| {
+                    for searched in &together {
+                        asked.extend_from_slice(searched.asked_by.get(found));
+                    }
+                });
             }
         }
+    }
+
+    /// Reads where the code of groups begins, for all at once: one after the other would have to wait for memory
+    /// each time.
+    fn read_ahead(&self, groups: &[GroupNumber]) {
+        let start = |it: &GroupNumber| self.base.starts.get(*it as usize).copied();
+        let starts: Few<u32, 32> = groups.iter().take(32).filter_map(start).collect();
+        let head = |it: &u32| match self.base.program.code.get(*it as usize) {
+            Some(Op::Group { above, .. }) => *above,
+            _ => NONE,
+        };
+        black_box(starts.iter().map(head).fold(0, |all, it| all ^ it));
     }
 
     fn holds(&mut self, program: &'r RuleProgram, at: &mut usize) -> Result<bool, EvaluationError> {
@@ -186,6 +206,28 @@ impl<'r, 'n> Matcher<'r, 'n> {
                 Ok(text != NONE && set.binary_search(&text).is_ok())
             }
             Op::Test(test) => self.test(program, test),
+            Op::Finds { path, test, pattern } => match self.finds(program, path, pattern) {
+                Some(is_found) => Ok(is_found),
+                None => self.test(program, test),
+            },
+        }
+    }
+
+    /// Returns whether a pattern is found in a text of one line in ASCII; `None` if its code cannot say so.
+    fn finds(&mut self, program: &RuleProgram, path: PathId, pattern: u32) -> Option<bool> {
+        let PathValue::Text(text) = self.resolved.get(path) else { return None };
+        if self.kind(path, text) != SubjectKind::AsciiLine {
+            return None;
+        }
+        let (length, rest) = program.patterns.get(pattern as usize..)?.split_first_chunk()?;
+        OnePass::is_found_by(rest.get(..usize::from(u16::from_le_bytes(*length)))?, text)
+    }
+
+    /// Returns the kind of the text at a path, which is found out once.
+    fn kind(&mut self, path: PathId, text: &str) -> SubjectKind {
+        match self.texts.get_mut(path as usize).map(|it| &mut it.kind) {
+            Some(known) => *known.get_or_insert_with(|| SubjectKind::of(text)),
+            None => SubjectKind::of(text),
         }
     }
 
@@ -232,11 +274,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
     fn compare(&mut self, test: &CompiledTest) -> Result<bool, EvaluationError> {
         let seen = self.resolved.get(test.path);
         if let (Comparison::Finds(pattern), PathValue::Text(text)) = (&test.comparison, seen) {
-            let known = self.texts.get_mut(test.path as usize).map(|it| &mut it.kind);
-            let kind = match known {
-                Some(known) => *known.get_or_insert_with(|| SubjectKind::of(text)),
-                None => SubjectKind::of(text),
-            };
+            let kind = self.kind(test.path, text);
             return found(pattern, pattern.is_found_in_kind(text, kind));
         }
         holds(&test.comparison, seen.actual())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::paths::Paths;
 use super::compile::RuleCompiler;
-use super::compiled::{Index, Patch, RuleProgram};
+use super::compiled::{Index, Patch};
 use super::numbers::GroupNumber;
 use super::renumber::{RuleTree, number};
 use crate::hierarchy::{Hierarchy, Renumbering};
@@ -82,8 +82,7 @@ impl Index {
             starts.push((place, compiler.here()));
             compiler.condition(rule);
         }
-        let RuleCompiler { paths, code, sets, tests, .. } = compiler;
-        let program = RuleProgram { code: code.into(), sets: sets.into(), tests: tests.into() };
+        let (paths, program) = compiler.finish();
         Some((paths, Patch { starts: starts.into(), program }))
     }
 }

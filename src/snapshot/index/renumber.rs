@@ -88,7 +88,13 @@ impl CompiledRules {
         if added > ADDED {
             return None;
         }
-        let (sets, tests) = (Arc::clone(&self.program.sets), Arc::clone(&self.program.tests));
+        let RuleProgram { sets, tests, patterns, .. } = &self.program;
+        let program = RuleProgram {
+            code: code.into(),
+            sets: Arc::clone(sets),
+            tests: Arc::clone(tests),
+            patterns: Arc::clone(patterns),
+        };
         Some(Self {
             path_info: self.path_info.clone(),
             searches: self.searches.iter().map(|it| it.renumbered(&renumber)).collect(),
@@ -96,7 +102,7 @@ impl CompiledRules {
             starts: starts.into(),
             dependents,
             always: self.always,
-            program: RuleProgram { code: code.into(), sets, tests },
+            program,
             added,
         })
     }
