@@ -31,8 +31,8 @@ pub use conflict_text::{conflict_message, conflict_report, conflict_summary};
 pub use enc::{enc_document, to_yaml11};
 pub use error::{ClassificationError, ClassificationFault};
 pub use interpolation::{
-    Expander, ExpansionFault, IllegalReason, Template, WithheldFacts, has_dollar,
-    references_of_estate, references_of_group,
+    Expander, ExpansionFault, FactReference, FactSource, IllegalReason, Template, WithheldFacts,
+    has_dollar, references_of_estate, references_of_group,
 };
 pub use matching::{Match, is_member, matches, matches_within};
 pub use merge::{ClassSources, Final, SourcedValue, ValueSource};

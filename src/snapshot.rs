@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::classification::{
-    ClassificationError, Conflicts, Explanation, Outcome, Version, WithheldFacts, classified,
-    conclude, conflicts,
+    ClassificationError, Conflicts, Explanation, FactSource as _, Outcome, Version, WithheldFacts,
+    classified, conclude, conflicts,
 };
 use crate::diagnostic::{Diagnostic, Place};
 use crate::hierarchy::{Estate, GroupIndex};
@@ -154,15 +154,14 @@ impl Snapshot {
         version: Version,
     ) -> Result<Vec<u8>, NoDocument<'_>> {
         let estate = &self.estate;
-        let restricted = || node.restricted(self.value_facts.paths());
+        let facts = node.mentioned(self.value_facts.paths());
         if !estate.individuals.contains_key(node.name())
             && let Some(ready) =
-                self.fragments.classified(cache, estate, node.name(), &restricted, groups, version)
+                self.fragments.classified(cache, estate, node.name(), &facts, groups, version)
         {
             return Ok(ready);
         }
-        let restricted = restricted();
-        let explanation = conclude(estate, &restricted, groups, WithheldFacts::Refuse);
+        let explanation = conclude(estate, facts.node(), groups, WithheldFacts::Refuse);
         let explanation = explanation.map_err(NoDocument::Failed)?;
         match &explanation.outcome {
             Outcome::Classified(result) => {

@@ -1,6 +1,9 @@
 //! A node that is answered: most answers need nothing of it but its name.
 
+use std::cell::OnceCell;
+
 use super::Request;
+use crate::classification::{FactReference, FactSource};
 use crate::mentioned::MentionedPaths;
 use crate::model::Node;
 
@@ -29,8 +32,13 @@ impl<'n> AnsweredNode<'n> {
         }
     }
 
+    /// Returns what values mention, which is parsed when it is asked for.
+    pub(super) fn mentioned(self, paths: &'n MentionedPaths) -> FactsInValues<'n> {
+        FactsInValues { of: self, paths, node: OnceCell::new() }
+    }
+
     /// Returns the node with what is mentioned.
-    pub(super) fn restricted(&self, paths: &MentionedPaths) -> Node {
+    fn restricted(&self, paths: &MentionedPaths) -> Node {
         match self.0 {
             _ if paths.is_empty() => Node::named(self.name()),
             // A body that was read can be parsed.
@@ -45,5 +53,26 @@ impl<'n> AnsweredNode<'n> {
 impl<'n> From<&'n Node> for AnsweredNode<'n> {
     fn from(node: &'n Node) -> Self {
         Self(Source::Node(node))
+    }
+}
+
+/// The facts of a node that values mention.
+#[derive(Debug)]
+pub(super) struct FactsInValues<'n> {
+    of: AnsweredNode<'n>,
+    paths: &'n MentionedPaths,
+    node: OnceCell<Node>,
+}
+
+impl FactSource for FactsInValues<'_> {
+    fn text(&self, reference: &FactReference) -> Option<&str> {
+        match self.of.0 {
+            Source::Request(_, request) => request.received.plain(reference.segments()),
+            Source::Node(_) => None,
+        }
+    }
+
+    fn node(&self) -> &Node {
+        self.node.get_or_init(|| self.of.restricted(self.paths))
     }
 }

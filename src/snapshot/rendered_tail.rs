@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::classification::{Expander, Template, WithheldFacts};
-use crate::model::Node;
+use crate::classification::{Expander, FactSource, Template, WithheldFacts};
 
 /// A string in a text, into which facts are put.
 #[derive(Clone, Debug)]
@@ -42,13 +41,12 @@ impl RenderedTail {
     }
 
     /// Writes the tail for a node; `None` if a fact is not known, or if there is no room for it.
-    pub(super) fn write(&self, answer: &mut Vec<u8>, node: &dyn Fn() -> Node) -> Option<()> {
+    pub(super) fn write(&self, answer: &mut Vec<u8>, facts: &dyn FactSource) -> Option<()> {
         if self.holes.is_empty() {
             answer.extend_from_slice(&self.text);
             return Some(());
         }
-        let node = node();
-        let mut expander = Expander::new(&node, WithheldFacts::Refuse);
+        let mut expander = Expander::new(facts, WithheldFacts::Refuse);
         let mut behind = 0;
         for hole in &self.holes {
             answer.extend_from_slice(self.text.get(behind..hole.start as usize)?);

@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use super::rendered_tail::{Hole, RenderedTail, write_with_holes};
 use super::response_cache::ResponseCache;
-use crate::classification::Version;
+use crate::classification::{FactSource, Version};
 use crate::hierarchy::{Estate, GroupIndex, Hierarchy, Renumbering};
-use crate::model::{Classes, Group, Interpolation, Key, Node, Table};
+use crate::model::{Classes, Group, Interpolation, Key, Table};
 
 /// The entries of all groups.
 #[derive(Clone, Debug)]
@@ -135,7 +135,7 @@ impl Fragments {
         cache: Option<&ResponseCache>,
         estate: &Estate,
         name: &str,
-        node: &dyn Fn() -> Node,
+        facts: &dyn FactSource,
         groups: &[GroupIndex],
         version: Version,
     ) -> Option<Vec<u8>> {
@@ -143,11 +143,11 @@ impl Fragments {
         text.extend_from_slice(b"{\"name\":");
         write(&mut text, name)?;
         if let Some(tail) = cache.and_then(|it| it.get(groups, version)) {
-            tail.write(&mut text, node)?;
+            tail.write(&mut text, facts)?;
             return Some(text);
         }
         let tail = Arc::new(self.tail(&estate.hierarchy, groups, version)?);
-        tail.write(&mut text, node)?;
+        tail.write(&mut text, facts)?;
         if let Some(cache) = cache {
             cache.insert(groups, version, &tail);
         }

@@ -1,10 +1,12 @@
 //! Putting the facts of a node into strings.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::print::{TextSink, print};
+use super::reference::FactReference;
 use super::resolve::ReferencedValue;
 use super::template::{Piece, Template};
 use crate::model::{MASKED, Node};
@@ -39,10 +41,29 @@ pub enum ExpansionFault {
     TooLong,
 }
 
+/// The facts of a node, as they are put into strings.
+pub trait FactSource: fmt::Debug {
+    /// Returns what a reference becomes, if that is known without the node.
+    fn text(&self, reference: &FactReference) -> Option<&str>;
+
+    /// Returns the node with all that strings mention.
+    fn node(&self) -> &Node;
+}
+
+impl FactSource for Node {
+    fn text(&self, _reference: &FactReference) -> Option<&str> {
+        None
+    }
+
+    fn node(&self) -> &Node {
+        self
+    }
+}
+
 /// Puts the facts of one node into the strings of one answer.
 #[derive(Debug)]
 pub struct Expander<'n> {
-    node: &'n Node,
+    facts: &'n dyn FactSource,
     withheld: WithheldFacts,
     /// How many bytes there is room for.
     left: usize,
@@ -50,8 +71,8 @@ pub struct Expander<'n> {
 
 impl<'n> Expander<'n> {
     /// Begins an answer.
-    pub fn new(node: &'n Node, withheld: WithheldFacts) -> Self {
-        Self { node, withheld, left: BYTES }
+    pub fn new(facts: &'n dyn FactSource, withheld: WithheldFacts) -> Self {
+        Self { facts, withheld, left: BYTES }
     }
 
     /// Returns a value with facts in its strings; `None` if no string has a `$`, so that it stays as it is.
@@ -95,7 +116,11 @@ impl<'n> Expander<'n> {
                 }
                 Piece::Reference(reference) => reference,
             };
-            match (reference.resolve(self.node), self.withheld) {
+            if let Some(known) = self.facts.text(reference) {
+                text.push(known)?;
+                continue;
+            }
+            match (reference.resolve(self.facts.node()), self.withheld) {
                 (ReferencedValue::Withheld, WithheldFacts::Mark) => text.push(MASKED)?,
                 (ReferencedValue::Withheld, WithheldFacts::Refuse) => {
                     let path = reference.path().to_string().into();

@@ -18,6 +18,11 @@ impl FactReference {
         Self { segments: start.chain(indexes).collect() }
     }
 
+    /// Returns where the value is: `fact` or `trusted`, and a key behind it.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
     /// Returns where the value is, as people write it.
     pub fn path(&self) -> Path {
         Path::Segments(Arc::clone(&self.segments))
