@@ -16,7 +16,10 @@ use super::set::CodeSet;
 pub struct OnePass(Box<[u8]>);
 
 /// The most bytes of code.
-const CODE: usize = 600;
+const CODE: usize = 192;
+
+/// How many steps a character of the subject may take: a run that begins at many of them is walked from each.
+const STEPS: usize = 8;
 
 /// Any number of times.
 const ANY: u8 = u8::MAX;
@@ -69,8 +72,13 @@ impl OnePass {
         &self.0
     }
 
-    /// Returns whether the pattern is found in a subject of one line in ASCII; `None` if the subject is too long to
-    /// try it from each character.
+    /// Returns whether it can match nowhere but at the start of a subject.
+    pub fn is_at_start(&self) -> bool {
+        branches(&self.0).all(|(anchors, _)| anchors & AT_START != 0)
+    }
+
+    /// Returns whether the pattern is found in a subject of one line in ASCII; `None` if finding out takes more than a
+    /// few looks at each character, or the subject is long.
     pub fn is_found_in(&self, subject: &str) -> Option<bool> {
         Self::is_found_by(&self.0, subject)
     }
@@ -81,17 +89,26 @@ impl OnePass {
         if subject.len() > SHORT {
             return None;
         }
-        let mut rest = code;
-        while let Some((&[low, high, anchors], behind)) = rest.split_first_chunk() {
-            let (items, behind) =
-                behind.split_at_checked(usize::from(u16::from_le_bytes([low, high])))?;
-            if matches(items, anchors, subject) {
+        let mut steps = STEPS * subject.len() + code.len();
+        for (anchors, items) in branches(code) {
+            if matches(items, anchors, subject, &mut steps)? {
                 return Some(true);
             }
-            rest = behind;
         }
         Some(false)
     }
+}
+
+/// Returns where each branch is anchored, and its items.
+fn branches(code: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut rest = code;
+    std::iter::from_fn(move || {
+        let (&[low, high, anchors], behind) = rest.split_first_chunk()?;
+        let (items, behind) =
+            behind.split_at_checked(usize::from(u16::from_le_bytes([low, high])))?;
+        rest = behind;
+        Some((anchors, items))
+    })
 }
 
 /// Returns a pattern without the group around it.
@@ -103,29 +120,39 @@ fn whole(ast: &Ast) -> &Ast {
     }
 }
 
-/// Returns whether a branch matches from any character, or from the first.
-fn matches(items: &[u8], anchors: u8, subject: &[u8]) -> bool {
+/// Returns whether a branch matches from any character, or from the first; `None` if there are no steps left.
+fn matches(items: &[u8], anchors: u8, subject: &[u8], steps: &mut usize) -> Option<bool> {
     if anchors & AT_START != 0 {
-        return matches_here(items, anchors, subject);
+        return matches_here(items, anchors, subject, steps);
     }
     // Most begin with a text: then few characters are worth a try.
     let first = if let [TEXT, _, first, ..] = items { Some(*first) } else { None };
-    (0..=subject.len()).any(|at| {
+    for at in 0..=subject.len() {
         let is_worth_it = first.is_none() || subject.get(at).copied() == first;
-        is_worth_it && subject.get(at..).is_some_and(|here| matches_here(items, anchors, here))
-    })
+        if is_worth_it && matches_here(items, anchors, subject.get(at..)?, steps)? {
+            return Some(true);
+        }
+    }
+    Some(false)
 }
 
 /// Returns whether a branch matches from here.
-fn matches_here(mut items: &[u8], anchors: u8, mut subject: &[u8]) -> bool {
+fn matches_here(
+    mut items: &[u8],
+    anchors: u8,
+    mut subject: &[u8],
+    steps: &mut usize,
+) -> Option<bool> {
     loop {
-        let rest = match items {
-            [TEXT, length, rest @ ..] => text(rest, *length, &mut subject),
-            [RUN, least, most, rest @ ..] => run(rest, (*least, *most), &mut subject),
-            [CHOICE, count, rest @ ..] => choice(rest, *count, &mut subject),
-            _ => return anchors & AT_END == 0 || subject.is_empty(),
+        let before = subject.len();
+        let (rest, looks) = match items {
+            [TEXT, length, rest @ ..] => (text(rest, *length, &mut subject), 1),
+            [RUN, least, most, rest @ ..] => (run(rest, (*least, *most), &mut subject), 1),
+            [CHOICE, count, rest @ ..] => (choice(rest, *count, &mut subject), usize::from(*count)),
+            _ => return Some(anchors & AT_END == 0 || subject.is_empty()),
         };
-        let Some(rest) = rest else { return false };
+        *steps = steps.checked_sub(looks + before - subject.len())?;
+        let Some(rest) = rest else { return Some(false) };
         items = rest;
     }
 }
@@ -137,14 +164,14 @@ fn text<'c>(code: &'c [u8], length: u8, subject: &mut &[u8]) -> Option<&'c [u8]>
     Some(rest)
 }
 
-/// Takes as many characters of a set as there are.
+/// Takes as many characters of a set as there are, also where these are too few.
 fn run<'c>(code: &'c [u8], (least, most): (u8, u8), subject: &mut &[u8]) -> Option<&'c [u8]> {
     let (set, rest) = code.split_first_chunk::<SET>()?;
     let set = AsciiSet::from_le_bytes(*set);
     let most = if most == ANY { usize::MAX } else { usize::from(most) };
     let count = subject.iter().take(most).take_while(|it| has(set, **it)).count();
-    *subject = subject.get(count..).filter(|_| count >= usize::from(least))?;
-    Some(rest)
+    *subject = subject.get(count..)?;
+    (count >= usize::from(least)).then_some(rest)
 }
 
 /// Takes the only text of several that is here.
@@ -227,8 +254,8 @@ impl Branch {
         }
     }
 
-    /// Takes from the ends what decides nothing: where a match may begin or end anywhere, a run of two characters or
-    /// more is one of two.
+    /// Takes from the ends what decides nothing: where a match may begin or end anywhere, a run of as many
+    /// characters as it has at the least will do.
     fn shorten(&mut self) {
         let is_done = |item: &mut PatternItem| match item {
             PatternItem::Run { least: 0, .. } => false,
@@ -404,6 +431,22 @@ mod tests {
         assert_eq!(pattern.is_found_in(&"a".repeat(SHORT)), Some(true));
         assert_eq!(pattern.is_found_in(&"a".repeat(SHORT + 1)), None);
         assert_eq!(of(&"a".repeat(300)), None);
+        assert_eq!(of(&".".repeat(31)), None);
+    }
+
+    #[test]
+    fn a_search_that_looks_at_characters_again_and_again_is_given_up() {
+        let rows = [r"[a-z][a-z]+\d", "[a-z]{254}1", "[a-z][a-z]+1|[a-z][a-z]+2", "a[a-z]+1"];
+        each_row(rows, |pattern| {
+            let one_pass = of(pattern).unwrap();
+            assert_eq!(one_pass.is_found_in(&"a".repeat(SHORT)), None);
+            // Then others find out.
+            let subject = format!("{}1", "a".repeat(SHORT - 1));
+            assert_eq!(Pattern::parse(pattern).unwrap().is_found_in(&"a".repeat(SHORT)), Ok(false));
+            assert_eq!(Pattern::parse(pattern).unwrap().is_found_in(&subject), Ok(true));
+        });
+        assert_eq!(of("web[a-z]+1").unwrap().is_found_in(&"a".repeat(SHORT)), Some(false));
+        assert!(of("^web|^db").unwrap().is_at_start() && !of("^web|db").unwrap().is_at_start());
     }
 
     /// Writes a part of a pattern.
@@ -422,7 +465,11 @@ mod tests {
                 atom(),
                 ["*", "+", "?", "{2}", "{1,2}", "{0,3}", "{2,}"][rng.usize(..7)]
             ),
-            4 => format!("({}){}", atom(), ["*?", "+?", "++", "*+", "??"][rng.usize(..5)]),
+            4 => format!(
+                "({}){}",
+                atom(),
+                ["*?", "+?", "++", "*+", "??", "{1,2}+", "{1,2}?"][rng.usize(..7)]
+            ),
             _ => atom().to_owned(),
         }
     }
@@ -434,8 +481,8 @@ mod tests {
         for _ in 0..6_000 {
             let branch = |rng: &mut fastrand::Rng| {
                 let parts: String = (0..rng.usize(..5)).map(|_| part(rng, 2)).collect();
-                let start = ["", "", "^", r"\A", "(?m)^"][rng.usize(..5)];
-                let end = ["", "", "$", r"\z", r"\Z"][rng.usize(..5)];
+                let start = ["", "", "^", r"\A", "(?m)^", r"\G", "(?d)", "(?i)"][rng.usize(..8)];
+                let end = ["", "", "$", r"\z", r"\Z", "(?m)$"][rng.usize(..6)];
                 format!("{start}{parts}{end}")
             };
             let mut pattern = branch(&mut rng);

@@ -11,7 +11,7 @@ use crate::model::{MASKED, Map, Node, Segment};
 /// most answers need few of them or none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceivedFacts<'b> {
-    /// None where values mention nothing: all threads count the users of these, which takes them time.
+    /// In order; none where values mention nothing: all threads count the users of these, which takes them time.
     paths: Option<Arc<[ValuePath]>>,
     /// The JSON text at each path, by number.
     texts: Vec<Option<&'b str>>,
@@ -36,7 +36,7 @@ impl<'b> ReceivedFacts<'b> {
     /// Returns what a fact becomes in a string, if that can be told from its JSON text: a plain string, a number, a
     /// boolean, or nothing.
     pub(super) fn plain(&self, path: &[Segment]) -> Option<&'b str> {
-        let at = self.paths.as_ref()?.iter().position(|it| **it == *path)?;
+        let at = self.paths.as_ref()?.binary_search_by(|it| (**it).cmp(path)).ok()?;
         let Some(text) = *self.texts.get(at)? else { return Some("") };
         match text.as_bytes().first()? {
             b'"' => {
@@ -109,9 +109,9 @@ mod tests {
         ];
         each_row(rows, |(text, plain)| {
             let path = |of: &[&str]| of.iter().map(|it| Segment::Key((*it).into())).collect();
-            let paths: [ValuePath; 2] = [path(&["fact", "other"]), path(&["fact", "os", "name"])];
+            let paths: [ValuePath; 2] = [path(&["fact", "os", "name"]), path(&["fact", "other"])];
             let received =
-                ReceivedFacts { paths: Some(paths.into()), texts: vec![Some("\"other\""), text] };
+                ReceivedFacts { paths: Some(paths.into()), texts: vec![text, Some("\"other\"")] };
             let template = Template::parse("${os[name]}").unwrap();
             let reference = template.references().next().unwrap();
             let found = received.plain(reference.segments());

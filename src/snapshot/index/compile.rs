@@ -18,7 +18,6 @@ pub(super) struct RuleCompiler {
     pub(super) code: Vec<Op>,
     pub(super) sets: Vec<TextId>,
     pub(super) tests: Vec<CompiledTest>,
-    pub(super) patterns: Vec<u8>,
     /// How many conditions ask for each text.
     pub(super) uses: Vec<u32>,
     /// Whether texts are compared one by one, since their numbers are never looked up.
@@ -56,14 +55,7 @@ impl RuleCompiler {
                         self.count(text);
                         Op::Is { path, text }
                     }
-                    (Some(path), comparison) => {
-                        let test = self.test(path, comparison);
-                        self.pattern(comparison).map_or(Op::Test(test), |pattern| Op::Finds {
-                            path,
-                            test,
-                            pattern,
-                        })
-                    }
+                    (Some(path), comparison) => Op::Test(self.test(path, comparison)),
                 };
                 self.code.push(op);
             }
@@ -134,19 +126,19 @@ impl RuleCompiler {
         }
     }
 
-    /// Adds a pattern that has code, and returns where that is.
-    fn pattern(&mut self, comparison: &Comparison) -> Option<u32> {
-        let Comparison::Finds(pattern) = comparison else { return None };
-        let code = pattern.one_pass()?.code();
-        let at = u32::try_from(self.patterns.len()).ok()?;
-        self.patterns.extend(u16::try_from(code.len()).ok()?.to_le_bytes());
-        self.patterns.extend_from_slice(code);
-        Some(at)
-    }
-
     /// Takes the compiled rules, and the paths that they mention.
     pub(super) fn finish(self) -> (Paths, RuleProgram) {
-        let Self { paths, code, sets, tests, patterns, .. } = self;
+        let Self { paths, mut code, sets, tests, .. } = self;
+        let mut patterns = Vec::new();
+        let code_of: Vec<Option<u32>> =
+            tests.iter().map(|it| push_code(it, &mut patterns)).collect();
+        for op in &mut code {
+            let Op::Test(test) = *op else { continue };
+            let of = |it: u32| Some((tests.get(it as usize)?.path, (*code_of.get(it as usize)?)?));
+            if let Some((path, pattern)) = of(test) {
+                *op = Op::Finds { path, test, pattern };
+            }
+        }
         let program = RuleProgram {
             code: code.into(),
             sets: sets.into(),
@@ -212,6 +204,20 @@ impl RuleCompiler {
             Comparison::Equals(_) | Comparison::Contains(_) | Comparison::Number { .. } => {}
         }
     }
+}
+
+/// Adds the code of a pattern, if it has some, and returns where that is.
+fn push_code(test: &CompiledTest, patterns: &mut Vec<u8>) -> Option<u32> {
+    let Comparison::Finds(pattern) = &test.comparison else { return None };
+    let one_pass = pattern.one_pass()?;
+    // What many rules ask is asked once for a node, unless it takes less than to look that up.
+    if test.is_shared && !one_pass.is_at_start() {
+        return None;
+    }
+    let at = u32::try_from(patterns.len()).ok()?;
+    patterns.extend(u16::try_from(one_pass.code().len()).ok()?.to_le_bytes());
+    patterns.extend_from_slice(one_pass.code());
+    Some(at)
 }
 
 /// Returns the text of which the value must be, if one look-up finds it: a number with an exponent

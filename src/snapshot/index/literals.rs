@@ -5,15 +5,19 @@
 //! have. All places of a text can be looked up at the same time, and most are not even in a filter that stays
 //! in the caches.
 
+use std::hash::BuildHasher as _;
+
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use bytemuck::cast_slice;
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashMap};
 
 /// How many bytes are looked up.
 const GRAM: usize = 4;
 
-/// How many literals may be found by the same bytes; all others of these are left to an automaton.
+/// How many literals may be found by the same bytes, and how long they may be together; all others of these are
+/// left to an automaton.
 const SHARED: usize = 32;
+const SHARED_BYTES: usize = 1 << 10;
 
 /// Up to so many bytes of literals a table is made that tells the next state at once; it has some
 /// hundred bytes for each.
@@ -28,6 +32,8 @@ type Gram = u32;
 /// Finds literals, by number.
 #[derive(Debug)]
 pub(super) struct LiteralFinder {
+    /// What hashes are multiplied with: odd, and nobody knows it who writes rules.
+    factor: u64,
     /// A bit for each hash of a gram that is there.
     filter: Box<[u64]>,
     /// By the hash of a gram, or behind; at least half of them are free.
@@ -63,15 +69,21 @@ impl LiteralFinder {
             let rarest = grams(literal.as_bytes())
                 .enumerate()
                 .min_by_key(|(_, gram)| counts.get(gram).copied().unwrap_or(0));
+            let bytes = |it: &(u32, usize)| literals.get(it.0 as usize).map_or(0, |it| it.len());
+            let has_room = |sharing: &[(u32, usize)]| {
+                let together: usize = sharing.iter().map(bytes).sum();
+                sharing.len() < SHARED && together + literal.len() <= SHARED_BYTES
+            };
             let room = rarest
                 .map(|(at, gram)| (at, by_gram.entry(gram).or_default()))
-                .filter(|(_, sharing)| sharing.len() < SHARED);
+                .filter(|(_, sharing)| has_room(sharing));
             match room {
                 Some((at, sharing)) => sharing.push((number, at)),
                 None => others.push((number, literal)),
             }
         }
         let mut finder = Self {
+            factor: DefaultHashBuilder::default().hash_one(literals.len()) | 1,
             filter: vec![0; (by_gram.len() * BITS).div_ceil(64).next_power_of_two()].into(),
             slots: vec![
                 GramSlot { gram: 0, start: FREE };
@@ -102,9 +114,9 @@ impl LiteralFinder {
                     u32::from_ne_bytes(word)
                 }));
             }
-            let bit = bucket(gram, self.filter.len() * 64);
+            let bit = self.bucket(gram, self.filter.len() * 64);
             *self.filter.get_mut(bit / 64)? |= 1 << (bit % 64);
-            let mut at = bucket(gram, self.slots.len());
+            let mut at = self.bucket(gram, self.slots.len());
             while self.slots.get(at)?.start != FREE {
                 at = (at + 1) % self.slots.len();
             }
@@ -114,11 +126,17 @@ impl LiteralFinder {
         Some(())
     }
 
+    /// Returns the place of a gram among so many, which are a power of two.
+    fn bucket(&self, gram: Gram, count: usize) -> usize {
+        let hash = u64::from(gram).wrapping_mul(self.factor);
+        (hash >> 32) as usize & (count - 1)
+    }
+
     /// Calls a function with the number of each literal that is in a text, once for each time.
     pub(super) fn each(&self, text: &str, mut found: impl FnMut(u32)) {
         let bytes = text.as_bytes();
         for (place, gram) in grams(bytes).enumerate() {
-            let bit = bucket(gram, self.filter.len() * 64);
+            let bit = self.bucket(gram, self.filter.len() * 64);
             if self.filter.get(bit / 64).is_some_and(|it| it >> (bit % 64) & 1 == 1) {
                 self.find_at(bytes, place, gram, &mut found);
             }
@@ -138,7 +156,7 @@ impl LiteralFinder {
         gram: Gram,
         found: &mut impl FnMut(u32),
     ) -> Option<()> {
-        let mut at = bucket(gram, self.slots.len());
+        let mut at = self.bucket(gram, self.slots.len());
         let start = loop {
             let slot = self.slots.get(at)?;
             match slot.start {
@@ -179,12 +197,6 @@ fn automaton(literals: &[(u32, &str)]) -> Option<Option<(AhoCorasick, Box<[u32]>
 /// Returns the grams of a text, in order.
 fn grams(text: &[u8]) -> impl Iterator<Item = Gram> {
     text.array_windows::<GRAM>().map(|it| Gram::from_le_bytes(*it))
-}
-
-/// Returns the place of a gram among so many, which are a power of two.
-fn bucket(gram: Gram, count: usize) -> usize {
-    let hash = u64::from(gram).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (hash >> 32) as usize & (count - 1)
 }
 
 #[cfg(test)]
@@ -239,6 +251,17 @@ mod tests {
         finder.each("abbababababbba", |it| found.push(literals[it as usize]));
         found.sort_unstable();
         assert_eq!(found, ["abbababababb", "bababababbba", "bbababababbb"]);
+    }
+
+    #[test]
+    fn long_literals_that_share_their_grams_are_left_to_an_automaton() {
+        let literals: Vec<String> = (200..232).map(|it| "a".repeat(it)).collect();
+        let literals: Vec<&str> = literals.iter().map(String::as_str).collect();
+        let finder = LiteralFinder::new(&literals).unwrap();
+        assert_eq!(finder.others.as_ref().unwrap().1.len(), 32 - 5);
+        let mut found = 0;
+        finder.each(&"a".repeat(231), |_| found += 1);
+        assert_eq!(found, (200..232).map(|it| 231 - it + 1).sum::<usize>());
     }
 
     #[test]

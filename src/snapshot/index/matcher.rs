@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use smallvec::{SmallVec, smallvec};
 
 use super::super::paths::{PathId, PathValue, ResolvedPaths};
@@ -125,9 +125,11 @@ impl<'r, 'n> Matcher<'r, 'n> {
             if path_info.is_list
                 && let PathValue::List(elements) = seen
             {
+                // A node may have a million times the same.
+                let mut known = HashSet::new();
                 for text in elements.iter().filter_map(text) {
                     let probe = index.texts.probe(path, TextSide::Element, text);
-                    let found = index.texts.get(&probe);
+                    let found = index.texts.get(&probe).filter(|it| known.insert(it.id));
                     asked.extend_from_slice(found.map(|it| it.asked_by).unwrap_or_default());
                 }
             }
@@ -170,11 +172,15 @@ impl<'r, 'n> Matcher<'r, 'n> {
                 searched.add_unknown(text, kind, literals.literals.is_none(), asked);
             }
             if let Some(finder) = &literals.literals {
-                finder.each(text, |found| {
-                    for searched in &together {
-                        asked.extend_from_slice(searched.asked_by.get(found));
-                    }
-                });
+                let mut found = Distinct::default();
+                finder.each(text, |it| found.push(it));
+                for (number, searched) in found
+                    .finish()
+                    .iter()
+                    .flat_map(|it| together.iter().map(move |searched| (it, searched)))
+                {
+                    asked.extend_from_slice(searched.asked_by.get(*number));
+                }
             }
         }
     }
@@ -281,6 +287,35 @@ impl<'r, 'n> Matcher<'r, 'n> {
     }
 }
 
+/// Numbers that come in any order, some of them often: they take no more room than twice those that differ.
+struct Distinct {
+    numbers: Few<u32, 16>,
+    limit: usize,
+}
+
+impl Default for Distinct {
+    fn default() -> Self {
+        Self { numbers: SmallVec::new(), limit: 64 }
+    }
+}
+
+impl Distinct {
+    fn push(&mut self, number: u32) {
+        if self.numbers.len() >= self.limit {
+            self.numbers.sort_unstable();
+            self.numbers.dedup();
+            self.limit = self.numbers.len().saturating_mul(2).max(64);
+        }
+        self.numbers.push(number);
+    }
+
+    fn finish(mut self) -> Few<u32, 16> {
+        self.numbers.sort_unstable();
+        self.numbers.dedup();
+        self.numbers
+    }
+}
+
 /// The groups that are still to be asked.
 struct PendingGroups<'q> {
     /// Those of whose guards a text is there.
@@ -334,5 +369,18 @@ impl Searched {
         if unknown || value.len() > SHORT {
             asked.extend_from_slice(&self.long);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_often_takes_no_room() {
+        let mut distinct = Distinct::default();
+        (0..1_000_000).for_each(|it| distinct.push(it % 100));
+        assert!(distinct.numbers.capacity() < 1_000, "{}", distinct.numbers.capacity());
+        assert_eq!(distinct.finish().as_slice(), (0..100).collect::<Vec<u32>>());
     }
 }
