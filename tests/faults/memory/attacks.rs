@@ -33,6 +33,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack { name: "translations", clients: 16, run: translations },
     Attack { name: "webhooks", clients: 16, run: webhooks },
     Attack { name: "patterns", clients: 16, run: patterns },
+    Attack { name: "repeated texts", clients: 8, run: repeated_texts },
     Attack { name: "writes", clients: 50, run: writes },
     Attack { name: "large writes", clients: 50, run: large_writes },
     Attack { name: "abandoned writes", clients: 16, run: abandoned_writes },
@@ -141,6 +142,16 @@ pub(super) fn read_large_nodes(site: &Site, clients: usize) -> Counts {
         }
     });
     counts
+}
+
+/// Sends millions of times what many rules look for.
+fn repeated_texts(site: &Site, _: usize, stop: &Stop) -> Counts {
+    let banner = format!(r#"{{"fact": {{"banner": "{}"}}}}"#, "web-".repeat(2_000_000));
+    let tags = format!(r#"{{"fact": {{"tags": [{}]}}}}"#, vec![r#""web""#; 120_000].join(","));
+    go_on(stop, |turn| {
+        let body = if turn % 2 == 0 { &banner } else { &tags };
+        post(site, stop, "/v1/classified/nodes/repeated", body, Reading::Fast)
+    })
 }
 
 fn diffs(site: &Site, client: usize, stop: &Stop) -> Counts {

@@ -249,6 +249,18 @@ fn pairs(files: &[(String, String)]) -> Vec<(&str, &str)> {
 
 /// A realistic estate, some groups within each other, one that writes change, and one whose pattern
 /// runs out of steps.
+/// Returns groups that ask for a text and for an element, of which a node can have millions.
+fn found_often() -> String {
+    let rules = [
+        r#"["~", [fact, banner], "^web-"]"#,
+        r#"["~", [fact, banner], "^db-"]"#,
+        r#"["<:", [fact, tags], web]"#,
+        r#"["<:", [fact, tags], db]"#,
+    ];
+    let group = |number: usize| format!("name: Often {number}\nrule: {}\n", rules[number % 4]);
+    (0..400).map(group).collect::<Vec<_>>().join("---\n")
+}
+
 fn files(size: Size, scale: Scale) -> Vec<(String, String)> {
     let realistic = Scale { groups: size.groups - CHAIN, ..scale };
     let mut files = estates::files(realistic, 5);
@@ -278,6 +290,7 @@ fn files(size: Size, scale: Scale) -> Vec<(String, String)> {
         "name: Slow\nrule: [\"~\", [fact, slow], \"^(a+)+(?!b)\\\\1c$\"]\nclasses: {slow: {}}\n"
             .to_owned(),
     ));
+    files.push(("groups/found-often.yaml".to_owned(), found_often()));
     files.extend(changed(0));
     files
 }
