@@ -1,4 +1,4 @@
-//! The priority of background threads: those that write, and those that make pages for people.
+//! The priority of background threads: those that follow the repository, those that write, and those that make pages for people.
 
 use std::cell::Cell;
 

@@ -18,6 +18,7 @@ use super::trigger::Trigger;
 use super::verifier::{Trust, VerifiedCommit, Verifier};
 use crate::git::{Repository, SignatureFault};
 use crate::model::CommitId;
+use crate::priority;
 use crate::telemetry::{BuildOutcome, Metrics};
 
 /// Decides about the newest commit.
@@ -42,6 +43,8 @@ impl Builder {
             if supervised("builder", || self.build_candidate()).is_none() {
                 self.reject_panicked();
             }
+            // Nobody is answered before the first.
+            priority::yield_to_requests();
         }
     }
 

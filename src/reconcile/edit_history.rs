@@ -24,6 +24,7 @@ use super::tree_files::{TreeFile, source_file};
 use crate::git::{FilesError, Repository, TreeEntry};
 use crate::history::{Digested, History};
 use crate::model::{BudgetItem, CommitId, Meter};
+use crate::priority;
 use crate::validation::{FileKind, FileReading, Layout};
 
 /// How many commits are walked back. Where neither the first commit nor a known one is among them,
@@ -188,6 +189,7 @@ impl EditHistory {
 
     /// Keeps up with the live commit until the daemon stops.
     pub(super) fn run(&self) {
+        priority::yield_to_requests();
         if let Some(saved) = self.file.as_deref().and_then(|file| self.load(file)) {
             self.known.lock().walked = Some(saved);
         }

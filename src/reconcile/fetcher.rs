@@ -20,6 +20,7 @@ use super::trigger::Trigger;
 use super::verifier::{Trust, Verifier};
 use crate::git::{FetchError, FetchFailure, Repository};
 use crate::model::CommitId;
+use crate::priority;
 use crate::telemetry::Metrics;
 
 /// Fetches the branch: at intervals, and when it is requested.
@@ -48,6 +49,8 @@ impl Fetcher {
             if let Err(error) = self.fetch(trigger) {
                 tracing::warn!(%error, "fetch failed");
             }
+            // Nobody is answered before the first.
+            priority::yield_to_requests();
             wait = self.pause();
         }
     }

@@ -113,6 +113,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "changeset",
             "history",
             "model",
+            "priority",
             "document",
             "forge",
             "git",
