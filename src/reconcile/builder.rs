@@ -43,7 +43,7 @@ impl Builder {
             if supervised("builder", || self.build_candidate()).is_none() {
                 self.reject_panicked();
             }
-            // Nobody is answered before the first.
+            // Agents wait for the first.
             priority::yield_to_requests();
         }
     }

@@ -49,7 +49,7 @@ impl Fetcher {
             if let Err(error) = self.fetch(trigger) {
                 tracing::warn!(%error, "fetch failed");
             }
-            // Nobody is answered before the first.
+            // Agents wait for the first.
             priority::yield_to_requests();
             wait = self.pause();
         }

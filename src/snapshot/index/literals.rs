@@ -32,7 +32,7 @@ type Gram = u32;
 /// Finds literals, by number.
 #[derive(Debug)]
 pub(super) struct LiteralFinder {
-    /// What hashes are multiplied with: odd, and nobody knows it who writes rules.
+    /// What hashes are multiplied with: odd, and not known to those who write rules.
     factor: u64,
     /// A bit for each hash of a gram that is there.
     filter: Box<[u64]>,
