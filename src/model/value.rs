@@ -54,8 +54,12 @@ pub fn text(value: &Value) -> Option<&str> {
 /// The text of a number is that of its JSON. Parsers rewrite its exponent, so `1e3`, `1E3` and
 /// `1e+3` are the same text.
 pub fn is_written_as(scalar: &str, text: &str) -> bool {
-    scalar == text
-        || exponent(scalar).zip(exponent(text)).is_some_and(|(scalar, text)| scalar == text)
+    if scalar == text {
+        return true;
+    }
+    // A `+` is all that one spelling has and the other has not.
+    scalar.len().abs_diff(text.len()) <= 1
+        && exponent(scalar).zip(exponent(text)).is_some_and(|(scalar, text)| scalar == text)
 }
 
 /// Returns whether a text is a number with an exponent, which has several spellings.

@@ -91,7 +91,8 @@ pub(crate) fn found(
     outcome.map_err(|Overrun| EvaluationError::Steps { pattern: pattern.as_str().into() })
 }
 
-fn stands(number: &Decimal, order: Order, wanted: &Decimal) -> bool {
+/// Returns whether a number stands in an order to the one that a rule names.
+pub(crate) fn stands(number: &Decimal, order: Order, wanted: &Decimal) -> bool {
     let actual = number.cmp(wanted);
     match order {
         Order::Greater => actual == Ordering::Greater,

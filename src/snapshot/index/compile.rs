@@ -55,6 +55,13 @@ impl RuleCompiler {
                         self.count(text);
                         Op::Is { path, text }
                     }
+                    (Some(path), Comparison::Contains(text))
+                        if !self.apart && !has_exponent(text) =>
+                    {
+                        let element = self.texts.intern(path, TextSide::Element, text);
+                        self.count(element);
+                        Op::Has { element }
+                    }
                     (Some(path), comparison) => Op::Test(self.test(path, comparison)),
                 };
                 self.code.push(op);
@@ -189,19 +196,11 @@ impl RuleCompiler {
 
     /// Counts the texts that a comparison asks for.
     fn count_parts(&mut self, path: PathId, comparison: &Comparison) {
-        match comparison {
-            Comparison::Contains(text) if !has_exponent(text) => {
-                let text = self.texts.intern(path, TextSide::Element, text);
-                self.count(text);
-            }
-            Comparison::Finds(pattern) => {
-                let sets = pattern.required().map(|it| it.texts.as_ref()).unwrap_or_default();
-                for literal in sets.iter().flatten() {
-                    let text = self.texts.intern(path, TextSide::Part, &literal.as_ref().into());
-                    self.count(text);
-                }
-            }
-            Comparison::Equals(_) | Comparison::Contains(_) | Comparison::Number { .. } => {}
+        let Comparison::Finds(pattern) = comparison else { return };
+        let sets = pattern.required().map(|it| it.texts.as_ref()).unwrap_or_default();
+        for literal in sets.iter().flatten() {
+            let text = self.texts.intern(path, TextSide::Part, &literal.as_ref().into());
+            self.count(text);
         }
     }
 }

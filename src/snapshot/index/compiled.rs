@@ -119,6 +119,8 @@ pub(super) enum Op {
     Is { path: PathId, text: TextId },
     /// The value at a path has one of several texts.
     OneOf { path: PathId, first: u32, end: u32 },
+    /// The list at a path has an element; the number of a text tells the path.
+    Has { element: TextId },
     /// Another comparison, by its number.
     Test(u32),
     /// A comparison by its number, and its pattern as code, which lies beside that of others.

@@ -75,7 +75,7 @@ impl<'c> Chooser<'c> {
             Op::Never | Op::Group { .. } => {
                 Some(Guard { cost: 0, texts: Vec::new(), paths: Vec::new() })
             }
-            Op::Is { text, .. } => Some(self.of_texts([text])),
+            Op::Is { text, .. } | Op::Has { element: text } => Some(self.of_texts([text])),
             Op::OneOf { first, end, .. } => {
                 let set = self.compiler.sets.get(first as usize..end as usize)?;
                 Some(self.of_texts(set.iter().copied()))
@@ -89,9 +89,6 @@ impl<'c> Chooser<'c> {
     fn test(&self, test: &CompiledTest) -> Option<Guard> {
         let texts = &self.compiler.texts;
         match &test.comparison {
-            Comparison::Contains(text) => {
-                Some(self.of_texts([texts.get(test.path, TextSide::Element, text)?]))
-            }
             Comparison::Finds(pattern) => {
                 let required = pattern.required()?;
                 let ids = |set: &[Box<str>]| -> Option<Vec<TextId>> {
@@ -102,7 +99,7 @@ impl<'c> Chooser<'c> {
                 best.paths.push((test.path, required.of));
                 Some(best)
             }
-            Comparison::Equals(_) | Comparison::Number { .. } => None,
+            Comparison::Equals(_) | Comparison::Contains(_) | Comparison::Number { .. } => None,
         }
     }
 

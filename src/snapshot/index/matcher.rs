@@ -15,11 +15,14 @@ use super::texts::{TextId, TextSide};
 use crate::classification::ClassificationError;
 use crate::hierarchy::{GroupIndex, Hierarchy};
 use crate::java_regex::{OnePass, SHORT, SubjectKind};
-use crate::model::{Comparison, text};
-use crate::rule::{EvaluationError, found, holds};
+use crate::model::{Comparison, Decimal, text};
+use crate::rule::{EvaluationError, found, holds, stands};
 
 /// Numbers that mostly need no room of their own.
 type Few<T, const N: usize> = SmallVec<[T; N]>;
+
+/// A longer text is read as a number once, not for each rule.
+const LONG_NUMBER: usize = 64;
 
 /// The group whose rule could not be evaluated, and why.
 pub(super) type EvaluationFailure = (GroupNumber, EvaluationError);
@@ -38,6 +41,10 @@ pub(super) struct Matcher<'r, 'n> {
     resolved: &'r ResolvedPaths<'n>,
     /// What is known of the text at each path.
     texts: Few<KnownText, 24>,
+    /// The elements of lists that rules ask for.
+    elements: HashSet<TextId>,
+    /// The numbers that long texts are.
+    long_numbers: HashMap<PathId, Option<Decimal>>,
     /// The outcomes of comparisons that several rules ask for.
     outcomes: HashMap<u32, Result<bool, EvaluationError>>,
 }
@@ -61,7 +68,15 @@ impl<'r, 'n> Matcher<'r, 'n> {
     pub(super) fn new(index: &'r Index, resolved: &'r ResolvedPaths<'n>) -> Self {
         let texts = smallvec![KnownText { id: NONE, kind: None }; index.paths.len()];
         let (base, patch) = (&index.base, index.patch.as_deref());
-        Self { base, patch, resolved, texts, outcomes: HashMap::new() }
+        Self {
+            base,
+            patch,
+            resolved,
+            texts,
+            elements: HashSet::new(),
+            long_numbers: HashMap::new(),
+            outcomes: HashMap::new(),
+        }
     }
 
     /// Returns the groups that match, parents first.
@@ -125,11 +140,10 @@ impl<'r, 'n> Matcher<'r, 'n> {
             if path_info.is_list
                 && let PathValue::List(elements) = seen
             {
-                // A node may have a million times the same.
-                let mut known = HashSet::new();
                 for text in elements.iter().filter_map(text) {
                     let probe = index.texts.probe(path, TextSide::Element, text);
-                    let found = index.texts.get(&probe).filter(|it| known.insert(it.id));
+                    // A node may have a million times the same.
+                    let found = index.texts.get(&probe).filter(|it| self.elements.insert(it.id));
                     asked.extend_from_slice(found.map(|it| it.asked_by).unwrap_or_default());
                 }
             }
@@ -211,6 +225,7 @@ impl<'r, 'n> Matcher<'r, 'n> {
                 let set = program.sets.get(first as usize..end as usize).unwrap_or_default();
                 Ok(text != NONE && set.binary_search(&text).is_ok())
             }
+            Op::Has { element } => Ok(self.elements.contains(&element)),
             Op::Test(test) => self.test(program, test),
             Op::Finds { path, test, pattern } => match self.finds(program, path, pattern) {
                 Some(is_found) => Ok(is_found),
@@ -279,11 +294,21 @@ impl<'r, 'n> Matcher<'r, 'n> {
 
     fn compare(&mut self, test: &CompiledTest) -> Result<bool, EvaluationError> {
         let seen = self.resolved.get(test.path);
-        if let (Comparison::Finds(pattern), PathValue::Text(text)) = (&test.comparison, seen) {
-            let kind = self.kind(test.path, text);
-            return found(pattern, pattern.is_found_in_kind(text, kind));
+        match (&test.comparison, seen) {
+            (Comparison::Finds(pattern), PathValue::Text(text)) => {
+                let kind = self.kind(test.path, text);
+                found(pattern, pattern.is_found_in_kind(text, kind))
+            }
+            (
+                Comparison::Number { order, number: Some(wanted), .. },
+                PathValue::Text(text) | PathValue::Scalar(text),
+            ) if text.len() > LONG_NUMBER => {
+                let number = self.long_numbers.entry(test.path);
+                let number = number.or_insert_with(|| Decimal::parse(text));
+                Ok(number.as_ref().is_some_and(|it| stands(it, *order, wanted)))
+            }
+            (comparison, seen) => holds(comparison, seen.actual()),
         }
-        holds(&test.comparison, seen.actual())
     }
 }
 
@@ -373,8 +398,69 @@ impl Searched {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests take the time")]
 mod tests {
+    use std::time::{Duration, Instant};
+
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::hierarchy::root_group;
+    use crate::model::{Group, Node};
+    use crate::rule::{self, evaluate};
+
+    /// Returns groups below the root with these rules.
+    fn hierarchy(rules: impl Iterator<Item = Value>) -> Hierarchy {
+        let root = root_group().unwrap();
+        let group = |(number, rule): (usize, Value)| Group {
+            id: format!("00000000-0000-4000-8000-{number:012}").parse().unwrap(),
+            parent: root.id,
+            name: format!("g{number}").parse().unwrap(),
+            rule: Some(rule::read(&rule).unwrap().into()),
+            ..root.clone()
+        };
+        let groups: Vec<Group> = (1..).zip(rules).map(group).collect();
+        Hierarchy::build([root.clone()].into_iter().chain(groups).collect()).unwrap()
+    }
+
+    /// Returns the shortest of a few times that matching takes, once what is found is compared with what rules say.
+    fn time(rules: impl Iterator<Item = Value>, node: &Node) -> Duration {
+        let hierarchy = hierarchy(rules);
+        let index = Index::new(&hierarchy);
+        let resolved = index.resolve(node);
+        let matches = || index.matches(&hierarchy, &resolved).unwrap();
+        let expected = hierarchy.indexes().zip(hierarchy.groups()).filter(|(_, group)| {
+            group.rule.as_deref().is_some_and(|rule| evaluate(rule, node).unwrap())
+        });
+        let found: Vec<GroupIndex> =
+            matches().into_iter().filter(|it| hierarchy.group(*it).rule.is_some()).collect();
+        assert_eq!(found, expected.map(|(index, _)| index).collect::<Vec<_>>());
+        let rounds = (0..5).map(|_| {
+            let began = Instant::now();
+            black_box(matches());
+            began.elapsed()
+        });
+        rounds.min().unwrap()
+    }
+
+    #[test]
+    fn long_lists_and_numbers_are_read_once_for_all_rules() {
+        let tags: Vec<Value> = (0..5_000).map(|it| format!("tag{it}").into()).collect();
+        let digits = "7".repeat(50_000);
+        let fact = json!({"tags": tags, "digits": digits}).as_object().unwrap().clone();
+        let node = Node { fact, ..Node::named("n") };
+        let contains = |it: u32| json!(["<:", ["fact", "tags"], format!("tag{}", it * 10)]);
+        let rules: [(&str, &dyn Fn(u32) -> Value); 3] = [
+            ("contains", &contains),
+            ("not", &|it| json!(["not", contains(it)])),
+            ("number", &|it| json!([">", ["fact", "digits"], it.to_string()])),
+        ];
+        for (name, rule) in rules {
+            let one = time((0..1).map(rule), &node);
+            let many = time((0..500).map(rule), &node);
+            assert!(many < one * 50, "{name}: {one:?} for a rule, {many:?} for 500");
+        }
+    }
 
     #[test]
     fn what_comes_often_takes_no_room() {
