@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
 /// How nice such a thread is: beside two busy cores it gets a tenth of one, which is enough for the check-ins of
 /// 100,000 nodes, and a request that comes in runs at once.
 #[cfg(target_os = "linux")]
@@ -19,6 +21,12 @@ pub(crate) fn yield_to_requests() {
 /// Other systems have one niceness for the whole process.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn yield_to_requests() {}
+
+/// Returns threads for computations that yield to requests, one for each processor; none if the system gives none.
+pub(crate) fn yielding_threads(name: &'static str) -> Option<ThreadPool> {
+    let pool = ThreadPoolBuilder::new().thread_name(move |number| format!("{name}-{number}"));
+    pool.start_handler(|_| yield_to_requests()).build().ok()
+}
 
 thread_local! {
     static SERVES_PEOPLE: Cell<bool> = const { Cell::new(false) };

@@ -1,8 +1,10 @@
 //! The second stage: verifies, builds and activates the newest commit that the fetcher found.
 #![expect(clippy::disallowed_methods, reason = "ages are measured by the clock")]
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
+
+use rayon::ThreadPool;
 
 use super::activator::{Activator, count_findings};
 use super::journal::{Event, Stage};
@@ -20,6 +22,10 @@ use crate::git::{Repository, SignatureFault};
 use crate::model::CommitId;
 use crate::priority;
 use crate::telemetry::{BuildOutcome, Metrics};
+
+/// The threads that build while agents are answered. None if the system gives none.
+static BUILDERS: LazyLock<Option<ThreadPool>> =
+    LazyLock::new(|| priority::yielding_threads("build"));
 
 /// Decides about the newest commit.
 #[derive(Debug)]
@@ -40,11 +46,12 @@ impl Builder {
             if self.state.wait_while(|it| !it.stopping && !it.has_pending()).stopping {
                 return;
             }
-            if supervised("builder", || self.build_candidate()).is_none() {
+            let build = || supervised("builder", || self.build_candidate());
+            // Agents wait for the first commit that is live.
+            let pool = BUILDERS.as_ref().filter(|_| self.state.lock().active.is_some());
+            if pool.map_or_else(build, |it| it.install(build)).is_none() {
                 self.reject_panicked();
             }
-            // Agents wait for the first.
-            priority::yield_to_requests();
         }
     }
 

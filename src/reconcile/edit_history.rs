@@ -189,7 +189,6 @@ impl EditHistory {
 
     /// Keeps up with the live commit until the daemon stops.
     pub(super) fn run(&self) {
-        priority::yield_to_requests();
         if let Some(saved) = self.file.as_deref().and_then(|file| self.load(file)) {
             self.known.lock().walked = Some(saved);
         }
@@ -206,6 +205,8 @@ impl EditHistory {
                     self.follow(&repository, active);
                 }
                 done = Some(active);
+                // Writes wait for the first walk, which can be long.
+                priority::yield_to_requests();
             }
             let due =
                 saved.is_none_or(|it| it.1.elapsed() >= SAVED_EVERY) || self.state.lock().stopping;

@@ -49,8 +49,10 @@ impl Fetcher {
             if let Err(error) = self.fetch(trigger) {
                 tracing::warn!(%error, "fetch failed");
             }
-            // Agents wait for the first.
-            priority::yield_to_requests();
+            // Agents wait for the first commit that is live.
+            if self.state.lock().active.is_some() {
+                priority::yield_to_requests();
+            }
             wait = self.pause();
         }
     }

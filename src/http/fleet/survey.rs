@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::sync::mpsc::{self, Receiver};
 
 use rayon::prelude::*;
-use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
+use rayon::{Scope, ThreadPool};
 
 use super::super::error::ApiError;
 use super::super::node_lookup::FactsPolicy;
@@ -18,10 +18,8 @@ use crate::store::StoreError;
 
 /// The threads that examine, one for each processor: they yield to those that answer agents. None if the system
 /// gives none.
-static SURVEYORS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
-    let pool = ThreadPoolBuilder::new().thread_name(|number| format!("survey-{number}"));
-    pool.start_handler(|_| priority::yield_to_requests()).build().ok()
-});
+static SURVEYORS: LazyLock<Option<ThreadPool>> =
+    LazyLock::new(|| priority::yielding_threads("survey"));
 
 /// Runs an operation whose parts those threads run.
 fn in_place_scope<'s, T>(operation: impl FnOnce(&Scope<'s>) -> T) -> T {
