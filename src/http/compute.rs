@@ -31,8 +31,9 @@ const WAITING: usize = 64 << 10;
 /// How long a request waits.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// Classification, which agents wait for.
-pub(super) static NODES: LazyLock<Lane> = LazyLock::new(|| Lane::new(256 << 10, cores().min(16)));
+/// Classification, which agents wait for. Thousands of patterns may be searched for in one long fact, so what
+/// most nodes send is light, and no more.
+pub(super) static NODES: LazyLock<Lane> = LazyLock::new(|| Lane::new(64 << 10, cores().min(16)));
 
 /// Requests of people and tools: explanations, translations, lists of groups.
 pub(super) static TOOLS: LazyLock<Lane> =

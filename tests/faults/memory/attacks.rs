@@ -144,12 +144,16 @@ pub(super) fn read_large_nodes(site: &Site, clients: usize) -> Counts {
     counts
 }
 
-/// Sends millions of times what many rules look for.
+/// Sends millions of times what many rules look for, and what each of them would have to read as a whole.
 fn repeated_texts(site: &Site, _: usize, stop: &Stop) -> Counts {
     let banner = format!(r#"{{"fact": {{"banner": "{}"}}}}"#, "web-".repeat(2_000_000));
     let tags = format!(r#"{{"fact": {{"tags": [{}]}}}}"#, vec![r#""web""#; 120_000].join(","));
+    let distinct: Vec<String> = (0..18_000).map(|it| format!(r#""web{it}""#)).collect();
+    let distinct = format!(r#"{{"fact": {{"tags": [{}]}}}}"#, distinct.join(","));
+    let digits = format!(r#"{{"fact": {{"digits": "{}"}}}}"#, "7".repeat(200_000));
+    let bodies = [banner, tags, distinct, digits];
     go_on(stop, |turn| {
-        let body = if turn % 2 == 0 { &banner } else { &tags };
+        let body = &bodies[turn % bodies.len()];
         post(site, stop, "/v1/classified/nodes/repeated", body, Reading::Fast)
     })
 }

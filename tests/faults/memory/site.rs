@@ -247,20 +247,22 @@ fn pairs(files: &[(String, String)]) -> Vec<(&str, &str)> {
     files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect()
 }
 
-/// A realistic estate, some groups within each other, one that writes change, and one whose pattern
-/// runs out of steps.
 /// Returns groups that ask for a text and for an element, of which a node can have millions.
 fn found_often() -> String {
-    let rules = [
-        r#"["~", [fact, banner], "^web-"]"#,
-        r#"["~", [fact, banner], "^db-"]"#,
-        r#"["<:", [fact, tags], web]"#,
-        r#"["<:", [fact, tags], db]"#,
-    ];
-    let group = |number: usize| format!("name: Often {number}\nrule: {}\n", rules[number % 4]);
-    (0..400).map(group).collect::<Vec<_>>().join("---\n")
+    let rule = |number: usize| match number % 6 {
+        0 => r#"["~", [fact, banner], "^web-"]"#.to_owned(),
+        1 => r#"["~", [fact, banner], "^db-"]"#.to_owned(),
+        2 => r#"["<:", [fact, tags], web]"#.to_owned(),
+        3 => format!(r#"["<:", [fact, tags], web{number}]"#),
+        4 => format!(r#"[not, ["<:", [fact, tags], db{number}]]"#),
+        _ => format!(r#"[">", [fact, digits], "{number}"]"#),
+    };
+    let group = |number: usize| format!("name: Often {number}\nrule: {}\n", rule(number));
+    (0..1_200).map(group).collect::<Vec<_>>().join("---\n")
 }
 
+/// A realistic estate, some groups within each other, one that writes change, and one whose pattern
+/// runs out of steps.
 fn files(size: Size, scale: Scale) -> Vec<(String, String)> {
     let realistic = Scale { groups: size.groups - CHAIN, ..scale };
     let mut files = estates::files(realistic, 5);
