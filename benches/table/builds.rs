@@ -16,6 +16,9 @@ use super::{median, row, seconds};
 
 const GROUPS: usize = 10_000;
 
+/// A fleet's worth of groups, more than the default limits admit.
+const MANY_GROUPS: usize = 100_000;
+
 /// A bare repository with one branch.
 struct Branch {
     repository: Repository,
@@ -23,9 +26,9 @@ struct Branch {
 }
 
 impl Branch {
-    fn new(directory: &Path) -> Self {
+    fn new(directory: &Path, groups: usize) -> Self {
         let repository = Repository::init_bare(directory).unwrap();
-        let branch = Self { repository, files: estates::files(Scale::of(GROUPS), 1) };
+        let branch = Self { repository, files: estates::files(Scale::of(groups), 1) };
         let mut index = git2::Index::new().unwrap();
         for (path, text) in &branch.files {
             index.add(&branch.entry(path, text)).unwrap();
@@ -103,7 +106,7 @@ impl Branch {
     }
 }
 
-fn follow(directory: &Path) -> Arc<Controller> {
+fn follow(directory: &Path, budget: Budget) -> Arc<Controller> {
     let settings = Settings {
         target: Target::Local(directory.to_owned()),
         transport: Box::default(),
@@ -113,7 +116,7 @@ fn follow(directory: &Path) -> Arc<Controller> {
         interval: Duration::from_hours(1),
         data: None,
         policy: Policy::default(),
-        budget: Budget::DEFAULT,
+        budget,
         snapshot_cache: 64 << 20,
         verification: Verification::default(),
         reporting: None,
@@ -123,7 +126,7 @@ fn follow(directory: &Path) -> Arc<Controller> {
 
 pub(super) fn measure() {
     let directory = tempfile::tempdir().unwrap();
-    let branch = Branch::new(directory.path());
+    let branch = Branch::new(directory.path(), GROUPS);
     let parse = || {
         let began = Instant::now();
         for (_, text) in &branch.files {
@@ -133,7 +136,7 @@ pub(super) fn measure() {
     };
     let full = || {
         let began = Instant::now();
-        let controller = follow(directory.path());
+        let controller = follow(directory.path(), Budget::DEFAULT);
         assert!(controller.snapshot().is_ok());
         let took = began.elapsed();
         drop(controller);
@@ -144,7 +147,7 @@ pub(super) fn measure() {
     // A machine that becomes faster or slower does so for both of a turn.
     let mut ratios: Vec<f64> = turns.iter().map(|it| seconds(it[1]) / seconds(it[0])).collect();
     ratios.sort_by(f64::total_cmp);
-    let controller = follow(directory.path());
+    let controller = follow(directory.path(), Budget::DEFAULT);
     let changes: Vec<Duration> = (0..27)
         .map(|number| {
             let commit = branch.change(number);
@@ -171,5 +174,37 @@ pub(super) fn measure() {
         &format!("{:.3}", seconds(changed) / seconds(full)),
         "≤ 0.05",
         "≤ 0.01",
+    );
+}
+
+/// Measures builds of more groups than most have.
+pub(super) fn measure_many() {
+    let directory = tempfile::tempdir().unwrap();
+    let branch = Branch::new(directory.path(), MANY_GROUPS);
+    let texts: usize = branch.files.iter().map(|(_, text)| text.len()).sum();
+    drop(branch);
+    let before = super::resident();
+    let build = || {
+        let began = Instant::now();
+        let controller = follow(directory.path(), super::generous());
+        assert!(controller.snapshot().is_ok());
+        (began.elapsed(), controller)
+    };
+    let (first, controller) = build();
+    let bytes = super::resident() - before;
+    drop(controller);
+    let times = (0..4).map(|_| build().0).chain([first]).collect();
+    let groups = MANY_GROUPS as f64;
+    row(
+        "P16",
+        "full build of 100k groups: seconds; resident bytes a group after the first, beside its text",
+        &format!(
+            "{:.2} / {:.0} (texts {:.0})",
+            seconds(median(times)),
+            bytes / groups - texts as f64 / groups,
+            texts as f64 / groups
+        ),
+        "",
+        "≤ 4 / 500",
     );
 }
