@@ -32,7 +32,7 @@ pub struct GroupFile {
     /// Where the rule is written.
     pub rule: Option<Place>,
     /// The nodes that are pinned, and where.
-    pub pinned: Vec<(Arc<str>, Place)>,
+    pub pinned: Box<[(Arc<str>, Place)]>,
     /// Where the values are written.
     pub values: ValuePlaces,
     /// The values that have a `$`.
@@ -133,20 +133,19 @@ const KEYS: &[&str] = &[
 /// Reads the groups of a file, one a document.
 ///
 /// The values are taken out of the documents: a copy of them would take as much memory again.
-pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Vec<GroupFile> {
-    documents
-        .iter_mut()
-        .filter(|document| !document.is_null())
-        .map_while(|document| {
-            reader.charge(BudgetItem::Groups, 1)?;
-            let name = document.get("name").and_then(Node::as_str);
-            reader.group = name.map(|it| bounded(it.to_owned()));
-            let group = read_group(document, reader);
-            reader.group = None;
-            Some(group)
-        })
-        .flatten()
-        .collect()
+pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Box<[GroupFile]> {
+    // Most files have one group: room for more would be most of what is kept of them.
+    let mut groups = Vec::with_capacity(documents.len());
+    let read = documents.iter_mut().filter(|document| !document.is_null()).map_while(|document| {
+        reader.charge(BudgetItem::Groups, 1)?;
+        let name = document.get("name").and_then(Node::as_str);
+        reader.group = name.map(|it| bounded(it.to_owned()));
+        let group = read_group(document, reader);
+        reader.group = None;
+        Some(group)
+    });
+    groups.extend(read.flatten());
+    groups.into()
 }
 
 /// Returns what is meant by a key that Puppet Enterprise, Hiera or other classifiers have.
@@ -198,7 +197,9 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
         (None, Some(name), Some(environment)) => Some(implied_id(document, name, environment)),
         _ => None,
     };
-    let rule = read_rule(document, id, reader);
+    let is_root = id == Some(GroupId::ROOT);
+    let pins = read_pins(document, is_root, reader);
+    let rule = read_rule(document, is_root, pins.as_deref(), reader);
     let trumps = document.get("environment_trumps");
     let trumps = trumps.and_then(|node| reader.boolean(node, "`environment_trumps`"));
     let description = read_description(document, reader);
@@ -209,8 +210,7 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
     let variables =
         document.take("variables").map(|node| reader.variables(node)).unwrap_or_default();
     let parent = read_parent(document, reader);
-    let pinned = document.get("pinned").map(Node::elements).unwrap_or_default().iter();
-    let pinned = pinned.filter_map(|it| Some((it.as_str()?.into(), reader.place(it.span))));
+    let pinned = pin_places(document, pins, reader);
     let place = |key: &str| document.get(key).map(|node| reader.place(node.span));
     let valid = reader.errors == errors_before;
     let group = match (id, name.clone(), environment, rule) {
@@ -237,7 +237,7 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
         environment: place("environment"),
         parent,
         rule: place("rule"),
-        pinned: pinned.collect(),
+        pinned,
         values,
         dollars,
     })
@@ -283,15 +283,9 @@ fn implied_id(document: &Node, name: &GroupName, environment: &EnvironmentName) 
     GroupId::of_name(environment, name)
 }
 
-/// Reads rule and pinned nodes; the inner `None` is a group that has neither.
-#[expect(clippy::option_option, reason = "a rule that is absent is not one that cannot be read")]
-fn read_rule(
-    document: &Node,
-    id: Option<GroupId>,
-    reader: &mut FileReader,
-) -> Option<Option<Condition>> {
-    let is_root = id == Some(GroupId::ROOT);
-    let pinned = match document.get("pinned").filter(|node| !node.is_null()) {
+/// Reads the names of pinned nodes; `None` if something is wrong with them.
+fn read_pins(document: &Node, is_root: bool, reader: &mut FileReader) -> Option<Vec<Arc<str>>> {
+    match document.get("pinned").filter(|node| !node.is_null()) {
         Some(node) if is_root => {
             let message = "nodes cannot be pinned to the root group, every node is in it";
             reader.add(Kind::RootGroup, node.span, message);
@@ -306,7 +300,34 @@ fn read_rule(
             reader.texts(node, "`pinned`")
         }
         None => Some(Vec::new()),
-    };
+    }
+}
+
+/// Returns the pinned nodes and where each is written. Their names are those of the rule, kept once.
+fn pin_places(
+    document: &Node,
+    names: Option<Vec<Arc<str>>>,
+    reader: &FileReader,
+) -> Box<[(Arc<str>, Place)]> {
+    let elements = document.get("pinned").map(Node::elements).unwrap_or_default();
+    let places = elements.iter().map(|it| reader.place(it.span));
+    match names {
+        Some(names) => names.into_iter().zip(places).collect(),
+        None => {
+            let names = elements.iter().map(|it| it.as_str().map(Arc::from));
+            names.zip(places).filter_map(|(name, place)| Some((name?, place))).collect()
+        }
+    }
+}
+
+/// Reads the rule and joins it with the pinned nodes; the inner `None` is a group that has neither.
+#[expect(clippy::option_option, reason = "a rule that is absent is not one that cannot be read")]
+fn read_rule(
+    document: &Node,
+    is_root: bool,
+    pinned: Option<&[Arc<str>]>,
+    reader: &mut FileReader,
+) -> Option<Option<Condition>> {
     let rule = match document.get("rule").filter(|node| !node.is_null()) {
         Some(node) => rule::read(node, reader).map(Some),
         None if is_root => root_group().map(|root| root.rule.as_deref().cloned()),
@@ -314,7 +335,7 @@ fn read_rule(
     };
     let pinned = pinned?;
     reader.charge(BudgetItem::RuleTerms, pinned.len() as u64)?;
-    Some(with_pins(rule?, &pinned))
+    Some(with_pins(rule?, pinned))
 }
 
 fn read_parent(document: &Node, reader: &mut FileReader) -> Option<(ParentName, Place)> {

@@ -18,7 +18,7 @@ pub struct FileReading {
     /// The path from the root of the group repository.
     pub path: Arc<str>,
     /// What was found in it.
-    pub diagnostics: Vec<Arc<Diagnostic>>,
+    pub diagnostics: Box<[Arc<Diagnostic>]>,
     pub(super) ignores: Vec<Ignore>,
     pub(super) parts: FileParts,
     /// What the file costs of the commit's budget.
@@ -30,7 +30,7 @@ impl FileReading {
     fn broken(path: &Arc<str>, diagnostic: Diagnostic) -> Self {
         Self {
             path: Arc::clone(path),
-            diagnostics: vec![diagnostic.into()],
+            diagnostics: [diagnostic.into()].into(),
             ignores: Vec::new(),
             parts: FileParts::Nothing,
             cost: Counts::default(),
@@ -71,7 +71,7 @@ impl FileReading {
 #[derive(Clone, Debug)]
 pub(super) enum FileParts {
     Nothing,
-    Groups(Vec<GroupFile>),
+    Groups(Box<[GroupFile]>),
     Node(Box<individual::NodeFile>),
     Environment(Box<catalogue::EnvironmentFile>),
     Tests(Vec<TestCase>),

@@ -57,7 +57,8 @@ pub fn read_layout(files: &[SourceFile]) -> (Layout, Option<FileReading>) {
         if let Some(document) = single(&mut contents.documents, &mut reader) {
             read_document(document, &mut layout, &mut reader);
         }
-        reading.diagnostics.extend(reader.diagnostics.into_iter().map(Arc::new));
+        let more = reader.diagnostics.into_iter().map(Arc::new);
+        reading.diagnostics = reading.diagnostics.into_iter().chain(more).collect();
         reading.parts = FileParts::Nothing;
     }
     (layout, Some(reading))
