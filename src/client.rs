@@ -11,6 +11,7 @@ mod error;
 mod identity;
 mod list;
 mod nodes;
+mod resolver;
 mod socket;
 
 use jiff::Timestamp;

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use ureq::Agent;
-use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{
     ConnectProxyConnector, Connector as _, RustlsConnector, TcpConnector,
 };
@@ -13,6 +12,7 @@ use super::advice::Hints;
 use super::certificates::Certificates;
 use super::early_close::EarlyClose;
 use super::identity::{Identity, has_password, is_private, without_password};
+use super::resolver::HostResolver;
 use super::{Client, ClientError, socket};
 
 /// How long a request may take.
@@ -72,7 +72,7 @@ impl Client {
                     .chain(EarlyClose)
                     .chain(RustlsConnector::default());
             let config = config.tls_config(tls).build();
-            let agent = Agent::with_parts(config, connector, DefaultResolver::default());
+            let agent = Agent::with_parts(config, connector, HostResolver::default());
             let base = url.trim_end_matches('/').to_owned();
             return Ok(Self { agent, base, name, token, certificates, advice });
         };

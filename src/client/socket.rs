@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 use ureq::config::Config;
-use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport,
 };
 use ureq::{Agent, Error};
 
+use super::resolver::HostResolver;
+
 /// Returns an agent that sends every request through a unix socket.
 pub(super) fn agent(config: Config, path: &Path) -> Agent {
-    Agent::with_parts(config, UnixConnector(path.to_owned()), DefaultResolver::default())
+    Agent::with_parts(config, UnixConnector(path.to_owned()), HostResolver::default())
 }
 
 /// Connects to the unix socket for every URL.
