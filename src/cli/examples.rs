@@ -63,6 +63,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 /// Returns the commands with an example in the help of each.
 pub(super) fn with_examples(command: Command) -> Command {
     EXAMPLES.iter().fold(command, |command, (name, examples)| {
+        if command.find_subcommand(name).is_none() {
+            return command;
+        }
         let title = if examples.len() == 1 { "Example" } else { "Examples" };
         let help = format!("{title}:\n  {}", examples.join("\n  "));
         command.mut_subcommand(name, |it| it.after_help(help))

@@ -157,8 +157,11 @@ fn given_at(given: &ArgMatches, arg: &Arg) -> Option<ValueSource> {
     given.value_source(arg.get_id().as_str()).filter(|it| *it != ValueSource::DefaultValue)
 }
 
-/// Returns a command line whose settings may stand in any combination in one command.
+/// Returns a command line whose settings may stand in any combination in one command, if it has it.
 pub(super) fn without_relations_of(command: Command, name: &str) -> Command {
+    if command.find_subcommand(name).is_none() {
+        return command;
+    }
     command.mut_subcommand(name, without_relations)
 }
 
