@@ -304,10 +304,10 @@ impl<'w> Walk<'w> {
         let layout = self.edits.source.layout(self.repository, commit);
         let before = self.at.filter(|_| layout == self.layout);
         let changed = self.repository.changed_files(before, commit, directory, &meter)?;
-        let digested = |it: FileReading| it.groups().iter().map(Digested::of).collect();
+        let digested = |it: &FileReading| it.groups().iter().map(Digested::of).collect();
         let groups: Vec<Vec<Digested>> =
             self.read_each(&changed, &layout, FileKind::Groups, &meter, digested)?;
-        let is_catalogue = |it: FileReading| it.is_catalogue();
+        let is_catalogue = |it: &FileReading| it.is_catalogue();
         let catalogues = if before == self.at {
             self.read_each(&changed, &layout, FileKind::Environment, &meter, is_catalogue)?
         } else {
@@ -330,22 +330,30 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    /// Reads the files of a kind among some, and keeps of each what is needed.
+    /// Reads the files of a kind among some, but for those whose reading a snapshot has, and keeps of each what
+    /// is needed.
     fn read_each<T>(
         &self,
         files: &[TreeEntry],
         layout: &Layout,
         kind: FileKind,
         meter: &Arc<Meter>,
-        keep: impl Fn(FileReading) -> T,
+        keep: impl Fn(&FileReading) -> T,
     ) -> Result<Vec<T>, FilesError> {
-        let mut kept = Vec::new();
-        for entry in files {
-            if TreeFile::of(entry, layout).is_some_and(|it| it.kind == kind) {
-                let file = source_file(self.repository, entry)?;
-                meter.charge(BudgetItem::DocumentBytes, file.size())?;
-                kept.push(self.edits.store.readings().read(&file, kind, meter, &keep)?);
+        let cache = self.edits.store.readings();
+        let files = files.iter().filter_map(|entry| TreeFile::of(entry, layout));
+        let files: Vec<TreeFile<'_>> = files.filter(|it| it.kind == kind).collect();
+        let known = cache.get(&files);
+        let mut kept = Vec::with_capacity(files.len());
+        for (file, known) in files.iter().zip(known) {
+            if let Some(reading) = known {
+                meter.charge_all(&reading.cost.with(BudgetItem::Findings, 0))?;
+                kept.push(keep(&reading));
+                continue;
             }
+            let file = source_file(self.repository, file.entry)?;
+            meter.charge(BudgetItem::DocumentBytes, file.size())?;
+            kept.push(cache.read(&file, kind, meter, |it| keep(&it))?);
         }
         Ok(kept)
     }
