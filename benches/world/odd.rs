@@ -43,11 +43,24 @@ const TEXTS: &[&str] = &[
     "b\n", "xabx", "abc", "10K", " 7 ", "1e3", "1E+3",
 ];
 
+/// What is read as a number once for all rules, since it is long: whole numbers and what is none.
+fn long_number(rng: &mut Rng) -> String {
+    let digits = "7".repeat(70);
+    match rng.u8(..5) {
+        0 => format!("{}5", "0".repeat(70)),
+        1 => format!("{digits}x"),
+        2 => format!(" {digits} "),
+        3 => format!("{digits}.0"),
+        _ => digits,
+    }
+}
+
 fn text(rng: &mut Rng) -> String {
-    match rng.u8(..8) {
+    match rng.u8(..10) {
         // What the worst of the patterns cannot be searched in.
         0 => "a".repeat(60),
         1 => format!("{}b", "a".repeat(60)),
+        2 => long_number(rng),
         _ => rng.choice(TEXTS).map(ToString::to_string).unwrap_or_default(),
     }
 }
@@ -104,7 +117,9 @@ fn value(depth: u8, rng: &mut Rng) -> Value {
         1 => json!(rng.bool()),
         2 => json!(rng.i8(..)),
         3 => {
-            serde_json::from_str(rng.choice(["5.0", "1e3", "-0", "5"].as_slice()).unwrap()).unwrap()
+            let long = "7".repeat(70);
+            let numbers = ["5.0", "1e3", "-0", "5", &long];
+            serde_json::from_str(rng.choice(numbers.as_slice()).unwrap()).unwrap()
         }
         7 => (0..rng.usize(..4)).map(|_| value(depth - 1, rng)).collect(),
         8 | 9 => map(depth - 1, rng).into(),

@@ -1,6 +1,6 @@
 //! From names of hosts to addresses.
 
-use std::net::IpAddr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ureq::Error;
 use ureq::config::Config;
@@ -30,8 +30,10 @@ impl Resolver for HostResolver {
 
 /// Returns whether the host of a URL is an address; one of version 6 stands in brackets.
 fn is_address(host: &str) -> bool {
-    let inner = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
-    inner.unwrap_or(host).parse::<IpAddr>().is_ok()
+    match host.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+        Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
+        None => host.parse::<Ipv4Addr>().is_ok(),
+    }
 }
 
 #[cfg(test)]
@@ -45,6 +47,7 @@ mod tests {
             ("[::1]", true),
             ("localhost", false),
             ("127.1", false),
+            ("[127.0.0.1]", false),
             ("1.2.3.4.example.com", false),
         ] {
             assert_eq!(is_address(host), expected, "{host}");

@@ -4,7 +4,7 @@ use axum::body::{Body, Bytes, HttpBody as _};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 
-use super::compute::NODES;
+use super::compute::BODIES;
 use super::error::ApiError;
 use super::server::{BodyTimeout, OverBudget};
 use crate::changeset::check_numbers;
@@ -98,7 +98,7 @@ pub(super) async fn read_json(body: Body) -> Result<Option<Value>, ApiError> {
 /// Reads a body as JSON of at most so many values.
 pub(super) async fn read_json_within(body: Body, most: usize) -> Result<Option<Value>, ApiError> {
     let Some(bytes) = read(body).await? else { return Ok(None) };
-    NODES.run(bytes.len(), move || to_json_within(&bytes, most).map(Some)).await?
+    BODIES.run(bytes.len(), move || to_json_within(&bytes, most).map(Some)).await?
 }
 
 /// Reads the bytes of a body as JSON of at most so many values.
@@ -114,7 +114,7 @@ pub(super) async fn read_groups(
     schema: &'static str,
 ) -> Result<Value, ApiError> {
     let Some(bytes) = read(body).await? else { return Ok(Value::default()) };
-    NODES.run(bytes.len(), move || to_groups(&bytes, most, schema)).await?
+    BODIES.run(bytes.len(), move || to_groups(&bytes, most, schema)).await?
 }
 
 /// Reads the bytes of a body that says what groups are; the numbers of these must fit into files.

@@ -35,6 +35,9 @@ const WAIT: Duration = Duration::from_secs(30);
 /// most nodes send is light, and no more.
 pub(super) static NODES: LazyLock<Lane> = LazyLock::new(|| Lane::new(64 << 10, cores().min(16)));
 
+/// Bodies that are made into values, which takes the same time for each of their bytes.
+pub(super) static BODIES: LazyLock<Lane> = LazyLock::new(|| Lane::new(256 << 10, cores().min(16)));
+
 /// Requests of people and tools: explanations, translations, lists of groups.
 pub(super) static TOOLS: LazyLock<Lane> =
     LazyLock::new(|| Lane::new(64 << 10, (cores() / 2).clamp(1, 4)));
@@ -118,7 +121,8 @@ fn weight_of(value: &Value) -> usize {
         Value::Object(fields) => {
             fields.iter().map(|(key, value)| key.len() + weight_of(value)).sum()
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::Number(number) => number.as_str().len(),
+        Value::Null | Value::Bool(_) => 0,
     }
 }
 

@@ -48,8 +48,16 @@ impl Builder {
             }
             let build = || supervised("builder", || self.build_candidate());
             // Agents wait for the first commit that is live.
-            let pool = BUILDERS.as_ref().filter(|_| self.state.lock().active.is_some());
-            if pool.map_or_else(build, |it| it.install(build)).is_none() {
+            let answers = self.state.lock().active.is_some();
+            let built = match answers.then(|| BUILDERS.as_ref()) {
+                None => build(),
+                Some(Some(pool)) => pool.install(build),
+                Some(None) => {
+                    priority::yield_to_requests();
+                    build()
+                }
+            };
+            if built.is_none() {
                 self.reject_panicked();
             }
         }

@@ -46,12 +46,12 @@ impl Fetcher {
         let mut wait = if is_requested { Duration::ZERO } else { self.pause() };
         let mut requested: Option<Instant> = None;
         while let Some(trigger) = self.wait_for_trigger(Instant::now() + wait, &mut requested) {
-            if let Err(error) = self.fetch(trigger) {
-                tracing::warn!(%error, "fetch failed");
-            }
             // Agents wait for the first commit that is live.
             if self.state.lock().active.is_some() {
                 priority::yield_to_requests();
+            }
+            if let Err(error) = self.fetch(trigger) {
+                tracing::warn!(%error, "fetch failed");
             }
             wait = self.pause();
         }

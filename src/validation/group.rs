@@ -135,7 +135,7 @@ const KEYS: &[&str] = &[
 /// The values are taken out of the documents: a copy of them would take as much memory again.
 pub(super) fn read(documents: &mut [Node], reader: &mut FileReader) -> Box<[GroupFile]> {
     // Most files have one group: room for more would be most of what is kept of them.
-    let mut groups = Vec::with_capacity(documents.len());
+    let mut groups = Vec::with_capacity(documents.iter().filter(|it| !it.is_null()).count());
     let read = documents.iter_mut().filter(|document| !document.is_null()).map_while(|document| {
         reader.charge(BudgetItem::Groups, 1)?;
         let name = document.get("name").and_then(Node::as_str);

@@ -92,12 +92,14 @@ fn has_rule_of(one: &Group, other: &Group) -> bool {
     std::ptr::eq(one, other) || one.rule == other.rule
 }
 
-/// Counts the comparisons of a rule, patterns more than others.
+/// Counts the comparisons of a rule, those that read a whole text or list more than others.
 fn tests(rule: &Condition) -> usize {
     match rule {
         Condition::And(terms) | Condition::Or(terms) => terms.iter().map(tests).sum(),
         Condition::Not(inner) => tests(inner),
-        Condition::Test(test) if matches!(test.comparison, Comparison::Finds(_)) => 8,
-        Condition::Test(_) => 1,
+        Condition::Test(test) => match test.comparison {
+            Comparison::Finds(_) | Comparison::Contains(_) => 8,
+            Comparison::Equals(_) | Comparison::Number { .. } => 1,
+        },
     }
 }

@@ -293,7 +293,9 @@ fn body(rng: &mut Rng) -> String {
     if rng.u8(..4) == 0 {
         text.push_str("# clade: ignore never-matches\n");
     }
-    let test = |rng: &mut Rng| match rng.u8(..7) {
+    let test = |rng: &mut Rng| match rng.u8(..9) {
+        7 => format!("tags <: {}", rng.u8(..3)),
+        8 => format!("not tags <: {}", rng.u8(..3)),
         3 => format!("fact{} != {}", rng.u8(..2), rng.u8(..2)),
         4 => format!("trusted.certname = n{}", rng.u8(..4)),
         5 => format!("size < {}", rng.u8(..2)),
@@ -331,6 +333,7 @@ fn body(rng: &mut Rng) -> String {
 pub(super) fn node(rng: &mut Rng) -> Node {
     let facts = serde_json::json!({
         "fact0": rng.u8(..2).to_string(), "fact1": rng.u8(..2), "size": rng.u8(..4),
+        "tags": (0..rng.u8(..3)).map(|_| rng.u8(..3).to_string()).collect::<Vec<_>>(),
         "new0": {"a": rng.u8(..2)}, "new1": 1, "new2": "0",
     });
     let mut node = Node::named(format!("n{}", rng.u8(..4)));
