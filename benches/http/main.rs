@@ -2,6 +2,8 @@
 //! server with endpoints to compare with, asks them in turn, and prints rows of the table of
 //! `docs/performance.md`.
 //!
+//! `profile` asks the daemon alone, `check-ins` and `console` print rows of their own.
+//!
 //! Both servers have a worker for each core, and share the machine with the client: their rates are
 //! compared, and the time that they compute for a request, which neighbours disturb less.
 #![expect(
@@ -14,6 +16,8 @@
     reason = "a program that measures and prints"
 )]
 
+#[path = "../beside/mod.rs"]
+mod beside;
 #[path = "../world/mod.rs"]
 mod world;
 
@@ -45,6 +49,7 @@ fn main() {
         bare::serve(&port);
         return;
     }
+    let _beside = beside::Beside::start();
     let scale = Scale::of(GROUPS);
     if std::env::args().any(|it| it == "check-ins") {
         let nodes = nodes::nodes(scale, NODES, 2);
@@ -66,6 +71,10 @@ fn main() {
     let bodies: Vec<(String, Vec<u8>)> =
         nodes.iter().map(|node| (node.name.clone(), nodes::body(node))).collect();
     let classify = Load::posts(&daemon.address, "/v1/classified/nodes/", &bodies);
+    if std::env::args().any(|it| it == "profile") {
+        profile(&daemon, &classify, &Load::gets(&daemon.address, "/enc/", &bodies));
+        return;
+    }
     let to_bare = |path: &str| Load::posts(&bare.address, path, &bodies);
     let loads = [
         (&classify, daemon.pid()),
@@ -93,6 +102,14 @@ fn main() {
     row("P8", 0, 3, "classify ÷ parsing to `Value`", "≥ 3.5", "≥ 6");
     row("P9", 4, 5, "GET ENC of a known node ÷ GET of a fixed 1 KB reply", "≥ 0.6", "≥ 0.85");
     swaps(&daemon, &classify);
+}
+
+/// Asks the daemon alone, long enough for a profiler.
+fn profile(daemon: &Daemon, classify: &Load, enc: &Load) {
+    for (name, load) in [("classify", classify), ("enc", enc)] {
+        eprintln!("{name}: the daemon is process {}", daemon.pid());
+        eprintln!("{:?}", load.run(Duration::from_secs(15), daemon.pid()));
+    }
 }
 
 /// Asks endpoints in turn; returns what came of each in every turn.

@@ -1,5 +1,5 @@
 //! How fast a snapshot classifies, in this process: `cargo bench --bench table` prints rows of the
-//! table of `docs/performance.md`; words behind `--` name some of them.
+//! table of `docs/performance.md`; words behind `--` name some of them, and `--beside=2` keeps the machine busy.
 //!
 //! Every figure is a ratio of two things measured in turn in one run, so that machines and their
 //! neighbours matter little.
@@ -14,6 +14,8 @@
     reason = "a program that measures and prints"
 )]
 
+#[path = "../beside/mod.rs"]
+mod beside;
 #[path = "../world/mod.rs"]
 mod world;
 
@@ -38,6 +40,7 @@ const NODES: usize = 300;
 const ROUNDS: usize = 15;
 
 fn main() {
+    let _beside = beside::Beside::start();
     let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
     let chosen =
         |names: &[&str]| wanted.is_empty() || wanted.iter().any(|it| names.contains(&it.as_str()));
