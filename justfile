@@ -46,6 +46,13 @@ bench:
     cargo bench --bench table
     cargo bench --bench http
 
+# The same five times, while two other processes compute and use memory
+bench-under-load:
+    for run in 1 2 3 4 5; do \
+        cargo bench --bench table -- --background-load=2; \
+        cargo bench --bench http -- --background-load=2; \
+    done
+
 # Count instructions, exactly, and compare them with benches/instructions/counts.toml: `just instructions update 'why they grew'`
 instructions *ARGUMENTS:
     cargo run -q --profile instructions -p clade-instructions -- {{ARGUMENTS}}

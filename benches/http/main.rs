@@ -2,7 +2,7 @@
 //! server with endpoints to compare with, asks them in turn, and prints rows of the table of
 //! `docs/performance.md`.
 //!
-//! `profile` asks the daemon alone, `check-ins` and `console` print rows of their own.
+//! `P13` prints that row alone, `profile` asks the daemon alone, `check-ins` and `console` print rows of their own.
 //!
 //! Both servers have a worker for each core, and share the machine with the client: their rates are
 //! compared, and the time that they compute for a request, which neighbours disturb less.
@@ -16,8 +16,8 @@
     reason = "a program that measures and prints"
 )]
 
-#[path = "../beside/mod.rs"]
-mod beside;
+#[path = "../background_load/mod.rs"]
+mod background_load;
 #[path = "../world/mod.rs"]
 mod world;
 
@@ -49,7 +49,7 @@ fn main() {
         bare::serve(&port);
         return;
     }
-    let _beside = beside::Beside::start();
+    let Some(_load) = background_load::BackgroundLoad::start() else { return };
     let scale = Scale::of(GROUPS);
     if std::env::args().any(|it| it == "check-ins") {
         let nodes = nodes::nodes(scale, NODES, 2);
@@ -66,7 +66,6 @@ fn main() {
         return;
     }
     let daemon = Daemon::start(scale);
-    let bare = bare::Bare::start();
     let nodes = nodes::nodes(scale, NODES, 2);
     let bodies: Vec<(String, Vec<u8>)> =
         nodes.iter().map(|node| (node.name.clone(), nodes::body(node))).collect();
@@ -75,6 +74,11 @@ fn main() {
         profile(&daemon, &classify, &Load::gets(&daemon.address, "/enc/", &bodies));
         return;
     }
+    if std::env::args().any(|it| it == "P13") {
+        swaps(&daemon, &classify);
+        return;
+    }
+    let bare = bare::Bare::start();
     let to_bare = |path: &str| Load::posts(&bare.address, path, &bodies);
     let loads = [
         (&classify, daemon.pid()),

@@ -1,5 +1,5 @@
 //! How fast a snapshot classifies, in this process: `cargo bench --bench table` prints rows of the
-//! table of `docs/performance.md`; words behind `--` name some of them, and `--beside=2` keeps the machine busy.
+//! table of `docs/performance.md`; words behind `--` name some of them, and `--background-load=2` keeps the machine busy.
 //!
 //! Every figure is a ratio of two things measured in turn in one run, so that machines and their
 //! neighbours matter little.
@@ -14,8 +14,8 @@
     reason = "a program that measures and prints"
 )]
 
-#[path = "../beside/mod.rs"]
-mod beside;
+#[path = "../background_load/mod.rs"]
+mod background_load;
 #[path = "../world/mod.rs"]
 mod world;
 
@@ -40,7 +40,7 @@ const NODES: usize = 300;
 const ROUNDS: usize = 15;
 
 fn main() {
-    let _beside = beside::Beside::start();
+    let Some(_load) = background_load::BackgroundLoad::start() else { return };
     let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
     let chosen =
         |names: &[&str]| wanted.is_empty() || wanted.iter().any(|it| names.contains(&it.as_str()));
@@ -211,8 +211,8 @@ fn sizes() {
         for _ in 0..rounds {
             times[0].push(world.plainly());
             // What the other way leaves in the caches is not part of either: the figure is that of
-            // one look after the other, as in P1 and P2.
-            times[1].extend((0..5).map(|_| world.matching()).skip(1));
+            // one look after the other, as in P1 and P2, and of as many of them.
+            times[1].extend((0..=ROUNDS).map(|_| world.matching()).skip(1));
         }
         let [plain, ours] = times.map(median);
         (plain, seconds(plain) / seconds(ours))
