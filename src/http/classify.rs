@@ -2,8 +2,9 @@
 
 use axum::body::{Body, Bytes};
 use axum::extract::{OriginalUri, State};
-use axum::http::header;
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use futures_util::FutureExt as _;
 
 use super::body::{check_values, read, to_json, to_json_within};
 use super::check_in_recorder::CheckInRecorder;
@@ -27,6 +28,9 @@ use crate::model::{Interpolation, NODE_VALUES};
 use crate::rule::EvaluationError;
 use crate::snapshot::{AnsweredNode, NoDocument};
 use crate::telemetry::ClassificationOutcome;
+
+/// The content type of answers that are written as text.
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Classifies a node and counts how that ended.
 fn explained<'a>(
@@ -78,20 +82,21 @@ pub(super) fn classified<T>(
     }
 }
 
-async fn document(
+/// Answers with the classified document. It is a function of the body as it was read, so that the future of a handler
+/// holds its services once and not twice.
+fn document(
     recorder: CheckInRecorder,
     context: SnapshotContext,
     request: NodeRequest,
-    body: Body,
+    bytes: Option<Bytes>,
     version: Version,
-) -> Result<Response, ApiError> {
-    let bytes = read(body).await?;
+) -> impl Future<Output = Result<Response, ApiError>> + Send {
     let weight = bytes.as_ref().map_or(0, Bytes::len);
     let work = move || {
         let answer = classify(&recorder, &context, &request, bytes.as_deref(), version);
         answer.map_err(|error| recorder.shown_error(error))
     };
-    NODES.run(weight, work).await?
+    NODES.run(weight, work).map(|done| done.and_then(|answer| answer))
 }
 
 /// Classifies a node with the facts of a body.
@@ -162,7 +167,7 @@ fn respond(
     };
     context.metrics.count(counted);
     match answer {
-        Ok(text) => context.respond(([(header::CONTENT_TYPE, "application/json")], text)),
+        Ok(text) => context.respond(([(header::CONTENT_TYPE, JSON)], text)),
         Err(error) => context.respond(error),
     }
 }
@@ -185,7 +190,8 @@ pub(super) async fn v1(
     request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
-    document(recorder, context, request, body, Version::V1).await
+    let bytes = read(body).await?;
+    document(recorder, context, request, bytes, Version::V1).await
 }
 
 /// Classifies a node by the facts of the request.
@@ -206,7 +212,8 @@ pub(super) async fn v2(
     request: NodeRequest,
     body: Body,
 ) -> Result<Response, ApiError> {
-    document(recorder, context, request, body, Version::V2).await
+    let bytes = read(body).await?;
+    document(recorder, context, request, bytes, Version::V2).await
 }
 
 /// Classifies a node by its name.
@@ -224,7 +231,7 @@ pub(super) async fn v1_without_facts(
     context: SnapshotContext,
     request: NodeRequest,
 ) -> Result<Response, ApiError> {
-    document(recorder, context, request, Body::empty(), Version::V1).await
+    document(recorder, context, request, None, Version::V1).await
 }
 
 /// Classifies a node by its name.
@@ -242,7 +249,7 @@ pub(super) async fn v2_without_facts(
     context: SnapshotContext,
     request: NodeRequest,
 ) -> Result<Response, ApiError> {
-    document(recorder, context, request, Body::empty(), Version::V2).await
+    document(recorder, context, request, None, Version::V2).await
 }
 
 /// Explains a classification; a conflict is not an error.

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use futures_util::future::{Either, ready};
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -62,14 +63,24 @@ impl Lane {
     /// # Errors
     ///
     /// Returns 503 `busy` if too much waits already, or for too long.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(super) fn run<T: Send + 'static>(
+        &'static self,
+        weight: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = Result<T, ApiError>> + Send {
+        if weight < self.heavy {
+            return Either::Left(ready(Ok(work())));
+        }
+        // Boxed, so that the futures of light requests have no room for it: the allocator needs a lock for more than a
+        // KiB.
+        Either::Right(Box::pin(self.run_apart(weight, work)))
+    }
+
+    async fn run_apart<T: Send + 'static>(
         &'static self,
         weight: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        if weight < self.heavy {
-            return Ok(work());
-        }
         let permit = self.admit(weight).await?;
         run_admitted(permit, work).await
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{OriginalUri, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use jiff::Timestamp;
@@ -33,6 +33,9 @@ use crate::reconcile::Controller;
 use crate::store::Received;
 use crate::telemetry::ClassificationOutcome;
 
+/// The content type of the ENC document.
+const YAML: HeaderValue = HeaderValue::from_static("text/yaml; charset=utf-8");
+
 /// Prints the ENC document.
 fn document(context: &SnapshotContext, node: ProvedNode) -> Result<CachedDocument, ApiError> {
     let node = node.with_certname();
@@ -46,7 +49,7 @@ fn document(context: &SnapshotContext, node: ProvedNode) -> Result<CachedDocumen
 
 fn respond(context: &SnapshotContext, document: Result<Bytes, ApiError>) -> Response {
     match document {
-        Ok(text) => context.respond(([(header::CONTENT_TYPE, "text/yaml; charset=utf-8")], text)),
+        Ok(text) => context.respond(([(header::CONTENT_TYPE, YAML)], text)),
         Err(error) => context.respond(error.into_response()),
     }
 }
@@ -75,17 +78,22 @@ async fn by_name(
         Some(Err(reservation)) => Some(reservation),
         None => None,
     };
-    let node = lookup.find(&request, source).await?.for_classification(&lookup.policy, uri)?;
-    let weight = weight(&node);
-    let print = move || {
-        let document = document(&context, node);
-        (context, document)
-    };
-    let (context, document) = NODES.run(weight, print).await?;
-    if let (Some(cache), Some(reservation), Ok(text)) = (cache, &reservation, &document) {
-        cache.insert(request.name(), reservation, text.clone());
-    }
-    Ok(respond(&context, document.map(|it| it.text)))
+    // Boxed: the futures of cached documents would have room for it.
+    Box::pin(async move {
+        let known = lookup.find(&request, source).await?;
+        let node = known.for_classification(&lookup.policy, uri)?;
+        let weight = weight(&node);
+        let print = move || {
+            let document = document(&context, node);
+            (context, document)
+        };
+        let (context, document) = NODES.run(weight, print).await?;
+        if let (Some(cache), Some(reservation), Ok(text)) = (cache, &reservation, &document) {
+            cache.insert(request.name(), reservation, text.clone());
+        }
+        Ok(respond(&context, document.map(|it| it.text)))
+    })
+    .await
 }
 
 /// The ENC document of a node, by the facts that it checked in with.

@@ -17,6 +17,8 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use tower::Service;
 use tower::layer::layer_fn;
+use uuid::Uuid;
+use uuid::fmt::Simple;
 
 use super::error::ApiError;
 use super::types::ErrorKind;
@@ -48,8 +50,9 @@ impl RequestId {
         };
         let given = request.headers().get(REQUEST_ID).filter(fits).cloned();
         Self(given.unwrap_or_else(|| {
-            let random = format!("{:032x}", fastrand::u128(..));
-            HeaderValue::try_from(random).unwrap_or(HeaderValue::from_static("none"))
+            let mut text = [0; Simple::LENGTH];
+            let random = Uuid::from_u128(fastrand::u128(..)).simple().encode_lower(&mut text);
+            HeaderValue::from_str(random).unwrap_or(HeaderValue::from_static("none"))
         }))
     }
 

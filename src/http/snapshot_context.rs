@@ -65,7 +65,8 @@ where
                     Named::Answered(_) => SnapshotChoice::Controller,
                     Named::Revision(_) | Named::Time(_) => SnapshotChoice::Client,
                 };
-                let snapshot = named.find(Arc::clone(&controller)).await?;
+                // Boxed, since few requests name a commit, and the futures of all would have room for it.
+                let snapshot = Box::pin(named.find(Arc::clone(&controller))).await?;
                 // Most clients that name a commit name the live one.
                 let live = controller.live().ok();
                 let live = live.filter(|it| Arc::ptr_eq(it.snapshot(), &snapshot));

@@ -96,11 +96,12 @@ impl TimedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, <Self as HttpBody>::Error>>> {
         if let Arrival::Incomplete = self.arrival {
             self.waiting = None;
-            self.arrival = if self.estimate.is_nothing() {
-                Arrival::Admitted
-            } else {
-                Arrival::Complete(PendingReservation::new(&self.reservation, self.estimate))
-            };
+            self.arrival =
+                if self.estimate.is_nothing() || self.reservation.try_reserve(self.estimate) {
+                    Arrival::Admitted
+                } else {
+                    Arrival::Complete(PendingReservation::new(&self.reservation, self.estimate))
+                };
         }
         let admitted = match &mut self.arrival {
             Arrival::Complete(admission) => ready!(admission.poll(cx)),

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -47,6 +48,11 @@ impl MemoryBudget {
         Self { free, total, waiting, least }
     }
 
+    /// Returns the permit for so many KiB if they are free now.
+    fn try_admit(&'static self, kibibytes: usize) -> Option<SemaphorePermit<'static>> {
+        self.free.try_acquire_many(permits(kibibytes.min(self.total))).ok()
+    }
+
     /// Waits for so many KiB, with a text of so many KiB in memory. A request that needs more than the
     /// budget gets all of it.
     async fn admit(
@@ -54,10 +60,10 @@ impl MemoryBudget {
         kibibytes: usize,
         text: usize,
     ) -> Result<SemaphorePermit<'static>, OverBudget> {
-        let wanted = permits(kibibytes.min(self.total));
-        if let Ok(permit) = self.free.try_acquire_many(wanted) {
+        if let Some(permit) = self.try_admit(kibibytes) {
             return Ok(permit);
         }
+        let wanted = permits(kibibytes.min(self.total));
         let text = permits(text.max(self.least));
         let _waiting = self.waiting.try_acquire_many(text).map_err(|_| OverBudget)?;
         let waited = tokio::time::timeout(WAIT, self.free.acquire_many(wanted)).await;
@@ -90,7 +96,7 @@ pub(in crate::http) struct OverBudget;
 
 /// The memory that a request has reserved. All clones share it; dropping the last one releases it.
 #[derive(Clone, Debug, Default)]
-pub(in crate::http) struct MemoryReservation(Arc<Mutex<Vec<SemaphorePermit<'static>>>>);
+pub(in crate::http) struct MemoryReservation(Arc<Mutex<SmallVec<[SemaphorePermit<'static>; 1]>>>);
 
 impl MemoryReservation {
     /// Returns the reservation of the current request. Work that outlives the request keeps it.
@@ -112,6 +118,12 @@ impl MemoryReservation {
         let permit = estimate.admit().await?;
         self.keep(permit);
         Ok(())
+    }
+
+    /// Reserves the memory of a parsed text if it is free now, and returns whether it is.
+    pub(super) fn try_reserve(&self, estimate: MemoryEstimate) -> bool {
+        let permit = estimate.budget().try_admit(estimate.kibibytes());
+        permit.map(|it| self.keep(it)).is_some()
     }
 
     fn keep(&self, permit: SemaphorePermit<'static>) {
