@@ -30,7 +30,7 @@ pub use name::{
 pub use node::Node;
 pub use number::Decimal;
 pub(crate) use number::Positions;
-pub use rule::{Comparison, Condition, Order, Path, Segment, Test};
+pub use rule::{Comparison, Condition, NumberComparison, Order, Path, Segment, Test};
 pub(crate) use rule::{is_bare_segment, write_quoted};
 pub use serde_json::{Map, Value};
 pub use table::Table;

@@ -46,17 +46,22 @@ pub enum Comparison {
     Equals(Arc<str>),
     /// `~`: a Java regular expression is found in the string.
     Finds(Pattern),
-    /// `> >= < <=`: the number stands in this order to the operand.
-    Number {
-        /// The order wanted.
-        order: Order,
-        /// The operand as written.
-        operand: Arc<str>,
-        /// The operand as a number; `None` never holds.
-        number: Option<Decimal>,
-    },
+    /// `> >= < <=`: the number stands in an order to the operand. It is rarer than other comparisons, whose size is
+    /// that of most rules.
+    Number(Arc<NumberComparison>),
     /// `<:`: the array has an element with this text.
     Contains(Arc<str>),
+}
+
+/// A comparison of numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NumberComparison {
+    /// The order wanted.
+    pub order: Order,
+    /// The operand as written.
+    pub operand: Box<str>,
+    /// The operand as a number; `None` never holds.
+    pub number: Option<Decimal>,
 }
 
 /// A numeric order.
@@ -78,12 +83,26 @@ impl Comparison {
         match self {
             Self::Equals(_) => "=",
             Self::Finds(_) => "~",
-            Self::Number { order: Order::Greater, .. } => ">",
-            Self::Number { order: Order::AtLeast, .. } => ">=",
-            Self::Number { order: Order::Less, .. } => "<",
-            Self::Number { order: Order::AtMost, .. } => "<=",
+            Self::Number(comparison) => match comparison.order {
+                Order::Greater => ">",
+                Order::AtLeast => ">=",
+                Order::Less => "<",
+                Order::AtMost => "<=",
+            },
             Self::Contains(_) => "<:",
         }
+    }
+
+    /// Returns the order and the number that this compares with; `None` if it is another comparison, or its operand is
+    /// not a number.
+    pub fn number(&self) -> Option<(Order, &Decimal)> {
+        let Self::Number(comparison) = self else { return None };
+        Some((comparison.order, comparison.number.as_ref()?))
+    }
+
+    /// Returns whether this never holds: its operand should be a number and is none.
+    pub fn lacks_number(&self) -> bool {
+        matches!(self, Self::Number(comparison) if comparison.number.is_none())
     }
 
     /// Returns the operand as written.
@@ -91,7 +110,7 @@ impl Comparison {
         match self {
             Self::Equals(text) | Self::Contains(text) => text,
             Self::Finds(pattern) => pattern.as_str(),
-            Self::Number { operand, .. } => operand,
+            Self::Number(comparison) => &comparison.operand,
         }
     }
 }

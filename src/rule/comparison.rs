@@ -2,7 +2,7 @@
 
 use super::fault::{RuleFault, RuleFaultKind};
 use crate::java_regex::{Pattern, from_glob};
-use crate::model::{Comparison, Decimal, Order};
+use crate::model::{Comparison, Decimal, NumberComparison, Order};
 
 /// Reads the operand of a comparison; the operator is one of [`OPERATORS`].
 pub(super) fn comparison(operator: &str, operand: &str) -> Option<Result<Comparison, RuleFault>> {
@@ -29,7 +29,8 @@ pub(super) fn comparison(operator: &str, operand: &str) -> Option<Result<Compari
         _ => return None,
     };
     let number = Decimal::parse(operand);
-    Some(Ok(Comparison::Number { order, operand: operand.into(), number }))
+    let comparison = NumberComparison { order, operand: operand.into(), number };
+    Some(Ok(Comparison::Number(comparison.into())))
 }
 
 /// The operators of comparisons.

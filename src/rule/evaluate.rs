@@ -60,12 +60,13 @@ pub fn holds(comparison: &Comparison, actual: Actual<'_>) -> Result<bool, Evalua
         (Comparison::Finds(pattern), Actual::Text(text)) => {
             return found(pattern, pattern.is_found_in(text));
         }
-        (
-            Comparison::Number { order, number: Some(wanted), .. },
-            Actual::Text(text) | Actual::Scalar(text),
-        ) => Decimal::parse(text).is_some_and(|number| stands(&number, *order, wanted)),
         (Comparison::Contains(wanted), Actual::List(elements)) => {
             elements.iter().any(|element| holds_text(element, wanted))
+        }
+        (comparison, Actual::Text(text) | Actual::Scalar(text)) => {
+            comparison.number().is_some_and(|(order, wanted)| {
+                Decimal::parse(text).is_some_and(|number| stands(&number, order, wanted))
+            })
         }
         _ => false,
     })

@@ -91,7 +91,7 @@ impl<'r> Prover<'r> {
             Condition::Not(inner) => return self.compile(inner, !wanted),
             Condition::Test(test) => {
                 // That nothing is found there, or that the operand is not a number, is said otherwise.
-                let is_number = !matches!(test.comparison, Comparison::Number { number: None, .. });
+                let is_number = !test.comparison.lacks_number();
                 return match self.variable(&test.path).filter(|_| is_number) {
                     Some(variable) => Claim::Value(variable, &test.comparison, wanted),
                     None => Claim::Free,

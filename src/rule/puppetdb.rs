@@ -90,7 +90,7 @@ fn compares_numbers(condition: &Condition) -> bool {
     match condition {
         Condition::And(terms) | Condition::Or(terms) => terms.iter().any(compares_numbers),
         Condition::Not(inner) => compares_numbers(inner),
-        Condition::Test(test) => matches!(test.comparison, Comparison::Number { .. }),
+        Condition::Test(test) => matches!(test.comparison, Comparison::Number(_)),
     }
 }
 
@@ -172,15 +172,13 @@ fn name_query(comparison: &Comparison) -> Result<Option<Value>, &'static str> {
         Comparison::Finds(pattern) if pattern.as_str() == ".*" => return Ok(None),
         Comparison::Finds(pattern) => json!(["~", "certname", pattern.to_postgres()?]),
         Comparison::Contains(_) => return Err("a name is not an array"),
-        Comparison::Number { .. } => json!(["~", "certname", number_pattern(comparison)?]),
+        Comparison::Number(_) => json!(["~", "certname", number_pattern(comparison)?]),
     }))
 }
 
 fn number_pattern(comparison: &Comparison) -> Result<String, &'static str> {
-    let Comparison::Number { order, number: Some(number), .. } = comparison else {
-        return Err("its value is not a number");
-    };
-    number::pattern(*order, number).ok_or("its number has too many digits")
+    let (order, number) = comparison.number().ok_or("its value is not a number")?;
+    number::pattern(order, number).ok_or("its number has too many digits")
 }
 
 /// Asks for a text, and for the boolean or number of the same text.

@@ -239,7 +239,8 @@ fn check_operand(test: &Test, parts: &TestParts<'_>, reader: &mut FileReader) {
         reader.add(Kind::SuspiciousRule, parts.operand().span, message).help = Some(help);
     }
     match &test.comparison {
-        Comparison::Number { operand, number: None, .. } => {
+        comparison if comparison.lacks_number() => {
+            let operand = comparison.operand();
             let message = format!("`{operand}` is not a number, so the comparison is never true");
             let help = "numbers are decimal, without unit: 1024, 0.5, 1e3".to_owned();
             reader.add(Kind::SuspiciousValue, parts.operand().span, message).help = Some(help);

@@ -62,16 +62,16 @@ fn is_scalar(text: &str) -> bool {
 
 /// Returns whether no number lies between the demanded bounds.
 fn is_between_nothing(demands: &[ValueDemand<'_>]) -> bool {
-    let is_number = |it: &ValueDemand<'_>| matches!(it, (Comparison::Number { .. }, true));
+    let is_number = |it: &ValueDemand<'_>| matches!(it, (Comparison::Number(_), true));
     if !demands.iter().any(is_number) {
         return false;
     }
     let (mut least, mut most): (Option<NumberBound<'_>>, Option<NumberBound<'_>>) = (None, None);
     for (comparison, wanted) in demands {
-        let Comparison::Number { order, number: Some(at), .. } = comparison else { continue };
+        let Some((order, at)) = comparison.number() else { continue };
         // What is a number and not greater is at most this.
         let order = match (order, wanted) {
-            (order, true) => *order,
+            (order, true) => order,
             (Order::Greater, false) => Order::AtMost,
             (Order::AtLeast, false) => Order::Less,
             (Order::Less, false) => Order::AtLeast,

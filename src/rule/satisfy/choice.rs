@@ -108,9 +108,9 @@ fn sort<'t>(tests: &[(&'t Trial, bool)]) -> SortedTests<'t> {
             (Comparison::Finds(pattern), false) => sorted.absent.push(pattern),
             (Comparison::Contains(text), true) => sorted.contained.push(text),
             (Comparison::Contains(_), false) => {}
-            (Comparison::Number { operand, .. }, wanted) => {
+            (Comparison::Number(comparison), wanted) => {
                 sorted.numbers |= wanted;
-                sorted.operands.push(operand);
+                sorted.operands.push(&comparison.operand);
             }
         }
     }

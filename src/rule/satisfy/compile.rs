@@ -153,10 +153,12 @@ impl Solver {
             Comparison::Equals(_) => 0,
             Comparison::Finds(_) => 1,
             Comparison::Contains(_) => 2,
-            Comparison::Number { order: Order::Greater, .. } => 3,
-            Comparison::Number { order: Order::AtLeast, .. } => 4,
-            Comparison::Number { order: Order::Less, .. } => 5,
-            Comparison::Number { order: Order::AtMost, .. } => 6,
+            Comparison::Number(comparison) => match comparison.order {
+                Order::Greater => 3,
+                Order::AtLeast => 4,
+                Order::Less => 5,
+                Order::AtMost => 6,
+            },
         };
         let key = (operator, comparison.operand().to_owned());
         let test = self.test(key, || Trial::Comparison(comparison.clone()));

@@ -63,10 +63,11 @@ impl ValueShape {
                 Trial::Comparison(Comparison::Finds(pattern)) => {
                     of_patterns.join(&examples.ends(pattern).unwrap_or_default());
                 }
-                Trial::Comparison(Comparison::Number { order, number: Some(number), .. }) => {
-                    shape.bound(*order, number);
+                Trial::Comparison(comparison) => {
+                    if let Some((order, number)) = comparison.number() {
+                        shape.bound(order, number);
+                    }
                 }
-                Trial::Comparison(_) => {}
             }
         }
         // Patterns know the letters of the alphabet only, of which these texts may have others.

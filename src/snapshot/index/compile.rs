@@ -47,7 +47,8 @@ impl RuleCompiler {
             Condition::Test(test) => {
                 let op = match (self.paths.intern(&test.path), &test.comparison) {
                     // What has no number as its operand never holds either.
-                    (None, _) | (_, Comparison::Number { number: None, .. }) => Op::Never,
+                    (None, _) => Op::Never,
+                    (_, comparison) if comparison.lacks_number() => Op::Never,
                     (Some(path), Comparison::Equals(text))
                         if !self.apart && !has_exponent(text) =>
                     {

@@ -99,7 +99,7 @@ impl<'c> Chooser<'c> {
                 best.paths.push((test.path, required.of));
                 Some(best)
             }
-            Comparison::Equals(_) | Comparison::Contains(_) | Comparison::Number { .. } => None,
+            Comparison::Equals(_) | Comparison::Contains(_) | Comparison::Number(_) => None,
         }
     }
 

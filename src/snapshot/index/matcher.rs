@@ -299,13 +299,13 @@ impl<'r, 'n> Matcher<'r, 'n> {
                 let kind = self.kind(test.path, text);
                 found(pattern, pattern.is_found_in_kind(text, kind))
             }
-            (
-                Comparison::Number { order, number: Some(wanted), .. },
-                PathValue::Text(text) | PathValue::Scalar(text),
-            ) if text.len() > LONG_NUMBER => {
+            (comparison, PathValue::Text(text) | PathValue::Scalar(text))
+                if text.len() > LONG_NUMBER
+                    && let Some((order, wanted)) = comparison.number() =>
+            {
                 let number = self.long_numbers.entry(test.path);
                 let number = number.or_insert_with(|| Decimal::parse(text));
-                Ok(number.as_ref().is_some_and(|it| stands(it, *order, wanted)))
+                Ok(number.as_ref().is_some_and(|it| stands(it, order, wanted)))
             }
             (comparison, seen) => holds(comparison, seen.actual()),
         }

@@ -99,7 +99,7 @@ fn tests(rule: &Condition) -> usize {
         Condition::Not(inner) => tests(inner),
         Condition::Test(test) => match test.comparison {
             Comparison::Finds(_) | Comparison::Contains(_) => 8,
-            Comparison::Equals(_) | Comparison::Number { .. } => 1,
+            Comparison::Equals(_) | Comparison::Number(_) => 1,
         },
     }
 }
