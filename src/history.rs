@@ -47,7 +47,7 @@ pub struct Digested(Option<(GroupId, Digest)>);
 impl Digested {
     /// Returns that of a document.
     pub fn of(document: &GroupFile) -> Self {
-        Self(document.id.zip(digest(document)))
+        Self(document.id().zip(digest(document)))
     }
 }
 
@@ -90,12 +90,12 @@ impl History {
 
 /// Returns what a document says in short; none if it cannot be read.
 fn digest(document: &GroupFile) -> Option<Digest> {
-    let mut value = group_to_value(document.group.as_ref()?);
+    let mut value = group_to_value(document.group()?);
     // The order of keys says nothing.
     value.sort_all_objects();
     let parent = match &document.parent {
-        Some((ParentName::Name(name), _)) => format!("name {name}"),
-        Some((ParentName::Id(id), _)) => format!("id {id}"),
+        Some(ParentName::Name(name)) => format!("name {name}"),
+        Some(ParentName::Id(id)) => format!("id {id}"),
         None => format!("id {}", GroupId::ROOT),
     };
     let hash = Sha256::new().chain_update(value.to_string()).chain_update(parent).finalize();

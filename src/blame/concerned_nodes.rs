@@ -31,7 +31,7 @@ impl ConcernedNodes {
             FileKind::Environment | FileKind::Tests => Self::Nothing,
             FileKind::Node => reading.node().map_or(Self::All, |it| Self::One(it.into())),
             FileKind::Groups => {
-                let rule = |file: &GroupFile| file.group.as_ref()?.rule.clone();
+                let rule = |file: &GroupFile| file.group()?.rule.clone();
                 let rules: Option<Box<[_]>> = reading.groups().iter().map(rule).collect();
                 rules.filter(|it| !it.is_empty()).map_or(Self::All, Self::Matching)
             }

@@ -85,7 +85,7 @@ pub fn read_group(body: &Value) -> Result<Group, Rejection> {
         return Err(violation(problems(&reading)));
     }
     let found = reading.groups().first();
-    match found.and_then(|file| Some((file.group.clone()?, file.parent.clone()?.0))) {
+    match found.and_then(|file| Some((file.group()?.clone(), file.parent.clone()?))) {
         Some((group, ParentName::Id(parent))) => Ok(Group { parent, ..group }),
         Some((_, ParentName::Name(name))) => Err(Rejection::malformed_parent(&name)),
         None => Err(violation(problems(&reading))),

@@ -177,7 +177,7 @@ fn new_parent(document: &Value, before: &Group, after: &Group, new: &Hierarchy) 
 fn locate(path: &Arc<str>, text: &str, id: GroupId) -> Option<usize> {
     let content = SourceContent::Bytes(text.as_bytes().into());
     let reading = read_file(&SourceFile { path: Arc::clone(path), content }, FileKind::Groups);
-    let place = &reading.groups().iter().find(|it| it.id == Some(id))?.place;
+    let place = reading.groups().iter().find(|it| it.id() == Some(id))?.place();
     let documents = document::read(text.as_bytes(), &Limits::DEFAULT).documents;
     documents.iter().position(|it| it.get("name").is_some_and(|name| name.span == place.span))
 }

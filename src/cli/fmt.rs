@@ -11,7 +11,7 @@ use super::output::Output;
 use super::repository::read_directory;
 use crate::changeset::house_layout;
 use crate::document::{self, Node, edit, format};
-use crate::validation::{FileKind, SourceContent, SourceFile, read_file, read_layout};
+use crate::validation::{FileKind, GroupFile, SourceContent, SourceFile, read_file, read_layout};
 
 /// Format files: order of keys, indentation, blank lines; comments and values stay
 ///
@@ -88,8 +88,8 @@ fn with_ids(source: &SourceFile, text: String) -> Option<String> {
     let contents = document::read(text.as_bytes(), &document::Limits::DEFAULT);
     for (number, node) in contents.documents.iter().enumerate() {
         let span = |it: &Node| it.get("name").map(|name| name.span);
-        let group = reading.groups().iter().find(|it| Some(it.place.span) == span(node));
-        let Some(id) = group.filter(|it| it.id_place.is_none()).and_then(|it| it.id) else {
+        let group = reading.groups().iter().find(|it| Some(it.place().span) == span(node));
+        let Some(id) = group.filter(|it| it.id_place().is_none()).and_then(GroupFile::id) else {
             continue;
         };
         let serde_json::Value::Object(mut fields) = node.to_value() else { continue };

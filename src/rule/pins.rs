@@ -45,6 +45,15 @@ pub fn parts(rule: &Condition) -> (Option<&Condition>, Vec<&Arc<str>>) {
     }
 }
 
+/// Returns the last so many nodes that [`with_pins`] joined a rule with.
+pub fn joined_pins(rule: &Condition, count: usize) -> impl Iterator<Item = &Arc<str>> {
+    let terms = match rule {
+        Condition::Or(terms) => terms.as_slice(),
+        _ => &[],
+    };
+    terms.iter().skip(terms.len().saturating_sub(count)).filter_map(pinned)
+}
+
 /// Returns whether a rule is another one that pins more nodes: a pin to a group whose rule is
 /// `name = a` alone gives a rule in which `a` looks like a pinned node, too.
 pub fn is_with_more_pins(rule: &Condition, before: &Condition) -> bool {

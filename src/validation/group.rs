@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::certname;
 use super::dollar::{self, DollarValue};
 use super::file_reader::FileReader;
+use super::group_spans::{GroupPart, GroupSpans, value_spans};
 use super::rule;
-use crate::diagnostic::{Kind, Place, closest};
+use crate::diagnostic::{Kind, closest};
 use crate::document::{Entry, Node, Span, bounded};
 use crate::hierarchy::root_group;
 use crate::model::{BudgetItem, Condition, EnvironmentName, Group, GroupId, GroupName};
@@ -15,96 +16,48 @@ use crate::rule::with_pins;
 /// A group as written: valid by itself, but for its parent.
 #[derive(Clone, Debug)]
 pub struct GroupFile {
-    /// Where the group is written: its name, or the document.
-    pub place: Place,
-    /// The group, with the root group as its parent; `None` if it has errors.
-    pub group: Option<Group>,
-    /// The name, as far as it could be read.
-    pub name: Option<GroupName>,
-    /// The id that is written or follows from the name.
-    pub id: Option<GroupId>,
-    /// Where the id is written.
-    pub id_place: Option<Place>,
-    /// Where the environment is written.
-    pub environment: Option<Place>,
-    /// The parent as written, and where.
-    pub parent: Option<(ParentName, Place)>,
-    /// Where the rule is written.
-    pub rule: Option<Place>,
-    /// The nodes that are pinned, and where.
-    pub pinned: Box<[(Arc<str>, Place)]>,
-    /// Where the values are written.
-    pub values: ValuePlaces,
+    pub(super) file: Arc<str>,
+    pub(super) spans: GroupSpans,
+    content: GroupContent,
+    /// The parent as written.
+    pub parent: Option<ParentName>,
     /// The values that have a `$`.
-    pub(super) dollars: Vec<DollarValue>,
+    pub(super) dollars: Box<[DollarValue]>,
 }
 
-/// Where the values of a group are written.
+/// What a group says.
 #[derive(Clone, Debug)]
-pub struct ValuePlaces {
-    /// Each class, and each of its parameters.
-    pub classes: Vec<ClassPlace>,
-    /// Each variable.
-    pub variables: Vec<ParameterPlace>,
-    /// Each class with config data, and each of its keys.
-    pub config_data: Vec<ClassPlace>,
+enum GroupContent {
+    /// The group, with the root group as its parent.
+    Valid(Group),
+    /// A group with errors: its name and id, as far as they could be read.
+    Invalid { name: Option<GroupName>, id: Option<GroupId> },
 }
 
-impl ValuePlaces {
-    fn of(document: &Node, reader: &FileReader) -> Self {
-        Self {
-            classes: class_places(document, "classes", reader),
-            variables: parameter_places(document.get("variables"), reader),
-            config_data: class_places(document, "config_data", reader),
+impl GroupFile {
+    /// Returns the group, with the root group as its parent; `None` if it has errors.
+    pub fn group(&self) -> Option<&Group> {
+        match &self.content {
+            GroupContent::Valid(group) => Some(group),
+            GroupContent::Invalid { .. } => None,
         }
     }
 
-    /// Returns where a class is written.
-    pub fn class(&self, class: &str) -> Option<&ClassPlace> {
-        self.classes.iter().find(|it| it.name.as_ref() == class)
+    /// Returns the name, as far as it could be read.
+    pub fn name(&self) -> Option<&GroupName> {
+        match &self.content {
+            GroupContent::Valid(group) => Some(&group.name),
+            GroupContent::Invalid { name, .. } => name.as_ref(),
+        }
     }
 
-    /// Returns where a parameter of a class is written.
-    pub fn parameter(&self, class: &str, parameter: &str) -> Option<&ParameterPlace> {
-        named(&self.class(class)?.parameters, parameter)
+    /// Returns the id that is written or follows from the name.
+    pub fn id(&self) -> Option<GroupId> {
+        match &self.content {
+            GroupContent::Valid(group) => Some(group.id),
+            GroupContent::Invalid { id, .. } => *id,
+        }
     }
-
-    /// Returns where a variable is written.
-    pub fn variable(&self, variable: &str) -> Option<&ParameterPlace> {
-        named(&self.variables, variable)
-    }
-
-    /// Returns where a key of the config data of a class is written.
-    pub fn config_data_key(&self, class: &str, key: &str) -> Option<&ParameterPlace> {
-        let class = self.config_data.iter().find(|it| it.name.as_ref() == class)?;
-        named(&class.parameters, key)
-    }
-}
-
-fn named<'p>(places: &'p [ParameterPlace], name: &str) -> Option<&'p ParameterPlace> {
-    places.iter().find(|it| it.name.as_ref() == name)
-}
-
-/// Where a class is written.
-#[derive(Clone, Debug)]
-pub struct ClassPlace {
-    /// The class as written.
-    pub name: Arc<str>,
-    /// Its place.
-    pub place: Place,
-    /// Its parameters.
-    pub parameters: Vec<ParameterPlace>,
-}
-
-/// Where a parameter is written.
-#[derive(Clone, Debug)]
-pub struct ParameterPlace {
-    /// The parameter as written.
-    pub name: Arc<str>,
-    /// Its place.
-    pub place: Place,
-    /// The place of its value.
-    pub value: Place,
 }
 
 /// How a group names its parent.
@@ -203,44 +156,61 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
     let trumps = document.get("environment_trumps");
     let trumps = trumps.and_then(|node| reader.boolean(node, "`environment_trumps`"));
     let description = read_description(document, reader);
-    let values = ValuePlaces::of(document, reader);
+    let values = value_spans(document);
     let dollars = dollar::find(document, reader);
     let classes = document.take("classes").map(|node| reader.classes(node, "`classes`"));
     let config_data = document.take("config_data").map(|node| reader.config_data(node));
     let variables =
         document.take("variables").map(|node| reader.variables(node)).unwrap_or_default();
     let parent = read_parent(document, reader);
-    let pinned = pin_places(document, pins, reader);
-    let place = |key: &str| document.get(key).map(|node| reader.place(node.span));
     let valid = reader.errors == errors_before;
-    let group = match (id, name.clone(), environment, rule) {
-        (Some(id), Some(name), Some(environment), Some(rule)) if valid => Some(Group {
-            id,
-            name,
-            parent: GroupId::ROOT,
-            environment,
-            environment_trumps: trumps.unwrap_or(false),
-            description,
-            rule: rule.map(Arc::new),
-            classes: Arc::new(classes.unwrap_or_default()),
-            variables: Arc::new(variables),
-            config_data: Arc::new(config_data.unwrap_or_default()),
-        }),
-        _ => None,
+    let content = match (id, name, environment, rule) {
+        (Some(id), Some(name), Some(environment), Some(rule)) if valid => {
+            GroupContent::Valid(Group {
+                id,
+                name,
+                parent: GroupId::ROOT,
+                environment,
+                environment_trumps: trumps.unwrap_or(false),
+                description,
+                rule: rule.map(Arc::new),
+                classes: Arc::new(classes.unwrap_or_default()),
+                variables: Arc::new(variables),
+                config_data: Arc::new(config_data.unwrap_or_default()),
+            })
+        }
+        (id, name, ..) => GroupContent::Invalid { name, id },
     };
     Some(GroupFile {
-        place: reader.place(document.get("name").map_or(document.span, |node| node.span)),
-        group,
-        name,
-        id,
-        id_place: place("id"),
-        environment: place("environment"),
+        file: Arc::clone(&reader.file),
+        spans: spans(document, &content, parent.as_ref(), &values),
+        content,
         parent,
-        rule: place("rule"),
-        pinned,
-        values,
-        dollars,
+        dollars: dollars.into(),
     })
+}
+
+/// Returns where the parts of a group are written. What one with errors sets cannot be looked up.
+fn spans(
+    document: &Node,
+    content: &GroupContent,
+    parent: Option<&ParentName>,
+    values: &[Span],
+) -> GroupSpans {
+    let part = |part: GroupPart| {
+        let key = match part {
+            GroupPart::Id => "id",
+            GroupPart::Environment => "environment",
+            GroupPart::Parent => parent.map(|_| "parent")?,
+            GroupPart::Rule => "rule",
+        };
+        document.get(key).map(|node| node.span)
+    };
+    let place = document.name_span();
+    match content {
+        GroupContent::Valid(_) => GroupSpans::new(place, part, &pin_spans(document), values),
+        GroupContent::Invalid { .. } => GroupSpans::new(place, part, &[], &[]),
+    }
 }
 
 fn read_description(document: &Node, reader: &mut FileReader) -> Option<Arc<str>> {
@@ -303,21 +273,15 @@ fn read_pins(document: &Node, is_root: bool, reader: &mut FileReader) -> Option<
     }
 }
 
-/// Returns the pinned nodes and where each is written. Their names are those of the rule, kept once.
-fn pin_places(
-    document: &Node,
-    names: Option<Vec<Arc<str>>>,
-    reader: &FileReader,
-) -> Box<[(Arc<str>, Place)]> {
-    let elements = document.get("pinned").map(Node::elements).unwrap_or_default();
-    let places = elements.iter().map(|it| reader.place(it.span));
-    match names {
-        Some(names) => names.into_iter().zip(places).collect(),
-        None => {
-            let names = elements.iter().map(|it| it.as_str().map(Arc::from));
-            names.zip(places).filter_map(|(name, place)| Some((name?, place))).collect()
-        }
-    }
+/// Returns where the pinned nodes are written.
+fn pin_spans(document: &Node) -> Vec<Span> {
+    document
+        .get("pinned")
+        .map(Node::elements)
+        .unwrap_or_default()
+        .iter()
+        .map(|it| it.span)
+        .collect()
 }
 
 /// Reads the rule and joins it with the pinned nodes; the inner `None` is a group that has neither.
@@ -338,29 +302,8 @@ fn read_rule(
     Some(with_pins(rule?, pinned))
 }
 
-fn read_parent(document: &Node, reader: &mut FileReader) -> Option<(ParentName, Place)> {
+fn read_parent(document: &Node, reader: &mut FileReader) -> Option<ParentName> {
     let node = document.get("parent").filter(|node| !node.is_null())?;
     let text = reader.text(node, "`parent`")?;
-    let parent = text.parse().map_or_else(|_| ParentName::Name(text.into()), ParentName::Id);
-    Some((parent, reader.place(node.span)))
-}
-
-fn class_places(document: &Node, key: &str, reader: &FileReader) -> Vec<ClassPlace> {
-    let entries = document.get(key).map(Node::entries).unwrap_or_default();
-    let class = |entry: &Entry| ClassPlace {
-        name: entry.key.strip_prefix("::").unwrap_or(&entry.key).into(),
-        place: reader.place(entry.key_span),
-        parameters: parameter_places(Some(&entry.value), reader),
-    };
-    entries.iter().map(class).collect()
-}
-
-fn parameter_places(mapping: Option<&Node>, reader: &FileReader) -> Vec<ParameterPlace> {
-    let entries = mapping.map(Node::entries).unwrap_or_default();
-    let parameter = |entry: &Entry| ParameterPlace {
-        name: entry.key.as_str().into(),
-        place: reader.place(entry.key_span),
-        value: reader.place(entry.value.span),
-    };
-    entries.iter().map(parameter).collect()
+    Some(text.parse().map_or_else(|_| ParentName::Name(text.into()), ParentName::Id))
 }

@@ -52,7 +52,7 @@ pub(super) fn check(
         can_be_silenced
             && finder
                 .place(group, setting)
-                .is_some_and(|it| silences(places.readings, it, Kind::PotentialConflict))
+                .is_some_and(|it| silences(places.readings, &it, Kind::PotentialConflict))
     };
     let found = overlaps(estate, evidence, &acknowledged, solver);
     let limit = match shown {
@@ -94,11 +94,10 @@ pub(super) fn unfinished(
     let mut at = estate.hierarchy.lineage(ended_at);
     let written = at.find_map(|it| places.of(estate.hierarchy.group(it).id))?;
     let message = "there are more groups that set the same differently than can be compared: the search for conflicts ended at this group";
-    let mut found = Diagnostic::new(Kind::PotentialConflict, written.place.clone(), message)
-        .with_help(
-            "run `clade validate --facts` with the facts of real nodes, which looks at all groups",
-        );
-    found.group = written.name.as_ref().map(|it| bounded(it.to_string()));
+    let mut found = Diagnostic::new(Kind::PotentialConflict, written.place(), message).with_help(
+        "run `clade validate --facts` with the facts of real nodes, which looks at all groups",
+    );
+    found.group = written.name().map(|it| bounded(it.to_string()));
     found.severity = Severity::Warning;
     Some(found)
 }
@@ -138,7 +137,7 @@ impl<'w> ConflictWriter<'w> {
         } else {
             "set the same in both, let their rules exclude each other, or make one an ancestor of the other"
         };
-        let mut found = Diagnostic::new(Kind::PotentialConflict, place.clone(), message)
+        let mut found = Diagnostic::new(Kind::PotentialConflict, place, message)
             .in_group(self.estate.hierarchy.group(pair.group).name.as_str())
             .with_help(help);
         found.severity = severity;
@@ -149,7 +148,7 @@ impl<'w> ConflictWriter<'w> {
             } else {
                 format!("`{other}` inherits this from `{by}`")
             };
-            found = found.with_related(place.clone(), message);
+            found = found.with_related(place, message);
         }
         for (pair, overlap, first) in seen.take(MORE_PAIRS) {
             let (group, other) = (self.group_name(pair.group), self.group_name(pair.other));
@@ -157,12 +156,12 @@ impl<'w> ConflictWriter<'w> {
             let place = if first.other_by == pair.other {
                 self.place(first.by, first.setting)
             } else {
-                self.file(pair.other).map(|it| &it.place)
+                self.file(pair.other).map(GroupFile::place)
             };
             let node = describe(&overlap.witness, pair.rank == Rank::Real);
             if let Some(place) = place {
                 let message = format!("`{group}` and `{other}` as well, e.g. {node}");
-                found = found.with_related(place.clone(), message);
+                found = found.with_related(place, message);
             }
         }
         Some(found)
@@ -204,15 +203,15 @@ impl<'w> ConflictWriter<'w> {
     }
 
     /// Returns where a group sets something: the parameter, or the group.
-    fn place(&self, index: GroupIndex, setting: Setting<'_>) -> Option<&'w Place> {
+    fn place(&self, index: GroupIndex, setting: Setting<'_>) -> Option<Place> {
         let written = self.file(index)?;
-        Some(parameter_place(written, setting).unwrap_or(&written.place))
+        Some(parameter_place(written, setting).unwrap_or_else(|| written.place()))
     }
 }
 
-fn parameter_place<'g>(written: &'g GroupFile, setting: Setting<'_>) -> Option<&'g Place> {
+fn parameter_place(written: &GroupFile, setting: Setting<'_>) -> Option<Place> {
     let Setting::Parameter(class, name) = setting else { return None };
-    Some(&written.values.parameter(class.as_str(), name.as_str())?.place)
+    written.parameter_place(class, name)
 }
 
 fn name(setting: Setting<'_>) -> String {

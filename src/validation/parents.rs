@@ -17,7 +17,7 @@ pub(super) fn resolve(
     // The first group of each name, and whether there are more.
     let mut by_name: HashMap<&str, (&GroupFile, bool)> = HashMap::with_capacity(files.len());
     for file in files {
-        if let Some(name) = &file.name {
+        if let Some(name) = file.name() {
             let known = by_name.entry(name.as_str());
             known.and_modify(|(_, several)| *several = true).or_insert((file, false));
         }
@@ -27,11 +27,11 @@ pub(super) fn resolve(
         names.sort_unstable();
         names
     });
-    let root_is_written = files.iter().any(|file| file.id == Some(GroupId::ROOT));
+    let root_is_written = files.iter().any(|file| file.id() == Some(GroupId::ROOT));
     files
         .iter()
         .map(|file| {
-            let Some((parent, _)) = &file.parent else { return Some(GroupId::ROOT) };
+            let Some(parent) = &file.parent else { return Some(GroupId::ROOT) };
             let name = match parent {
                 ParentName::Id(id) => return Some(*id),
                 ParentName::Name(name) => name.as_ref(),
@@ -40,11 +40,10 @@ pub(super) fn resolve(
                 Some((only, false)) => {
                     // A group with errors of its own still is the parent that is meant; its
                     // children are checked as far as they can be.
-                    Some(only.id.unwrap_or(GroupId::ROOT))
+                    Some(only.id().unwrap_or(GroupId::ROOT))
                 }
                 Some((_, true)) => {
-                    let is_one =
-                        |it: &&&GroupFile| it.name.as_ref().is_some_and(|it| it.as_str() == name);
+                    let is_one = |it: &&&GroupFile| it.name().is_some_and(|it| it.as_str() == name);
                     let several: Vec<&GroupFile> = files.iter().filter(is_one).copied().collect();
                     diagnostics.push(ambiguous(file, name, &several)?);
                     None
@@ -61,10 +60,10 @@ pub(super) fn resolve(
 }
 
 fn missing(file: &GroupFile, name: &str, similar: Option<&str>) -> Option<Diagnostic> {
-    let (_, place) = file.parent.as_ref()?;
+    let place = file.parent_place()?;
     let message = format!("the parent `{name}` does not exist");
-    let mut diagnostic = Diagnostic::new(Kind::MissingParent, place.clone(), message);
-    diagnostic.group = file.name.as_ref().map(ToString::to_string);
+    let mut diagnostic = Diagnostic::new(Kind::MissingParent, place, message);
+    diagnostic.group = file.name().map(ToString::to_string);
     Some(match similar {
         Some(similar) => diagnostic.with_help(format!("did you mean `{similar}`?")),
         None => diagnostic.with_help("name a group of this repository, by name or id"),
@@ -72,16 +71,17 @@ fn missing(file: &GroupFile, name: &str, similar: Option<&str>) -> Option<Diagno
 }
 
 fn ambiguous(file: &GroupFile, name: &str, several: &[&GroupFile]) -> Option<Diagnostic> {
-    let (_, place) = file.parent.as_ref()?;
+    let place = file.parent_place()?;
     let message = format!("the parent `{name}` is the name of {} groups", several.len());
-    let ids: Vec<String> = several.iter().filter_map(|it| Some(format!("`{}`", it.id?))).collect();
-    let mut diagnostic = Diagnostic::new(Kind::AmbiguousParent, place.clone(), message)
+    let ids: Vec<String> =
+        several.iter().filter_map(|it| Some(format!("`{}`", it.id()?))).collect();
+    let mut diagnostic = Diagnostic::new(Kind::AmbiguousParent, place, message)
         .with_help(format!("name it by id: {}", ids.join(" or ")));
-    diagnostic.group = file.name.as_ref().map(ToString::to_string);
+    diagnostic.group = file.name().map(ToString::to_string);
     for it in several {
-        let environment = it.group.as_ref().map_or("", |group| group.environment.as_str());
-        diagnostic = diagnostic
-            .with_related(it.place.clone(), format!("one in the environment `{environment}`"));
+        let environment = it.group().map_or("", |group| group.environment.as_str());
+        diagnostic =
+            diagnostic.with_related(it.place(), format!("one in the environment `{environment}`"));
     }
     Some(diagnostic)
 }
@@ -93,10 +93,10 @@ pub(super) fn missing_id(
     valid: &HashSet<GroupId>,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let Some((ParentName::Id(id), _)) = &file.parent else { return };
-    let written = files.iter().any(|it| it.id == Some(*id));
+    let Some(ParentName::Id(id)) = &file.parent else { return };
+    let written = files.iter().any(|it| it.id() == Some(*id));
     if !written && !valid.contains(id) {
-        let known: Vec<String> = files.iter().filter_map(|it| Some(it.id?.to_string())).collect();
+        let known: Vec<String> = files.iter().filter_map(|it| Some(it.id()?.to_string())).collect();
         let text = id.to_string();
         let similar = closest(&text, known.iter().map(String::as_str));
         diagnostics.extend(missing(file, &text, similar));

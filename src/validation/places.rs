@@ -32,7 +32,7 @@ impl<'r> Places<'r> {
         }
         let place = self.origins.get(&id)?;
         let mut groups = files_of(self.readings, &place.file).flat_map(|it| it.groups());
-        groups.find(|it| it.id == Some(id) && it.place == *place)
+        groups.find(|it| it.id() == Some(id) && it.is_at(place))
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn check(
     let groups: Vec<(&GroupFile, Group)> = readings
         .iter()
         .flat_map(|it| it.groups())
-        .filter_map(|file| Some((file, shown(file.group.as_ref()?, hierarchy))))
+        .filter_map(|file| Some((file, shown(file.group()?, hierarchy))))
         .collect();
     let work = SchemaWork::default();
     let breaks = |(_, group): &(&GroupFile, Group)| !schemas.allow_group(group, &work);
@@ -45,14 +45,14 @@ pub(super) fn check(
         if found.len() > limit {
             // More are only counted.
             let message = "the group breaks a schema of the repository";
-            found.push(Diagnostic::new(Kind::SchemaViolation, file.place.clone(), message));
+            found.push(Diagnostic::new(Kind::SchemaViolation, file.place(), message));
             continue;
         }
         let violations = schemas.violations_of_group(group);
         found.extend(
             violations
                 .into_iter()
-                .map(|it| diagnostic(it, &file.place, &mut places).in_group(group.name.as_str())),
+                .map(|it| diagnostic(it, &file.place(), &mut places).in_group(group.name.as_str())),
         );
     }
     for reading in readings {

@@ -1,5 +1,6 @@
 mod cases;
 mod conflicts;
+mod group_places;
 mod incremental;
 mod other_trees;
 mod policies;
@@ -370,7 +371,7 @@ fn files_whose_paths_are_shown_alike_are_all_found() {
     let path = "groups/\u{fffd}.yaml";
     let checked = checked(&[(path, "name: A\n"), (path, "name: B\n"), (path, "name: C\n")]);
     let groups = checked.estate.as_ref().unwrap().hierarchy.groups();
-    let found = groups.filter_map(|it| checked.group_file(it.id)?.name.as_ref());
+    let found = groups.filter_map(|it| checked.group_file(it.id)?.name());
     assert_eq!(found.map(ToString::to_string).collect::<Vec<_>>(), ["A", "B", "C"]);
 }
 

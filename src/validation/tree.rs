@@ -15,7 +15,7 @@ pub(super) fn build(files: &[&GroupFile], diagnostics: &mut Vec<Diagnostic>) -> 
     let mut members: Vec<&GroupFile> = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
     for (file, parent) in files.iter().zip(parents) {
-        if let Some(group) = &file.group {
+        if let Some(group) = file.group() {
             let parent = parent.unwrap_or(GroupId::ROOT);
             members.push(file);
             groups.push(Group { parent, ..group.clone() });
@@ -94,19 +94,20 @@ fn report(fault: &HierarchyFault, members: &[&GroupFile]) -> Option<Diagnostic> 
 
 /// Starts a diagnostic at the name of a group.
 fn diagnostic(kind: Kind, file: &GroupFile, message: String) -> Option<Diagnostic> {
-    let name = file.name.as_ref()?;
-    Some(Diagnostic::new(kind, file.place.clone(), message).in_group(name.to_string()))
+    let name = file.name()?;
+    Some(Diagnostic::new(kind, file.place(), message).in_group(name.to_string()))
 }
 
 fn duplicate_id(first: &GroupFile, second: &GroupFile) -> Option<Diagnostic> {
-    let environment = |it: &GroupFile| Some(it.group.as_ref()?.environment.clone());
-    let has_same_name = first.name == second.name && environment(first)? == environment(second)?;
+    let environment = |it: &GroupFile| Some(it.group()?.environment.clone());
+    let has_same_name =
+        first.name() == second.name() && environment(first)? == environment(second)?;
     // An id that is not written follows from the name.
-    let is_implied = second.id_place.is_none();
+    let is_implied = second.id_place().is_none();
     if is_implied && has_same_name {
         return duplicate_name(first, second);
     }
-    let id = second.id?;
+    let id = second.id()?;
     let (message, help) = if is_implied {
         let message = format!("the id `{id}` of this name is that of another group");
         (message, "write another `id` into one of the groups")
@@ -115,18 +116,18 @@ fn duplicate_id(first: &GroupFile, second: &GroupFile) -> Option<Diagnostic> {
         (message, "give one of the groups another id, or leave it out")
     };
     let mut found = diagnostic(Kind::UniquenessViolation, second, message)?;
-    let at = |it: &GroupFile| it.id_place.as_ref().unwrap_or(&it.place).clone();
+    let at = |it: &GroupFile| it.id_place().unwrap_or_else(|| it.place());
     found.place = at(second);
     Some(found.with_help(help).with_related(at(first), "first used here"))
 }
 
 fn duplicate_name(first: &GroupFile, second: &GroupFile) -> Option<Diagnostic> {
-    let group = second.group.as_ref()?;
+    let group = second.group()?;
     let message =
         format!("the environment `{}` has a second group `{}`", group.environment, group.name);
     let found = diagnostic(Kind::UniquenessViolation, second, message)?;
     let help = "a name must be unique within its environment: rename one of them";
-    Some(found.with_help(help).with_related(first.place.clone(), "first used here"))
+    Some(found.with_help(help).with_related(first.place(), "first used here"))
 }
 
 fn cycle(groups: &[&GroupFile]) -> Option<Diagnostic> {
@@ -134,7 +135,7 @@ fn cycle(groups: &[&GroupFile]) -> Option<Diagnostic> {
     let path: Vec<String> = groups
         .iter()
         .chain(groups.first())
-        .filter_map(|it| it.name.as_ref().map(ToString::to_string))
+        .filter_map(|it| it.name().map(ToString::to_string))
         .collect();
     let message = match groups {
         [_] => "the group is its own parent".to_owned(),
@@ -142,10 +143,9 @@ fn cycle(groups: &[&GroupFile]) -> Option<Diagnostic> {
     };
     let mut found = diagnostic(Kind::InheritanceCycle, first, message)?
         .with_help("give one of them a parent that is not below it");
-    found.place = first.parent.as_ref().map_or(found.place, |(_, place)| place.clone());
+    found.place = first.parent_place().unwrap_or(found.place);
     for file in groups.iter().skip(1) {
-        let (_, place) = file.parent.as_ref()?;
-        found = found.with_related(place.clone(), "which has this parent");
+        found = found.with_related(file.parent_place()?, "which has this parent");
     }
     Some(found)
 }
@@ -154,10 +154,10 @@ fn root(file: &GroupFile, fault: RootFault) -> Option<Diagnostic> {
     let mut found = diagnostic(Kind::RootGroup, file, fault.to_string())?;
     let (place, help) = match fault {
         RootFault::Rule => {
-            (file.rule.as_ref(), "leave `rule` out, or write [\"~\", \"name\", \".*\"]")
+            (file.rule_place(), "leave `rule` out, or write [\"~\", \"name\", \".*\"]")
         }
-        RootFault::Parent => (file.parent.as_ref().map(|(_, place)| place), "leave `parent` out"),
+        RootFault::Parent => (file.parent_place(), "leave `parent` out"),
     };
-    found.place = place.cloned().unwrap_or(found.place);
+    found.place = place.unwrap_or(found.place);
     Some(found.with_help(help))
 }

@@ -80,7 +80,7 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
     let mut readings = commit.readings.to_vec();
     readings.sort_by(|a, b| a.path.cmp(&b.path));
     let SortedParts { groups, individuals, catalogues } = SortedParts::of(&readings);
-    let origins = written(&groups).map(|(id, it)| (id, it.place.clone())).collect();
+    let origins = written(&groups).map(|(id, it)| (id, it.place())).collect();
     let mut others = Vec::new();
     let individuals = individual::join(&individuals, &mut others);
     let catalogues = catalogue::join(&catalogues, &mut others);
@@ -138,7 +138,7 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
 
 /// Returns the groups that can be looked up, with their ids.
 fn written<'r>(groups: &[&'r GroupFile]) -> impl Iterator<Item = (GroupId, &'r GroupFile)> {
-    groups.iter().filter_map(|it| Some((it.group.as_ref()?.id, *it)))
+    groups.iter().filter_map(|it| Some((it.group()?.id, *it)))
 }
 
 /// Finds groups that can conflict, if they are searched for.

@@ -73,8 +73,8 @@ fn group(entry: &Value, text: &str) -> Result<Group, String> {
         return Err(errors.join("; "));
     }
     let file = reading.groups().first();
-    let parent = file.and_then(|file| file.parent.as_ref()).map(|(parent, _)| parent.clone());
-    match (file.and_then(|file| file.group.clone()), parent) {
+    let parent = file.and_then(|file| file.parent.clone());
+    match (file.and_then(|file| file.group().cloned()), parent) {
         (Some(group), Some(ParentName::Id(parent))) => Ok(Group { parent, ..group }),
         (Some(group), None) if group.id == GroupId::ROOT => Ok(group),
         (Some(_), _) => Err("its `parent` must be the id of a group".to_owned()),

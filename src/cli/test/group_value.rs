@@ -3,7 +3,7 @@
 use crate::diagnostic::Place;
 use crate::hierarchy::Inherited;
 use crate::model::{ClassName, Classes, Group, Key, Value, VariableName};
-use crate::validation::ValuePlaces;
+use crate::validation::GroupFile;
 
 /// Something that a group sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,16 +48,12 @@ impl<'e> GroupValue<'e> {
     }
 
     /// Returns where it is written.
-    pub(super) fn place(self, values: &ValuePlaces) -> Option<&Place> {
+    pub(super) fn place(self, written: &GroupFile) -> Option<Place> {
         match self {
-            Self::Class(class) => values.class(class.as_str()).map(|it| &it.place),
-            Self::Parameter(class, key) => {
-                values.parameter(class.as_str(), key.as_str()).map(|it| &it.place)
-            }
-            Self::Variable(name) => values.variable(name.as_str()).map(|it| &it.place),
-            Self::ConfigData(class, key) => {
-                values.config_data_key(class.as_str(), key.as_str()).map(|it| &it.place)
-            }
+            Self::Class(class) => written.class_place(class),
+            Self::Parameter(class, key) => written.parameter_place(class, key),
+            Self::Variable(name) => written.variable_place(name),
+            Self::ConfigData(class, key) => written.config_data_place(class, key),
         }
     }
 

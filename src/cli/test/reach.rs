@@ -164,12 +164,11 @@ impl<'l> RepositoryPlaces<'l> {
         let group = hierarchy.group(group);
         let Some(rule) = group.rule.as_deref() else { return Vec::new() };
         let Some(written) = self.loaded.checked.group_file(group.id) else { return Vec::new() };
-        let own = self.comparisons.get(&written.place).cloned().unwrap_or_default();
-        let fallback = written.rule.as_ref().unwrap_or(&written.place);
-        let pinned = written.pinned.iter().map(|(_, place)| place.clone());
-        let mut places: Vec<Place> = own.into_iter().chain(pinned).collect();
+        let own = self.comparisons.get(&written.place()).cloned().unwrap_or_default();
+        let fallback = written.rule_place().unwrap_or_else(|| written.place());
+        let mut places: Vec<Place> = own.into_iter().chain(written.pin_places()).collect();
         // Pins can be written as a rule; whatever has no place of its own has that of the rule.
-        places.resize(comparisons(rule).len(), fallback.clone());
+        places.resize(comparisons(rule).len(), fallback);
         places
     }
 
@@ -180,7 +179,6 @@ impl<'l> RepositoryPlaces<'l> {
         group: GroupIndex,
         value: GroupValue<'_>,
     ) -> Option<Place> {
-        let values = &self.loaded.checked.group_file(hierarchy.group(group).id)?.values;
-        value.place(values).cloned()
+        value.place(self.loaded.checked.group_file(hierarchy.group(group).id)?)
     }
 }

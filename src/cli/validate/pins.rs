@@ -77,8 +77,8 @@ impl<'e> Pins<'e> {
     ) -> Option<Diagnostic> {
         let group = self.estate.hierarchy.group(index);
         let written = checked.group_file(group.id)?;
-        let pin = written.pinned.iter().find(|(it, _)| it.as_ref() == name).map(|(_, it)| it);
-        let place = pin.or(written.rule.as_ref()).unwrap_or(&written.place).clone();
+        let pin = written.pin_place(name);
+        let place = pin.or_else(|| written.rule_place()).unwrap_or_else(|| written.place());
         let mut found = Diagnostic::new(Kind::StalePin, place, message)
             .in_group(group.name.as_str())
             .with_help("remove the pin if the machine is gone");

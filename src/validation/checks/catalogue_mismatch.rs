@@ -129,6 +129,5 @@ fn report(
 }
 
 fn class_place(context: &CheckContext<'_>, class: &ClassName, index: GroupIndex) -> Option<Place> {
-    let written = context.places.of(context.hierarchy.group(index).id)?;
-    Some(written.values.class(class.as_str())?.place.clone())
+    context.places.of(context.hierarchy.group(index).id)?.class_place(class)
 }

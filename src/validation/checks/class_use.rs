@@ -48,7 +48,7 @@ impl ClassUse<'_> {
         let heir = context.hierarchy.group(user);
         match context.places.of(heir.id).filter(|_| user != self.source) {
             Some(written) => {
-                let place = written.environment.as_ref().unwrap_or(&written.place).clone();
+                let place = written.environment_place().unwrap_or_else(|| written.place());
                 let message = format!("`{}` inherits it in `{}`", heir.name, self.environment);
                 found.with_related(place, message)
             }

@@ -64,21 +64,19 @@ fn report(
     let ClassUse { source, class, parameter, environment } = missing;
     let group = context.hierarchy.group(*source);
     let file = context.places.of(group.id)?;
-    let written = file.values.class(class.as_str())?;
     let (kind, place, message, similar) = match parameter {
         None => {
             let known = catalogue.classes.keys().map(ClassName::as_str);
             let message = format!("the environment `{environment}` has no class `{class}`");
-            (Kind::MissingClass, &written.place, message, closest(class.as_str(), known))
+            (Kind::MissingClass, file.class_place(class)?, message, closest(class.as_str(), known))
         }
         Some(parameter) => {
             let known = catalogue.classes.get(*class)?.keys().map(Key::as_str);
             let message = format!(
                 "the class `{class}` has no parameter `{parameter}` in the environment `{environment}`"
             );
-            let written = file.values.parameter(class.as_str(), parameter.as_str())?;
             let similar = closest(parameter.as_str(), known);
-            (Kind::MissingParameter, &written.place, message, similar)
+            (Kind::MissingParameter, file.parameter_place(class, parameter)?, message, similar)
         }
     };
     let heir = Some(context.hierarchy.group(user)).filter(|_| user != *source);
@@ -86,7 +84,7 @@ fn report(
         Some(heir) => format!("{message}, where `{}` inherits it", heir.name),
         None => message,
     };
-    let found = Diagnostic::new(kind, place.clone(), message).in_group(group.name.as_str());
+    let found = Diagnostic::new(kind, place, message).in_group(group.name.as_str());
     let found = missing.show_user(user, found, context);
     Some(match similar {
         Some(similar) => found.with_help(format!("did you mean `{similar}`?")),

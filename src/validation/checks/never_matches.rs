@@ -160,7 +160,7 @@ impl<'h> TreeWalk<'h, '_> {
         let core = self.core(index, rule);
         let group = self.hierarchy.group(index);
         let written = self.places.of(group.id)?;
-        let place = written.rule.as_ref().unwrap_or(&written.place).clone();
+        let place = written.rule_place().unwrap_or_else(|| written.place());
         let message = format!("no node matches: {}", describe(&core));
         let mut found =
             Diagnostic::new(Kind::NeverMatches, place, message).in_group(group.name.as_str());
@@ -190,19 +190,17 @@ impl<'h> TreeWalk<'h, '_> {
         let (group, other) = (self.hierarchy.group(index), self.hierarchy.group(ancestor));
         let (name, more) = names.split_first()?;
         let written = self.places.of(group.id)?;
-        let pin = written.pinned.iter().find(|(pinned, _)| pinned == *name).map(|(_, place)| place);
-        let place = pin.or(written.rule.as_ref()).unwrap_or(&written.place).clone();
+        let pin = written.pin_place(name);
+        let is_pin = pin.is_some();
+        let place = pin.or_else(|| written.rule_place()).unwrap_or_else(|| written.place());
         let others = match more.len() {
             0 => String::new(),
             1 => ", nor another one".to_owned(),
             more => format!(", nor {more} more"),
         };
         // A rule may say the same as a list of pinned nodes.
-        let what = if pin.is_some() {
-            format!("the pinned node `{name}`")
-        } else {
-            format!("the node `{name}`")
-        };
+        let what =
+            if is_pin { format!("the pinned node `{name}`") } else { format!("the node `{name}`") };
         let message = format!(
             "{what} never matches: the ancestor `{}` does not match it{others}",
             other.name
@@ -223,8 +221,8 @@ impl<'h> TreeWalk<'h, '_> {
 
     fn rule_place(&self, index: GroupIndex) -> Option<Place> {
         let written = self.places.of(self.hierarchy.group(index).id)?;
-        let pinned = written.pinned.first().map(|(_, place)| place);
-        Some(written.rule.as_ref().or(pinned).unwrap_or(&written.place).clone())
+        let place = written.rule_place().or_else(|| written.pin_places().next());
+        Some(place.unwrap_or_else(|| written.place()))
     }
 
     /// Returns conditions that contradict each other, from the root downwards: without any one of

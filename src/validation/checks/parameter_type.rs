@@ -55,14 +55,14 @@ fn report(
     let parameter = (*parameter)?;
     let group = context.hierarchy.group(*source);
     let written = context.places.of(group.id)?;
-    let place = &written.values.parameter(class.as_str(), parameter.as_str())?.value;
+    let place = written.parameter_value_place(class, parameter)?;
     let TypeFault { path, wanted, found } = fault;
     let message = format!(
         "`{parameter}{path}` of the class `{class}` is {}; the environment `{environment}` wants `{wanted}`",
         describe(found)
     );
     let diagnostic =
-        Diagnostic::new(Kind::ParameterType, place.clone(), message).in_group(group.name.as_str());
+        Diagnostic::new(Kind::ParameterType, place, message).in_group(group.name.as_str());
     Some(match help(wanted, found, aliases) {
         Some(help) => diagnostic.with_help(help),
         None => diagnostic,

@@ -1,6 +1,6 @@
 //! Values that are equal to what a group inherits.
 
-use super::super::group::{GroupFile, ParameterPlace};
+use super::super::group::GroupFile;
 use super::lineage::{ancestors, is_too_deep};
 use super::{Check, CheckContext, FindingScope, Findings, Run};
 use crate::diagnostic::{Diagnostic, Kind, Place, Severity};
@@ -106,7 +106,7 @@ fn report(
     severity: Severity,
 ) -> Option<Diagnostic> {
     let group = context.hierarchy.group(index);
-    let place = place(context.places.of(group.id)?, setting)?.clone();
+    let place = place(context.places.of(group.id)?, setting)?;
     let what = match setting {
         OwnSetting::Class(class) => format!("the class `{class}`"),
         OwnSetting::Parameter(class, key) => format!("`{key}` of the class `{class}`"),
@@ -136,7 +136,7 @@ fn report(
     let related = by.and_then(|(by, verb)| {
         let ancestor = context.hierarchy.group(by);
         let place = self::place(context.places.of(ancestor.id)?, setting)?;
-        Some((place.clone(), format!("`{}` {verb}", ancestor.name)))
+        Some((place, format!("`{}` {verb}", ancestor.name)))
     });
     Some(match related {
         Some((place, message)) => found.with_related(place, message),
@@ -144,16 +144,11 @@ fn report(
     })
 }
 
-fn place<'r>(written: &'r GroupFile, setting: OwnSetting<'_>) -> Option<&'r Place> {
-    let of_key = |it: &'r ParameterPlace| &it.place;
+fn place(written: &GroupFile, setting: OwnSetting<'_>) -> Option<Place> {
     match setting {
-        OwnSetting::Class(class) => written.values.class(class.as_str()).map(|it| &it.place),
-        OwnSetting::Parameter(class, key) => {
-            written.values.parameter(class.as_str(), key.as_str()).map(of_key)
-        }
-        OwnSetting::Variable(name) => written.values.variable(name.as_str()).map(of_key),
-        OwnSetting::ConfigData(class, key) => {
-            written.values.config_data_key(class.as_str(), key.as_str()).map(of_key)
-        }
+        OwnSetting::Class(class) => written.class_place(class),
+        OwnSetting::Parameter(class, key) => written.parameter_place(class, key),
+        OwnSetting::Variable(name) => written.variable_place(name),
+        OwnSetting::ConfigData(class, key) => written.config_data_place(class, key),
     }
 }

@@ -153,5 +153,5 @@ fn report(
 
 fn rule_place(context: &CheckContext<'_>, index: GroupIndex) -> Option<Place> {
     let written = context.places.of(context.hierarchy.group(index).id)?;
-    Some(written.rule.as_ref().unwrap_or(&written.place).clone())
+    Some(written.rule_place().unwrap_or_else(|| written.place()))
 }

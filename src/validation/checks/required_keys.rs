@@ -14,8 +14,8 @@ fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {
         return;
     }
     for file in context.places.readings.iter().flat_map(|it| it.groups()) {
-        let Some(group) = &file.group else { continue };
-        let lacks_id = require_ids && file.id_place.is_none();
+        let Some(group) = file.group() else { continue };
+        let lacks_id = require_ids && file.id_place().is_none();
         let lacks_description = require_description && group.description.is_none();
         if !lacks_id && !lacks_description {
             continue;
@@ -23,7 +23,7 @@ fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {
         // Also a group that has no place in the tree, such as the second of a name.
         let index = context.hierarchy.find(group.id).unwrap_or_else(|| context.hierarchy.root());
         let diagnostic = |message: &str, help: &str| {
-            Diagnostic::new(Kind::SchemaViolation, file.place.clone(), message)
+            Diagnostic::new(Kind::SchemaViolation, file.place(), message)
                 .in_group(group.name.as_str())
                 .with_help(help)
         };

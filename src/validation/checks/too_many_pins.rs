@@ -20,8 +20,9 @@ fn check(context: &CheckContext<'_>, index: GroupIndex, findings: &mut Findings<
     }
     findings.add_with(index, severity, || {
         let written = context.places.of(group.id)?;
-        let first = written.pinned.first().map(|(_, place)| place);
-        let place = first.or(written.rule.as_ref()).unwrap_or(&written.place).clone();
+        let first = written.pin_places().next();
+        let place =
+            first.or_else(|| written.rule_place()).unwrap_or_else(|| written.place());
         let allowed = policy.max_pins;
         let message = format!("{} nodes are pinned, the policy allows {allowed}", pins.len());
         let mut found = Diagnostic::new(Kind::TooManyPins, place, message)

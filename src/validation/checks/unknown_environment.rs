@@ -51,7 +51,7 @@ fn unknown<'h>(context: &CheckContext<'h>) -> Vec<Unknown<'h>> {
 /// Reports an environment at the first group that names it.
 fn report(it: &Unknown<'_>, context: &CheckContext<'_>) -> Option<Diagnostic> {
     let group = context.hierarchy.group(it.first);
-    let place = context.places.of(group.id)?.environment.clone()?;
+    let place = context.places.of(group.id)?.environment_place()?;
     let others = match it.others {
         0 => String::new(),
         1 => ", which another group names too".to_owned(),

@@ -22,7 +22,7 @@ fn check(context: &CheckContext<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         findings.add_with(index, severity, || {
-            let place = context.places.of(group.id)?.place.clone();
+            let place = context.places.of(group.id)?.place();
             let message = format!("no test expects the group `{}`", group.name);
             let mut found = Diagnostic::new(Kind::UntestedGroup, place, message)
                 .in_group(group.name.as_str())

@@ -60,8 +60,8 @@ impl Checked {
         let (mut old, mut new) = (Vec::new(), Vec::new());
         for difference in differences {
             let [before, now] = difference.groups()?;
-            old.extend(before.iter().map(|it| it.group.as_ref().map(|group| (it, group))));
-            new.extend(now.iter().map(|it| it.group.as_ref().map(|group| (it, group))));
+            old.extend(before.iter().map(|it| it.group().map(|group| (it, group))));
+            new.extend(now.iter().map(|it| it.group().map(|group| (it, group))));
             if old.len() + new.len() > GROUPS {
                 return None;
             }
@@ -82,7 +82,7 @@ impl Checked {
         for id in &gone {
             places.remove(id);
         }
-        places.extend(new.iter().map(|(file, group)| (group.id, file.place.clone())));
+        places.extend(new.iter().map(|(file, group)| (group.id, file.place())));
         let gone = gone.into_iter().filter_map(|it| before.find(it)).collect();
         Some(ChangedTree { hierarchy, changed: changed?, gone, origins, groups })
     }
@@ -113,8 +113,8 @@ impl Checked {
         let placed = new.iter().map(|(file, group)| {
             let parent = match &file.parent {
                 None => GroupId::ROOT,
-                Some((ParentName::Id(id), _)) => *id,
-                Some((ParentName::Name(name), _)) => holders.get(&**name)?.only()?,
+                Some(ParentName::Id(id)) => *id,
+                Some(ParentName::Name(name)) => holders.get(&**name)?.only()?,
             };
             Some(Group { parent, ..(*group).clone() })
         });
@@ -148,7 +148,7 @@ type WrittenGroup<'r> = (&'r GroupFile, &'r Group);
 
 /// Returns whether a group names its parent, and so.
 fn names_parent(file: &GroupFile, name: &str) -> bool {
-    matches!(&file.parent, Some((ParentName::Name(it), _)) if **it == *name)
+    matches!(&file.parent, Some(ParentName::Name(it)) if **it == *name)
 }
 
 /// Returns the groups of all names that matter: those that groups have in files that differ, and those that they
@@ -167,7 +167,7 @@ fn holders<'g>(
     for (file, group) in new {
         let entry = holders.entry(group.name.as_str()).or_default();
         entry.new.push((group.id, &group.environment));
-        if let Some((ParentName::Name(name), _)) = &file.parent {
+        if let Some(ParentName::Name(name)) = &file.parent {
             holders.entry(name).or_default();
         }
     }

@@ -25,8 +25,8 @@ impl Checked {
                 return None;
             }
             for (old, new) in old.iter().zip(new) {
-                groups.extend(new.group.clone());
-                if old.place != new.place {
+                groups.extend(new.group().cloned());
+                if !old.is_at(&new.place()) {
                     moved.push(new);
                 }
             }
@@ -39,20 +39,19 @@ impl Checked {
 
 /// Returns whether two documents have the same group under the same parent.
 fn is_same((old, new): (&GroupFile, &GroupFile)) -> bool {
-    let parent = |it: &GroupFile| it.parent.as_ref().map(|(name, _)| name.clone());
     let identity = |it: &Group| (it.id, it.name.clone(), it.environment.clone());
-    let (before, after) = (old.group.as_ref(), new.group.as_ref());
+    let (before, after) = (old.group(), new.group());
     before.is_some_and(|it| it.id != GroupId::ROOT)
         && before.map(identity) == after.map(identity)
-        && parent(old) == parent(new)
+        && old.parent == new.parent
 }
 
 /// Returns where groups are written, some of them elsewhere than before.
 fn moved_to(origins: &Arc<Origins>, moved: &[&GroupFile]) -> Arc<Origins> {
     let mut origins = Arc::clone(origins);
     for file in moved {
-        if let Some(id) = file.id {
-            Arc::make_mut(&mut origins).insert(id, file.place.clone());
+        if let Some(id) = file.id() {
+            Arc::make_mut(&mut origins).insert(id, file.place());
         }
     }
     origins

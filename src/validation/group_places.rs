@@ -1,0 +1,142 @@
+//! Where the parts of a group are written.
+//!
+//! What a group sets is looked up by its place in the group's own tables: their keys stand in order, and so do the
+//! spans. Names are not kept a second time.
+
+use std::sync::Arc;
+
+use super::group::GroupFile;
+use super::group_spans::GroupPart;
+use crate::diagnostic::Place;
+use crate::document::Span;
+use crate::model::{ClassName, Classes, Group, Key, Table, Value, VariableName};
+use crate::rule::joined_pins;
+
+impl GroupFile {
+    fn place_of(&self, span: Span) -> Place {
+        Place { file: Arc::clone(&self.file), span }
+    }
+
+    /// Returns where the group is written: its name, or the document.
+    pub fn place(&self) -> Place {
+        self.place_of(self.spans.place())
+    }
+
+    /// Returns whether the group is written at a place.
+    pub fn is_at(&self, place: &Place) -> bool {
+        self.spans.place() == place.span && self.file == place.file
+    }
+
+    fn part(&self, part: GroupPart) -> Option<Place> {
+        self.spans.part(part).map(|it| self.place_of(it))
+    }
+
+    /// Returns where the id is written.
+    pub fn id_place(&self) -> Option<Place> {
+        self.part(GroupPart::Id)
+    }
+
+    /// Returns where the environment is written.
+    pub fn environment_place(&self) -> Option<Place> {
+        self.part(GroupPart::Environment)
+    }
+
+    /// Returns where the parent is written.
+    pub fn parent_place(&self) -> Option<Place> {
+        self.part(GroupPart::Parent)
+    }
+
+    /// Returns where the rule is written.
+    pub fn rule_place(&self) -> Option<Place> {
+        self.part(GroupPart::Rule)
+    }
+
+    /// Returns where the nodes are written that are pinned, in order; those of a valid group only.
+    pub fn pin_places(&self) -> impl Iterator<Item = Place> {
+        self.spans.pins().map(|it| self.place_of(it))
+    }
+
+    /// Returns where a pinned node is written.
+    pub fn pin_place(&self, name: &str) -> Option<Place> {
+        let rule = self.group()?.rule.as_deref()?;
+        let mut pins = joined_pins(rule, self.spans.pin_count()).zip(self.spans.pins());
+        pins.find(|(it, _)| ***it == *name).map(|(_, span)| self.place_of(span))
+    }
+
+    fn value(&self, number: impl Fn(&Group) -> Option<usize>) -> Option<Place> {
+        self.spans.value(number(self.group()?)?).map(|it| self.place_of(it))
+    }
+
+    /// Returns where a class is written.
+    pub fn class_place(&self, class: &ClassName) -> Option<Place> {
+        self.value(|group| class_number(group, class))
+    }
+
+    /// Returns where a parameter of a class is written.
+    pub fn parameter_place(&self, class: &ClassName, parameter: &Key) -> Option<Place> {
+        self.value(|group| parameter_number(group, class, parameter))
+    }
+
+    /// Returns where the value of a parameter of a class is written.
+    pub fn parameter_value_place(&self, class: &ClassName, parameter: &Key) -> Option<Place> {
+        self.value(|group| Some(parameter_number(group, class, parameter)? + 1))
+    }
+
+    /// Returns where a variable is written.
+    pub fn variable_place(&self, variable: &VariableName) -> Option<Place> {
+        self.value(|group| Some(spans_of_classes(group) + position(&group.variables, variable)?))
+    }
+
+    /// Returns where a key of the config data of a class is written.
+    pub fn config_data_place(&self, class: &ClassName, key: &Key) -> Option<Place> {
+        self.value(|group| {
+            let before = spans_of_classes(group) + group.variables.len();
+            let (class, keys) = place_in(&group.config_data, class, |keys| keys.len())?;
+            Some(before + class + position(keys, key)?)
+        })
+    }
+}
+
+/// Returns how many spans a class with parameters has.
+fn spans_of_class<V>(parameters: &Table<Key, V>) -> usize {
+    1 + 2 * parameters.len()
+}
+
+fn spans_of_classes(group: &Group) -> usize {
+    group.classes.iter().map(|(_, parameters)| spans_of_class(parameters)).sum()
+}
+
+/// Returns the number of a class among the spans of values.
+fn class_number(group: &Group, class: &ClassName) -> Option<usize> {
+    place_in(&group.classes, class, spans_of_class).map(|(number, _)| number)
+}
+
+/// Returns the number of a parameter among the spans of values; that of its value follows.
+fn parameter_number(group: &Group, class: &ClassName, parameter: &Key) -> Option<usize> {
+    let (number, parameters) = place_in(&group.classes, class, spans_of_class)?;
+    Some(number + 1 + 2 * position(parameters, parameter)?)
+}
+
+/// Returns how many spans stand before those of a class, and what it sets.
+fn place_in<'g>(
+    classes: &'g Classes,
+    class: &ClassName,
+    spans: impl Fn(&'g ClassTable) -> usize,
+) -> Option<(usize, &'g ClassTable)> {
+    let mut before = 0;
+    for (name, keys) in classes {
+        if name == class {
+            return Some((before, keys));
+        }
+        before += spans(keys);
+    }
+    None
+}
+
+/// What a class has.
+type ClassTable = Table<Key, Value>;
+
+/// Returns how many keys stand before one.
+fn position<K: PartialEq, V>(table: &Table<K, V>, key: &K) -> Option<usize> {
+    table.keys().position(|it| it == key)
+}
