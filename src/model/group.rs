@@ -1,6 +1,6 @@
 //! Node groups and individual classifications.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
@@ -9,6 +9,20 @@ use super::{ClassName, Condition, EnvironmentName, GroupId, GroupName, Key, Tabl
 /// Class -> parameter -> value; a class without parameters has an empty map, and a null value
 /// removes what is inherited.
 pub type Classes = Table<ClassName, Table<Key, Value>>;
+
+/// Shares classes; what most groups do not have takes no memory.
+pub(crate) fn shared_classes(classes: Classes) -> Arc<Classes> {
+    static NONE: LazyLock<Arc<Classes>> = LazyLock::new(Arc::default);
+    if classes.is_empty() { Arc::clone(&NONE) } else { Arc::new(classes) }
+}
+
+/// Shares variables; what most groups do not have takes no memory.
+pub(crate) fn shared_variables(
+    variables: Table<VariableName, Value>,
+) -> Arc<Table<VariableName, Value>> {
+    static NONE: LazyLock<Arc<Table<VariableName, Value>>> = LazyLock::new(Arc::default);
+    if variables.is_empty() { Arc::clone(&NONE) } else { Arc::new(variables) }
+}
 
 /// A node group that is valid by itself; its parent is an id that may or may not exist.
 ///

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::shared_text;
+
 /// A string is not a name of the wanted sort.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not {sort}: {reason}")]
@@ -43,7 +45,7 @@ macro_rules! name {
             fn from_str(text: &str) -> Result<Self, NameError> {
                 let normalise: fn(&str) -> Result<&str, &'static str> = $normalise;
                 match normalise(text) {
-                    Ok(name) => Ok(Self(name.into())),
+                    Ok(name) => Ok(Self(shared_text(name))),
                     Err(reason) => Err(NameError { name: text.to_owned(), sort: $sort, reason }),
                 }
             }

@@ -1,7 +1,5 @@
 //! The array form of rules, as the classifier API has it.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::array_form::to_value;
@@ -9,7 +7,7 @@ use super::comparison::{OPERATORS, comparison, shorten};
 use super::console::read_console;
 use super::fault::{RuleFault, RuleFaultKind};
 
-use crate::model::{Comparison, Condition, Path, Segment, Test};
+use crate::model::{Comparison, Condition, Path, Segment, Test, shared_path, shared_text};
 
 /// How deep conditions may be nested.
 const DEPTH_LIMIT: usize = 64;
@@ -173,14 +171,14 @@ impl ArrayReader {
             .enumerate()
             .map(|(index, segment)| self.at(index, |it| it.segment(index, segment)))
             .collect();
-        let read: Option<Arc<[Segment]>> = read.into_iter().collect();
-        read.map(Path::Segments)
+        let read: Option<Vec<Segment>> = read.into_iter().collect();
+        read.map(|it| Path::Segments(shared_path(&it)))
     }
 
     fn segment(&mut self, index: usize, segment: &Value) -> Option<Segment> {
         match (index, segment) {
             (0, Value::String(root)) => match root.as_str() {
-                "fact" | "facts" | "trusted" | "name" => Some(Segment::Key(root.as_str().into())),
+                "fact" | "facts" | "trusted" | "name" => Some(Segment::Key(shared_text(root))),
                 other => {
                     let help = format!("for a fact write [\"fact\", \"{}\", …]", shorten(other));
                     let message = format!(
@@ -191,7 +189,7 @@ impl ArrayReader {
                 }
             },
             (0, _) => self.fault("a path starts with `fact`, `trusted` or `name`", None),
-            (_, Value::String(key)) => Some(Segment::Key(key.as_str().into())),
+            (_, Value::String(key)) => Some(Segment::Key(shared_text(key))),
             (_, Value::Number(number)) => match number.as_u64() {
                 Some(index) => Some(Segment::Index(index)),
                 None => self.fault("an index into a list is a whole number from 0", None),

@@ -2,13 +2,13 @@
 
 use super::fault::{RuleFault, RuleFaultKind};
 use crate::java_regex::{Pattern, from_glob};
-use crate::model::{Comparison, Decimal, NumberComparison, Order};
+use crate::model::{Comparison, Decimal, NumberComparison, Order, shared_text};
 
 /// Reads the operand of a comparison; the operator is one of [`OPERATORS`].
 pub(super) fn comparison(operator: &str, operand: &str) -> Option<Result<Comparison, RuleFault>> {
     let order = match operator {
-        "=" => return Some(Ok(Comparison::Equals(operand.into()))),
-        "<:" => return Some(Ok(Comparison::Contains(operand.into()))),
+        "=" => return Some(Ok(Comparison::Equals(shared_text(operand)))),
+        "<:" => return Some(Ok(Comparison::Contains(shared_text(operand)))),
         "~" => {
             return Some(Pattern::parse(operand).map(Comparison::Finds).map_err(|error| {
                 RuleFault {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::array_form::path_to_value;
 use super::comparison::{comparison, shorten};
 use super::fault::RuleFault;
-use crate::model::{Condition, Path, Segment, Test, is_bare_segment, write_quoted};
+use crate::model::{Condition, Path, Segment, Test, is_bare_segment, shared_path, write_quoted};
 pub(crate) use familiar::opens_foreign_quote;
 use familiar::{dotted, join_help, no_path, operator_help};
 use fault::{BoxedFault, fault};
@@ -215,7 +215,7 @@ impl ConsoleReader {
         if !with_root {
             segments.insert(0, Segment::Key("fact".into()));
         }
-        Ok(Path::Segments(segments.into()))
+        Ok(Path::Segments(shared_path(&segments)))
     }
 }
 

@@ -10,7 +10,10 @@ use super::rule;
 use crate::diagnostic::{Kind, closest};
 use crate::document::{Entry, Node, Span, bounded};
 use crate::hierarchy::root_group;
-use crate::model::{BudgetItem, Condition, EnvironmentName, Group, GroupId, GroupName};
+use crate::model::{
+    BudgetItem, Condition, EnvironmentName, Group, GroupId, GroupName, shared_classes, shared_text,
+    shared_variables,
+};
 use crate::rule::with_pins;
 
 /// A group as written: valid by itself, but for its parent.
@@ -174,9 +177,9 @@ fn read_group(document: &mut Node, reader: &mut FileReader) -> Option<GroupFile>
                 environment_trumps: trumps.unwrap_or(false),
                 description,
                 rule: rule.map(Arc::new),
-                classes: Arc::new(classes.unwrap_or_default()),
-                variables: Arc::new(variables),
-                config_data: Arc::new(config_data.unwrap_or_default()),
+                classes: shared_classes(classes.unwrap_or_default()),
+                variables: shared_variables(variables),
+                config_data: shared_classes(config_data.unwrap_or_default()),
             })
         }
         (id, name, ..) => GroupContent::Invalid { name, id },
@@ -305,5 +308,5 @@ fn read_rule(
 fn read_parent(document: &Node, reader: &mut FileReader) -> Option<ParentName> {
     let node = document.get("parent").filter(|node| !node.is_null())?;
     let text = reader.text(node, "`parent`")?;
-    Some(text.parse().map_or_else(|_| ParentName::Name(text.into()), ParentName::Id))
+    Some(text.parse().map_or_else(|_| ParentName::Name(shared_text(text)), ParentName::Id))
 }

@@ -5,7 +5,7 @@
 
 use super::familiar::{opens_foreign_quote, quoted};
 use super::fault::{BoxedFault, fault};
-use crate::model::Segment;
+use crate::model::{Segment, shared_text};
 
 /// A token where a condition starts or ends.
 pub(super) enum ConsoleToken {
@@ -153,7 +153,7 @@ impl ConsoleScanner {
         self.skip_blanks();
         let start = self.at;
         if matches!(self.peek(), Some('"' | '\'')) {
-            return Ok(Segment::Key(self.quoted()?.content.into()));
+            return Ok(Segment::Key(shared_text(&self.quoted()?.content)));
         }
         let key = self.take_while(|it, character| {
             let slash_operator = character == '/' && it.peek_at(1) == Some(':');
@@ -166,7 +166,7 @@ impl ConsoleScanner {
             let help = (self.peek() == Some('!')).then_some("write `not`");
             return Err(fault(start..start + 1, message, help));
         }
-        Ok(Segment::Key(key.into()))
+        Ok(Segment::Key(shared_text(&key)))
     }
 
     /// Takes the rest of an index after its `[`.
