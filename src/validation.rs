@@ -13,6 +13,7 @@ mod comparisons;
 mod dollar;
 mod element;
 mod evidence;
+mod file_cost;
 mod file_reader;
 mod gather;
 mod group;

@@ -153,7 +153,7 @@ impl Build<'_> {
         if checked.estate.is_none() {
             return Ok(None);
         }
-        let amended = Some(readings.iter().map(|it| it.cost).collect());
+        let amended = Some(readings.iter().map(|it| it.cost()).collect());
         Ok(Some(CheckedFiles { checked: Arc::new(checked), amended }))
     }
 
@@ -166,7 +166,7 @@ impl Build<'_> {
         let mut readings = Vec::new();
         for (file, known) in files.iter().zip(self.cache.get(files)) {
             let charged = match known {
-                Some(reading) => meter.charge_all(&reading.cost).map(|()| reading),
+                Some(reading) => meter.charge_all(&reading.cost()).map(|()| reading),
                 None => {
                     let source = source_file(self.repository, file.entry)
                         .map_err(|source| BuildError::Unreadable { commit: self.commit, source })?;
@@ -178,7 +178,7 @@ impl Build<'_> {
             };
             let Ok(reading) = charged else { return Ok(None) };
             // Whether the same content stands elsewhere is not known here, so it counts as new.
-            let size = reading.cost.get(BudgetItem::DocumentBytes);
+            let size = reading.cost().get(BudgetItem::DocumentBytes);
             if meter.charge(BudgetItem::DistinctBytes, size).is_err() {
                 return Ok(None);
             }
@@ -215,6 +215,6 @@ pub(super) fn counts_without<'p>(
     paths: impl Iterator<Item = &'p str>,
 ) -> Counts {
     paths.fold(checked.counts(), |all, path| {
-        checked.reading(path).map_or(all, |old| all.without(&old.cost))
+        checked.reading(path).map_or(all, |old| all.without(&old.cost()))
     })
 }

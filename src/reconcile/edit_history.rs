@@ -20,7 +20,7 @@ use super::shared_state::SharedState;
 use super::snapshot_store::SnapshotStore;
 use super::source::Source;
 use super::state::ReconcileState;
-use super::tree_files::{TreeFile, source_file};
+use super::tree_files::TreeFile;
 use crate::git::{FilesError, Repository, TreeEntry};
 use crate::history::{Digested, History};
 use crate::model::{BudgetItem, CommitId, Meter};
@@ -347,11 +347,11 @@ impl<'w> Walk<'w> {
         let mut kept = Vec::with_capacity(files.len());
         for (file, known) in files.iter().zip(known) {
             if let Some(reading) = known {
-                meter.charge_all(&reading.cost.with(BudgetItem::Findings, 0))?;
+                meter.charge_all(&reading.cost().with(BudgetItem::Findings, 0))?;
                 kept.push(keep(&reading));
                 continue;
             }
-            let file = source_file(self.repository, file.entry)?;
+            let file = file.source(self.repository, None)?;
             meter.charge(BudgetItem::DocumentBytes, file.size())?;
             kept.push(cache.read(&file, kind, meter, |it| keep(&it))?);
         }

@@ -41,7 +41,7 @@ pub(super) fn charge_files(
         let size = match (sizes.get(&blob), known.as_ref()) {
             (Some(size), _) => *size,
             (None, known) => {
-                let size = match known.map(|it| it.cost.get(BudgetItem::DocumentBytes)) {
+                let size = match known.map(|it| it.cost().get(BudgetItem::DocumentBytes)) {
                     Some(size) if size > 0 => size,
                     _ => repository.blob_size(blob).map_err(Uncounted::Unreadable)?,
                 };
@@ -52,7 +52,7 @@ pub(super) fn charge_files(
         };
         meter.charge(BudgetItem::DocumentBytes, within(size))?;
         if let Some(reading) = known {
-            let rest = reading.cost.with(BudgetItem::DocumentBytes, 0);
+            let rest = reading.cost().with(BudgetItem::DocumentBytes, 0);
             let findings = rest.get(BudgetItem::Findings);
             meter.charge_all(&rest.with(BudgetItem::Findings, 0))?;
             if meter.charge(BudgetItem::Findings, findings).is_err() {

@@ -9,7 +9,7 @@ use super::file_costs::{Uncounted, charge_files};
 use super::open_repositories::OpenRepositories;
 use super::outcome::BuildError;
 use super::reading_cache::ReadingCache;
-use super::tree_files::{TreeFile, is_settings, source_file, source_file_of_size};
+use super::tree_files::{TreeFile, is_settings, source_file};
 use crate::document::Limits;
 use crate::git::{EntryKind, FilesError, ReadError, Repository, TreeEntry};
 use crate::model::{Budget, BudgetItem, CommitId, Exceeded, Meter};
@@ -167,9 +167,8 @@ impl Reading<'_> {
                     if let Some(reading) = known {
                         return Ok(Arc::clone(reading));
                     }
-                    let source = repositories.with(|repository| {
-                        source_file_of_size(repository, file.entry, size_of(file.entry))
-                    });
+                    let source = repositories
+                        .with(|repository| file.source(repository, size_of(file.entry)));
                     Ok(cache.read(&source.map_err(fail)?, file.kind, meter, Arc::new)?)
                 };
                 files.iter().zip(known).map(read).collect()

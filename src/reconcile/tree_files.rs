@@ -28,6 +28,17 @@ impl<'e> TreeFile<'e> {
         Some(Self { entry, path, kind: layout.kind_of(&file)? })
     }
 
+    /// Reads the content, whose size may be known, unless it is too large for a document. The path is shared: it is
+    /// kept with the reading and in its key.
+    pub(super) fn source(
+        &self,
+        repository: &Repository,
+        size: Option<u64>,
+    ) -> Result<SourceFile, ReadError> {
+        let content = content_of_size(repository, self.entry, size)?;
+        Ok(SourceFile { path: Arc::clone(&self.path), content })
+    }
+
     /// Returns the key of its reading; a link or submodule is not read.
     pub(super) fn key(&self) -> Option<Key> {
         match self.entry.kind {
@@ -47,16 +58,17 @@ pub(super) fn source_file(
     repository: &Repository,
     entry: &TreeEntry,
 ) -> Result<SourceFile, ReadError> {
-    source_file_of_size(repository, entry, None)
+    let content = content_of_size(repository, entry, None)?;
+    Ok(SourceFile { path: entry.path.as_str().into(), content })
 }
 
 /// Reads the content of an entry whose size may be known, unless it is too large for a document.
-pub(super) fn source_file_of_size(
+fn content_of_size(
     repository: &Repository,
     entry: &TreeEntry,
     size: Option<u64>,
-) -> Result<SourceFile, ReadError> {
-    let content = match entry.kind {
+) -> Result<SourceContent, ReadError> {
+    Ok(match entry.kind {
         EntryKind::Link => SourceContent::Link,
         EntryKind::Submodule => SourceContent::Submodule,
         EntryKind::File(blob) => {
@@ -67,8 +79,7 @@ pub(super) fn source_file_of_size(
                 SourceContent::Bytes(repository.blob(blob)?.into())
             }
         }
-    };
-    Ok(SourceFile { path: entry.path.as_str().into(), content })
+    })
 }
 
 /// Returns the kind of content without reading it.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::commit::too_large;
+use super::file_cost::FileCost;
 use super::file_reader::FileReader;
 use super::source::{FileKind, SourceContent, SourceFile};
 use super::test_case::TestCase;
@@ -19,10 +20,9 @@ pub struct FileReading {
     pub path: Arc<str>,
     /// What was found in it.
     pub diagnostics: Box<[Arc<Diagnostic>]>,
-    pub(super) ignores: Vec<Ignore>,
+    pub(super) ignores: Box<[Ignore]>,
     pub(super) parts: FileParts,
-    /// What the file costs of the commit's budget.
-    pub cost: Counts,
+    pub(super) cost: FileCost,
 }
 
 impl FileReading {
@@ -31,10 +31,15 @@ impl FileReading {
         Self {
             path: Arc::clone(path),
             diagnostics: [diagnostic.into()].into(),
-            ignores: Vec::new(),
+            ignores: Box::default(),
             parts: FileParts::Nothing,
-            cost: Counts::default(),
+            cost: FileCost::default(),
         }
+    }
+
+    /// Returns what the file costs of the commit's budget.
+    pub fn cost(&self) -> Counts {
+        self.cost.counts()
     }
 
     /// Returns the node groups of the file.
@@ -137,9 +142,9 @@ pub fn read_file_within(
     Ok(FileReading {
         path: Arc::clone(&file.path),
         diagnostics: reader.diagnostics.into_iter().map(Arc::new).collect(),
-        ignores: contents.ignores,
+        ignores: contents.ignores.into(),
         parts,
-        cost: reader.cost,
+        cost: FileCost::of(&reader.cost),
     })
 }
 

@@ -148,8 +148,8 @@ fn charged(
             meter.charge(BudgetItem::Entries, 1).ok()?;
             meter.charge(BudgetItem::PathBytes, reading.path.len() as u64).ok()?;
         }
-        meter.charge_all(&reading.cost).ok()?;
-        let bytes = reading.cost.get(BudgetItem::DocumentBytes);
+        meter.charge_all(&reading.cost()).ok()?;
+        let bytes = reading.cost().get(BudgetItem::DocumentBytes);
         meter.charge(BudgetItem::DistinctBytes, bytes).ok()?;
     }
     Some(Arc::new(meter))
