@@ -5,8 +5,8 @@
 //! the answer for a node is the union of its leaves' lists. Where two leaves have two entries of
 //! one name that are not the same, it is for the plain path to say whether they differ.
 //!
-//! A list is made when it is first asked for, and shared by the snapshots of all commits that do not
-//! change it. What comes out for several nodes that the same groups match is written once, as long as
+//! A list is made when it is first asked for, and shared by the snapshots that are compiled afterwards of commits
+//! that do not change it. What comes out for several nodes that the same groups match is written once, as long as
 //! the snapshot is live ([`ResponseCache`]).
 
 use std::cmp::Ordering;
@@ -24,7 +24,7 @@ use crate::model::{Classes, Group, Interpolation, Key, Table};
 /// The entries of all groups.
 #[derive(Clone, Debug)]
 pub(super) struct Fragments {
-    of_groups: Box<[Arc<OnceLock<RenderedList>>]>,
+    of_groups: Box<[OnceLock<Arc<RenderedList>>]>,
     interpolation: Interpolation,
 }
 
@@ -79,7 +79,7 @@ impl RenderedEntry {
 
 impl Fragments {
     pub(super) fn new(hierarchy: &Hierarchy, interpolation: Interpolation) -> Self {
-        let of_groups = hierarchy.indexes().map(|_| Arc::default()).collect();
+        let of_groups = hierarchy.indexes().map(|_| OnceLock::new()).collect();
         Self { of_groups, interpolation }
     }
 
@@ -96,7 +96,7 @@ impl Fragments {
                 |it: &&GroupIndex| !sets_the_same(before.group(**it), after.group(**it));
             return self.without(after, changed.iter().filter(sets_another));
         }
-        let mut of_groups: Vec<Arc<OnceLock<RenderedList>>> = Vec::with_capacity(after.len());
+        let mut of_groups: Vec<OnceLock<Arc<RenderedList>>> = Vec::with_capacity(after.len());
         let mut stay: Vec<bool> = Vec::with_capacity(after.len());
         for index in after.indexes() {
             let stood = renumbering.before(index).filter(|stood| {
@@ -108,7 +108,7 @@ impl Fragments {
             });
             let list = stood.and_then(|it| self.of_groups.get(it.number()));
             stay.push(list.is_some());
-            of_groups.push(list.map_or_else(Arc::default, Arc::clone));
+            of_groups.push(list.cloned().unwrap_or_default());
         }
         Self { of_groups: of_groups.into(), interpolation: self.interpolation }
     }
@@ -122,7 +122,7 @@ impl Fragments {
         let mut of_groups = self.of_groups.clone();
         for below in groups.flat_map(|it| hierarchy.subtree(*it)) {
             if let Some(list) = of_groups.get_mut(below.number()) {
-                *list = Arc::default();
+                *list = OnceLock::new();
             }
         }
         Self { of_groups, interpolation: self.interpolation }
@@ -197,11 +197,11 @@ impl Fragments {
         let mut waiting: Vec<GroupIndex> =
             hierarchy.lineage(group).take_while(|it| made(*it).is_none()).collect();
         while let Some(group) = waiting.pop() {
-            let inherited = hierarchy.parent(group).and_then(made).map_or(&[][..], AsRef::as_ref);
+            let inherited = hierarchy.parent(group).and_then(made).map_or(&[][..], |it| &***it);
             let cell = self.of_groups.get(group.number())?;
-            cell.get_or_init(|| list(hierarchy, group, inherited, self.interpolation));
+            cell.get_or_init(|| Arc::new(list(hierarchy, group, inherited, self.interpolation)));
         }
-        made(group).map(AsRef::as_ref)
+        made(group).map(|it| &***it)
     }
 
     /// Returns the entries of all leaves in order; `None` if one name has two that differ.
