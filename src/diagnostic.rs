@@ -110,6 +110,8 @@ impl Diagnostic {
     #[must_use]
     pub fn with_related(mut self, place: Place, message: impl Into<String>) -> Self {
         if self.related.len() < RELATED {
+            // Most have one, for which a vector would make room for four.
+            self.related.reserve_exact(1);
             self.related.push(Related { place, message: bounded(message.into()) });
         }
         self
