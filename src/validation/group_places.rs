@@ -91,7 +91,7 @@ impl GroupFile {
     pub fn config_data_place(&self, class: &ClassName, key: &Key) -> Option<Place> {
         self.value(|group| {
             let before = spans_of_classes(group) + group.variables.len();
-            let (class, keys) = place_in(&group.config_data, class, |keys| keys.len())?;
+            let (class, keys) = place_in(&group.config_data, class, Table::len)?;
             Some(before + class + position(keys, key)?)
         })
     }

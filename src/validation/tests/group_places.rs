@@ -1,5 +1,7 @@
 //! Where groups say that their parts are written, against the documents.
 
+use std::fmt::Write as _;
+
 use fastrand::Rng;
 
 use crate::document::{self, Limits, Node, Span};
@@ -27,14 +29,14 @@ fn random_group(random: &mut Rng, number: usize) -> String {
         for name in &names[..random.usize(1..5)] {
             let value = ["[1, é]", "{é: 2, a: {}}", "null", "text", "\"é\\n\""][random.usize(..5)];
             if !has_alone {
-                text.push_str(&format!("  {}: {value}\n", name.trim_start_matches(':')));
+                let _infallible = writeln!(text, "  {}: {value}", name.trim_start_matches(':'));
                 continue;
             }
             let more = ["~", "{}", "", "{b: 1, \"é\": [2], a: 3}"][random.usize(..4)];
-            text.push_str(&format!("  {name}: {more}\n"));
+            let _infallible = writeln!(text, "  {name}: {more}");
             for key in ["k", "\"é k\"", "b"].iter().take(random.usize(..4)) {
                 if more.is_empty() {
-                    text.push_str(&format!("    {key}: {value}\n"));
+                    let _infallible = writeln!(text, "    {key}: {value}");
                 }
             }
         }
