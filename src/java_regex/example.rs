@@ -6,6 +6,7 @@
 
 mod automaton;
 mod ends;
+mod letters;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

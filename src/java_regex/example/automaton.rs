@@ -9,6 +9,7 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, MatchKind};
 
 use super::ends::{ALPHABET, Ends, LONGEST};
+use super::letters::{LetterClass, LetterClasses};
 use crate::java_regex::{Pattern, parse, translate};
 
 /// The most bytes of one automaton.
@@ -17,10 +18,7 @@ const SIZE: usize = 1 << 20;
 /// An automaton that knows of each state what can still come. Its first state is number 0.
 #[derive(Debug)]
 pub(super) struct Automaton {
-    /// The class of each letter: those of one class lead to the same state from every state.
-    classes: Vec<u8>,
-    /// How many classes there are.
-    width: usize,
+    letters: LetterClasses,
     /// The state behind each state and class.
     next: Vec<u32>,
     states: Vec<AutomatonState>,
@@ -43,13 +41,12 @@ impl Automaton {
     }
 
     pub(super) fn class(&self, letter: u8) -> u64 {
-        u64::from(self.classes.get(usize::from(letter)).copied().unwrap_or_default())
+        self.letters.of(letter) as u64
     }
 
     pub(super) fn next(&self, state: u64, letter: u8) -> u64 {
-        let class = self.classes.get(usize::from(letter)).copied().unwrap_or_default();
-        let at = usize::try_from(state).unwrap_or(usize::MAX).saturating_mul(self.width);
-        u64::from(self.next.get(at + usize::from(class)).copied().unwrap_or_default())
+        let at = usize::try_from(state).unwrap_or(usize::MAX).saturating_mul(self.letters.len());
+        u64::from(self.next.get(at + self.letters.of(letter)).copied().unwrap_or_default())
     }
 
     pub(super) fn accepts(&self, state: u64) -> bool {
@@ -72,12 +69,10 @@ impl Automaton {
         let mut beginning = Vec::new();
         let mut state = 0;
         while beginning.len() < LONGEST && !self.accepts(state) {
-            let next = |letter| self.next(state, letter);
-            let Some(letter) = only(letters().filter(|it| self.can(next(*it), true))) else {
-                break;
-            };
+            let leads_on = |it: &&LetterClass| self.can(self.next(state, it.first), true);
+            let Some(letter) = only(self.letters.iter().filter(leads_on)) else { break };
             beginning.extend(ALPHABET.get(usize::from(letter)));
-            state = next(letter);
+            state = self.next(state, letter);
         }
         beginning
     }
@@ -93,8 +88,9 @@ impl Automaton {
                 let to = usize::try_from(self.next(from as u64, letter)).unwrap_or(usize::MAX);
                 behind.get(to) == Some(&true)
             };
-            let leads_from_any = |it: &u8| (0..self.states.len()).any(|from| leads(from, *it));
-            let Some(letter) = only(letters().filter(leads_from_any)) else { break };
+            let leads_from_any =
+                |it: &&LetterClass| (0..self.states.len()).any(|from| leads(from, it.first));
+            let Some(letter) = only(self.letters.iter().filter(leads_from_any)) else { break };
             ending.extend(ALPHABET.get(usize::from(letter)));
             behind = (0..self.states.len()).map(|from| leads(from, letter)).collect();
         }
@@ -111,35 +107,21 @@ impl Automaton {
 /// Builds the automaton of all texts in which a pattern is found.
 pub(super) fn build(pattern: &Pattern) -> Option<Automaton> {
     let dense = dense(pattern)?;
-    let first = dense.start_state(&start::Config::new().anchored(Anchored::Yes)).ok()?;
-    let mut numbers: HashMap<StateID, u32> = HashMap::from([(first, 0)]);
-    let mut order = vec![first];
-    let mut rows: Vec<Vec<u32>> = Vec::new();
-    let mut at = 0;
-    while let Some(state) = order.get(at).copied() {
-        let mut row = Vec::with_capacity(ALPHABET.len());
-        for letter in ALPHABET {
-            let next = dense.next_state(state, *letter);
-            let new = u32::try_from(order.len()).ok()?;
-            let number = *numbers.entry(next).or_insert(new);
-            if number == new {
-                order.push(next);
-            }
-            row.push(number);
-        }
-        rows.push(row);
-        at += 1;
-    }
-    let accepts: Vec<bool> =
-        order.iter().map(|it| dense.is_match_state(dense.next_eoi_state(*it))).collect();
-    let (classes, letters) = classes(&rows);
-    let width = letters.len();
-    let next: Vec<u32> = rows
-        .iter()
-        .flat_map(|row| letters.iter().filter_map(|letter| row.get(*letter).copied()))
-        .collect();
-    let can_accept = can_reach(&next, width, |state| accepts.get(state) == Some(&true));
-    let can_refuse = can_reach(&next, width, |state| accepts.get(state) == Some(&false));
+    // A pattern tells few letters apart, so each state is asked about one of a class.
+    let told_apart = LetterClasses::by(|letter, _| dense.byte_classes().get(letter));
+    let (rows, accepts) = walk(&dense, &told_apart)?;
+    // Those that only bytes beyond the alphabet tell apart lead to the same states.
+    let width = told_apart.len().max(1);
+    let column = |class: usize| rows.iter().skip(class).step_by(width).copied().collect();
+    let columns: Vec<Vec<u32>> = (0..width).map(column).collect();
+    let letters = LetterClasses::by(|_, place| columns.get(told_apart.of(place)));
+    let of_row = |row: &[u32]| -> Vec<u32> {
+        letters.iter().filter_map(|it| row.get(told_apart.of(it.first)).copied()).collect()
+    };
+    let next: Vec<u32> = rows.chunks(width).flat_map(of_row).collect();
+    let before = StatesBefore::of(&next, letters.len().max(1));
+    let (can_accept, can_refuse) =
+        (before.of_states(&accepts, true), before.of_states(&accepts, false));
     let states = accepts
         .into_iter()
         .zip(can_accept.into_iter().zip(can_refuse))
@@ -149,20 +131,40 @@ pub(super) fn build(pattern: &Pattern) -> Option<Automaton> {
             can_refuse,
         })
         .collect();
-    let mut automaton = Automaton { classes, width, next, states, ends: Ends::default() };
+    let mut automaton = Automaton { letters, next, states, ends: Ends::default() };
     automaton.ends = Ends { beginning: automaton.beginning(), ending: automaton.ending() };
     Some(automaton)
 }
 
-/// Returns the places in the alphabet.
-fn letters() -> impl Iterator<Item = u8> {
-    (0..).take(ALPHABET.len())
+/// Numbers the states that texts lead to, and returns for each the states behind the classes of letters, and
+/// whether the pattern is found in what ends there.
+fn walk(dense: &DFA<Vec<u32>>, letters: &LetterClasses) -> Option<(Vec<u32>, Vec<bool>)> {
+    let first = dense.start_state(&start::Config::new().anchored(Anchored::Yes)).ok()?;
+    let mut numbers: HashMap<StateID, u32> = HashMap::from([(first, 0)]);
+    let mut order = vec![first];
+    let mut rows: Vec<u32> = Vec::new();
+    let mut at = 0;
+    while let Some(state) = order.get(at).copied() {
+        for class in letters.iter() {
+            let letter = *ALPHABET.get(usize::from(class.first))?;
+            let next = dense.next_state(state, letter);
+            let new = u32::try_from(order.len()).ok()?;
+            let number = *numbers.entry(next).or_insert(new);
+            if number == new {
+                order.push(next);
+            }
+            rows.push(number);
+        }
+        at += 1;
+    }
+    let accepts = |it: &StateID| dense.is_match_state(dense.next_eoi_state(*it));
+    Some((rows, order.iter().map(accepts).collect()))
 }
 
-/// Returns what comes, if it is one thing alone.
-fn only(mut letters: impl Iterator<Item = u8>) -> Option<u8> {
-    let only = letters.next()?;
-    letters.next().is_none().then_some(only)
+/// Returns the letter of what comes, if it is one letter alone.
+fn only<'c>(mut classes: impl Iterator<Item = &'c LetterClass>) -> Option<u8> {
+    let only = classes.next()?;
+    (only.is_alone && classes.next().is_none()).then_some(only.first)
 }
 
 fn dense(pattern: &Pattern) -> Option<DFA<Vec<u32>>> {
@@ -187,41 +189,58 @@ fn dense(pattern: &Pattern) -> Option<DFA<Vec<u32>>> {
         .ok()
 }
 
-/// Returns the class of each letter, and the first letter of each class.
-fn classes(rows: &[Vec<u32>]) -> (Vec<u8>, Vec<usize>) {
-    let mut known: HashMap<Vec<u32>, u8> = HashMap::new();
-    let mut letters = Vec::new();
-    let mut classes = Vec::with_capacity(ALPHABET.len());
-    for letter in 0..ALPHABET.len() {
-        let column: Vec<u32> = rows.iter().filter_map(|row| row.get(letter).copied()).collect();
-        let new = u8::try_from(letters.len()).unwrap_or(u8::MAX);
-        let class = *known.entry(column).or_insert(new);
-        if class == new {
-            letters.push(letter);
-        }
-        classes.push(class);
-    }
-    (classes, letters)
+/// From which states each state is come to.
+struct StatesBefore {
+    /// All of them, those of one state beside each other.
+    before: Vec<u32>,
+    /// Where those of each state begin, and the last end.
+    starts: Vec<usize>,
 }
 
-/// Returns of each state whether one of some can be reached from it.
-fn can_reach(next: &[u32], width: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<bool> {
-    let count = next.len() / width.max(1);
-    let mut before: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for (at, to) in next.iter().enumerate() {
-        if let Some(before) = before.get_mut(*to as usize) {
-            before.push(at / width);
-        }
-    }
-    let mut can: Vec<bool> = (0..count).map(&is_wanted).collect();
-    let mut open: Vec<usize> = (0..count).filter(|state| is_wanted(*state)).collect();
-    while let Some(state) = open.pop() {
-        for from in before.get(state).into_iter().flatten() {
-            if let Some(can) = can.get_mut(*from).filter(|can| !**can) {
-                *can = true;
-                open.push(*from);
+impl StatesBefore {
+    /// Sorts the states by those behind them, of which each has so many.
+    fn of(next: &[u32], width: usize) -> Self {
+        let mut starts = vec![0; next.len() / width + 1];
+        for to in next {
+            if let Some(count) = starts.get_mut(*to as usize) {
+                *count += 1;
             }
         }
+        // Each end, from which the states are put before each other.
+        let mut end = 0;
+        for start in &mut starts {
+            end += *start;
+            *start = end;
+        }
+        let mut before = vec![0; next.len()];
+        for (from, row) in (0..).zip(next.chunks(width)) {
+            for to in row {
+                if let Some(start) = starts.get_mut(*to as usize) {
+                    *start -= 1;
+                    if let Some(place) = before.get_mut(*start) {
+                        *place = from;
+                    }
+                }
+            }
+        }
+        Self { before, starts }
     }
-    can
+
+    /// Returns of each state whether one can be come to from it that accepts, or refuses.
+    fn of_states(&self, accepts: &[bool], wanted: bool) -> Vec<bool> {
+        let mut can: Vec<bool> = accepts.iter().map(|it| *it == wanted).collect();
+        let mut open: Vec<usize> =
+            (0..can.len()).filter(|it| can.get(*it) == Some(&true)).collect();
+        while let Some(state) = open.pop() {
+            let (start, end) = (self.starts.get(state), self.starts.get(state + 1));
+            let before = start.zip(end).and_then(|(start, end)| self.before.get(*start..*end));
+            for from in before.into_iter().flatten() {
+                if let Some(can) = can.get_mut(*from as usize).filter(|can| !**can) {
+                    *can = true;
+                    open.push(*from as usize);
+                }
+            }
+        }
+        can
+    }
 }
