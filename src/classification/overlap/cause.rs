@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use hashbrown::HashMap;
 use serde_json::Value;
+use smallvec::SmallVec;
 
 use super::Setting;
 use super::subject::Subject;
@@ -35,7 +36,7 @@ type Definition = (GroupIndex, Option<usize>);
 
 /// Returns everything of which there are different values, what has the fewest pairs first.
 pub(super) fn causes(hierarchy: &Hierarchy) -> Vec<ConflictCause<'_>> {
-    let mut definitions: BTreeMap<Setting<'_>, Vec<(GroupIndex, &Value)>> = BTreeMap::new();
+    let mut definitions: HashMap<Setting<'_>, SmallVec<[(GroupIndex, &Value); 1]>> = HashMap::new();
     for index in hierarchy.indexes() {
         let group = hierarchy.group(index);
         let parameters = group.classes.iter().flat_map(|(class, parameters)| {
@@ -49,8 +50,11 @@ pub(super) fn causes(hierarchy: &Hierarchy) -> Vec<ConflictCause<'_>> {
             definitions.entry(setting).or_default().push((index, value));
         }
     }
+    // Most are set by one group alone: only the others are brought into an order.
+    let mut several: Vec<_> = definitions.into_iter().filter(|(_, it)| it.len() > 1).collect();
+    several.sort_unstable_by_key(|(setting, _)| *setting);
     let mut alike: BTreeMap<Vec<Definition>, Vec<Setting<'_>>> = BTreeMap::new();
-    for (setting, values) in definitions {
+    for (setting, values) in several {
         let numbered = numbered(&values);
         if numbered.iter().any(|(_, number)| *number == Some(1)) {
             alike.entry(numbered).or_default().push(setting);

@@ -4,7 +4,7 @@ use serde_json::{Number, Value};
 
 use super::formula::Trial;
 use crate::java_regex::{Example, Examples, Pattern};
-use crate::model::{Comparison, Decimal, has_exponent, is_written_as, text};
+use crate::model::{Comparison, Decimal, has_exponent, is_written_as};
 use crate::rule::{Actual, holds};
 
 /// What can be chosen for a variable.
@@ -40,30 +40,26 @@ pub(super) fn choose(is_name: bool, tests: &[(&Trial, bool)], examples: &mut Exa
     if !sorted.any && !is_name {
         return Choice::Missing;
     }
-    let passes = |value: &Value| match value {
-        Value::String(text) if is_name && text.is_empty() => Some(false),
+    let passes = |value: &Candidate<'_>| match value {
+        Candidate::Text("") if is_name => Some(false),
         value => passes(value, tests),
     };
-    let text = |text: &str| Value::String(text.to_owned());
+    let other = |text| scalar(text).filter(|_| !is_name).map(Candidate::Other);
     if let Some(equal) = sorted.equal {
-        let values = equal.iter().flat_map(|it| {
-            let scalars = if is_name { None } else { scalar(it) };
-            [Some(text(it)), scalars]
-        });
+        let values = equal.iter().flat_map(|it| [Some(Candidate::Text(it)), other(it)]);
         return first_of(values.flatten(), passes);
     }
     if !sorted.contained.is_empty() {
-        let elements = sorted.contained.iter().map(|it| text(it)).collect();
+        let elements = sorted.contained.iter().map(|it| Value::from(*it)).collect();
         return if is_name {
             Choice::Impossible
         } else {
-            first_of([Value::Array(elements)].into_iter(), passes)
+            first_of([Candidate::Other(Value::Array(elements))].into_iter(), passes)
         };
     }
     let numbers = numbers(&sorted.operands);
     if sorted.numbers {
-        let values =
-            numbers.iter().flat_map(|it| [scalar(it).filter(|_| !is_name), Some(text(it))]);
+        let values = numbers.iter().flat_map(|it| [other(it), Some(Candidate::Text(it))]);
         let chosen = first_of(values.flatten(), passes);
         let textual = !sorted.found.is_empty();
         return match chosen {
@@ -76,11 +72,11 @@ pub(super) fn choose(is_name: bool, tests: &[(&Trial, bool)], examples: &mut Exa
         sorted.unequal.push("");
     }
     match examples.find(&sorted.found, &sorted.absent, &sorted.unequal) {
-        Example::Text(found) => {
-            let value = text(&found);
-            // Only a comparison with numbers can still mind.
-            if passes(&value) == Some(true) { Choice::Value(value) } else { Choice::Unknown }
+        // Only a comparison with numbers can still mind.
+        Example::Text(found) if passes(&Candidate::Text(&found)) == Some(true) => {
+            Choice::Value(found.into())
         }
+        Example::Text(_) => Choice::Unknown,
         Example::Nothing => Choice::Impossible,
         Example::Unknown => Choice::Unknown,
     }
@@ -137,14 +133,40 @@ impl<'t> SortedTests<'t> {
     }
 }
 
+/// A value that may be chosen. Most are texts that do not pass, so none is copied before it does.
+enum Candidate<'t> {
+    Text(&'t str),
+    Other(Value),
+}
+
+impl Candidate<'_> {
+    fn actual(&self) -> Actual<'_> {
+        match self {
+            Self::Text(text) => Actual::Text(text),
+            Self::Other(value) => Actual::of(value),
+        }
+    }
+
+    fn into_value(self) -> Value {
+        match self {
+            Self::Text(text) => text.into(),
+            Self::Other(value) => value,
+        }
+    }
+}
+
 /// Returns whether a value passes all tests as wanted; `None` if that is unknown.
-fn passes(value: &Value, tests: &[(&Trial, bool)]) -> Option<bool> {
+fn passes(value: &Candidate<'_>, tests: &[(&Trial, bool)]) -> Option<bool> {
     let mut sure = Some(true);
     for (trial, wanted) in tests {
         let outcome = match trial {
-            Trial::Comparison(comparison) => holds(comparison, Actual::of(value)),
-            Trial::OneOf(texts) => Ok(text(value)
-                .is_some_and(|text| texts.binary_search_by(|it| it.as_ref().cmp(text)).is_ok())),
+            Trial::Comparison(comparison) => holds(comparison, value.actual()),
+            Trial::OneOf(texts) => Ok(match value.actual() {
+                Actual::Text(text) | Actual::Scalar(text) => {
+                    texts.binary_search_by(|it| it.as_ref().cmp(text)).is_ok()
+                }
+                Actual::Missing | Actual::List(_) | Actual::Object => false,
+            }),
         };
         match outcome {
             Ok(holds) if holds == *wanted => {}
@@ -155,14 +177,14 @@ fn passes(value: &Value, tests: &[(&Trial, bool)]) -> Option<bool> {
     sure
 }
 
-fn first_of(
-    values: impl Iterator<Item = Value>,
-    passes: impl Fn(&Value) -> Option<bool>,
+fn first_of<'t>(
+    values: impl Iterator<Item = Candidate<'t>>,
+    passes: impl Fn(&Candidate<'t>) -> Option<bool>,
 ) -> Choice {
     let mut unknown = false;
     for value in values {
         match passes(&value) {
-            Some(true) => return Choice::Value(value),
+            Some(true) => return Choice::Value(value.into_value()),
             Some(false) => {}
             None => unknown = true,
         }

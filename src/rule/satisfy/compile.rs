@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use hashbrown::Equivalent;
+
 use super::formula::{Formula, TestNumber, Trial, Variable};
 use super::place::{Relation, ValuePlace};
 use super::solver::Solver;
@@ -160,8 +162,12 @@ impl Solver {
                 Order::AtMost => 6,
             },
         };
-        let key = (operator, comparison.operand().to_owned());
-        let test = self.test(key, || Trial::Comparison(comparison.clone()));
+        let key = BorrowedKey(operator, comparison.operand());
+        let test = self.test_ids.get(&key).copied().unwrap_or_else(|| {
+            let test = self.add_test(Trial::Comparison(comparison.clone()));
+            self.test_ids.insert(TestKey(operator, comparison.operand().into()), test);
+            test
+        });
         if let Comparison::Contains(text) = comparison
             && !self.of_elements.contains_key(&test)
         {
@@ -176,18 +182,31 @@ impl Solver {
         if let [only] = texts.as_slice() {
             return self.comparison(&Comparison::Equals(Arc::clone(only)));
         }
-        let key = format!("{texts:?}");
-        self.test((7, key), || Trial::OneOf(texts.into()))
-    }
-
-    fn test(&mut self, key: (u8, String), trial: impl FnOnce() -> Trial) -> TestNumber {
-        if let Some(known) = self.test_ids.get(&key) {
+        if let Some(known) = self.list_ids.get(texts.as_slice()) {
             return *known;
         }
-        let test = self.tests.len();
-        self.test_ids.insert(key, test);
-        self.tests.push(trial());
+        let test = self.add_test(Trial::OneOf(texts.clone().into()));
+        self.list_ids.insert(texts.into(), test);
         test
+    }
+
+    fn add_test(&mut self, trial: Trial) -> TestNumber {
+        self.tests.push(trial);
+        self.tests.len() - 1
+    }
+}
+
+/// What tells a comparison from others: the operator's number and the operand.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct TestKey(u8, Box<str>);
+
+/// The same of a comparison that is looked for.
+#[derive(Hash)]
+struct BorrowedKey<'k>(u8, &'k str);
+
+impl Equivalent<TestKey> for BorrowedKey<'_> {
+    fn equivalent(&self, key: &TestKey) -> bool {
+        self.0 == key.0 && *self.1 == *key.1
     }
 }
 

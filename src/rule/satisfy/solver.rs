@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::choice::{Choice, choose};
+use super::compile::TestKey;
 use super::formula::{Demand, Formula, TestNumber, Trial, Variable};
 use super::place::{PathDepth, Relation, ValuePlace};
 use super::sets::Sets;
@@ -32,7 +33,9 @@ pub struct Solver {
     pub(super) places: Vec<ValuePlace>,
     pub(super) variables: HashMap<Vec<Segment>, Variable>,
     pub(super) tests: Vec<Trial>,
-    pub(super) test_ids: HashMap<(u8, String), TestNumber>,
+    pub(super) test_ids: HashMap<TestKey, TestNumber>,
+    /// Of lists of which a text must be one.
+    pub(super) list_ids: HashMap<Box<[Arc<str>]>, TestNumber>,
     /// Of a test whether a list has a text: whether an element equals it.
     pub(super) of_elements: HashMap<TestNumber, TestNumber>,
     pub(super) examples: Examples,
