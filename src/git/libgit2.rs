@@ -6,12 +6,19 @@
 
 use std::sync::OnceLock;
 
-use git2::ConfigLevel;
+use git2::{ConfigLevel, ObjectType};
 
 use super::transport;
 
 /// How many packs are kept open at once, by all that read repositories.
 const OPEN_PACKS: usize = 64;
+
+/// The largest tree that is cached, in bytes: that of a directory with some thousand files. A push reads the trees of
+/// the commit before again, and libgit2 caches none of more than 4 KiB by itself.
+const CACHED_TREE: usize = 256 << 10;
+
+/// How many bytes of objects are cached, by all that read repositories.
+const CACHED: isize = 16 << 20;
 
 /// Prepares libgit2; everything in `git` that opens a repository calls this first.
 ///
@@ -38,6 +45,8 @@ fn set_up() -> Result<(), git2::Error> {
         }
         // Every fetch that brings something leaves a pack, and each would be kept open.
         git2::opts::set_mwindow_file_limit(OPEN_PACKS)?;
+        git2::opts::set_cache_object_limit(ObjectType::Tree, CACHED_TREE)?;
+        git2::opts::set_cache_max_size(CACHED)?;
         git2::transport::register("http", transport::http)?;
         git2::transport::register("https", transport::http)?;
         git2::transport::register("git", transport::daemon)?;

@@ -51,6 +51,8 @@ pub struct Mirror {
     fetching: Mutex<()>,
     /// Held while refs are written, never while the remote is waited for.
     refs: Mutex<()>,
+    /// What the last push read from, with the trees that the next one needs again.
+    pusher: Mutex<Option<Repository>>,
 }
 
 /// What a fetch brought.
@@ -87,6 +89,7 @@ impl Mirror {
             others: Box::default(),
             fetching: Mutex::default(),
             refs: Mutex::default(),
+            pusher: Mutex::default(),
         })
     }
 
@@ -162,6 +165,7 @@ impl Mirror {
         })?;
         let fetched = self.fetch_into(&fresh, branch)?;
         self.directory.replace_with(&fresh).map_err(io)?;
+        self.forget_pusher();
         drop(one_at_a_time);
         // The live commit may be on another branch.
         if let Err(error) = self.fetch_others() {
@@ -181,6 +185,21 @@ impl Mirror {
     /// Locks the refs for writing, which takes no longer than the disk.
     pub(super) fn lock_refs(&self) -> MutexGuard<'_, ()> {
         self.refs.lock()
+    }
+
+    /// Returns what the last push read from, or opens the repository. Who has pushed gives it back.
+    pub(super) fn take_pusher(&self) -> Result<Repository, OpenError> {
+        let last = self.pusher.lock().take();
+        last.map_or_else(|| self.repository(), Ok)
+    }
+
+    pub(super) fn keep_pusher(&self, pusher: Repository) {
+        *self.pusher.lock() = Some(pusher);
+    }
+
+    /// Closes what the last push read from: a file that is removed takes room as long as it is open.
+    pub(super) fn forget_pusher(&self) {
+        self.pusher.lock().take();
     }
 
     pub(super) fn options(&self) -> &MirrorOptions {

@@ -63,6 +63,9 @@ impl Mirror {
         let (gone, kept): (Vec<_>, Vec<_>) =
             joined.drain(..).partition(|(_, since)| since.elapsed() >= grace);
         *joined = kept;
+        if !gone.is_empty() {
+            self.forget_pusher();
+        }
         for (index, _) in gone {
             remove(&index)?;
         }
@@ -77,11 +80,13 @@ impl Mirror {
         match join(&repository, small) {
             // The rest is joined the next time.
             Err(TidyError::Damaged { index, damage }) => {
+                self.forget_pusher();
                 indexes::replace(&index, &damage)?;
                 return Ok(0);
             }
             joined => joined?,
         }
+        self.forget_pusher();
         let now = Instant::now();
         joined.extend(small.iter().map(|it| (it.index.clone(), now)));
         Ok(small.len())
@@ -190,6 +195,7 @@ fn remove(index: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::repository::id_of;
     use crate::git::{MirrorOptions, Remote, Scheme};
 
     /// A repository with a commit, and a mirror that fetches it.
@@ -224,6 +230,26 @@ mod tests {
             self.origin.commit(Some("HEAD"), &who, &who, "x", &tree, &parents).unwrap()
         }
 
+        /// Makes a commit in the mirror and pushes it; returns whether what that read from is kept.
+        fn push(&self, number: usize) -> bool {
+            let opened = self.mirror.repository().unwrap();
+            let inner = opened.inner();
+            let (branch, head) = {
+                let head = self.origin.head().unwrap();
+                (head.name().unwrap().to_owned(), head.target().unwrap())
+            };
+            let parent = inner.find_commit(head).unwrap();
+            let blob = inner.blob(format!("name: P{number}\n").as_bytes()).unwrap();
+            let mut tree = inner.treebuilder(Some(&parent.tree().unwrap())).unwrap();
+            tree.insert(format!("p{number}.yaml"), blob, 0o100_644).unwrap();
+            let tree = inner.find_tree(tree.write().unwrap()).unwrap();
+            let who = git2::Signature::now("a", "a@example.com").unwrap();
+            let commit = inner.commit(None, &who, &who, "x", &tree, &[&parent]).unwrap();
+            self.mirror.push(&branch, id_of(commit), Some(id_of(head)), None).unwrap();
+            assert_eq!(self.origin.head().unwrap().target(), Some(commit));
+            self.mirror.pusher.lock().is_some()
+        }
+
         fn packs(&self) -> usize {
             packs(&self.mirror.directory.repository().join("objects/pack")).unwrap().len()
         }
@@ -252,6 +278,30 @@ mod tests {
         }
         assert!(most <= 20, "{most}");
         assert!(world.packs() < 20);
+    }
+
+    #[test]
+    fn what_pushes_read_from_is_kept_until_packs_change() {
+        let world = World::new();
+        for number in 0..5 {
+            world.commit(number);
+            world.mirror.fetch(None).unwrap();
+        }
+        let is_kept = || world.mirror.pusher.lock().is_some();
+        assert!(world.push(0));
+        assert!(world.push(1), "with what the push before left");
+        assert_eq!(world.mirror.join_packs_over(4, GRACE).unwrap(), 5);
+        assert!(!is_kept(), "packs are joined");
+        assert!(world.push(2));
+        assert_eq!(world.mirror.join_packs_over(8, Duration::ZERO).unwrap(), 0);
+        assert!(!is_kept(), "packs are removed");
+        assert!(world.push(3));
+        world.mirror.renew(None).unwrap();
+        assert!(!is_kept(), "the mirror is another one");
+        assert!(world.push(4));
+        let tree = world.origin.head().unwrap().peel_to_tree().unwrap();
+        assert_eq!(tree.len(), 10);
+        assert!(tree.iter().all(|it| it.to_object(&world.origin).is_ok()));
     }
 
     #[test]
