@@ -9,6 +9,7 @@ mod estate;
 mod fault;
 mod group_key;
 mod inherit;
+mod name_digest;
 mod published;
 mod renumbering;
 mod restructured;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use crate::model::{Group, GroupId};
+use name_digest::NameDigest;
 
 pub use build::{check, root_group};
 pub use estate::{Catalogue, Estate};
@@ -52,6 +54,8 @@ impl GroupIndex {
 pub struct Hierarchy {
     /// In preorder; the root group is the first.
     groups: Arc<[Arc<Group>]>,
+    /// A digest of each name: to look for a name in the groups themselves would wait for memory twice for each.
+    names: Arc<[NameDigest]>,
     shape: Arc<Lineage>,
 }
 

@@ -25,6 +25,7 @@ impl Hierarchy {
             *place = Arc::new(Group { parent: before.parent, ..group });
             places.push(index);
         }
-        Some((Self { groups: all.into(), shape: Arc::clone(&self.shape) }, places))
+        let (names, shape) = (Arc::clone(&self.names), Arc::clone(&self.shape));
+        Some((Self { groups: all.into(), names, shape }, places))
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use hashbrown::HashMap;
 
+use super::name_digest::NameDigest;
 use super::{GroupIndex, Hierarchy, HierarchyFault, Lineage, Link, RootFault};
 use crate::model::{Comparison, Condition, EnvironmentName, Group, GroupId, GroupName, Path, Test};
 use crate::rule;
@@ -79,7 +80,8 @@ impl Hierarchy {
             open.push((index, numbers.get(&group.id).map_or(0..0, |it| children(*it))));
         }
         let shape = Lineage { links: links.into(), by_id };
-        Self { groups: ordered.into(), shape: Arc::new(shape) }
+        let names = ordered.iter().map(|it| NameDigest::of(it.name.as_str())).collect();
+        Self { groups: ordered.into(), names, shape: Arc::new(shape) }
     }
 }
 

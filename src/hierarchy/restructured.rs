@@ -9,6 +9,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 
 use super::build::order;
+use super::name_digest::NameDigest;
 use super::{GroupIndex, Hierarchy, Lineage, Link};
 use crate::model::{Group, GroupId};
 
@@ -36,38 +37,29 @@ impl Hierarchy {
     pub(crate) fn restructured(&self, gone: &[GroupId], groups: Vec<Group>) -> Option<Self> {
         let LiftedGroups { lifted, placed } = self.differing(gone, groups)?;
         let is_lifted = |it: GroupIndex| lifted.get(it.number()).copied().unwrap_or_default();
-        let placed_under = |id: GroupId| placed.get(&id).map_or(&[][..], Vec::as_slice);
-        let root = self.root();
         let count = self.len() + placed.values().map(Vec::len).sum::<usize>()
             - lifted.iter().filter(|it| **it).count();
-        let mut links: Vec<Link> = Vec::with_capacity(count);
-        let mut ordered: Vec<Arc<Group>> = Vec::with_capacity(count);
-        let mut by_id = HashMap::with_capacity(count);
-        let top = PlacedGroup { group: Arc::clone(self.groups.first()?), before: Some(root) };
+        let mut other = OtherShape::new(self, count);
+        let top =
+            PlacedGroup { group: Arc::clone(self.groups.first()?), before: Some(self.root()) };
         let mut open: Vec<(GroupIndex, Children<'_>)> = Vec::new();
-        let mut next = Some((root, top));
+        let mut next = Some((self.root(), top));
         loop {
-            if let Some((parent, PlacedGroup { group, before })) = next.take() {
-                let index = GroupIndex(u32::try_from(ordered.len()).ok()?);
-                links.push(Link { parent, end: index });
-                if by_id.insert(group.id, index).is_some() {
-                    return None;
-                }
-                let children = Children::of(self, before, placed_under(group.id).iter().peekable());
-                ordered.push(group);
-                open.push((index, children));
+            if let Some((parent, placed_group)) = next.take() {
+                let PlacedGroup { group, before } = &placed_group;
+                let under = placed.get(&group.id).map_or(&[][..], Vec::as_slice);
+                let children = Children::of(self, *before, under.iter().peekable());
+                open.push((other.add(parent, placed_group)?, children));
             }
             let Some((index, children)) = open.last_mut() else { break };
             next = children.next(self, &is_lifted).map(|it| (*index, it));
             if next.is_none() {
-                let end = GroupIndex(u32::try_from(ordered.len()).ok()?);
-                links.get_mut(index.number())?.end = end;
+                other.close(*index)?;
                 open.pop();
             }
         }
         // A group whose parent is gone, or is below it, is never reached.
-        let shape = Lineage { links: links.into(), by_id };
-        (ordered.len() == count).then(|| Self { groups: ordered.into(), shape: Arc::new(shape) })
+        (other.groups.len() == count).then(|| other.finish())?
     }
 
     /// Sorts out the groups that differ.
@@ -101,14 +93,89 @@ impl Hierarchy {
         let root = lifted.first().copied().unwrap_or(true);
         (!root).then_some(LiftedGroups { lifted, placed })
     }
+}
 
-    /// Returns the groups that have one of some names.
-    pub(crate) fn named<'h>(
-        &'h self,
-        names: &'h HashSet<&str>,
-    ) -> impl Iterator<Item = GroupIndex> + 'h {
-        let groups = self.indexes().zip(self.groups());
-        groups.filter(|(_, group)| names.contains(group.name.as_str())).map(|(index, _)| index)
+/// A hierarchy that is made of one before, group by group.
+struct OtherShape<'h> {
+    before: &'h Hierarchy,
+    groups: Vec<Arc<Group>>,
+    names: Vec<NameDigest>,
+    links: Vec<Link>,
+    /// Where the groups before stand now, by number.
+    after: Vec<Option<GroupIndex>>,
+    new: Vec<(GroupId, GroupIndex)>,
+}
+
+impl<'h> OtherShape<'h> {
+    fn new(before: &'h Hierarchy, count: usize) -> Self {
+        Self {
+            before,
+            groups: Vec::with_capacity(count),
+            names: Vec::with_capacity(count),
+            links: Vec::with_capacity(count),
+            after: vec![None; before.len()],
+            new: Vec::new(),
+        }
+    }
+
+    /// Adds the next group; `None` if it has been added already.
+    fn add(&mut self, parent: GroupIndex, placed: PlacedGroup) -> Option<GroupIndex> {
+        let PlacedGroup { group, before } = placed;
+        let index = self.next()?;
+        let name = match before {
+            Some(before) => {
+                if self.after.get_mut(before.number())?.replace(index).is_some() {
+                    return None;
+                }
+                // A group that has another name is another one.
+                let is_it = |it: &Arc<Group>| Arc::ptr_eq(it, &group);
+                let stays = self.before.groups.get(before.number()).is_some_and(is_it);
+                self.before.names.get(before.number()).copied().filter(|_| stays)
+            }
+            None => {
+                self.new.push((group.id, index));
+                None
+            }
+        };
+        self.names.push(name.unwrap_or_else(|| NameDigest::of(group.name.as_str())));
+        self.links.push(Link { parent, end: index });
+        self.groups.push(group);
+        Some(index)
+    }
+
+    /// Ends the descendants of a group.
+    fn close(&mut self, index: GroupIndex) -> Option<()> {
+        let end = self.next()?;
+        self.links.get_mut(index.number())?.end = end;
+        Some(())
+    }
+
+    fn next(&self) -> Option<GroupIndex> {
+        Some(GroupIndex(u32::try_from(self.groups.len()).ok()?))
+    }
+
+    /// Returns the hierarchy; `None` if two groups have one id.
+    fn finish(self) -> Option<Hierarchy> {
+        // To look up each id would take longer than to change all places.
+        let mut by_id = self.before.shape.by_id.clone();
+        by_id.retain(|_, place| match self.after.get(place.number()).copied().flatten() {
+            Some(after) => {
+                *place = after;
+                true
+            }
+            None => false,
+        });
+        for (id, place) in self.new {
+            if by_id.insert(id, place).is_some() {
+                return None;
+            }
+        }
+        let shape = Lineage { links: self.links.into(), by_id };
+        Some(Hierarchy {
+            groups: self.groups.into(),
+            names: self.names.into(),
+            shape: Arc::new(shape),
+        })
     }
 }
 
