@@ -10,6 +10,7 @@ mod fault;
 mod group_key;
 mod inherit;
 mod name_digest;
+mod named;
 mod published;
 mod renumbering;
 mod restructured;

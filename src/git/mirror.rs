@@ -52,7 +52,7 @@ pub struct Mirror {
     /// Held while refs are written, never while the remote is waited for.
     refs: Mutex<()>,
     /// What the last push read from, with the trees that the next one needs again.
-    pusher: Mutex<Option<Repository>>,
+    push_repository: Mutex<Option<Repository>>,
 }
 
 /// What a fetch brought.
@@ -89,7 +89,7 @@ impl Mirror {
             others: Box::default(),
             fetching: Mutex::default(),
             refs: Mutex::default(),
-            pusher: Mutex::default(),
+            push_repository: Mutex::default(),
         })
     }
 
@@ -165,7 +165,7 @@ impl Mirror {
         })?;
         let fetched = self.fetch_into(&fresh, branch)?;
         self.directory.replace_with(&fresh).map_err(io)?;
-        self.forget_pusher();
+        self.close_push_repository();
         drop(one_at_a_time);
         // The live commit may be on another branch.
         if let Err(error) = self.fetch_others() {
@@ -188,18 +188,18 @@ impl Mirror {
     }
 
     /// Returns what the last push read from, or opens the repository. Who has pushed gives it back.
-    pub(super) fn take_pusher(&self) -> Result<Repository, OpenError> {
-        let last = self.pusher.lock().take();
+    pub(super) fn take_push_repository(&self) -> Result<Repository, OpenError> {
+        let last = self.push_repository.lock().take();
         last.map_or_else(|| self.repository(), Ok)
     }
 
-    pub(super) fn keep_pusher(&self, pusher: Repository) {
-        *self.pusher.lock() = Some(pusher);
+    pub(super) fn keep_push_repository(&self, repository: Repository) {
+        *self.push_repository.lock() = Some(repository);
     }
 
     /// Closes what the last push read from: a file that is removed takes room as long as it is open.
-    pub(super) fn forget_pusher(&self) {
-        self.pusher.lock().take();
+    pub(super) fn close_push_repository(&self) {
+        self.push_repository.lock().take();
     }
 
     pub(super) fn options(&self) -> &MirrorOptions {

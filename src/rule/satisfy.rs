@@ -13,6 +13,7 @@ mod place;
 mod sets;
 mod shape;
 mod solver;
+mod test_key;
 mod witness;
 
 pub use formula::Formula;

@@ -64,7 +64,7 @@ impl Mirror {
             joined.drain(..).partition(|(_, since)| since.elapsed() >= grace);
         *joined = kept;
         if !gone.is_empty() {
-            self.forget_pusher();
+            self.close_push_repository();
         }
         for (index, _) in gone {
             remove(&index)?;
@@ -80,13 +80,13 @@ impl Mirror {
         match join(&repository, small) {
             // The rest is joined the next time.
             Err(TidyError::Damaged { index, damage }) => {
-                self.forget_pusher();
+                self.close_push_repository();
                 indexes::replace(&index, &damage)?;
                 return Ok(0);
             }
             joined => joined?,
         }
-        self.forget_pusher();
+        self.close_push_repository();
         let now = Instant::now();
         joined.extend(small.iter().map(|it| (it.index.clone(), now)));
         Ok(small.len())
@@ -247,7 +247,7 @@ mod tests {
             let commit = inner.commit(None, &who, &who, "x", &tree, &[&parent]).unwrap();
             self.mirror.push(&branch, id_of(commit), Some(id_of(head)), None).unwrap();
             assert_eq!(self.origin.head().unwrap().target(), Some(commit));
-            self.mirror.pusher.lock().is_some()
+            self.mirror.push_repository.lock().is_some()
         }
 
         fn packs(&self) -> usize {
@@ -287,7 +287,7 @@ mod tests {
             world.commit(number);
             world.mirror.fetch(None).unwrap();
         }
-        let is_kept = || world.mirror.pusher.lock().is_some();
+        let is_kept = || world.mirror.push_repository.lock().is_some();
         assert!(world.push(0));
         assert!(world.push(1), "with what the push before left");
         assert_eq!(world.mirror.join_packs_over(4, GRACE).unwrap(), 5);

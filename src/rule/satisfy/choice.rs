@@ -40,13 +40,13 @@ pub(super) fn choose(is_name: bool, tests: &[(&Trial, bool)], examples: &mut Exa
     if !sorted.any && !is_name {
         return Choice::Missing;
     }
-    let passes = |value: &Candidate<'_>| match value {
-        Candidate::Text("") if is_name => Some(false),
+    let passes = |value: &CandidateValue<'_>| match value {
+        CandidateValue::Text("") if is_name => Some(false),
         value => passes(value, tests),
     };
-    let other = |text| scalar(text).filter(|_| !is_name).map(Candidate::Other);
+    let other = |text| scalar(text).filter(|_| !is_name).map(CandidateValue::Other);
     if let Some(equal) = sorted.equal {
-        let values = equal.iter().flat_map(|it| [Some(Candidate::Text(it)), other(it)]);
+        let values = equal.iter().flat_map(|it| [Some(CandidateValue::Text(it)), other(it)]);
         return first_of(values.flatten(), passes);
     }
     if !sorted.contained.is_empty() {
@@ -54,12 +54,12 @@ pub(super) fn choose(is_name: bool, tests: &[(&Trial, bool)], examples: &mut Exa
         return if is_name {
             Choice::Impossible
         } else {
-            first_of([Candidate::Other(Value::Array(elements))].into_iter(), passes)
+            first_of([CandidateValue::Other(Value::Array(elements))].into_iter(), passes)
         };
     }
     let numbers = numbers(&sorted.operands);
     if sorted.numbers {
-        let values = numbers.iter().flat_map(|it| [other(it), Some(Candidate::Text(it))]);
+        let values = numbers.iter().flat_map(|it| [other(it), Some(CandidateValue::Text(it))]);
         let chosen = first_of(values.flatten(), passes);
         let textual = !sorted.found.is_empty();
         return match chosen {
@@ -73,7 +73,7 @@ pub(super) fn choose(is_name: bool, tests: &[(&Trial, bool)], examples: &mut Exa
     }
     match examples.find(&sorted.found, &sorted.absent, &sorted.unequal) {
         // Only a comparison with numbers can still mind.
-        Example::Text(found) if passes(&Candidate::Text(&found)) == Some(true) => {
+        Example::Text(found) if passes(&CandidateValue::Text(&found)) == Some(true) => {
             Choice::Value(found.into())
         }
         Example::Text(_) => Choice::Unknown,
@@ -134,12 +134,12 @@ impl<'t> SortedTests<'t> {
 }
 
 /// A value that may be chosen. Most are texts that do not pass, so none is copied before it does.
-enum Candidate<'t> {
+enum CandidateValue<'t> {
     Text(&'t str),
     Other(Value),
 }
 
-impl Candidate<'_> {
+impl CandidateValue<'_> {
     fn actual(&self) -> Actual<'_> {
         match self {
             Self::Text(text) => Actual::Text(text),
@@ -156,7 +156,7 @@ impl Candidate<'_> {
 }
 
 /// Returns whether a value passes all tests as wanted; `None` if that is unknown.
-fn passes(value: &Candidate<'_>, tests: &[(&Trial, bool)]) -> Option<bool> {
+fn passes(value: &CandidateValue<'_>, tests: &[(&Trial, bool)]) -> Option<bool> {
     let mut sure = Some(true);
     for (trial, wanted) in tests {
         let outcome = match trial {
@@ -178,8 +178,8 @@ fn passes(value: &Candidate<'_>, tests: &[(&Trial, bool)]) -> Option<bool> {
 }
 
 fn first_of<'t>(
-    values: impl Iterator<Item = Candidate<'t>>,
-    passes: impl Fn(&Candidate<'t>) -> Option<bool>,
+    values: impl Iterator<Item = CandidateValue<'t>>,
+    passes: impl Fn(&CandidateValue<'t>) -> Option<bool>,
 ) -> Choice {
     let mut unknown = false;
     for value in values {

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hashbrown::Equivalent;
-
 use super::formula::{Formula, TestNumber, Trial, Variable};
 use super::place::{Relation, ValuePlace};
 use super::solver::Solver;
+use super::test_key::{BorrowedTestKey, TestKey};
 use crate::model::{Comparison, Condition, Order, Path, Segment, has_exponent};
 
 /// How the terms of a formula are joined.
@@ -162,10 +161,10 @@ impl Solver {
                 Order::AtMost => 6,
             },
         };
-        let key = BorrowedKey(operator, comparison.operand());
+        let key = BorrowedTestKey { operator, operand: comparison.operand() };
         let test = self.test_ids.get(&key).copied().unwrap_or_else(|| {
             let test = self.add_test(Trial::Comparison(comparison.clone()));
-            self.test_ids.insert(TestKey(operator, comparison.operand().into()), test);
+            self.test_ids.insert(TestKey::from(key), test);
             test
         });
         if let Comparison::Contains(text) = comparison
@@ -193,20 +192,6 @@ impl Solver {
     fn add_test(&mut self, trial: Trial) -> TestNumber {
         self.tests.push(trial);
         self.tests.len() - 1
-    }
-}
-
-/// What tells a comparison from others: the operator's number and the operand.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct TestKey(u8, Box<str>);
-
-/// The same of a comparison that is looked for.
-#[derive(Hash)]
-struct BorrowedKey<'k>(u8, &'k str);
-
-impl Equivalent<TestKey> for BorrowedKey<'_> {
-    fn equivalent(&self, key: &TestKey) -> bool {
-        self.0 == key.0 && *self.1 == *key.1
     }
 }
 

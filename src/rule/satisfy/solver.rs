@@ -5,10 +5,10 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::choice::{Choice, choose};
-use super::compile::TestKey;
 use super::formula::{Demand, Formula, TestNumber, Trial, Variable};
 use super::place::{PathDepth, Relation, ValuePlace};
 use super::sets::Sets;
+use super::test_key::TestKey;
 use super::witness::{self, Placed};
 use crate::java_regex::{Automata, Examples};
 use crate::model::{Comparison, Condition, Node, Segment};
