@@ -8,6 +8,7 @@ use super::shared_state::SharedState;
 use super::source::Source;
 use super::status::Reason;
 use crate::git::{Mirror, SkippedRef};
+use crate::priority;
 
 /// How many refs the message of the condition names.
 const NAMED: usize = 3;
@@ -36,6 +37,7 @@ impl OtherRefs {
     /// Fetches them whenever it is requested, until the daemon stops.
     pub(super) fn run(&self) {
         let Some(mirror) = self.source.mirror() else { return };
+        priority::yield_to_requests();
         loop {
             {
                 let mut state =

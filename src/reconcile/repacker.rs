@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::shared_state::SharedState;
 use super::source::Source;
+use crate::priority;
 
 /// How often the packs of the mirror are counted.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -20,6 +21,7 @@ impl Repacker {
     /// Joins packs until the daemon stops.
     pub(super) fn run(&self) {
         let Some(mirror) = self.source.mirror() else { return };
+        priority::yield_to_requests();
         while !self.state.stops_within(INTERVAL) {
             match mirror.join_packs() {
                 Ok(0) => {}

@@ -4,6 +4,7 @@ mod log;
 
 use serde_json::{Value, json};
 
+use crate::hub::Hub;
 use crate::program::{Daemon, GitRepository, run};
 
 const WEB: &str = "name: Web\nrule: role = web\nclasses: {apache: {port: 80}}\n";
@@ -260,4 +261,23 @@ fn what_writes_nodes_yields_to_what_answers() {
     assert_eq!([10, 0].map(|it| of("check-ins", it)), [1, 0], "{threads:?}");
     assert_eq!([10, 0].map(|it| of("store", it)), [0, 1], "{threads:?}");
     assert_eq!(of("tokio", 10), 0, "{threads:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_writes_groups_and_keeps_the_mirror_yields_too() {
+    let hub = Hub::new(&[("groups/web.yaml", WEB)]);
+    let remote = format!("file://{}", hub.text_path());
+    let data = tempfile::tempdir().unwrap();
+    let data = data.path().to_str().unwrap();
+    let daemon = Daemon::start(&["--repo", &remote, "--data-dir", data, "--writes", "commit"]);
+    daemon.wait_until("it answers", |it| it.get("/readyz").status == 200);
+    let group =
+        json!({"name": "New", "parent": "00000000-0000-4000-8000-000000000000", "classes": {}});
+    assert_eq!(daemon.request("POST", "/v1/groups", &group.to_string()).status, 303);
+    let threads = threads(&daemon);
+    for name in ["writer", "repacker", "other-refs"] {
+        let of: Vec<i64> = threads.iter().filter(|it| it.0 == name).map(|it| it.1).collect();
+        assert_eq!(of, [10], "{name} of {threads:?}");
+    }
 }

@@ -19,6 +19,7 @@ use crate::changeset::{Changeset, WriteOutcome};
 use crate::git::{PushError, Repository};
 use crate::history::Edit;
 use crate::model::CommitId;
+use crate::priority;
 use crate::reconcile::activator::Activator;
 use crate::reconcile::clock::Now;
 use crate::reconcile::edit_history::EditHistory;
@@ -162,6 +163,7 @@ impl Writer {
     /// Makes commits of writes until it is stopped. Blocking.
     pub fn run(&self) {
         let Some(receiver) = self.receiver.lock().take() else { return };
+        priority::yield_to_requests();
         while let Ok(first) = receiver.recv() {
             let messages: Vec<_> =
                 std::iter::once(first).chain(receiver.try_iter().take(BATCH - 1)).collect();
