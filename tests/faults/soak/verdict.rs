@@ -154,10 +154,16 @@ fn trends(plan: &Plan, samples: &[Sample], series: &Series) -> Vec<(&'static str
     }
 }
 
-/// Returns the samples of each life after the warm-up, without its first third.
+/// Returns the samples of each life after the warm-up, from when each node has checked in once in it: a daemon keeps
+/// something for each node that it has seen. The last third counts in any case, and the first in none.
 fn settled_lives(plan: &Plan, samples: &[Sample]) -> Vec<Vec<Sample>> {
     let lives = samples.chunk_by(|a, b| a.life == b.life);
     let begins_warm =
         |life: &&[Sample]| life.first().is_some_and(|it| it.at >= plan.warm_up.as_secs_f64());
-    lives.filter(begins_warm).map(|life| life[life.len() / 3..].to_vec()).collect()
+    let round = f64::from(plan.names) / f64::from(plan.pace);
+    let settled = |life: &[Sample]| {
+        let all_seen = life.partition_point(|it| it.at - life[0].at < round);
+        life[all_seen.clamp(life.len() / 3, life.len() * 2 / 3)..].to_vec()
+    };
+    lives.filter(begins_warm).map(settled).collect()
 }
