@@ -17,8 +17,9 @@ const OPEN_PACKS: usize = 64;
 /// the commit before again, and libgit2 caches none of more than 4 KiB by itself.
 const CACHED_TREE: usize = 256 << 10;
 
-/// How many bytes of objects are cached, by all that read repositories.
-const CACHED: isize = 16 << 20;
+/// How many bytes of objects are cached, by all that read repositories: the trees of some ten thousand files. A parsed
+/// tree takes about as much memory again.
+const CACHED: isize = 4 << 20;
 
 /// Prepares libgit2; everything in `git` that opens a repository calls this first.
 ///

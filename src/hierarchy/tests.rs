@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use serde_json::{Value, json};
 
 use super::*;
@@ -195,6 +196,14 @@ fn places(
     hierarchy.indexes().map(place).collect()
 }
 
+fn assert_names_are_found(hierarchy: &Hierarchy) {
+    let third = hierarchy.groups().step_by(3).map(|it| it.name.as_str());
+    let names: HashSet<&str> = third.chain(["group none"]).collect();
+    let has_one = |it: &GroupIndex| names.contains(hierarchy.group(*it).name.as_str());
+    let expected: Vec<GroupIndex> = hierarchy.indexes().filter(has_one).collect();
+    assert_eq!(hierarchy.named(&names).collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn a_tree_with_other_groups_is_the_one_that_is_built_of_them() {
     let mut rng = fastrand::Rng::with_seed(3);
@@ -230,6 +239,8 @@ fn a_tree_with_other_groups_is_the_one_that_is_built_of_them() {
             Ok(built) => {
                 let after = after.expect("there is no fault");
                 assert_eq!(places(&after), places(&built));
+                assert!(gone.iter().all(|it| after.find(*it).is_none()), "{gone:?}");
+                assert_names_are_found(&after);
                 let renumbering = before.renumbering(&after);
                 for (index, group) in before.indexes().zip(before.groups()) {
                     assert_eq!(renumbering.after(index), after.find(group.id));
