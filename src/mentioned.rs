@@ -6,6 +6,7 @@
 mod differences;
 mod known;
 mod paths;
+mod staying;
 mod text;
 mod tree;
 mod value;

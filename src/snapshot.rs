@@ -47,7 +47,7 @@ pub struct Snapshot {
     index: Index,
     fragments: Fragments,
     value_facts: ValueFacts,
-    /// Found out when they are asked for the first time.
+    /// Found out when they are asked for the first time, unless those of the snapshot before are known to be the same.
     mentioned: OnceLock<Arc<MentionedPaths>>,
 }
 
@@ -85,7 +85,10 @@ impl Snapshot {
         let value_facts = ValueFacts::of(&estate);
         let index = index.unwrap_or_else(|| Index::new(after)).with_values(value_facts.paths());
         let fragments = self.fragments.amended(before, after, &renumbering);
-        let mentioned = OnceLock::new();
+        let is_same = self.value_facts.paths() == value_facts.paths();
+        let known =
+            self.mentioned.get().filter(|it| is_same && it.stay(before, after, &renumbering));
+        let mentioned = known.map_or_else(OnceLock::new, |it| OnceLock::from(Arc::clone(it)));
         Self { commit, estate, origins, warnings, index, fragments, value_facts, mentioned }
     }
 

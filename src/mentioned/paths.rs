@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use hashbrown::HashSet;
 use serde_json::Value;
 
 use super::tree::{PathTree, Want};
@@ -61,9 +62,9 @@ impl MentionedPaths {
     }
 
     pub(super) fn of_rules<'r>(rules: impl Iterator<Item = &'r Condition>) -> Self {
-        let mut paths = BTreeSet::new();
+        let (mut paths, mut known) = (BTreeSet::new(), HashSet::new());
         for rule in rules {
-            collect(rule, &mut paths);
+            collect(rule, &mut known, &mut paths);
         }
         Self::new(paths, BTreeSet::new())
     }
@@ -190,17 +191,23 @@ const FACT: &str = "fact";
 /// The first segment of the path of trusted data.
 const TRUSTED: &str = "trusted";
 
-/// Adds the paths that a rule mentions.
-fn collect(rule: &Condition, paths: &mut BTreeSet<Arc<[Segment]>>) {
+/// Adds the paths that a rule mentions. Many groups share a path, so it is known by where it is in memory.
+fn collect(
+    rule: &Condition,
+    known: &mut HashSet<*const Segment>,
+    paths: &mut BTreeSet<Arc<[Segment]>>,
+) {
     match rule {
         Condition::And(terms) | Condition::Or(terms) => {
             for term in terms {
-                collect(term, paths);
+                collect(term, known, paths);
             }
         }
-        Condition::Not(inner) => collect(inner, paths),
+        Condition::Not(inner) => collect(inner, known, paths),
         Condition::Test(test) => {
-            if let Path::Segments(segments) = &test.path {
+            if let Path::Segments(segments) = &test.path
+                && known.insert(segments.as_ptr())
+            {
                 paths.extend(normalized(segments));
             }
         }

@@ -83,6 +83,8 @@ impl Activator {
         since: Instant,
     ) {
         let (snapshot, signer) = snapshot.into_parts();
+        // Or the first requests would wait for it.
+        snapshot.mentioned();
         let commit = snapshot.commit;
         let groups = snapshot.estate.hierarchy.len();
         if let Some(signer) = &signer

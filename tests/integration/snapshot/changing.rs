@@ -53,13 +53,21 @@ fn compare_answers(snapshot: &Snapshot, whole: &Estate, rng: &mut Rng) {
     }
 }
 
+/// What a walk met.
+#[derive(Clone, Copy, Debug, Default)]
+struct Met {
+    warnings: usize,
+    /// How often the mentioned paths were taken from the snapshot before.
+    kept_paths: usize,
+}
+
 /// Changes a repository so many times, each time from the last valid commit.
-fn walk(seed: u64, steps: usize, tally: &mut Tally) -> usize {
+fn walk(seed: u64, steps: usize, tally: &mut Tally) -> Met {
     let mut rng = Rng::with_seed(seed);
     let mut repository = Repository::new(&mut rng, seed % 2 == 1);
     let mut before = validate(&repository.files(), Search::Decisive);
     let mut snapshot = snapshot_of(&before, None);
-    let mut warnings = 0;
+    let mut met = Met::default();
     for _ in 0..steps {
         let mut next = repository.clone();
         let change = next.change(&mut rng);
@@ -87,20 +95,25 @@ fn walk(seed: u64, steps: usize, tally: &mut Tally) -> usize {
         assert!(checked.files().eq(all.files()));
         let whole = of(&all);
         compare_trees(&of(&checked).hierarchy, &whole.hierarchy);
+        let paths = Arc::clone(snapshot.mentioned());
         // What was built otherwise is a base like others.
         snapshot = snapshot_of(&checked, Some(&snapshot).filter(|_| rng.u8(..20) > 0));
         compare_answers(&snapshot, &whole, &mut rng);
-        warnings += all.diagnostics.len();
+        assert_eq!(snapshot.mentioned(), snapshot_of(&all, None).mentioned(), "{change:?}");
+        met.kept_paths += usize::from(Arc::ptr_eq(snapshot.mentioned(), &paths));
+        met.warnings += all.diagnostics.len();
         (repository, before) = (next, checked);
     }
-    warnings
+    met
 }
 
 #[test]
 fn what_a_commit_does_not_change_need_not_be_built_again() {
     let mut tally = Tally::default();
-    let warnings: usize = (0..4).map(|seed| walk(seed, 75, &mut tally)).sum();
-    assert!(warnings > 2_000, "{warnings}");
+    let met: Vec<Met> = (0..4).map(|seed| walk(seed, 75, &mut tally)).collect();
+    assert!(met.iter().map(|it| it.warnings).sum::<usize>() > 2_000, "{met:?}");
+    let kept: usize = met.iter().map(|it| it.kept_paths).sum();
+    assert!((50..250).contains(&kept), "{met:?}");
     for change in [
         Change::Edit,
         Change::Create,
