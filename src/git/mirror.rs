@@ -187,7 +187,7 @@ impl Mirror {
         self.refs.lock()
     }
 
-    /// Returns what the last push read from, or opens the repository. Who has pushed gives it back.
+    /// Returns what the last push read from, or opens the repository. A push that succeeds keeps it for the next one.
     pub(super) fn take_push_repository(&self) -> Result<Repository, OpenError> {
         let last = self.push_repository.lock().take();
         last.map_or_else(|| self.repository(), Ok)

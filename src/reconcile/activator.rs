@@ -83,7 +83,7 @@ impl Activator {
         since: Instant,
     ) {
         let (snapshot, signer) = snapshot.into_parts();
-        // Or the first requests would wait for it.
+        // Computed before the swap: the first requests would wait for it otherwise.
         snapshot.mentioned();
         let commit = snapshot.commit;
         let groups = snapshot.estate.hierarchy.len();
