@@ -60,8 +60,8 @@ impl Arguments {
 pub(crate) enum Outcome {
     /// The promise held, with the observation.
     Held(String),
-    /// The promise was broken, or time was up.
-    Failed,
+    /// The promise was broken, or time was up, with what is said of it.
+    Failed(String),
     /// The machine lacks what the injection needs.
     Skipped,
 }
@@ -146,11 +146,12 @@ fn inject(fault: &'static Fault) -> Outcome {
                 Err(_) => format!("it takes longer than {:?}", limit(fault.speed)),
             };
             let (promise, injection) = (fault.promise, fault.injection);
-            println!(
+            let report = format!(
                 "fault {name} ... FAILED ({took:.1} s)\n  promised: {promise}\n  injected: {injection}\n  {}",
                 said.replace('\n', "\n  ")
             );
-            Outcome::Failed
+            println!("{report}");
+            Outcome::Failed(report)
         }
     }
 }

@@ -139,8 +139,14 @@ fn main() -> ExitCode {
         results.iter().filter(|(_, outcome)| kind(outcome)).count()
     };
     let held = count(|it| matches!(it, campaign::Outcome::Held(_)));
-    let failed = count(|it| matches!(it, campaign::Outcome::Failed));
+    let failed = count(|it| matches!(it, campaign::Outcome::Failed(_)));
     let skipped = count(|it| matches!(it, campaign::Outcome::Skipped));
+    // Once more, at the end, where a log of which only the end is kept still has them.
+    for (_, outcome) in &results {
+        if let campaign::Outcome::Failed(report) = outcome {
+            println!("\n{report}");
+        }
+    }
     println!("\n{held} passed, {failed} failed, {skipped} skipped");
     if failed == 0 && is_documented { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

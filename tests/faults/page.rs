@@ -66,7 +66,7 @@ fn write(
             let result = results.iter().find(|(it, _)| it.name == fault.name);
             let seen = match result {
                 Some((_, Outcome::Held(seen))) => cell(seen),
-                Some((_, Outcome::Failed)) => "**the promise was broken**".to_owned(),
+                Some((_, Outcome::Failed(_))) => "**the promise was broken**".to_owned(),
                 Some((_, Outcome::Skipped)) | None => {
                     shown.get(fault.name).copied().unwrap_or(NOT_YET).to_owned()
                 }

@@ -195,7 +195,8 @@ fn unsigned_asked_for() -> Seen {
         wait_for(&daemon, &first);
         // Other branches are fetched after the one that is followed.
         daemon.wait_until("the side branch is fetched", |it| {
-            it.get(&format!("/enc/n?commit={signed_side}")).status != 404
+            // 503 `commit-not-here-yet` until then.
+            matches!(it.get(&format!("/enc/n?commit={signed_side}")).status, 200 | 422)
         });
         for commit in [&side, &unsigned] {
             assert_eq!(kind(&pin(&daemon, commit)), refused, "{mode}");
