@@ -83,8 +83,6 @@ impl Activator {
         since: Instant,
     ) {
         let (snapshot, signer) = snapshot.into_parts();
-        // Computed before the swap: the first requests would wait for it otherwise.
-        snapshot.mentioned();
         let commit = snapshot.commit;
         let groups = snapshot.estate.hierarchy.len();
         if let Some(signer) = &signer

@@ -17,8 +17,10 @@ pub struct LiveSnapshot {
 }
 
 impl LiveSnapshot {
-    /// Returns a live snapshot whose cache is empty.
+    /// Returns a live snapshot whose cache is empty. It finds out what all rules mention, if that is not known: the
+    /// first requests would wait for it otherwise.
     pub fn new(snapshot: Arc<Snapshot>) -> Self {
+        snapshot.mentioned();
         Self { snapshot, response_cache: ResponseCache::default() }
     }
 
@@ -40,5 +42,27 @@ impl LiveSnapshot {
         version: Version,
     ) -> Result<Vec<u8>, NoDocument<'_>> {
         self.snapshot.classified_with(Some(&self.response_cache), node, groups, version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hierarchy::{Estate, Hierarchy, root_group};
+    use crate::model::{CommitId, Interpolation};
+
+    #[test]
+    fn what_rules_mention_is_known_before_the_first_request() {
+        let estate = Estate {
+            hierarchy: Hierarchy::build(root_group().into_iter().collect()).unwrap(),
+            individuals: Arc::default(),
+            environments: Arc::default(),
+            catalogues: Arc::default(),
+            interpolation: Interpolation::Off,
+        };
+        let commit = CommitId::from_bytes([1; 20]);
+        let snapshot = Arc::new(Snapshot::new(commit, estate, Arc::default(), Vec::new()));
+        assert!(snapshot.mentioned.get().is_none());
+        assert!(LiveSnapshot::new(snapshot).snapshot().mentioned.get().is_some());
     }
 }
