@@ -1,7 +1,5 @@
 //! What a pattern says, with all flags resolved.
 
-use std::sync::Arc;
-
 use super::set::CodeSet;
 
 /// A pattern or a part of it.
@@ -10,7 +8,7 @@ pub(super) enum Ast {
     /// Nothing.
     Empty,
     /// One character of a set.
-    Set(Arc<CodeSet>),
+    Set(CodeSet),
     /// One part after the other.
     Sequence(Vec<Self>),
     /// One of several parts, the first that leads to a match.

@@ -7,8 +7,6 @@ mod property;
 mod source;
 mod study;
 
-use std::sync::Arc;
-
 use super::PatternError;
 use super::ast::{Assertion, Ast, Case, Lines, Repeat, RepeatMode};
 use super::fold;
@@ -212,7 +210,7 @@ impl Parser {
             '[' => {
                 self.source.at += 1;
                 let set = self.deeper(|it| it.class(at))?;
-                Ast::Set(Arc::new(set))
+                Ast::Set(set)
             }
             '\\' => self.escaped_atom()?,
             '^' => {
@@ -231,7 +229,7 @@ impl Parser {
             }
             '.' => {
                 self.source.at += 1;
-                Ast::Set(Arc::new(self.dot()))
+                Ast::Set(self.dot())
             }
             '?' | '*' | '+' => {
                 return Err(self.error_at(at, format!("dangling meta character `{character}`")));
@@ -246,7 +244,7 @@ impl Parser {
     }
 
     fn literal(&self, code: u32) -> Ast {
-        Ast::Set(Arc::new(self.flags.single(code)))
+        Ast::Set(self.flags.single(code))
     }
 
     fn dot(&self) -> CodeSet {

@@ -1,7 +1,5 @@
 //! A pattern as instructions.
 
-use std::sync::Arc;
-
 use super::ast::{Assertion, Ast, Direction, Look, Looping, Reference, Repeat, RepeatMode};
 use super::set::{CodeSet, vertical};
 
@@ -44,7 +42,7 @@ pub(super) enum Instruction {
 pub(super) struct Program {
     pub(super) code: Vec<Instruction>,
     pub(super) starts: Vec<u32>,
-    pub(super) sets: Vec<Arc<CodeSet>>,
+    pub(super) sets: Vec<CodeSet>,
     /// How many loops have a body that can match nothing.
     pub(super) bits: u8,
     /// How many captures there are, none if nothing refers to them.
@@ -77,8 +75,10 @@ pub(super) fn compile(ast: &Ast, captures: u32) -> Result<Program, TooLarge> {
             bits: 0,
             captures: if has_references { captures } else { 0 },
         },
-        waiting: vec![(0, ast.clone())],
+        waiting: Vec::new(),
     };
+    compiler.part(ast)?;
+    compiler.push(Instruction::Match)?;
     while let Some((program, body)) = compiler.waiting.pop() {
         let start = compiler.here();
         if let Some(place) = compiler.program.starts.get_mut(program) {
@@ -124,12 +124,12 @@ impl PatternCompiler {
         }
     }
 
-    fn set(&mut self, set: &Arc<CodeSet>) -> Compiling {
+    fn set(&mut self, set: &CodeSet) -> Compiling {
         let known = self.program.sets.iter().rev().take(8).position(|it| it == set);
         let index = match known {
             Some(back) => self.program.sets.len() - 1 - back,
             None => {
-                self.program.sets.push(Arc::clone(set));
+                self.program.sets.push(set.clone());
                 self.program.sets.len() - 1
             }
         };
@@ -179,9 +179,9 @@ impl PatternCompiler {
 
     /// `\R` takes both characters of a `\r\n`, or else one.
     fn line_break(&mut self) -> Compiling {
-        let single = |code| Ast::Set(Arc::new(CodeSet::of(code)));
+        let single = |code| Ast::Set(CodeSet::of(code));
         let both = Ast::Sequence(vec![single(0x0d), single(0x0a)]);
-        self.choice(&[both, Ast::Set(Arc::new(vertical()))])
+        self.choice(&[both, Ast::Set(vertical())])
     }
 
     fn choice(&mut self, parts: &[Ast]) -> Compiling {

@@ -137,6 +137,10 @@ impl Default for PatternWalk {
 
 impl PatternWalk {
     fn part(&mut self, ast: &Ast) {
+        if let Some(only) = only_character(ast) {
+            append(&mut self.here, only);
+            return;
+        }
         if let Some(texts) = exact(ast) {
             self.extend(&texts);
             return;
@@ -194,10 +198,16 @@ fn exact(ast: &Ast) -> Option<Vec<String>> {
     let texts = match ast {
         Ast::Empty | Ast::Look(_) | Ast::Assert(_) => vec![String::new()],
         Ast::Set(set) => characters(set)?,
-        Ast::Sequence(parts) => parts.iter().try_fold(vec![String::new()], |before, part| {
-            let texts = exact(part)?;
-            (before.len() * texts.len() <= TEXTS).then(|| join(&before, &texts))
-        })?,
+        Ast::Sequence(parts) => {
+            parts.iter().try_fold(vec![String::new()], |mut before, part| {
+                if let Some(only) = only_character(part) {
+                    append(&mut before, only);
+                    return Some(before);
+                }
+                let texts = exact(part)?;
+                (before.len() * texts.len() <= TEXTS).then(|| join(&before, &texts))
+            })?
+        }
         Ast::Choice(parts) => {
             let mut all = Vec::new();
             for part in parts {
@@ -220,6 +230,21 @@ fn exact(ast: &Ast) -> Option<Vec<String>> {
     texts.sort_unstable();
     texts.dedup();
     (texts.len() <= TEXTS).then_some(texts)
+}
+
+/// Returns the character that a part stands for, as most parts of most patterns do.
+fn only_character(ast: &Ast) -> Option<char> {
+    match ast {
+        Ast::Set(set) => match set.ranges() {
+            [(first, last)] if first == last => char::from_u32(*first),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn append(texts: &mut [String], character: char) {
+    texts.iter_mut().for_each(|it| it.push(character));
 }
 
 fn characters(set: &CodeSet) -> Option<Vec<String>> {

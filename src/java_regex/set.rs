@@ -1,23 +1,48 @@
 //! Sets of code points.
 
+use std::sync::Arc;
+
 /// A set of code points: ranges in order that neither touch nor overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct CodeSet(Vec<(u32, u32)>);
+pub(super) struct CodeSet(Ranges);
+
+/// Most sets are one character, which takes no memory of its own. Copies of others share theirs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Ranges {
+    /// One range.
+    One([(u32, u32); 1]),
+    /// None or several.
+    Other(Arc<[(u32, u32)]>),
+}
+
+impl Default for Ranges {
+    fn default() -> Self {
+        Self::Other(Arc::default())
+    }
+}
 
 /// The last code point.
 const LAST: u32 = 0x0010_ffff;
 
 impl CodeSet {
     pub(super) fn all() -> Self {
-        Self(vec![(0, LAST)])
+        Self::range(0, LAST)
     }
 
     pub(super) fn of(character: u32) -> Self {
-        Self(vec![(character, character)])
+        Self::range(character, character)
     }
 
     pub(super) fn range(first: u32, last: u32) -> Self {
-        Self(vec![(first, last)])
+        Self(Ranges::One([(first, last)]))
+    }
+
+    /// Makes a set of ranges in order that neither touch nor overlap.
+    fn of_disjoint(ranges: &[(u32, u32)]) -> Self {
+        Self(match ranges {
+            [only] => Ranges::One([*only]),
+            ranges => Ranges::Other(ranges.into()),
+        })
     }
 
     /// Makes a set of ranges in any order.
@@ -33,26 +58,30 @@ impl CodeSet {
                 _ => joined.push((first, last)),
             }
         }
-        Self(joined)
+        Self::of_disjoint(&joined)
     }
 
     pub(super) fn ranges(&self) -> &[(u32, u32)] {
-        &self.0
+        match &self.0 {
+            Ranges::One(only) => only,
+            Ranges::Other(ranges) => ranges,
+        }
     }
 
     pub(super) fn contains(&self, character: u32) -> bool {
-        let at = self.0.partition_point(|(_, last)| *last < character);
-        self.0.get(at).is_some_and(|(first, _)| *first <= character)
+        let ranges = self.ranges();
+        let at = ranges.partition_point(|(_, last)| *last < character);
+        ranges.get(at).is_some_and(|(first, _)| *first <= character)
     }
 
     pub(super) fn union(&self, other: &Self) -> Self {
-        Self::of_ranges(self.0.iter().chain(&other.0).copied())
+        Self::of_ranges(self.ranges().iter().chain(other.ranges()).copied())
     }
 
     pub(super) fn negate(&self) -> Self {
-        let mut ranges = Vec::with_capacity(self.0.len() + 1);
+        let mut ranges = Vec::with_capacity(self.ranges().len() + 1);
         let mut next = 0;
-        for (first, last) in &self.0 {
+        for (first, last) in self.ranges() {
             if *first > next {
                 ranges.push((next, first - 1));
             }
@@ -61,12 +90,13 @@ impl CodeSet {
         if next <= LAST {
             ranges.push((next, LAST));
         }
-        Self(ranges)
+        Self::of_disjoint(&ranges)
     }
 
     pub(super) fn intersect(&self, other: &Self) -> Self {
         let mut ranges = Vec::new();
-        let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let (mut left, mut right) =
+            (self.ranges().iter().peekable(), other.ranges().iter().peekable());
         while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
             let (first, last) = (a.0.max(b.0), a.1.min(b.1));
             if first <= last {
@@ -78,7 +108,7 @@ impl CodeSet {
                 right.next()
             };
         }
-        Self(ranges)
+        Self::of_disjoint(&ranges)
     }
 }
 

@@ -95,6 +95,15 @@ impl Translator {
     }
 
     fn set(&mut self, set: &CodeSet) -> Option<()> {
+        // Most sets of most patterns are one of these, which stand for themselves anywhere.
+        if let [(first, last)] = set.ranges()
+            && first == last
+            && let Some(only) = char::from_u32(*first)
+            && (only.is_ascii_alphanumeric() || matches!(only, '-' | '_'))
+        {
+            self.text.push(only);
+            return Some(());
+        }
         self.text.push('[');
         let mut empty = true;
         for (first, last) in set.ranges() {

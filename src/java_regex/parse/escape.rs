@@ -1,7 +1,5 @@
 //! Escapes.
 
-use std::sync::Arc;
-
 use super::source::PatternToken;
 use super::{Parser, Parsing};
 use crate::java_regex::ast::{Assertion, Ast, Reference};
@@ -34,7 +32,7 @@ impl Parser {
         self.source.at += 1;
         Ok(match self.escape(EscapeContext::Pattern)? {
             Escape::Character(code) => self.literal(code),
-            Escape::Set(set) => Ast::Set(Arc::new(set)),
+            Escape::Set(set) => Ast::Set(set),
             Escape::Part(part) => part,
         })
     }
