@@ -14,7 +14,7 @@ use super::scalar::{Resolved, resolve};
 use super::text::{Text, written_out};
 use super::token;
 use super::write::quote;
-use super::{Content, Contents, Count, Fault, FaultKind, Limits, Node, Position, Span};
+use super::{Content, Contents, Count, Entry, Fault, FaultKind, Limits, Node, Position, Span};
 use mapping::{Mapping, key_text};
 
 /// Reads every document of a text.
@@ -29,6 +29,8 @@ pub(super) fn build(
         original: text.original,
         text,
         open: Vec::new(),
+        elements: Vec::new(),
+        entries: Vec::new(),
         anchors: HashMap::new(),
         alias_nodes: 0,
         alias_bytes: 0,
@@ -73,8 +75,10 @@ struct Open {
     items: Items,
 }
 
+/// What is read of a list or mapping: what stands in the builder from a place on, up to the next one that is
+/// open.
 enum Items {
-    Sequence(Vec<Node>),
+    Sequence { first: usize },
     Mapping(Mapping),
 }
 
@@ -88,6 +92,10 @@ struct NodeBuilder<'t> {
     index: &'t PositionIndex,
     original: &'t str,
     open: Vec<Open>,
+    /// The elements of all lists that are open, and below the entries of all mappings. Each gets memory of its own
+    /// when it is closed, as much as it needs.
+    elements: Vec<Node>,
+    entries: Vec<Entry>,
     anchors: HashMap<usize, Node>,
     alias_nodes: usize,
     alias_bytes: usize,
@@ -119,13 +127,15 @@ impl NodeBuilder<'_> {
                 if let Some(tag) = tag {
                     self.refuse_tag(&tag.to_string(), span);
                 }
-                self.open(Items::Sequence(Vec::new()), anchor, span)
+                let first = self.elements.len();
+                self.open(Items::Sequence { first }, anchor, span)
             }
             Event::MappingStart(anchor, tag) => {
                 if let Some(tag) = tag {
                     self.refuse_tag(&tag.to_string(), span);
                 }
-                self.open(Items::Mapping(Mapping::default()), anchor, span)
+                let mapping = Mapping::from(self.entries.len());
+                self.open(Items::Mapping(mapping), anchor, span)
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 self.close(span);
@@ -197,7 +207,7 @@ impl NodeBuilder<'_> {
         let token = self.original.get(start..self.at(span.end)).unwrap_or_default();
         let flow = token.starts_with(['[', '{']);
         // A list that is not indented below its key is said to begin behind its first dash.
-        if let (Items::Sequence(_), false, Some(key)) = (&items, flow, self.key_end()) {
+        if let (Items::Sequence { .. }, false, Some(key)) = (&items, flow, self.key_end()) {
             start = token::first_dash(self.original, key).unwrap_or(start);
         }
         let span = Span { start: self.place(start), ..span };
@@ -226,14 +236,13 @@ impl NodeBuilder<'_> {
     fn close(&mut self, end: Span) {
         let Some(open) = self.open.pop() else { return };
         let (content, last) = match open.items {
-            Items::Sequence(mut elements) => {
-                // A list that grew has room for as many values again, and a short one for four.
-                elements.shrink_to_fit();
+            Items::Sequence { first } => {
+                let elements: Vec<Node> = self.elements.drain(first..).collect();
                 let last = elements.last().map(|it| it.span.end);
                 (Content::Sequence(elements), last)
             }
-            Items::Mapping(Mapping { mut entries, .. }) => {
-                entries.shrink_to_fit();
+            Items::Mapping(Mapping { first, .. }) => {
+                let entries: Vec<Entry> = self.entries.drain(first..).collect();
                 let last = entries.last().map(|it| it.value.span.end.max(it.key_span.end));
                 (Content::Mapping(entries), last)
             }
@@ -312,7 +321,8 @@ impl NodeBuilder<'_> {
         let open = self.open.last()?;
         let (from, mark) = match &open.items {
             Items::Mapping(Mapping { key: Some((_, key)), .. }) => (key.end, b':'),
-            Items::Sequence(elements) if !open.flow => {
+            Items::Sequence { first } if !open.flow => {
+                let elements = self.elements.get(*first..).unwrap_or_default();
                 (elements.last().map_or(open.span.start, |it| it.span.end), b'-')
             }
             _ => return None,
@@ -359,7 +369,7 @@ impl NodeBuilder<'_> {
         }
         match self.open.last_mut().map(|open| &mut open.items) {
             None => self.documents.push(node),
-            Some(Items::Sequence(elements)) => elements.push(node),
+            Some(Items::Sequence { .. }) => self.elements.push(node),
             Some(Items::Mapping(mapping)) if mapping.key.is_none() => {
                 let span = node.span;
                 let (index, original) = (self.index, self.original);
@@ -368,7 +378,9 @@ impl NodeBuilder<'_> {
                 mapping.key = Some((text, span));
                 self.faults.extend(fault);
             }
-            Some(Items::Mapping(mapping)) => self.faults.extend(mapping.add(node).err()),
+            Some(Items::Mapping(mapping)) => {
+                self.faults.extend(mapping.add(node, &mut self.entries).err());
+            }
         }
     }
 
@@ -386,5 +398,5 @@ impl NodeBuilder<'_> {
 
 /// Returns the byte of a text at a place.
 fn byte_of(index: &PositionIndex, place: Position) -> usize {
-    place.offset.saturating_sub(index.position(0).offset) as usize
+    place.offset.saturating_sub(index.skipped_bytes()) as usize
 }

@@ -32,6 +32,9 @@ impl Span {
     pub const START: Self = Self { start: Position::START, end: Position::START };
 }
 
+/// How many bytes a line has at the least, mostly: room is made for so many lines.
+const SHORT_LINE: usize = 16;
+
 /// Turns the character numbers of the parser into places, each in logarithmic time.
 pub(super) struct PositionIndex {
     /// The line that was asked for last; the next question is mostly about the same.
@@ -54,8 +57,9 @@ impl PositionIndex {
         let number = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
         let skipped_bytes = number(skipped.len());
         if text.is_ascii() {
-            let breaks = (1..).zip(text.bytes()).filter(|(_, byte)| *byte == b'\n');
-            let lines = std::iter::once(0).chain(breaks.map(|(at, _)| at)).collect();
+            let mut lines = Vec::with_capacity(text.len() / SHORT_LINE + 1);
+            lines.push(0);
+            lines.extend(text.match_indices('\n').map(|(at, _)| number(at + 1)));
             let (offsets, characters) = (Vec::new(), number(text.len()));
             return Self {
                 latest: Cell::new(0),
@@ -77,6 +81,11 @@ impl PositionIndex {
         let offsets =
             text.char_indices().map(|(at, _)| number(at)).chain([number(text.len())]).collect();
         Self { latest: Cell::new(0), offsets, lines, characters, skipped_bytes, shifts }
+    }
+
+    /// Returns how many bytes stand before the text in its file.
+    pub(super) fn skipped_bytes(&self) -> u32 {
+        self.skipped_bytes
     }
 
     /// Returns the place of a character of the parser's text.

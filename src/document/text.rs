@@ -21,7 +21,7 @@ impl Text<'_> {
     /// Returns the place in the file of each pair of escapes that may stand for one character, with
     /// that character.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, char)> {
-        let skipped = self.index.position(0).offset as usize;
+        let skipped = self.index.skipped_bytes() as usize;
         self.pairs.iter().filter_map(move |at| {
             let character = surrogate_pair(self.original.get(*at..)?)?;
             Some((at + skipped, char::from_u32(character)?))

@@ -11,24 +11,30 @@ use crate::document::{Content, Entry, Fault, FaultKind, Node, Span};
 const FEW: usize = 16;
 
 /// A mapping that is being read.
-#[derive(Default)]
 pub(super) struct Mapping {
-    pub(super) entries: Vec<Entry>,
+    /// The place of its first entry among those of all mappings that are open.
+    pub(super) first: usize,
     /// The key whose value comes next.
     pub(super) key: Option<(String, Span)>,
     seen: HashMap<String, Span>,
 }
 
 impl Mapping {
-    /// Adds the value of the key that was read last.
+    /// Begins a mapping whose entries follow those of the mappings around it.
+    pub(super) fn from(first: usize) -> Self {
+        Self { first, key: None, seen: HashMap::new() }
+    }
+
+    /// Adds the value of the key that was read last, to the entries of all mappings that are open.
     ///
     /// # Errors
     ///
     /// Returns a fault if the mapping has the key already; the first value stays.
-    pub(super) fn add(&mut self, value: Node) -> Result<(), Fault> {
+    pub(super) fn add(&mut self, value: Node, all: &mut Vec<Entry>) -> Result<(), Fault> {
         let Some((key, key_span)) = self.key.take() else { return Ok(()) };
-        let first = match self.entries.len() < FEW {
-            true => self.entries.iter().find(|it| it.key == key).map(|it| it.key_span),
+        let entries = all.get(self.first..).unwrap_or_default();
+        let first = match entries.len() < FEW {
+            true => entries.iter().find(|it| it.key == key).map(|it| it.key_span),
             false => self.seen.get(&key).copied(),
         };
         if let Some(first) = first {
@@ -38,10 +44,11 @@ impl Mapping {
             fault.related.push((first, "first set here"));
             return Err(fault);
         }
-        self.entries.push(Entry { key, key_span, value });
-        if self.entries.len() >= FEW {
-            let fresh = if self.seen.is_empty() { 0 } else { self.entries.len() - 1 };
-            let fresh = self.entries.iter().skip(fresh);
+        all.push(Entry { key, key_span, value });
+        let entries = all.get(self.first..).unwrap_or_default();
+        if entries.len() >= FEW {
+            let fresh = if self.seen.is_empty() { 0 } else { entries.len() - 1 };
+            let fresh = entries.iter().skip(fresh);
             self.seen.extend(fresh.map(|it| (it.key.clone(), it.key_span)));
         }
         Ok(())
