@@ -195,16 +195,18 @@ fn check_structure(
     warn: &mut dyn FnMut(String, String),
 ) {
     let Some(path) = segments.get(1..) else { return };
-    let at = Path::Segments(segments.into());
+    let at = || Path::Segments(segments.into());
     match structure::structure(root, path) {
         Some(Structure::Mapping(key)) => {
             let field = path.iter().cloned().chain([Segment::Key(key.into())]).collect();
             let help = format!("compare one of its values, such as {}", parts.show(root, field));
+            let at = at();
             warn(format!("`{at}` is a mapping, and nothing compares with a whole mapping"), help);
         }
         Some(Structure::List) if !matches!(test.comparison, Comparison::Contains(_)) => {
             let operator = test.comparison.operator();
             let help = "write `<:` to ask for an element, or the index of one".to_owned();
+            let at = at();
             warn(format!("`{at}` is a list, with which `{operator}` never holds"), help);
         }
         _ => {}

@@ -20,12 +20,12 @@ pub(super) fn structure(root: &str, path: &[Segment]) -> Option<Structure> {
 
 /// Returns whether a path is as written, with `*` for any key.
 fn fits(pattern: &str, path: &[Segment]) -> bool {
-    let parts = pattern.split('.');
-    parts.clone().count() == path.len()
-        && parts.zip(path).all(|(part, segment)| match segment {
-            Segment::Key(key) => part == "*" || part == key.as_ref(),
-            Segment::Index(_) => false,
-        })
+    let mut parts = pattern.split('.');
+    let fits = |segment: &Segment| match (parts.next(), segment) {
+        (Some(part), Segment::Key(key)) => part == "*" || part == key.as_ref(),
+        _ => false,
+    };
+    path.iter().all(fits) && parts.next().is_none()
 }
 
 use Structure::{List, Mapping};
