@@ -39,6 +39,8 @@ pub enum Claim<'r> {
 #[derive(Debug)]
 pub struct Prover<'r> {
     variables: HashMap<Vec<Segment>, PathNumber>,
+    /// The variables of paths that were seen, by their address: rules share most, and outlive this.
+    seen: HashMap<usize, Option<PathNumber>>,
     ways: Vec<Vec<Segment>>,
     examples: Option<Examples>,
     /// Whether there is a text of printable ASCII as patterns and texts want it.
@@ -69,6 +71,7 @@ impl<'r> Prover<'r> {
         let name = vec![Segment::Key("name".into())];
         Self {
             variables: HashMap::from([(name.clone(), NAME)]),
+            seen: HashMap::new(),
             ways: vec![name],
             examples: None,
             known: HashMap::new(),
@@ -109,20 +112,31 @@ impl<'r> Prover<'r> {
     }
 
     /// Returns the variable of a path at which something can be found.
-    fn variable(&mut self, path: &Path) -> Option<PathNumber> {
-        let way = match path {
+    fn variable(&mut self, path: &'r Path) -> Option<PathNumber> {
+        let segments = match path {
             _ if is_name(path) => return Some(NAME),
-            Path::Segments(segments) => match segments.as_ref() {
-                [Segment::Key(root), first @ Segment::Key(_), rest @ ..]
-                    if matches!(root.as_ref(), "fact" | "facts" | "trusted") =>
-                {
-                    let root = if root.as_ref() == "trusted" { "trusted" } else { "fact" };
-                    let start = [Segment::Key(root.into()), first.clone()];
-                    start.into_iter().chain(rest.iter().cloned()).collect::<Vec<_>>()
-                }
-                _ => return None,
-            },
+            Path::Segments(segments) => segments,
             Path::Name | Path::Bare(_) => return None,
+        };
+        let address = segments.as_ptr().addr();
+        if let Some(known) = self.seen.get(&address) {
+            return *known;
+        }
+        let variable = self.variable_at(segments);
+        self.seen.insert(address, variable);
+        variable
+    }
+
+    fn variable_at(&mut self, segments: &[Segment]) -> Option<PathNumber> {
+        let way = match segments {
+            [Segment::Key(root), first @ Segment::Key(_), rest @ ..]
+                if matches!(root.as_ref(), "fact" | "facts" | "trusted") =>
+            {
+                let root = if root.as_ref() == "trusted" { "trusted" } else { "fact" };
+                let start = [Segment::Key(root.into()), first.clone()];
+                start.into_iter().chain(rest.iter().cloned()).collect::<Vec<_>>()
+            }
+            _ => return None,
         };
         let next = self.ways.len();
         Some(*self.variables.entry(way).or_insert_with_key(|way| {
@@ -197,15 +211,16 @@ impl<'r> Prover<'r> {
             return BranchOutcome::Open;
         }
         demands.push(demand);
+        let count = demands.len();
         branch.trail.push(variable);
-        let demands = demands.clone();
-        if !branch.step(demands.len()) {
+        if !branch.step(count) {
             return BranchOutcome::Open;
         }
         let is_name = variable == NAME;
-        let refuted = value::is_impossible(is_name, &demands)
+        let demands = branch.of(variable);
+        let refuted = value::is_impossible(is_name, demands)
             || (demand.1 && self.stands_apart(variable, branch))
-            || self.patterns_exclude(is_name, &demands);
+            || self.patterns_exclude(is_name, demands);
         if refuted { BranchOutcome::Refuted } else { BranchOutcome::Open }
     }
 
