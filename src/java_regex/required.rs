@@ -244,7 +244,9 @@ fn only_character(ast: &Ast) -> Option<char> {
 }
 
 fn append(texts: &mut [String], character: char) {
-    texts.iter_mut().for_each(|it| it.push(character));
+    for text in texts {
+        text.push(character);
+    }
 }
 
 fn characters(set: &CodeSet) -> Option<Vec<String>> {
