@@ -92,9 +92,9 @@ struct NodeBuilder<'t> {
     index: &'t PositionIndex,
     original: &'t str,
     open: Vec<Open>,
-    /// The elements of all lists that are open, and below the entries of all mappings. Each gets memory of its own
-    /// when it is closed, as much as it needs.
+    /// The elements of all lists that are open. A list gets memory of its own when it is closed, as much as it needs.
     elements: Vec<Node>,
+    /// The entries of all mappings that are open, likewise.
     entries: Vec<Entry>,
     anchors: HashMap<usize, Node>,
     alias_nodes: usize,
@@ -134,7 +134,7 @@ impl NodeBuilder<'_> {
                 if let Some(tag) = tag {
                     self.refuse_tag(&tag.to_string(), span);
                 }
-                let mapping = Mapping::from(self.entries.len());
+                let mapping = Mapping::beginning_at(self.entries.len());
                 self.open(Items::Mapping(mapping), anchor, span)
             }
             Event::SequenceEnd | Event::MappingEnd => {

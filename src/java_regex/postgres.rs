@@ -146,9 +146,7 @@ impl PostgresWriter {
             self.text.push('.');
             return Ok(());
         }
-        if let [(first, last)] = set.ranges()
-            && first == last
-            && let Some(character) = char::from_u32(*first)
+        if let Some(character) = set.only()
             && character != '\0'
         {
             self.character(character);

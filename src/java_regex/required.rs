@@ -235,10 +235,7 @@ fn exact(ast: &Ast) -> Option<Vec<String>> {
 /// Returns the character that a part stands for, as most parts of most patterns do.
 fn only_character(ast: &Ast) -> Option<char> {
     match ast {
-        Ast::Set(set) => match set.ranges() {
-            [(first, last)] if first == last => char::from_u32(*first),
-            _ => None,
-        },
+        Ast::Set(set) => set.only(),
         _ => None,
     }
 }

@@ -68,6 +68,14 @@ impl CodeSet {
         }
     }
 
+    /// Returns the character of a set of one, unless it is a surrogate.
+    pub(super) fn only(&self) -> Option<char> {
+        match self.ranges() {
+            [(first, last)] if first == last => char::from_u32(*first),
+            _ => None,
+        }
+    }
+
     pub(super) fn contains(&self, character: u32) -> bool {
         let ranges = self.ranges();
         let at = ranges.partition_point(|(_, last)| *last < character);
@@ -130,6 +138,10 @@ mod tests {
         assert_eq!(a.intersect(&set(&[(2, 6), (25, 40)])).ranges(), [(2, 3), (5, 6), (25, 30)]);
         assert_eq!(a.union(&a.negate()), CodeSet::all());
         assert_eq!(a.intersect(&a.negate()), CodeSet::default());
+        assert_eq!(a.intersect(&set(&[(2, 2), (10, 19)])).only(), Some('\u{2}'));
+        for set in [a.clone(), CodeSet::default(), CodeSet::range(5, 6), CodeSet::of(0xd800)] {
+            assert_eq!(set.only(), None, "{set:?}");
+        }
         for (character, inside) in
             [(0, true), (4, false), (9, true), (10, false), (30, true), (31, false)]
         {

@@ -96,9 +96,7 @@ impl Translator {
 
     fn set(&mut self, set: &CodeSet) -> Option<()> {
         // Most sets of most patterns are one of these, which stand for themselves anywhere.
-        if let [(first, last)] = set.ranges()
-            && first == last
-            && let Some(only) = char::from_u32(*first)
+        if let Some(only) = set.only()
             && (only.is_ascii_alphanumeric() || matches!(only, '-' | '_'))
         {
             self.text.push(only);

@@ -21,7 +21,7 @@ pub(super) struct Mapping {
 
 impl Mapping {
     /// Begins a mapping whose entries follow those of the mappings around it.
-    pub(super) fn from(first: usize) -> Self {
+    pub(super) fn beginning_at(first: usize) -> Self {
         Self { first, key: None, seen: HashMap::new() }
     }
 
