@@ -59,8 +59,20 @@ impl Snapshot {
         origins: Arc<BTreeMap<GroupId, Place>>,
         warnings: Vec<Arc<Diagnostic>>,
     ) -> Self {
+        let index = Index::new(&estate.hierarchy);
+        Self::indexed(commit, estate, index, origins, warnings)
+    }
+
+    /// Compiles what a commit says whose rules have been compiled.
+    pub fn indexed(
+        commit: CommitId,
+        estate: Estate,
+        index: Index,
+        origins: Arc<BTreeMap<GroupId, Place>>,
+        warnings: Vec<Arc<Diagnostic>>,
+    ) -> Self {
         let value_facts = ValueFacts::of(&estate);
-        let index = Index::new(&estate.hierarchy).with_values(value_facts.paths());
+        let index = index.with_values(value_facts.paths());
         let fragments = Fragments::new(&estate.hierarchy, estate.interpolation);
         let mentioned = OnceLock::new();
         Self { commit, estate, origins, warnings, index, fragments, value_facts, mentioned }

@@ -8,7 +8,7 @@ mod automaton;
 mod ends;
 mod letters;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hashbrown::{HashMap, HashSet};
 use rayon::prelude::*;
@@ -35,17 +35,27 @@ pub enum Example {
 
 /// The automata of patterns, by their text: several searches share them, since building them takes most of their time.
 #[derive(Debug, Default)]
-pub struct Automata(Mutex<HashMap<Box<str>, Option<Arc<Automaton>>>>);
+pub struct Automata(Mutex<HashMap<Box<str>, Arc<BuiltAutomaton>>>);
+
+/// The automaton of a pattern; `None` if it has none.
+type BuiltAutomaton = OnceLock<Option<Arc<Automaton>>>;
 
 impl Automata {
     /// Returns the automaton of a pattern; `None` if it has none.
     fn of(&self, pattern: &Pattern) -> Option<Arc<Automaton>> {
-        let built = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = built().get(pattern.as_str()) {
-            return known.clone();
+        let built = self.built(pattern.as_str());
+        // A thread that asks for one which another thread builds waits for it. Building starts nothing on other
+        // threads, so none waits for itself.
+        built.get_or_init(|| automaton::build(pattern).map(Arc::new)).clone()
+    }
+
+    fn built(&self, pattern: &str) -> Arc<BuiltAutomaton> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.get(pattern) {
+            return Arc::clone(known);
         }
-        let new = automaton::build(pattern).map(Arc::new);
-        built().insert(pattern.as_str().into(), new.clone());
+        let new = Arc::default();
+        all.insert(pattern.into(), Arc::clone(&new));
         new
     }
 

@@ -1,6 +1,6 @@
 //! From a commit to a snapshot, or to what is wrong with it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::commit_tree::Changes;
 use super::outcome::{BuildError, Outcome, Rejected};
@@ -8,8 +8,9 @@ use super::read::Reading;
 use super::reading_cache::ReadingCache;
 use super::tree_files::{TreeFile, is_settings, source_file};
 use crate::git::{FileChanges, FilesError, Repository};
+use crate::hierarchy::Hierarchy;
 use crate::model::{Budget, BudgetItem, CommitId, Counts, Meter};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Index, Snapshot};
 use crate::validation::{Checked, FileReading};
 
 /// What a build left: its outcome, with what the next build can use of it.
@@ -60,8 +61,12 @@ impl Build<'_> {
             Outcome::Valid(snapshot) => Some((snapshot, &*built.checked)),
             Outcome::Rejected(_) => None,
         });
-        let CheckedFiles { checked, amended } =
-            self.files(base.map(|(snapshot, checked)| (snapshot.commit, checked)))?;
+        let compiled = OnceLock::new();
+        let compile = |hierarchy: &Hierarchy| {
+            compiled.get_or_init(|| Index::new(hierarchy));
+        };
+        let of_base = base.map(|(snapshot, checked)| (snapshot.commit, checked));
+        let CheckedFiles { checked, amended } = self.files_beside(of_base, &compile)?;
         let mut checked = Arc::unwrap_or_clone(checked);
         let commit = self.commit;
         let diagnostics = std::mem::take(&mut checked.diagnostics);
@@ -71,7 +76,11 @@ impl Build<'_> {
                 let (estate, origins) = (estate.clone(), Arc::clone(&checked.origins));
                 Outcome::Valid(Arc::new(match before {
                     Some(before) => before.amended(commit, estate, origins, diagnostics),
-                    None => Snapshot::new(commit, estate, origins, diagnostics),
+                    None => {
+                        let index = compiled.into_inner();
+                        let index = index.unwrap_or_else(|| Index::new(&estate.hierarchy));
+                        Snapshot::indexed(commit, estate, index, origins, diagnostics)
+                    }
                 }))
             }
             None => {
@@ -106,6 +115,16 @@ impl Build<'_> {
         &self,
         base: Option<(CommitId, &Checked)>,
     ) -> Result<CheckedFiles, BuildError> {
+        self.files_beside(base, &|_| {})
+    }
+
+    /// Reads and checks the files as [`Build::files`] does; where all are read, another thread does something else
+    /// with the tree of their groups meanwhile.
+    fn files_beside(
+        &self,
+        base: Option<(CommitId, &Checked)>,
+        beside: &(dyn Fn(&Hierarchy) + Sync),
+    ) -> Result<CheckedFiles, BuildError> {
         // The other commit may be gone from the repository: this one is not at fault.
         if let Some(Ok(Some(files))) = base.map(|(before, checked)| self.amend(before, checked)) {
             return Ok(files);
@@ -113,7 +132,8 @@ impl Build<'_> {
         let Self { repository, commit, directory, cache, is_wanted, .. } = *self;
         let meter = &Arc::new(Meter::new(self.budget));
         let reading = Reading { repository, commit, directory, cache, meter, is_wanted };
-        Ok(CheckedFiles { checked: Arc::new(reading.check(&Changes::new())?), amended: None })
+        let checked = reading.check_beside(&Changes::new(), beside)?;
+        Ok(CheckedFiles { checked: Arc::new(checked), amended: None })
     }
 
     /// Reads a commit that differs from a valid one in a few files; `None` if all its files must be read.

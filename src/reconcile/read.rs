@@ -12,6 +12,7 @@ use super::reading_cache::ReadingCache;
 use super::tree_files::{TreeFile, is_settings, source_file};
 use crate::document::Limits;
 use crate::git::{EntryKind, FilesError, ReadError, Repository, TreeEntry};
+use crate::hierarchy::Hierarchy;
 use crate::model::{Budget, BudgetItem, CommitId, Exceeded, Meter};
 use crate::validation::{
     Checked, Commit, FileReading, Layout, Search, SourceContent, SourceFile, check,
@@ -73,12 +74,22 @@ impl From<Exceeded> for Stop {
     }
 }
 
-/// How many files one thread reads at once.
-const CHUNK: usize = 256;
+/// How many files one thread reads at once: few, so that the threads end at about the same time.
+const CHUNK: usize = 32;
 
 impl Reading<'_> {
     /// Reads and checks the files, as they are with some changes.
     pub(super) fn check(&self, changes: &Changes) -> Result<Checked, BuildError> {
+        self.check_beside(changes, &|_| {})
+    }
+
+    /// Reads and checks the files, as they are with some changes, and does something else with the tree of their
+    /// groups meanwhile.
+    pub(super) fn check_beside(
+        &self,
+        changes: &Changes,
+        beside: &(dyn Fn(&Hierarchy) + Sync),
+    ) -> Result<Checked, BuildError> {
         let rejected = |found| Ok(Checked::rejected(found, &Layout::default(), Search::Decisive));
         let entries = match self.repository.files(self.commit, self.directory, self.meter) {
             Ok(entries) => entries,
@@ -93,14 +104,19 @@ impl Reading<'_> {
                 return rejected(no_groups(self.directory.into(), error.to_string()));
             }
         };
-        match self.check_entries(&entries, changes) {
+        match self.check_entries(&entries, changes, beside) {
             Ok(checked) => Ok(checked),
             Err(Stop::Unbuilt(error)) => Err(error),
             Err(Stop::TooLarge(exceeded)) => rejected(too_large(exceeded)),
         }
     }
 
-    fn check_entries(&self, entries: &[TreeEntry], changes: &Changes) -> Result<Checked, Stop> {
+    fn check_entries(
+        &self,
+        entries: &[TreeEntry],
+        changes: &Changes,
+        beside: &(dyn Fn(&Hierarchy) + Sync),
+    ) -> Result<Checked, Stop> {
         let kept = || entries.iter().filter(|it| !changes.contains_key(&it.path));
         let (settings, changed): (Vec<SourceFile>, Vec<SourceFile>) =
             changes.iter().filter_map(changed_file).partition(|it| is_settings(&it.path));
@@ -135,7 +151,7 @@ impl Reading<'_> {
         let schemas = self.cache.schemas(&layout.schemas, &tree);
         let commit =
             Commit { layout: &layout, readings: &readings, schemas: &schemas, read: &read };
-        let checked = check(&commit, Search::Decisive, self.meter);
+        let checked = check(&commit, Search::Decisive, self.meter, beside);
         // What could not be read must not be taken for what is not there.
         tree.finish().map_err(|source| self.unreadable(source))?;
         Ok(checked)
@@ -144,7 +160,8 @@ impl Reading<'_> {
     /// Reads the files that the cache does not have, on several threads.
     fn read_files(&self, files: &[TreeFile<'_>]) -> Result<Vec<Arc<FileReading>>, Stop> {
         let mut known = self.cache.get(files);
-        let counted = charge_files(self.repository, files, &mut known, self.meter);
+        let repositories = OpenRepositories::of(self.repository);
+        let counted = charge_files(self.repository, &repositories, files, &mut known, self.meter);
         let sizes = counted.map_err(|stop| match stop {
             Uncounted::Unreadable(source) => self.unreadable(source),
             Uncounted::TooLarge(exceeded) => Stop::TooLarge(exceeded),
@@ -153,7 +170,6 @@ impl Reading<'_> {
             EntryKind::File(blob) => sizes.get(&blob).copied(),
             EntryKind::Link | EntryKind::Submodule => None,
         };
-        let repositories = OpenRepositories::of(self.repository);
         let Self { commit, cache, meter, is_wanted, .. } = *self;
         let fail = |source| Stop::Unbuilt(BuildError::Unreadable { commit, source });
         let chunks: Vec<Vec<Arc<FileReading>>> = files

@@ -98,7 +98,7 @@ mod tests {
         let meter = Arc::new(Meter::new(Budget::DEFAULT));
         let (layout, schemas) = (Layout::default(), Arc::default());
         let commit = Commit { layout: &layout, readings: &[], schemas: &schemas, read: &|_| None };
-        let checked = check(&commit, Search::Decisive, &meter);
+        let checked = check(&commit, Search::Decisive, &meter, &|_| {});
         let rejected = Rejected { commit: id(digit), diagnostics: Vec::new() };
         Built {
             outcome: Outcome::Rejected(Arc::new(rejected)),

@@ -2,6 +2,7 @@
 
 use super::commit_tree::{Changes, CommitTree};
 use super::file_costs::{Uncounted, charge_files};
+use super::open_repositories::OpenRepositories;
 use super::outcome::BuildError;
 use super::tree_files::{TreeFile, is_settings, source_file};
 use crate::diagnostic::Diagnostic;
@@ -41,10 +42,13 @@ pub fn source_files(
     let files: Vec<TreeFile<'_>> =
         entries.iter().filter_map(|entry| TreeFile::of(entry, &layout)).collect();
     let mut known = vec![None; files.len()];
-    charge_files(repository, &files, &mut known, meter).map_err(|stop| match stop {
-        Uncounted::Unreadable(source) => fail(source),
-        Uncounted::TooLarge(exceeded) => too_large(exceeded).into(),
-    })?;
+    let repositories = OpenRepositories::of(repository);
+    charge_files(repository, &repositories, &files, &mut known, meter).map_err(
+        |stop| match stop {
+            Uncounted::Unreadable(source) => fail(source),
+            Uncounted::TooLarge(exceeded) => too_large(exceeded).into(),
+        },
+    )?;
     for file in &files {
         sources.push(read(file.entry)?);
     }

@@ -12,7 +12,8 @@ use indoc::{formatdoc, indoc};
 
 use super::*;
 use crate::diagnostic::{Diagnostic, Kind};
-use crate::model::Interpolation;
+use crate::hierarchy::Hierarchy;
+use crate::model::{Budget, Interpolation, Meter};
 use crate::table::each_row;
 
 /// Validates files given as `path` and text.
@@ -48,6 +49,34 @@ fn related(found: &Diagnostic) -> Vec<String> {
 
 fn group(text: &str) -> Vec<String> {
     findings(&[("groups/g.yaml", text)])
+}
+
+#[test]
+fn something_is_done_with_the_tree_beside_the_checks_if_no_file_is_wrong() {
+    let counted = |text: &str| {
+        let (layout, meter) = (Layout::default(), Arc::new(Meter::new(Budget::DEFAULT)));
+        let file = SourceFile {
+            path: "groups/g.yaml".into(),
+            content: SourceContent::Bytes(text.as_bytes().into()),
+        };
+        let kind = layout.kind_of(&file).unwrap();
+        let readings = [Arc::new(read_file(&file, kind))];
+        let commit = Commit {
+            layout: &layout,
+            readings: &readings,
+            schemas: &Arc::default(),
+            read: &|_| None,
+        };
+        let groups = std::sync::Mutex::new(Vec::new());
+        let count = |it: &Hierarchy| groups.lock().unwrap().push(it.len());
+        let checked = check(&commit, Search::Everything, &meter, &count);
+        (checked.estate.is_some(), groups.into_inner().unwrap())
+    };
+    let valid = "name: A\nparent: All Nodes\nenvironment: production\n";
+    assert_eq!(counted(valid), (true, vec![2]));
+    assert_eq!(counted(&format!("{valid}x: 1\n")), (false, vec![]));
+    let never = format!("{valid}rule: \"name = a and name = b\"\n");
+    assert_eq!(counted(&never), (true, vec![2]));
 }
 
 #[test]

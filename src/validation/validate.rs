@@ -1,13 +1,13 @@
 //! Validating all files of a commit.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::catalogue::EnvironmentFile;
+use super::catalogue::{Catalogues, EnvironmentFile};
 use super::checked::Checked;
-use super::checks::{self, CheckContext};
+use super::checks::{self, CheckContext, Finding};
 use super::commit::{dropped, no_groups, too_large};
 use super::evidence::of_tests;
 use super::file_reader::weight;
@@ -24,9 +24,8 @@ use super::settings::read_layout;
 use super::source::{SourceContent, SourceFile};
 use super::{catalogue, individual, schema_check, test_case, tree};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::hierarchy::Estate;
-use crate::java_regex::Automata;
-use crate::model::{Budget, Exceeded, GroupId, Meter, Room};
+use crate::hierarchy::{Estate, Hierarchy};
+use crate::model::{Budget, Exceeded, GroupId, Individual, Interpolation, Meter, Room};
 use crate::rule::Solver;
 
 /// Validates the files of one commit.
@@ -50,7 +49,7 @@ pub fn validate_within(files: &[SourceFile], search: Search, meter: &Arc<Meter>)
             let schemas = Arc::new(OwnSchemas::load(&layout.schemas, &read));
             let commit =
                 Commit { layout: &layout, readings: &readings, schemas: &schemas, read: &read };
-            check(&commit, search, meter)
+            check(&commit, search, meter, &|_| {})
         }
         Err(exceeded) => Checked::rejected(too_large(exceeded), &layout, search),
     }
@@ -74,11 +73,16 @@ impl std::fmt::Debug for Commit<'_> {
     }
 }
 
-/// Checks files together that have been read one by one.
-pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked {
+/// Checks files together that have been read one by one, and does something else with the tree of their groups
+/// meanwhile, on another thread if one is free.
+pub fn check(
+    commit: &Commit<'_>,
+    search: Search,
+    meter: &Arc<Meter>,
+    beside: &(dyn Fn(&Hierarchy) + Sync),
+) -> Checked {
     let Commit { layout, schemas, read, .. } = *commit;
-    let mut readings = commit.readings.to_vec();
-    readings.sort_by(|a, b| a.path.cmp(&b.path));
+    let readings = by_path(commit.readings);
     let SortedParts { groups, individuals, catalogues } = SortedParts::of(&readings);
     let origins = written(&groups).map(|(id, it)| (id, it.place())).collect();
     let mut others = Vec::new();
@@ -88,38 +92,34 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
     let group_files = written(&groups).collect();
     let places = Places { origins: &origins, readings: &readings, all: Some(&group_files) };
     let automata = Arc::default();
-    let findings = hierarchy.as_ref().map_or_else(Vec::new, |hierarchy| {
-        let (catalogues, interpolation) = (&catalogues, layout.interpolation);
-        checks::run(&CheckContext {
-            hierarchy,
-            catalogues,
+    others.extend(of_commit(layout, &readings, search));
+    let estate = hierarchy.map(|it| estate_of(it, individuals, &catalogues, layout.interpolation));
+    let hierarchy = estate.as_ref().map(|it| &it.hierarchy);
+    let has_no_error = are_right(&readings, &others);
+    let of_groups = estate.as_ref().map(|estate| {
+        let context = CheckContext {
+            hierarchy: &estate.hierarchy,
+            catalogues: &catalogues,
             places,
             policy: layout.policy,
-            interpolation,
+            interpolation: layout.interpolation,
             search,
             automata: &automata,
             meter,
-        })
+        };
+        check_groups(estate, &context, has_no_error, beside)
     });
-    others.extend(of_commit(layout, &readings, search));
-    others.extend(schema_check::check(schemas, hierarchy.as_ref(), &readings, read, meter));
-    let is_valid = others.iter().all(|it| it.severity != Severity::Error)
-        && readings.iter().all(|it| are_warnings(&it.diagnostics))
+    let (findings, potential) = of_groups.unwrap_or_default();
+    others.extend(schema_check::check(schemas, hierarchy, &readings, read, meter));
+    let is_valid = has_no_error
+        && !has_error(&others)
         && findings.iter().all(|it| it.diagnostic.severity != Severity::Error);
-    let mut estate = hierarchy.filter(|_| is_valid).map(|hierarchy| Estate {
-        hierarchy,
-        individuals: Arc::new(individuals),
-        environments: Arc::clone(&catalogues.files),
-        catalogues: Arc::clone(&catalogues.classes),
-        interpolation: layout.interpolation,
-    });
-    others.extend(estate.iter().flat_map(|it| conflicts(it, places, layout, search, &automata)));
+    others.extend(potential.into_iter().filter(|_| is_valid));
     let others = bounded(others, meter);
     let mut diagnostics = gather(&readings, &findings, &others);
     diagnostics.extend(dropped(meter).map(Arc::new));
-    estate = estate.filter(|_| are_warnings(&diagnostics));
     Checked {
-        estate,
+        estate: estate.filter(|_| is_valid && are_warnings(&diagnostics)),
         groups: groups.len(),
         diagnostics,
         layout: layout.clone(),
@@ -136,25 +136,70 @@ pub fn check(commit: &Commit<'_>, search: Search, meter: &Arc<Meter>) -> Checked
     }
 }
 
+fn by_path(readings: &[Arc<FileReading>]) -> Vec<Arc<FileReading>> {
+    let mut readings = readings.to_vec();
+    readings.sort_by(|a, b| a.path.cmp(&b.path));
+    readings
+}
+
+/// Returns whether nothing is wrong with files by themselves, nor with what was found so far.
+fn are_right(readings: &[Arc<FileReading>], found: &[Diagnostic]) -> bool {
+    !has_error(found) && readings.iter().all(|it| are_warnings(&it.diagnostics))
+}
+
+fn has_error(found: &[Diagnostic]) -> bool {
+    found.iter().any(|it| it.severity == Severity::Error)
+}
+
+fn estate_of(
+    hierarchy: Hierarchy,
+    individuals: BTreeMap<String, Individual>,
+    catalogues: &Catalogues,
+    interpolation: Interpolation,
+) -> Estate {
+    Estate {
+        hierarchy,
+        individuals: Arc::new(individuals),
+        environments: Arc::clone(&catalogues.files),
+        catalogues: Arc::clone(&catalogues.classes),
+        interpolation,
+    }
+}
+
 /// Returns the groups that can be looked up, with their ids.
 fn written<'r>(groups: &[&'r GroupFile]) -> impl Iterator<Item = (GroupId, &'r GroupFile)> {
     groups.iter().filter_map(|it| Some((it.group()?.id, *it)))
 }
 
-/// Finds groups that can conflict, if they are searched for.
-fn conflicts(
+/// Checks groups among each other. Meanwhile, where nothing is wrong so far, what else is to be done with them is
+/// done, and those are looked for that can conflict.
+fn check_groups(
     estate: &Estate,
-    places: Places<'_>,
-    layout: &Layout,
-    search: Search,
-    automata: &Arc<Automata>,
-) -> Vec<Diagnostic> {
-    let strictness = layout.policy.potential_conflicts;
-    if !is_searched(search, strictness) {
+    context: &CheckContext<'_>,
+    has_no_error: bool,
+    beside: &(dyn Fn(&Hierarchy) + Sync),
+) -> (Vec<Finding>, Vec<Diagnostic>) {
+    rayon::join(
+        || checks::run(context),
+        || {
+            if !has_no_error {
+                return Vec::new();
+            }
+            beside(&estate.hierarchy);
+            conflicts(estate, context)
+        },
+    )
+}
+
+/// Finds groups that can conflict, if they are searched for.
+fn conflicts(estate: &Estate, context: &CheckContext<'_>) -> Vec<Diagnostic> {
+    let strictness = context.policy.potential_conflicts;
+    if !is_searched(context.search, strictness) {
         return Vec::new();
     }
-    let (evidence, solver) = (of_tests(estate, places.readings), Solver::sharing(automata));
-    overlap::check(estate, places, strictness, &evidence, ShownAlarms::Page, solver)
+    let evidence = of_tests(estate, context.places.readings);
+    let solver = Solver::sharing(context.automata);
+    overlap::check(estate, context.places, strictness, &evidence, ShownAlarms::Page, solver)
 }
 
 /// Returns whether pairs of groups that can conflict are searched for.
