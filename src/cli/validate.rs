@@ -71,8 +71,7 @@ impl ValidateCommand {
         if self.shown.stats && !matches!(self.format, Format::Human | Format::Json) {
             bail!("`--stats` is written with `--format human` or `json`");
         }
-        // What nodes show decides what is on the first page.
-        let mut loaded = self.repository.search(Search::WithoutConflicts)?;
+        let mut loaded = self.repository.search(self.first_search())?;
         let unread = self.repository.unread(loaded.checked.layout())?;
         loaded.checked.add(unread);
         let fleet = self.fleet(&loaded, output)?;
@@ -100,6 +99,16 @@ impl ValidateCommand {
             return Ok(Exit::Failed);
         }
         Ok(if is_valid { Exit::Fine } else { Exit::Findings })
+    }
+
+    /// Returns what is looked for when the files are read. What nodes show decides which conflicts are on the first page;
+    /// without any, they are searched for while groups are checked.
+    fn first_search(&self) -> Search {
+        let may_have_nodes = self.nodes.is_given() || server_of_environment().is_some();
+        match self.shown.alarms() {
+            ShownAlarms::Page if !may_have_nodes => Search::Everything,
+            ShownAlarms::Page | ShownAlarms::All => Search::WithoutConflicts,
+        }
     }
 
     /// Classifies the nodes that the command line names, or those of the daemon that the environment
