@@ -1,4 +1,4 @@
-//! A bare axum server: what requests cost that do less.
+//! A bare axum server: what requests cost that do less, or only the least.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -10,6 +10,9 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use serde::de::IgnoredAny;
 use serde_json::Value;
+
+use crate::world::Scale;
+use crate::{GROUPS, least};
 
 /// The server, in a process of its own.
 pub(crate) struct Bare {
@@ -64,7 +67,8 @@ pub(crate) async fn serve(port: &str) {
             post(|body: Bytes| async move {
                 answer(serde_json::from_slice::<Value>(&body).is_ok(), parsed.clone())
             }),
-        );
+        )
+        .merge(least::router(Scale::of(GROUPS)));
     let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}")).await.unwrap();
     println!("{}", listener.local_addr().unwrap());
     axum::serve(listener, router).await.unwrap();

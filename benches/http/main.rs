@@ -26,6 +26,7 @@ mod check_ins;
 mod client;
 mod connection;
 mod daemon;
+mod least;
 mod pages;
 
 use std::time::Duration;
@@ -87,6 +88,7 @@ fn main() {
         (&to_bare("/value/"), bare.pid()),
         (&Load::gets(&daemon.address, "/enc/", &bodies), daemon.pid()),
         (&Load::gets(&bare.address, "/fixed/", &bodies), bare.pid()),
+        (&to_bare("/least/"), bare.pid()),
     ];
     let turns = in_turn(&loads);
     println!("| # | ratio, measured in one run | requests/s | CPU | must | aim |");
@@ -105,6 +107,13 @@ fn main() {
     row("P7", 0, 2, "classify ÷ reading and validating", "≥ 0.75", "≥ 1.0");
     row("P8", 0, 3, "classify ÷ parsing to `Value`", "≥ 3.5", "≥ 6");
     row("P9", 4, 5, "GET ENC of a known node ÷ GET of a fixed 1 KB reply", "≥ 0.6", "≥ 0.85");
+    for (number, theirs, what) in [
+        ("P6", 1, "the least that classifying takes ÷ reading the same body"),
+        ("P7", 2, "the least ÷ reading and validating"),
+        ("P8", 3, "the least ÷ parsing to `Value`"),
+    ] {
+        row(number, 6, theirs, what, "", "");
+    }
     swaps(&daemon, &classify);
 }
 
@@ -121,7 +130,9 @@ fn in_turn<const N: usize>(loads: &[(&Load, u32); N]) -> Vec<[Rate; N]> {
     let turn = |_| loads.map(|(load, pid)| load.run(TURN, pid));
     // In the first turn the daemon still reads the history of the repository.
     let turns: Vec<[Rate; N]> = (0..=TURNS).map(turn).skip(1).collect();
-    for (at, name) in ["classify", "read", "validate", "value", "enc", "fixed"].iter().enumerate() {
+    for (at, name) in
+        ["classify", "read", "validate", "value", "enc", "fixed", "least"].iter().enumerate()
+    {
         let rate = Rate::median(turns.iter().map(|turn| turn[at]).collect());
         eprintln!(
             "{name}: {:.0} requests/s, {:.1} µs CPU, p50 {:.0} µs, p99 {:.0} µs",
