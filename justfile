@@ -73,9 +73,9 @@ fuzz MINUTES:
 load MINUTES:
     cargo test --release --test faults -- --load {{MINUTES}}
 
-# A month of a site in MINUTES, at least 20; fails when memory, files, disk or times rise, and draws docs/images/soak.svg
-soak MINUTES:
-    UPDATE_DOCS=1 cargo test --release --test faults -- --soak {{MINUTES}}
+# A month of a site in MINUTES, at least 20; fails when memory, files, disk or times rise, and draws docs/images/soak.svg. With `--long-life`, three quarters of it without a restart, drawn as soak-long-life.svg
+soak MINUTES *ARGUMENTS:
+    UPDATE_DOCS=1 cargo test --release --test faults -- --soak {{MINUTES}} {{ARGUMENTS}}
 
 # Clade beside scripts, Hiera and Rego on the same estate: `just side-by-side --facts DIR` for real facts, VERSION/*.facts
 side-by-side *ARGUMENTS:

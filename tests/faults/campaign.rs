@@ -19,6 +19,8 @@ pub(crate) struct Arguments {
     pub(crate) load: Option<u64>,
     /// For how many minutes the soak runs, in place of faults.
     pub(crate) soak: Option<u64>,
+    /// Whether the last life of the soak takes three quarters of it.
+    pub(crate) has_long_life: bool,
     all: bool,
     names: Vec<String>,
 }
@@ -37,6 +39,7 @@ impl Arguments {
                         if argument == "--load" { &mut parsed.load } else { &mut parsed.soak };
                     *chosen = Some(minutes);
                 }
+                "--long-life" => parsed.has_long_life = true,
                 "--list" => (parsed.lists, parsed.all) = (true, true),
                 flag if flag.starts_with('-') => {}
                 _ => parsed.names.push(argument),

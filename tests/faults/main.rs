@@ -60,6 +60,8 @@ mod world;
 
 use std::process::ExitCode;
 
+use soak::Lives;
+
 /// A fault, and the promise that must hold in spite of it.
 #[derive(Debug)]
 pub(crate) struct Fault {
@@ -120,7 +122,10 @@ fn main() -> ExitCode {
     let arguments = campaign::Arguments::parse(std::env::args().skip(1));
     let endured = match (arguments.load, arguments.soak) {
         (Some(minutes), _) => Some(load::run_for(minutes)),
-        (None, Some(minutes)) => Some(soak::run_for(minutes)),
+        (None, Some(minutes)) => {
+            let lives = if arguments.has_long_life { Lives::OneLong } else { Lives::Several };
+            Some(soak::run_for(minutes, lives))
+        }
         (None, None) => None,
     };
     if let Some(held) = endured {

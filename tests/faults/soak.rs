@@ -1,4 +1,5 @@
-//! `--soak MINUTES`: a month of a site in so many minutes, with what it takes measured all the time.
+//! `--soak MINUTES`: a month of a site in so many minutes, with what it takes measured all the time. With `--long-life`
+//! the daemon runs three quarters of it without a restart.
 //!
 //! 100,000 nodes check in, commits and writes come, commits are compared, the console is read, the remote is out of
 //! reach for a while, and the daemon is restarted and killed. Answers are recomputed from the commits that they name. The
@@ -26,6 +27,7 @@ use check_ins::{CONNECTIONS, CheckIns};
 use fleet::Fleet;
 use histogram::Histogram;
 use oracle::Oracle;
+pub(crate) use plan::Lives;
 use plan::Plan;
 use samples::Sample;
 use site::{Conductor, Site};
@@ -45,8 +47,8 @@ struct Measured {
 }
 
 /// Runs it; returns whether everything held.
-pub(crate) fn run_for(minutes: u64) -> bool {
-    let plan = Plan::of(minutes);
+pub(crate) fn run_for(minutes: u64, lives: Lives) -> bool {
+    let plan = Plan::of(minutes, lives);
     let fleet = Fleet::new(plan.names);
     let files = fleet.files();
     let pairs: Vec<(&str, &str)> =
@@ -73,8 +75,8 @@ pub(crate) fn run_for(minutes: u64) -> bool {
     );
     println!("{summary}\n\n{table}\n{tally}");
     let path = match std::env::var_os("UPDATE_DOCS") {
-        Some(_) => root().join("docs/images/soak.svg"),
-        None => root().join("target/soak.svg"),
+        Some(_) => root().join("docs/images").join(lives.picture()),
+        None => root().join("target").join(lives.picture()),
     };
     std::fs::write(&path, plot::draw(&plan, &samples, &summary)).unwrap();
     println!("drawn: {}", path.display());

@@ -117,6 +117,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "document",
             "forge",
             "git",
+            "hierarchy",
             "process",
             "validation",
             "snapshot",

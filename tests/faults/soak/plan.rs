@@ -15,6 +15,25 @@ pub(super) enum Ending {
     Kill,
 }
 
+/// How long the daemon runs without a restart after the warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lives {
+    /// A third of the rest, three times.
+    Several,
+    /// The rest.
+    OneLong,
+}
+
+impl Lives {
+    /// Returns the name of the file in which a run is drawn.
+    pub(super) fn picture(self) -> &'static str {
+        match self {
+            Self::Several => "soak.svg",
+            Self::OneLong => "soak-long-life.svg",
+        }
+    }
+}
+
 /// What the conductor does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
@@ -38,11 +57,12 @@ pub(super) struct Plan {
     pub(super) write_every: Duration,
     pub(super) diff_every: Duration,
     pub(super) page_every: Duration,
+    pub(super) lives: Lives,
     pub(super) events: Vec<(Duration, Event)>,
 }
 
 impl Plan {
-    pub(super) fn of(minutes: u64) -> Self {
+    pub(super) fn of(minutes: u64, lives: Lives) -> Self {
         let time = Duration::from_mins(minutes.max(2));
         let warm_up = time / 4;
         // All nodes have checked in before the warm-up is over.
@@ -59,23 +79,25 @@ impl Plan {
             write_every: commit_every / 2,
             diff_every: commit_every,
             page_every: Duration::from_millis(1500),
-            events: events(time, commit_every),
+            lives,
+            events: events(time, lives, commit_every),
         }
     }
 }
 
-/// Returns the events in their order. Three lives of a quarter each come after the warm-up; the remote is out of
-/// reach four times, the second time across a restart.
-fn events(time: Duration, commit_every: Duration) -> Vec<(Duration, Event)> {
+/// Returns the events in their order. Three lives of a quarter each come after the warm-up, or one; the remote is out of
+/// reach four times, the second time across a restart if there is one then.
+fn events(time: Duration, lives: Lives, commit_every: Duration) -> Vec<(Duration, Event)> {
     use Ending::{Kill, Sigterm};
     let at = |per_mille: u32| time * per_mille / 1000;
     let mut events = vec![
         (at(80), Event::Restart(Kill)),
         (at(160), Event::Restart(Sigterm)),
         (at(250), Event::Restart(Kill)),
-        (at(500), Event::Restart(Sigterm)),
-        (at(750), Event::Restart(Kill)),
     ];
+    if lives == Lives::Several {
+        events.extend([(at(500), Event::Restart(Sigterm)), (at(750), Event::Restart(Kill))]);
+    }
     for (from, to) in [(115, 140), (490, 515), (640, 665), (890, 915)] {
         events.extend([(at(from), Event::Disconnect), (at(to), Event::Reconnect)]);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::plan::Plan;
+use super::plan::{Lives, Plan};
 use super::samples::Sample;
 use super::trend::{Point, Tolerance, Trend, median};
 
@@ -146,10 +146,11 @@ fn trends(plan: &Plan, samples: &[Sample], series: &Series) -> Vec<(&'static str
             let lives = settled_lives(plan, samples);
             let lives: Vec<Vec<Point>> =
                 lives.iter().map(|life| life.iter().map(point).collect()).collect();
-            vec![
-                (", within a life", Trend::within(&lives)),
-                (", from life to life", Trend::between(&lives)),
-            ]
+            let mut trends = vec![(", within a life", Trend::within(&lives))];
+            if plan.lives == Lives::Several {
+                trends.push((", from life to life", Trend::between(&lives)));
+            }
+            trends
         }
     }
 }
