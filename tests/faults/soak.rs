@@ -78,6 +78,8 @@ pub(crate) fn run_for(minutes: u64, lives: Lives) -> bool {
         Some(_) => root().join("docs/images").join(lives.picture()),
         None => root().join("target").join(lives.picture()),
     };
+    // With another target directory there is none here.
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, plot::draw(&plan, &samples, &summary)).unwrap();
     println!("drawn: {}", path.display());
     for what in ["checked answers", "commits", "writes", "diffs", "pages", "restarts"] {
