@@ -10,15 +10,16 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use clade::internals::classification::Version;
-use clade::internals::model::{Budget, Meter};
-use clade::internals::snapshot::{AnsweredNode, LiveSnapshot, Snapshot};
-use clade::internals::validation::{Search, SourceContent, SourceFile, validate_within};
+use clade::internals::model::Budget;
+use clade::internals::snapshot::{AnsweredNode, LiveSnapshot};
 
+use crate::compiled::{estate, snapshot};
 use crate::world::{Scale, estates};
 
 /// Answers what the daemon answers.
 pub(crate) fn router(scale: Scale) -> Router {
-    let live = Arc::new(LiveSnapshot::new(Arc::new(snapshot(scale))));
+    let estate = estate(estates::files(scale, 1), Budget::DEFAULT);
+    let live = Arc::new(LiveSnapshot::new(Arc::new(snapshot(estate))));
     Router::new().route(
         "/least/{name}",
         post(move |Path(name): Path<String>, body: Bytes| async move {
@@ -34,16 +35,4 @@ fn classified(live: &LiveSnapshot, name: &str, body: &[u8]) -> Option<Response> 
     let node = AnsweredNode::received(name, &request);
     let text = live.classified(&node, &groups, Version::V1).ok()?;
     Some(([(header::CONTENT_TYPE, "application/json")], text).into_response())
-}
-
-fn snapshot(scale: Scale) -> Snapshot {
-    let file = |(path, text): (String, String)| SourceFile {
-        path: path.into(),
-        content: SourceContent::Bytes(text.into_bytes().into()),
-    };
-    let files: Vec<SourceFile> = estates::files(scale, 1).into_iter().map(file).collect();
-    let meter = Arc::new(Meter::new(Budget::DEFAULT));
-    let estate = validate_within(&files, Search::Decisive, &meter).estate.unwrap();
-    let commit = "0123456789012345678901234567890123456789".parse().unwrap();
-    Snapshot::new(commit, estate, Arc::default(), Vec::new())
 }

@@ -18,6 +18,8 @@
 
 #[path = "../background_load/mod.rs"]
 mod background_load;
+#[path = "../compiled/mod.rs"]
+mod compiled;
 #[path = "../world/mod.rs"]
 mod world;
 
@@ -108,9 +110,9 @@ fn main() {
     row("P8", 0, 3, "classify ÷ parsing to `Value`", "≥ 3.5", "≥ 6");
     row("P9", 4, 5, "GET ENC of a known node ÷ GET of a fixed 1 KB reply", "≥ 0.6", "≥ 0.85");
     for (number, theirs, what) in [
-        ("P6", 1, "the least that classifying takes ÷ reading the same body"),
-        ("P7", 2, "the least ÷ reading and validating"),
-        ("P8", 3, "the least ÷ parsing to `Value`"),
+        ("P6 least", 1, "the least that classifying takes ÷ reading the same body"),
+        ("P7 least", 2, "the least ÷ reading and validating"),
+        ("P8 least", 3, "the least ÷ parsing to `Value`"),
     ] {
         row(number, 6, theirs, what, "", "");
     }

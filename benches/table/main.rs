@@ -16,6 +16,8 @@
 
 #[path = "../background_load/mod.rs"]
 mod background_load;
+#[path = "../compiled/mod.rs"]
+mod compiled;
 #[path = "../world/mod.rs"]
 mod world;
 
@@ -27,9 +29,9 @@ use std::time::{Duration, Instant};
 
 use clade::internals::classification::{self, Version};
 use clade::internals::hierarchy::Estate;
-use clade::internals::model::{Budget, BudgetItem, Meter, Node};
+use clade::internals::model::{Budget, BudgetItem, Node};
 use clade::internals::snapshot::{AnsweredNode, LiveSnapshot, Snapshot};
-use clade::internals::validation::{Search, SourceContent, SourceFile, validate_within};
+use compiled::snapshot;
 use serde::de::IgnoredAny;
 use world::{Scale, estates, nodes};
 
@@ -147,14 +149,7 @@ impl World {
 }
 
 fn estate(files: Vec<(String, String)>) -> Estate {
-    let files: Vec<SourceFile> = files
-        .into_iter()
-        .map(|(path, text)| SourceFile {
-            path: path.into(),
-            content: SourceContent::Bytes(text.into_bytes().into()),
-        })
-        .collect();
-    validate_within(&files, Search::Decisive, &Arc::new(Meter::new(generous()))).estate.unwrap()
+    compiled::estate(files, generous())
 }
 
 /// 100,000 groups are more than the default limits admit.
@@ -162,11 +157,6 @@ fn generous() -> Budget {
     BudgetItem::ALL.into_iter().fold(Budget::DEFAULT, |budget, it| {
         budget.with_limit(it, Budget::DEFAULT.limit(it).saturating_mul(10))
     })
-}
-
-fn snapshot(estate: Estate) -> Snapshot {
-    let commit = "0123456789012345678901234567890123456789".parse().unwrap();
-    Snapshot::new(commit, estate, Arc::default(), Vec::new())
 }
 
 fn seconds(duration: Duration) -> f64 {

@@ -73,8 +73,8 @@ impl std::fmt::Debug for Commit<'_> {
     }
 }
 
-/// Checks files together that have been read one by one, and does something else with the tree of their groups
-/// meanwhile, on another thread if one is free.
+/// Checks files together that have been read one by one. If nothing is wrong with them by themselves, does something
+/// else with the tree of their groups meanwhile, on another thread if one is free.
 pub fn check(
     commit: &Commit<'_>,
     search: Search,
