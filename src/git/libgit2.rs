@@ -13,13 +13,13 @@ use super::transport;
 /// How many packs are kept open at once, by all that read repositories.
 const OPEN_PACKS: usize = 64;
 
-/// The largest tree that is cached, in bytes: that of a directory with some thousand files. A push reads the trees of
-/// the commit before again, and libgit2 caches none of more than 4 KiB by itself.
-const CACHED_TREE: usize = 256 << 10;
+/// The largest tree that is cached, in bytes: that of a directory with some twenty thousand files. A write reads the
+/// trees of the commit before and of its own a dozen times, and libgit2 caches none of more than 4 KiB by itself.
+const CACHED_TREE: usize = 1 << 20;
 
-/// How many bytes of objects are cached, by all that read repositories: the trees of some ten thousand files. A parsed
-/// tree takes about as much memory again.
-const CACHED: isize = 4 << 20;
+/// How many bytes of objects are cached, by all that read repositories: it lets go of several trees at once, so there is
+/// room for many. A parsed tree takes about as much memory again.
+const CACHED: isize = 16 << 20;
 
 /// Prepares libgit2; everything in `git` that opens a repository calls this first.
 ///
