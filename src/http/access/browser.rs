@@ -35,17 +35,33 @@ impl FromStr for Host {
     type Err = HostError;
 
     fn from_str(text: &str) -> Result<Self, HostError> {
-        let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(text);
-        if let Ok(address) = bare.parse::<IpAddr>() {
-            return Ok(Self::Address(address.to_canonical()));
+        if let Some(address) = address(text) {
+            return Ok(Self::Address(address));
         }
-        let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+        let name = bare_name(text).to_ascii_lowercase();
         let fits = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'.' | b'_');
         if name.is_empty() || !name.bytes().all(fits) {
             return Err(HostError(text.to_owned()));
         }
         Ok(Self::Name(name))
     }
+}
+
+impl Host {
+    fn is_named(&self, name: &str) -> bool {
+        matches!(self, Self::Name(own) if own.eq_ignore_ascii_case(bare_name(name)))
+    }
+}
+
+/// Returns the address that a text is, with or without brackets.
+fn address(text: &str) -> Option<IpAddr> {
+    let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(text);
+    bare.parse::<IpAddr>().ok().map(|it| it.to_canonical())
+}
+
+/// Returns a name without the dot at its end.
+fn bare_name(text: &str) -> &str {
+    text.strip_suffix('.').unwrap_or(text)
 }
 
 impl AllowedHosts {
@@ -57,10 +73,10 @@ impl AllowedHosts {
 
     fn has(&self, authority: &str) -> bool {
         let Ok(authority) = authority.parse::<Authority>() else { return false };
-        match authority.host().parse::<Host>() {
-            Ok(Host::Address(address)) if address.is_loopback() => true,
-            Ok(host) => self.0.contains(&host),
-            Err(_) => false,
+        let named = authority.host();
+        match address(named) {
+            Some(address) => address.is_loopback() || self.0.contains(&Host::Address(address)),
+            None => self.0.iter().any(|it| it.is_named(named)),
         }
     }
 
