@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use wide::u8x16;
 
 use crate::facts::RowRoom;
 use crate::model::NODE_VALUES;
@@ -256,15 +257,27 @@ impl MemoryEstimate {
     }
 }
 
-/// Counts commas and opening brackets, without a branch for each byte: so many bytes are compared at once.
+/// Counts commas and opening brackets, sixteen bytes at a time: each of their places has a counter of its own.
 fn count_separators(text: &[u8]) -> usize {
-    // `[` and `{` differ in one bit, and 255 is the most that a byte can count.
-    let is_separator = |byte: u8| u8::from(byte == b',') | u8::from(byte | 0x20 == b'{');
-    let in_part = |part: &[u8]| {
-        let count = part.iter().fold(0_u8, |count, byte| count.wrapping_add(is_separator(*byte)));
-        usize::from(count)
-    };
-    text.chunks(255).map(in_part).sum()
+    let (blocks, rest) = text.as_chunks::<16>();
+    // 255 is the most that a counter can hold.
+    let in_blocks: usize = blocks.chunks(255).map(in_part).sum();
+    let mut last = [0; 16];
+    for (place, byte) in last.iter_mut().zip(rest) {
+        *place = *byte;
+    }
+    in_blocks + in_part(&[last])
+}
+
+fn in_part(blocks: &[[u8; 16]]) -> usize {
+    let mut counts = u8x16::ZERO;
+    for block in blocks {
+        let bytes = u8x16::new(*block);
+        // `[` and `{` differ in one bit. What is found is -1.
+        let opens = (bytes | u8x16::splat(0x20)).simd_eq(u8x16::splat(b'{'));
+        counts -= bytes.simd_eq(u8x16::splat(b',')) | opens;
+    }
+    counts.to_array().into_iter().map(usize::from).sum()
 }
 
 fn permits(kibibytes: usize) -> u32 {
@@ -308,7 +321,7 @@ mod tests {
     fn every_comma_and_opening_bracket_counts() {
         let all: Vec<u8> = (0..=255).collect();
         for (text, count) in
-            [(&b""[..], 0), (b"{\"a\": [1, 2], \"b\": {}}", 5), (&all, 3), (&[b'['; 1000], 1000)]
+            [(&b""[..], 0), (b"{\"a\": [1, 2], \"b\": {}}", 5), (&all, 3), (&[b'['; 9999], 9999)]
         {
             assert_eq!(count_separators(text), count);
         }
