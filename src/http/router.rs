@@ -17,6 +17,7 @@ use super::{
     node_counts, node_values, nodes, openapi, rule_query, service_status, trends, update_classes,
     validate, webhook, writes,
 };
+use crate::telemetry::Metrics;
 
 /// Which routes an address has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +34,13 @@ pub enum RouteSet {
 #[cfg(test)]
 pub(super) fn router(services: Arc<Services>, set: RouteSet) -> Router {
     let metrics = Arc::clone(&services.metrics);
-    let state = AppState::new(services);
-    observed(api(&state, set), metrics).with_state(state)
+    whole_api(&AppState::new(services), set, Some(&metrics))
 }
 
-/// Returns the routes of an address, which nothing counts yet.
-fn api(state: &AppState, set: RouteSet) -> Router<AppState> {
-    let (known, unknown) = routes(&Arc::from_ref(state), set).into_router();
-    known.merge(unknown)
+/// Returns the routes of an address, with metrics if their requests are counted.
+fn whole_api(state: &AppState, set: RouteSet, metrics: Option<&Arc<Metrics>>) -> Router {
+    let (known, unknown) = routes(&Arc::from_ref(state), set, metrics).into_router();
+    known.merge(unknown).with_state(state.clone())
 }
 
 /// The pages for people.
@@ -72,23 +72,22 @@ pub fn router_with_pages(
     let metrics = Arc::clone(&services.metrics);
     let state = AppState::new(Arc::clone(&services));
     let access = Arc::from_ref(&state);
-    let all_routes = api(&state, RouteSet::Whole).with_state(state.clone());
-    let (known, unknown) = routes(&access, set).into_router();
-    let (known, unknown) = (known.with_state(state.clone()), unknown.with_state(state));
-    let paths: Vec<String> =
-        routes(&access, RouteSet::Whole).declared().iter().map(|it| it.path.clone()).collect();
+    let all = routes(&access, RouteSet::Whole, None);
+    let paths: Vec<String> = all.declared().iter().map(|it| it.path.clone()).collect();
     let (asked, address) = match set {
         // No page there can do what the address does not have.
-        RouteSet::Public => (known.clone().merge(unknown.clone()), AddressRoutes::WithoutActions),
-        RouteSet::Whole => (all_routes, AddressRoutes::All),
-        RouteSet::Admin => (all_routes, AddressRoutes::WithoutClassifier),
+        RouteSet::Public => (set, AddressRoutes::WithoutActions),
+        RouteSet::Whole => (set, AddressRoutes::All),
+        RouteSet::Admin => (RouteSet::Whole, AddressRoutes::WithoutClassifier),
     };
-    let own = InProcessApi::new(asked, services, address, &paths);
-    let ConsolePages { routes, missing } = pages(own.clone());
+    // What a page asks is a part of the request for the page, and is not counted beside it.
+    let own = InProcessApi::new(whole_api(&state, asked, None), services, address, &paths);
+    let ConsolePages { routes: pages, missing } = pages(own.clone());
     let missing = observed(missing, Arc::clone(&metrics));
-    let unknown = observed(unknown, Arc::clone(&metrics));
+    let (known, unknown) = routes(&access, set, Some(&metrics)).into_router();
+    let (known, unknown) = (known.with_state(state.clone()), unknown.with_state(state));
     // One router for both: each one more would take time of each request.
-    let whole = observed(routes.merge(known), metrics).fallback(async move |request: Request| {
+    let whole = observed(pages, metrics).merge(known).fallback(async move |request: Request| {
         let is_for_people = shows_pages(&request) && !own.is_below_api(request.uri().path());
         let router = if is_for_people { missing.clone() } else { unknown.clone() };
         router.oneshot(request).await
@@ -101,7 +100,7 @@ pub fn router_with_pages(
 
 /// The document of all routes, whatever the address has of them.
 static DOCUMENT: LazyLock<String> =
-    LazyLock::new(|| openapi::write(routes(&Arc::default(), RouteSet::Whole).declared()));
+    LazyLock::new(|| openapi::write(routes(&Arc::default(), RouteSet::Whole, None).declared()));
 
 const PROBE: Requirement = Requirement::Probe;
 const PUBLIC: Requirement = Requirement::Public;
@@ -112,9 +111,13 @@ const CLASSIFY_NODE: Requirement = Requirement::NodeInPath(Role::Classify);
 const READ_NODE: Requirement = Requirement::NodeInPath(Role::Read);
 const CHECK_IN: Requirement = Requirement::NodeInBody(Role::CheckIn);
 
-/// Returns the routes of an address.
-pub(super) fn routes(access: &Arc<Access>, set: RouteSet) -> Routes {
-    let new = || Routes::new(Arc::clone(access));
+/// Returns the routes of an address, with metrics if their requests are counted.
+pub(super) fn routes(
+    access: &Arc<Access>,
+    set: RouteSet,
+    metrics: Option<&Arc<Metrics>>,
+) -> Routes {
+    let new = || Routes::new(Arc::clone(access), metrics.cloned());
     let probes = probes(new());
     match set {
         RouteSet::Whole => probes.merge(public(&new)).merge(operator(new(), READ)),

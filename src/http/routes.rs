@@ -17,14 +17,18 @@ use futures_util::future::{Either, Ready, ready};
 
 use super::access::{Access, Caller, Requirement, Role};
 use super::error::ApiError;
+use super::observe::ObservedHandler;
 use super::server::Peer;
 use super::state::AppState;
+use crate::telemetry::Metrics;
 
 /// Routes with what each requires of its callers.
 pub(super) struct Routes {
     router: Router<AppState>,
     declared: Vec<Route>,
     access: Arc<Access>,
+    /// Counts requests, if they are counted.
+    metrics: Option<Arc<Metrics>>,
 }
 
 /// A declared route.
@@ -43,8 +47,8 @@ impl Route {
 }
 
 impl Routes {
-    pub(super) fn new(access: Arc<Access>) -> Self {
-        Self { router: Router::new(), declared: Vec::new(), access }
+    pub(super) fn new(access: Arc<Access>, metrics: Option<Arc<Metrics>>) -> Self {
+        Self { router: Router::new(), declared: Vec::new(), access, metrics }
     }
 
     /// Declares a route that reads; `HEAD` is answered as well.
@@ -52,7 +56,7 @@ impl Routes {
         self,
         path: &'static str,
         requirement: Requirement,
-        handler: impl Handler<T, AppState>,
+        handler: impl Handler<T, AppState, Future: Unpin>,
     ) -> Self {
         self.on((MethodFilter::GET, Method::GET), path, requirement, handler)
     }
@@ -61,7 +65,7 @@ impl Routes {
         self,
         path: &'static str,
         requirement: Requirement,
-        handler: impl Handler<T, AppState>,
+        handler: impl Handler<T, AppState, Future: Unpin>,
     ) -> Self {
         self.on((MethodFilter::POST, Method::POST), path, requirement, handler)
     }
@@ -70,7 +74,7 @@ impl Routes {
         self,
         path: &'static str,
         requirement: Requirement,
-        handler: impl Handler<T, AppState>,
+        handler: impl Handler<T, AppState, Future: Unpin>,
     ) -> Self {
         self.on((MethodFilter::PUT, Method::PUT), path, requirement, handler)
     }
@@ -79,7 +83,7 @@ impl Routes {
         self,
         path: &'static str,
         requirement: Requirement,
-        handler: impl Handler<T, AppState>,
+        handler: impl Handler<T, AppState, Future: Unpin>,
     ) -> Self {
         self.on((MethodFilter::DELETE, Method::DELETE), path, requirement, handler)
     }
@@ -89,10 +93,11 @@ impl Routes {
         (filter, method): (MethodFilter, Method),
         path: &'static str,
         requirement: Requirement,
-        handler: impl Handler<T, AppState>,
+        handler: impl Handler<T, AppState, Future: Unpin>,
     ) -> Self {
         let gate = Gate { access: Arc::clone(&self.access), requirement };
-        self.router = self.router.route(path, on(filter, Guarded { gate, handler }));
+        let handler = ObservedHandler::new(Guarded { gate, handler }, self.metrics.clone());
+        self.router = self.router.route(path, on(filter, handler));
         self.declared.push(Route { method, path: path.to_owned(), requirement });
         self
     }
@@ -119,7 +124,7 @@ impl Routes {
     /// Returns the router, and what answers where it has no path. Requests that no route answers need a role as well:
     /// unauthenticated callers are not told which paths there are.
     pub(super) fn into_router(self) -> (Router<AppState>, Router<AppState>) {
-        let Self { router, declared, access } = self;
+        let Self { router, declared, access, metrics } = self;
         let declared: Arc<[Route]> = declared.into();
         let for_paths = Arc::clone(&access);
         let not_found = async move |uri: OriginalUri, request: Request| {
@@ -140,8 +145,9 @@ impl Routes {
                 Err(error) => error,
             }
         };
+        let method_not_allowed = ObservedHandler::new(method_not_allowed, metrics.clone());
         let router = router.method_not_allowed_fallback(method_not_allowed);
-        (router, Router::new().fallback(not_found))
+        (router, Router::new().fallback(ObservedHandler::new(not_found, metrics)))
     }
 }
 
