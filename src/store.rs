@@ -28,6 +28,7 @@ mod prepared;
 mod queue;
 mod reading;
 mod replicas;
+mod row_text;
 mod scan;
 mod schedule;
 mod schema;

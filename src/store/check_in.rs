@@ -9,6 +9,7 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::StoreError;
+use super::row_text::RowText;
 use crate::classification::ClassificationError;
 use crate::hierarchy::GroupIndex;
 use crate::masking::CommitForm;
@@ -255,7 +256,7 @@ const TRUSTED: &str = ",\"trusted\":";
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     /// Facts and trusted data, in JSON.
-    pub(super) body: Vec<u8>,
+    pub(super) body: RowText,
     /// Where the facts end in it.
     facts_end: usize,
     pub(super) origin: CheckInOrigin,
@@ -303,7 +304,7 @@ impl Row {
         serde_json::to_writer(&mut body, &node.trusted).ok()?;
         body.push(b'}');
         let origin = origin(*time, transaction_uuid.clone(), *commit);
-        Some(Self { body, facts_end, origin, facts, answered: answered.clone() })
+        Some(Self { body: body.into(), facts_end, origin, facts, answered: answered.clone() })
     }
 
     /// Returns the same check-in with other facts and trusted data, the texts of objects.
@@ -375,12 +376,8 @@ impl QueuedRow {
 }
 
 /// Returns the text of a row, and where the facts end in it.
-fn body_of(fact: &str, trusted: &str) -> (Vec<u8>, usize) {
-    let mut body = Vec::with_capacity(fact.len() + trusted.len() + 24);
-    for part in [FACT, fact, TRUSTED, trusted, "}"] {
-        body.extend_from_slice(part.as_bytes());
-    }
-    (body, FACT.len() + fact.len())
+fn body_of(fact: &str, trusted: &str) -> (RowText, usize) {
+    (RowText::of(&[FACT, fact, TRUSTED, trusted, "}"]), FACT.len() + fact.len())
 }
 
 fn origin(

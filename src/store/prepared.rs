@@ -327,7 +327,7 @@ fn inputs(row: &Row, paths: &MentionedPaths) -> Vec<u8> {
     let (fact, trusted) = row.texts();
     match paths.keep_text(fact, trusted) {
         Ok((fact, trusted)) => json!({"fact": fact, "trusted": trusted}).to_string().into_bytes(),
-        Err(_) => row.body.clone(),
+        Err(_) => row.body.to_vec(),
     }
 }
 
