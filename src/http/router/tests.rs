@@ -352,3 +352,41 @@ fn the_reference_has_every_route_with_its_role() {
         .collect();
     assert_eq!(documented, declared);
 }
+
+#[tokio::test]
+async fn every_request_has_an_id_and_is_counted_once_by_its_route() {
+    let fixture = Fixture::new(RouteSet::Whole);
+    let request = |method: &str, path: &str| {
+        let request = Request::builder().method(method).uri(path);
+        request.header("X-Authentication", "read").body(Body::empty()).unwrap()
+    };
+    let cases = [
+        ("GET", "/v1/groups", "/v1/groups", 200),
+        ("GET", "/classifier-api/v1/groups", "/classifier-api/v1/groups", 200),
+        // What requires a role that the caller lacks, what is not UTF-8, and what has no handler.
+        ("POST", "/v1/groups", "/v1/groups", 403),
+        ("GET", "/v1/groups/%ff", "/v1/groups/{id}", 400),
+        ("PATCH", "/v1/groups", "/v1/groups", 403),
+        ("HEAD", "/nowhere", "none", 404),
+    ];
+    for (method, path, _, status) in cases {
+        let answer = fixture.answer(request(method, path)).await;
+        assert_eq!(answer.status(), status, "{method} {path}");
+        assert_eq!(answer.headers()["x-request-id"].len(), 32, "{method} {path}");
+        assert_eq!(answer.headers()["referrer-policy"], "no-referrer", "{method} {path}");
+    }
+    // What a page asks is counted with the page.
+    let asked = whole_api(&fixture.state, RouteSet::Whole, None);
+    let answer = asked.oneshot(request("GET", "/v1/groups")).await.unwrap();
+    assert_eq!((answer.status().as_u16(), answer.headers().get("x-request-id")), (200, None));
+
+    let scraped = fixture.answer(request("GET", "/metrics")).await;
+    let scraped = to_bytes(scraped.into_body(), 1 << 20).await.unwrap();
+    let scraped = String::from_utf8(scraped.to_vec()).unwrap();
+    for (method, _, route, code) in cases {
+        let method = if method == "PATCH" { "other" } else { method };
+        let labels = format!("{{route=\"{route}\",method=\"{method}\",code=\"{code}\"}}");
+        let line = format!("clade_http_requests_total{labels} 1");
+        assert!(scraped.lines().any(|it| it == line), "{line} in {scraped}");
+    }
+}
