@@ -270,14 +270,11 @@ impl Access {
     ///
     /// Returns 401 for an unknown token: its caller is never treated as anonymous.
     fn caller(&self, token: Option<&[u8]>, sender: &KnownSender<'_>) -> Result<Caller, ApiError> {
-        let mut grants = Vec::new();
-        let anonymous = if self.anonymous {
-            Some(Roles::of(&[Role::Classify, Role::Read]))
-        } else {
-            self.is_open().then(Roles::all)
-        };
-        if let Some(roles) = anonymous {
-            grants.push(Held::for_all(Holder::Anonymous, Arc::new(Grant::everywhere(roles))));
+        let mut grants = smallvec::SmallVec::new();
+        if self.anonymous {
+            grants.push(Held::anonymous());
+        } else if self.is_open() {
+            grants.push(Held::everything());
         }
         if let Some(certificate) = sender.certificate {
             grants.push(Held::own_node(certificate));

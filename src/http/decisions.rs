@@ -34,7 +34,7 @@ impl DecisionRequest {
         let uri = parts.extensions.get::<OriginalUri>().map_or(&parts.uri, |it| &it.0);
         let path = uri.path();
         let path = path.get(..path.floor_char_boundary(PATH)).unwrap_or_default().to_owned();
-        let caller = parts.extensions.get::<Arc<Caller>>();
+        let caller = parts.extensions.get::<Caller>();
         let id = parts.extensions.get::<RequestId>();
         Self {
             log,

@@ -241,7 +241,7 @@ pub(super) async fn upload_facts(
     State(lookup): State<NodeLookup>,
     State(recorder): State<CheckInRecorder>,
     State(controller): State<Arc<Controller>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Response, ApiError> {
     let bytes = read(body).await?.unwrap_or_default();

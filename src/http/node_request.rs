@@ -5,8 +5,6 @@
 //! node for a request takes a [`ProvedNode`], and only a [`NodeRequest`] makes one, so no handler can
 //! forget the replacement.
 
-use std::sync::Arc;
-
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
@@ -30,8 +28,9 @@ impl<S: Send + Sync> FromRequestParts<S> for NodeRequest {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, PathRejection> {
         let Path(name) = Path::<String>::from_request_parts(parts, state).await?;
         // Without a caller nothing is kept.
-        let caller = parts.extensions.get::<Arc<Caller>>().cloned().unwrap_or_default();
-        Ok(Self { submitted: caller.classifies(&name), name })
+        let caller = parts.extensions.get::<Caller>();
+        let submitted = caller.map_or(Submitted::AnswerOnly, |it| it.classifies(&name));
+        Ok(Self { name, submitted })
     }
 }
 
@@ -107,6 +106,8 @@ impl std::ops::Deref for ProvedNode {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;

@@ -165,7 +165,7 @@ fn changes(
 pub(super) async fn forget(
     State(controller): State<Arc<Controller>>,
     State(recorder): State<CheckInRecorder>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
     uri: OriginalUri,
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {

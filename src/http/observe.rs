@@ -43,7 +43,14 @@ pub(super) fn observed<S: Clone + Send + Sync + 'static>(
 /// The id of a request: that of its client, if it is fit for a log. It is an extension of the request, and a header of
 /// the response.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestId(HeaderValue);
+pub(crate) struct RequestId(IdText);
+
+#[derive(Clone, Debug)]
+enum IdText {
+    Given(HeaderValue),
+    /// Hexadecimal digits, which are copied where a header of its own would be shared by a counter in the heap.
+    Random([u8; Simple::LENGTH]),
+}
 
 impl RequestId {
     fn of(request: &Request) -> Self {
@@ -52,16 +59,31 @@ impl RequestId {
             !bytes.is_empty() && bytes.len() <= 128 && bytes.iter().all(u8::is_ascii_graphic)
         };
         let given = request.headers().get(REQUEST_ID).filter(fits).cloned();
-        Self(given.unwrap_or_else(|| {
-            let mut text = [0; Simple::LENGTH];
-            let random = Uuid::from_u128(fastrand::u128(..)).simple().encode_lower(&mut text);
-            HeaderValue::from_str(random).unwrap_or(HeaderValue::from_static("none"))
-        }))
+        Self(given.map_or_else(
+            || {
+                let mut text = [0; Simple::LENGTH];
+                Uuid::from_u128(fastrand::u128(..)).simple().encode_lower(&mut text);
+                IdText::Random(text)
+            },
+            IdText::Given,
+        ))
+    }
+
+    fn into_header(self) -> HeaderValue {
+        match self.0 {
+            IdText::Given(header) => header,
+            IdText::Random(text) => {
+                HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("none"))
+            }
+        }
     }
 
     /// Returns the text.
     pub(crate) fn as_str(&self) -> &str {
-        self.0.to_str().unwrap_or_default()
+        match &self.0 {
+            IdText::Given(header) => header.to_str().unwrap_or_default(),
+            IdText::Random(text) => std::str::from_utf8(text).unwrap_or_default(),
+        }
     }
 }
 
@@ -96,7 +118,7 @@ impl Observation {
         let request_id = id.as_str();
         tracing::debug!(target: "clade::access", %method, route, status, ?took, request_id);
         metrics.count_request(route, method_label(&method), status, took);
-        response.headers_mut().insert(REQUEST_ID, id.0);
+        response.headers_mut().insert(REQUEST_ID, id.into_header());
         response.headers_mut().insert(header::REFERRER_POLICY, NO_REFERRER);
         response
     }

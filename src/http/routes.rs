@@ -130,7 +130,7 @@ impl Routes {
         let not_found = async move |uri: OriginalUri, request: Request| {
             let requirement = Requirement::by_kind(request.method());
             match admit(&for_paths, requirement, None, &request) {
-                Ok(_) => ApiError::not_found(&uri),
+                Ok(()) => ApiError::not_found(&uri),
                 Err(error) => error,
             }
         };
@@ -141,7 +141,7 @@ impl Routes {
             let requirement =
                 requirement_of_undeclared(&declared, request.method(), route.as_str());
             match admit(&access, requirement, first_parameter(&params), &request) {
-                Ok(_) => ApiError::method_not_allowed(request.method().as_str(), uri.path()),
+                Ok(()) => ApiError::method_not_allowed(request.method().as_str(), uri.path()),
                 Err(error) => error,
             }
         };
@@ -195,14 +195,17 @@ impl<T: 'static, H: Handler<T, AppState>> Handler<T, AppState> for Guarded<H> {
 
 impl Gate {
     fn pass(&self, request: Request) -> Result<Request, ApiError> {
+        let caller = identify(&self.access, self.requirement, &request)?;
         let (mut parts, body) = request.into_parts();
-        // The router has read them: nothing is waited for.
-        let params = RawPathParams::from_request_parts(&mut parts, &()).now_or_never();
-        let mut request = Request::from_parts(parts, body);
-        let node = params.as_ref().and_then(first_parameter);
-        let caller = admit(&self.access, self.requirement, node, &request)?;
-        request.extensions_mut().insert(Arc::new(caller));
-        Ok(request)
+        // Most may do it for all nodes; the path is read for the others.
+        if !self.requirement.is_met_by(&caller, None) {
+            // The router has read them: nothing is waited for.
+            let params = RawPathParams::from_request_parts(&mut parts, &()).now_or_never();
+            let node = params.as_ref().and_then(first_parameter);
+            self.requirement.check(&caller, node)?;
+        }
+        parts.extensions.insert(caller);
+        Ok(Request::from_parts(parts, body))
     }
 }
 
@@ -218,6 +221,15 @@ fn admit(
     requirement: Requirement,
     node: Option<&str>,
     request: &Request,
+) -> Result<(), ApiError> {
+    requirement.check(&identify(access, requirement, request)?, node)
+}
+
+/// Returns who sends a request. Beyond the connection limit only probes are answered.
+fn identify(
+    access: &Access,
+    requirement: Requirement,
+    request: &Request,
 ) -> Result<Caller, ApiError> {
     let peer = request.extensions().get::<Peer>();
     if peer.is_some_and(|it| it.is_over_limit) && requirement != Requirement::Probe {
@@ -226,7 +238,5 @@ fn admit(
     if peer.is_some_and(|it| it.is_local) {
         return Ok(Caller::unlimited());
     }
-    let caller = access.identify(request, peer.map(Peer::identity).unwrap_or_default())?;
-    requirement.check(&caller, node)?;
-    Ok(caller)
+    access.identify(request, peer.map(Peer::identity).unwrap_or_default())
 }

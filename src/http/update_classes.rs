@@ -171,7 +171,7 @@ pub(super) async fn update(
     State(server): State<Option<ClassUpdater>>,
     State(controller): State<Arc<Controller>>,
     parameters: Parameters,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
     uri: OriginalUri,
     writing: Result<Writing, Response>,
 ) -> Result<Response, ApiError> {

@@ -39,7 +39,7 @@ fn waiting() -> Result<SemaphorePermit<'static>, ApiError> {
 #[derive(Debug)]
 pub(super) struct Writing {
     writer: Arc<Writer>,
-    caller: Arc<Caller>,
+    caller: Caller,
     line: String,
     place: Place,
 }
@@ -66,7 +66,7 @@ where
             let (controller, id) = (Arc::from_ref(state), id.as_ref().map(|it| it.0.as_str()));
             return Err(refusal(&controller, id));
         };
-        let caller = Extension::<Arc<Caller>>::from_request_parts(parts, state).await;
+        let caller = Extension::<Caller>::from_request_parts(parts, state).await;
         let uri = OriginalUri::from_request_parts(parts, state).await;
         let uri = uri.unwrap_or_else(|_| OriginalUri(parts.uri.clone()));
         let path = uri.0.path();

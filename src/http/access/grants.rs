@@ -4,7 +4,9 @@
 //! several: one for each entry that matches the certificate or the user, one for the token. A request requires one
 //! grant that allows all of it; grants never add up.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+use smallvec::{SmallVec, smallvec};
 
 use super::proxy::UserName;
 use super::roles::{Role, Roles};
@@ -24,6 +26,19 @@ impl Grant {
         Self { roles, scope: Scope::default() }
     }
 }
+
+/// Everything, for callers of an open address and of the unix socket.
+static EVERYTHING: LazyLock<Arc<Grant>> =
+    LazyLock::new(|| Arc::new(Grant::everywhere(Roles::all())));
+
+/// What callers without a token may do where anonymous requests are allowed.
+static ANONYMOUS: LazyLock<Arc<Grant>> =
+    LazyLock::new(|| Arc::new(Grant::everywhere(Roles::of(&[Role::Classify, Role::Read]))));
+
+/// What an agent may do about its own node: classify it, check it in, and read that check-in.
+static OWN_NODE: LazyLock<Arc<Grant>> = LazyLock::new(|| {
+    Arc::new(Grant::everywhere(Roles::of(&[Role::Classify, Role::CheckIn, Role::Read])))
+});
 
 /// A grant with its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,17 +75,22 @@ impl Held {
         Self { holder, nodes: Nodes::All, grant }
     }
 
-    /// Returns the grant of every agent with a certificate: to classify its own node, to check it in, and
-    /// to read that check-in.
+    /// Returns the grant of everyone at an open address.
+    pub(super) fn everything() -> Self {
+        Self::for_all(Holder::Anonymous, Arc::clone(&EVERYTHING))
+    }
+
+    /// Returns the grant of those without a token, where they are allowed.
+    pub(super) fn anonymous() -> Self {
+        Self::for_all(Holder::Anonymous, Arc::clone(&ANONYMOUS))
+    }
+
+    /// Returns the grant of every agent with a certificate.
     pub(super) fn own_node(certificate: &Arc<CertificateFacts>) -> Self {
         Self {
             holder: Holder::Certificate(Arc::clone(certificate)),
             nodes: Nodes::Own(Arc::clone(certificate)),
-            grant: Arc::new(Grant::everywhere(Roles::of(&[
-                Role::Classify,
-                Role::CheckIn,
-                Role::Read,
-            ]))),
+            grant: Arc::clone(&OWN_NODE),
         }
     }
 
@@ -92,7 +112,7 @@ impl Held {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::http) struct Caller {
     /// The grants of the certificate, then those of the user, then that of the token.
-    pub(super) grants: Vec<Held>,
+    pub(super) grants: SmallVec<[Held; 1]>,
 }
 
 /// Whether the facts and trusted data that a request submits about a node are used as sent, and kept.
@@ -124,8 +144,7 @@ impl Submitted {
 impl Caller {
     /// Returns the caller of an open address or of the unix socket.
     pub(in crate::http) fn unlimited() -> Self {
-        let grant = Arc::new(Grant::everywhere(Roles::all()));
-        Self { grants: vec![Held::for_all(Holder::Anonymous, grant)] }
+        Self { grants: smallvec![Held::everything()] }
     }
 
     /// Returns the name of the token, else that of the user, else that of the certificate.

@@ -38,6 +38,16 @@ impl Requirement {
         }
     }
 
+    /// Returns whether a caller meets it; `node` is the one that the path names.
+    pub(in crate::http) fn is_met_by(self, caller: &Caller, node: Option<&str>) -> bool {
+        match self {
+            Self::Probe | Self::Public | Self::Signature => true,
+            Self::Role(role) => caller.may(role, None),
+            Self::NodeInPath(role) => caller.may(role, node),
+            Self::NodeInBody(role) => caller.may_for_some_node(role),
+        }
+    }
+
     /// Checks a caller; `node` is the one that the path names.
     ///
     /// # Errors
@@ -48,13 +58,10 @@ impl Requirement {
         caller: &Caller,
         node: Option<&str>,
     ) -> Result<(), ApiError> {
-        let (role, is_met) = match self {
-            Self::Probe | Self::Public | Self::Signature => return Ok(()),
-            Self::Role(role) => (role, caller.may(role, None)),
-            Self::NodeInPath(role) => (role, caller.may(role, node)),
-            Self::NodeInBody(role) => (role, caller.may_for_some_node(role)),
-        };
-        if is_met { Ok(()) } else { Err(denied(caller, role)) }
+        match self.role() {
+            Some(role) if !self.is_met_by(caller, node) => Err(denied(caller, role)),
+            _ => Ok(()),
+        }
     }
 }
 
