@@ -3,7 +3,8 @@
 //! The transports are our own, on top of `hyper`: `tower-http` limits requests, and what has to be limited
 //! here comes before and after a request. [`connection_limit`] bounds connections and their buffers,
 //! [`client_timeout`] gives clients deadlines by the bytes that they move, [`memory_budget`] bounds the memory of
-//! parsed bodies, and [`on_flush`] runs callbacks once the kernel has a response.
+//! parsed bodies, [`on_flush`] runs callbacks once the kernel has a response, and [`self_wakes`] wakes no
+//! other thread for a connection that this one serves.
 
 mod client_timeout;
 mod connection;
@@ -11,8 +12,12 @@ mod connection_limit;
 mod memory_budget;
 mod on_flush;
 mod refusal_log;
+mod self_wakes;
 mod streamed_body;
 mod tls;
+
+#[cfg(test)]
+mod request_costs;
 
 use std::sync::Arc;
 use std::time::Duration;

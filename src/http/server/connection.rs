@@ -26,6 +26,7 @@ use super::connection_limit::{ClientKey, ConnectionGuard, Phase, READ_BUFFER};
 use super::memory_budget::MemoryReservation;
 use super::on_flush::{Flushed, PendingCallbacks};
 use super::refusal_log::RefusalLog;
+use super::self_wakes::absorb_self_wakes;
 use super::streamed_body::StreamedBody;
 use super::tls::{ClientCertificate, Tls};
 use crate::facts::CertificateFacts;
@@ -80,7 +81,11 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Serves the connection until it ends or is evicted.
-    pub(super) async fn run(self, accepted: AcceptedStream) {
+    pub(super) fn run(self, accepted: AcceptedStream) -> impl Future<Output = ()> + Send {
+        absorb_self_wakes(self.run_until_evicted(accepted))
+    }
+
+    async fn run_until_evicted(self, accepted: AcceptedStream) {
         let evicted = self.guard.slot.evicted.clone();
         let is_over_limit = self.guard.slot.is_over_limit;
         let serving = async {
