@@ -31,6 +31,12 @@ impl Timeouts {
     }
 }
 
+/// The buffers of a connection in bytes, which are written once for each process: 128 KiB each, the library's own, took a
+/// fifth of the time of `clade enc`. The head of an answer has to fit into the first, that of a request into the second:
+/// the daemon takes none that is longer.
+const INPUT: usize = 32 << 10;
+const OUTPUT: usize = 64 << 10;
+
 impl Client {
     /// Returns a client of the service at a URL.
     ///
@@ -53,6 +59,8 @@ impl Client {
             .timeout_connect(Some(timeouts.connect))
             .timeout_resolve(Some(timeouts.connect))
             .http_status_as_error(false)
+            .input_buffer_size(INPUT)
+            .output_buffer_size(OUTPUT)
             // A secret must not follow a redirect.
             .max_redirects(0);
         let token = identity.token()?;
