@@ -57,7 +57,8 @@ const GRAPHS: &[Graph] = &[
         unit: "",
         is_logarithmic: false,
         lines: &[
-            Line { name: "open files", value: |it| it.files },
+            Line { name: "open files beside packs", value: |it| it.files },
+            Line { name: "packs that are open", value: |it| it.packs },
             Line { name: "threads", value: |it| it.threads },
         ],
     },

@@ -1,5 +1,6 @@
 //! What is measured every few seconds: the process, its directory, and the times of check-ins.
 
+use std::fs::DirEntry;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -21,7 +22,10 @@ pub(super) struct Sample {
     pub(super) at: f64,
     pub(super) life: u32,
     pub(super) memory_mib: f64,
+    /// Open files beside packs.
     pub(super) files: f64,
+    /// Packs that are open: one comes with each commit, until some are joined.
+    pub(super) packs: f64,
     pub(super) threads: f64,
     pub(super) disk_mib: f64,
     /// What the history may take of it, by the changes that commits and writes have made.
@@ -60,6 +64,7 @@ pub(super) fn measure(site: &Site<'_>, times: &Mutex<Histogram>) -> (Vec<Sample>
             life,
             memory_mib: process.memory_mib,
             files: process.files,
+            packs: process.packs,
             threads: process.threads,
             disk_mib: disk_kib(&site.data) / 1024.0,
             history_mib: changes(site) * CHANGE_MIB,
@@ -84,6 +89,7 @@ fn changes(site: &Site<'_>) -> f64 {
 struct Process {
     memory_mib: f64,
     files: f64,
+    packs: f64,
     threads: f64,
     computed_ms: f64,
 }
@@ -99,10 +105,18 @@ impl Process {
         let stat = read("stat")?;
         let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
         let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok();
-        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count();
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+        // One that has been removed has ` (deleted)` behind its name.
+        let is_pack = |file: &DirEntry| {
+            let file = std::fs::read_link(file.path()).unwrap_or_default();
+            file.parent().is_some_and(|it| it.ends_with("objects/pack"))
+        };
+        let (packs, files): (Vec<DirEntry>, Vec<DirEntry>) = open.partition(is_pack);
+        let count = |it: Vec<DirEntry>| u32::try_from(it.len()).ok().map(f64::from);
         Some(Self {
             memory_mib: value("VmRSS:")? / 1024.0,
-            files: f64::from(u32::try_from(files).ok()?),
+            files: count(files)?,
+            packs: count(packs)?,
             threads: value("Threads:")?,
             computed_ms: (ticks(11)? + ticks(12)?) * TICK_MILLIS,
         })
