@@ -31,8 +31,8 @@ impl Timeouts {
     }
 }
 
-/// The buffers of a connection in bytes, which are written once for each process: 128 KiB each, the library's own, took a
-/// fifth of the time of `clade enc`. The head of an answer has to fit into the first, that of a request into the second:
+/// The buffers of a connection, in bytes. They are filled with zeros first, and 128 KiB each, as the library has them, took
+/// a fifth of the time of `clade enc`. The head of an answer has to fit into the first, that of a request into the second:
 /// the daemon takes none that is longer.
 const INPUT: usize = 32 << 10;
 const OUTPUT: usize = 64 << 10;

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, header};
+use smallvec::SmallVec;
 
 pub use browser::{AllowedHosts, Host};
 pub(crate) use certificates::Allowed;
@@ -270,7 +271,7 @@ impl Access {
     ///
     /// Returns 401 for an unknown token: its caller is never treated as anonymous.
     fn caller(&self, token: Option<&[u8]>, sender: &KnownSender<'_>) -> Result<Caller, ApiError> {
-        let mut grants = smallvec::SmallVec::new();
+        let mut grants = SmallVec::new();
         if self.anonymous {
             grants.push(Held::anonymous());
         } else if self.is_open() {

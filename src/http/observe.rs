@@ -48,7 +48,7 @@ pub(crate) struct RequestId(IdText);
 #[derive(Clone, Debug)]
 enum IdText {
     Given(HeaderValue),
-    /// Hexadecimal digits, which are copied where a header of its own would be shared by a counter in the heap.
+    /// Hexadecimal digits. A copy of them allocates nothing; the first one of a header does.
     Random([u8; Simple::LENGTH]),
 }
 

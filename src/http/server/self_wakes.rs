@@ -1,10 +1,9 @@
 //! Polls a connection again when it has woken itself.
 //!
 //! The HTTP library passes the body of a request to its handler through a channel with both ends in one task, so that
-//! the task wakes itself while it runs. The runtime takes this for work that another thread could do: it wakes one,
-//! which then waits for events instead of this one, so that each request was answered by another core than the one
-//! before, and a core that had something else to do was waited for. Polled again at once, the task sleeps with nothing
-//! left to do, and the thread that had the last request takes the next one.
+//! the task wakes itself while it runs. The runtime takes this for work that another thread could do and wakes one,
+//! which then waits for events in place of this one: with one connection each request would be answered by another core
+//! than the one before. Polled again at once, the task has nothing left to do and sleeps, and no thread is woken.
 
 use std::future::poll_fn;
 use std::pin::pin;
